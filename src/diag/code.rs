@@ -136,9 +136,8 @@ codes! {
          What to do: write the command as the message shows. docs/language.md lists the\n\
          form of every command.";
     Duplicate = "E0207", "a name or directory that is used twice",
-        "Two file sets, or two processes, have the same name, or two file sets have the\n\
-         same directory. Results are reported by name, and the files of one file set\n\
-         would be foreign files in the other.\n\n\
+        "Two file sets have the same name or the same directory. Results are reported\n\
+         by name, and the files of one file set would be foreign files in the other.\n\n\
          Example: two statements `define fileset name=data,…`.\n\n\
          What to do: give one of the two another name or another path.";
     ContainsItself = "E0208", "a composite flowop that contains itself",
@@ -314,10 +313,11 @@ codes! {
          variable.\n\n\
          Example: `set $iosize = 8k` and `define flowop name=f,$iosize=4k { … }`.\n\n\
          What to do: give the parameter another name, unless this is intended.";
-    RepeatedName = "W0411", "two flowops of a loop, or two threads of a process, with one name",
+    RepeatedName = "W0411", "two flowops of a loop, two threads of a process, or two processes, with one name",
         "Filebench adds up flowops of the same name. wmlrun reports them separately, by\n\
          their position in the loop, so that rows of the results have equal names.\n\
-         `target=` refers to all of them.\n\n\
+         `target=` refers to all of them. A second thread of a process, and a second\n\
+         process, is called by its name with a number: `t-2`.\n\n\
          Example: two flowops `flowop read name=r,…` in one thread.\n\n\
          What to do: give each a different name. For equal threads use one `thread`\n\
          with `instances=`.";

@@ -291,6 +291,10 @@ impl Folder {
                 let why = "the journal does not start with the event `begun`".to_owned();
                 return Err(FolderError::Content { path: log, why });
             }
+            None if fs::read_dir(path.join(RUNS)).is_ok_and(|mut files| files.next().is_some()) => {
+                let why = "it is empty although there are results of runs, which would be replaced".to_owned();
+                return Err(FolderError::Content { path: log, why });
+            }
             None => journal.write(&Event::Begun { experiment: current_digest, time: now() }).map_err(io_error(&log))?,
         }
         if !changed.is_empty() && !anyway {

@@ -98,6 +98,19 @@ fn four_runs(path: &Path) {
     assert!(folder.runs.iter().all(|run| run.control == Some(105.0)));
 }
 
+/// After a power failure the journal may be empty. The results are then kept as they are.
+#[test]
+fn an_empty_journal_beside_results_is_an_error() {
+    let dir = directory();
+    let path = dir.path().join("r");
+    four_runs(&path);
+    fs::write(path.join(JOURNAL), "").unwrap();
+    let error = Folder::resume(&path, &identity(), true).unwrap_err();
+    assert!(error.to_string().contains("it is empty although there are results"), "{error}");
+    assert_eq!(fs::read_dir(path.join(RUNS)).unwrap().count(), 4);
+    assert_eq!(fs::read(path.join(JOURNAL)).unwrap(), b"");
+}
+
 #[test]
 fn results_after_a_lost_one_are_dropped() {
     let dir = directory();

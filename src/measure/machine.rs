@@ -76,7 +76,7 @@ fn threads(plan: &Plan) -> Refusal {
     // The first thread of a process needs a thread too; the calling thread exists already.
     (needed > left).then(|| {
         let what = format!("the run needs {}, but only {left} more are allowed", count(needed, "thread"));
-        (what, "raise `ulimit -u` or the control group's `pids.max`, or start fewer")
+        (what, "raise `ulimit -u`, the control group's `pids.max` or `vm.max_map_count`, or start fewer")
     })
 }
 

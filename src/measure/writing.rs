@@ -5,13 +5,25 @@
 use super::results::{ANSWER_TIMEOUT, NO_ANSWER, answer_timeout};
 use super::time_limit::with_timeout;
 use super::watch::Stage;
-use super::{Front, Runner, Status};
+use super::{Front, Runner, Settings, Status};
 use crate::diag::{Code, Diagnostic};
 use crate::output::{Appender, FileIdentity, Placed, ResultPlace, TableFile, Target, check_replaceable, file_id};
 use crate::report::{Report, csv_runs, filebench, json};
 use crate::source::{SourceMap, Spanned};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+
+/// Reports that the output of an option can't be written.
+fn refused(front: &mut dyn Front, what: &str, path: &Path, e: &io::Error, option: &str) -> Status {
+    let help = match e.kind() {
+        ErrorKind::AlreadyExists if option != "--append" => {
+            format!("give `{option}` another path, or replace the file with `--force`")
+        }
+        _ => format!("give `{option}` another path"),
+    };
+    front.error(None, &format!("can't write the {what} {}: {e}", path.display()), Some(&help));
+    Status::Refused
+}
 
 impl Runner {
     /// Closes the files of `--json`, `--trace` and `--append` without writing to them.
@@ -27,18 +39,12 @@ impl Runner {
         let places = named.chain([&self.settings.results]).filter_map(|path| std::path::absolute(path).ok()).collect();
         let _watch = self.begin(Stage::Prepare, "checking the outputs", places);
         let read: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
-        let refused = |front: &mut dyn Front, what: &str, path: &Path, e: &io::Error, option: &str| {
-            let help = match e.kind() {
-                ErrorKind::AlreadyExists if option != "--append" => {
-                    format!("give `{option}` another path, or replace the file with `--force`")
-                }
-                _ => format!("give `{option}` another path"),
-            };
-            front.error(None, &format!("can't write the {what} {}: {e}", path.display()), Some(&help));
-            Status::Refused
-        };
-        if let Err(e) = self.outputs.results.check() {
-            return refused(front, "results directory", &self.settings.results.clone(), &e, "--results");
+        // The current directory is the default, and most scripts write no file.
+        if self.settings.results != Settings::default().results {
+            let checked = self.check_results(front);
+            if checked != Status::Done {
+                return checked;
+            }
         }
         if let Some(message) = self.conflict() {
             front.error(None, &message, Some("give each a different path"));
@@ -65,6 +71,14 @@ impl Runner {
             }
         }
         Status::Done
+    }
+
+    /// Checks that the results directory is writable, or can be created. Creates nothing.
+    pub fn check_results(&self, front: &mut dyn Front) -> Status {
+        match self.outputs.results.check() {
+            Ok(()) => Status::Done,
+            Err(e) => refused(front, "results directory", &self.settings.results, &e, "--results"),
+        }
     }
 
     /// Returns an error if a file would be replaced that this program has not written, unless `--force` is given.

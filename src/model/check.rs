@@ -290,25 +290,29 @@ fn near<'a>(compared: &mut u32, name: &str, known: impl Iterator<Item = &'a str>
     diag::nearest(name, known)
 }
 
-/// Reports file sets, processes, and threads of a process with the name of another one.
+/// Reports file sets and processes with the name of another one. Two processes of one name both run, as in Filebench.
 fn duplicates(commands: &[Command], found: &mut Vec<Diagnostic>) {
     let mut seen: HashMap<(&str, String), Span> = HashMap::new();
-    let mut note = |what: &'static str, attrs: &Attrs, found: &mut Vec<Diagnostic>| {
-        let Some(name) = attrs.constant_text("name") else { return };
-        if let Some(first) = seen.insert((what, name.node.clone()), name.span) {
-            diag::push(
-                found,
-                Diagnostic::error(Code::Duplicate, name.span, format!("a second {what} called `{}`", name.node))
-                    .also(first, "the first")
-                    .help("give it another name: results are reported separately by name"),
-            );
-        }
+    let mut first_of = |what: &'static str, attrs: &Attrs| {
+        let name = attrs.constant_text("name")?;
+        Some((seen.insert((what, name.node.clone()), name.span)?, name))
     };
     for command in commands {
-        match &command.kind {
-            CommandKind::DefineFileset(def) => note("file set", &def.attrs, found),
-            CommandKind::DefineProcess(def) => note("process", &def.attrs, found),
-            _ => {}
+        let diagnostic = match &command.kind {
+            CommandKind::DefineFileset(def) => first_of("file set", &def.attrs).map(|(first, name)| {
+                Diagnostic::error(Code::Duplicate, name.span, format!("a second file set called `{}`", name.node))
+                    .also(first, "the first")
+                    .help("give it another name: results are reported separately by name")
+            }),
+            CommandKind::DefineProcess(def) => first_of("process", &def.attrs).map(|(first, name)| {
+                Diagnostic::warning(Code::RepeatedName, name.span, format!("a second process called `{}`", name.node))
+                    .also(first, "the first")
+                    .help("give it another name; results call it by its name with a number")
+            }),
+            _ => None,
+        };
+        if let Some(diagnostic) = diagnostic {
+            diag::push(found, diagnostic);
         }
     }
 }

@@ -383,6 +383,7 @@ pub fn words_after(words: &str) -> Vec<&'static str> {
 /// What `create` and `shutdown` work on.
 const TREES_OR_PROCESSES: &[(&str, Object)] = &[
     ("files", Object::Files),
+    ("file", Object::Files),
     ("filesets", Object::Files),
     ("fileset", Object::Files),
     ("processes", Object::Processes),

@@ -146,6 +146,11 @@ impl Command {
             _ => None,
         }
     }
+
+    /// Whether it writes a file that the script names.
+    pub fn writes_file(&self) -> bool {
+        matches!(&self.kind, CommandKind::Stats(stats) if !matches!(stats, Stats::Clear | Stats::Snap))
+    }
 }
 
 /// The attributes of a definition. Each has been checked against its descriptor, as far as that is possible without

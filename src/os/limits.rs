@@ -23,15 +23,24 @@ pub fn descriptors() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Returns how many more threads this process may start: the least of the limits of the user, the control groups and
-/// the machine. `None` if no limit can be read.
+/// Memory mappings of a thread: its stack and its signal stack, each with a guard.
+const MAPPINGS_OF_THREAD: u64 = 4;
+
+/// Returns how many more threads this process may start: the least of the limits of the user, the control groups, the
+/// machine, and the number of memory mappings. `None` if no limit can be read.
 pub fn threads_left() -> Option<u64> {
     let group = group_bounds().pids.map(cgroup::Bound::free);
     // `RLIMIT_NPROC` is per user, over all processes, and does not apply to root.
     let user = getrlimit(Resource::Nproc).current.filter(|_| !rustix::process::geteuid().is_root());
     let user = user.map(|most| most.saturating_sub(threads_of_user()));
-    let all = std::fs::read_to_string("/proc/sys/kernel/threads-max").ok().and_then(|t| t.trim().parse().ok());
-    [group, user, all].into_iter().flatten().min()
+    let text = |path: &str| std::fs::read_to_string(path).ok();
+    let number = |path: &str| text(path).and_then(|text| text.trim().parse::<u64>().ok());
+    // The fourth field of `loadavg` is `RUNNING/THREADS`.
+    let threads = text("/proc/loadavg").and_then(|t| t.split([' ', '/']).nth(4).and_then(|n| n.parse::<u64>().ok()));
+    let all = number("/proc/sys/kernel/threads-max").map(|most| most.saturating_sub(threads.unwrap_or(0)));
+    let mapped = text("/proc/self/maps").map_or(0, |maps| maps.lines().count() as u64);
+    let mappings = number("/proc/sys/vm/max_map_count").map(|most| most.saturating_sub(mapped) / MAPPINGS_OF_THREAD);
+    [group, user, all, mappings].into_iter().flatten().min()
 }
 
 /// Counts the threads of all visible processes of this user.

@@ -36,11 +36,11 @@ impl Definitions {
         self.filesets.push(def);
     }
 
-    /// Adds a process, and removes one of the same name.
-    pub fn add_process(&mut self, def: Arc<ProcessDef>) {
+    /// Adds a process, and removes one of the same name that it `replaces`.
+    pub fn add_process(&mut self, def: Arc<ProcessDef>, replaces: impl Fn(&ProcessDef) -> bool) {
         let name = def.attrs.name();
         if self.is_again("process", name.as_deref()) {
-            self.processes.retain(|other| other.attrs.name() != name);
+            self.processes.retain(|other| other.attrs.name() != name || !replaces(other));
         }
         self.processes.push(def);
     }
@@ -117,7 +117,10 @@ pub fn compile(
         return Err(found);
     }
     let (mut heads, mut threads) = (Vec::new(), Vec::new());
-    for (head, own) in drafts {
+    let given: HashSet<String> = drafts.iter().map(|(head, _)| head.name.clone()).collect();
+    let mut taken = HashMap::new();
+    for (mut head, own) in drafts {
+        head.name = numbered_name(head.name, &mut taken, &given);
         heads.push(head);
         threads.push(own);
     }
@@ -311,7 +314,7 @@ fn known_transaction(values: &Evaluated, threads: &[DraftThread], found: &mut Ve
     found.push(d.or_help("`transaction=` takes the `name=` of a flowop of its threads"));
 }
 
-/// Returns the name of a thread, with a number appended if the process has a thread of that name already, because
+/// Returns the name of a process or thread, with a number appended if there is one of that name already, because
 /// results are distinguished by names. `taken`: the last number of each name; `given`: names in the script, which are
 /// not generated.
 fn numbered_name(name: String, taken: &mut HashMap<String, usize>, given: &HashSet<String>) -> String {

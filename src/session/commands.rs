@@ -3,10 +3,11 @@
 use super::run::RunTime;
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{self, Command, CommandKind, Expr, Object, TextPart};
+use crate::model::{self, Command, CommandKind, Expr, Object, ProcessDef, TextPart};
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
 use crate::util::version::VERSION;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest time that a command may give.
@@ -80,7 +81,7 @@ impl Session {
                 self.definitions.add_fileset(def.clone());
             }
             CommandKind::DefineProcess(def) => {
-                self.definitions.add_process(def.clone());
+                self.define_process(def);
             }
             CommandKind::DefineFlowop(def) => {
                 self.definitions.add_composite(def.clone());
@@ -113,7 +114,12 @@ impl Session {
             CommandKind::EventGen(rate) => {
                 if let Some(rate) = rate {
                     self.options.event_rate = Some(rate.clone());
-                    self.event_rate_now()?;
+                    // As everywhere, a variable may be set later, but before the run.
+                    if let Err(error) = self.event_rate_now().map(|_| ())
+                        && error.code != Code::UndefinedVariable
+                    {
+                        return Err(error);
+                    }
                     self.follow_event_rate();
                 }
             }
@@ -132,12 +138,20 @@ impl Session {
             CommandKind::ForEach { name, values, body } => {
                 for value in values {
                     let now = model::eval(value, &self.scope).map_err(Box::new)?;
-                    front.note(&format!("iterating ${}={}", name.node, now.print()));
+                    let written = now.print();
                     let literal = Spanned::new(model::scope::literal(now), value.span);
                     if self.scope.reads_environment(value) {
                         self.scope.note_environment(&name.node);
                     }
                     self.scope.set(&name.node, literal, self.set_by()).map_err(Box::new)?;
+                    // The command line has precedence.
+                    let now = self
+                        .scope
+                        .value(&name.node)
+                        .and_then(Result::ok)
+                        .map_or_else(|| written.clone(), |value| value.print());
+                    let instead = if now == written { String::new() } else { format!(" instead of {written}") };
+                    front.note(&format!("iterating ${}={now}{instead}", name.node));
                     let status = self.commands(body, front);
                     if status != Status::Done || self.flow.quit {
                         return Ok(status);
@@ -221,6 +235,19 @@ impl Session {
     /// Evaluates the length of a run. `None` if there is none, or 0.
     pub(super) fn length(&self, seconds: Option<&Spanned<Expr>>) -> Result<Option<Duration>, Box<Diagnostic>> {
         Ok(seconds.map(|seconds| self.seconds(seconds)).transpose()?.filter(|length| !length.is_zero()))
+    }
+
+    /// Adds a process. Two texts of a script may each have a process of the same name, and so may one text, as in
+    /// Filebench; both run. A definition that is executed again, of a text that is loaded again, or that is typed,
+    /// replaces the earlier one.
+    fn define_process(&mut self, def: &Arc<ProcessDef>) {
+        let source = |def: &ProcessDef| self.map.file(def.span.file).name.as_str();
+        let is_typed = self.loaded.depth == 0 && !self.loaded.whole;
+        let replaces = |other: &ProcessDef| {
+            let is_of_text = other.span.file == def.span.file;
+            other.span == def.span || (!is_of_text && (is_typed || source(other) == source(def)))
+        };
+        self.definitions.add_process(def.clone(), replaces);
     }
 
     /// Applies the event rate to live processes. No other setting affects them.

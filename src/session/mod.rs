@@ -147,6 +147,12 @@ impl Session {
             front.diagnostics(&self.map, &[d]);
             return Status::Refused;
         }
+        if model::visit::all(&model.commands).any(Command::writes_file) {
+            let checked = self.runner.check_results(front);
+            if checked != Status::Done {
+                return checked;
+            }
+        }
         let used = match self.apply_settings(name, &model, front) {
             Ok(used) => used,
             Err(status) => return status,
@@ -278,6 +284,11 @@ impl Session {
         let Some(expr) = &self.options.event_rate else { return Ok(None) };
         let value = model::eval(expr, &self.scope).map_err(Box::new)?;
         match value.as_u64() {
+            // As a whole number it would be 0, which means no limit.
+            Some(0) if value.as_f64().is_some_and(|rate| rate > 0.0) => Err(Box::new(
+                Diagnostic::error(Code::OutOfRange, expr.span, format!("the event rate is {}", value.print()))
+                    .help("give a whole number of events a second, at least 1; 0 means no limit"),
+            )),
             // 0 means no limit.
             Some(rate) => Ok(Some(rate).filter(|rate| *rate > 0)),
             None => Err(Box::new(

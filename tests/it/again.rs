@@ -415,3 +415,27 @@ fn file_systems_can_be_created_mounted_and_unmounted_between_runs() {
 fn runs_of(output: &Output) -> usize {
     runs(&output.result()).len()
 }
+
+/// As in Filebench, the definitions of several texts accumulate, and two processes of one name both run.
+#[test]
+fn processes_of_one_name_in_two_texts_both_run() {
+    let text = |set: &str| {
+        format!(
+            "define fileset name={set},path=$dir,entries=5,dirwidth=5,size=4k,prealloc\n\
+             define process name=p {{ thread name=t {{ flowop statfile name=s,filesetname={set} }} }}\n"
+        )
+    };
+    let both = format!("{}{}run 0.1\n", text("a"), text("c"));
+    let loads = "load a\nload c\nrun 0.1\nload c\nrun 0.1\n";
+    for (script, runs_made) in [(both.as_str(), 1), (loads, 2)] {
+        let call = Wml::below(&memory()).file("x.wml", script).file("a.f", &text("a")).file("c.f", &text("c"));
+        let output = call.folder("d").args(["x.wml", "--no-quiesce", "--dir", "d"]).result().run().exits(0);
+        let found = runs(&output.result());
+        assert_eq!(found.len(), runs_made);
+        for run in &found {
+            let names: Vec<&str> = flowops(run).iter().map(|f| f["process"].as_str().unwrap()).collect();
+            assert_eq!(names, ["p", "p-2"], "{}", output.shown());
+            assert!(flowops(run).iter().all(|f| count(f, "ops") > 0), "{}", output.shown());
+        }
+    }
+}

@@ -57,7 +57,7 @@ fn variables_are_read_when_a_run_starts() {
 
 #[test]
 fn create_and_shutdown_accept_all_their_arguments() {
-    for (create, shutdown) in [("files", "files"), ("fileset", "filesets"), ("filesets", "fileset")] {
+    for (create, shutdown) in [("files", "file"), ("fileset", "filesets"), ("filesets", "fileset"), ("file", "files")] {
         let output = good(&format!("{SMALL}create {create}\nshutdown {shutdown}\n"));
         assert!(output.stderr.contains("creating s"), "{}", output.stderr);
         assert!(!output.dir().join("files/s").exists(), "shutdown {shutdown}");
@@ -65,7 +65,7 @@ fn create_and_shutdown_accept_all_their_arguments() {
     let output = good(&format!("{SMALL}create processes\nstats snap\nshutdown process\nstats snap\n"));
     assert_eq!(output.result()["runs"].as_array().unwrap().len(), 1);
     assert!(output.stderr.contains("no processes are running"), "{}", output.stderr);
-    let wrong = script("create fils\n").run().exits(2);
+    let wrong = script("create filess\n").run().exits(2);
     assert!(wrong.stderr.contains("did you mean `files`?"), "{}", wrong.stderr);
 }
 

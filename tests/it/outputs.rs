@@ -323,6 +323,43 @@ fn fmt_never_leaves_a_partial_script() {
     }
 }
 
+/// A script that writes no file runs in any directory.
+#[test]
+fn the_current_directory_need_not_be_writable() {
+    let set = "define fileset name=data,path=$dir,entries=5,dirwidth=5,size=4k,prealloc\n";
+    let process = "define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
+    if !available("the_current_directory_need_not_be_writable", &[Fs::Tmpfs]) {
+        return;
+    }
+    let mount = Mount::new(Fs::Tmpfs, 64 << 10);
+    tool("mount", &["-o", "remount,ro", mount.dir().to_str().unwrap()]);
+    let run = |text: &str| {
+        let call = Wml::new().file("x.wml", &format!("{set}{process}{text}")).folder("d");
+        let (script, dir) = (call.dir().join("x.wml"), call.dir().join("d"));
+        let change = format!("cd {} && exec \"$0\" \"$@\"", mount.dir().display());
+        let call = call.under(["sh", "-c", &change]).args([script]).args(["--dir"]).args([dir]);
+        call.args(["--runtime", "0.1", "--no-quiesce"]).run()
+    };
+    run("").exits(0);
+    let output = run("create files\ncreate processes\nstats dump \"out\"\nshutdown processes\n").exits(3);
+    assert!(output.stderr.contains("can't write the results directory"), "{}", output.stderr);
+}
+
+#[test]
+fn an_output_in_the_tree_of_a_file_set_is_refused() {
+    let script = "define fileset name=data,path=$dir,entries=5,dirwidth=5,size=4k,prealloc\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
+    for option in ["--json", "--trace", "--append"] {
+        let call = Wml::new().file("x.wml", script).folder("d").args(["x.wml", "--dir", "d", "--runtime", "0.1"]);
+        call.args(["--no-quiesce"]).run().exits(0);
+        let call = Wml::new().file("x.wml", script).folder("d/data").args(["x.wml", "--dir", "d", "--runtime", "0.1"]);
+        let output =
+            call.args([option, if option == "--trace" { "d/data/out:5" } else { "d/data/out" }]).run().exits(3);
+        assert!(output.stderr.contains("which is in the tree of the file set `data`"), "{}", output.stderr);
+        assert!(!output.dir().join("d/data/out").exists(), "{option}");
+    }
+}
+
 #[test]
 fn a_trace_is_limited_to_the_available_memory() {
     let script = "define fileset name=s,path=$dir,entries=10,dirwidth=5,size=1k,prealloc=100\n\

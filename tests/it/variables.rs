@@ -220,3 +220,11 @@ fn the_command_line_can_define_a_variable() {
     assert!(plan(&[("n", "3")], 0).contains("3 threads"));
     assert!(plan(&[], 2).contains("nothing sets `$n`"));
 }
+
+#[test]
+fn foreach_names_the_value_in_force() {
+    let script = "define process name=p { thread name=t { flowop delay name=d,value=1 } }\nforeach $q in 1,2 { echo \"q $q\" }\n";
+    let call = crate::cmd::Wml::new().file("x.wml", script).args(["x.wml", "--engine", "null", "--runtime", "0.1"]);
+    let output = call.sets(&[("q", "9")]).run();
+    assert!(output.stderr.contains("iterating $q=9 instead of 1"), "{}", output.shown());
+}

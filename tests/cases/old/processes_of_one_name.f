@@ -1,0 +1,4 @@
+define fileset name=data,path=/tmp/old,entries=5,dirwidth=5,size=4k,prealloc
+define process name=p { thread name=t { flowop statfile name=s,filesetname=data flowop finishoncount name=f,value=10 } }
+define process name=p { thread name=u { flowop statfile name=v,filesetname=data } }
+run 60
