@@ -219,15 +219,15 @@ fn the_snapshot_study_continues_with_the_same_files() {
     if !mounts::available("the_snapshot_study_continues_with_the_same_files", &[Fs::Btrfs]) {
         return;
     }
-    let levels = short_or_long(["2", "3", "4"], ["10", "20", "40"]).map(|level| format!("{{ name = \"{level}\" }}"));
+    let levels: &[u32] = short_or_long(&[2, 3], &[10, 20, 40]);
+    let named: Vec<String> = levels.iter().map(|level| format!("{{ name = \"{level}\" }}")).collect();
+    let named = named.join(", ");
     let hook = "[[hook]]\nat = \"run\"\nafter = \"cd snapshots.mnt/data && \
         find . -type f -name '0*' -printf '%p %i\\\\n' | sort > ../../inodes.$WMLRUN_RUN\"\n\n";
     let workload = "[[factor]]\nname = \"workload\"";
     let with_hook = format!("{hook}{workload}");
     let small = [
-        ("{ name = \"30\" }", levels[0].as_str()),
-        ("{ name = \"60\" }", levels[1].as_str()),
-        ("{ name = \"120\" }", levels[2].as_str()),
+        ("{ name = \"30\" }, { name = \"60\" }, { name = \"120\" }", named.as_str()),
         ("repeats = \"3..10\"", "repeats = 2"),
         ("until-ci = \"5%\"\n", ""),
         ("every=30", "every=1"),
@@ -235,10 +235,11 @@ fn the_snapshot_study_continues_with_the_same_files() {
         (workload, with_hook.as_str()),
     ];
     let others = ["iozone_re", "iozone_rand", "iozone_back", "iozone_stride", "iozone_f"];
-    let (omitted, workloads, last) = short_or_long((&others[..], 2, 4), (&[][..], 14, 40));
+    let (omitted, workloads) = short_or_long((&others[..], 2), (&[][..], 14));
+    let last = *levels.last().unwrap() as usize;
     let suite = ShippedSuite::new("snapshots", &["snapshots.mnt"], &small, omitted);
     let lab = &suite.lab;
-    let (series, runs) = (2 * workloads, 8 * workloads);
+    let (series, runs) = (2 * workloads, 2 * workloads * (1 + levels.len()));
     let words = suite.words("--runtime 0.3 --set filesize=8m --set iosize=64k");
     let mut child = lab.command(&words).spawn().unwrap();
     for run in 1..=series {
