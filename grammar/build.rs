@@ -7,6 +7,8 @@ use std::{env, error::Error, fs, path::Path, process::Command};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=grammar");
+    // It distinguishes this program from those of other builds. Some linkers write none by default.
+    println!("cargo:rustc-link-arg-bins=-Wl,--build-id");
     lalrpop::Configuration::new().set_in_dir("grammar").process()?;
     embed("personalities", "wml")?;
     embed("experiments", "toml")?;
