@@ -402,7 +402,7 @@ pub(super) enum CliCommand {
         /// Directory to write to; created if it does not exist
         dir: PathBuf,
     },
-    /// Print the file with which an editor colours scripts
+    /// Print a file that teaches an editor the language: syntax colours, or comments and formatting
     Editor {
         /// The editor
         #[arg(value_name = "EDITOR", value_parser = choice(EDITORS.iter().map(|e| (e.name, e.about)), find_editor))]

@@ -12,6 +12,7 @@ use crate::import;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 
 /// The output of `wmlrun ort --format json`.
 #[derive(Serialize)]
@@ -55,12 +56,14 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
     let common = &args.experiment;
     let script = args.script.as_deref().unwrap_or_default();
     let (factor, levels) = args.vary.clone().unwrap_or_default();
-    let levels = peak::resolve(args, &factor, levels)?;
-    let option = |level: &String| set_option(&format!("{factor}={level}"));
-    let arms: Vec<String> = levels.iter().map(option).collect();
-    let rule = RuleWanted::Sweep { factor: factor.clone(), levels, repeats: args.repeats, in_order: args.in_order };
     let metric = "ops".parse().map_err(|e: String| refuse(&e, "", 2))?;
-    let wanted = || wanted(common, script, &arms, &[metric], rule, args.hooks.0.clone());
+    let wanted = |interrupt: &AtomicUsize| {
+        let levels = peak::resolve(args, &factor, levels, interrupt)?;
+        let option = |level: &String| set_option(&format!("{factor}={level}"));
+        let arms: Vec<String> = levels.iter().map(option).collect();
+        let rule = RuleWanted::Sweep { factor: factor.clone(), levels, repeats: args.repeats, in_order: args.in_order };
+        wanted(common, script, &arms, &[metric], rule, args.hooks.0.clone())
+    };
     let (folder, finished) = perform(common, ExperimentKind::Sweep, "sweep", wanted)?;
     let experiment = &folder.experiment;
     let RuleWanted::Sweep { factor, levels, .. } = &experiment.rule else {

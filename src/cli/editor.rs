@@ -1,4 +1,4 @@
-//! `wmlrun editor`: files with which editors colour scripts. All words come from the tables of the language.
+//! `wmlrun editor`: files that teach an editor the language. All words come from the tables of the language.
 
 use super::console::print_lines;
 use crate::model::commands;
@@ -8,8 +8,8 @@ use crate::{flowop, random};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The file names of scripts, without the dot.
-const EXTENSIONS: [&str; 2] = ["wml", "f"];
+/// The extension of scripts. Filebench's `f` is that of Fortran too.
+const EXTENSION: &str = "wml";
 
 /// An editor for which there is a file.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Editor {
 pub(super) const EDITORS: &[Editor] = &[
     Editor { name: "vim", about: "Vim and Neovim: a syntax file", text: vim },
     Editor { name: "vscode", about: "Visual Studio Code: a grammar for an extension", text: vscode },
-    Editor { name: "helix", about: "Helix: an entry of `languages.toml`", text: helix },
+    Editor { name: "helix", about: "Helix: an entry of `languages.toml`, with comments and formatting", text: helix },
 ];
 
 /// Returns the editor with this name.
@@ -46,16 +46,18 @@ struct ScriptWords {
     /// The words that follow a statement word: `fileset` of `define fileset`.
     objects: BTreeSet<&'static str>,
     flowops: BTreeSet<&'static str>,
-    /// Attributes and parameters, which are followed by `=` or `:`.
+    /// Attributes and parameters.
     attributes: BTreeSet<&'static str>,
 }
 
 impl ScriptWords {
     fn new() -> Self {
         let statements: BTreeSet<&str> = STATEMENT_WORDS.iter().map(|word| word.name).collect();
-        // The words of `set mode quit alldone` and the like. A capital, a bracket or a sign stands for a value.
-        let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase()) && !statements.contains(word);
-        let objects = commands::specs().flat_map(|spec| spec.name.split_whitespace().skip(1)).filter(is_word);
+        // The words of `set mode quit alldone` and the like.
+        let of_command = |name: &'static str| {
+            name.split_whitespace().skip(1).chain(commands::words_after(name)).filter(|word| !word.contains(' '))
+        };
+        let objects = commands::specs().flat_map(|spec| of_command(spec.name));
         let lists = [
             attrs::FILESET,
             attrs::PROCESS,
@@ -69,7 +71,7 @@ impl ScriptWords {
             lists.iter().copied().flatten().flat_map(|attr| attr.aliases.iter().copied().chain([attr.name]));
         let parameters = random::DISTRIBUTIONS.iter().flat_map(|d| d.parameters.iter().map(|p| p.name));
         Self {
-            objects: objects.collect(),
+            objects: objects.filter(|word| !statements.contains(word)).collect(),
             flowops: flowop::spec_table().flowops.iter().map(|flowop| flowop.name).collect(),
             attributes: attributes.chain(parameters).collect(),
             statements,
@@ -82,16 +84,21 @@ fn joined(words: &BTreeSet<&str>, separator: &str) -> String {
     words.iter().copied().collect::<Vec<_>>().join(separator)
 }
 
-/// Returns a syntax file of Vim. Words that are no keyword of Vim's own are matched wherever they occur.
+/// Returns a syntax file of Vim.
 fn vim(words: &ScriptWords) -> String {
     let mut text = String::from(
         "\" Vim syntax file of WML, the language of wmlrun and Filebench. Written by `wmlrun editor vim`.\n\
          if exists('b:current_syntax')\n  finish\nendif\nsyntax case match\n",
     );
-    for (group, list) in [("Statement", &words.statements), ("Object", &words.objects), ("Flowop", &words.flowops)] {
-        text += &format!("syntax keyword wml{group} {}\n", joined(list, " "));
+    text += &format!("syntax keyword wmlStatement {}\n", joined(&words.statements, " "));
+    // Of several matches at one place the last counts: `transaction` is a flowop, and before `=` an attribute.
+    for (group, list) in [("Object", &words.objects), ("Flowop", &words.flowops)] {
+        text += &format!("syntax match wml{group} /\\<\\%({}\\)\\>/\n", joined(list, "\\|"));
     }
-    text += &format!("syntax match wmlAttribute /\\<\\%({})\\>\\ze\\s*[=:,}}]/\n", joined(&words.attributes, "\\|"));
+    text += &format!(
+        "syntax match wmlAttribute /\\<\\%({}\\)\\>\\ze\\s*\\%([=:,}}]\\|$\\)/\n",
+        joined(&words.attributes, "\\|")
+    );
     text += "syntax match wmlNumber /\\<\\d\\+\\%(\\.\\d\\+\\)\\?\\%([kmgtKMGT]\\?\\|ms\\|us\\|ns\\|s\\)\\>/\n\
         syntax match wmlVariable /\\$\\w\\+\\%(\\.\\w\\+\\)\\?\\|\\${[^}]*}\\|\\$(\\w\\+)/\n\
         syntax region wmlString start=/\"/ skip=/\\\\\"/ end=/\"/ contains=wmlVariable\n\
@@ -122,7 +129,7 @@ fn vscode(words: &ScriptWords) -> String {
         "comment": "Written by `wmlrun editor vscode`.",
         "name": "WML",
         "scopeName": "source.wml",
-        "fileTypes": EXTENSIONS,
+        "fileTypes": [EXTENSION],
         "patterns": [
             rule("comment.line.number-sign", "#.*$".to_owned()),
             {
@@ -132,7 +139,7 @@ fn vscode(words: &ScriptWords) -> String {
                 "patterns": [rule("constant.character.escape", r"\\.".to_owned()), variable],
             },
             variable,
-            rule("variable.parameter", format!("{}(?=\\s*[=:,}}])", any(&words.attributes))),
+            rule("variable.parameter", format!("{}(?=\\s*(?:[=:,}}]|$))", any(&words.attributes))),
             rule("keyword.control", any(&words.statements)),
             rule("storage.type", any(&words.objects)),
             rule("entity.name.function", any(&words.flowops)),
@@ -144,12 +151,10 @@ fn vscode(words: &ScriptWords) -> String {
 
 /// Returns an entry of `languages.toml`.
 fn helix(_: &ScriptWords) -> String {
-    let types: Vec<String> = EXTENSIONS.iter().map(|extension| format!("\"{extension}\"")).collect();
     format!(
-        "# Written by `wmlrun editor helix`.\n[[language]]\nname = \"wml\"\nscope = \"source.wml\"\nfile-types = [{}]\n\
+        "# Written by `wmlrun editor helix`.\n[[language]]\nname = \"wml\"\nscope = \"source.wml\"\nfile-types = [\"{EXTENSION}\"]\n\
          comment-token = \"#\"\nindent = {{ tab-width = 2, unit = \"  \" }}\n\
-         formatter = {{ command = \"wmlrun\", args = [\"fmt\", \"-\"] }}\n",
-        types.join(", ")
+         formatter = {{ command = \"wmlrun\", args = [\"fmt\", \"-\"] }}\n"
     )
 }
 

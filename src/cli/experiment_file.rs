@@ -18,6 +18,7 @@ use crate::util::count::count;
 use crate::util::duration;
 use crate::util::table::{Align, Table};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 /// Runs `wmlrun experiment`. Returns the exit status.
@@ -32,7 +33,7 @@ fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
         print_text(&planned.text());
         return Ok(0);
     }
-    let wanted = || {
+    let wanted = |_: &AtomicUsize| {
         let planned = Planned::read(args)?;
         planned.check_commands()?;
         planned.description(args)

@@ -66,7 +66,7 @@ fn try_repeat(args: &RepeatArgs) -> Result<u8, Refused> {
     let rule = RuleWanted::Repeat { min_runs, max_runs, until_ci: args.until_ci() };
     let common = &args.experiment;
     let script = args.script.as_deref().unwrap_or_default();
-    let wanted = || wanted(common, script, &[""], &args.metrics(), rule, args.hooks.0.clone());
+    let wanted = |_: &AtomicUsize| wanted(common, script, &[""], &args.metrics(), rule, args.hooks.0.clone());
     let (folder, finished) = perform(common, ExperimentKind::Repeat, "repeat", wanted)?;
     let (experiment, runs) = (&folder.experiment, &finished.observations[0]);
     let (Next::Repeated(state), Some(rule)) = (finished.end, experiment.repeat_rule()) else {
@@ -97,7 +97,7 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     let common = &args.experiment;
     let metric = std::slice::from_ref(&args.verdict.metric);
     let script = args.script.as_deref().unwrap_or_default();
-    let wanted = || wanted(common, script, &[&args.a, &args.b], metric, rule, args.hooks.0.clone());
+    let wanted = |_: &AtomicUsize| wanted(common, script, &[&args.a, &args.b], metric, rule, args.hooks.0.clone());
     let (folder, finished) = perform(common, ExperimentKind::Ab, "ab", wanted)?;
     let experiment = &folder.experiment;
     let (Next::Compared(look), Some(tolerance), [metric, ..]) =
@@ -147,7 +147,8 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let directory = args.directory.as_ref().map(|dir| format!("--dir {}", shell_words::quote(dir))).unwrap_or_default();
     let common = &args.experiment;
     let metrics = std::slice::from_ref(&args.metric);
-    let wanted = || wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
+    let wanted =
+        |_: &AtomicUsize| wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
     let (folder, finished) = perform(common, ExperimentKind::Ab, "floor", wanted)?;
     let experiment = &folder.experiment;
     let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused(2)) };
@@ -324,8 +325,13 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, String> {
     shell_words::split(text).map_err(|e| format!("can't be split into words: {e}"))
 }
 
+/// Returns the path of this program, with which runs are made.
+pub(super) fn program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| "wmlrun".into())
+}
+
 /// Splits the value of an option into words.
-fn words_of(option: &str, text: &str) -> Result<Vec<String>, Refused> {
+pub(super) fn words_of(option: &str, text: &str) -> Result<Vec<String>, Refused> {
     split(text).map_err(|e| refuse(&format!("`{option}` {e}"), "use the quoting rules of a shell", 2))
 }
 
@@ -367,13 +373,13 @@ pub(super) fn perform(
     args: &ExperimentArgs,
     kind: ExperimentKind,
     command: &str,
-    wanted: impl FnOnce() -> Result<Experiment, Refused>,
+    wanted: impl FnOnce(&AtomicUsize) -> Result<Experiment, Refused>,
 ) -> Result<(Folder, Finished), Refused> {
     let (interrupt, _) = signals::install_handlers();
     let mut folder = match &args.resume {
         Some(path) => resume(path, kind, args.anyway)?,
         None => {
-            let experiment = wanted()?;
+            let experiment = wanted(&interrupt)?;
             match &args.results {
                 Some(path) => Folder::create(path, experiment),
                 None => Folder::create_beside(&default_results(&experiment.name), experiment),
@@ -511,7 +517,7 @@ impl ExperimentHost for CliHost {
     }
 
     fn program(&self) -> PathBuf {
-        std::env::current_exe().unwrap_or_else(|_| "wmlrun".into())
+        program()
     }
 
     fn hook_limit(&self) -> Duration {

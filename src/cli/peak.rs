@@ -3,10 +3,11 @@
 
 use super::console;
 use super::experiment_args::SweepArgs;
-use super::experiments::{Refused, refuse, set_option, split};
+use super::experiments::{Refused, program, refuse, set_option, split, words_of};
 use crate::import;
+use crate::os::child;
 use crate::util::count::measured;
-use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The value of the first run.
 const FIRST: f64 = 100.0;
@@ -14,14 +15,19 @@ const FIRST: f64 = 100.0;
 /// The factor from one run to the next.
 const GROWTH: f64 = 4.0;
 
-/// The number of runs after which the search ends: the last value is 4 × 10^8.
+/// The number of runs after which the search ends: the last value is about 4 × 10^8.
 const MAX_RUNS: usize = 12;
 
 /// The part of the offered rate that a run must achieve, or the file system is saturated.
 const KEPT: f64 = 0.95;
 
 /// Replaces percentages by values. Other values are returned as they are.
-pub(super) fn resolve(args: &SweepArgs, factor: &str, levels: Vec<String>) -> Result<Vec<String>, Refused> {
+pub(super) fn resolve(
+    args: &SweepArgs,
+    factor: &str,
+    levels: Vec<String>,
+    interrupt: &AtomicUsize,
+) -> Result<Vec<String>, Refused> {
     let parts: Vec<Option<f64>> = levels.iter().map(|level| percentage(level)).collect();
     if parts.iter().all(Option::is_none) {
         return Ok(levels);
@@ -34,8 +40,19 @@ pub(super) fn resolve(args: &SweepArgs, factor: &str, levels: Vec<String>) -> Re
         let help = "measure the peak first, and give values";
         return Err(refuse("the peak can't be measured between commands of `--before` and `--after`", help, 2));
     }
-    let peak = peak(args, factor)?;
-    Ok(parts.into_iter().map(|part| value(peak * part)).collect())
+    let peak = peak(args, factor, interrupt)?;
+    let values: Vec<String> = parts.into_iter().map(|part| value(peak * part)).collect();
+    match values.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(values),
+        Some(pair) => {
+            let text = format!(
+                "the peak, at `{factor}={}`, is too low: two percentages give the value {}",
+                value(peak),
+                pair[0]
+            );
+            Err(refuse(&text, "give percentages with larger distances, or values", 1))
+        }
+    }
 }
 
 /// Returns the part that a percentage names.
@@ -43,17 +60,17 @@ fn percentage(level: &str) -> Option<f64> {
     level.strip_suffix('%')?.trim().parse().ok().map(|percent: f64| percent / 100.0)
 }
 
-/// Formats a value: an integer from 10 on, otherwise three significant digits.
+/// Formats a value: an integer from 10 on, otherwise with two decimals and at least 0.01.
 fn value(value: f64) -> String {
     if value >= 10.0 { format!("{value:.0}") } else { format!("{}", (value * 100.0).round().max(1.0) / 100.0) }
 }
 
 /// Measures the value of a variable at which the rate reaches its peak. The value is increased until the file system
 /// does not keep the offered rate.
-fn peak(args: &SweepArgs, factor: &str) -> Result<f64, Refused> {
+fn peak(args: &SweepArgs, factor: &str, interrupt: &AtomicUsize) -> Result<f64, Refused> {
     let mut tried = FIRST;
     for _ in 0..MAX_RUNS {
-        let (offered, achieved) = run(args, factor, tried)?;
+        let (offered, achieved) = run(args, factor, tried, interrupt)?;
         let kept = achieved / offered;
         if !args.experiment.quiet {
             console::notice(&format!(
@@ -68,38 +85,31 @@ fn peak(args: &SweepArgs, factor: &str) -> Result<f64, Refused> {
         tried *= GROWTH;
     }
     let help = "the variable must raise the offered rate; give values instead of percentages";
-    Err(refuse(&format!("no peak was found up to `{factor}={tried}`"), help, 1))
+    Err(refuse(&format!("no peak was found up to `{factor}={}`", tried / GROWTH), help, 1))
 }
 
 /// Runs the workload with a value of the variable. Returns the offered and the achieved rate in requests per second.
-fn run(args: &SweepArgs, factor: &str, value: f64) -> Result<(f64, f64), Refused> {
+fn run(args: &SweepArgs, factor: &str, value: f64, interrupt: &AtomicUsize) -> Result<(f64, f64), Refused> {
     let common = &args.experiment;
     let script = args.script.as_deref().unwrap_or_default();
-    let launch =
-        split(&common.launch).map_err(|e| refuse(&format!("`--launch` {e}"), "use the quoting rules of a shell", 2))?;
-    let program = std::env::current_exe().unwrap_or_else(|_| "wmlrun".into()).display().to_string();
-    let mut words = launch;
-    words.push(program);
+    let mut words = words_of("--launch", &common.launch)?;
+    words.push(program().display().to_string());
     words.extend(common.words.0.iter().cloned());
     words.extend(split(&set_option(&format!("{factor}={value}"))).unwrap_or_default());
     words.extend([script, "--quiet", "--format=none", "--json=-"].map(str::to_owned));
     let failed = |why: &str, status: u8| {
         refuse(&format!("the run with `{factor}={value}` failed: {why}"), "run the script with this value", status)
     };
-    let output = Command::new(&words[0])
-        .args(&words[1..])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| {
-            refuse(&format!("can't start `{}`: {e}", words[0]), "check the program that `--launch` names", 3)
-        })?;
-    if !output.status.success() {
-        let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-        return Err(failed(&output.status.to_string(), code));
+    let signal = || interrupt.load(Ordering::SeqCst);
+    let ended = child::output(&words, &|| signal() != 0).map_err(|e| {
+        refuse(&format!("can't start `{}`: {e}", words[0]), "check the program that `--launch` names", 3)
+    })?;
+    let Some((status, text)) = ended else { return Err(Refused::printed(128 + signal() as u8)) };
+    if !status.success() {
+        let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+        return Err(failed(&status.to_string(), code));
     }
-    let runs = import::parse(&String::from_utf8_lossy(&output.stdout), "the run").map_err(|e| failed(&e, 1))?;
+    let runs = import::parse(&text, "the run").map_err(|e| failed(&e, 1))?;
     let rates =
         runs.last().and_then(|run| run.figures.get("offered").copied().zip(run.figures.get("achieved").copied()));
     rates.filter(|(offered, _)| *offered > 0.0).ok_or_else(|| {

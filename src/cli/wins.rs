@@ -3,8 +3,8 @@
 use super::args::FigureFormat;
 use super::console;
 use super::experiments::print_text;
-use crate::analysis::{Direction, TestOutcome, TestWinner, Wins, outcome, wins as count_wins};
-use crate::comparison::wins_line;
+use crate::analysis::{Direction, TestOutcome, Wins, outcome, wins as count_wins};
+use crate::comparison::{outcome_cells, wins_line};
 use crate::import::{self, TestFigures};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
@@ -73,13 +73,8 @@ fn text(document: &WinsDocument<'_>) -> String {
     ]);
     for test in &document.tests {
         let number = |value: Option<f64>| value.map_or_else(dash, |value| value.to_string());
-        let winner = test.outcome.map_or_else(dash, |found| match found.winner {
-            TestWinner::A => document.a.to_owned(),
-            TestWinner::B => document.b.to_owned(),
-            TestWinner::Draw => "draw".to_owned(),
-        });
-        let factor = test.outcome.map_or_else(dash, |found| format!("{:.2}", found.factor));
-        table.row([test.name.to_owned(), number(test.a), number(test.b), winner, factor]);
+        let [better, factor] = outcome_cells(test.outcome, document.a, document.b);
+        table.row([test.name.to_owned(), number(test.a), number(test.b), better, factor]);
     }
     let ending = wins_line(document.a, document.b, document.wins);
     format!("{}\n{}\n", printable::lines(&table.render()), ending)

@@ -195,24 +195,24 @@ impl FactorialDesign<'_> {
 }
 
 /// The cells with equal levels of all factors but one.
-pub(super) struct CellGroup<'a> {
+pub struct CellGroup<'a> {
     /// The other factors with their levels.
-    pub(super) others: Vec<(&'a str, &'a str)>,
+    pub others: Vec<(&'a str, &'a str)>,
     /// The factor.
-    pub(super) factor: &'a FactorLevels,
+    pub factor: &'a FactorLevels,
     /// The index of the cell at each of its levels.
-    pub(super) cells: Vec<usize>,
+    pub cells: Vec<usize>,
 }
 
 impl CellGroup<'_> {
     /// Returns the name: `NAME=LEVEL,NAME=LEVEL` of the other factors.
-    pub(super) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         self.others.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(",")
     }
 }
 
 /// Returns the cells in groups over the levels of the factor with this name. Returns no group if there is none.
-pub(super) fn cell_groups<'a>(factors: &'a [FactorLevels], name: &str) -> Vec<CellGroup<'a>> {
+pub fn cell_groups<'a>(factors: &'a [FactorLevels], name: &str) -> Vec<CellGroup<'a>> {
     let Some(position) = factors.iter().position(|factor| factor.name == name) else { return Vec::new() };
     let product = |factors: &[FactorLevels]| factors.iter().map(|factor| factor.levels.len()).product::<usize>();
     let factor = &factors[position];

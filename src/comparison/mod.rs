@@ -23,12 +23,13 @@ mod sweep_formats;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, Runs};
 pub use differences::{Difference, DifferenceKind, differences};
+pub use factorial::{CellGroup, cell_groups};
 pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign, FactorialTables};
 pub use factorial_formats::factorial_ending;
 pub use formats::{ComparisonFormat, FORMATS, differs_text, find_format, lines, sentence};
 pub use level_tests::{LevelTests, TestedLevel};
 pub use numbers::{figure, percent, probability, ratio, small, with_direction};
-pub use pivot::{Pivot, PivotRow, wins_line};
+pub use pivot::{Pivot, PivotRow, outcome_cells, wins_line};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
 pub use sweep::{Sweep, SweepPoint, sweep};
 pub use sweep_formats::ending as sweep_ending;

@@ -87,22 +87,12 @@ impl Pivot {
         let line = |row: &PivotRow| {
             let values = row.values.iter().map(|value| value.map_or_else(dash, |value| figure(&self.metric, value)));
             let mut line: Vec<String> = row.levels.iter().cloned().chain(values).collect();
-            if self.wins.is_some() {
-                line.push(row.outcome.map_or_else(dash, |found| self.winner(found.winner).to_owned()));
-                line.push(row.outcome.map_or_else(dash, |found| format!("{:.2}", found.factor)));
+            if let [a, b] = &self.columns[..] {
+                line.extend(outcome_cells(row.outcome, a, b));
             }
             line
         };
         self.rows.iter().map(line).collect()
-    }
-
-    /// Returns the name of the better level.
-    fn winner(&self, winner: TestWinner) -> &str {
-        match winner {
-            TestWinner::A => &self.columns[0],
-            TestWinner::B => &self.columns[1],
-            TestWinner::Draw => "draw",
-        }
     }
 
     /// Returns the sums of a table with two columns as one line.
@@ -122,6 +112,17 @@ impl Pivot {
         let ending = self.ending().map_or_else(String::new, |line| format!("{line}\n"));
         format!("{}\n\n{}{ending}", self.metric, table.render())
     }
+}
+
+/// Formats the outcome of a test of two sides with these names: the better side and the factor; `-` without an outcome.
+pub fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String; 2] {
+    let Some(found) = outcome else { return ["-", "-"].map(str::to_owned) };
+    let better = match found.winner {
+        TestWinner::A => a,
+        TestWinner::B => b,
+        TestWinner::Draw => "draw",
+    };
+    [better.to_owned(), format!("{:.2}", found.factor)]
 }
 
 /// Formats the sums of several tests of two sides with these names.

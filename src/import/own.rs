@@ -183,8 +183,8 @@ fn percentiles(flowops: &[&FlowopResult]) -> Latency {
     Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p99_9: at(0.999), ..Latency::default() }
 }
 
-/// Returns figures that only the whole run has: the offered and achieved rates and the mean response time of open loops, and the
-/// fraction of busy processors.
+/// Returns figures that only the whole run has: the offered and the achieved rate and the mean response time of open
+/// loops, and the fraction of busy processors.
 fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
     let responses = || run.flowops.iter().filter_map(|f| Some((f.ops as f64, f.response_ns?.mean?)));
     let ops: f64 = responses().map(|(ops, _)| ops).sum();

@@ -97,29 +97,6 @@ impl Runner {
         self.trees.fresh.as_ref().map(|dir| dir.display().to_string())
     }
 
-    /// Reports an output in the tree of a file set: it would be a foreign file there, and its writes would be measured.
-    fn outputs_outside(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
-        let is_below = |path: &Path, root: &Path| std::path::absolute(root).is_ok_and(|root| path.starts_with(root));
-        let trace = self.settings.trace.as_ref().map(|(path, _)| path);
-        let named =
-            [("--json", self.settings.json.as_ref()), ("--trace", trace), ("--append", self.settings.append.as_ref())];
-        let inside = named.into_iter().find_map(|(option, path)| {
-            let path = path?;
-            let whole = std::path::absolute(path).ok()?;
-            let set = plan.filesets.iter().find(|set| is_below(&whole, &set.root()))?;
-            let (path, name) = (path.display(), &set.name);
-            Some((whole, format!("`{option}` names {path}, which is in the tree of the file set `{name}`")))
-        });
-        let Some((path, message)) = inside else { return Ok(()) };
-        front.error(None, &message, Some("give a path outside of the directories of the file sets"));
-        self.give_up_outputs();
-        // A file that was created for the output would be a foreign file for the next run.
-        if std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() == 0) {
-            let _ = std::fs::remove_file(&path);
-        }
-        Err(Status::Refused)
-    }
-
     /// Brings the plan's sets to their definitions or, if `as_is`, takes their trees as they are. Trees that this
     /// session knows are repaired in place. `runs`: the plan is run afterwards and may change the sets.
     pub(crate) fn prepare(

@@ -8,6 +8,7 @@ use super::watch::Stage;
 use super::{Front, Runner, Settings, Status};
 use crate::diag::{Code, Diagnostic};
 use crate::output::{Appender, FileIdentity, Placed, ResultPlace, TableFile, Target, check_replaceable, file_id};
+use crate::plan::Plan;
 use crate::report::{Report, csv_runs, filebench, json};
 use crate::source::{SourceMap, Spanned};
 use std::io::{self, ErrorKind};
@@ -34,9 +35,9 @@ impl Runner {
     /// Opens the outputs that the command line names. Called before any file is created, so that a wrong path costs no
     /// time. `scripts` are files that are read.
     pub fn open_outputs(&mut self, scripts: &[PathBuf], front: &mut dyn Front) -> Status {
-        let trace = self.settings.trace.as_ref().map(|(path, _)| path);
-        let named = [&self.settings.json, &self.settings.append].into_iter().flatten().chain(trace);
-        let places = named.chain([&self.settings.results]).filter_map(|path| std::path::absolute(path).ok()).collect();
+        let named = self.named_outputs();
+        let named = named.iter().map(|(_, path)| *path).chain([&self.settings.results]);
+        let places = named.filter_map(|path| std::path::absolute(path).ok()).collect();
         let _watch = self.begin(Stage::Prepare, "checking the outputs", places);
         let read: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
         // The current directory is the default, and most scripts write no file.
@@ -73,6 +74,33 @@ impl Runner {
         Status::Done
     }
 
+    /// Returns the outputs that the command line names, each with its option.
+    fn named_outputs(&self) -> Vec<(&'static str, &PathBuf)> {
+        let Settings { json, trace, append, .. } = &self.settings;
+        let trace = trace.as_ref().map(|(path, _)| path);
+        let named = [("--json", json.as_ref()), ("--trace", trace), ("--append", append.as_ref())];
+        named.into_iter().filter_map(|(option, path)| Some((option, path?))).collect()
+    }
+
+    /// Reports an output in the tree of a file set: it would be a foreign file there, and its writes would be measured.
+    pub(super) fn outputs_outside(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+        let is_below = |path: &Path, root: &Path| std::path::absolute(root).is_ok_and(|root| path.starts_with(root));
+        let inside = self.named_outputs().into_iter().find_map(|(option, path)| {
+            let whole = std::path::absolute(path).ok()?;
+            let set = plan.filesets.iter().find(|set| is_below(&whole, &set.root()))?;
+            let (path, name) = (path.display(), &set.name);
+            Some((whole, format!("`{option}` names {path}, which is in the tree of the file set `{name}`")))
+        });
+        let Some((path, message)) = inside else { return Ok(()) };
+        front.error(None, &message, Some("give a path outside of the directories of the file sets"));
+        self.give_up_outputs();
+        // A file that was created for the output would be a foreign file for the next run.
+        if std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() == 0) {
+            let _ = std::fs::remove_file(&path);
+        }
+        Err(Status::Refused)
+    }
+
     /// Checks that the results directory is writable, or can be created. Creates nothing.
     pub fn check_results(&self, front: &mut dyn Front) -> Status {
         match self.outputs.results.check() {
@@ -88,10 +116,7 @@ impl Runner {
 
     /// Returns an error message if two outputs have the same file.
     fn conflict(&self) -> Option<String> {
-        let trace = self.settings.trace.as_ref().map(|(path, _)| path);
-        let outputs =
-            [("--json", self.settings.json.as_ref()), ("--trace", trace), ("--append", self.settings.append.as_ref())];
-        let named: Vec<(&str, &PathBuf)> = outputs.iter().filter_map(|(name, path)| Some((*name, (*path)?))).collect();
+        let named = self.named_outputs();
         let is_same = |a: &PathBuf, b: &PathBuf| {
             let same = a == b || file_id(a).is_some_and(|id| Some(id) == file_id(b));
             same && (a.is_file() || !a.exists())

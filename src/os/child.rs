@@ -7,7 +7,8 @@
 
 use super::fd;
 use super::proc::nanoseconds;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -162,6 +163,33 @@ impl Group {
     pub fn id(&self) -> i32 {
         self.id
     }
+}
+
+/// How long an interrupted command may take to end.
+const END_GRACE: Duration = Duration::from_secs(20);
+
+/// Runs a command in a process group of its own, without standard input, until it ends. Returns its status and its
+/// standard output, or `None` if `is_interrupted` returned `true` and the group was ended.
+pub fn output(words: &[String], is_interrupted: &dyn Fn() -> bool) -> io::Result<Option<(ExitStatus, String)>> {
+    let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    // A pipe could be full before the end of the command.
+    let mut file = File::from(rustix::fs::memfd_create("output", rustix::fs::MemfdFlags::CLOEXEC)?);
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?);
+    let mut group = Group::spawn(command)?;
+    let status = loop {
+        if let Some(status) = group.wait(Duration::from_millis(100))? {
+            break status;
+        }
+        if is_interrupted() {
+            group.end(END_GRACE);
+            return Ok(None);
+        }
+    };
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(Some((status, String::from_utf8_lossy(&bytes).into_owned())))
 }
 
 /// Removes the group from the table if the command has ended and no process is left in the group. Other groups stay in

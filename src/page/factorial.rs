@@ -8,7 +8,7 @@ use super::chart::{Chart, ChartPoint, Symbol};
 use super::experiment::{distributions, metric_title, unit};
 use super::sweep;
 use crate::analysis::{Estimate, RepeatState};
-use crate::comparison::{Factorial, FactorialCell, LevelTests, Pivot, factorial_ending, figure};
+use crate::comparison::{Factorial, FactorialCell, LevelTests, Pivot, cell_groups, factorial_ending, figure};
 use crate::experiment::{Next, RecordedExperiment};
 use crate::import::Observation;
 use crate::util::size;
@@ -166,18 +166,13 @@ fn level_blocks(found: &Factorial, tests: &LevelTests) -> Vec<PageBlock> {
     let mut blocks: Vec<PageBlock> = table.block().into_iter().collect();
     blocks.push(PageBlock::Text { text: tests.ending() });
     let metric = found.metrics.iter().position(|metric| *metric == tests.metric);
-    let position = found.factors.iter().position(|factor| factor.name == tests.factor);
-    let (Some(metric), Some(position)) = (metric, position) else { return blocks };
-    let others = |cell: &FactorialCell| {
-        let named = found.factors.iter().zip(&cell.levels).enumerate().filter(|(n, _)| *n != position);
-        named.map(|(_, (factor, level))| format!("{}={level}", factor.name)).collect::<Vec<_>>().join(",")
+    let group = cell_groups(&found.factors, &tests.factor).into_iter().find(|group| group.name() == tests.others);
+    let (Some(metric), Some(group)) = (metric, group) else { return blocks };
+    let sample = |(level, cell): (&String, &usize)| {
+        let values = found.cells.get(*cell).map_or_else(Vec::new, |cell| cell.metrics[metric].values.clone());
+        (format!("{}={level}", tests.factor), values)
     };
-    let samples: Vec<(String, Vec<f64>)> = found
-        .cells
-        .iter()
-        .filter(|cell| others(cell) == tests.others)
-        .map(|cell| (format!("{}={}", tests.factor, cell.levels[position]), cell.metrics[metric].values.clone()))
-        .collect();
+    let samples: Vec<(String, Vec<f64>)> = group.factor.levels.iter().zip(&group.cells).map(sample).collect();
     let Some((first, rest)) = samples.split_first() else { return blocks };
     let mut pictures = Vec::new();
     for sample in rest {

@@ -105,6 +105,11 @@ fn repeated_runs_are_stored_and_estimated() {
         })
         .collect();
     assert_eq!(seeds.len(), 3);
+    // Build scripts of the program request a build ID, which is read at once; the digest of the program is not.
+    let description = fs::read_to_string(lab.path("r/experiment.toml")).unwrap();
+    let tool = description.lines().find_map(|line| line.strip_prefix("tool = ")).unwrap().trim_matches('"');
+    let id = tool.rsplit(' ').next().unwrap();
+    assert!(id.len() >= 32 && id.chars().all(|c| c.is_ascii_hexdigit()), "{tool}");
     let text = lab.run("prune r", 0);
     assert!(text.contains("removed") && !lab.path("r/runs/0001.log").exists() && lab.path("r/runs/0001.json").exists());
     // The folder is that of three observations.

@@ -215,3 +215,14 @@ fn asynchronous_io_works_without_locked_memory() {
     assert!(count(flowop(&run, "a"), "ops") > 0, "{}", output.shown());
     assert_adds_up(&run);
 }
+
+/// Each thread takes four memory mappings, of which a process has 65,530 by default.
+#[test]
+fn more_threads_than_memory_mappings_are_refused_before_anything_is_created() {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap().trim().parse::<u64>().unwrap();
+    let most = (read("/proc/sys/vm/max_map_count") / 4).min(read("/proc/sys/kernel/threads-max"));
+    let threads = READER.replace("name=t", &format!("name=t,instances={},memsize=4k", (most + 1).min(1 << 20)));
+    let output = call("entries=5,size=4k", &threads, "").args(["--runtime", "0.2"]).run().exits(3);
+    assert!(output.stderr.contains("more are allowed"), "{}", output.stderr);
+    assert_clean(&output);
+}

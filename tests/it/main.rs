@@ -34,6 +34,7 @@ mod coverage;
 mod crowd;
 mod delays;
 mod documented;
+mod editors;
 mod escape;
 mod examples;
 mod experiment_files;
