@@ -219,6 +219,25 @@ fn drain(mut pipe: impl Read + Send + 'static) -> Drain {
     })
 }
 
+/// The folder of a thread in `/proc`.
+struct Task(PathBuf);
+
+impl Task {
+    /// A file of the folder, empty if the thread has ended.
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).unwrap_or_default()
+    }
+
+    fn name(&self) -> String {
+        self.read("comm").trim_end().to_owned()
+    }
+
+    /// Whether it waits, and can be interrupted. The state follows the name, which is in parentheses.
+    fn sleeps(&self) -> bool {
+        self.read("stat").rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+    }
+}
+
 /// A program that runs. Dropped, it is killed.
 pub(crate) struct Running {
     child: Child,
@@ -245,32 +264,53 @@ impl Running {
     /// The reads of those threads alone are counted, three times in a row with at least ten more. On a busy machine the
     /// preparation takes seconds, and reads as often.
     pub(crate) fn wait_until_reading(&mut self) {
-        let (mut seen, mut before) = (0, self.reads());
+        let mut before = self.reads();
+        self.wait_until("began to read", |running| {
+            let now = running.reads();
+            let more = now >= before + 10;
+            before = now;
+            more
+        });
+    }
+
+    /// Waits until so many threads of the workload wait for something.
+    pub(crate) fn wait_until_asleep(&mut self, threads: usize) {
+        self.wait_until("started its threads", |running| running.workers().filter(Task::sleeps).count() == threads);
+    }
+
+    /// Waits until a condition is true three times in a row, a tenth of a second apart.
+    fn wait_until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let mut seen = 0;
         while seen < 3 {
-            assert!(self.started.elapsed() < self.call.as_ref().unwrap().timeout, "it never began to read");
+            assert!(self.started.elapsed() < self.call.as_ref().unwrap().timeout, "it never {what}");
             if self.child.try_wait().unwrap().is_some() {
                 let (stdout, stderr) = self.texts.take().unwrap();
-                panic!("it ended before it began to read\n{}{}", stdout.join().unwrap().0, stderr.join().unwrap().0);
+                panic!("it ended before it {what}\n{}{}", stdout.join().unwrap().0, stderr.join().unwrap().0);
             }
             std::thread::sleep(Duration::from_millis(100));
-            let now = self.reads();
-            seen = if now >= before + 10 { seen + 1 } else { 0 };
-            before = now;
+            seen = if holds(self) { seen + 1 } else { 0 };
         }
     }
 
-    /// Reads of the threads of the workload since they started. The threads of the program itself have its name, or that of
-    /// their task.
+    /// Its threads.
+    fn tasks(&self) -> impl Iterator<Item = Task> + use<> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
+        tasks.into_iter().flatten().flatten().map(|task| Task(task.path()))
+    }
+
+    /// The threads of the workload. The threads of the program itself have its name, or that of their task.
+    fn workers(&self) -> impl Iterator<Item = Task> + use<> {
+        let main = Task(format!("/proc/{}", self.pid()).into()).name();
+        self.tasks().filter(move |task| {
+            let name = task.name();
+            name != main && !["aio", "files", "space", "watchdog"].contains(&name.as_str())
+        })
+    }
+
+    /// Reads of the threads of the workload since they started.
     fn reads(&self) -> u64 {
-        let main = std::fs::read_to_string(format!("/proc/{}/comm", self.pid())).unwrap_or_default();
-        let Ok(tasks) = std::fs::read_dir(format!("/proc/{}/task", self.pid())) else { return 0 };
-        let read = |task: &Path, name: &str| std::fs::read_to_string(task.join(name)).unwrap_or_default();
-        let of_workload = tasks.flatten().map(|task| task.path()).filter(|task| {
-            let name = read(task, "comm");
-            name != main && !["aio", "files", "space", "watchdog"].contains(&name.trim_end())
-        });
         let reads = |text: String| text.lines().find_map(|line| line.strip_prefix("syscr: ")?.parse::<u64>().ok());
-        of_workload.filter_map(|task| reads(read(&task, "io"))).sum()
+        self.workers().filter_map(|task| reads(task.read("io"))).sum()
     }
 
     /// Waits for its end, or kills it when its time is up, which fails the test.

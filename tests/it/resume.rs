@@ -5,7 +5,7 @@
 //! of `experiment` enumerate the states of the folder without a program.
 
 use crate::cmd::short_or_long;
-use crate::experiments::{Lab, SHORT, any_verdict, exits};
+use crate::experiments::{Lab, SHORT, any_verdict, exits, series};
 use crate::strace;
 use serde_json::Value;
 use std::fs;
@@ -161,7 +161,7 @@ fn repeats_are_resumed_after_kills_at_random_moments() {
     let words = format!("repeat {SHORT} --runs {runs} --results r --quiet");
     let lab = Lab::new();
     let began = Instant::now();
-    lab.run(&words, 0);
+    series(&lab.command(&words).output().unwrap());
     let whole = began.elapsed();
     let mut state = 17;
     for n in 0..moments {
@@ -174,10 +174,10 @@ fn repeats_are_resumed_after_kills_at_random_moments() {
         let place = format!("moment {n}, {after:?}");
         results_are_whole(&lab.path("r"), &place);
         match lab.path("r/experiment.toml").exists() {
-            true => lab.run("repeat --resume r --quiet", 0),
+            true => series(&lab.command("repeat --resume r --quiet").output().unwrap()),
             // It had not begun.
-            false => lab.run(&words, 0),
-        };
+            false => series(&lab.command(&words).output().unwrap()),
+        }
         is_complete(&lab, "r", runs, &place);
     }
 }
