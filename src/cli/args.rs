@@ -7,19 +7,22 @@ use super::console::Verbosity;
 use super::editor::{EDITORS, Editor, find_editor};
 use super::examples::with_examples;
 use super::experiment_args::{
-    AbArgs, AgeArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable,
+    AbArgs, AgeArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, about_whole_word, method_parser,
+    resumable, two_directories,
 };
 use super::info;
+use super::option_values::{assignment, file_and_count, interval, live_output, mount_point, run_time, time, warmup};
 use super::stdout::Stdout;
 use crate::analysis::ResponseMethod;
 use crate::engine::{self, Engine};
 use crate::measure::WarmupLength;
-use crate::report::live::{LIVE_FORMATS, LiveFormat, find_live};
+use crate::report::live::LiveFormat;
 use crate::report::{self, Report};
 use crate::spec::Dialect;
+use crate::util::printable;
 use crate::util::version::VERSION;
-use crate::util::{duration, printable};
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -491,62 +494,6 @@ fn list_parser() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(info::LISTS.iter().map(|list| list.name))
 }
 
-pub(super) fn time(text: &str) -> Result<Duration, String> {
-    duration::parse(text).map_err(|e| format!("{e}; expected seconds, or a time such as `10m`"))
-}
-
-fn warmup(text: &str) -> Result<WarmupLength, String> {
-    if text == "auto" { Ok(WarmupLength::UntilSteady) } else { time(text).map(WarmupLength::Fixed) }
-}
-
-fn run_time(text: &str) -> Result<Duration, String> {
-    let time = time(text)?;
-    if time.is_zero() { Err("the run time must be greater than 0".to_owned()) } else { Ok(time) }
-}
-
-/// The shortest interval of the time series.
-const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
-
-fn interval(text: &str) -> Result<Duration, String> {
-    let time = time(text)?;
-    if time < SHORTEST_INTERVAL { Err("the interval must be at least 10 ms".to_owned()) } else { Ok(time) }
-}
-
-fn assignment(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("expected an assignment, `NAME=VALUE`")?;
-    Ok((name.trim_start_matches('$').to_owned(), value.to_owned()))
-}
-
-/// Parses a path that may be empty, which the usual parser of paths refuses.
-#[expect(clippy::unnecessary_wraps, reason = "the type of a parser")]
-fn mount_point(text: &str) -> Result<PathBuf, String> {
-    Ok(PathBuf::from(text))
-}
-
-/// Parses `FORMAT[:FILE]`.
-fn live_output(text: &str) -> Result<LiveOutput, String> {
-    let (name, path) = text.split_once(':').unwrap_or((text, "-"));
-    let format = find_live(name).ok_or_else(|| {
-        let known: Vec<String> =
-            LIVE_FORMATS.iter().map(|format| format!("`{}` ({})", format.name, format.about)).collect();
-        format!(
-            "unknown format `{name}`; expected {}, or with a file, `{}:FILE`",
-            known.join(" or "),
-            LIVE_FORMATS[0].name
-        )
-    })?;
-    if path.is_empty() {
-        Err("expected a file after the colon".to_owned())
-    } else {
-        Ok(LiveOutput { format, path: path.into() })
-    }
-}
-
-fn file_and_count(text: &str) -> Result<(PathBuf, usize), String> {
-    let parts = text.rsplit_once(':').and_then(|(file, n)| Some((file.into(), n.parse().ok()?)));
-    parts.ok_or_else(|| "expected a file and a number, `FILE:N`, such as `ops.txt:1000`".to_owned())
-}
-
 /// Returns the definition of the command line with its examples.
 pub(super) fn full_command() -> clap::Command {
     with_examples(Cli::command())
@@ -560,14 +507,17 @@ pub(super) fn manual(dir: &std::path::Path) -> std::io::Result<()> {
 }
 
 /// Parses a command line. With `--resume`, options that would change the experiment are errors.
-fn read<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result<Cli, clap::Error> {
+fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
     let command = || {
         let all = full_command();
         let resumes = |command: &&clap::Command| command.get_arguments().any(|arg| arg.get_id() == "resume");
         let names: Vec<String> = all.get_subcommands().filter(resumes).map(|c| c.get_name().to_owned()).collect();
         names.iter().fold(all, |all, name| all.mut_subcommand(name, resumable))
     };
-    let mut matches = command().try_get_matches_from(words)?;
+    let mut matches = command().try_get_matches_from(words).map_err(|e| about_whole_word(e, words))?;
+    if let Some(message) = two_directories(&matches) {
+        return Err(command().error(ErrorKind::ArgumentConflict, message));
+    }
     Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command()))
 }
 
@@ -575,12 +525,13 @@ fn read<T: Into<OsString> + Clone>(words: impl IntoIterator<Item = T>) -> Result
 /// the version was printed.
 pub(super) fn parse() -> Result<Cli, u8> {
     use std::io::{IsTerminal, Write};
-    read(std::env::args_os()).map_err(|e| {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    read(&words).map_err(|e| {
         // The message quotes arguments. If they contain control characters, parse again with escaped arguments, so that
         // none reaches the terminal.
-        let words: Vec<String> =
-            std::env::args_os().map(|word| printable::line(&word.to_string_lossy()).into_owned()).collect();
-        let e = read(words).err().filter(|visible| visible.kind() == e.kind()).unwrap_or(e);
+        let words: Vec<OsString> =
+            words.iter().map(|word| printable::line(&word.to_string_lossy()).into_owned().into()).collect();
+        let e = read(&words).err().filter(|visible| visible.kind() == e.kind()).unwrap_or(e);
         let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let text = |terminal: bool| match terminal && !plain {
             true => e.render().ansi().to_string(),
@@ -593,4 +544,37 @@ pub(super) fn parse() -> Result<Cli, u8> {
         let _ = Stdout.write_all(text(std::io::stdout().is_terminal()).as_bytes());
         0
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+    use std::ffi::OsString;
+
+    /// What is said about a command line. `None` if it is right.
+    fn refused(words: &[&str]) -> Option<String> {
+        let words: Vec<OsString> = ["wmlrun"].iter().chain(words).map(OsString::from).collect();
+        read(&words).err().map(|e| e.to_string())
+    }
+
+    #[test]
+    fn two_different_directories_are_refused() {
+        for command in [&["x.wml"][..], &["plan", "x.wml"], &["repeat", "x.wml"]] {
+            let all = |options: &[&'static str]| refused(&[command, options].concat());
+            let said = all(&["--dir", "a", "--set", "dir=b"]).unwrap_or_default();
+            assert!(said.contains("`--dir a` and `--set dir=b` set the same variable"), "{said}");
+            assert_eq!(all(&["--set", "dir=a", "--dir", "a"]), None);
+            assert_eq!(all(&["--set", "dir=a", "--set", "n=1"]), None);
+        }
+    }
+
+    #[test]
+    fn a_script_whose_name_begins_like_an_option_is_named_in_full() {
+        for name in ["-x.wml", "-vx.wml"] {
+            let said = refused(&[name]).unwrap_or_default();
+            assert!(said.contains(&format!("'{name}'")) && said.contains(&format!("`./{name}`")), "{said}");
+            assert!(!said.contains("-- -"), "{said}");
+        }
+        assert_eq!(refused(&["--", "-x.wml"]), None);
+    }
 }

@@ -1,15 +1,18 @@
 //! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`, `experiment`), of `compare` and of `age`.
 
-use super::args::{WorkloadArgs, choice, time};
+use super::args::{WorkloadArgs, choice};
 use super::completion;
+use super::option_values::time;
 use crate::analysis::ResponseMethod;
 use crate::comparison::{ComparisonFormat, ComparisonMethod, FORMATS, find_format};
 use crate::experiment::{HOOKS, Hook, Hooks, run_range, share};
 use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
 use crate::import::{Metric, STUDY};
 use clap::builder::TypedValueParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Parser, ValueEnum};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -415,9 +418,61 @@ impl ArmLine {
 
     /// Parses the words of an arm. The error is a message of one line.
     pub(super) fn read(words: &[String]) -> Result<Self, String> {
-        Self::try_parse_from(words).map_err(|e| {
+        let message = |e: clap::Error| {
             let text = e.to_string();
             text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
-        })
+        };
+        let mut matches = Self::command().try_get_matches_from(words).map_err(message)?;
+        match two_directories(&matches) {
+            Some(conflict) => Err(conflict),
+            None => Self::from_arg_matches_mut(&mut matches).map_err(message),
+        }
+    }
+}
+
+/// Returns the error of a command line whose `--dir` and `--set dir=` name different directories.
+pub(super) fn two_directories(matches: &ArgMatches) -> Option<String> {
+    if let Some((_, of_command)) = matches.subcommand() {
+        return two_directories(of_command);
+    }
+    // Some commands have an argument of the same name and another type, or none.
+    let dir = matches.try_get_one::<String>("dir").ok().flatten()?;
+    let mut sets = matches.try_get_many::<(String, String)>("set").ok().flatten()?;
+    let (_, other) = sets.rfind(|(name, _)| name == "dir").filter(|(_, other)| other != dir)?;
+    Some(format!("`--dir {dir}` and `--set dir={other}` set the same variable: give one of them"))
+}
+
+/// Changes the error about an unknown option `-x` that is one letter of a word such as `-x.wml`, which is probably the
+/// name of a script.
+pub(super) fn about_whole_word(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    let unknown = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.strip_prefix('-'),
+        _ => None,
+    };
+    let Some(letter) = unknown.filter(|letters| letters.chars().count() == 1) else { return error };
+    let has_more = |word: &&str| {
+        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        letters.is_some_and(|letters| letters.len() > letter.len() && letters.contains(letter))
+    };
+    let Some(word) = words.iter().filter_map(|word| word.to_str()).find(has_more).map(str::to_owned) else {
+        return error;
+    };
+    let tip = format!("a script of this name is given as `./{word}`");
+    error.insert(ContextKind::InvalidArg, ContextValue::String(word));
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error.remove(ContextKind::SuggestedArg);
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ArmLine;
+
+    #[test]
+    fn the_options_of_an_arm_name_one_directory() {
+        let read = |words: &[&str]| ArmLine::read(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>()).err();
+        let said = read(&["--dir", "a", "--set", "dir=b"]).unwrap_or_default();
+        assert!(said.contains("`--dir a` and `--set dir=b`"), "{said}");
+        assert_eq!(read(&["--dir", "a", "--set", "n=1"]), None);
     }
 }

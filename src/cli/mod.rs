@@ -18,6 +18,7 @@ mod experiments;
 mod info;
 mod live;
 mod live_stream;
+mod option_values;
 mod pages;
 mod peak;
 mod stages;
@@ -28,7 +29,7 @@ mod wins;
 use crate::batch;
 use crate::engine;
 use crate::measure::{Required, WarmupLength};
-use crate::os::signals;
+use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
 use crate::report;
 use crate::session::{Front, Session, Settings, Status, library};
@@ -46,11 +47,29 @@ pub fn main() -> ExitCode {
     if let Some(status) = completion::answer() {
         return ExitCode::from(stdout::finish(status));
     }
-    crate::os::limits::save_address_space();
-    match args::parse() {
-        Ok(cli) => ExitCode::from(stdout::finish(dispatch(cli))),
-        Err(code) => ExitCode::from(stdout::finish(code)),
+    limits::save_address_space();
+    ExitCode::from(on_enough_stack(|| match args::parse() {
+        Ok(cli) => stdout::finish(dispatch(cli)),
+        Err(code) => stdout::finish(code),
+    }))
+}
+
+/// Stack in bytes that the program needs at most: blocks may be nested 64 deep, and are visited by recursion.
+const ENOUGH_STACK: u64 = 1 << 20;
+
+/// Returns the result of `work`. If the limit of the main thread's stack is too small (`ulimit -s`), another thread does
+/// the work; else the main thread does, since the kernel delivers signals to it first, and a signal is to end its reads.
+fn on_enough_stack(work: fn() -> u8) -> u8 {
+    if limits::stack().is_none_or(|stack| stack >= ENOUGH_STACK) {
+        return work();
     }
+    let Ok(worker) = std::thread::Builder::new().stack_size(ENOUGH_STACK as usize).spawn(work) else {
+        return work();
+    };
+    // Signals are then delivered to the other thread.
+    signals::block_ending_signals();
+    // A panic has been reported.
+    worker.join().unwrap_or(101)
 }
 
 fn dispatch(cli: args::Cli) -> u8 {

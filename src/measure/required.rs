@@ -52,15 +52,24 @@ impl Required {
         if here {
             return Ok(());
         }
-        let what =
-            format!("`{shown}` is on the file system that is mounted at {mounted}, which `--require-mount` forbids");
-        let help = if wanted.as_os_str().is_empty() {
-            "mount the file system first, or choose a directory of it with `--dir`".to_owned()
+        let choose = "choose a directory of it with `--dir`";
+        let (required, help) = if wanted.as_os_str().is_empty() {
+            ("another one".to_owned(), format!("mount the file system first, or {choose}"))
         } else {
-            format!("mount a file system at {} first", printable::path(wanted))
+            let at = printable::path(wanted);
+            let help =
+                if is_mounted_at(wanted) { choose.to_owned() } else { format!("mount a file system at {at} first") };
+            (format!("that at {at}"), help)
         };
-        Err((what, help))
+        let here = format!("`{shown}` is on the file system that is mounted at {mounted}");
+        Err((format!("{here}, but `--require-mount` requires {required}"), help))
     }
+}
+
+/// Whether a path is a mount point.
+fn is_mounted_at(path: &Path) -> bool {
+    std::fs::canonicalize(path)
+        .is_ok_and(|path| environment::mount(&path).is_some_and(|mount| path == Path::new(&mount.path)))
 }
 
 #[cfg(test)]
@@ -82,7 +91,17 @@ mod tests {
         assert!(allows(required(&[], Some("")), "ext4", "/x").is_ok());
         assert!(allows(required(&[], Some("")), "ext4", "/").is_err());
         assert!(allows(required(&[], Some("/proc/..")), "ext4", "/").is_ok(), "another name of the mount point");
-        let (_, help) = allows(required(&[], Some("/proc")), "ext4", "/").unwrap_err();
-        assert_eq!(help, "mount a file system at /proc first");
+        let (what, help) = allows(required(&[], Some("/absent")), "ext4", "/").unwrap_err();
+        assert_eq!(
+            what,
+            "`/x/d` is on the file system that is mounted at /, but `--require-mount` requires that at /absent"
+        );
+        assert_eq!(help, "mount a file system at /absent first");
+        let (what, help) = allows(required(&[], Some("/")), "ext4", "/x").unwrap_err();
+        assert_eq!(
+            what,
+            "`/x/d` is on the file system that is mounted at /x, but `--require-mount` requires that at /"
+        );
+        assert_eq!(help, "choose a directory of it with `--dir`");
     }
 }

@@ -83,6 +83,11 @@ pub fn save_address_space() {
     }
 }
 
+/// Returns the largest size in bytes of the main thread's stack. `None` without a limit.
+pub fn stack() -> Option<u64> {
+    getrlimit(Resource::Stack).current
+}
+
 /// Returns the largest size in bytes of a file that this process may create. `None` without a limit.
 pub fn file_size() -> Option<u64> {
     getrlimit(Resource::Fsize).current

@@ -195,6 +195,27 @@ fn a_limit_on_open_files_is_compared_with_the_plan_before_anything_is_created() 
     assert_clean(&openers("--nofile=64:64").args(["--engine", "null"]).run().exits(0));
 }
 
+/// Blocks and composites are visited by recursion, up to a bound.
+#[test]
+fn a_small_stack_is_enough_for_deeply_nested_scripts() {
+    let small = || ["sh", "-c", "ulimit -s 128 && exec \"$@\"", "sh"];
+    let loops =
+        |depth: usize| format!("{}echo \"innermost\"\n{}", "foreach $x in 1 {\n".repeat(depth), "}\n".repeat(depth));
+    let run = |text: &str, args: &[&str]| Wml::new().file("x.wml", text).args(args).under(small()).run();
+    let output = run(&loops(60), &["x.wml"]).exits(0);
+    assert!(output.stdout.contains("innermost"), "{}", output.shown());
+    for command in ["check", "plan"] {
+        run(&loops(1000), &[command, "x.wml"]).exits(2);
+    }
+    let composites: String =
+        (0..31).map(|i| format!("define flowop name=c{i} {{ flowop c{} name=x }}\n", i + 1)).collect();
+    let text = format!(
+        "{composites}define flowop name=c31 {{ flowop hog name=h,value=1 }}\n\
+         define process name=p {{ thread name=t {{ flowop c0 name=x }} }}\n"
+    );
+    run(&text, &["plan", "x.wml"]).exits(0);
+}
+
 /// Where no memory may be locked, a ring has no registered buffers, and works.
 #[test]
 fn asynchronous_io_works_without_locked_memory() {
