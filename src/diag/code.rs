@@ -137,7 +137,9 @@ codes! {
          form of every command.";
     Duplicate = "E0207", "a name or directory that is used twice",
         "Two file sets have the same name or the same directory. Results are reported\n\
-         by name, and the files of one file set would be foreign files in the other.\n\n\
+         by name, and the files of one file set would be foreign files in the other. Two\n\
+         composite flowops have the same name, or one has the name of a flowop of the\n\
+         language: only one of the two could be used.\n\n\
          Example: two statements `define fileset name=data,…`.\n\n\
          What to do: give one of the two another name or another path.";
     ContainsItself = "E0208", "a composite flowop that contains itself",
@@ -376,6 +378,14 @@ codes! {
          Example: `echo \"with $nfile files\"` in a script that sets `$nfiles`.\n\n\
          What to do: correct the name, or set the variable. For a literal dollar sign\n\
          write `\\$`.";
+    EmptyFile = "W0421", "a read of files that are empty",
+        "The files have the size 0, or they are created during the run without content,\n\
+         and no flowop writes to them. Each read returns 0 bytes, so that the rates of\n\
+         the result mean little.\n\n\
+         Example: `flowop read name=r,filesetname=data,iosize=8k` on a file set with\n\
+         `size=0`.\n\n\
+         What to do: give the file set a `size=`, and `prealloc` if its files exist\n\
+         before the run, or write to the files before they are read.";
     Internal = "E9999", "an internal error of wmlrun",
         "wmlrun has failed in a way that should not be possible. The script is not the\n\
          cause.\n\n\

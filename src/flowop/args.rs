@@ -41,6 +41,8 @@ pub trait Resolver {
     fn fileset(&self, name: &str) -> Option<SetInfo>;
     /// Returns all flowops of that name.
     fn targets(&self, name: &str) -> Vec<TargetInfo>;
+    /// Returns the full name of a flowop inside of the composite flowop of that name. `None` if there is none.
+    fn inner_flowop(&self, composite: &str) -> Option<String>;
     /// Converts a value to a constant or a random variable.
     fn quantity(&self, value: &ModelValue, span: Span) -> Result<Quantity, Diagnostic>;
 }
@@ -74,9 +76,23 @@ impl Args<'_> {
         self.value(attr).map_or(self.span, |(_, s)| s)
     }
 
-    /// Returns an attribute as a constant or random variable. `None` when it is not given.
+    /// Returns an attribute as a constant or random variable. `None` when it is not given; `Err` when it has a fraction
+    /// that may not be cut off.
     pub fn quantity(&self, attr: &str) -> Result<Option<Quantity>, Diagnostic> {
+        self.whole(attr)?;
         self.value(attr).map(|(v, span)| self.resolver.quantity(v, span)).transpose()
+    }
+
+    /// `Err` when `value=` has a fraction, which would be cut off: 0.5 posts would be none. The other attributes have been
+    /// checked by their kind.
+    fn whole(&self, attr: &str) -> Result<(), Diagnostic> {
+        let Some((value, span)) = self.value(attr).filter(|_| attr == "value") else { return Ok(()) };
+        value.fraction().filter(|x| *x > 0.0).map_or(Ok(()), |x| {
+            let message =
+                format!("`value` of flowop `{}` of type `{}` takes a whole number, not {x}", self.name, self.spec.name);
+            Err(Diagnostic::error(Code::WrongType, span, message)
+                .help("give a whole number from 0 up; only `delay` accepts fractions"))
+        })
     }
 
     /// Returns an attribute as a constant or random variable, or a default if it is not given.
@@ -86,10 +102,11 @@ impl Args<'_> {
 
     /// Returns an attribute as a whole number, or a default if it is not given. `Err` for a random variable.
     pub fn int(&self, attr: &str, default: u64) -> Result<u64, Diagnostic> {
+        self.whole(attr)?;
         match self.value(attr) {
             None => Ok(default),
             Some((v, span)) => v.as_u64().ok_or_else(|| {
-                let message = format!("`{attr}` of flowop `{}` is {}", self.name, v.kind());
+                let message = format!("`{attr}` of flowop `{}` is {}", self.name, v.describe());
                 Diagnostic::error(Code::WrongType, span, message).help("give a whole number from 0 up")
             }),
         }
@@ -157,16 +174,21 @@ impl Args<'_> {
         Ok(fd as usize)
     }
 
-    /// Returns `iosize`. `Err` when it is not given or 0.
+    /// Returns `iosize`, whose draws are at least 1. `Err` when it is not given, or always 0.
     pub fn need_iosize(&self) -> Result<Quantity, Diagnostic> {
-        match self.quantity("iosize")? {
-            Some(Quantity::Const(0)) | None => {
-                let message = format!("flowop `{}` of type `{}` has no `iosize=`", self.name, self.spec.name);
-                Err(Diagnostic::error(Code::MissingAttribute, self.span_of("iosize"), message)
-                    .help("add `iosize=…`, such as `iosize=8k`"))
-            }
-            Some(q) => Ok(q),
+        let Some(iosize) = self.quantity("iosize")? else {
+            let message = format!("flowop `{}` of type `{}` has no `iosize=`", self.name, self.spec.name);
+            return Err(Diagnostic::error(Code::MissingAttribute, self.span, message)
+                .help("add `iosize=…`, such as `iosize=8k`"));
+        };
+        if iosize.max_hint() == Some(0) {
+            let always =
+                if let Quantity::Random(_) = iosize { format!(", in every draw of {iosize}") } else { String::new() };
+            let message = format!("`iosize` of flowop `{}` of type `{}` is 0{always}", self.name, self.spec.name);
+            return Err(Diagnostic::error(Code::OutOfRange, self.span_of("iosize"), message)
+                .help("give a size of at least 1 byte, such as `iosize=8k`"));
         }
+        Ok(iosize.positive())
     }
 
     /// Returns the flowops with the name `target=`; none if it is not given. `Err` when no flowop has the name.
@@ -178,8 +200,17 @@ impl Args<'_> {
         }
         let found = self.resolver.targets(&name);
         if found.is_empty() {
-            return Err(Diagnostic::error(Code::UnknownTarget, span, format!("no flowop is called `{name}`"))
-                .help("`target=` takes the `name=` of a flowop of this script"));
+            let (message, help) = match self.resolver.inner_flowop(&name) {
+                None => (
+                    format!("no flowop is called `{name}`"),
+                    "`target=` takes the `name=` of a flowop of this script".to_owned(),
+                ),
+                Some(inner) => (
+                    format!("`{name}` is a composite flowop, which has no operations of its own"),
+                    format!("name a flowop inside of it, such as `target={inner}`"),
+                ),
+            };
+            return Err(Diagnostic::error(Code::UnknownTarget, span, message).help(help));
         }
         Ok(found)
     }

@@ -66,7 +66,15 @@ impl Hog {
 
 impl Delay {
     fn build(args: &Args<'_>) -> BuiltOp {
-        Ok(Arc::new(Self { value: args.quantity_or("value", 0)?, fraction_ns: fraction_ns(args) }))
+        // Of the values of `value=` only these may have a fraction, which [`Args::quantity`] refuses.
+        let (value, fraction_ns) = match args.value("value") {
+            Some((value, _)) if value.fraction().is_some_and(|seconds| seconds > 0.0) => {
+                let seconds = value.as_f64().unwrap_or_default();
+                (Quantity::Const(seconds as u64), (seconds.fract() * 1e9) as u64)
+            }
+            _ => (args.quantity_or("value", 0)?, 0),
+        };
+        Ok(Arc::new(Self { value, fraction_ns }))
     }
 }
 
@@ -114,14 +122,6 @@ impl Step for HogStep {
             }
         }
         cx.end(0)
-    }
-}
-
-/// Returns the fractional part of `value=`, given in seconds, in nanoseconds.
-fn fraction_ns(args: &Args<'_>) -> u64 {
-    match args.value("value") {
-        Some((crate::model::ModelValue::Float(x), _)) if *x >= 0.0 => (x.fract() * 1e9) as u64,
-        _ => 0,
     }
 }
 

@@ -171,15 +171,18 @@ struct FileRange {
 impl FileRange {
     /// Makes an operation that needs `iosize=`.
     fn with_size(args: &Args<'_>, call: RangeCall) -> BuiltOp {
-        args.need_iosize()?;
-        Self::build(args, call)
+        Self::of_size(args, args.need_iosize()?, call)
     }
 
     /// Makes an operation that works on the whole file if `iosize=` is not given.
     fn build(args: &Args<'_>, call: RangeCall) -> BuiltOp {
+        Self::of_size(args, args.quantity_or("iosize", 0)?, call)
+    }
+
+    fn of_size(args: &Args<'_>, size: Quantity, call: RangeCall) -> BuiltOp {
         Ok(Arc::new(Self {
             file: FileUse::new(args, true)?,
-            size: args.quantity_or("iosize", 0)?,
+            size,
             offset_source: OffsetSource::with_offset(args)?,
             workingset: workingset(args)?,
             call,
@@ -216,10 +219,7 @@ impl Step for FileRangeStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let call = self.op.call;
         let slot = self.op.file.ensure_open(cx)?;
-        let len = match (self.op.size.draw(&mut cx.rng), call) {
-            (0, RangeCall::Allocate { .. } | RangeCall::PunchHole) => 1,
-            (len, _) => len,
-        };
+        let len = self.op.size.draw(&mut cx.rng);
         let offset = match call {
             // Space for later appends, behind the end of the file.
             RangeCall::Allocate { keep_size: true } => cx.handle(slot).map_or(0, |handle| handle.size),

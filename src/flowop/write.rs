@@ -242,7 +242,7 @@ impl WriteStep<'_> {
     fn fill(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let op = self.op;
         let slot = op.file.ensure_open(cx)?;
-        let chunk = op.iosize.draw(&mut cx.rng).max(1);
+        let chunk = op.iosize.draw(&mut cx.rng);
         cx.begin();
         let engine = cx.env.engine;
         let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };

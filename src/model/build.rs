@@ -380,7 +380,21 @@ impl ModelBuilder<'_> {
 pub(super) fn composite(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> Option<CommandKind> {
     let (parameters, plain) = b.split_locals(s.args);
     let attrs = b.attrs_of(s, &plain, attrs::COMPOSITE, &["name"]);
-    let name = attrs.constant_text("name")?;
+    let used = attrs.get("name")?;
+    let Some(name) = attrs.constant_text("name") else {
+        b.error(
+            Diagnostic::error(Code::WrongType, used.value.span, "the name of a composite flowop depends on a variable")
+                .help("write the name itself: it is a flowop type, which is known before the script runs"),
+        );
+        return None;
+    };
+    if b.table.flowop(&name.node).is_some() {
+        let message = format!("a composite flowop called `{}`, as a flowop of the language", name.node);
+        b.error(
+            Diagnostic::error(Code::Duplicate, name.span, message)
+                .help(format!("give it another name: `flowop {}` means that of the language", name.node)),
+        );
+    }
     let flowops = s.node.children.iter().filter_map(|child| b.flowop(child)).collect();
     let def = CompositeDef { name, attrs, parameters, flowops, span: s.span };
     Some(CommandKind::DefineFlowop(Arc::new(def)))

@@ -1,6 +1,7 @@
 //! Checks names: everything that a text refers to must exist, and exist once.
 
 use super::expr::{self, Expr};
+use super::rebound;
 use super::visit::{self, CommandPart};
 use super::{AttrUse, Attrs, Command, CommandKind, FlowopDef, Known, Model};
 use crate::diag::{self, Code, Diagnostic};
@@ -13,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 /// Reports undefined and duplicate names, and commands without effect.
 pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<Diagnostic>) {
     without_effect(&model.commands, found);
+    rebound::check(&model.commands, found);
     times(&model.commands, found);
     let mut names = DefinedNames::default();
     names.filesets.extend(known.filesets.iter().cloned());
@@ -290,7 +292,8 @@ fn near<'a>(compared: &mut u32, name: &str, known: impl Iterator<Item = &'a str>
     diag::nearest(name, known)
 }
 
-/// Reports file sets and processes with the name of another one. Two processes of one name both run, as in Filebench.
+/// Reports file sets, composites and processes with the name of another one. Two processes of one name both run, as in
+/// Filebench.
 fn duplicates(commands: &[Command], found: &mut Vec<Diagnostic>) {
     let mut seen: HashMap<(&str, String), Span> = HashMap::new();
     let mut first_of = |what: &'static str, attrs: &Attrs| {
@@ -303,6 +306,12 @@ fn duplicates(commands: &[Command], found: &mut Vec<Diagnostic>) {
                 Diagnostic::error(Code::Duplicate, name.span, format!("a second file set called `{}`", name.node))
                     .also(first, "the first")
                     .help("give it another name: results are reported separately by name")
+            }),
+            CommandKind::DefineFlowop(def) => first_of("flowop", &def.attrs).map(|(first, name)| {
+                let message = format!("a second composite flowop called `{}`", name.node);
+                Diagnostic::error(Code::Duplicate, name.span, message)
+                    .also(first, "the first")
+                    .help("give it another name: `flowop` with this name can mean only one of them")
             }),
             CommandKind::DefineProcess(def) => first_of("process", &def.attrs).map(|(first, name)| {
                 Diagnostic::warning(Code::RepeatedName, name.span, format!("a second process called `{}`", name.node))

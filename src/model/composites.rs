@@ -9,8 +9,17 @@ use super::{CompositeDef, FlowopDef, Locals};
 use crate::diag::Diagnostic;
 use std::collections::HashMap;
 
-/// Composites within composites. A composite that contains itself passes any limit.
+/// Composites within composites.
 const DEEPEST: usize = 32;
+
+/// Why a composite is not entered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NestingFault {
+    /// It is a part of itself.
+    ContainsItself,
+    /// It is the innermost of too many composites within one another: this many are possible.
+    TooDeep(usize),
+}
 
 /// The composites of a script by name; of several of one name the last.
 #[derive(Clone, Debug, Default)]
@@ -74,8 +83,8 @@ pub trait Unrolled<'a> {
     ) -> Self::Level;
     /// Ends a composite.
     fn leave(&mut self, flowop: &'a FlowopDef, level: Self::Level);
-    /// A composite that probably contains itself, and is not entered.
-    fn too_deep(&mut self, flowop: &'a FlowopDef);
+    /// A composite that is not entered.
+    fn refuse(&mut self, flowop: &'a FlowopDef, fault: NestingFault);
     /// Ends with a flowop, also with a skipped one.
     fn end(&mut self, level: &mut Self::Level);
     /// Whether the walk ends here.
@@ -90,7 +99,7 @@ pub fn unroll<'a, U: Unrolled<'a>>(
     level: &mut U::Level,
     scope: &dyn LookupDebug,
 ) {
-    below(to, composites, flowops, level, scope, 0);
+    below(to, composites, flowops, level, scope, &mut Vec::new());
 }
 
 fn below<'a, U: Unrolled<'a>>(
@@ -99,7 +108,7 @@ fn below<'a, U: Unrolled<'a>>(
     flowops: &'a [FlowopDef],
     level: &mut U::Level,
     scope: &dyn LookupDebug,
-    depth: usize,
+    around: &mut Vec<&'a CompositeDef>,
 ) {
     for flowop in flowops {
         if to.is_done() {
@@ -108,11 +117,16 @@ fn below<'a, U: Unrolled<'a>>(
         if let Some(used) = to.begin(flowop, level, scope) {
             match composites.of(flowop) {
                 None => to.built_in(flowop, used, scope),
-                Some(_) if depth >= DEEPEST => to.too_deep(flowop),
+                Some(composite) if around.iter().any(|outer| std::ptr::eq(*outer, composite)) => {
+                    to.refuse(flowop, NestingFault::ContainsItself);
+                }
+                Some(_) if around.len() >= DEEPEST => to.refuse(flowop, NestingFault::TooDeep(DEEPEST)),
                 Some(composite) => {
                     let (inner, wrong) = bind(flowop, composite, scope);
                     let mut own = to.enter(flowop, composite, used, &inner, wrong);
-                    below(to, composites, &composite.flowops, &mut own, &inner, depth + 1);
+                    around.push(composite);
+                    below(to, composites, &composite.flowops, &mut own, &inner, around);
+                    around.pop();
                     to.leave(flowop, own);
                 }
             }

@@ -19,7 +19,7 @@ pub enum Expr {
     Bool(bool),
     /// A whole number; sizes in bytes.
     Int(i64),
-    /// A number that is not whole.
+    /// A number with a decimal point.
     Float(f64),
     /// A word, or a string with variables in it.
     Text(Vec<TextPart>),

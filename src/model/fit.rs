@@ -23,6 +23,29 @@ pub fn bad_characters(attr: &Attr, text: &str, span: Span) -> Option<Diagnostic>
     Some(Diagnostic::error(Code::BadName, span, message).help(help))
 }
 
+/// Returns the error for a number with a fraction, if the attribute takes a whole number. A computed size may have one,
+/// which is cut off, unless the size is less than a byte: it would be 0, which often means something else.
+pub fn fraction(attr: &Attr, number: f64, span: Span) -> Option<Diagnostic> {
+    let is_wrong = match attr.kind {
+        Kind::Int | Kind::Percent => true,
+        Kind::Size => number.abs() < 1.0,
+        _ => false,
+    };
+    is_wrong.then(|| {
+        let message = format!("`{}` takes {}, not {number}", attr.name, wanted(attr.kind));
+        Diagnostic::error(Code::WrongType, span, message).help(without_fraction(attr, number))
+    })
+}
+
+/// Returns the help for a number with a fraction.
+fn without_fraction(attr: &Attr, number: f64) -> String {
+    if attr.name.ends_with("gamma") {
+        format!("it counts thousandths: {number} is {:.0}", number * 1000.0)
+    } else {
+        "give a whole number".to_owned()
+    }
+}
+
 /// Returns the error for a constant value of the wrong kind. `alone`: no value is written.
 pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<Diagnostic> {
     let wrong = |what: &str, help: String| {
@@ -73,13 +96,8 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
              `set $size = randvar(type=uniform,min=4k,mean=6k)` is 4k to 8k"
                 .to_owned(),
         ),
-        Expr::Float(x) if matches!(attr.kind, Kind::Int | Kind::Size | Kind::Percent) => {
-            let help = if attr.name.ends_with("gamma") {
-                format!("it counts thousandths: {x} is {:.0}", x * 1000.0)
-            } else {
-                "give a whole number".to_owned()
-            };
-            wrong(&format!("{x}"), help)
+        Expr::Float(x) if x.fract() != 0.0 && matches!(attr.kind, Kind::Int | Kind::Size | Kind::Percent) => {
+            wrong(&format!("{x}"), without_fraction(attr, *x))
         }
         Expr::Int(_) | Expr::Float(_) if matches!(attr.kind, Kind::Fileset | Kind::Random | Kind::Variable) => {
             wrong("a number", format!("give {}", wanted(attr.kind)))

@@ -11,6 +11,7 @@ pub mod expr;
 pub mod fit;
 pub mod lint;
 mod provenance;
+mod rebound;
 pub mod scope;
 pub mod value;
 pub mod visit;
@@ -195,6 +196,7 @@ impl Attrs {
         match &used.value.node {
             Expr::Text(parts) => expr::plain_text(parts).map(|text| Spanned::new(text, used.value.span)),
             Expr::Int(n) => Some(Spanned::new(n.to_string(), used.value.span)),
+            Expr::Float(x) => Some(Spanned::new(x.to_string(), used.value.span)),
             Expr::Bool(b) if !used.alone => Some(Spanned::new(b.to_string(), used.value.span)),
             _ => None,
         }

@@ -66,14 +66,28 @@ impl ModelValue {
         }
     }
 
-    /// The value as a whole number from 0 up. Fractions are cut off, and switches are 1 and 0, as in Filebench.
+    /// The value as a whole number from 0 up. Switches are 1 and 0, as in Filebench. A fraction is cut off: where that
+    /// may change what a script does, [`Self::fraction`] is an error.
     pub fn as_u64(&self) -> Option<u64> {
         match self {
             Self::Int(n) => u64::try_from(*n).ok(),
             Self::Bool(b) => Some(u64::from(*b)),
-            Self::Float(x) if *x >= 0.0 => Some(*x as u64),
-            Self::Text(s) => s.trim().parse().ok(),
+            Self::Float(x) if *x >= 0.0 => Some(whole(*x).unwrap_or(*x) as u64),
+            Self::Text(s) => s.trim().parse().ok().or_else(|| Self::Float(self.as_f64()?).as_u64()),
             Self::Float(_) | Self::Random(_) | Self::Table(_) => None,
+        }
+    }
+
+    /// The value as a number that is not whole. `None` if it is whole, or no number.
+    pub fn fraction(&self) -> Option<f64> {
+        self.as_f64().filter(|x| whole(*x).is_none())
+    }
+
+    /// The value in messages: a number as it is, anything else by its kind.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Int(_) | Self::Float(_) => self.print(),
+            other => other.kind().to_owned(),
         }
     }
 
@@ -94,6 +108,8 @@ impl ModelValue {
 pub struct Evaluated {
     /// Name, value, and the place of the value.
     pub values: Vec<(&'static str, ModelValue, Span)>,
+    /// Whether the value of an attribute was wrong, which was reported. The attribute is not in `values`.
+    pub incomplete: bool,
 }
 
 impl Evaluated {
@@ -116,6 +132,13 @@ impl Evaluated {
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(|(v, _)| v.print())
     }
+}
+
+/// Returns the whole number that a value is, but for the rounding of its calculation: `0.29 * 100` is 29, not
+/// 28.999999999999996. `None` if the value has a fraction.
+fn whole(x: f64) -> Option<f64> {
+    let nearest = x.round();
+    ((x - nearest).abs() <= 1e-12 * x.abs()).then_some(nearest)
 }
 
 /// The words for the two states of a switch.
@@ -142,5 +165,16 @@ mod tests {
         let numbers: Vec<_> = all.iter().map(ModelValue::as_f64).collect();
         assert_eq!(numbers, [None, Some(7.0), Some(-1.0), Some(2.5), Some(8.0), None, None]);
         assert_eq!(Bool(true).as_parameter(), Some(1.0));
+    }
+
+    #[test]
+    fn the_rounding_of_a_calculation_is_no_fraction() {
+        assert_eq!(ModelValue::Text("5.0".into()).as_u64(), Some(5));
+        let computed = [Float(0.29 * 100.0), Float(1.1 * 10.0), Float(7.0), Float(0.0)];
+        assert_eq!(computed.each_ref().map(ModelValue::as_u64), [Some(29), Some(11), Some(7), Some(0)]);
+        assert_eq!(computed.each_ref().map(ModelValue::fraction), [None; 4]);
+        assert_eq!(Float(0.5).fraction(), Some(0.5));
+        assert_eq!(ModelValue::Text("2.5".into()).fraction(), Some(2.5));
+        assert_eq!([Int(3), Bool(true), ModelValue::Text("x".into())].each_ref().map(ModelValue::fraction), [None; 3]);
     }
 }

@@ -271,15 +271,11 @@ fn process<'a>(
 ) -> (Process, Vec<DraftThread>) {
     let values = evaluate(&def.attrs, scope, found);
     let instances = count(&values, "instances", 1, scope, p as u64, found);
-    let nice = match values.get("nice") {
-        Some((ModelValue::Int(n), _)) => *n,
-        Some(_) => values.int("nice", 0) as i64,
-        None => 0,
-    };
+    let nice = nice(&values, scope, p as u64, found);
     let head = Process {
         name: values.text("name").unwrap_or_default(),
         instances: instances as u32,
-        nice: nice.clamp(-40, 40) as i32,
+        nice,
         phase: u32::try_from(values.int("phase", 1)).unwrap_or(u32::MAX),
         dialect: def.dialect,
         threads: Vec::new(),
@@ -297,6 +293,26 @@ fn process<'a>(
     }
     known_transaction(&values, &threads, found);
     (head, threads)
+}
+
+/// Evaluates `nice=`, which may be negative. The kernel has 40 levels: a larger number is a mistake.
+fn nice(values: &Evaluated, scope: &dyn Lookup, salt: u64, found: &mut Vec<Diagnostic>) -> i32 {
+    let Some((value, span)) = values.get("nice") else { return 0 };
+    let added = match value {
+        ModelValue::Int(n) => Ok(*n),
+        ModelValue::Float(x) => Ok(x.round() as i64),
+        other => quantity(other, span, scope)
+            .map(|q| i64::try_from(q.draw(&mut random::stream(0, &[2, salt]))).unwrap_or(i64::MAX)),
+    };
+    match added {
+        Ok(n @ -40..=40) => return n as i32,
+        Ok(n) => found.push(
+            Diagnostic::error(Code::OutOfRange, span, format!("`nice` can't be {n}"))
+                .help("give a number from -40 to 40, which is added to the niceness; the sum is limited to -20 to 19"),
+        ),
+        Err(d) => found.push(d),
+    }
+    0
 }
 
 /// Reports a transaction that is neither a flowop nor a composite of the process.

@@ -98,6 +98,12 @@ impl Resolver for LoweredNames<'_> {
         targets.iter().map(info).collect()
     }
 
+    fn inner_flowop(&self, composite: &str) -> Option<String> {
+        let (start, middle) = (format!("{composite}."), format!(".{composite}."));
+        let is_inside = |name: &String| name.starts_with(&start) || name.contains(&middle);
+        self.flowops.iter().map(|flowop| &flowop.name).find(|name| is_inside(name)).cloned()
+    }
+
     fn quantity(&self, value: &ModelValue, span: Span) -> Result<Quantity, Diagnostic> {
         quantity(value, span, self.scope)
     }
@@ -205,7 +211,11 @@ fn lower_thread(
                 ops.push(Some(op));
             }
             Err(d) => {
-                diag::push(found, d);
+                // An attribute with a wrong value, which has been reported, counts as not given. An error of the flowop as
+                // a whole, such as that it lacks an attribute, may be the consequence.
+                if !(args.values.incomplete && d.primary.span == args.span) {
+                    diag::push(found, d);
+                }
                 own.push(SlotSets::default());
                 ops.push(None);
             }

@@ -4,7 +4,7 @@
 use super::values::evaluate;
 use crate::diag::{self, Code, Diagnostic};
 use crate::flowop::{MEASURE, TRANSACTION};
-use crate::model::composites::{self, Composites, Unrolled};
+use crate::model::composites::{self, Composites, NestingFault, Unrolled};
 use crate::model::scope::LookupDebug;
 use crate::model::{CompositeDef, Evaluated, FlowopDef, eval};
 use crate::random::Quantity;
@@ -340,12 +340,20 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
         self.own.close(enter);
     }
 
-    fn too_deep(&mut self, flowop: &'a FlowopDef) {
-        let message = format!("flowop `{}` contains itself", flowop.kind.node);
-        self.found.push(
-            Diagnostic::error(Code::ContainsItself, flowop.kind.span, message)
-                .help("put other flowops into it: one that is made of several can hold others, but not itself"),
-        );
+    fn refuse(&mut self, flowop: &'a FlowopDef, fault: NestingFault) {
+        let (kind, at) = (&flowop.kind.node, flowop.kind.span);
+        let report = match fault {
+            NestingFault::ContainsItself => {
+                Diagnostic::error(Code::ContainsItself, at, format!("flowop `{kind}` contains itself"))
+                    .help("put other flowops into it: one that is made of several can hold others, but not itself")
+            }
+            NestingFault::TooDeep(most) => {
+                let message = format!("composite flowop `{kind}` is inside of {most} others, one within another");
+                Diagnostic::error(Code::OutOfRange, at, message)
+                    .help(format!("at most {most} are possible: put the flowops of some directly into the outer ones"))
+            }
+        };
+        diag::push(self.found, report);
     }
 
     fn end(&mut self, level: &mut Level) {

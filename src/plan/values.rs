@@ -9,25 +9,29 @@ use std::sync::Arc;
 
 /// Evaluates attributes. Errors go to `found`.
 pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Evaluated {
-    let mut values = Vec::new();
+    let (mut values, mut incomplete) = (Vec::new(), false);
     for used in attrs.iter() {
         if used.attr.kind == Kind::Variable {
             continue;
         }
-        match eval(&used.value, scope) {
-            Ok(value) => match misfit(used.attr, &value, used.value.span) {
-                None => {
-                    if let ModelValue::Random(expr) = &value {
-                        warn_of_parameters(expr, scope, found);
-                    }
-                    values.push((used.attr.name, value, used.value.span));
+        let fits = eval(&used.value, scope).and_then(|value| match misfit(used.attr, &value, used.value.span) {
+            None => Ok(value),
+            Some(d) => Err(d),
+        });
+        match fits {
+            Ok(value) => {
+                if let ModelValue::Random(expr) = &value {
+                    warn_of_parameters(expr, scope, found);
                 }
-                Some(d) => found.push(d),
-            },
-            Err(d) => found.push(d),
+                values.push((used.attr.name, value, used.value.span));
+            }
+            Err(d) => {
+                incomplete = true;
+                found.push(d);
+            }
         }
     }
-    Evaluated { values }
+    Evaluated { values, incomplete }
 }
 
 /// Returns the error for a value of the wrong kind or range.
@@ -38,15 +42,20 @@ fn misfit(attr: &Attr, value: &ModelValue, span: Span) -> Option<Diagnostic> {
     {
         return Some(found);
     }
+    if let Some(found) = value.fraction().and_then(|x| crate::model::fit::fraction(attr, x, span)) {
+        return Some(found);
+    }
+    let counts = number && attr.kind != Kind::Real;
     let problem = match value {
         ModelValue::Random(_) if !attr.random && attr.kind != Kind::Random => Some("a random variable".to_owned()),
         ModelValue::Table(_) => Some("a table".to_owned()),
         ModelValue::Int(n @ ..0) if number && attr.name != "nice" => Some(n.to_string()),
+        ModelValue::Float(x) if counts && *x < 0.0 && attr.name != "nice" => Some(x.to_string()),
         ModelValue::Int(n) if attr.kind == Kind::Size && *n > LARGEST as i64 => {
-            return Some(too_large(attr, *n as f64, span));
+            return Some(too_large(attr, &n.to_string(), span));
         }
         ModelValue::Float(x) if attr.kind == Kind::Size && *x > LARGEST as f64 => {
-            return Some(too_large(attr, *x, span));
+            return Some(too_large(attr, &format!("{x:.0}"), span));
         }
         ModelValue::Text(s)
             if number && s.trim().parse::<f64>().is_err() && !(attr.kind == Kind::Percent && **s == *"false") =>
@@ -73,8 +82,8 @@ fn misfit(attr: &Attr, value: &ModelValue, span: Span) -> Option<Diagnostic> {
 /// The largest size, 4 EiB: half of the largest file, so that a few sizes can be added up.
 pub(super) const LARGEST: u64 = 1 << 62;
 
-fn too_large(attr: &Attr, size: f64, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::OutOfRange, span, format!("`{}` can't be {size:.0} bytes", attr.name))
+fn too_large(attr: &Attr, size: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::OutOfRange, span, format!("`{}` can't be {size} bytes", attr.name))
         .help(format!("at most {LARGEST} are possible"))
 }
 
@@ -87,7 +96,8 @@ pub(super) fn quantity(value: &ModelValue, span: Span, scope: &dyn Lookup) -> Re
             None => match other.as_f64() {
                 Some(x) if x >= 0.0 => Ok(Quantity::Const(x as u64)),
                 _ => {
-                    Err(Diagnostic::error(Code::WrongType, span, format!("expected a number, found {}", other.kind()))
+                    let message = format!("expected a number from 0 up, found {}", other.describe());
+                    Err(Diagnostic::error(Code::WrongType, span, message)
                         .help("give a number, a size, or a random variable"))
                 }
             },
@@ -160,18 +170,27 @@ fn real(name: &str, value: &ModelValue, span: Span) -> Result<f64, Bad> {
     })
 }
 
+/// A parameter of a random variable that is a whole number.
+fn whole(name: &str, value: &ModelValue, span: Span) -> Result<u64, Bad> {
+    let attr = crate::spec::find_attr(crate::spec::attrs::RANDVAR, name);
+    match attr.zip(value.fraction()).and_then(|(attr, x)| crate::model::fit::fraction(attr, x, span)) {
+        Some(d) => Err(Bad::ModelValue(Box::new(d))),
+        None => real(name, value, span).map(|x| x.round() as u64),
+    }
+}
+
 fn randvar(fields: &[(&str, ModelValue, Span)]) -> Result<random::RandomVar, Bad> {
     let mut params = RandvarParams::default();
     for (name, value, span) in fields {
         match *name {
             "type" => params.kind = Some(random::RandvarKind::named(&value.print())?),
             "randsrc" => {}
-            "seed" => params.seed = Some(real(name, value, *span)? as u64),
+            "seed" => params.seed = Some(whole(name, value, *span)?),
             "min" => params.min = real(name, value, *span)?,
             "max" => params.max = Some(real(name, value, *span)?),
             "mean" => params.mean = Some(real(name, value, *span)?),
-            "gamma" => params.gamma = Some(real(name, value, *span)? as u64),
-            "round" => params.round = real(name, value, *span)? as u64,
+            "gamma" => params.gamma = Some(whole(name, value, *span)?),
+            "round" => params.round = whole(name, value, *span)?,
             "randtable" => params.table = table(value, *span)?,
             other => params.named.push((other.to_owned(), real(name, value, *span)?)),
         }
@@ -185,9 +204,13 @@ fn table(value: &ModelValue, span: Span) -> Result<Vec<(u64, u64, u64)>, Bad> {
         Bad::ModelValue(Box::new(d.help("write rows `{per cent, low, high}`")))
     };
     let ModelValue::Table(rows) = value else { return Err(wrong()) };
+    if let Some(cell) = rows.iter().flatten().find(|cell| ModelValue::Float(**cell).fraction().is_some()) {
+        let d = Diagnostic::error(Code::WrongType, span, format!("a cell of `randtable` is {cell}"));
+        return Err(Bad::ModelValue(Box::new(d.help("give whole numbers: `{per cent, low, high}`"))));
+    }
     rows.iter()
         .map(|row| match row.as_slice() {
-            [percent, low, high] => Ok((*percent as u64, *low as u64, *high as u64)),
+            [percent, low, high] => Ok((percent.round() as u64, low.round() as u64, high.round() as u64)),
             _ => Err(wrong()),
         })
         .collect()

@@ -42,6 +42,8 @@ fn generate(expr: &Expr) -> String {
     match expr {
         Expr::Bool(b) => b.to_string(),
         Expr::Int(n) => n.to_string(),
+        // The point distinguishes `7.0` from `7`.
+        Expr::Float(x) if x.fract() == 0.0 => format!("{x:.1}"),
         Expr::Float(x) => x.to_string(),
         Expr::Text(parts) => syntax::print::text(parts),
         Expr::Var(v) => model::expr::show(v),

@@ -34,6 +34,15 @@ impl Quantity {
         }
     }
 
+    /// Returns the quantity with a random variable whose draws are at least 1; see [`RandomVar::positive`]. A constant
+    /// stays as it is.
+    pub fn positive(self) -> Self {
+        match self {
+            Self::Const(n) => Self::Const(n),
+            Self::Random(variable) => Self::Random(Arc::new(variable.positive())),
+        }
+    }
+
     /// Returns the mean of [`Self::draw`]; see [`RandomVar::mean`].
     pub fn mean(&self) -> f64 {
         match self {

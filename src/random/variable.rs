@@ -3,6 +3,7 @@
 use super::sampler::{Sampler, ShortNumber};
 use super::{Rng, stream};
 use std::fmt;
+use std::sync::Arc;
 
 /// A parameter with an effect that the script probably does not intend.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,8 +23,10 @@ impl VariableNote {
 /// A distribution with rounding and bounds. Immutable: draws come from the stream of the drawing thread.
 #[derive(Debug)]
 pub struct RandomVar {
-    sampler: Box<dyn Sampler>,
+    sampler: Arc<dyn Sampler>,
     adjust: Adjust,
+    /// The integer that takes the place of a draw of 0.
+    zero: u64,
     notes: Vec<VariableNote>,
 }
 
@@ -60,15 +63,30 @@ fn nearest_multiple(x: f64, unit: f64) -> f64 {
 
 impl RandomVar {
     pub(super) fn new(sampler: Box<dyn Sampler>, adjust: Adjust, notes: Vec<VariableNote>) -> Self {
-        Self { sampler, adjust, notes }
+        Self { sampler: sampler.into(), adjust, zero: 0, notes }
+    }
+
+    /// Returns the same variable with integer draws of at least 1: instead of 0 it draws `round`, the smallest positive
+    /// size that it can draw otherwise, or without `round` 1; neither is above `max`.
+    pub fn positive(&self) -> Self {
+        let least = self.adjust.apply(self.adjust.round.max(1.0)) as u64;
+        Self { sampler: Arc::clone(&self.sampler), adjust: self.adjust, zero: least.max(1), notes: self.notes.clone() }
     }
 
     /// Draws an integer. Fractions are truncated, as in Filebench. Negative values and NaN become 0 (Filebench makes
     /// numbers near 2^64 of them).
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
+        self.integer(self.draw_f64(rng))
+    }
+
+    #[inline]
+    fn integer(&self, x: f64) -> u64 {
         // The cast saturates: negative values become 0.
-        self.draw_f64(rng) as u64
+        match x as u64 {
+            0 => self.zero,
+            n => n,
+        }
     }
 
     /// Draws a value with its fraction, rounded and bounded.
@@ -84,7 +102,7 @@ impl RandomVar {
         let (low, high) = self.sampler.bounds();
         let mean = self.sampler.mean();
         if low >= high {
-            return self.adjust.apply(low).trunc();
+            return self.integer(self.adjust.apply(low)) as f64;
         }
         let Adjust { round, min, max } = self.adjust;
         let bounded_above = max < f64::MAX;
@@ -104,12 +122,12 @@ impl RandomVar {
     /// Returns an upper bound of [`Self::draw`]. `None` when neither the distribution nor `max` bounds it.
     pub fn max_hint(&self) -> Option<u64> {
         let high = self.adjust.apply(self.sampler.bounds().1);
-        (high < u64::MAX as f64).then_some(high as u64)
+        (high < u64::MAX as f64).then(|| self.integer(high))
     }
 
     /// Returns a lower bound of [`Self::draw`].
     pub fn min_hint(&self) -> u64 {
-        self.adjust.apply(self.sampler.bounds().0) as u64
+        self.integer(self.adjust.apply(self.sampler.bounds().0))
     }
 
     /// Returns the parameters that have an unexpected effect, each of which is reported as a warning.
@@ -144,6 +162,7 @@ impl fmt::Display for RandomVar {
 #[cfg(test)]
 mod tests {
     use super::{Adjust, nearest_multiple};
+    use crate::random::{RandvarKind, RandvarParams, randvar, stream};
 
     #[test]
     fn rounding_is_to_the_nearest_multiple_and_down_on_a_tie() {
@@ -152,6 +171,25 @@ mod tests {
             .map(|&x| nearest_multiple(x, 1024.0))
             .collect();
         assert_eq!(rounded, [0.0, 0.0, 0.0, 0.0, 1024.0, 1024.0, 1024.0, 2048.0, -1024.0]);
+    }
+
+    #[test]
+    fn a_positive_variable_draws_its_smallest_size_instead_of_0() {
+        let of = |round: u64, max: Option<f64>, mean: f64| {
+            let params =
+                RandvarParams { kind: Some(RandvarKind::Uniform), mean: Some(mean), round, max, ..Default::default() };
+            randvar(&params).unwrap()
+        };
+        for (round, max, mean, least) in [(0, None, 1.0, 1), (512, None, 512.0, 512), (512, Some(100.0), 512.0, 100)] {
+            let variable = of(round, max, mean);
+            let mut rng = stream(1, &[]);
+            assert_eq!((0..100).map(|_| variable.draw(&mut rng)).min(), Some(0), "{variable}");
+            let positive = variable.positive();
+            let mut rng = stream(1, &[]);
+            assert_eq!((0..100).map(|_| positive.draw(&mut rng)).min(), Some(least), "{variable}");
+            assert_eq!((variable.min_hint(), positive.min_hint()), (0, least));
+            assert_eq!(variable.max_hint(), positive.max_hint());
+        }
     }
 
     #[test]

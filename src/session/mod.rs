@@ -284,8 +284,8 @@ impl Session {
         let Some(expr) = &self.options.event_rate else { return Ok(None) };
         let value = model::eval(expr, &self.scope).map_err(Box::new)?;
         match value.as_u64() {
-            // As a whole number it would be 0, which means no limit.
-            Some(0) if value.as_f64().is_some_and(|rate| rate > 0.0) => Err(Box::new(
+            // Without its fraction it would be another rate, or 0, which means no limit.
+            Some(_) if value.fraction().is_some() => Err(Box::new(
                 Diagnostic::error(Code::OutOfRange, expr.span, format!("the event rate is {}", value.print()))
                     .help("give a whole number of events a second, at least 1; 0 means no limit"),
             )),

@@ -217,7 +217,8 @@ pub const FLOWOP: &[Attr] = &[
         Size,
         "0",
         Both,
-        "bytes of one read or write; whole-file flowops: bytes per call, 0: the whole file",
+        "bytes of one read or write; a random size of 0 becomes the smallest other one: `round`, else 1. Whole-file \
+         flowops: bytes per call, 0: the whole file",
     ),
     drawn(
         "workingset",

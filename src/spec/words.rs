@@ -68,8 +68,9 @@ pub fn statement_word(name: &str) -> Option<&'static StatementWord> {
     STATEMENT_WORDS.iter().find(|word| word.name == name)
 }
 
-/// Names that other tools, system calls and commands have for flowops, with the flowop.
+/// Names that other tools, system calls, commands and Filebench 1.1 have for flowops, with the flowop.
 const OTHER_NAMES: &[(&str, &str)] = &[
+    ("aiosubmit", "aiowrite"),
     ("append", "appendfile"),
     ("close", "closefile"),
     ("copy", "copyrange"),

@@ -121,7 +121,7 @@ pub enum Value {
 pub enum Number {
     /// Whole, after the unit was applied; below zero with a minus sign. Sizes are in bytes.
     Int(i64),
-    /// A number that is not whole after the unit was applied.
+    /// Any other: with a decimal point and without a unit, or a size that is not whole.
     Float(f64),
 }
 

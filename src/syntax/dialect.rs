@@ -7,7 +7,7 @@
 use super::ast::{
     Arg, ArgKind, Ast, Number, Operator, Statement, StatementKind, TextPart, Value, Variable, VariableForm,
 };
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{self, Code, Diagnostic, nearest};
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::{Dialect, Origin, SpecTable, attrs};
 use std::cell::OnceCell;
@@ -82,7 +82,10 @@ fn number_set(statement: &Statement) -> Option<&str> {
 /// Determines the dialect of a script. `table` has the origin of each command.
 pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
     let mut diagnostics = Vec::new();
-    match header(map, ast) {
+    let header = header(map, ast);
+    let chosen = header.as_ref().and_then(|(dialect, _)| dialect.as_ref().ok().copied());
+    late(map, ast, chosen, &mut diagnostics);
+    match header {
         Some((Ok(dialect), span)) => {
             let reason = format!("line {}: `# dialect: {dialect}`", map.line(span));
             return Detected { dialect, reason, diagnostics };
@@ -142,21 +145,47 @@ pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
 
 /// The dialect line of the leading comment, and its place. An error is the name of an unknown dialect.
 fn header(map: &SourceMap, ast: &Ast) -> Option<(Result<Dialect, String>, Span)> {
-    let mut start = 0;
-    for line in map.file(ast.file).text.split_inclusive('\n') {
-        let trimmed = line.trim_start_matches('\u{feff}').trim();
-        if !trimmed.is_empty() && !trimmed.starts_with('#') {
-            return None;
+    let leading = lines(map, ast).take_while(|(_, line)| line.is_empty() || line.starts_with('#'));
+    leading.filter_map(|(start, line)| named(ast, start, line)).next()
+}
+
+/// Warns of dialect lines that have no effect, because another line or a statement precedes them. One that names the
+/// dialect that was chosen is no mistake.
+fn late(map: &SourceMap, ast: &Ast, chosen: Option<Dialect>, found: &mut Vec<Diagnostic>) {
+    let mut after_header = false;
+    for (start, line) in lines(map, ast) {
+        after_header |= !line.is_empty() && !line.starts_with('#');
+        let Some((dialect, span)) = named(ast, start, line) else { continue };
+        // The first one is the header, even if it names no dialect.
+        if !std::mem::replace(&mut after_header, true) {
+            continue;
         }
-        if let Some(name) = trimmed.trim_start_matches('#').trim_start().strip_prefix("dialect:") {
-            let from = start + line.find('#').unwrap_or(0);
-            let name = name.trim();
-            let found = Dialect::from_name(name).ok_or_else(|| name.to_owned());
-            return Some((found, Span::new(ast.file, from, start + line.trim_end().len())));
+        let in_text = |statement: &Statement| statement.span.start < span.start && span.end < statement.span.end;
+        // A line in a statement may be a part of a text, and a comment may begin with this word.
+        if dialect.is_ok() && dialect.ok() != chosen && !ast.statements.iter().any(in_text) {
+            let report = Diagnostic::warning(Code::Ignored, span, "a line `# dialect:` that has no effect");
+            let help = "put it before the first statement of the script; the first of several such lines counts";
+            diag::push(found, report.help(help));
         }
-        start += line.len();
     }
-    None
+}
+
+/// The lines of a script, without blanks around them, and their places.
+fn lines<'a>(map: &'a SourceMap, ast: &Ast) -> impl Iterator<Item = (usize, &'a str)> {
+    let mut end = 0;
+    map.file(ast.file).text.split_inclusive('\n').map(move |line| {
+        let start = end;
+        end += line.len();
+        let from = line.trim_start_matches('\u{feff}').trim_start();
+        (start + line.len() - from.len(), from.trim_end())
+    })
+}
+
+/// The dialect that a line `# dialect: NAME` names, and its place. An error is the name of an unknown dialect.
+fn named(ast: &Ast, start: usize, line: &str) -> Option<(Result<Dialect, String>, Span)> {
+    let name = line.strip_prefix('#')?.trim_start_matches('#').trim_start().strip_prefix("dialect:")?.trim();
+    let found = Dialect::from_name(name).ok_or_else(|| name.to_owned());
+    Some((found, Span::new(ast.file, start, start + line.len())))
 }
 
 fn of_statement(statement: &Statement, table: &SpecTable, signs: &mut DialectSigns<'_>) {

@@ -234,6 +234,7 @@ impl Lexer<'_> {
         let negative = digits > self.at;
         let number = match number {
             Number::Int(n) if negative => Number::Int(-n),
+            Number::Float(x) if negative && x.fract() == 0.0 => Number::Int(-(x as i64)),
             number => number,
         };
         let whole = self.span(self.at, end);

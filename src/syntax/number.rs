@@ -13,8 +13,9 @@ pub(super) enum NumberFault {
     Point(usize),
 }
 
-/// Parses digits, decimal point and unit; `text` has no sign. On an error the number is a guess, so that later checks
-/// do not report it again.
+/// Parses digits, decimal point and unit; `text` has no sign. A number with a decimal point and without a unit is a
+/// [`Number::Float`], even if it is whole: `7.0 / 2` is 3.5. A size is a whole number if it can be one. On an error the
+/// number is a guess, so that later checks do not report it again.
 pub(super) fn read(text: &str) -> (Number, Option<NumberFault>) {
     let whole_end = digits(text, 0);
     let mut end = whole_end;
@@ -37,7 +38,7 @@ pub(super) fn read(text: &str) -> (Number, Option<NumberFault>) {
     let rest = if unit == 1 { end } else { end + 1 };
     // The unit of `10mb` is `mb`, not `b`.
     let fault = (rest < text.len()).then_some(NumberFault::Unit(end));
-    let number = if fraction.is_empty() {
+    let number = if end == whole_end || (fraction.is_empty() && unit > 1) {
         integer(&text[..whole_end], unit)
     } else {
         fractional(&text[..whole_end], fraction, unit)
@@ -61,9 +62,12 @@ fn integer(digits: &str, unit: i64) -> Option<Number> {
     digits.parse::<i64>().ok()?.checked_mul(unit).map(Number::Int)
 }
 
-/// Whole results are exact: the number is computed as an integer over a power of ten as long as that fits.
+/// Whole sizes are exact: the number is computed as an integer over a power of ten as long as that fits.
 fn fractional(whole: &str, fraction: &str, unit: i64) -> Option<Number> {
     let high = whole.parse::<i64>().ok()?.checked_mul(unit)?;
+    if unit == 1 {
+        return format!("{whole}.{fraction}").parse().ok().map(Number::Float);
+    }
     if fraction.len() <= 18 {
         let scale = 10_i128.pow(fraction.len() as u32);
         let low = fraction.parse::<i128>().ok()? * i128::from(unit);
@@ -93,11 +97,14 @@ mod tests {
             ("5G", Int(5 << 30)),
             ("2t", Int(2 << 40)),
             ("1.5k", Int(1536)),
-            ("1.0", Int(1)),
+            ("1.0", Float(1.0)),
+            ("7.00", Float(7.0)),
+            ("1.0k", Int(1024)),
             ("0.25", Float(0.25)),
             ("0.3k", Float(307.2)),
             ("9223372036854775807", Int(i64::MAX)),
-            ("15.99999999999999999999999", Int(16)),
+            ("15.99999999999999999999999", Float(16.0)),
+            ("15.99999999999999999999999k", Int(16 << 10)),
         ] {
             assert_eq!(read(text), (number, None), "{text}");
         }

@@ -108,6 +108,8 @@ fn print_number(out: &mut String, number: Number) {
     // Writing to a string can't fail.
     let _ = match number {
         Number::Int(n) => write!(out, "{n}"),
+        // The point distinguishes `7.0` from `7`.
+        Number::Float(n) if n.fract() == 0.0 => write!(out, "{n:.1}"),
         Number::Float(n) => write!(out, "{n}"),
     };
 }

@@ -185,11 +185,16 @@ fn uneven(name: &str, turnover: &Turnover, (mix, body): &(bool, Vec<Use<'_>>), f
 }
 
 /// Whether no file of the set exists when a run starts.
-fn starts_empty(subject: &Subject<'_>, set: &FilesetDef) -> bool {
-    // The file of a `define file` exists in Filebench up to 1.4, empty.
-    if set.single && set.dialect == Dialect::Sun {
-        return false;
-    }
+pub(super) fn starts_empty(subject: &Subject<'_>, set: &FilesetDef) -> bool {
+    !(set.single && set.dialect == Dialect::Sun) && is_not_preallocated(subject, set)
+}
+
+/// Whether the file of a `define file` exists when a run starts, without content, as in Filebench up to 1.4.
+pub(super) fn is_created_empty(subject: &Subject<'_>, set: &FilesetDef) -> bool {
+    set.single && set.dialect == Dialect::Sun && is_not_preallocated(subject, set)
+}
+
+fn is_not_preallocated(subject: &Subject<'_>, set: &FilesetDef) -> bool {
     let prealloc = match set.attrs.get("prealloc") {
         None => Some(0),
         Some(used) => crate::model::eval(&used.value, &subject.scope).ok().as_ref().and_then(ModelValue::as_u64),

@@ -4,6 +4,7 @@
 //! certain from the text. Variables have their values at the end of the text (late binding). If a value is unknown, or
 //! a name depends on an unknown one, the lint is silent. Deliberately absent: random draws, trees, speeds of a machine.
 
+mod empty;
 mod exhausted;
 mod names;
 mod rates;
@@ -15,7 +16,7 @@ mod variables;
 
 pub(crate) use variables::read_beside_load;
 
-use super::composites::{self, Composites, Unrolled};
+use super::composites::{self, Composites, NestingFault, Unrolled};
 use super::expr::{Lookup, eval};
 use super::scope::LookupDebug;
 use super::visit;
@@ -49,6 +50,7 @@ pub const TABLE: &[Lint] = &[
     Lint { code: Code::DeadSemaphore, spoils: true, find: semaphores::dead },
     Lint { code: Code::ExhaustedFileset, spoils: true, find: exhausted::exhausted },
     Lint { code: Code::SmallFile, spoils: true, find: sizes::small },
+    Lint { code: Code::EmptyFile, spoils: true, find: empty::reads },
     Lint { code: Code::SlotUse, spoils: true, find: slots::misused },
     Lint { code: Code::RateTooHigh, spoils: true, find: rates::too_high },
     Lint { code: Code::RunsShell, spoils: false, find: shell::commands },
@@ -231,7 +233,7 @@ impl<'a> Unrolled<'a> for Uses<'a> {
     }
 
     fn leave(&mut self, _: &'a FlowopDef, _: UsesLevel) {}
-    fn too_deep(&mut self, _: &'a FlowopDef) {}
+    fn refuse(&mut self, _: &'a FlowopDef, _: NestingFault) {}
     fn end(&mut self, _: &mut UsesLevel) {}
 
     fn is_done(&self) -> bool {
@@ -256,7 +258,7 @@ impl<'a> Use<'a> {
     fn new(flowop: &'a FlowopDef, used: Counted, scope: &dyn Lookup) -> Self {
         let Counted { name, times, iters } = used;
         let value = |used: &AttrUse| Some((used.attr.name, eval(&used.value, scope).ok()?, used.value.span));
-        let known = Evaluated { values: flowop.attrs.iter().filter_map(value).collect() };
+        let known = Evaluated { values: flowop.attrs.iter().filter_map(value).collect(), incomplete: false };
         Self { flowop, name, times, iters, known }
     }
 
