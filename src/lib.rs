@@ -13,6 +13,7 @@ pub mod spec;
 pub mod syntax;
 pub mod model;
 pub mod os;
+pub mod ranks;
 pub mod random;
 pub mod sync;
 pub mod stats;

@@ -1,6 +1,8 @@
 //! The environment of a run for the result: machine, kernel, limits, mounts.
 
+use crate::model::ModelValue;
 use crate::os::{self, device, fd, limits, proc};
+use crate::ranks::Ranks;
 use crate::result::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use crate::result::{Environment, RunEnvironment};
 use crate::spec::predefined::{self, Predefined};
@@ -59,13 +61,18 @@ fn settings() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// Returns the current values of the predefined variables that describe the machine.
-pub(crate) fn predefined() -> [(Predefined, u64); 3] {
+/// Returns the current values of the predefined variables that describe the machine and the ranks.
+pub(crate) fn predefined(ranks: &dyn Ranks) -> [(Predefined, ModelValue); 7] {
     let (memory, free) = limits::memory();
+    let number = |n: usize| ModelValue::from(n as u64);
     [
-        (predefined::MEMORY, memory),
-        (predefined::FREE_MEMORY, free),
-        (predefined::PROCESSORS, limits::processors() as u64),
+        (predefined::MEMORY, memory.into()),
+        (predefined::FREE_MEMORY, free.into()),
+        (predefined::PROCESSORS, number(limits::processors())),
+        (predefined::RANK, number(ranks.rank())),
+        (predefined::RANKS, number(ranks.size())),
+        (predefined::HOST, ranks.host().into()),
+        (predefined::HOSTS, number(ranks.distinct_hosts())),
     ]
 }
 

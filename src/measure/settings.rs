@@ -2,8 +2,10 @@
 
 use super::Required;
 use crate::engine::Engine;
+use crate::ranks::{Ranks, SingleRank};
 use crate::spec::Dialect;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The default limit on the time in which preparation makes no progress: long enough for the restart of a server.
@@ -38,6 +40,8 @@ impl WarmupLength {
 /// The options of a session after their evaluation.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// The processes that make the runs together.
+    pub ranks: Arc<dyn Ranks>,
     /// Overrides the run time of every run.
     pub runtime: Option<Duration>,
     /// The values of `--set NAME=VALUE` in order. `--dir D` is `dir=D`.
@@ -113,6 +117,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            ranks: Arc::new(SingleRank::new()),
             runtime: None,
             sets: Vec::new(),
             seed: 0,

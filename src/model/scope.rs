@@ -80,8 +80,8 @@ pub struct Scope {
     next: u64,
     /// `${rate}`, `${stats.iocount}` and the like.
     internal: BTreeMap<String, String>,
-    /// Numbers of predefined variables, which count until a setting replaces them.
-    predefined: BTreeMap<String, i64>,
+    /// Values of predefined variables, which count until a setting replaces them.
+    predefined: BTreeMap<String, ModelValue>,
     /// Cached values.
     values: RefCell<ScopeValues>,
     /// Variables of the environment that were read, with their values.
@@ -162,17 +162,15 @@ impl Scope {
         self.internal.insert(name.to_owned(), value);
     }
 
-    /// Predefines a variable as a number, which counts until a setting replaces it.
-    pub fn predefine(&mut self, name: &str, value: u64) {
-        let value = i64::try_from(value).unwrap_or(i64::MAX);
-        if self.predefined.insert(name.to_owned(), value) != Some(value) {
-            self.values.get_mut().forget(name);
-        }
+    /// Predefines a variable with a value, which counts until a setting replaces it.
+    pub fn predefine(&mut self, name: &str, value: ModelValue) {
+        self.values.get_mut().forget(name);
+        self.predefined.insert(name.to_owned(), value);
     }
 
-    /// The number of a predefined variable.
-    pub fn predefined(&self, name: &str) -> Option<i64> {
-        self.predefined.get(name).copied()
+    /// The value of a predefined variable.
+    pub fn predefined(&self, name: &str) -> Option<&ModelValue> {
+        self.predefined.get(name)
     }
 
     /// The names of all variables with a value, each once.
@@ -261,8 +259,8 @@ impl Scope {
 
     /// The expression of a variable, without its field.
     fn expression(&self, variable: &Variable) -> Option<Cow<'_, Spanned<Expr>>> {
-        let number = |n: &i64| Cow::Owned(Spanned::new(Expr::Int(*n), Span::default()));
-        let predefined = || self.predefined.get(&variable.name).map(number);
+        let constant = |value: &ModelValue| Cow::Owned(Spanned::new(literal(value.clone()), Span::default()));
+        let predefined = || self.predefined.get(&variable.name).map(constant);
         let bound = || self.binding(&variable.name).map(|b| Cow::Borrowed(&b.value));
         let plain = || bound().or_else(predefined);
         let text = |s: String| Cow::Owned(Spanned::new(Expr::Text(vec![TextPart::Text(s)]), Span::default()));

@@ -103,6 +103,20 @@ impl ModelValue {
     }
 }
 
+/// A whole number; numbers above the largest one become that.
+impl From<u64> for ModelValue {
+    fn from(number: u64) -> Self {
+        Self::Int(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+/// A text.
+impl From<&str> for ModelValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
 /// The attributes of one definition, with their values.
 #[derive(Clone, Debug, Default)]
 pub struct Evaluated {

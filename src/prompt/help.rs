@@ -2,7 +2,7 @@
 
 use super::{Prompt, script, table};
 use crate::diag::{self, Code, Diagnostic};
-use crate::model::commands;
+use crate::model::{ModelValue, commands};
 use crate::random;
 use crate::session::{Front, Status, library};
 use crate::source::Spanned;
@@ -124,7 +124,7 @@ impl Prompt {
         sections.extend(predefined::find(name).map(|variable| format!("  predefined: {}", variable.doc)));
         let value = match self.session.scope.binding(name) {
             Some(binding) => Some(script::source_text(&self.session.map, &binding.value)),
-            None => self.session.scope.predefined(name).map(|value| value.to_string()),
+            None => self.session.scope.predefined(name).map(ModelValue::print),
         };
         if sections.is_empty() && value.is_none() {
             return None;

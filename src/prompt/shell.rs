@@ -7,7 +7,7 @@ use super::split::{StatementText, statements};
 use super::table::{COMMANDS, prompt_command};
 use super::{Prompt, script};
 use crate::diag::{self, Code, Diagnostic};
-use crate::model::{self, Expr, SetBy};
+use crate::model::{self, Expr, ModelValue, SetBy};
 use crate::output;
 use crate::plan::{self, Definitions, FRESH};
 use crate::report::json;
@@ -67,7 +67,7 @@ impl Prompt {
         let scope = &self.session.scope;
         let set = scope.bindings().map(|b| (b.name.clone(), script::source_text(&self.session.map, &b.value)));
         let free = scope.names().filter(|name| scope.binding(name).is_none());
-        set.chain(free.filter_map(|name| Some((name.to_owned(), scope.predefined(name)?.to_string())))).collect()
+        set.chain(free.filter_map(|name| Some((name.to_owned(), scope.predefined(name)?.print())))).collect()
     }
 
     /// Replaces the help of an unknown command: suggests the nearest command, including those of the shell.
@@ -168,7 +168,7 @@ impl Prompt {
         }
         // Of the predefined variables, show only those that were read.
         for name in self.session.scope.predefined_read() {
-            let value = self.session.scope.predefined(&name).map_or(String::new(), |value| value.to_string());
+            let value = self.session.scope.predefined(&name).map_or(String::new(), ModelValue::print);
             table.row([format!("${name}"), value, "machine".to_owned(), String::new()]);
         }
         front.line(table.render().trim_end());
@@ -203,7 +203,7 @@ impl Prompt {
             }
             Some(None) => None,
         };
-        let now = now.or_else(|| self.session.scope.predefined(name).map(|value| value.to_string()));
+        let now = now.or_else(|| self.session.scope.predefined(name).map(ModelValue::print));
         front.note(&match now {
             Some(value) => format!("`${name}` is {value}"),
             None => format!("`${name}` is not set any more"),

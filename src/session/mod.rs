@@ -81,7 +81,7 @@ impl Session {
         // A literal can't fail to be set.
         let _ = scope.set(predefined::DIR.name, Spanned::new(fresh, Span::default()), SetBy::Default);
         // Set once, so that a size computed from them is the same for `create files` and for all runs.
-        for (variable, value) in crate::measure::predefined() {
+        for (variable, value) in crate::measure::predefined(settings.ranks.as_ref()) {
             scope.predefine(variable.name, value);
         }
         scope.set_internal("hostname", crate::measure::hostname());

@@ -68,6 +68,7 @@ mod paths;
 mod phases;
 mod programs;
 mod promises;
+mod ranks;
 mod rates;
 mod repl;
 mod resume;
