@@ -16,6 +16,7 @@ mod experiment_args;
 mod experiment_file;
 mod experiments;
 mod info;
+mod launched;
 mod live;
 mod live_stream;
 mod option_values;
@@ -73,6 +74,9 @@ fn on_enough_stack(work: fn() -> u8) -> u8 {
 }
 
 fn dispatch(cli: args::Cli) -> u8 {
+    if let Some(status) = launched::refused(cli.command.as_ref()) {
+        return status;
+    }
     let script = cli.script.or(cli.file);
     match (cli.command, script) {
         (None, Some(script)) => find(&script).map_or(2, |found| run(&found, &cli.run)),

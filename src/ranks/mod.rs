@@ -3,6 +3,10 @@
 //! A program that runs in one process is its only rank. Not here: starting processes on several hosts, and what they
 //! measure.
 
+mod launcher;
+
+pub use launcher::Launch;
+
 use crate::os::proc;
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! Tests the predefined variables of ranks.
+//! Tests ranks: their predefined variables, and commands that a launcher such as `mpirun` starts several times.
 
-use crate::cmd::tool;
+use crate::cmd::{Output, Wml, tool};
 use crate::vectors_15::script;
 
 /// A workload that is run without I/O.
@@ -43,4 +43,60 @@ fn the_result_has_the_host_that_a_script_reads() {
     assert!(named["variables"].get("rank").is_none(), "{}", named["variables"]);
     let redacted = script(&text).args(SHORT).args(["--redact"]).result().run().exits(0).only_run();
     assert_eq!(redacted["variables"]["host"], "(host)");
+}
+
+/// Runs a command with the environment of a process that a launcher has started. `numbers`: variables with the number
+/// of processes, and with that of this process.
+fn launched(numbers: [(&'static str, &str); 2], args: &[&str]) -> Output {
+    let call = numbers.into_iter().fold(Wml::new().file("x.wml", SCRIPT), |call, (name, value)| call.env(name, value));
+    call.args(args.iter().copied()).run()
+}
+
+const OPEN_MPI: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"];
+
+#[test]
+fn a_workload_that_a_launcher_starts_several_times_is_refused_once() {
+    let slurm = ["SLURM_STEP_NUM_TASKS", "SLURM_PROCID"];
+    let pmi = ["PMI_SIZE", "PMI_RANK"];
+    for ([size, rank], command) in [(OPEN_MPI, "mpirun"), (slurm, "srun"), (pmi, "mpiexec")] {
+        let first = launched([(size, "8"), (rank, "0")], &["x.wml", "--json", "r.json"]).exits(2);
+        assert!(first.stderr.contains(&format!("error: `{command}` started 8 processes")), "{}", first.stderr);
+        assert_eq!(first.stderr.matches("help: ").count(), 1, "{}", first.stderr);
+        let second = launched([(size, "8"), (rank, "1")], &["x.wml", "--json", "r.json"]).exits(2);
+        assert_eq!(second.shown(), "", "only the first process reports it");
+        assert_eq!((first.left(), second.left()), (vec!["x.wml".to_owned()], vec!["x.wml".to_owned()]));
+    }
+    for args in [&["run", "x.wml"][..], &["repl"], &["batch", "x.prof"], &["age", ".", "--to", "1%"]] {
+        let output = launched([(OPEN_MPI[0], "2"), (OPEN_MPI[1], "0")], args).exits(2);
+        assert!(output.stderr.contains("`mpirun` started 2 processes"), "{args:?}: {}", output.stderr);
+        assert_eq!(output.left(), ["x.wml"], "{args:?}");
+    }
+}
+
+#[test]
+fn an_experiment_that_a_launcher_starts_names_the_option_for_it() {
+    for args in [
+        &["repeat", "x.wml"][..],
+        &["ab", "x.wml", "--b", "--set n=2"],
+        &["sweep", "x.wml", "--vary", "n=1,2"],
+        &["floor", "."],
+        &["experiment", "quick"],
+    ] {
+        let output = launched([(OPEN_MPI[0], "8"), (OPEN_MPI[1], "0")], args).exits(2);
+        let option = format!("start `wmlrun {}` once; the place for a command that starts each run is", args[0]);
+        assert!(output.stderr.contains(&option), "{args:?}: {}", output.stderr);
+        assert!(output.stderr.contains("`--launch 'mpirun -n 8 …'`"), "{args:?}: {}", output.stderr);
+        assert_eq!(output.left(), ["x.wml"], "{args:?}");
+    }
+}
+
+#[test]
+fn a_single_process_of_a_launcher_runs() {
+    let run = [&["x.wml"][..], &SHORT].concat();
+    launched([(OPEN_MPI[0], "1"), (OPEN_MPI[1], "0")], &run).exits(0);
+    // The script of a batch job of Slurm is one process, whatever the job has.
+    launched([("SLURM_NTASKS", "16"), ("SLURM_PROCID", "0")], &run).exits(0);
+    // What reads only, each process may do.
+    launched([(OPEN_MPI[0], "8"), (OPEN_MPI[1], "3")], &["check", "x.wml"]).exits(0);
+    launched([(OPEN_MPI[0], "8"), (OPEN_MPI[1], "3")], &["plan", "x.wml"]).exits(0);
 }

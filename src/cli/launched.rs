@@ -1,0 +1,68 @@
+//! Refuses commands that would do the same work several times, because a launcher such as `mpirun` started several
+//! processes of this program.
+
+use super::args::CliCommand;
+use super::console;
+use crate::ranks::Launch;
+
+/// Returns the exit status of a command that must not run in each process of a launcher; `None` if the command may run.
+/// The first process prints the error, once for all of them. `command` is `None` for a script or the shell.
+pub(super) fn refused(command: Option<&CliCommand>) -> Option<u8> {
+    let work = work(command)?;
+    let launch = Launch::detect(|name| std::env::var(name).ok())?;
+    if launch.rank == 0 {
+        let Launch { command, size, .. } = launch;
+        let (what, help) = match work {
+            Work::Experiment(name) => (
+                format!("`{command}` started {size} processes, each of which would make the whole experiment"),
+                format!(
+                    "start `wmlrun {name}` once; the place for a command that starts each run is \
+                     `--launch '{command} -n {size} …'`"
+                ),
+            ),
+            Work::Runs => (
+                format!("`{command}` started {size} processes, each of which would run the whole workload"),
+                format!("start wmlrun once, without `{command}`; it measures in one process on one host"),
+            ),
+        };
+        console::error(&what, Some(&help));
+    }
+    Some(2)
+}
+
+/// The work of a command that only one process may do.
+enum Work {
+    /// It runs workloads in this process.
+    Runs,
+    /// It starts runs as child processes. Has the name of the command.
+    Experiment(&'static str),
+}
+
+/// Returns the work of a command; `None` if several processes may execute it.
+fn work(command: Option<&CliCommand>) -> Option<Work> {
+    let Some(command) = command else { return Some(Work::Runs) };
+    let work = match command {
+        CliCommand::Run { .. } | CliCommand::Repl { .. } | CliCommand::Batch { .. } | CliCommand::Age(_) => Work::Runs,
+        CliCommand::Repeat(_) => Work::Experiment("repeat"),
+        CliCommand::Ab(_) => Work::Experiment("ab"),
+        CliCommand::Floor(_) => Work::Experiment("floor"),
+        CliCommand::Sweep(_) => Work::Experiment("sweep"),
+        CliCommand::Experiment(_) => Work::Experiment("experiment"),
+        CliCommand::Check { .. }
+        | CliCommand::Fmt { .. }
+        | CliCommand::Plan { .. }
+        | CliCommand::Compare(_)
+        | CliCommand::Prune { .. }
+        | CliCommand::Ort { .. }
+        | CliCommand::Wins { .. }
+        | CliCommand::Report { .. }
+        | CliCommand::List { .. }
+        | CliCommand::Show { .. }
+        | CliCommand::Explain { .. }
+        | CliCommand::Clean { .. }
+        | CliCommand::Completions { .. }
+        | CliCommand::Man { .. }
+        | CliCommand::Editor { .. } => return None,
+    };
+    Some(work)
+}
