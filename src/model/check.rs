@@ -31,6 +31,10 @@ pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<D
     checker.commands(&model.commands);
 }
 
+/// The help on commands for several clients.
+const SINGLE_CLIENT: &str =
+    "the clients of a run are its ranks, of which there is one; start wmlrun on each host, with its own `--dir`";
+
 /// Reports what is accepted for old scripts and has no effect, or another one than expected.
 fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
     for command in visit::all(commands) {
@@ -42,11 +46,12 @@ fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
                 ignored("`set mode nousestats` sets nothing here")
                     .help("reading processor times costs next to nothing on Linux; they are always read"),
             ),
-            CommandKind::EnableMulti | CommandKind::DoMultiSync => diag::push(
-                found,
-                ignored("several clients in step are not possible yet")
-                    .help("this client does not wait for others; a later version is to keep several wmlruns in step"),
-            ),
+            CommandKind::EnableMulti => {
+                diag::push(found, ignored("`enable multi` connects to no master").help(SINGLE_CLIENT));
+            }
+            CommandKind::DoMultiSync => {
+                diag::push(found, ignored("`domultisync` waits for no other client").help(SINGLE_CLIENT));
+            }
             CommandKind::DefineFileset(def) if !def.single && def.attrs.get("dirwidth").is_none() => {
                 let name = def.attrs.name().map_or(String::new(), |name| format!(" `{name}`"));
                 let what = format!("file set{name} has no `dirwidth=`");

@@ -219,7 +219,8 @@ pub const COMMANDS: &[CommandEntry] = &[
         [
             "enable",
             "enable lathist|multi",
-            "`lathist`: adds latency histograms to reports in Filebench's format; `multi`: accepted, without effect",
+            "`lathist`: adds latency histograms to reports in Filebench's format; `multi`: accepted, the clients are \
+             the ranks of the run",
             "enable lathist",
         ],
         Fsl,
@@ -229,7 +230,7 @@ pub const COMMANDS: &[CommandEntry] = &[
         [
             "domultisync",
             "domultisync value=N",
-            "synchronises several clients in Filebench; accepted, without effect",
+            "waits until all clients of the run, its ranks, have come to this command; a run has one",
             "domultisync value=1",
         ],
         Both,

@@ -18,6 +18,9 @@ pub trait Ranks: std::fmt::Debug + Send + Sync {
     /// Returns the name of the host of each rank, in the order of their numbers.
     fn hosts(&self) -> &[String];
 
+    /// Waits until all ranks have called this.
+    fn barrier(&self);
+
     /// Returns the number of ranks, at least 1.
     fn size(&self) -> usize {
         self.hosts().len()
@@ -62,4 +65,6 @@ impl Ranks for SingleRank {
     fn hosts(&self) -> &[String] {
         &self.hosts
     }
+
+    fn barrier(&self) {}
 }

@@ -76,7 +76,8 @@ impl Session {
             }
             CommandKind::SetMode(mode) => self.options.mode = *mode,
             // The check of the text has reported that they have no effect.
-            CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti | CommandKind::DoMultiSync => {}
+            CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti => {}
+            CommandKind::DoMultiSync => self.runner.settings.ranks.barrier(),
             CommandKind::DefineFileset(def) => {
                 self.definitions.add_fileset(def.clone());
             }

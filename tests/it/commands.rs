@@ -175,7 +175,7 @@ fn commands_without_effect_are_reported() {
     );
     let output = script(&text).args(["--format", "filebench"]).run().exits(0);
     assert_eq!(output.stderr.matches("warning[W0402]").count(), 4, "{}", output.stderr);
-    assert_eq!(output.stderr.matches("several clients").count(), 2, "{}", output.stderr);
+    assert_eq!(output.stderr.matches("the clients of a run are its ranks").count(), 2, "{}", output.stderr);
     assert!(output.stdout.contains("IO Summary"), "`debug 0` hides nothing");
 }
 

@@ -1,6 +1,15 @@
-//! Tests ranks: their predefined variables, and commands that a launcher such as `mpirun` starts several times.
+//! Tests ranks: their predefined variables, the commands that wait for all of them, and commands that a launcher such as
+//! `mpirun` starts several times.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+
+use wml::ranks::Ranks;
+use wml::session::{Settings, Status};
 
 use crate::cmd::{Output, Wml, tool};
+use crate::support;
 use crate::vectors_15::script;
 
 /// A workload that is run without I/O.
@@ -88,6 +97,33 @@ fn an_experiment_that_a_launcher_starts_names_the_option_for_it() {
         assert!(output.stderr.contains("`--launch 'mpirun -n 8 …'`"), "{args:?}: {}", output.stderr);
         assert_eq!(output.left(), ["x.wml"], "{args:?}");
     }
+}
+
+/// Counts the calls of its barrier.
+#[derive(Debug)]
+struct CountingRanks(Vec<String>, AtomicUsize);
+
+impl Ranks for CountingRanks {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn hosts(&self) -> &[String] {
+        &self.0
+    }
+
+    fn barrier(&self) {
+        self.1.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn domultisync_waits_at_the_barrier_of_the_ranks() {
+    let ranks = Arc::new(CountingRanks(vec![host()], AtomicUsize::new(0)));
+    let settings = Settings { ranks: ranks.clone(), ..support::null(50) };
+    let text = "enable multi master=a,client=b\nforeach $n in 1,2 { domultisync value=$n }\n";
+    let outcome = support::run("x.wml", text, settings);
+    assert_eq!((outcome.status, ranks.1.load(SeqCst)), (Status::Done, 2), "{}", outcome.said);
 }
 
 #[test]
