@@ -1,6 +1,6 @@
 //! Definition of the command line: commands, options and their help texts.
 //!
-//! Only this file, `experiment_args` and `completion` use the argument parser.
+//! Only this file, `experiment_args`, `completion`, `examples` and `man` use the argument parser.
 
 use super::completion::{self, SHELLS};
 use super::console::Verbosity;
@@ -497,13 +497,6 @@ fn list_parser() -> impl TypedValueParser<Value = String> {
 /// Returns the definition of the command line with its examples.
 pub(super) fn full_command() -> clap::Command {
     with_examples(Cli::command())
-}
-
-/// Writes `wmlrun.1`, `wmlrun-plan.1` and so on into a directory.
-pub(super) fn manual(dir: &std::path::Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(dir)?;
-    // A page for clap's own `help` command would have no content.
-    clap_mangen::generate_to(full_command().disable_help_subcommand(true), dir)
 }
 
 /// Parses a command line. With `--resume`, options that would change the experiment are errors.

@@ -3,6 +3,7 @@
 use super::args;
 use super::completion;
 use super::console::{self, print_lines};
+use super::man;
 use super::stdout::Stdout;
 use crate::diag::{self, Code};
 use crate::disk::{self, prepare};
@@ -250,7 +251,7 @@ pub(super) fn completions(shell: &str) -> u8 {
 pub(super) fn manual(dir: &Path) -> u8 {
     let made = std::fs::create_dir_all(dir);
     let status = if made.is_ok() { 1 } else { 3 };
-    match made.and_then(|()| args::manual(dir)) {
+    match made.and_then(|()| man::write_pages(args::full_command(), dir)) {
         Ok(()) => 0,
         Err(e) => {
             console::error(

@@ -20,6 +20,7 @@ mod launched;
 mod live;
 mod live_stream;
 mod option_values;
+mod man;
 mod pages;
 mod peak;
 mod stages;

@@ -1,0 +1,94 @@
+//! The manual pages: one for the program and one for each command, made from the definition of the command line.
+
+use crate::util::version::VERSION;
+use clap::Command;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use std::path::Path;
+use std::{fs, io};
+
+/// Writes `wmlrun.1`, `wmlrun-plan.1` and so on into a directory. `program` is the whole command line.
+pub(super) fn write_pages(program: Command, dir: &Path) -> io::Result<()> {
+    for (name, text) in pages(program)? {
+        fs::write(dir.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// Returns the name and the text of each page.
+fn pages(program: Command) -> io::Result<Vec<(String, Vec<u8>)>> {
+    // A page for clap's own `help` command would have no content.
+    let mut program = program.disable_help_subcommand(true);
+    program.build();
+    let commands = program.get_subcommands().filter(|command| !command.is_hide_set());
+    [&program].into_iter().chain(commands).map(|command| page(command, &program)).collect()
+}
+
+/// Returns the name and the text of the page of a command.
+fn page(command: &Command, program: &Command) -> io::Result<(String, Vec<u8>)> {
+    // The library would put the end of the help into one section that is called `EXTRA`, and the version at the end.
+    let head = command.clone().after_help(None::<&'static str>).version(None::<&'static str>);
+    // The quotes keep the empty date a word of its line: without them the version would be the date.
+    let man = Man::new(head).date("\"\"").source(format!("wmlrun {VERSION}")).manual("User Commands");
+    let mut text = Vec::new();
+    man.render(&mut text)?;
+    let mut end = closing_sections(command);
+    if command.get_name() != program.get_name() {
+        end.control("SH", ["SEE ALSO"]).text([bold("wmlrun"), roman("(1)")]);
+    }
+    end.to_writer(&mut text)?;
+    Ok((man.get_filename(), text))
+}
+
+/// The sections made of the text at the end of a help. A paragraph with a heading, such as the examples, is a section
+/// whose lines stay as they are. The others are notes.
+fn closing_sections(command: &Command) -> Roff {
+    let mut roff = Roff::new();
+    let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
+        let Some((heading, lines)) = paragraph.split_once(":\n") else {
+            roff.control("SH", ["NOTES"]).text([roman(paragraph)]);
+            continue;
+        };
+        roff.control("SH", [heading.to_uppercase().as_str()]).control("nf", []);
+        for line in lines.lines() {
+            roff.text([roman(line.strip_prefix("  ").unwrap_or(line))]);
+        }
+        roff.control("fi", []);
+    }
+    roff
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::pages;
+    use crate::cli::args;
+    use std::collections::BTreeMap;
+
+    /// Text as the pages have it: a hyphen is escaped, so that it is copied as one.
+    fn escaped(text: &str) -> String {
+        text.replace('-', "\\-")
+    }
+
+    #[test]
+    fn every_command_has_a_page_with_its_options_and_examples() {
+        let pages = pages(args::full_command()).unwrap().into_iter();
+        let pages: BTreeMap<String, String> =
+            pages.map(|(name, text)| (name, String::from_utf8(text).unwrap())).collect();
+        let program = args::full_command();
+        let commands = program.get_subcommands().map(|command| (format!("wmlrun-{}", command.get_name()), command));
+        let commands: Vec<_> = commands.chain([("wmlrun".to_owned(), &program)]).collect();
+        for (name, command) in &commands {
+            let text = &pages[&format!("{name}.1")];
+            assert!(text.contains(&format!(".SH NAME\n{} \\- ", escaped(name))), "{text}");
+            assert!(text.contains(".SH EXAMPLES\n.nf\nwmlrun"), "{text}");
+            for option in command.get_arguments().filter_map(clap::Arg::get_long) {
+                assert!(text.contains(&escaped(&format!("--{option}"))), "{name}: --{option}");
+            }
+        }
+        assert_eq!(pages.len(), commands.len(), "{:?}", pages.keys());
+        assert!(pages["wmlrun.1"].contains(".SH \"EXIT STATUS\"\n.nf\n0    success"), "{}", pages["wmlrun.1"]);
+    }
+}
