@@ -62,6 +62,7 @@ mod mutants;
 mod notes;
 mod outputs;
 mod ownership;
+mod packages;
 mod pages;
 mod panics;
 mod paths;

@@ -173,16 +173,6 @@ fn every_command_is_in_a_transcript() {
     assert!(missing.is_empty(), "no transcript has {missing:?}");
 }
 
-#[test]
-fn manual_pages_contain_the_commands() {
-    let dir = scratch();
-    let pages = dir.path().join("man");
-    crate::cmd::tool(binary().to_str().unwrap(), &["man", pages.to_str().unwrap()]);
-    for page in ["wmlrun.1", "wmlrun-repl.1", "wmlrun-plan.1"] {
-        assert!(std::fs::read_to_string(pages.join(page)).unwrap().contains("wmlrun"), "{page}");
-    }
-}
-
 /// Lines that a session may be given; some of them are right.
 const LINES: &[&str] = &[
     "set $n=3",
