@@ -36,6 +36,7 @@ impl Quantity {
 
     /// Returns the quantity with a random variable whose draws are at least 1; see [`RandomVar::positive`]. A constant
     /// stays as it is.
+    #[must_use]
     pub fn positive(self) -> Self {
         match self {
             Self::Const(n) => Self::Const(n),

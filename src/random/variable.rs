@@ -68,6 +68,7 @@ impl RandomVar {
 
     /// Returns the same variable with integer draws of at least 1: instead of 0 it draws `round`, the smallest positive
     /// size that it can draw otherwise, or without `round` 1; neither is above `max`.
+    #[must_use]
     pub fn positive(&self) -> Self {
         let least = self.adjust.apply(self.adjust.round.max(1.0)) as u64;
         Self { sampler: Arc::clone(&self.sampler), adjust: self.adjust, zero: least.max(1), notes: self.notes.clone() }
@@ -178,7 +179,7 @@ mod tests {
         let of = |round: u64, max: Option<f64>, mean: f64| {
             let params =
                 RandvarParams { kind: Some(RandvarKind::Uniform), mean: Some(mean), round, max, ..Default::default() };
-            randvar(&params).unwrap()
+            randvar(&params).expect("a random variable")
         };
         for (round, max, mean, least) in [(0, None, 1.0, 1), (512, None, 512.0, 512), (512, Some(100.0), 512.0, 100)] {
             let variable = of(round, max, mean);

@@ -145,8 +145,8 @@ pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
 
 /// The dialect line of the leading comment, and its place. An error is the name of an unknown dialect.
 fn header(map: &SourceMap, ast: &Ast) -> Option<(Result<Dialect, String>, Span)> {
-    let leading = lines(map, ast).take_while(|(_, line)| line.is_empty() || line.starts_with('#'));
-    leading.filter_map(|(start, line)| named(ast, start, line)).next()
+    let mut leading = lines(map, ast).take_while(|(_, line)| line.is_empty() || line.starts_with('#'));
+    leading.find_map(|(start, line)| named(ast, start, line))
 }
 
 /// Warns of dialect lines that have no effect, because another line or a statement precedes them. One that names the
