@@ -36,4 +36,5 @@ pub mod page;
 pub mod session;
 pub mod batch;
 pub mod prompt;
+pub mod lsp;
 pub mod cli;

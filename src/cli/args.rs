@@ -411,6 +411,8 @@ pub(super) enum CliCommand {
         #[arg(value_name = "EDITOR", value_parser = choice(EDITORS.iter().map(|e| (e.name, e.about)), find_editor))]
         editor: &'static Editor,
     },
+    /// Serve an editor on standard input and output: diagnostics, hover, completion, definitions, formatting
+    Lsp,
 }
 
 /// How a failed operation is handled.

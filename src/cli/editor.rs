@@ -1,6 +1,8 @@
-//! `wmlrun editor`: files that teach an editor the language. All words come from the tables of the language.
+//! `wmlrun editor`: files that teach an editor the language. All words come from the tables of the language. And `wmlrun
+//! lsp`: the language server (`lsp`).
 
-use super::console::print_lines;
+use super::console::{self, print_lines};
+use crate::lsp;
 use crate::model::commands;
 use crate::spec::attrs;
 use crate::spec::words::STATEMENT_WORDS;
@@ -25,7 +27,7 @@ pub(super) struct Editor {
 pub(super) const EDITORS: &[Editor] = &[
     Editor { name: "vim", about: "Vim and Neovim: a syntax file", text: vim },
     Editor { name: "vscode", about: "Visual Studio Code: a grammar for an extension", text: vscode },
-    Editor { name: "helix", about: "Helix: an entry of `languages.toml`, with comments and formatting", text: helix },
+    Editor { name: "helix", about: "Helix: an entry of `languages.toml`, with the language server", text: helix },
 ];
 
 /// Returns the editor with this name.
@@ -37,6 +39,17 @@ pub(super) fn find_editor(name: &str) -> Option<&'static Editor> {
 pub(super) fn print(editor: &Editor) -> u8 {
     print_lines((editor.text)(&ScriptWords::new()).trim_end());
     0
+}
+
+/// Serves an editor on standard input and output. Returns the exit status, which the protocol prescribes.
+pub(super) fn serve() -> u8 {
+    let problem = match lsp::run() {
+        Ok(true) => return 0,
+        Ok(false) => "the editor went away without a `shutdown`".to_owned(),
+        Err(error) => format!("can't read what the editor sends: {}", error),
+    };
+    console::error(&problem, Some("editors start `wmlrun lsp` themselves; the manual has their settings"));
+    1
 }
 
 /// The words of the language by their role.
@@ -154,7 +167,8 @@ fn helix(_: &ScriptWords) -> String {
     format!(
         "# Written by `wmlrun editor helix`.\n[[language]]\nname = \"wml\"\nscope = \"source.wml\"\nfile-types = [\"{EXTENSION}\"]\n\
          comment-token = \"#\"\nindent = {{ tab-width = 2, unit = \"  \" }}\n\
-         formatter = {{ command = \"wmlrun\", args = [\"fmt\", \"-\"] }}\n"
+         formatter = {{ command = \"wmlrun\", args = [\"fmt\", \"-\"] }}\nlanguage-servers = [\"wmlrun\"]\n\n\
+         [language-server.wmlrun]\ncommand = \"wmlrun\"\nargs = [\"lsp\"]\n"
     )
 }
 

@@ -83,6 +83,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("man", &["wmlrun man ~/.local/share/man/man1"]),
     ("editor", &["wmlrun editor vim > ~/.vim/syntax/wml.vim", "wmlrun editor vscode > syntaxes/wml.tmLanguage.json"]),
+    ("lsp", &["wmlrun lsp"]),
 ];
 
 /// Adds the examples to the helps of all commands.

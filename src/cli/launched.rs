@@ -62,7 +62,8 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
         | CliCommand::Clean { .. }
         | CliCommand::Completions { .. }
         | CliCommand::Man { .. }
-        | CliCommand::Editor { .. } => return None,
+        | CliCommand::Editor { .. }
+        | CliCommand::Lsp { .. } => return None,
     };
     Some(work)
 }

@@ -115,6 +115,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Completions { shell } => info::completions(&shell),
             CliCommand::Man { dir } => info::manual(&dir),
             CliCommand::Editor { editor } => editor::print(editor),
+            CliCommand::Lsp => editor::serve(),
         },
     }
 }

@@ -5,17 +5,13 @@ use super::console::{self, Console, Verbosity, print_lines};
 use super::find;
 use super::stdout::Stdout;
 use crate::diag::has_errors;
-use crate::flowop;
-use crate::model::lint::lint;
-use crate::model::{self, Known, Scope};
 use crate::os::OFlags;
 use crate::output;
 use crate::plan;
 use crate::report;
-use crate::session::{Session, Status, library};
+use crate::session::{Session, Settings, Status, library};
 use crate::source::SourceMap;
 use crate::spec::Dialect;
-use crate::spec::predefined::predefined_names;
 use crate::syntax;
 use crate::util::printable;
 use std::io::{IsTerminal, Write};
@@ -33,62 +29,34 @@ pub(super) fn check(
     sets: &[(String, String)],
 ) -> u8 {
     let mut worst = 0;
-    let table = flowop::spec_table();
     for script in scripts {
         let Some(found) = find(script) else {
             worst = 2;
             continue;
         };
-        let mut map = SourceMap::new();
-        let file = map.add(&found.name, &found.text);
+        let settings = Settings { sets: sets.to_vec(), dialect, ..Settings::default() };
+        let mut session = Session::new(settings, std::sync::Arc::default());
+        let file = session.map.add(&found.name, &found.text);
         match dump {
-            Some(DumpStage::Tokens) => print_lines(&syntax::print_tokens(&map, &syntax::lex(file, &found.text))),
-            Some(DumpStage::Ast) => print_lines(&syntax::print(&syntax::parse(&map, file).0)),
+            Some(DumpStage::Tokens) => {
+                print_lines(&syntax::print_tokens(&session.map, &syntax::lex(file, &found.text)));
+            }
+            Some(DumpStage::Ast) => print_lines(&syntax::print(&syntax::parse(&session.map, file).0)),
             None => {}
         }
-        // `$dir` is predefined.
-        let variables = predefined_names().chain(sets.iter().map(|(name, _)| name.clone())).collect();
-        let known = Known { variables, ..Known::default() };
-        let (model, mut problems) = model::check(&map, file, &table, dialect, &known);
-        if !has_errors(&problems) {
-            match values(&model, &mut map, &found, sets) {
-                Ok(found) => problems.extend(found),
-                Err(status) => worst = status,
-            }
-            if !has_errors(&problems) {
-                problems.extend(lint(&model, &Scope::default(), false));
-            }
-            problems.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
+        let mut console = Console::new(report::TABLE[0], Verbosity::Normal);
+        let (_, problems, status) = session.check_script(file, &mut console);
+        if status != Status::Done {
+            worst = status.code();
         }
         if !problems.is_empty() {
-            console::diagnostics(&map, &problems);
+            console::diagnostics(&session.map, &problems);
         }
         if has_errors(&problems) {
             worst = 2;
         }
     }
     worst
-}
-
-/// Returns the errors that depend on the values of the script's variables. `Err` holds the exit status if `sets` has an
-/// error, which has been printed.
-fn values(
-    model: &model::Model,
-    map: &mut SourceMap,
-    found: &library::FoundScript,
-    sets: &[(String, String)],
-) -> Result<Vec<crate::diag::Diagnostic>, u8> {
-    let settings = crate::session::Settings { sets: sets.to_vec(), ..crate::session::Settings::default() };
-    let mut session = Session::new(settings, std::sync::Arc::default());
-    std::mem::swap(&mut session.map, map);
-    let applied = session.apply_settings(&found.name, model, &mut Console::new(report::TABLE[0], Verbosity::Normal));
-    let problems = match applied {
-        Ok(true) => Ok(session.check_values(model, &found.name)),
-        Ok(false) => Err(Status::Script.code()),
-        Err(status) => Err(status.code()),
-    };
-    std::mem::swap(&mut session.map, map);
-    problems
 }
 
 /// Formats scripts. Returns the exit status: 1 if `check` finds an unformatted script or a file can't be written, 2

@@ -11,7 +11,7 @@ mod render;
 mod suggest;
 
 pub use code::Code;
-pub use render::{Style, render};
+pub use render::{Style, render, texts};
 pub use suggest::nearest;
 
 use crate::source::Span;

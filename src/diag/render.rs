@@ -78,11 +78,8 @@ fn group<'a>(map: &'a SourceMap, diagnostic: &'a Diagnostic, corrections: &mut V
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    // The message about a hidden text must not quote it either.
-    let hidden = map.file(diagnostic.primary.span.file).hidden;
-    let message = if hidden { without_quotations(&diagnostic.message) } else { diagnostic.message.clone() };
-    let title =
-        level.primary_title(printable::short(&message, MESSAGE_LENGTH).into_owned()).id(diagnostic.code.number());
+    let (message, help) = texts(map, diagnostic);
+    let title = level.primary_title(message).id(diagnostic.code.number());
     let mut elements: Vec<Element<'a>> = Vec::new();
     // The marks are grouped by file, with the file of the primary mark first. A diagnostic can concern a script and a
     // script that it loads.
@@ -95,14 +92,20 @@ fn group<'a>(map: &'a SourceMap, diagnostic: &'a Diagnostic, corrections: &mut V
     for file in files {
         elements.extend(file_excerpts(map, file, diagnostic, corrections));
     }
-    for help in diagnostic.help.iter().filter(|help| !(hidden && help.contains('`'))) {
-        elements.push(Level::HELP.message(printable::short(help, MESSAGE_LENGTH).into_owned()).into());
-    }
-    if hidden {
-        elements
-            .push(Level::HELP.message("its text is not shown: it was loaded from outside the script's folder").into());
-    }
+    elements.extend(help.into_iter().map(|help| Level::HELP.message(help).into()));
     title.elements(elements)
+}
+
+/// Returns the message of a diagnostic and its help messages as they are shown: shortened, with escaped control
+/// characters, and without quotations of a hidden text.
+pub fn texts(map: &SourceMap, diagnostic: &Diagnostic) -> (String, Vec<String>) {
+    let short = |text: &str| printable::short(text, MESSAGE_LENGTH).into_owned();
+    if !map.file(diagnostic.primary.span.file).hidden {
+        return (short(&diagnostic.message), diagnostic.help.iter().map(|help| short(help)).collect());
+    }
+    let help = diagnostic.help.iter().filter(|help| !help.contains('`')).map(|help| short(help));
+    let why = "its text is not shown: it was loaded from outside the script's folder".to_owned();
+    (short(&without_quotations(&diagnostic.message)), help.chain([why]).collect())
 }
 
 /// Replaces the quotations (texts in backticks) of a message by `…`.

@@ -1,46 +1,55 @@
 //! Completion candidates at the cursor, and hints for the rest of a line. Independent of the terminal.
 
-use super::Prompt;
 use super::command::Argument;
+use super::help::ATTRIBUTES;
+use super::script;
 use super::table::{self, prompt_command};
 use crate::flowop;
 use crate::model::commands::{self, words_after};
-use crate::session::library;
-use crate::spec::attrs::{self, COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
+use crate::session::{Session, library};
+use crate::spec::attrs::{FILESET, FLOWOP, PROCESS, THREAD};
 use crate::spec::{Attr, CommandSpec, Kind, find_attr};
 
-/// The names that a session defines, when the line was begun.
+/// The names that are candidates: those that a session defines, when the line was begun.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// Variables, without `$`, with their values as source text.
     pub(super) variables: Vec<(String, String)>,
     filesets: Vec<String>,
     targets: Vec<String>,
     composites: Vec<String>,
+    /// Whether the commands of the shell are no candidates.
+    in_script: bool,
 }
 
 impl Names {
-    /// Returns the names of a prompt's session.
-    pub(super) fn of(prompt: &Prompt) -> Self {
-        let known = prompt.session.known(true);
-        let variables = prompt.variables();
-        Self { variables, filesets: known.filesets, targets: known.targets, composites: known.composites }
+    /// Returns the names at a prompt.
+    pub(super) fn at_prompt(session: &Session) -> Self {
+        Self { variables: script::variables(session), in_script: false, ..Self::in_script(session) }
+    }
+
+    /// Returns the names in a script, where the commands of the shell are unknown. The variables have no values.
+    pub(crate) fn in_script(session: &Session) -> Self {
+        let known = session.known(true);
+        let variables = session.scope.names().map(|name| (name.to_owned(), String::new())).collect();
+        let (filesets, targets, composites) = (known.filesets, known.targets, known.composites);
+        Self { variables, filesets, targets, composites, in_script: true }
     }
 }
 
 /// Completion candidates for a word of the line.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Candidates {
+pub(crate) struct Candidates {
     /// Byte offset of the word.
-    pub(super) start: usize,
+    pub(crate) start: usize,
     /// Replacements for the word.
-    pub(super) words: Vec<String>,
+    pub(crate) words: Vec<String>,
     /// Whether file names are candidates too.
     pub(super) files: bool,
 }
 
 /// Returns the candidates at byte offset `pos`.
-pub(super) fn complete(line: &str, pos: usize, names: &Names) -> Candidates {
+pub(crate) fn complete(line: &str, pos: usize, names: &Names) -> Candidates {
     let before = line.get(..pos).unwrap_or(line);
     let start = before.rfind(|c: char| c.is_whitespace() || "=,{}()\"".contains(c)).map_or(0, |at| at + 1);
     let (head, word) = before.split_at(start);
@@ -52,8 +61,9 @@ pub(super) fn complete(line: &str, pos: usize, names: &Names) -> Candidates {
         let fit = names.variables.iter().filter(|(n, _)| n.starts_with(name));
         words.extend(fit.map(|(n, _)| if assigned { format!("${n}=") } else { format!("${n}") }));
     } else if statement.trim().is_empty() {
-        words = commands().map(|c| first_word(c.name).to_owned()).collect();
-        words.extend(["flowop", "thread"].into_iter().filter(|_| head.contains('{')).map(str::to_owned));
+        words = commands(names).map(|c| first_word(c.name).to_owned()).collect();
+        let in_block = head.matches('{').count() > head.matches('}').count();
+        words.extend(["flowop", "thread"].into_iter().filter(|_| in_block).map(str::to_owned));
     } else {
         (words, files) = arguments(statement, head, names);
     }
@@ -74,7 +84,8 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
         return value(statement, names);
     }
     let list = list_of(first, second, head);
-    let argument = prompt_command(statement).map(|(command, _)| command.argument);
+    let command = prompt_command(statement).filter(|_| !names.in_script);
+    let argument = command.map(|(command, _)| command.argument);
     match (first, second) {
         ("set", None) => {
             let mut words: Vec<String> = names.variables.iter().map(|(n, _)| format!("${n}=")).collect();
@@ -90,7 +101,7 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
             (words, false)
         }
         _ if argument == Some(Argument::Topic) => {
-            let mut words: Vec<String> = commands().map(|c| first_word(c.name).to_owned()).collect();
+            let mut words: Vec<String> = commands(names).map(|c| first_word(c.name).to_owned()).collect();
             words.extend(flowop::spec_table().flowops.iter().map(|f| f.name.to_owned()));
             words.extend([FILESET, PROCESS, THREAD, FLOWOP].into_iter().flatten().map(|a| a.name.to_owned()));
             words.extend(names.variables.iter().map(|(n, _)| format!("${n}")));
@@ -108,7 +119,9 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
             let one = |a: &Attr| {
                 if matches!(a.kind, Kind::Bool | Kind::BoolOr(_)) { a.name.to_owned() } else { format!("{}=", a.name) }
             };
-            (list.iter().map(one).collect(), false)
+            // A composite flowop is not in the table.
+            let flowop = second.filter(|_| first == "flowop").and_then(|name| flowop::spec_table().flowop(name));
+            (list.iter().filter(|a| flowop.is_none_or(|f| f.has_attr(a.name))).map(one).collect(), false)
         }
         (first, None) => (owned(&words_after(first)), false),
         _ => (Vec::new(), false),
@@ -129,45 +142,60 @@ fn value(statement: &str, names: &Names) -> (Vec<String>, bool) {
     match find_attr(list_of(first, second, statement), name).map(|a| a.kind) {
         Some(Kind::Fileset) => words.extend(names.filesets.iter().cloned()),
         Some(Kind::Target) => words.extend(names.targets.iter().cloned()),
-        Some(Kind::Bool) => words.extend(["true".to_owned(), "false".to_owned()]),
-        Some(Kind::BoolOr(others)) => {
-            words.extend(["true", "false"].iter().chain(others.iter()).map(|word| (*word).to_owned()));
-        }
-        Some(Kind::Choice(choices)) => words.extend(choices.iter().map(|c| (*c).to_owned())),
         Some(Kind::Path) => files = true,
-        _ => {}
+        Some(kind) => words.extend(kind.words().map(str::to_owned)),
+        None => {}
     }
     (words, files)
 }
 
 /// Returns the attributes that are valid at the end of `head`.
 fn list_of(first: &str, second: Option<&str>, head: &str) -> &'static [Attr] {
+    let owner = owner(first, second, head);
+    ATTRIBUTES.iter().find(|(of, _)| Some(*of) == owner).map_or(&[], |(_, list)| list)
+}
+
+/// Returns the statement of [`ATTRIBUTES`] whose attributes are valid at the end of `head`.
+fn owner(first: &str, second: Option<&str>, head: &str) -> Option<&'static str> {
     let call = head.rfind('(').filter(|at| !head[*at..].contains(')')).map(|at| &head[..at]);
     match (call, first, second) {
-        (Some(call), ..) if call.ends_with("randvar") => RANDVAR,
-        (Some(call), ..) if call.ends_with("cvar") => CVAR,
-        (_, "define", Some(object)) if object.starts_with("file") => FILESET,
-        (_, "define", Some(object)) if object.starts_with("process") => PROCESS,
-        (_, "define", Some("flowop")) => COMPOSITE,
-        (_, "define", Some("randvar")) => RANDVAR,
-        (_, "thread", _) => THREAD,
-        (_, "flowop", Some(_)) => attrs::FLOWOP,
-        _ => &[],
+        (Some(call), ..) if call.ends_with("randvar") => Some("randvar"),
+        (Some(call), ..) if call.ends_with("cvar") => Some("cvar"),
+        (_, "define", Some(object)) if object.starts_with("file") => Some("define fileset"),
+        (_, "define", Some(object)) if object.starts_with("process") => Some("define process"),
+        (_, "define", Some("flowop")) => Some("define flowop"),
+        (_, "define", Some("randvar")) => Some("randvar"),
+        (_, "thread", _) => Some("thread"),
+        (_, "flowop", Some(_)) => Some("flowop"),
+        _ => None,
     }
 }
 
+/// Returns the statement of [`ATTRIBUTES`] whose attributes are valid at the end of `head`, and these attributes.
+pub(crate) fn attribute_owner(head: &str) -> Option<(&'static str, &'static [Attr])> {
+    let mut words = statement(head).split_whitespace();
+    let owner = owner(words.next().unwrap_or(""), words.next(), head)?;
+    ATTRIBUTES.iter().copied().find(|(of, _)| *of == owner)
+}
+
 /// Returns the statement at the cursor, from its first word up to the cursor.
-fn statement(head: &str) -> &str {
+pub(crate) fn statement(head: &str) -> &str {
     let block = head.rfind(['{', '}']).map_or(0, |at| at + 1);
     // Find the last line that is not a continuation of the previous one.
     let mut begin = block;
     let mut at = block;
+    let mut continues = false;
     for line in head[block..].split_inclusive('\n') {
-        let before = head[..at].trim_end();
-        if !before.ends_with([',', '=', '(']) {
+        if !continues {
             begin = at;
         }
+        let text = line.trim_end();
+        continues = if text.is_empty() { continues } else { text.ends_with([',', '=', '(']) };
         at += line.len();
+    }
+    // The cursor is at the start of a line.
+    if !continues && head.ends_with('\n') {
+        begin = at;
     }
     // A block may contain several statements on one line.
     let text = &head[begin..];
@@ -179,9 +207,10 @@ fn statement(head: &str) -> &str {
     }
 }
 
-/// Returns the commands of the shell and of the language.
-fn commands() -> impl Iterator<Item = &'static CommandSpec> {
-    table::COMMANDS.iter().map(|command| &command.spec).chain(commands::specs())
+/// Returns the commands of the shell, unless the names are those in a script, and of the language.
+fn commands(names: &Names) -> impl Iterator<Item = &'static CommandSpec> {
+    let shell = table::COMMANDS.iter().filter(|_| !names.in_script);
+    shell.map(|command| &command.spec).chain(commands::specs())
 }
 
 fn first_word(name: &str) -> &str {
@@ -194,7 +223,7 @@ pub(super) fn hint(line: &str, names: &Names) -> Option<String> {
         return names.variables.iter().find(|(n, _)| n == name.trim()).map(|(_, value)| value.clone());
     }
     let word = line.trim_start();
-    let command = commands().filter(|c| word.starts_with(c.name)).max_by_key(|c| c.name.len())?;
+    let command = commands(names).filter(|c| word.starts_with(c.name)).max_by_key(|c| c.name.len())?;
     let rest = word.strip_prefix(command.name)?;
     let form = command.form.strip_prefix(command.name)?.trim_start();
     (rest == " " && !form.is_empty()).then(|| form.to_owned())
@@ -210,6 +239,7 @@ mod tests {
             filesets: vec!["data".to_owned(), "logs".to_owned()],
             targets: vec!["lg-block".to_owned()],
             composites: vec!["pause".to_owned()],
+            in_script: false,
         }
     }
 
@@ -247,6 +277,25 @@ mod tests {
             ["appendfile", "appendfilerand"]
         );
         assert_eq!(at_end("define flo"), ["flowop"]);
+    }
+
+    #[test]
+    fn attributes_of_the_flowop() {
+        let offered = at_end("define process name=p { thread name=t { flowop delay name=d,");
+        assert!(offered.iter().any(|word| word == "value=") && offered.iter().all(|word| word != "iosize="));
+        // The definition of a composite flowop is elsewhere.
+        assert!(
+            at_end("define process name=p { thread name=t { flowop pause name=d,ios").contains(&"iosize=".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_script_has_no_commands_of_the_shell() {
+        let names = Names { in_script: true, ..names() };
+        let offered = |line: &str| complete(line, line.len(), &names).words;
+        assert_eq!(offered("re"), Vec::<String>::new());
+        assert_eq!(offered("define process name=p { }\nth"), Vec::<String>::new());
+        assert_eq!(offered("define process name=p {\nth"), ["thread"]);
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
     let mut line_number = 1;
     loop {
         if let Some(helper) = editor.helper_mut() {
-            helper.names = Names::of(&shell.prompt);
+            helper.names = Names::at_prompt(&shell.prompt.session);
         }
         waiting.flag.store(true, SeqCst);
         let read = editor.readline(PROMPT);

@@ -1,18 +1,18 @@
 //! `help`: explains a topic from the tables of `spec` and the usage text of the loaded script.
 
-use super::{Prompt, script, table};
+use super::{Prompt, complete, script, table};
 use crate::diag::{self, Code, Diagnostic};
 use crate::model::{ModelValue, commands};
-use crate::random;
-use crate::session::{Front, Status, library};
+use crate::session::{Front, Session, Status, library};
 use crate::source::Spanned;
 use crate::spec::attrs::{COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
 use crate::spec::predefined;
-use crate::spec::{Attr, CommandSpec, Flowop};
+use crate::spec::{Attr, CommandSpec, Flowop, find_attr};
 use crate::util::table::{Align, Table};
+use crate::{flowop, random};
 
 /// All attribute tables, with the statement that they belong to.
-const ATTRIBUTES: &[(&str, &[Attr])] = &[
+pub(super) const ATTRIBUTES: &[(&str, &[Attr])] = &[
     ("define fileset", FILESET),
     ("define process", PROCESS),
     ("thread", THREAD),
@@ -32,7 +32,7 @@ impl Prompt {
         let word = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut sections = Vec::new();
         if word.starts_with('$') || self.session.scope.binding(&word).is_some() || predefined::find(&word).is_some() {
-            sections.extend(self.variable_help(word.trim_start_matches('$')));
+            sections.extend(about_variable(&self.session, word.trim_start_matches('$')));
         }
         let commands = shell_commands()
             .chain(commands::specs())
@@ -45,18 +45,8 @@ impl Prompt {
                 .filter(|(_, a)| a.name == word || a.aliases.contains(&word.as_str()))
                 .map(|(of, attr)| attribute_help(of, attr)),
         );
-        if let Some(found) = random::DISTRIBUTIONS.iter().find(|d| d.name == word) {
-            let parameters: Vec<&str> = found.parameters.iter().map(|p| p.name).collect();
-            sections.push(format!(
-                "distribution {}: {}\n  parameters: {}",
-                found.name,
-                found.doc,
-                parameters.join(", ")
-            ));
-        }
-        if let Some((name, text)) = library::personality(&word) {
-            sections.push(format!("personality {name}: {}\n  `load {name}` loads it", library::about(text)));
-        }
+        sections.extend(distribution_help(&word));
+        sections.extend(personality_help(&word));
         if sections.is_empty() {
             return Err(self.unknown_topic(&word, topic));
         }
@@ -109,33 +99,65 @@ impl Prompt {
         front.line(&rows.join("\n"));
         front.line("\nall other commands of the language work too; `wmlrun list commands` lists them");
     }
+}
 
-    /// Returns the help on a variable: its value and the lines of the usage text that mention it; `None` if it is
-    /// unknown.
-    fn variable_help(&self, name: &str) -> Option<String> {
-        let shown = format!("${name}");
-        let ends = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-        let usage = self
-            .session
-            .usage_lines()
-            .into_iter()
-            .filter(|line| line.match_indices(&shown).any(|(at, _)| ends(&line[at + shown.len()..])));
-        let mut sections: Vec<String> = usage.map(|line| format!("  {}", line.trim())).collect();
-        sections.extend(predefined::find(name).map(|variable| format!("  predefined: {}", variable.doc)));
-        let value = match self.session.scope.binding(name) {
-            Some(binding) => Some(script::source_text(&self.session.map, &binding.value)),
-            None => self.session.scope.predefined(name).map(ModelValue::print),
-        };
-        if sections.is_empty() && value.is_none() {
-            return None;
-        }
-        let head = match value {
-            Some(value) => format!("{shown} is {value}"),
-            None => format!("{shown} is not set"),
-        };
-        sections.insert(0, head);
-        Some(sections.join("\n"))
+/// Returns the help on a variable: its value and the lines of the usage text that mention it; `None` if it is unknown.
+pub(crate) fn about_variable(session: &Session, name: &str) -> Option<String> {
+    let shown = format!("${name}");
+    let ends = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    let usage = session.usage_lines().into_iter();
+    let usage = usage.filter(|line| line.match_indices(&shown).any(|(at, _)| ends(&line[at + shown.len()..])));
+    let mut sections: Vec<String> = usage.map(|line| format!("  {}", line.trim())).collect();
+    sections.extend(predefined::find(name).map(|variable| format!("  predefined: {}", variable.doc)));
+    let value = match session.scope.binding(name) {
+        Some(binding) => Some(script::shown_value(session, binding)),
+        None => session.scope.predefined(name).map(ModelValue::print),
+    };
+    if sections.is_empty() && value.is_none() {
+        return None;
     }
+    let head = match value {
+        Some(value) => format!("{shown} is {value}"),
+        None => format!("{shown} is not set"),
+    };
+    sections.insert(0, head);
+    Some(sections.join("\n"))
+}
+
+/// Returns the help on a word of a script, which follows `head`: a command, flowop, attribute, distribution or
+/// personality. `None` if the word is none of these at this place.
+pub(crate) fn about_word(head: &str, word: &str) -> Option<String> {
+    let statement = complete::statement(head).trim_end();
+    let owner = complete::attribute_owner(head);
+    let attribute = |name: &str| owner.and_then(|(of, list)| Some(attribute_help(of, find_attr(list, name)?)));
+    if let Some(before) = statement.strip_suffix('=') {
+        let name = &before[before.rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1)..];
+        let is_choice =
+            owner.and_then(|(_, list)| find_attr(list, name)).is_some_and(|a| a.kind.words().next().is_some());
+        return if name == "type" { distribution_help(word) } else { attribute(name).filter(|_| is_choice) };
+    }
+    let named = |name: &str| commands::specs().find(|c| c.name == name).map(command_help);
+    match statement {
+        "" => {
+            let begins = |c: &&CommandSpec| c.name.split(' ').next() == Some(word);
+            let all: Vec<String> = commands::specs().filter(begins).map(command_help).collect();
+            (!all.is_empty()).then(|| all.join("\n\n"))
+        }
+        "flowop" => flowop::spec_table().flowop(word).map(flowop_help),
+        "load" => personality_help(word),
+        words => attribute(word).or_else(|| named(&format!("{words} {word}"))),
+    }
+}
+
+fn distribution_help(name: &str) -> Option<String> {
+    let found = random::DISTRIBUTIONS.iter().find(|d| d.name == name)?;
+    let parameters: Vec<&str> = found.parameters.iter().map(|p| p.name).collect();
+    Some(format!("distribution {}: {}\n  parameters: {}", found.name, found.doc, parameters.join(", ")))
+}
+
+fn personality_help(name: &str) -> Option<String> {
+    let (name, text) = library::personality(name)?;
+    Some(format!("personality {name}: {}\n  `load {name}` loads it", library::about(text)))
 }
 
 /// Returns the commands that exist only in the shell.

@@ -2,6 +2,7 @@
 
 use super::{Prompt, shell};
 use crate::diag::{self, Code, Diagnostic, Severity};
+use crate::model::scope::Binding;
 use crate::model::{self, Expr, Known, RandomCall, SetBy};
 use crate::session::{Front, Session, Settings, Status};
 use crate::source::{FileId, SourceMap, Span, Spanned};
@@ -17,6 +18,29 @@ pub(super) fn source_text(map: &SourceMap, expr: &Spanned<Expr>) -> String {
     let text = if expr.span.end > expr.span.start { map.slice(expr.span) } else { "" };
     let one_line = !text.is_empty() && !text.contains('\n') && !text.contains('#');
     if one_line && parses_as(text, &expr.node) { text.to_owned() } else { generate(&expr.node) }
+}
+
+/// Returns all variables with their values as source text.
+pub(super) fn variables(session: &Session) -> Vec<(String, String)> {
+    let scope = &session.scope;
+    let set = scope.bindings().map(|b| (b.name.clone(), source_text(&session.map, &b.value)));
+    let free = scope.names().filter(|name| scope.binding(name).is_none());
+    set.chain(free.filter_map(|name| Some((name.to_owned(), scope.predefined(name)?.print())))).collect()
+}
+
+/// Returns the value of a variable as source text, followed by the value now if it depends on other variables.
+pub(super) fn shown_value(session: &Session, binding: &Binding) -> String {
+    let now = || session.scope.value(&binding.name).and_then(Result::ok).map(|now| now.print());
+    // A default has no source text.
+    if binding.by == SetBy::Default {
+        return now().unwrap_or_default();
+    }
+    let text = source_text(&session.map, &binding.value);
+    let depends = matches!(binding.value.node, Expr::Var(_) | Expr::Binary(_));
+    match now().filter(|_| depends) {
+        Some(now) => format!("{text} = {now}"),
+        None => text,
+    }
 }
 
 /// Returns whether a text after `set $x=` parses as this expression.
@@ -92,7 +116,7 @@ fn field(expr: &Expr) -> String {
 }
 
 /// Returns the source text of a definition, including its block if it has one.
-fn definition(map: &SourceMap, span: Span, block: bool) -> &str {
+pub(crate) fn definition(map: &SourceMap, span: Span, block: bool) -> &str {
     if !block {
         return map.slice(span);
     }

@@ -62,14 +62,6 @@ impl Prompt {
         status
     }
 
-    /// Returns all variables with their values as source text.
-    pub(super) fn variables(&self) -> Vec<(String, String)> {
-        let scope = &self.session.scope;
-        let set = scope.bindings().map(|b| (b.name.clone(), script::source_text(&self.session.map, &b.value)));
-        let free = scope.names().filter(|name| scope.binding(name).is_none());
-        set.chain(free.filter_map(|name| Some((name.to_owned(), scope.predefined(name)?.print())))).collect()
-    }
-
     /// Replaces the help of an unknown command: suggests the nearest command, including those of the shell.
     fn suggest(&self, d: &mut Diagnostic) {
         if d.code != Code::UnknownCommand {
@@ -141,17 +133,7 @@ impl Prompt {
             [("name", Align::Left), ("value", Align::Left), ("set by", Align::Left), ("if unset", Align::Left)];
         let mut table = Table::new(columns);
         for binding in self.session.scope.bindings() {
-            let mut value = match binding.by {
-                // A default has no source text.
-                SetBy::Default => {
-                    self.session.scope.value(&binding.name).and_then(Result::ok).map_or(String::new(), |v| v.print())
-                }
-                _ => script::source_text(&self.session.map, &binding.value),
-            };
-            if matches!(binding.value.node, Expr::Var(_) | Expr::Binary(_)) {
-                let now = self.session.scope.value(&binding.name).and_then(Result::ok);
-                value.push_str(&now.map_or(String::new(), |now| format!(" = {}", now.print())));
-            }
+            let value = script::shown_value(&self.session, binding);
             let by = match binding.by {
                 SetBy::Default => "default".to_owned(),
                 SetBy::CommandLine => "command line".to_owned(),

@@ -1,9 +1,25 @@
 //! Checks a script: reads its definitions and makes its plan, and does nothing else.
 
 use super::{Extent, Front, Session, Status, definitions_of, library};
-use crate::diag::Diagnostic;
-use crate::model;
-use crate::source::SourceMap;
+use crate::diag::{Diagnostic, has_errors};
+use crate::model::{self, Scope};
+use crate::source::{FileId, SourceMap};
+
+/// A front end that keeps diagnostics, and shows nothing.
+#[derive(Default)]
+pub(crate) struct SilentFront {
+    /// The diagnostics so far.
+    pub(crate) found: Vec<Diagnostic>,
+}
+
+impl Front for SilentFront {
+    fn line(&mut self, _: &str) {}
+    fn note(&mut self, _: &str) {}
+    fn diagnostics(&mut self, _: &SourceMap, found: &[Diagnostic]) {
+        self.found.extend_from_slice(found);
+    }
+    fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
+}
 
 impl Session {
     /// Sets the folder of the script with this path. Texts that it loads are searched for there first.
@@ -11,24 +27,54 @@ impl Session {
         self.loaded.beside = library::folder_of(name);
     }
 
+    /// Checks a script with the values that the command line gives its variables. Returns its model, and all errors and
+    /// warnings in source order: those of its text, and without errors in it those of its values and the lints. `front`
+    /// shows errors of the command line, for which the status is not [`Status::Done`].
+    pub(crate) fn check_script(
+        &mut self,
+        file: FileId,
+        front: &mut dyn Front,
+    ) -> (model::Model, Vec<Diagnostic>, Status) {
+        let dialect = self.runner.settings.dialect;
+        let (model, mut found) = model::check(&self.map, file, &self.table, dialect, &self.known(false));
+        if has_errors(&found) {
+            return (model, found, Status::Done);
+        }
+        let name = self.map.file(file).name.clone();
+        let status = match self.apply_settings(&name, &model, front) {
+            Ok(true) => {
+                found.extend(self.check_values(&model, &name));
+                Status::Done
+            }
+            Ok(false) => Status::Script,
+            Err(status) => status,
+        };
+        if !has_errors(&found) {
+            found.extend(model::lint::lint(&model, &Scope::default(), false));
+        }
+        found.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
+        (model, found, status)
+    }
+
+    /// Returns whether the definitions of a script were read, or tried to be.
+    pub(crate) fn has_read(&self) -> bool {
+        self.extent == Extent::Check
+    }
+
     /// Returns the errors in the values of a checked script, whose plan is made and dropped.
     pub fn check_values(&mut self, model: &model::Model, name: &str) -> Vec<Diagnostic> {
-        struct Silent(Vec<Diagnostic>);
-        impl Front for Silent {
-            fn line(&mut self, _: &str) {}
-            fn note(&mut self, _: &str) {}
-            fn diagnostics(&mut self, _: &SourceMap, found: &[Diagnostic]) {
-                self.0.extend_from_slice(found);
-            }
-            fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
-        }
-        self.extent = Extent::Check;
-        self.set_folder(name);
-        let mut front = Silent(Vec::new());
-        self.loaded.reads = model::lint::read_beside_load(&model.commands);
-        if self.commands(&definitions_of(&model.commands), &mut front) == Status::Done {
+        let mut front = SilentFront::default();
+        if self.read_definitions(model, name, &mut front) == Status::Done {
             self.plan(&mut front);
         }
-        front.0
+        front.found
+    }
+
+    /// Executes the definitions and settings of a script, and of the texts that it loads, up to the first one that fails.
+    pub(crate) fn read_definitions(&mut self, model: &model::Model, name: &str, front: &mut dyn Front) -> Status {
+        self.extent = Extent::Check;
+        self.set_folder(name);
+        self.loaded.reads = model::lint::read_beside_load(&model.commands);
+        self.commands(&definitions_of(&model.commands), front)
     }
 }

@@ -15,6 +15,7 @@ mod typed;
 mod unused;
 
 pub use crate::measure::{Front, Settings, Status};
+pub(crate) use checked::SilentFront;
 pub(crate) use commands::LONGEST_TIME;
 pub(crate) use loading::Loaded;
 pub(crate) use run::RunOptions;

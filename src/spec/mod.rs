@@ -44,6 +44,20 @@ pub enum Kind {
     Variable,
 }
 
+impl Kind {
+    /// Returns the words among which a value is chosen. Other kinds have none.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        const SWITCH: &[&str] = &["true", "false"];
+        let (first, others): (&[&str], &[&str]) = match self {
+            Self::Bool => (SWITCH, &[]),
+            Self::BoolOr(others) => (SWITCH, others),
+            Self::Choice(words) => (words, &[]),
+            _ => (&[], &[]),
+        };
+        first.iter().chain(others).copied()
+    }
+}
+
 /// The implementation that a word of the language comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
@@ -201,6 +215,11 @@ impl Flowop {
     /// Returns whether it has that role.
     pub fn is(&self, role: Role) -> bool {
         self.roles.contains(&role)
+    }
+
+    /// Returns whether an attribute can have an effect on it.
+    pub fn has_attr(&self, name: &str) -> bool {
+        matches!(name, "name" | "iters" | "weight") || self.uses.contains(&name)
     }
 }
 

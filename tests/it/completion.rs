@@ -27,7 +27,7 @@ fn place() -> tempfile::TempDir {
 }
 
 /// The path with the directory of the program first.
-fn path() -> String {
+pub(crate) fn path() -> String {
     let folder = binary().parent().unwrap().display().to_string();
     format!("{folder}:{}", std::env::var("PATH").unwrap_or_default())
 }

@@ -12,6 +12,8 @@ const MAY_BE_LONGER: &[&str] = &[];
 const WALLS: &[(&str, &[&str])] = &[
     ("annotate_snippets", &["diag/render.rs"]),
     ("lalrpop_util", &["syntax/parse.rs"]),
+    ("lsp_server", &["lsp/"]),
+    ("lsp_types", &["lsp/"]),
     ("clap", &["cli/args.rs", "cli/experiment_args.rs", "cli/completion.rs", "cli/examples.rs", "cli/man.rs"]),
     ("clap_complete", &["cli/completion.rs"]),
     ("clap_mangen", &["cli/man.rs"]),
