@@ -5,6 +5,10 @@
 //!
 //! The modules are listed in import order: each may import only modules above it. `tests/it/tidy.rs` checks this.
 //! `docs/architecture.md` describes each of them.
+//!
+//! The library has no stable interface and is not meant for other programs: it exists for the binary, the tests, the
+//! benchmarks and the fuzz targets, and any item may change in any version. Stable are the language, the command line,
+//! the exit statuses and the schema of the result.
 
 pub mod util;
 pub mod source;
