@@ -85,6 +85,30 @@ pub fn header_line() -> String {
     line
 }
 
+/// The place of a run in an experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct ExperimentRun<'a> {
+    /// The name of the experiment.
+    pub experiment: &'a str,
+    /// The arm, as in `DIR:ARM`; empty for a single arm.
+    pub arm: &'a str,
+    /// The number of the run, from 1.
+    pub number: usize,
+}
+
+/// Returns the header line of a table of the runs of experiments, with its end.
+pub fn experiment_header() -> String {
+    format!("experiment,arm,experiment_run,{}", header_line())
+}
+
+/// Writes the row of a run of an experiment.
+pub fn experiment_row(of: ExperimentRun<'_>, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+    let Some(run) = document.runs.get(index) else { return Ok(()) };
+    let place = [(true, of.experiment.to_owned()), (true, of.arm.to_owned()), (false, of.number.to_string())];
+    let row_of = RunRow { document, number: index + 1, run };
+    row(out, place.into_iter().chain(COLUMNS.iter().map(|(_, is_text, cell)| (*is_text, cell(&row_of)))))
+}
+
 /// Returns the types of the file systems of a run.
 fn file_systems(run: &Run) -> String {
     let types: BTreeSet<&str> = run.environment.mounts.iter().map(|mount| mount.kind.as_str()).collect();
@@ -99,7 +123,8 @@ fn version(document: &Document) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, CsvRuns};
+    #![allow(clippy::unwrap_used)]
+    use super::{COLUMNS, CsvRuns, ExperimentRun, experiment_header, experiment_row};
     use crate::report::to_string;
     use crate::result::fixture::fixture;
 
@@ -114,5 +139,11 @@ mod tests {
         assert_eq!((rows.len(), rows[0].split(',').count()), (3, COLUMNS.len()));
         assert!(rows[1].contains(",\"'=1+1\\nof \"\"two\"\"\",oltp_sync.wml,"), "{}", rows[1]);
         assert!(rows[1].contains(",1,complete,60,") && rows[2].contains(",2,complete,60,"), "{text}");
+        // The row of a run of an experiment begins with its place.
+        let mut bytes = Vec::new();
+        let of = ExperimentRun { experiment: "=mail", arm: "fs=ext4,n=1", number: 7 };
+        experiment_row(of, &document, 1, &mut bytes).unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), format!("'=mail,\"fs=ext4,n=1\",7,{}\r\n", rows[2]));
+        assert_eq!(experiment_header(), format!("experiment,arm,experiment_run,{}\r\n", rows[0]));
     }
 }

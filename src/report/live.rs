@@ -1,12 +1,14 @@
 //! The live stream of a run for dashboards (`--live`), `wmlrun.live/1`: a JSON object per line, for the start of a run,
-//! for each interval, and for its end.
+//! for each interval, and for its end. Experiments have one for each run that was recorded.
 //!
 //! Totals are those of the I/O flowops, as in the summary of a result. Not in here: when a line is due, and where it is
 //! written.
 
+use super::csv_runs::ExperimentRun;
 use super::visible_json;
 use crate::result::{Document, Interval, IntervalFlowop, Run};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Name and version of the format, in every line.
 pub const LIVE_SCHEMA: &str = "wmlrun.live/1";
@@ -57,6 +59,30 @@ pub enum LiveEvent<'a> {
         /// The result so far.
         document: &'a Document,
     },
+    /// A run of an experiment was recorded.
+    Recorded {
+        /// The run.
+        of: ExperimentRun<'a>,
+        /// The reason why it failed; `None` when it is complete.
+        failure: Option<&'a str>,
+        /// The duration in seconds, including commands; `None` when it is unknown.
+        seconds: Option<f64>,
+        /// The metrics of the experiment. Latencies are in nanoseconds.
+        metrics: BTreeMap<&'a str, f64>,
+    },
+}
+
+/// The line for a run of an experiment.
+#[derive(Serialize)]
+struct RecordedLine<'a> {
+    schema: &'static str,
+    event: &'static str,
+    experiment: &'a str,
+    run: usize,
+    arm: &'a str,
+    failure: Option<&'a str>,
+    seconds: Option<f64>,
+    metrics: &'a BTreeMap<&'a str, f64>,
 }
 
 /// The line for the start of a run.
@@ -110,21 +136,31 @@ struct EndedLine<'a> {
 /// Returns the line of an event; empty if the event has none.
 fn json_line(event: &LiveEvent<'_>) -> Vec<u8> {
     let schema = LIVE_SCHEMA;
-    let line = match *event {
+    let line = match event {
         LiveEvent::Started { document, run, seconds } => visible_json::line(&StartedLine {
             schema,
             event: "started",
             run: document.runs.len() + 1,
             script: &document.script.path,
             label: document.label.as_deref(),
-            requested_seconds: seconds,
+            requested_seconds: *seconds,
             processes: run.processes,
             threads: run.threads,
         }),
         LiveEvent::Interval { number, run, errors } => {
             let Some(interval) = run.intervals.last() else { return Vec::new() };
-            visible_json::line(&interval_line(number, run, interval, errors))
+            visible_json::line(&interval_line(*number, run, interval, *errors))
         }
+        LiveEvent::Recorded { of, failure, seconds, metrics } => visible_json::line(&RecordedLine {
+            schema,
+            event: "recorded",
+            experiment: of.experiment,
+            run: of.number,
+            arm: of.arm,
+            failure: *failure,
+            seconds: *seconds,
+            metrics,
+        }),
         LiveEvent::Ended { document } => {
             let Some(run) = document.runs.last() else { return Vec::new() };
             let summary = &run.summary;
@@ -183,7 +219,7 @@ fn is_json_line(head: &[u8]) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{LIVE_FORMATS, LiveEvent, is_json_line};
+    use super::{ExperimentRun, LIVE_FORMATS, LiveEvent, is_json_line};
     use crate::result::fixture::fixture;
 
     fn line(event: &LiveEvent<'_>) -> String {
@@ -211,6 +247,20 @@ mod tests {
         assert!(lines[0].contains("a\\nb\\u009b"), "{}", lines[0]);
         run.intervals.clear();
         assert!((LIVE_FORMATS[0].line)(&LiveEvent::Interval { number: 2, run: &run, errors: 0 }).is_empty());
+    }
+
+    #[test]
+    fn a_run_of_an_experiment_is_one_line() {
+        let of = ExperimentRun { experiment: "a\nb", arm: "n=1", number: 3 };
+        let failed = LiveEvent::Recorded { of, failure: Some("no space"), seconds: None, metrics: [].into() };
+        let complete = LiveEvent::Recorded { of, failure: None, seconds: Some(1.5), metrics: [("ops", 2.0)].into() };
+        let found = [failed, complete].map(|event| serde_json::from_str::<serde_json::Value>(&line(&event)).unwrap());
+        assert_eq!((&found[0]["failure"], &found[0]["metrics"]), (&"no space".into(), &serde_json::json!({})));
+        let shown = serde_json::json!({
+            "schema": "wmlrun.live/1", "event": "recorded", "experiment": "a\nb", "run": 3, "arm": "n=1",
+            "failure": null, "seconds": 1.5, "metrics": { "ops": 2.0 },
+        });
+        assert_eq!(found[1], shown);
     }
 
     #[test]
