@@ -86,6 +86,10 @@ pub(super) struct OutputArgs {
     /// Append a row for each run to FILE, a table in CSV that is created if it does not exist
     #[arg(long, value_name = "FILE")]
     pub(super) append: Option<PathBuf>,
+    /// Write the first N operations of each thread to FILE, one per line: process, its instance, thread, its instance,
+    /// flowop, file, offset, size
+    #[arg(long, value_name = "FILE:N", allow_hyphen_values = true, value_parser = file_and_count)]
+    pub(super) trace: Option<(PathBuf, usize)>,
     /// Replace a file of `--json`, `--trace` or `--live` even if wmlrun has not written it
     #[arg(long)]
     pub(super) force: bool,
@@ -131,10 +135,6 @@ pub(super) struct WorkloadArgs {
     /// same order
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
     pub(super) digest: Option<u64>,
-    /// Write the first N operations of each thread to FILE, one per line: process, its instance, thread, its instance,
-    /// flowop, file, offset, size
-    #[arg(long, value_name = "FILE:N", allow_hyphen_values = true, value_parser = file_and_count)]
-    pub(super) trace: Option<(PathBuf, usize)>,
     /// Allow the script to write to PATH, a file or directory outside the results directory. May be repeated
     #[arg(long, value_name = "PATH")]
     pub(super) allow_write: Vec<PathBuf>,

@@ -3,7 +3,8 @@
 use super::args::FigureFormat;
 use super::console;
 use super::experiment_args::SweepArgs;
-use super::experiments::{Refused, perform, print_text, refuse, set_option, status, wanted};
+use super::experiment_host::perform;
+use super::experiments::{Refused, print_text, refuse, set_option, status, wanted};
 use super::peak;
 use crate::analysis::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
 use crate::comparison;
@@ -64,15 +65,16 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
         let rule = RuleWanted::Sweep { factor: factor.clone(), levels, repeats: args.repeats, in_order: args.in_order };
         wanted(common, script, &arms, &[metric], rule, args.hooks.0.clone())
     };
-    let (folder, finished) = perform(common, ExperimentKind::Sweep, "sweep", wanted)?;
-    let experiment = &folder.experiment;
+    let performed = perform(common, ExperimentKind::Sweep, "sweep", wanted)?;
+    let (experiment, finished) = (&performed.folder.experiment, &performed.finished);
     let RuleWanted::Sweep { factor, levels, .. } = &experiment.rule else {
         return Err(refuse("the experiment is not a sweep", "start a new one in another folder", 2));
     };
     let found = comparison::sweep(&experiment.name, factor, levels, &finished.observations, args.method);
-    print_text(&(common.format.sweep)(&found));
+    let found = comparison::Sweep { notes: finished.notes.clone(), ..found };
+    performed.print(&(common.format.sweep)(&found));
     // A curve without points has no result: exit with 1.
-    Ok(u8::from(found.overall.is_none()))
+    Ok(performed.status(u8::from(found.overall.is_none())))
 }
 
 fn table(points: &[LoadPoint], found: OverallResponse, method: ResponseMethod) -> String {

@@ -1,8 +1,8 @@
 //! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`, `experiment`), of `compare` and of `age`.
 
-use super::args::{WorkloadArgs, choice};
+use super::args::{LiveOutput, WorkloadArgs, choice};
 use super::completion;
-use super::option_values::time;
+use super::option_values::{live_output, time};
 use crate::analysis::ResponseMethod;
 use crate::comparison::{ComparisonFormat, ComparisonMethod, FORMATS, find_format};
 use crate::experiment::{HOOKS, Hook, Hooks, run_range, share};
@@ -114,6 +114,13 @@ pub(super) struct ExperimentArgs {
     /// [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) budget: Option<Duration>,
+    /// Append a row for each run to FILE when it has ended, a table in CSV that is created if it does not exist
+    #[arg(long, value_name = "FILE")]
+    pub(super) append: Option<PathBuf>,
+    /// Write a line for each run when it has ended, to FILE or else to standard output, for dashboards; then the result
+    /// goes to standard error
+    #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats())]
+    pub(super) live: Option<LiveOutput>,
     /// Format of the result
     #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
     pub(super) format: ResultFormat,
@@ -123,7 +130,8 @@ pub(super) struct ExperimentArgs {
 }
 
 /// The options that do not change the runs of an experiment, and may be given with `--resume`.
-const WITH_RESUME: [&str; 8] = ["resume", "anyway", "command_timeout", "budget", "format", "quiet", "expect", "method"];
+const WITH_RESUME: [&str; 10] =
+    ["resume", "anyway", "command_timeout", "budget", "append", "live", "format", "quiet", "expect", "method"];
 
 /// Makes the other options of an experiment's command conflict with `--resume`, which would ignore them.
 pub(super) fn resumable(command: Command) -> Command {
@@ -184,7 +192,8 @@ pub(super) struct RepeatArgs {
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub(super) until_ci: Option<f64>,
     /// Metrics that must reach the precision, separated by commas: `ops` (operations/s), `mib` (MiB/s), `latency.mean`,
-    /// `latency.p50`, `latency.p90`, `latency.p99`, `latency.p99.9`; of one flowop: `NAME.latency.p99`
+    /// `latency.p50`, `latency.p90`, `latency.p99`, `latency.p99.9`; of one flowop: `NAME.latency.p99`;
+    /// `seconds`, the time of the run; of a command: `before.seconds`
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', default_value = "ops")]
     pub(super) metrics: Vec<Metric>,
     /// Use a predefined set of metrics instead of `--metric`
@@ -258,7 +267,8 @@ pub(super) struct FloorArgs {
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     pub(super) blocks: u64,
     /// Metric to measure: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p90`, `latency.p99`,
-    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`
+    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`; `seconds`, the time of the run; of a command:
+    /// `before.seconds`
     #[arg(long, value_name = "METRIC", default_value = "ops")]
     pub(super) metric: Metric,
 }
@@ -339,7 +349,8 @@ fn percentages(text: &str) -> Option<Vec<String>> {
 #[derive(Args, Clone)]
 pub(super) struct VerdictArgs {
     /// Metric to compare: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p90`, `latency.p99`,
-    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`
+    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`; `seconds`, the time of the run; of a command:
+    /// `before.seconds`
     #[arg(long, value_name = "METRIC", default_value = "ops")]
     pub(super) metric: Metric,
     /// Largest change that does not matter, as a percentage of A

@@ -5,7 +5,9 @@
 use super::arms::{self, ArmError, inspect};
 use super::console;
 use super::experiment_args::FileArgs;
-use super::experiments::{Refused, describe, hook_lines, perform, print_text, refuse, set_option, split, status};
+use super::experiment_host::{hook_lines, perform};
+use super::experiments::{Refused, describe, print_text, refuse, set_option, split, status};
+use super::failed_command::SHIPPED;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::experiment::{
     Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
@@ -38,7 +40,8 @@ fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
         planned.check_commands()?;
         planned.description(args)
     };
-    let (folder, finished) = perform(common, ExperimentKind::Factorial, "experiment", wanted)?;
+    let performed = perform(common, ExperimentKind::Factorial, "experiment", wanted)?;
+    let (folder, finished) = (&performed.folder, &performed.finished);
     let Next::Measured(state) = finished.end else {
         return Err(refuse(
             "the results folder is not that of an experiment file",
@@ -47,11 +50,13 @@ fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
         ));
     };
     let found = folder.experiment.factorial(&finished.observations, state);
-    let found = found.ok_or_else(|| refuse("the experiment has no factors", "start a new one in another folder", 2))?;
-    print_text(&(common.format.factorial)(&found));
+    let mut found =
+        found.ok_or_else(|| refuse("the experiment has no factors", "start a new one in another folder", 2))?;
+    found.notes.extend(finished.notes.iter().cloned());
+    performed.print(&(common.format.factorial)(&found));
     // An experiment without complete runs has no result.
     let has_result = found.cells.iter().any(|cell| cell.runs > 0);
-    Ok(if has_result { state.code() } else { 1 })
+    Ok(performed.status(if has_result { state.code() } else { 1 }))
 }
 
 /// A text of an experiment file: a file, or a shipped one.
@@ -72,7 +77,7 @@ impl FoundFile {
         let is_path = name.contains('/') || path.exists() || path.extension().is_some();
         let shipped = suite(name).filter(|_| !path.exists());
         if let Some((name, text)) = shipped {
-            let (shown, text) = (format!("{name} (shipped)"), text.to_owned());
+            let (shown, text) = (format!("{name}{SHIPPED}"), text.to_owned());
             return Ok(Self { name: shown, stem: name.to_owned(), text, beside: None });
         }
         if !is_path {
@@ -103,6 +108,8 @@ struct FileCell<'a> {
 struct Planned {
     map: SourceMap,
     file: ExperimentFile,
+    /// The name of the file in messages.
+    file_name: String,
     name: String,
     arms: Vec<Arm>,
     /// The lengths of the runs of each arm; `None` for a run without a limit.
@@ -110,8 +117,8 @@ struct Planned {
     is_allowed: bool,
 }
 
-/// The options that an experiment file can't give, because they permit something or write files.
-const NOT_IN_FILE: [&str; 3] = ["--adopt", "--allow-", "--trace"];
+/// The options that an experiment file can't give, because they permit something.
+const NOT_IN_FILE: [&str; 2] = ["--adopt", "--allow-"];
 
 /// Prints diagnostics. Returns the exit status.
 fn refuse_diagnostics(map: &SourceMap, found: &[Diagnostic], status: u8) -> Refused {
@@ -128,9 +135,9 @@ impl Planned {
         let file = read_file(&map, id).map_err(|errors| refuse_diagnostics(&map, &errors, 2))?;
         let reader = CellReader { beside: found.beside, file: &file, given: &args.experiment.words.0 };
         let cells = reader.cells().map_err(|error| refuse_diagnostics(&map, &[*error], 2))?;
-        let metrics: Vec<Metric> = file.metrics.iter().map(|metric| metric.node.clone()).collect();
         let mut lengths = Vec::new();
         for cell in &cells {
+            let metrics: Vec<Metric> = reader.metrics(&cell.levels).map(|metric| metric.node.clone()).collect();
             match inspect(&cell.arm.words, &metrics, None) {
                 Ok(plan) => lengths.push(plan.map_or_else(Vec::new, |plan| plan.lengths)),
                 Err(error) => {
@@ -149,7 +156,7 @@ impl Planned {
         let arms: Vec<Arm> = cells.into_iter().map(|cell| cell.arm).collect();
         let is_allowed = args.experiment.words.0.iter().any(|word| word == "--allow-system");
         let name = file.name.clone().unwrap_or(found.stem);
-        Ok(Self { map, file, name, arms, lengths, is_allowed })
+        Ok(Self { map, file, file_name: found.name, name, arms, lengths, is_allowed })
     }
 
     /// Returns an error with all commands of the file unless they are permitted.
@@ -185,7 +192,8 @@ impl Planned {
         common.command_timeout = common.command_timeout.or(self.file.time_limit);
         let described = describe(&common, &self.name, self.arms, &metrics, rule, Hooks::default())?;
         let records = self.file.records.into_iter().map(|record| record.node).collect();
-        let described = Experiment { records, record_space: self.file.record_space, scopes, ..described };
+        let (record_space, file) = (self.file.record_space, self.file_name);
+        let described = Experiment { file, records, record_space, scopes, ..described };
         // Commands may mount file systems.
         if described.has_commands() {
             let identity = arms::identity(&described.arms, true).map_err(|(text, help)| refuse(&text, &help, 2))?;
@@ -276,7 +284,14 @@ impl<'a> CellReader<'a> {
         let name: Vec<String> =
             named.map(|(factor, level)| format!("{}={}", factor.name.node, level.name.node)).collect();
         let name = if name.is_empty() { "all".to_owned() } else { name.join(",") };
-        Ok(FileCell { arm: Arm { name, words }, levels })
+        let metric = levels.iter().find_map(|level| level.metric.as_ref()).map(|metric| metric.node.to_string());
+        Ok(FileCell { arm: Arm { name, words, metric }, levels })
+    }
+
+    /// Returns the metrics of a cell: those of the experiment, of which a level may replace the first.
+    fn metrics(&self, levels: &[&'a FileLevel]) -> impl Iterator<Item = &'a Spanned<Metric>> {
+        let own = levels.iter().find_map(|level| level.metric.as_ref());
+        own.into_iter().chain(self.file.metrics.iter().skip(usize::from(own.is_some())))
     }
 
     /// Returns the options and variables of all cells.
@@ -307,7 +322,7 @@ impl<'a> CellReader<'a> {
     }
 
     /// Finds the text of the file that causes the error of a cell.
-    fn diagnose(&self, cell: &FileCell<'_>, error: &ArmError) -> Diagnostic {
+    fn diagnose(&self, cell: &FileCell<'a>, error: &ArmError) -> Diagnostic {
         let span = self.cause(cell, error);
         let place = match self.file.factors.is_empty() {
             true => String::new(),
@@ -316,7 +331,7 @@ impl<'a> CellReader<'a> {
         Diagnostic::error(Code::BadCell, span, format!("{place}{}", error.text)).help(error.help.clone())
     }
 
-    fn cause(&self, cell: &FileCell<'_>, error: &ArmError) -> crate::source::Span {
+    fn cause(&self, cell: &FileCell<'a>, error: &ArmError) -> crate::source::Span {
         let has_error =
             |words: &[String], metrics: &[Metric]| inspect(words, metrics, None).as_ref().err() == Some(error);
         let script = self.script(&cell.levels);
@@ -327,8 +342,9 @@ impl<'a> CellReader<'a> {
         };
         // A metric that the script does not have.
         if inspect(&cell.arm.words, &[], None).is_ok() {
-            let is_cause = |metric: &&Spanned<Metric>| has_error(&cell.arm.words, std::slice::from_ref(&metric.node));
-            if let Some(metric) = self.file.metrics.iter().find(is_cause) {
+            let is_cause =
+                |metric: &&'a Spanned<Metric>| has_error(&cell.arm.words, std::slice::from_ref(&metric.node));
+            if let Some(metric) = self.metrics(&cell.levels).find(is_cause) {
                 return metric.span;
             }
         }

@@ -3,26 +3,25 @@
 use super::arms;
 use super::console;
 use super::experiment_args::{
-    AbArgs, ArmLine, CompareArgs, Expected, ExperimentArgs, FloorArgs, MethodName, RepeatArgs, ResultFormat,
+    AbArgs, ArmLine, CompareArgs, Expected, ExperimentArgs, FloorArgs, MethodName, RepeatArgs,
 };
+use super::experiment_host::perform;
 use super::stdout::Stdout;
 use crate::analysis::{ComparisonVerdict, NoiseFloor, Tolerance};
 use crate::comparison::{
     Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, Runs, differs_text, percent, repeats,
 };
 use crate::experiment::{
-    self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, FloorSession,
-    Floors, Folder, FolderError, Hooks, Next, RuleWanted, ScopeHook,
+    self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, FloorSession, Floors, HOOKS, Hooks, Next,
+    RuleWanted,
 };
 use crate::import::{self, Metric, Observation};
 use crate::measure::now;
-use crate::os::signals;
 use crate::util::count::count;
-use crate::util::{printable, size};
+use crate::util::size;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 /// The exit status of a command whose error has been printed.
@@ -67,8 +66,9 @@ fn try_repeat(args: &RepeatArgs) -> Result<u8, Refused> {
     let common = &args.experiment;
     let script = args.script.as_deref().unwrap_or_default();
     let wanted = |_: &AtomicUsize| wanted(common, script, &[""], &args.metrics(), rule, args.hooks.0.clone());
-    let (folder, finished) = perform(common, ExperimentKind::Repeat, "repeat", wanted)?;
-    let (experiment, runs) = (&folder.experiment, &finished.observations[0]);
+    let performed = perform(common, ExperimentKind::Repeat, "repeat", wanted)?;
+    let finished = &performed.finished;
+    let (experiment, runs) = (&performed.folder.experiment, &finished.observations[0]);
     let (Next::Repeated(state), Some(rule)) = (finished.end, experiment.repeat_rule()) else {
         return Err(refuse(
             "the experiment is not a series of repeated runs",
@@ -76,10 +76,11 @@ fn try_repeat(args: &RepeatArgs) -> Result<u8, Refused> {
             2,
         ));
     };
-    let document = repeats(&experiment.name, &experiment.metrics(), runs, &rule, state)
+    let mut document = repeats(&experiment.name, &experiment.metrics(), runs, &rule, state)
         .map_err(|e| refuse(&e, "name another metric", 2))?;
-    print_text(&(common.format.repeats)(&document));
-    Ok(state.code())
+    document.notes.extend(finished.notes.iter().cloned());
+    performed.print(&(common.format.repeats)(&document));
+    Ok(performed.status(state.code()))
 }
 
 /// Runs `wmlrun ab`. Returns the exit status.
@@ -98,8 +99,8 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     let metric = std::slice::from_ref(&args.verdict.metric);
     let script = args.script.as_deref().unwrap_or_default();
     let wanted = |_: &AtomicUsize| wanted(common, script, &[&args.a, &args.b], metric, rule, args.hooks.0.clone());
-    let (folder, finished) = perform(common, ExperimentKind::Ab, "ab", wanted)?;
-    let experiment = &folder.experiment;
+    let performed = perform(common, ExperimentKind::Ab, "ab", wanted)?;
+    let (experiment, finished) = (&performed.folder.experiment, &performed.finished);
     let (Next::Compared(look), Some(tolerance), [metric, ..]) =
         (finished.end, experiment.tolerance(), &experiment.metrics()[..])
     else {
@@ -112,11 +113,12 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     let floor = known_floor(&finished.observations, metric);
     let comparer =
         Comparer { tolerance, floor, look, ..Comparer::of(&experiment.name, experiment.arm_names(), metric) };
-    let mut comparison = compared(&comparer, &finished)?;
+    let mut comparison = compared(&comparer, finished)?;
     if experiment.has_equal_arms() {
         comparison.notes.insert(0, EQUAL_ARMS.to_owned());
     }
-    Ok(conclude(&comparison, common.format, args.verdict.expect))
+    performed.print(&(common.format.comparison)(&comparison));
+    Ok(performed.status(verdict_status(&comparison, args.verdict.expect)))
 }
 
 /// Compares the arms of an experiment.
@@ -126,6 +128,10 @@ fn compared(comparer: &Comparer, finished: &Finished) -> Result<Comparison, Refu
     };
     comparer
         .compare(&Runs { a, b, interleaved: true, control_a, control_b })
+        .map(|comparison| {
+            let notes = comparison.notes.iter().chain(&finished.notes).cloned().collect();
+            Comparison { notes, ..comparison }
+        })
         .map_err(|e| refuse(&e, "name another metric", 2))
 }
 
@@ -149,7 +155,8 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let metrics = std::slice::from_ref(&args.metric);
     let wanted =
         |_: &AtomicUsize| wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
-    let (folder, finished) = perform(common, ExperimentKind::Ab, "floor", wanted)?;
+    let performed = perform(common, ExperimentKind::Ab, "floor", wanted)?;
+    let (folder, finished) = (&performed.folder, &performed.finished);
     let experiment = &folder.experiment;
     let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused(2)) };
     if !experiment.has_equal_arms() {
@@ -158,9 +165,10 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     }
     // The result is the noise floor, not the verdict.
     let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, experiment.arm_names(), metric) };
-    let comparison = compared(&comparer, &finished)?;
+    let comparison = compared(&comparer, finished)?;
     if comparison.verdict == ComparisonVerdict::Invalid {
-        return Ok(conclude(&comparison, common.format, None));
+        performed.print(&(common.format.comparison)(&comparison));
+        return Ok(performed.status(verdict_status(&comparison, None)));
     }
     let place = experiment::place(finished.observations.iter().flatten());
     let Some(place) = place.filter(|_| comparison.ratio.low.is_finite()) else {
@@ -182,17 +190,17 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     };
     let floors = Floors::add(session, &path).map_err(refuse_file)?;
     let floor = floors.of(&comparison.metric, &place);
-    print_text(&(common.format.comparison)(&Comparison { floor, ..comparison }));
+    performed.print(&(common.format.comparison)(&Comparison { floor, ..comparison }));
     if let Some(floor) = floor {
         let (share, sessions) = (percent(floor.share), count(floor.sessions, "session"));
         let text = format!("noise floor ± {share} in {sessions}, stored in {}", path.display());
-        if common.format.name == "text" {
+        if common.format.name == "text" && !performed.outputs.takes_stdout() {
             console::print_lines(&text);
         } else if !common.quiet {
             console::notice(&text);
         }
     }
-    Ok(0)
+    Ok(performed.status(0))
 }
 
 /// Returns the noise floor of a comparison of these sides, of which each has its own conditions. Returns `None` if that
@@ -241,12 +249,12 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         let help = "the tests of the study need at least two observations per side, and a variance";
         console::notice(&format!("note: {help}"));
     }
-    Ok(conclude(&comparison, args.format, args.verdict.expect))
+    print_text(&(args.format.comparison)(&comparison));
+    Ok(verdict_status(&comparison, args.verdict.expect))
 }
 
-/// Prints a comparison. Returns the exit status of its verdict.
-fn conclude(comparison: &Comparison, format: ResultFormat, expected: Option<Expected>) -> u8 {
-    print_text(&(format.comparison)(comparison));
+/// Returns the exit status of a verdict.
+fn verdict_status(comparison: &Comparison, expected: Option<Expected>) -> u8 {
     match (expected, comparison.verdict) {
         (Some(Expected::Better), ComparisonVerdict::Same | ComparisonVerdict::NotWorse) => {
             ComparisonVerdict::Unclear.code()
@@ -270,7 +278,7 @@ pub(super) fn prune(dir: &Path) -> u8 {
 }
 
 /// The default of `--command-timeout`.
-const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
+pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Builds the description of a new experiment. `arms` holds the options of each arm.
 pub(super) fn wanted(
@@ -307,7 +315,7 @@ pub(super) fn wanted(
             words.push(script.to_owned());
         }
         let name = if arms.len() == 1 { script.to_owned() } else { options.to_owned() };
-        Ok(Arm { name, words })
+        Ok(Arm { name, words, metric: None })
     };
     let arms: Vec<Arm> = arms.iter().map(AsRef::as_ref).enumerate().map(arm).collect::<Result<_, _>>()?;
     // A directory that `wmlrun floor` names is an option of both arms.
@@ -317,12 +325,34 @@ pub(super) fn wanted(
     if !arms::check(&arms, &common, metrics, &option) {
         return Err(Refused(2));
     }
+    check_commands(metrics, &hooks)?;
     describe(args, script, arms, metrics, rule, hooks)
+}
+
+/// Returns an error if a metric is the time of a command that is not executed for each run.
+fn check_commands(metrics: &[Metric], hooks: &Hooks) -> Result<(), Refused> {
+    let all: Vec<&str> = HOOKS.iter().filter(|hook| hook.arm.is_none()).map(|hook| hook.name).collect();
+    for metric in metrics {
+        let Some(command) = metric.command().filter(|name| !all.contains(name) || !hooks.0.contains_key(*name)) else {
+            continue;
+        };
+        let help = match all.contains(&command) {
+            true => format!("give the command with `--{command}`"),
+            false => format!("the commands of each run are `{}`", all.join("` and `")),
+        };
+        return Err(refuse(&format!("no `{metric}`: no command `{command}` is executed for each run"), &help, 2));
+    }
+    Ok(())
 }
 
 /// Splits a text into words by the rules of a shell. The error is a message of one line.
 pub(super) fn split(text: &str) -> Result<Vec<String>, String> {
     shell_words::split(text).map_err(|e| format!("can't be split into words: {e}"))
+}
+
+/// Joins words to a text that a shell splits into the same words.
+pub(super) fn joined(words: &[String]) -> String {
+    shell_words::join(words)
 }
 
 /// Returns the path of this program, with which runs are made.
@@ -351,6 +381,7 @@ pub(super) fn describe(
         .map_err(|e| refuse(&format!("the working directory: {e}"), "change to an existing directory", 3))?;
     Ok(Experiment {
         schema: import::folder::EXPERIMENT_SCHEMA.to_owned(),
+        file: String::new(),
         name: name.to_owned(),
         created: now(),
         directory: directory.to_string_lossy().into_owned(),
@@ -366,169 +397,4 @@ pub(super) fn describe(
         hooks,
         scopes: Vec::new(),
     })
-}
-
-/// Starts or resumes an experiment and performs all its runs. `command` is the command that resumes it.
-pub(super) fn perform(
-    args: &ExperimentArgs,
-    kind: ExperimentKind,
-    command: &str,
-    wanted: impl FnOnce(&AtomicUsize) -> Result<Experiment, Refused>,
-) -> Result<(Folder, Finished), Refused> {
-    let (interrupt, _) = signals::install_handlers();
-    let mut folder = match &args.resume {
-        Some(path) => resume(path, kind, args.anyway)?,
-        None => {
-            let experiment = wanted(&interrupt)?;
-            match &args.results {
-                Some(path) => Folder::create(path, experiment),
-                None => Folder::create_beside(&default_results(&experiment.name), experiment),
-            }
-            .map_err(refuse_folder)?
-        }
-    };
-    let path = folder.path().display().to_string();
-    let mut host = CliHost::of(args, &folder.experiment, interrupt);
-    announce(&folder, &mut host);
-    host.note(&format!("writing results to {path}"));
-    match experiment::run(&mut folder, &mut host) {
-        Ok(finished) => {
-            host.note(&format!("results are in {path} ({})", size::format(experiment::bytes_below(folder.path()))));
-            Ok((folder, finished))
-        }
-        Err(ExperimentError::Folder(e @ FolderError::Changed { .. })) => Err(refuse_folder(e)),
-        Err(ExperimentError::Folder(e)) => Err(refuse(&e.to_string(), "the results up to here are kept", 3)),
-        Err(ExperimentError::Interrupted(signal)) => {
-            host.note(&format!("interrupted; `wmlrun {command} --resume {path}` continues"));
-            Err(Refused(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
-        }
-        Err(ExperimentError::Failed { why, help, status }) => {
-            let is_default = args.results.is_none() && args.resume.is_none();
-            let removed = is_default && folder.remove_without_runs().map_err(refuse_folder)?;
-            let kept = format!("{path} had no complete run and was removed; `--results DIR` keeps the output of a run");
-            Err(refuse(&why, if removed { &kept } else { &help }, status))
-        }
-    }
-}
-
-/// Prints the error of a results folder. Returns the exit status.
-#[allow(clippy::needless_pass_by_value)] // for `map_err`
-fn refuse_folder(e: FolderError) -> Refused {
-    refuse(&e.to_string(), e.help(), 3)
-}
-
-/// Opens the folder of an interrupted experiment of this kind, in the working directory in which it was started.
-fn resume(path: &Path, kind: ExperimentKind, anyway: bool) -> Result<Folder, Refused> {
-    let experiment = Folder::description(path).map_err(refuse_folder)?;
-    if experiment.kind() != kind {
-        let other = experiment.kind().command();
-        let text = format!("{} holds another kind of experiment", path.display());
-        return Err(refuse(&text, &format!("`wmlrun {other} --resume` continues it"), 2));
-    }
-    let path = match arms::enter(&experiment.directory, path) {
-        Ok(path) => path,
-        // The user has moved the directory, and is in it.
-        Err(_) if anyway => path.to_owned(),
-        Err(e) => {
-            let directory = printable::line(&experiment.directory).into_owned();
-            let text = format!("the experiment was started in {directory}, which can't be entered: {e}");
-            return Err(refuse(&text, "to continue it in the current directory, give `--anyway`", 3));
-        }
-    };
-    let current =
-        arms::identity(&experiment.arms, experiment.has_commands()).map_err(|(text, help)| refuse(&text, &help, 3))?;
-    Folder::resume(&path, &current, anyway).map_err(refuse_folder)
-}
-
-/// Displays what happens beside the runs: the commands around them, the command that starts them, and eviction.
-fn announce(folder: &Folder, host: &mut dyn ExperimentHost) {
-    let experiment = &folder.experiment;
-    for (name, command) in &experiment.hooks.0 {
-        host.note(&format!("`--{name}` runs `{command}`"));
-    }
-    experiment.scopes.iter().flat_map(hook_lines).for_each(|line| host.note(&line));
-    for command in &experiment.records {
-        host.note(&format!("`record` runs `{command}` after each run"));
-    }
-    if !experiment.launch.is_empty() {
-        host.note(&format!("`--launch` starts each run with `{}`", shell_words::join(&experiment.launch)));
-    }
-    let is_cold = |arm: &Arm| arms::line(arm).is_some_and(|line| line.workload.cold);
-    let cold: Vec<&str> = experiment.arms.iter().filter(|arm| is_cold(arm)).map(|arm| arm.name.as_str()).collect();
-    if !cold.is_empty() {
-        let all = cold.len() == experiment.arms.len();
-        let runs = if all { "each run".to_owned() } else { format!("runs with `{}`", cold.join("`, `")) };
-        host.note(&format!("`--cold` evicts the file sets from the page cache before {runs}"));
-    }
-    if let Some(dropped) = folder.dropped() {
-        host.note(dropped);
-    }
-}
-
-/// Describes the commands of a scope, a line for each.
-pub(super) fn hook_lines(hook: &ScopeHook) -> Vec<String> {
-    let line = |(before, text): (bool, &str)| {
-        let word = if before { "before" } else { "after" };
-        format!("{}: `{word}` runs `{text}`", hook.origin(before))
-    };
-    hook.commands().map(line).collect()
-}
-
-/// Returns the default results folder, `wmlrun-results/NAME-TIME`. It may exist.
-fn default_results(script: &str) -> PathBuf {
-    let stem = Path::new(script).file_stem().map_or_else(|| "script".into(), |stem| stem.to_string_lossy());
-    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
-    let name: String = stem.chars().map(plain).collect();
-    let time = now().replace([':', '-'], "");
-    Path::new("wmlrun-results").join(format!("{name}-{time}"))
-}
-
-/// The command line's implementation of [`ExperimentHost`].
-struct CliHost {
-    quiet: bool,
-    interrupt: Arc<AtomicUsize>,
-    hook_limit: Duration,
-    budget: Option<Duration>,
-    /// For each arm, the directories of its file sets.
-    dirs: Vec<Vec<PathBuf>>,
-}
-
-impl CliHost {
-    fn of(args: &ExperimentArgs, experiment: &Experiment, interrupt: Arc<AtomicUsize>) -> Self {
-        let recorded = Duration::try_from_secs_f64(experiment.command_timeout).unwrap_or(COMMAND_TIMEOUT);
-        let hook_limit = args.command_timeout.unwrap_or(recorded);
-        let dirs = experiment.arms.iter().map(arms::dirs).collect();
-        Self { quiet: args.quiet, interrupt, hook_limit, budget: args.budget, dirs }
-    }
-}
-
-impl ExperimentHost for CliHost {
-    fn note(&mut self, text: &str) {
-        if !self.quiet {
-            console::notice(text);
-        }
-    }
-
-    fn interrupted(&self) -> Option<i32> {
-        match self.interrupt.load(Ordering::SeqCst) {
-            0 => None,
-            signal => Some(signal as i32),
-        }
-    }
-
-    fn program(&self) -> PathBuf {
-        program()
-    }
-
-    fn hook_limit(&self) -> Duration {
-        self.hook_limit
-    }
-
-    fn budget(&self) -> Option<Duration> {
-        self.budget
-    }
-
-    fn dirs(&self, arm: usize) -> Vec<PathBuf> {
-        self.dirs.get(arm).cloned().unwrap_or_default()
-    }
 }

@@ -14,7 +14,10 @@ mod editor;
 mod examples;
 mod experiment_args;
 mod experiment_file;
+mod experiment_host;
+mod experiment_outputs;
 mod experiments;
+mod failed_command;
 mod info;
 mod launched;
 mod live;
@@ -218,11 +221,14 @@ impl batch::BatchHost for TerminalHost<'_> {
     }
 }
 
+/// Returns whether a path of an output names standard output.
+fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+}
+
 /// Returns whether an output, such as that of `--json`, is standard output, so that the report must not be. If several
 /// outputs are, prints an error and returns `None`.
 fn stdout_taken(settings: &Settings, live: Option<&Path>) -> Option<bool> {
-    let is_stdout =
-        |path: &Path| ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|p| path == Path::new(p));
     let trace = settings.trace.as_ref().map(|(path, _)| path.as_path());
     let outputs = [("--json", settings.json.as_deref()), ("--trace", trace), ("--live", live)];
     let names: Vec<&str> =
@@ -241,17 +247,20 @@ fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Resul
     let taken = stdout_taken(settings, live.map(|live| live.path.as_path())).ok_or(2)?;
     let console = console_for(taken, args.output.format, args.output.verbosity());
     let scripts: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
-    let open = |live: &LiveOutput| {
-        LiveStream::open(live.format, &live.path, args.output.force, &scripts).map_err(|e| {
-            let help = match e.kind() {
-                ErrorKind::AlreadyExists => "give `--live` another path, or replace the file with `--force`",
-                _ => "give `--live` another path",
-            };
-            console::error(&format!("can't write the live stream {}: {e}", live.path.display()), Some(help));
-            3
-        })
-    };
+    let open = |live: &LiveOutput| open_stream(live, args.output.force, &scripts);
     Ok(console.with_stream(live.map(open).transpose()?))
+}
+
+/// Opens the live stream. `Err` holds the exit status after an error was printed.
+fn open_stream(live: &LiveOutput, force: bool, scripts: &[FileIdentity]) -> Result<LiveStream, u8> {
+    LiveStream::open(live.format, &live.path, force, scripts).map_err(|e| {
+        let help = match e.kind() {
+            ErrorKind::AlreadyExists => "give `--live` another path, or replace the file with `--force`",
+            _ => "give `--live` another path",
+        };
+        console::error(&format!("can't write the live stream {}: {e}", live.path.display()), Some(help));
+        3
+    })
 }
 
 /// Creates the console for the report and the messages. If standard output is `taken`, a report in JSON is suppressed,
@@ -332,6 +341,7 @@ fn settings(workload: &WorkloadArgs, output: &OutputArgs) -> Settings {
     Settings {
         json: output.json.clone(),
         append: output.append.clone(),
+        trace: output.trace.clone(),
         force: output.force,
         results: output.results.clone().unwrap_or(defaults.results),
         ..defaults
@@ -362,7 +372,6 @@ fn workload_settings(workload: &WorkloadArgs) -> Settings {
         count_errors: workload.on_error == OnError::Count,
         allow_device: workload.allow_device.clone(),
         digest: workload.digest,
-        trace: workload.trace.clone(),
         label: workload.label.clone(),
         note: workload.note.clone(),
         record_env: workload.record_env,

@@ -5,6 +5,7 @@ use super::{LevelTests, Pivot, Sweep, notes};
 use crate::analysis::{Estimate, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The confidence level of intervals.
 const LEVEL: f64 = 0.95;
@@ -38,6 +39,25 @@ pub struct Factorial {
     pub curves: Vec<Sweep>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
+}
+
+impl Factorial {
+    /// Returns the different metrics at a position in the cells, in the order of the cells. There are several if levels
+    /// have metrics of their own.
+    pub fn metrics_at(&self, n: usize) -> Vec<&str> {
+        let mut found: Vec<&str> = Vec::new();
+        for metric in self.cells.iter().filter_map(|cell| cell.metrics.get(n)) {
+            if !found.contains(&metric.metric.as_str()) {
+                found.push(&metric.metric);
+            }
+        }
+        found
+    }
+
+    /// Returns whether cells have different metrics at the same position.
+    pub fn has_own_metrics(&self) -> bool {
+        self.metrics_at(0).len() > 1
+    }
 }
 
 /// The tables that an experiment requests besides that of its cells.
@@ -86,7 +106,7 @@ pub struct FactorialCell {
     pub failed: u64,
     /// The reason why the last of the failed runs failed.
     pub failure: Option<String>,
-    /// The metrics, in the order of [`Factorial::metrics`].
+    /// The metrics, in the order of [`Factorial::metrics`]. The first may be another one, if a level has its own.
     pub metrics: Vec<CellMetric>,
     /// The mean busy fraction of all processors, 0 to 1.
     pub cpu_busy: Option<f64>,
@@ -116,6 +136,8 @@ pub struct FactorialDesign<'a> {
     pub factors: &'a [FactorLevels],
     /// The metrics.
     pub metrics: &'a [Metric],
+    /// For each cell, its own metric instead of the first one, if it has one.
+    pub own: &'a [Option<Metric>],
     /// The requested relative half-width of the intervals.
     pub target: Option<f64>,
     /// Whether all runs of a cell were made before those of the next, so that they may be autocorrelated.
@@ -149,8 +171,27 @@ impl FactorialDesign<'_> {
             tests: self.tables.study.as_ref().map_or_else(Vec::new, tests),
             curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
             cells: found,
-            notes: notes::on_runs(&sides, self.metrics),
+            notes: self.notes(&sides),
         }
+    }
+
+    /// Returns the metrics of a cell.
+    fn metrics_of(&self, cell: usize) -> Vec<Metric> {
+        let mut metrics = self.metrics.to_vec();
+        if let (Some(Some(own)), Some(first)) = (self.own.get(cell), metrics.first_mut()) {
+            first.clone_from(own);
+        }
+        metrics
+    }
+
+    /// Returns notes on the runs of the cells, of which each has its metrics.
+    fn notes(&self, cells: &[&[Observation]]) -> Vec<String> {
+        let mut by_metric: BTreeMap<Metric, Vec<&[Observation]>> = BTreeMap::new();
+        for (n, runs) in cells.iter().enumerate() {
+            self.metrics_of(n).into_iter().for_each(|metric| by_metric.entry(metric).or_default().push(runs));
+        }
+        let few = by_metric.into_iter().flat_map(|(metric, cells)| notes::on_percentiles(&cells, &[metric]));
+        notes::on_steadiness(cells).into_iter().chain(few).collect()
     }
 
     /// Computes the results of a cell.
@@ -175,7 +216,7 @@ impl FactorialDesign<'_> {
             runs: complete.len() as u64,
             failed: failed.len() as u64,
             failure: failed.last().and_then(|run| run.failure.clone()),
-            metrics: self.metrics.iter().map(metric).collect(),
+            metrics: self.metrics_of(index).iter().map(metric).collect(),
             cpu_busy: mean("cpu_busy"),
             space_before: mean("space.before"),
             space_after: mean("space.after"),

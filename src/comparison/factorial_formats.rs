@@ -19,8 +19,12 @@ fn columns(result: &Factorial) -> Vec<(String, Align)> {
     let mut columns: Vec<(String, Align)> =
         result.factors.iter().map(|factor| (factor.name.clone(), Align::Left)).collect();
     columns.push(("runs".to_owned(), Align::Right));
+    if result.has_own_metrics() {
+        columns.push(("metric".to_owned(), Align::Left));
+    }
     for metric in &result.metrics {
-        columns.push((metric.clone(), Align::Right));
+        let heading = if result.has_own_metrics() { "value" } else { metric };
+        columns.push((heading.to_owned(), Align::Right));
         if has_intervals(result) {
             columns.push(("±".to_owned(), Align::Right));
         }
@@ -47,6 +51,9 @@ fn row(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
     let mut cells = cell.levels.clone();
     cells.push(cell.runs.to_string());
     for metric in &cell.metrics {
+        if result.has_own_metrics() {
+            cells.push(metric.metric.clone());
+        }
         cells.push(metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value)));
         if has_intervals(result) {
             cells.push(metric.estimate.map_or_else(dash, half_width));
@@ -110,7 +117,7 @@ pub(super) fn markdown(result: &Factorial) -> String {
         let ending = pivot.ending().map_or_else(String::new, |line| format!("\n{}\n", markdown_cell(&line)));
         format!(
             "\n**{}**\n\n{}{ending}",
-            markdown_cell(&pivot.metric),
+            markdown_cell(pivot.title()),
             markdown_table(&pivot.headings(), &pivot.lines())
         )
     };
@@ -161,7 +168,7 @@ pub(super) fn csv(result: &Factorial) -> String {
 }
 
 pub(super) fn benchstat(result: &Factorial) -> String {
-    let mut text = go_units(result.metrics.iter().map(String::as_str));
+    let mut text = go_units(values(result).map(|(_, metric)| metric.metric.as_str()));
     for (cell, metric) in values(result) {
         let levels = result.factors.iter().zip(&cell.levels);
         let parts = levels.fold(String::new(), |parts, (factor, level)| {
@@ -222,6 +229,7 @@ mod tests {
             name: "fs\nstudy",
             factors: &factors,
             metrics: &metrics,
+            own: &[],
             target: None,
             in_order: false,
             tables: &tables,
@@ -256,6 +264,47 @@ mod tests {
         );
         assert!(text.contains("\nfs=x|fs\n"), "{text}");
         assert!(text.ends_with("\ncomplete: 8 runs in 4 cells, of which 2 failed\n"), "{text}");
+    }
+
+    /// Two workloads of which one is measured by its rate, the other by its time.
+    #[test]
+    fn levels_may_have_metrics_of_their_own() {
+        let factor = |name: &str, levels: [&str; 2]| FactorLevels {
+            name: name.to_owned(),
+            levels: levels.map(str::to_owned).to_vec(),
+        };
+        let factors = [factor("test", ["read", "copy"]), factor("fs", ["ext4", "xfs"])];
+        let run = |ops: f64, seconds: f64| {
+            let figures = [("ops", ops), ("seconds", seconds)].map(|(name, value)| (name.to_owned(), value));
+            Observation { figures: BTreeMap::from(figures), ..Observation::default() }
+        };
+        let cells = [(100.0, 9.0), (200.0, 9.0), (7.0, 3.0), (7.0, 1.5)].map(|(ops, seconds)| vec![run(ops, seconds)]);
+        let cells: Vec<(String, Vec<Observation>)> =
+            ["a", "b", "c", "d"].map(str::to_owned).into_iter().zip(cells).collect();
+        let seconds = || Some("seconds".parse().unwrap());
+        let tables = FactorialTables { columns: Some("fs".to_owned()), ..FactorialTables::default() };
+        let design = FactorialDesign {
+            name: "tests",
+            factors: &factors,
+            metrics: &["ops".parse().unwrap()],
+            own: &[None, None, seconds(), seconds()],
+            target: None,
+            in_order: true,
+            tables: &tables,
+        };
+        let result = design.result(RepeatState::Complete, &cells);
+        let text = text(&result);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[2], ["test", "fs", "runs", "metric", "value", "CPU"], "{text}");
+        assert_eq!(lines[3][..5], ["read", "ext4", "1", "ops", "100.0"], "{text}");
+        assert_eq!(lines[6][..6], ["copy", "xfs", "1", "seconds", "1.50", "s"], "{text}");
+        // xfs is better in both: more operations, less time.
+        let copy = lines.iter().find(|line| line.starts_with(&["copy", "seconds"])).unwrap();
+        assert_eq!(copy[2..], ["3.00", "s", "1.50", "s", "xfs", "2.00"], "{text}");
+        assert!(text.contains("xfs is better in 2 (mean factor 2.00)"), "{text}");
+        let csv = csv(&result);
+        assert!(csv.contains("tests,copy,xfs,1,seconds,1.5\n") && csv.contains("tests,read,xfs,1,ops,200\n"), "{csv}");
+        assert!(benchstat(&result).contains("Unit s better=lower\n"), "{}", benchstat(&result));
     }
 
     #[test]

@@ -373,6 +373,7 @@ fn go_unit(metric: &str) -> &'static str {
         "ops" => "ops/s",
         "mib" => "MiB/s",
         "value" => "value",
+        "seconds" => "s",
         _ => "ns/op",
     }
 }

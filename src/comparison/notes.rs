@@ -9,19 +9,30 @@ const MIN_BEYOND: f64 = 100.0;
 
 /// Returns notes on the runs of all sides, of which these metrics are used.
 pub(super) fn on_runs(sides: &[&[Observation]], metrics: &[Metric]) -> Vec<String> {
+    on_steadiness(sides).into_iter().chain(on_percentiles(sides, metrics)).collect()
+}
+
+/// Returns the number of runs to which something applies, and that of all; `None` if it applies to none.
+fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> Option<String> {
     let all = sides.iter().map(|runs| runs.len() as u64).sum();
-    let number = |applies: &dyn Fn(&Observation) -> bool| {
-        let n = sides.iter().flat_map(|runs| runs.iter()).filter(|run| applies(run)).count() as u64;
-        (n > 0).then(|| format!("{n} of {}", count(all, "run")))
-    };
-    let unsteady = number(&|run| run.unsteady)
-        .map(|runs| format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"));
-    let few = metrics.iter().filter_map(|metric| {
-        let runs = number(&|run| metric.operations_beyond(run).is_some_and(|ops| ops < MIN_BEYOND))?;
+    let n = sides.iter().flat_map(|runs| runs.iter()).filter(|run| applies(run)).count() as u64;
+    (n > 0).then(|| format!("{n} of {}", count(all, "run")))
+}
+
+/// Returns the note on runs that were not steady.
+pub(super) fn on_steadiness(sides: &[&[Observation]]) -> Option<String> {
+    let runs = number(sides, &|run| run.unsteady)?;
+    Some(format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"))
+}
+
+/// Returns notes on percentiles of few operations.
+pub(super) fn on_percentiles(sides: &[&[Observation]], metrics: &[Metric]) -> Vec<String> {
+    let few = |metric: &Metric| {
+        let runs = number(sides, &|run| metric.operations_beyond(run).is_some_and(|ops| ops < MIN_BEYOND))?;
         let advice = "run longer (`--runtime`) or use a lower percentile";
         Some(format!("`{metric}` has fewer than {MIN_BEYOND} operations beyond it in {runs}: {advice}"))
-    });
-    unsteady.into_iter().chain(few).collect()
+    };
+    metrics.iter().filter_map(few).collect()
 }
 
 /// Returns the note on sides whose results do not tell the conditions of the runs, such as those of other programs.

@@ -9,12 +9,12 @@ use crate::util::duration::latency;
 
 /// Formats a value of a metric, with a unit for times.
 pub fn figure(metric: &str, value: f64) -> String {
-    let time = metric.parse::<Metric>().is_ok_and(|metric| metric.is_time());
-    match value.is_finite() {
-        false => "-".to_owned(),
-        true if time && value >= 0.0 => latency(value),
-        true if time => format!("-{}", latency(-value)),
-        true => measured_signed(value),
+    let time = metric.parse::<Metric>().ok().and_then(|metric| metric.nanoseconds());
+    match time {
+        _ if !value.is_finite() => "-".to_owned(),
+        Some(unit) if value >= 0.0 => latency(value * unit),
+        Some(unit) => format!("-{}", latency(-value * unit)),
+        None => measured_signed(value),
     }
 }
 
@@ -163,6 +163,14 @@ mod tests {
             assert_eq!(significant(value, digits), shown, "{value}");
         }
         assert_eq!((probability(1e-17).as_str(), probability(f64::NAN).as_str()), ("< 2.2e-16", "-"));
+    }
+
+    #[test]
+    fn times_have_their_unit() {
+        let shown = ["latency.mean", "r.latency.p99", "seconds", "after-fsck.seconds", "ops"];
+        let shown = shown.map(|metric| figure(metric, 12.5));
+        assert_eq!(shown, ["12 ns", "12 ns", "12.5 s", "12.5 s", "12.5"]);
+        assert_eq!((figure("seconds", 0.0125), figure("seconds", -0.5)), ("12.5 ms".into(), "-500 ms".into()));
     }
 
     #[test]

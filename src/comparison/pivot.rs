@@ -31,6 +31,9 @@ pub struct Pivot {
 pub struct PivotRow {
     /// The levels of the other factors.
     pub levels: Vec<String>,
+    /// The metric of the line, if the levels of another factor have metrics of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
     /// The mean of the metric at each level; null without a complete run.
     pub values: Vec<Option<f64>>,
     /// Which of two columns is better; null unless there are two values above 0.
@@ -47,17 +50,24 @@ impl Pivot {
         cells: &[FactorialCell],
     ) -> Option<Self> {
         let columns = factors.iter().find(|other| other.name == factor)?.levels.clone();
-        let value = |cell: &usize| Some(cells.get(*cell)?.metrics.get(metric_index)?.estimate?.value);
+        let of_cell = |cell: &usize| cells.get(*cell)?.metrics.get(metric_index);
+        let groups = cell_groups(factors, factor);
+        let has_own = groups.iter().flat_map(|group| &group.cells).filter_map(of_cell);
+        let has_own = has_own.into_iter().any(|found| found.metric != metric.to_string());
         let row = |group: CellGroup<'_>| {
-            let values: Vec<Option<f64>> = group.cells.iter().map(value).collect();
+            let values: Vec<Option<f64>> =
+                group.cells.iter().map(|cell| Some(of_cell(cell)?.estimate?.value)).collect();
+            // Those of a line are equal.
+            let name = group.cells.first().and_then(of_cell).map_or_else(|| metric.to_string(), |f| f.metric.clone());
+            let direction = name.parse().unwrap_or_else(|_| metric.clone()).direction();
             let outcome = match values[..] {
-                [Some(a), Some(b)] => outcome(a, b, metric.direction()),
+                [Some(a), Some(b)] => outcome(a, b, direction),
                 _ => None,
             };
             let levels = group.others.iter().map(|(_, level)| (*level).to_owned()).collect();
-            PivotRow { levels, values, outcome }
+            PivotRow { levels, metric: has_own.then_some(name), values, outcome }
         };
-        let rows: Vec<PivotRow> = cell_groups(factors, factor).into_iter().map(row).collect();
+        let rows: Vec<PivotRow> = groups.into_iter().map(row).collect();
         let outcomes: Vec<Option<TestOutcome>> = rows.iter().map(|row| row.outcome).collect();
         let others = factors.iter().filter(|other| other.name != factor);
         Some(Self {
@@ -73,8 +83,9 @@ impl Pivot {
     /// Returns the headings of [`Self::lines`] with their alignment.
     pub fn headings(&self) -> Vec<(String, Align)> {
         let others = self.others.iter().map(|name| (name.clone(), Align::Left));
+        let metric = self.has_own_metrics().then(|| ("metric".to_owned(), Align::Left));
         let columns = self.columns.iter().map(|level| (format!("{}={level}", self.factor), Align::Right));
-        let mut headings: Vec<(String, Align)> = others.chain(columns).collect();
+        let mut headings: Vec<(String, Align)> = others.chain(metric).chain(columns).collect();
         if self.wins.is_some() {
             headings.extend([("better".to_owned(), Align::Left), ("factor".to_owned(), Align::Right)]);
         }
@@ -85,14 +96,25 @@ impl Pivot {
     pub fn lines(&self) -> Vec<Vec<String>> {
         let dash = || "-".to_owned();
         let line = |row: &PivotRow| {
-            let values = row.values.iter().map(|value| value.map_or_else(dash, |value| figure(&self.metric, value)));
-            let mut line: Vec<String> = row.levels.iter().cloned().chain(values).collect();
+            let name = row.metric.as_ref().unwrap_or(&self.metric);
+            let values = row.values.iter().map(|value| value.map_or_else(dash, |value| figure(name, value)));
+            let mut line: Vec<String> = row.levels.iter().chain(&row.metric).cloned().chain(values).collect();
             if let [a, b] = &self.columns[..] {
                 line.extend(outcome_cells(row.outcome, a, b));
             }
             line
         };
         self.rows.iter().map(line).collect()
+    }
+
+    /// Returns whether the lines have different metrics.
+    fn has_own_metrics(&self) -> bool {
+        self.rows.iter().any(|row| row.metric.is_some())
+    }
+
+    /// Returns the title: the metric, if it is that of all lines.
+    pub fn title(&self) -> &str {
+        if self.has_own_metrics() { "metric of each level" } else { &self.metric }
     }
 
     /// Returns the sums of a table with two columns as one line.
@@ -110,7 +132,7 @@ impl Pivot {
             table.row(line);
         }
         let ending = self.ending().map_or_else(String::new, |line| format!("{line}\n"));
-        format!("{}\n\n{}{ending}", self.metric, table.render())
+        format!("{}\n\n{}{ending}", self.title(), table.render())
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Sweep {
     pub method: ResponseMethod,
     /// The peak rate and the overall response time; null if no point has results.
     pub overall: Option<OverallResponse>,
+    /// Notes on how the runs were made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// The results at one level. Figures are means of its runs; intervals are 95 % intervals, infinite for a single run.
@@ -62,6 +65,7 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         knee: knee(&curve).ok(),
         method,
         overall: overall_response(&curve, method),
+        notes: Vec::new(),
         points,
     }
 }

@@ -1,6 +1,6 @@
 //! The formats of sweeps for people and for programs.
 
-use super::formats::{csv_cell, go_units, go_value, json_text, markdown_cell};
+use super::formats::{csv_cell, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text};
 use super::numbers::{figure, percent};
 use super::sweep::curve;
 use super::{Sweep, SweepPoint};
@@ -12,7 +12,8 @@ use serde_json::json;
 
 /// Formats a sweep as a table of its points. The last line gives the peak, the knee and the overall response time.
 pub(super) fn text(sweep: &Sweep) -> String {
-    format!("{}\n\n{}\n{}\n", printable::line(&sweep.name), table(sweep).render(), ending(sweep))
+    let (name, notes) = (printable::line(&sweep.name), notes_text(&sweep.notes));
+    format!("{name}\n\n{}{notes}\n{}\n", table(sweep).render(), ending(sweep))
 }
 
 /// Returns the table of the points.
@@ -105,7 +106,7 @@ pub(super) fn markdown(sweep: &Sweep) -> String {
             cell(&annotation(sweep, n, point)),
         );
     }
-    text
+    text + &notes_markdown(&sweep.notes)
 }
 
 pub(super) fn csv(sweep: &Sweep) -> String {

@@ -248,6 +248,13 @@ codes! {
          Example: the factor `nthread`, whose script has the variable `$nthreads`.\n\n\
          What to do: correct the marked text. `wmlrun plan SCRIPT` with the same options\n\
          shows the same error.";
+    CommandFailed = "E0506", "a command of an experiment file that failed",
+        "The command exited with another status than 0, ran longer than its time limit,\n\
+         or printed more than 16 MiB. The experiment has ended, and the `after` commands\n\
+         of all scopes that had begun were executed.\n\n\
+         Example: `before = \"mount /dev/sdx1 /mnt\"` without such a device.\n\n\
+         What to do: read the output of the command in the file that the help names,\n\
+         remove the cause, and continue the experiment with `--resume`.";
     MixedDialect = "W0401", "an ambiguous or unknown dialect",
         "Filebench 1.1 to 1.4 (`sun`) and 1.5 (`fsl`) give some words different\n\
          meanings: default sizes, gamma distributed sizes, directory widths, `indexed`,\n\

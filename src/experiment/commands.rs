@@ -6,9 +6,9 @@
 use super::folder::{Folder, RECORDS, io_error};
 use super::hooks::{self, HookEnd};
 use super::journal::Event;
-use super::runner::{ExperimentError, ExperimentHost};
-use super::scopes::{ScopeHook, ScopePosition};
-use super::wanted::RuleWanted;
+use super::runner::{ExperimentError, ExperimentHost, FailedCommand};
+use super::scopes::{HookScope, ScopeHook, ScopePosition};
+use super::wanted::{Experiment, RuleWanted};
 use crate::os::fd;
 use crate::util::printable;
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ pub(super) struct DueCommand<'a> {
     name: String,
     /// What messages call it.
     label: String,
+    /// Its position in the experiment file, if it is in one.
+    origin: Option<String>,
     text: &'a str,
     /// Its environment variables.
     variables: Vec<(String, String)>,
@@ -38,7 +40,7 @@ pub(super) struct DueCommand<'a> {
 /// Makes the command of an option of the command line.
 pub(super) fn option<'a>(run: usize, name: &str, text: &'a str, host: &dyn ExperimentHost) -> DueCommand<'a> {
     let (label, limit) = (format!("`--{name}` of run {run}"), host.hook_limit());
-    DueCommand { run, arm: None, name: name.to_owned(), label, text, variables: Vec::new(), limit }
+    DueCommand { run, arm: None, name: name.to_owned(), label, origin: None, text, variables: Vec::new(), limit }
 }
 
 /// What a failed command does to the experiment.
@@ -51,8 +53,8 @@ pub(super) enum Failing {
 }
 
 /// Returns the note on a failed command that does not end the experiment.
-pub(super) fn tolerated(why: &str) -> String {
-    format!("{why}; the experiment continues, because it was interrupted in this run")
+pub(super) fn tolerated(failed: &FailedCommand) -> String {
+    format!("{failed}; the experiment continues, because it was interrupted in this run")
 }
 
 /// Executes one command and records it in the journal.
@@ -80,12 +82,17 @@ pub(super) fn run_hook(
         }
         HookEnd::Interrupted => Err(ExperimentError::Interrupted(host.interrupted().unwrap_or(2))),
         HookEnd::Failed(why) => {
-            let said = last_line(&log).map_or_else(String::new, |line| format!(": {}", printable::short(&line, 200)));
-            let why = format!("{} failed: {why}{said}", due.label);
-            folder.write(&Event::HookFailed { run, name, why: why.clone() })?;
-            Err(ExperimentError::Failed { why, help: format!("see {}", log.display()), status: 1 })
+            let why = format!("{} failed: {why}{}", due.label, said(&log));
+            let failed = FailedCommand { origin: due.origin.clone(), text: due.text.to_owned(), why, log };
+            folder.write(&Event::HookFailed { run, name, why: failed.to_string() })?;
+            Err(ExperimentError::Command(failed))
         }
     }
+}
+
+/// Returns the last line of a command's output, after a colon. Returns an empty text when there is none.
+fn said(log: &Path) -> String {
+    last_line(log).map_or_else(String::new, |line| format!(": {}", printable::short(&line, 200)))
 }
 
 /// Returns the last line of a command's output that is not empty, or `None` when there is none or it is not text.
@@ -111,7 +118,8 @@ fn scope_command<'a>(
         run: at.run,
         arm: Some(at.arm),
         name: hook.command_name(before),
-        label: format!("{}: `{word}` of run {}", hook.origin(before), at.run),
+        label: format!("`{word}` of run {}", at.run),
+        origin: Some(hook.origin(before).to_owned()),
         text: hook.command(before)?,
         variables: variables(folder, at),
         limit: limit.unwrap_or_else(|| host.hook_limit()),
@@ -149,6 +157,12 @@ pub(super) fn begin_scopes(
         }
         let succeeded = folder.scopes.succeeded.get(&hook.name).copied();
         if from.is_none() && succeeded.is_some_and(|run| experiment.is_in_effect(hook, run, at, &arms)) {
+            if folder.is_after_reboot() {
+                let origin = hook.origin(true);
+                host.note(&format!(
+                    "{origin}: `before` is not executed again after the reboot, since it has no `after`"
+                ));
+            }
             continue;
         }
         folder.scopes.begun.insert(hook.name.clone());
@@ -177,35 +191,56 @@ pub(super) fn end_scopes(
 ) -> Result<(), ExperimentError> {
     let Some(at) = folder.position else { return Ok(()) };
     let experiment = folder.experiment.clone();
-    let mut result = Ok(());
-    for hook in experiment.hooks_around(at).rev() {
-        let continues = following.is_some_and(|following| experiment.continues(hook.scope, at, following));
-        if continues || !folder.scopes.begun.remove(&hook.name) {
-            continue;
-        }
-        let Some(due) = scope_command(folder, hook, false, at, host) else { continue };
-        match (run_hook(folder, &due, host), failing) {
-            (Err(ExperimentError::Failed { why, .. }), Failing::Note) => host.note(&tolerated(&why)),
-            (ended, _) => result = result.and(ended),
-        }
-    }
+    let continues = |scope| following.is_some_and(|following| experiment.continues(scope, at, following));
+    let result = end_hooks(folder, &experiment, at, &|scope| !continues(scope), failing, host);
     if following.is_none() {
         folder.position = None;
     }
     result
 }
 
+/// Ends the scope of a run, which no other run continues. An error is that of the first command that failed.
+pub(super) fn end_run_scope(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
+    let Some(at) = folder.position else { return Ok(()) };
+    let experiment = folder.experiment.clone();
+    end_hooks(folder, &experiment, at, &|scope| scope == HookScope::Run, Failing::Error, host)
+}
+
+/// Executes the commands at the end of those scopes of a run that were begun and are over.
+fn end_hooks(
+    folder: &mut Folder,
+    experiment: &Experiment,
+    at: ScopePosition,
+    is_over: &dyn Fn(HookScope) -> bool,
+    failing: Failing,
+    host: &mut dyn ExperimentHost,
+) -> Result<(), ExperimentError> {
+    let mut result = Ok(());
+    for hook in experiment.hooks_around(at).rev() {
+        if !is_over(hook.scope) || !folder.scopes.begun.remove(&hook.name) {
+            continue;
+        }
+        let Some(due) = scope_command(folder, hook, false, at, host) else { continue };
+        match (run_hook(folder, &due, host), failing) {
+            (Err(ExperimentError::Command(failed)), Failing::Note) => host.note(&tolerated(&failed)),
+            (ended, _) => result = result.and(ended),
+        }
+    }
+    result
+}
+
 /// Executes the commands of which the output is recorded after a run. A command that fails ends the experiment.
 pub(super) fn record(
-    folder: &Folder,
+    folder: &mut Folder,
     run: usize,
     arm: usize,
     host: &dyn ExperimentHost,
 ) -> Result<(), ExperimentError> {
-    let commands = &folder.experiment.records;
+    let commands = folder.experiment.records.clone();
     if commands.is_empty() {
         return Ok(());
     }
+    let mut seconds = Vec::new();
     let dir = folder.path().join(RECORDS);
     std::fs::create_dir_all(&dir).map_err(io_error(&dir))?;
     let variables = variables(folder, ScopePosition { run, arm });
@@ -213,17 +248,21 @@ pub(super) fn record(
         let file = folder.record(run, n);
         let interrupted = || host.interrupted().is_some();
         match hooks::run(text, &variables, &file, host.hook_limit(), &interrupted).map_err(io_error(&file))? {
-            HookEnd::Done(_) => {}
+            HookEnd::Done(took) => seconds.push(took.as_secs_f64()),
             HookEnd::Interrupted => return Err(ExperimentError::Interrupted(host.interrupted().unwrap_or(2))),
             HookEnd::Failed(why) => {
-                let said =
-                    last_line(&file).map_or_else(String::new, |line| format!(": {}", printable::short(&line, 200)));
-                let why = format!("`{}`, recorded after run {run}, failed: {why}{said}", printable::short(text, 100));
-                return Err(ExperimentError::Failed { why, help: format!("see {}", file.display()), status: 1 });
+                let (short, said) = (printable::short(text, 100), said(&file));
+                let why = format!("`{short}`, recorded after run {run}, failed: {why}{said}");
+                return Err(ExperimentError::Command(FailedCommand {
+                    origin: None,
+                    text: text.clone(),
+                    why,
+                    log: file,
+                }));
             }
         }
     }
-    Ok(())
+    Ok(folder.write(&Event::Recorded { run: run as u64, seconds })?)
 }
 
 /// Returns the used space of the file systems of an arm's file sets in bytes. `None` if it is not to be recorded, or is

@@ -239,6 +239,7 @@ mod tests {
     fn experiment(rule: RuleWanted) -> Experiment {
         Experiment {
             schema: super::super::wanted::SCHEMA.to_owned(),
+            file: String::new(),
             name: "x".to_owned(),
             created: String::new(),
             directory: String::new(),
@@ -249,7 +250,7 @@ mod tests {
             records: Vec::new(),
             record_space: false,
             rule,
-            arms: ["A", "B"].map(|name| Arm { name: name.to_owned(), words: Vec::new() }).into(),
+            arms: ["A", "B"].map(|name| Arm { name: name.to_owned(), words: Vec::new(), metric: None }).into(),
             hooks: Hooks::default(),
             scopes: Vec::new(),
             identity: Identity::default(),

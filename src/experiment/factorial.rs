@@ -108,7 +108,10 @@ impl Experiment {
             self.arms.iter().map(|arm| arm.name.clone()).zip(runs.iter().cloned()).collect();
         let metrics = self.metrics();
         let (name, target, in_order) = (self.name.as_str(), *until_ci, *in_order);
-        let design = FactorialDesign { name, factors: &factors, metrics: &metrics, target, in_order, tables };
+        let own = |arm: usize| self.metrics_of(arm).into_iter().next().filter(|_| self.arms[arm].metric.is_some());
+        let own: Vec<Option<Metric>> = (0..self.arms.len()).map(own).collect();
+        let design =
+            FactorialDesign { name, factors: &factors, metrics: &metrics, own: &own, target, in_order, tables };
         Some(design.result(state, &cells))
     }
 }
@@ -134,7 +137,7 @@ pub(super) mod tests {
             levels: (0..*count).map(|level| level.to_string()).collect(),
         };
         let factors = levels.iter().enumerate().map(factor).collect();
-        let arm = |n: usize| Arm { name: n.to_string(), words: vec!["x.wml".to_owned()] };
+        let arm = |n: usize| Arm { name: n.to_string(), words: vec!["x.wml".to_owned()], metric: None };
         Experiment {
             rule: RuleWanted::Factorial {
                 factors,

@@ -25,9 +25,6 @@ const DEFAULT_REPEATS: u64 = 3;
 /// The precision with which a cell with a range of runs is measured.
 const DEFAULT_PRECISION: f64 = 0.05;
 
-/// The metrics if the file names none.
-const DEFAULT_METRICS: [&str; 2] = ["ops", "latency.mean"];
-
 /// A variable with the position of its name, and its value.
 pub type SetVariable = (Spanned<String>, String);
 
@@ -86,6 +83,8 @@ pub struct FileLevel {
     pub options: Vec<Spanned<String>>,
     /// Variables.
     pub set: Vec<SetVariable>,
+    /// The metric of the cells at this level, if it is not that of the experiment.
+    pub metric: Option<Spanned<Metric>>,
 }
 
 impl FileLevel {
@@ -102,11 +101,16 @@ pub fn read(map: &SourceMap, file: FileId) -> Result<ExperimentFile, Vec<Diagnos
     })
 }
 
+/// Returns whether a name may contain this character. Names are parts of those of files and environment variables.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
 /// The state of reading a file.
-struct FileParser<'a> {
+pub(super) struct FileParser<'a> {
     map: &'a SourceMap,
-    errors: &'a mut FileErrors,
-    hooks: Vec<Spanned<ScopeHook>>,
+    pub(super) errors: &'a mut FileErrors,
+    pub(super) hooks: Vec<Spanned<ScopeHook>>,
     /// The positions of all commands.
     commands: Vec<Span>,
 }
@@ -117,6 +121,7 @@ impl FileParser<'_> {
         let factors = self.factors(root);
         let in_order = self.order(root);
         self.file_hooks(root, &factors, in_order);
+        let metrics = self.metrics(root, &factors);
         let (repeats, until_ci) = self.repeats(root);
         let (records, record_space) = self.records(root);
         let file = ExperimentFile {
@@ -127,7 +132,7 @@ impl FileParser<'_> {
             in_order,
             repeats,
             until_ci,
-            metrics: self.metrics(root),
+            metrics,
             tables: self.tables(root, &factors),
             records,
             record_space,
@@ -138,6 +143,7 @@ impl FileParser<'_> {
         };
         self.text(root, "about");
         self.check_factors(&file);
+        self.check_metrics(&file);
         self.check_scripts(root, &file);
         // The order in which scopes are nested.
         let depth = |hook: &Spanned<ScopeHook>| match hook.node.scope {
@@ -218,7 +224,6 @@ impl FileParser<'_> {
             return None;
         };
         let name = name.text("name", self.errors)?;
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if name.node.is_empty() || !name.node.chars().all(is_plain) {
             let message = format!("`{}` is not the name of a factor", printable::line(&name.node));
             self.errors.add(Code::WrongValue, name.span, message, "use letters, digits, `_`, `-` and `.`");
@@ -260,7 +265,7 @@ impl FileParser<'_> {
             self.check_level_name(&name);
             let name_of = Spanned::new(variable.node.trim_start_matches('$').to_owned(), variable.span);
             let set = vec![(name_of, name.node.clone())];
-            return Some(FileLevel { name, script: None, options: Vec::new(), set });
+            return Some(FileLevel { name, script: None, options: Vec::new(), set, metric: None });
         };
         table.check_keys(LEVEL_KEYS, self.errors);
         let Some(name) = table.value("name", self.errors) else {
@@ -271,7 +276,9 @@ impl FileParser<'_> {
         self.check_level_name(&name);
         let scope = HookScope::Level { factor: index, level: Some(number) };
         self.hook(&table, scope, &format!("level-{factor}"));
-        Some(FileLevel { script: self.script(&table), options: self.options(&table), set: self.set(&table), name })
+        let metric = table.value("metric", self.errors).and_then(|value| self.metric("metric", &value));
+        let (script, options, set) = (self.script(&table), self.options(&table), self.set(&table));
+        Some(FileLevel { name, script, options, set, metric })
     }
 
     /// Names of levels are parts of lines, of names of arms and of environment variables.
@@ -305,11 +312,19 @@ impl FileParser<'_> {
             hooks.iter().any(|hook| hook.node.name == name && meets(&hook.node))
         };
         let mut name = base.to_owned();
-        for n in 2.. {
-            if !is_used(&name, &self.hooks) {
-                break;
+        if let Some(given) = self.hook_name(table, scope) {
+            if is_used(&given.node, &self.hooks) {
+                let message = format!("there are two hooks `{}`", given.node);
+                self.errors.add(Code::WrongValue, given.span, message, "give one of them another name");
             }
-            name = format!("{base}-{n}");
+            name = given.node;
+        } else {
+            for n in 2.. {
+                if !is_used(&name, &self.hooks) {
+                    break;
+                }
+                name = format!("{base}-{n}");
+            }
         }
         let hook = ScopeHook {
             name,
@@ -321,6 +336,20 @@ impl FileParser<'_> {
             scope,
         };
         self.hooks.push(Spanned::new(hook, span));
+    }
+
+    /// Reads the name of a hook. Those of levels have no key for it.
+    fn hook_name(&mut self, table: &FileTable<'_>, scope: HookScope) -> Option<Spanned<String>> {
+        if matches!(scope, HookScope::Level { level: Some(_), .. }) {
+            return None;
+        }
+        let name = self.text(table, "name")?;
+        if name.node.chars().all(is_plain) {
+            return Some(name);
+        }
+        let message = format!("`{}` is not the name of a hook", printable::line(&name.node));
+        self.errors.add(Code::WrongValue, name.span, message, "use letters, digits, `_`, `-` and `.`");
+        None
     }
 
     /// Returns a position as `FILE:LINE`.
@@ -428,30 +457,6 @@ impl FileParser<'_> {
                 ((min, max), None)
             }
         }
-    }
-
-    fn metrics(&mut self, root: &FileTable<'_>) -> Vec<Spanned<Metric>> {
-        let default = |span: Span| {
-            let metrics = DEFAULT_METRICS.iter().filter_map(|name| name.parse().ok());
-            metrics.map(|metric| Spanned::new(metric, span)).collect()
-        };
-        let Some(value) = root.value("metrics", self.errors) else { return default(root.span) };
-        let mut metrics: Vec<Spanned<Metric>> = Vec::new();
-        let values = value.list("metrics", self.errors);
-        for name in &values {
-            let Some(name) = name.text("metrics", self.errors) else { continue };
-            match name.node.parse::<Metric>() {
-                Ok(metric) => metrics.push(Spanned::new(metric, name.span)),
-                Err(e) => {
-                    let help = e.strip_prefix("unknown metric: ").unwrap_or(&e).to_owned();
-                    self.errors.add(Code::WrongValue, name.span, format!("no metric `{}`", name.node), help);
-                }
-            }
-        }
-        if values.is_empty() && value.is_list() {
-            self.errors.add(Code::WrongValue, value.span, "no metrics", "name at least one, such as `\"ops\"`");
-        }
-        metrics
     }
 
     /// Reads the tables of the result.

@@ -70,6 +70,7 @@ pub const LEVEL_KEYS: &[FileKey] = &[
     key("script", "text", "The script, instead of that of the experiment"),
     key("options", "text or list of texts", "Options, which override those of the experiment"),
     key("set", "table", "Variables and their values"),
+    key("metric", "text", "The metric of the cells at this level, instead of the one in `metrics`"),
     key("before", "text", "A command before successive runs at this level"),
     key("after", "text", "A command after them"),
     key("time-limit", "time", "The maximum duration of each of the two commands"),
@@ -79,6 +80,7 @@ pub const LEVEL_KEYS: &[FileKey] = &[
 pub const HOOK_KEYS: &[FileKey] = &[
     key("at", "`\"experiment\"`, `\"block\"`, `\"level\"` or `\"run\"`", "The scope around which the commands run"),
     key("factor", "text", "With `at = \"level\"`: the factor"),
+    key("name", "text", "The name in `hooks` and of metrics (`after-NAME.seconds`): letters, digits, `_`, `-` and `.`"),
     key("before", "text", "A command before the scope"),
     key("after", "text", "A command after it, which undoes the command before it"),
     key("time-limit", "time", "The maximum duration of each of the two commands"),

@@ -3,10 +3,10 @@
 
 use super::identity::{Identity, digest, owner};
 use super::journal::{Event, Journal};
-use super::replay::{EndedRun, Replayed, ReplayedScopes, UnderWay, mean};
+use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWay, mean};
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, SCHEMA};
-use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name};
+use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, boots_note, result_name};
 use crate::import::{self, ImportError, Observation};
 use crate::measure::now;
 use crate::output;
@@ -42,6 +42,12 @@ pub struct Folder {
     anyway: bool,
     /// Why results of the experiment are not used, in one line; `None` when all are.
     dropped: Option<String>,
+    /// The figures that were recorded beside the run in progress.
+    pub(super) figures: RecordedFigures,
+    /// The number of this boot, from 0.
+    boot: usize,
+    /// Whether the machine was rebooted since the last event of the experiment before it was resumed.
+    is_after_reboot: bool,
     /// Whether the parent was created together with the folder.
     parent_is_new: bool,
 }
@@ -55,14 +61,16 @@ pub(super) struct KeptRun {
     pub(super) control: Option<f64>,
     /// The duration in seconds, including commands; `None` when it is unknown.
     pub(super) seconds: Option<f64>,
+    /// The number of the boot in which it was made.
+    pub(super) boot: usize,
     pub(super) observation: Observation,
 }
 
 impl KeptRun {
     /// Creates a failed run without figures.
-    pub(super) fn failed(run: usize, arm: usize, why: String) -> Self {
+    pub(super) fn failed(run: usize, arm: usize, boot: usize, why: String) -> Self {
         let observation = Observation { source: format!("run {run}"), failure: Some(why), ..Observation::default() };
-        Self { arm, control: None, seconds: None, observation }
+        Self { arm, control: None, seconds: None, boot, observation }
     }
 }
 
@@ -176,7 +184,8 @@ impl Folder {
         let text = toml::to_string(&experiment)
             .map_err(|e| FolderError::Content { path: file.clone(), why: e.to_string() })?;
         output::replace(&file, &mut |out| out.write_all(text.as_bytes())).map_err(io_error(&file))?;
-        let begun = Event::Begun { experiment: digest(text.as_bytes()), time: now() };
+        let boot = experiment.identity.boot.clone();
+        let begun = Event::Begun { experiment: digest(text.as_bytes()), time: now(), boot };
         journal.write(&begun).map_err(io_error(path))?;
         // The names of the files, that of the folder, and those of its parents, which may be new as well.
         for (level, dir) in path.ancestors().enumerate() {
@@ -203,6 +212,9 @@ impl Folder {
             mounts: Vec::new(),
             anyway: false,
             dropped: None,
+            figures: RecordedFigures::default(),
+            boot: 0,
+            is_after_reboot: false,
             parent_is_new: false,
         }
     }
@@ -271,7 +283,8 @@ impl Folder {
     }
 
     /// Opens the folder of an interrupted experiment. `current` has the current conditions. Unless `anyway` is set, an
-    /// error is returned if they or the description of the experiment have changed since its start.
+    /// error is returned if they or the description of the experiment have changed since its start. The machine may have
+    /// been rebooted.
     pub fn resume(path: &Path, current: &Identity, anyway: bool) -> Result<Self, FolderError> {
         let (experiment, text) = Self::described(path)?;
         let (file, log) = (path.join(EXPERIMENT), path.join(JOURNAL));
@@ -295,21 +308,27 @@ impl Folder {
                 let why = "it is empty although there are results of runs, which would be replaced".to_owned();
                 return Err(FolderError::Content { path: log, why });
             }
-            None => journal.write(&Event::Begun { experiment: current_digest, time: now() }).map_err(io_error(&log))?,
+            None => {
+                let begun = Event::Begun { experiment: current_digest, time: now(), boot: current.boot.clone() };
+                journal.write(&begun).map_err(io_error(&log))?;
+            }
         }
         if !changed.is_empty() && !anyway {
             return Err(FolderError::Changed { path: path.to_owned(), changed });
         }
-        let state = Replayed::of(&events, experiment.arms.len())
+        let mut state = Replayed::of(&events, experiment.arms.len())
             .map_err(|why| FolderError::Content { path: log.clone(), why })?;
+        let boot_before = state.boots.number;
+        state.boots.enter(&current.boot);
         // After a power failure an empty directory may be missing.
         for dir in [RUNS, HOOK_LOGS].map(|name| path.join(name)) {
             fs::create_dir_all(&dir).map_err(io_error(&dir))?;
         }
-        let mut folder = Self { anyway, ..Self::of(path, experiment, journal) };
+        let is_after_reboot = state.boots.number != boot_before;
+        let mut folder = Self { anyway, is_after_reboot, ..Self::of(path, experiment, journal) };
         folder.restore(state)?;
         if !events.is_empty() {
-            folder.write(&Event::Resumed { time: now(), changed })?;
+            folder.write(&Event::Resumed { time: now(), changed, boot: current.boot.clone() })?;
         }
         Ok(folder)
     }
@@ -317,12 +336,13 @@ impl Folder {
     /// Takes the state of the journal, with the results of the runs. If a result is missing or damaged, it and all
     /// later ones are dropped, because the order of the runs has no gaps.
     fn restore(&mut self, mut state: Replayed) -> Result<(), FolderError> {
-        for (run, EndedRun { arm, control, seconds, failure, space }) in (1..).zip(state.runs.clone()) {
-            let mut kept = match (failure, import::observations(&self.result(run))) {
-                (Some(why), _) => KeptRun::failed(run, arm, why),
+        for (run, EndedRun { arm, control, seconds, failure, figures, boot }) in (1..).zip(state.runs.clone()) {
+            let kept = match (failure, import::observations(&self.result(run))) {
+                (Some(why), _) => KeptRun::failed(run, arm, boot, why),
                 (None, Ok(found)) if !found.is_empty() => {
-                    let observation = found.into_iter().next_back().unwrap_or_default();
-                    KeptRun { arm, control, seconds, observation }
+                    let mut observation = found.into_iter().next_back().unwrap_or_default();
+                    figures.add_to(&mut observation);
+                    KeptRun { arm, control, seconds, boot, observation }
                 }
                 // An error of the device or the permissions does not mean that the result is lost.
                 (None, Err(ImportError::Io { path, error })) if error.kind() != io::ErrorKind::NotFound => {
@@ -338,11 +358,27 @@ impl Folder {
                     break;
                 }
             };
-            space.add_to(&mut kept.observation);
             self.runs.push(kept);
         }
+        self.figures = state.under_way.as_ref().map(|under_way| under_way.figures.clone()).unwrap_or_default();
         (self.under_way, self.mounts, self.scopes) = (state.under_way, state.mounts, state.scopes);
+        self.boot = state.boots.number;
         Ok(())
+    }
+
+    /// Returns whether the machine was rebooted before the experiment was resumed.
+    pub fn is_after_reboot(&self) -> bool {
+        self.is_after_reboot
+    }
+
+    /// Returns the number of this boot, from 0.
+    pub(super) fn boot(&self) -> usize {
+        self.boot
+    }
+
+    /// Returns notes on how the runs were made.
+    pub(super) fn notes(&self) -> Vec<String> {
+        boots_note((1..).zip(self.runs.iter().map(|run| run.boot))).into_iter().collect()
     }
 
     /// Returns why results of the experiment are not used, in one line, or `None` when all are.
@@ -399,7 +435,9 @@ impl Folder {
 
     /// Appends an event to the journal.
     pub(super) fn write(&mut self, event: &Event) -> Result<(), FolderError> {
-        self.journal.write(event).map_err(io_error(&self.path.join(JOURNAL)))
+        self.journal.write(event).map_err(io_error(&self.path.join(JOURNAL)))?;
+        self.figures.apply(event);
+        Ok(())
     }
 
     /// Returns the observation of a run's result. If the script made several runs, it is the last of them.
@@ -411,7 +449,8 @@ impl Folder {
     }
 
     /// Removes the files of an earlier attempt of a run, which must not be taken for those of the next attempt.
-    pub(super) fn clear(&self, run: usize) -> Result<(), FolderError> {
+    pub(super) fn clear(&mut self, run: usize) -> Result<(), FolderError> {
+        self.figures = RecordedFigures::default();
         let mut is_cleared = true;
         for file in [self.result(run), self.log(run), self.files(run)] {
             let removed = match fs::symlink_metadata(&file) {
@@ -451,7 +490,7 @@ impl Folder {
     pub(super) fn keep_failed(&mut self, arm: usize, why: String) -> Result<(), FolderError> {
         let run = self.runs.len() + 1;
         self.write(&Event::Failed { run: run as u64, why: why.clone() })?;
-        self.runs.push(KeptRun::failed(run, arm, why));
+        self.runs.push(KeptRun::failed(run, arm, self.boot, why));
         Ok(())
     }
 }

@@ -93,7 +93,7 @@ fn four_runs(path: &Path) {
         folder.write(&Event::Started { run, arm, control, mounts, time: now() }).unwrap();
         fs::write(folder.result(run as usize), result_text()).unwrap();
         let observation = folder.observation(run as usize).unwrap();
-        folder.keep(KeptRun { arm: 0, control, seconds: Some(1.0), observation }, Some(110.0)).unwrap();
+        folder.keep(KeptRun { arm: 0, control, seconds: Some(1.0), boot: 0, observation }, Some(110.0)).unwrap();
     }
     assert!(folder.runs.iter().all(|run| run.control == Some(105.0)));
 }
@@ -158,6 +158,35 @@ fn the_first_run_of_an_arm_after_an_interruption_has_the_mounts_of_before() {
     folder.check_mounts(0, &other).unwrap();
     drop(folder);
     Folder::resume(&path, &identity(), true).unwrap().check_mounts(0, &other).unwrap();
+}
+
+#[test]
+fn a_reboot_is_recorded_and_is_no_reason_to_refuse() {
+    let dir = directory();
+    let path = dir.path().join("r");
+    four_runs(&path);
+    let boot = |id: &str| Identity { boot: id.to_owned(), ..identity() };
+    let resumed = |id: &str| Folder::resume(&path, &boot(id), false).unwrap();
+    // The boot of the start is unknown, so this one is taken for it.
+    for (id, is_after_reboot) in [("", false), ("x", false), ("x", false), ("", false), ("y", true), ("y", false)] {
+        let folder = resumed(id);
+        assert_eq!((folder.is_after_reboot(), folder.notes()), (is_after_reboot, Vec::new()), "{id}");
+    }
+    let mut folder = resumed("y");
+    folder.write(&Event::Started { run: 5, arm: 0, control: None, mounts: Vec::new(), time: now() }).unwrap();
+    fs::write(folder.result(5), result_text()).unwrap();
+    drop(folder);
+    // The run that was started before the second reboot is that of its boot.
+    let mut folder = resumed("z");
+    let UnderWay { boot, .. } = folder.under_way.take().unwrap();
+    assert_eq!((boot, folder.boot()), (1, 2));
+    let observation = folder.observation(5).unwrap();
+    folder.keep(KeptRun { arm: 0, control: None, seconds: None, boot, observation }, None).unwrap();
+    let note = ["the machine was rebooted between runs 4 and 5"];
+    assert_eq!(folder.notes(), note);
+    drop(folder);
+    assert_eq!(resumed("z").notes(), note);
+    assert_eq!(super::super::RecordedExperiment::read(&path).unwrap().notes, note);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The conditions of an experiment: kernel, program, scripts, mounts and user. Runs under other conditions are not
-//! repeats of the first runs, so an experiment is resumed only if they are unchanged.
+//! repeats of the first runs, so an experiment is resumed only if they are unchanged. It may be resumed after a reboot.
 
 use crate::measure;
 use object::Object;
@@ -20,6 +20,10 @@ pub struct Identity {
     pub mounts: Vec<String>,
     /// The user who started the experiment.
     pub user: u32,
+    /// The ID of the boot; empty when it is unknown. It may change, so the journal has that of each run instead of the
+    /// description.
+    #[serde(skip)]
+    pub boot: String,
 }
 
 impl Identity {
@@ -33,6 +37,7 @@ impl Identity {
             scripts: scripts.iter().map(|text| digest(text.as_bytes())).collect(),
             mounts: mounts(dirs),
             user: crate::os::proc::user(),
+            boot: crate::os::proc::boot_id(),
         }
     }
 

@@ -18,6 +18,9 @@ pub(super) enum Event {
         experiment: String,
         /// The time, RFC 3339.
         time: String,
+        /// The ID of the boot; empty when it is unknown.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        boot: String,
     },
     /// The experiment was resumed.
     Resumed {
@@ -25,6 +28,9 @@ pub(super) enum Event {
         time: String,
         /// The changed conditions that were accepted with `--anyway`.
         changed: Vec<String>,
+        /// The ID of the boot; empty when it is unknown.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        boot: String,
     },
     /// A command before or after a run was started.
     HookStarted {
@@ -53,6 +59,13 @@ pub(super) enum Event {
         name: String,
         /// The reason.
         why: String,
+    },
+    /// The commands whose output is recorded after a run succeeded.
+    Recorded {
+        /// The number of the run, from 1.
+        run: u64,
+        /// The duration of each command in seconds.
+        seconds: Vec<f64>,
     },
     /// The used space of the file systems of a run was recorded.
     Space {

@@ -6,7 +6,7 @@ use super::folder::{FolderError, io_error};
 use super::journal::Event;
 use super::replay::{EndedRun, Replayed};
 use super::wanted::{Experiment, SCHEMA};
-use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name};
+use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, boots_note, result_name};
 use crate::import::{self, Observation};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,8 @@ pub struct RecordedExperiment {
     pub is_complete: bool,
     /// The numbers of runs that were recorded as complete, but whose results can't be read.
     pub unreadable: Vec<u64>,
+    /// Notes on how the runs were made.
+    pub notes: Vec<String>,
 }
 
 /// Returns whether a directory is the results folder of an experiment.
@@ -70,6 +72,7 @@ impl RecordedExperiment {
             runs: Vec::new(),
             is_complete: matches!(events.last(), Some(Event::Ended { .. })),
             unreadable: Vec::new(),
+            notes: boots_note((1..).zip(replayed.runs.iter().map(|run| run.boot))).into_iter().collect(),
         };
         recorded.add_runs(replayed.runs);
         Ok(recorded)
@@ -77,18 +80,20 @@ impl RecordedExperiment {
 
     /// Adds the runs that have ended, in their order.
     fn add_runs(&mut self, ended: Vec<EndedRun>) {
-        for (number, EndedRun { arm, control, failure, space, .. }) in (1..).zip(ended) {
-            let mut observation = match failure {
+        for (number, EndedRun { arm, control, failure, figures, .. }) in (1..).zip(ended) {
+            let observation = match failure {
                 Some(_) => Observation { source: format!("run {number}"), failure, ..Observation::default() },
                 None => match import::observations(&self.result(number)).ok().and_then(|mut all| all.pop()) {
-                    Some(observation) => observation,
+                    Some(mut observation) => {
+                        figures.add_to(&mut observation);
+                        observation
+                    }
                     None => {
                         self.unreadable.push(number);
                         continue;
                     }
                 },
             };
-            space.add_to(&mut observation);
             self.runs.push(RecordedRun { number, arm, control, observation });
         }
     }
@@ -114,8 +119,9 @@ impl RecordedExperiment {
             let values: Option<Vec<f64>> = metrics.iter().map(|metric| metric.of(&run.observation)).collect();
             Some((run.arm, values?))
         };
+        let of_cell = |run: &RecordedRun| self.experiment.values_of(run.arm, &run.observation).unwrap_or_default();
         let values: Vec<(usize, Vec<f64>)> = match self.experiment.keeps_failures() {
-            true => self.runs.iter().map(|run| values(run).unwrap_or((run.arm, Vec::new()))).collect(),
+            true => self.runs.iter().map(|run| (run.arm, of_cell(run))).collect(),
             false => self.runs.iter().map(values).collect::<Option<_>>()?,
         };
         match design.next(&values) {

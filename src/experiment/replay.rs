@@ -7,26 +7,51 @@ use super::hooks::is_before;
 use super::journal::Event;
 use super::scopes::base_name;
 use crate::import::Observation;
+use crate::import::folder::BootCount;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The used space of the file systems of a run, in bytes; `None` where it was not recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RunSpace {
-    /// The used space before the run.
-    pub(super) before: Option<u64>,
-    /// The used space after the run.
-    pub(super) after: Option<u64>,
+/// The figures of a run that the experiment records beside those of its result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct RecordedFigures {
+    /// The used space of its file systems before and after it, in bytes; `None` where it was not recorded.
+    space: [Option<u64>; 2],
+    /// The durations of commands in seconds, by their names.
+    seconds: BTreeMap<String, f64>,
 }
 
-impl RunSpace {
-    /// Adds the recorded figures to those of a run.
-    pub(super) fn add_to(self, observation: &mut Observation) {
-        for (name, bytes) in [("space.before", self.before), ("space.after", self.after)] {
-            if let Some(bytes) = bytes {
-                observation.figures.insert(name.to_owned(), bytes as f64);
+impl RecordedFigures {
+    /// Takes the figures of an event of the run.
+    pub(super) fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Space { before, used, .. } => self.space[usize::from(!before)] = Some(*used),
+            Event::Hook { name, seconds, .. } => {
+                self.seconds.insert(name.clone(), *seconds);
             }
+            Event::Recorded { seconds, .. } => {
+                let named = (1..).zip(seconds).map(|(n, seconds)| (record_name(n), *seconds));
+                self.seconds.extend(named);
+            }
+            _ => {}
         }
     }
+
+    /// Returns whether the used space was recorded before the run and not after it.
+    pub(super) fn lacks_space(&self) -> bool {
+        matches!(self.space, [Some(_), None])
+    }
+
+    /// Adds the figures to those of a run.
+    pub(super) fn add_to(&self, observation: &mut Observation) {
+        let space = ["space.before", "space.after"].into_iter().zip(self.space);
+        let space = space.filter_map(|(name, bytes)| Some((name.to_owned(), bytes? as f64)));
+        let seconds = self.seconds.iter().map(|(name, seconds)| (format!("{name}.seconds"), *seconds));
+        observation.figures.extend(space.chain(seconds));
+    }
+}
+
+/// Returns the name of a command whose output is recorded after each run. They are numbered from 1.
+pub(super) fn record_name(n: usize) -> String {
+    format!("record-{n}")
 }
 
 /// A run that has ended according to the journal.
@@ -40,8 +65,10 @@ pub(super) struct EndedRun {
     pub(super) seconds: Option<f64>,
     /// The reason why it failed; `None` when it is complete.
     pub(super) failure: Option<String>,
-    /// The used space of its file systems.
-    pub(super) space: RunSpace,
+    /// The figures that were recorded beside it.
+    pub(super) figures: RecordedFigures,
+    /// The number of the boot in which it was made, from 0.
+    pub(super) boot: usize,
 }
 
 /// A run of which a command or the run itself was started, and which has not ended.
@@ -59,8 +86,14 @@ pub(super) struct UnderWay {
     pub(super) set_up: BTreeSet<String>,
     /// The names of the hooks after the run whose commands succeeded in this attempt.
     pub(super) torn_down: BTreeSet<String>,
-    /// The used space of its file systems.
-    pub(super) space: RunSpace,
+    /// The mounts of its file sets.
+    pub(super) mounts: Vec<String>,
+    /// Whether the commands whose output is recorded after the run have succeeded in this attempt.
+    pub(super) is_recorded: bool,
+    /// The figures that were recorded beside it.
+    pub(super) figures: RecordedFigures,
+    /// The number of the boot in which it was started, from 0.
+    pub(super) boot: usize,
 }
 
 /// The commands of scopes according to the journal.
@@ -85,6 +118,8 @@ pub(super) struct Replayed {
     pub(super) mounts: Vec<BTreeSet<Vec<String>>>,
     /// The commands of scopes.
     pub(super) scopes: ReplayedScopes,
+    /// The boots in which the experiment was started or resumed.
+    pub(super) boots: BootCount,
 }
 
 impl Replayed {
@@ -100,6 +135,7 @@ impl Replayed {
 
     fn apply(&mut self, event: &Event) -> Result<(), String> {
         match event {
+            Event::Begun { boot, .. } | Event::Resumed { boot, .. } => self.boots.enter(boot),
             Event::HookStarted { run, name, arm } => {
                 let arm = arm.map(|arm| arm as usize);
                 if is_before(name) {
@@ -115,6 +151,9 @@ impl Replayed {
             }
             Event::Hook { run, name, .. } => {
                 let run_has_ended = self.has_ended(*run);
+                if !run_has_ended {
+                    self.of_run(*run).figures.apply(event);
+                }
                 match is_before(name) {
                     true => {
                         self.of_run(*run).set_up.insert(name.clone());
@@ -129,35 +168,38 @@ impl Replayed {
                     }
                 }
             }
-            Event::Space { run, before: true, used } => self.of_run(*run).space.before = Some(*used),
-            Event::Space { run, before: false, used } => self.of_run(*run).space.after = Some(*used),
+            Event::Space { run, .. } => self.of_run(*run).figures.apply(event),
+            Event::Recorded { run, .. } => {
+                let under_way = self.of_run(*run);
+                under_way.is_recorded = true;
+                under_way.figures.apply(event);
+            }
             Event::Started { run, arm, control, mounts, .. } => {
                 let arm = *arm as usize;
                 let seen = self.mounts.get_mut(arm).ok_or_else(|| format!("run {run} is of an unknown arm"))?;
                 seen.insert(mounts.clone());
                 self.scopes.last = Some((*run as usize, Some(arm)));
+                let boot = self.boots.number;
                 let under_way = self.of_run(*run);
                 (under_way.arm, under_way.control, under_way.started) = (Some(arm), *control, true);
+                (under_way.boot, under_way.is_recorded) = (boot, false);
+                under_way.mounts.clone_from(mounts);
                 under_way.torn_down.clear();
             }
             Event::Finished { run, seconds, control } => {
-                let UnderWay { arm, control: before, space, .. } = self.end(*run)?;
+                let UnderWay { arm, control: before, figures, boot, .. } = self.end(*run)?;
                 let arm = arm.unwrap_or_default();
                 let control = mean(before, *control);
-                self.runs.push(EndedRun { arm, control, seconds: *seconds, failure: None, space });
+                self.runs.push(EndedRun { arm, control, seconds: *seconds, failure: None, figures, boot });
             }
             Event::Failed { run, why } => {
-                let UnderWay { arm, space, .. } = self.end(*run)?;
+                let UnderWay { arm, figures, boot, .. } = self.end(*run)?;
                 let arm = arm.unwrap_or_default();
-                self.runs.push(EndedRun { arm, failure: Some(why.clone()), space, ..EndedRun::default() });
+                self.runs.push(EndedRun { arm, failure: Some(why.clone()), figures, boot, ..EndedRun::default() });
             }
             Event::Dropped { run, .. } => self.drop_from(*run as usize),
             // A command after a run that failed has to be executed again.
-            Event::HookFailed { .. }
-            | Event::Begun { .. }
-            | Event::Resumed { .. }
-            | Event::Stopped { .. }
-            | Event::Ended { .. } => {}
+            Event::HookFailed { .. } | Event::Stopped { .. } | Event::Ended { .. } => {}
         }
         Ok(())
     }

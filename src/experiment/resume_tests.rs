@@ -1,11 +1,10 @@
-//! Tests that a factorial experiment with commands in all scopes is completed after a kill at each event of its journal:
-//! the same runs in the same cells, none twice, each inside its scopes.
+//! Tests that a factorial experiment with commands in all scopes is completed after a kill or a reboot at each event of
+//! its journal: the same runs in the same cells, none twice, each inside its scopes.
 //!
 //! The program is a shell script that fails outside of its scopes. `WMLRUN_LONG=1` tests every event of the journal of
 //! 2 × 3 cells with 3 runs each, otherwise the last events and a sample of the others.
 
-#![allow(clippy::unwrap_used)]
-use super::Folder;
+#![allow(clippy::unwrap_used, clippy::float_cmp)]
 use super::factorial::tests::factorial;
 use super::journal::Event;
 use super::replay::Replayed;
@@ -13,6 +12,8 @@ use super::runner::run;
 use super::runner::tests::{ScriptHost, events, finished_runs, identity};
 use super::scopes::{HookScope, ScopeHook};
 use super::wanted::{Arm, Experiment};
+use super::{Folder, Identity, RecordedExperiment};
+use crate::import::Observation;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -56,7 +57,12 @@ fn experiment(host: &ScriptHost, in_order: bool) -> Experiment {
     }
     let described = factorial(&[2, 3], (3, 3), None, in_order);
     let arms = described.arms.iter().map(|arm| Arm { name: format!("cell {}", arm.name), ..arm.clone() }).collect();
-    Experiment { arms, scopes, ..described }
+    Experiment { arms, scopes, identity: in_boot("first"), ..described }
+}
+
+/// The conditions in the boot with this ID.
+fn in_boot(id: &str) -> Identity {
+    Identity { boot: id.to_owned(), ..identity() }
 }
 
 /// Returns the runs that were started, with their arms; the last attempt of each counts.
@@ -140,9 +146,15 @@ fn complete_after(in_order: bool, is_tested: impl Fn(usize) -> bool) {
             let has_result = is_started && is_remounted;
             restore(&host, &folder, &journal, n, is_remounted, has_result);
             let place = format!("in order {in_order}, after event {n}, {:?}, remounted {is_remounted}", whole[n - 1]);
-            let mut resumed = Folder::resume(&folder, &identity(), false).unwrap();
-            run(&mut resumed, &mut host).unwrap_or_else(|e| panic!("{place}: {e}"));
+            let boot = in_boot(if is_remounted { "second" } else { "first" });
+            let mut resumed = Folder::resume(&folder, &boot, false).unwrap();
+            let found = run(&mut resumed, &mut host).unwrap_or_else(|e| panic!("{place}: {e}"));
             drop(resumed);
+            // The result says which runs were made before the reboot, also one that was found complete after it.
+            let before = state.runs.len() + usize::from(has_result);
+            let note = format!("the machine was rebooted between runs {before} and {}", before + 1);
+            let is_noted = is_remounted && (1..18).contains(&before);
+            assert_eq!(found.notes, if is_noted { vec![note] } else { Vec::new() }, "{place}");
             let now = events(&folder);
             assert_eq!(finished_runs(&now), (1..=18).collect::<Vec<u64>>(), "{place}: {now:#?}");
             assert_eq!(order(&now), expected, "{place}");
@@ -199,6 +211,74 @@ fn scopes_begin_and_end_around_their_runs() {
     expected.extend(["after-level-f0", "after-experiment"].map(str::to_owned));
     assert_eq!(names, expected);
     assert_eq!(fs::read_to_string(host.path("once")).unwrap(), "0\n1\n");
+}
+
+/// Returns the number of events up to the first that is one of these.
+fn up_to(events: &[Event], is: impl Fn(&Event) -> bool) -> usize {
+    events.iter().position(is).unwrap() + 1
+}
+
+#[test]
+fn what_was_not_recorded_is_recorded_later_or_the_run_is_made_again() {
+    let mut host = ScriptHost::new();
+    let folder = host.path("r");
+    let mut described = experiment(&host, true);
+    described.records = vec![host.command("test -d DIR/mount && echo $WMLRUN_RUN")];
+    run(&mut Folder::create(&folder, described).unwrap(), &mut host).unwrap();
+    let journal = fs::read_to_string(folder.join("journal.jsonl")).unwrap();
+    let whole = events(&folder);
+    let started = up_to(&whole, |event| matches!(event, Event::Started { run: 2, .. }));
+    let is_recorded = |event: &Event| matches!(event, Event::Recorded { run: 2, .. });
+    let recorded = up_to(&whole, is_recorded);
+    // The output of the second run, and the number of the runs that are made.
+    for (n, boot, output, made) in
+        [(started, "first", true, 16), (started, "second", true, 17), (recorded, "second", false, 16)]
+    {
+        restore(&host, &folder, &journal, n, boot == "second", true);
+        host.notes.clear();
+        run(&mut Folder::resume(&folder, &in_boot(boot), false).unwrap(), &mut host).unwrap();
+        let place = format!("after event {n}, in the {boot} boot: {:?}", host.notes);
+        assert_eq!(host.made(), made, "{place}");
+        assert_eq!(host.notes.iter().any(|note| note.starts_with("run 2 is made again: ")), made == 17, "{place}");
+        let text = fs::read_to_string(folder.join("records/0002-1.txt")).ok();
+        assert_eq!(text.as_deref(), output.then_some("2\n"), "{place}");
+        assert_eq!(events(&folder).iter().filter(|event| is_recorded(event)).count(), 1, "{place}");
+    }
+}
+
+#[test]
+fn the_times_of_commands_are_figures_of_their_run() {
+    let mut host = ScriptHost::new();
+    let folder = host.path("r");
+    let mut described = experiment(&host, false);
+    described.metrics = ["after-run.seconds", "record-1.seconds"].map(str::to_owned).to_vec();
+    described.records = vec!["true".to_owned()];
+    let found = run(&mut Folder::create(&folder, described).unwrap(), &mut host).unwrap();
+    let whole = events(&folder);
+    let time = |number: u64| {
+        let of_run = |event: &Event| match event {
+            Event::Hook { run, name, seconds } if *run == number && name == "after-run" => Some(*seconds),
+            _ => None,
+        };
+        whole.iter().find_map(of_run).unwrap()
+    };
+    let recorded = RecordedExperiment::read(&folder).unwrap();
+    assert_eq!(recorded.runs.len(), 18);
+    for run in &recorded.runs {
+        assert_eq!(run.observation.figures["after-run.seconds"], time(run.number), "{run:?}");
+    }
+    // The figures are the same while the experiment runs, and when it is resumed.
+    let again = run(&mut Folder::resume(&folder, &in_boot("first"), false).unwrap(), &mut host).unwrap();
+    for of in [&found, &again] {
+        let times =
+            |runs: &Vec<Observation>| -> Vec<f64> { runs.iter().map(|run| run.figures["after-run.seconds"]).collect() };
+        let by_arm: Vec<Vec<f64>> = of.observations.iter().map(times).collect();
+        let expected = recorded.by_arm();
+        let expected = expected.iter().map(|runs| runs.iter().map(|run| time(run.number)).collect::<Vec<f64>>());
+        assert_eq!(by_arm, expected.collect::<Vec<_>>());
+        assert!(of.observations.iter().flatten().all(|run| run.figures["record-1.seconds"] >= 0.0));
+    }
+    assert_eq!(host.ended, (1..=18).collect::<Vec<usize>>());
 }
 
 #[test]

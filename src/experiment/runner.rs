@@ -6,11 +6,11 @@ use super::design::{Design, Next, Prediction};
 use super::folder::{Folder, FolderError, KeptRun};
 use super::identity;
 use super::journal::Event;
-use super::replay::{RunSpace, UnderWay};
+use super::replay::UnderWay;
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, ExperimentKind};
 use crate::disk::quiesce;
-use crate::import::Observation;
+use crate::import::{Metric, Observation};
 use crate::measure::now;
 use crate::os::child::Group;
 use crate::util::duration;
@@ -40,6 +40,26 @@ pub trait ExperimentHost {
 
     /// Returns the directories of an arm's file sets. They need not exist.
     fn dirs(&self, arm: usize) -> Vec<PathBuf>;
+
+    /// Receives each run that was recorded.
+    fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>);
+}
+
+/// A run that was recorded.
+#[derive(Clone, Debug)]
+pub struct RunEnd<'a> {
+    /// The number of the run, from 1.
+    pub number: usize,
+    /// The index of its arm.
+    pub arm: usize,
+    /// The file of its result. It need not exist if the run failed.
+    pub result: PathBuf,
+    /// The duration in seconds, including commands; `None` when it is unknown.
+    pub seconds: Option<f64>,
+    /// The reason why it failed; `None` when it is complete.
+    pub failure: Option<&'a str>,
+    /// The metrics of the experiment that it has.
+    pub metrics: Vec<(String, f64)>,
 }
 
 /// A complete experiment.
@@ -52,6 +72,8 @@ pub struct Finished {
     pub controls: Vec<Vec<f64>>,
     /// The last step of the design.
     pub end: Next,
+    /// Notes on how the runs were made.
+    pub notes: Vec<String>,
 }
 
 /// The reason why an experiment stopped.
@@ -73,6 +95,31 @@ pub enum ExperimentError {
         /// The exit status.
         status: u8,
     },
+    /// A command failed.
+    #[error("{0}")]
+    Command(FailedCommand),
+}
+
+/// A command that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedCommand {
+    /// The position of the command in the experiment file, as `FILE:LINE`; `None` when it is unknown.
+    pub origin: Option<String>,
+    /// Its text.
+    pub text: String,
+    /// Which command it is, and the reason.
+    pub why: String,
+    /// The file of its output.
+    pub log: PathBuf,
+}
+
+impl std::fmt::Display for FailedCommand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.origin {
+            Some(origin) => write!(f, "{origin}: {}", self.why),
+            None => f.write_str(&self.why),
+        }
+    }
 }
 
 /// The time that a run has to end after it was signalled.
@@ -137,12 +184,12 @@ fn values<'a>(
     experiment: &Experiment,
     runs: impl Iterator<Item = &'a KeptRun>,
 ) -> Result<Vec<(usize, Vec<f64>)>, ExperimentError> {
-    let metrics = experiment.metrics();
     if experiment.keeps_failures() {
         // A run that failed has no values.
-        let of_run = |run: &KeptRun| metrics.iter().map(|metric| metric.of(&run.observation)).collect::<Option<_>>();
-        return Ok(runs.map(|run| (run.arm, of_run(run).unwrap_or_default())).collect());
+        let of_run = |run: &KeptRun| experiment.values_of(run.arm, &run.observation).unwrap_or_default();
+        return Ok(runs.map(|run| (run.arm, of_run(run))).collect());
     }
+    let metrics = experiment.metrics();
     let of_run = |run: &KeptRun| {
         let values = metrics.iter().map(|metric| metric.of(&run.observation).ok_or(metric)).collect::<Result<_, _>>();
         values.map(|values| (run.arm, values)).map_err(|metric| {
@@ -160,7 +207,8 @@ fn values<'a>(
 /// Collects the results of all runs by arm.
 fn finished(folder: &Folder, end: Next) -> Finished {
     let arms = folder.experiment.arms.len();
-    let mut found = Finished { observations: vec![Vec::new(); arms], controls: vec![Vec::new(); arms], end };
+    let (observations, controls) = (vec![Vec::new(); arms], vec![Vec::new(); arms]);
+    let mut found = Finished { observations, controls, end, notes: folder.notes() };
     for run in &folder.runs {
         let arm = run.arm.min(arms - 1);
         found.observations[arm].push(run.observation.clone());
@@ -181,7 +229,11 @@ fn report(folder: &Folder, progress: &Prediction, fits: Option<usize>, host: &mu
     };
     if let Some((metric, half)) = progress.widest {
         let metrics = &folder.experiment.metrics;
-        text += &format!(", {} ± {:.1} %", metrics[metric.min(metrics.len() - 1)], half * 100.0);
+        let name = match folder.experiment.has_own_metrics() {
+            true => "widest interval",
+            false => metrics[metric.min(metrics.len() - 1)].as_str(),
+        };
+        text += &format!(", {name} ± {:.1} %", half * 100.0);
     }
     text += &time_left(folder, fits.unwrap_or(progress.predicted_runs));
     host.note(&text);
@@ -209,16 +261,26 @@ fn time_left(folder: &Folder, runs: u64) -> String {
 }
 
 /// Handles an interruption: ends the scopes that were begun, and handles the run that was in progress. Its commands
-/// after the run that have not been executed are executed, and it is recorded if its result is complete. Otherwise the
-/// run is made again; then the names of the hooks before it whose commands have succeeded are returned.
+/// after the run that have not been executed are executed, and it is recorded if its result and what is recorded beside
+/// it are complete. Otherwise the run is made again; then the names of the hooks before it whose commands have succeeded
+/// are returned.
 fn recover(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<BTreeSet<String>, ExperimentError> {
     let under_way = folder.under_way.take();
+    let mut complete = None;
+    if let Some(run) = under_way.as_ref().filter(|run| run.started && run.run == folder.runs.len() + 1)
+        && let Ok(observation) = folder.observation(run.run)
+        && observation.failure.is_none()
+        // Before the commands after the run, which may unmount its file systems.
+        && complete_record(folder, run, host)?
+    {
+        complete = Some(observation);
+    }
     if let Some((run, arm)) = folder.scopes.last {
         let arm = arm.unwrap_or_else(|| Design::new(&folder.experiment).arm(run - 1));
         folder.position = Some(ScopePosition { run, arm });
         commands::end_scopes(folder, None, commands::Failing::Note, host)?;
     }
-    let Some(UnderWay { run, arm, control, started, set_up, torn_down, space }) = under_way else {
+    let Some(UnderWay { run, arm, control, set_up, torn_down, boot, .. }) = under_way else {
         return Ok(BTreeSet::new());
     };
     let arm = arm.unwrap_or_else(|| Design::new(&folder.experiment).arm(run - 1));
@@ -229,20 +291,51 @@ fn recover(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<BTreeSe
         match run_hook(folder, &commands::option(run, name, &text, host), host) {
             // The command before the run that it undoes may not have had its effect, or it was itself interrupted after
             // it had its own.
-            Err(ExperimentError::Failed { why, .. }) => host.note(&commands::tolerated(&why)),
+            Err(ExperimentError::Command(failed)) => host.note(&commands::tolerated(&failed)),
             ended => ended?,
         }
     }
-    if started
-        && run == folder.runs.len() + 1
-        && let Ok(mut observation) = folder.observation(run)
-        && observation.failure.is_none()
-    {
-        space.add_to(&mut observation);
-        folder.keep(KeptRun { arm, control, seconds: None, observation }, None)?;
-        return Ok(BTreeSet::new());
+    let Some(mut observation) = complete else { return Ok(set_up) };
+    folder.figures.add_to(&mut observation);
+    let lacks_time = |metric: &Metric| metric.command().is_some() && metric.of(&observation).is_none();
+    if let Some(metric) = folder.experiment.metrics_of(arm).into_iter().find(lacks_time) {
+        host.note(&format!("run {run} is made again: it has no `{metric}`, because the experiment was interrupted"));
+        return Ok(set_up);
     }
-    Ok(set_up)
+    folder.keep(KeptRun { arm, control, seconds: None, boot, observation }, None)?;
+    report_end(folder, host);
+    Ok(BTreeSet::new())
+}
+
+/// Records what is to be recorded after a run and was not, because the experiment was interrupted. Returns whether it is
+/// complete. It is not if the file systems of the run are no longer in the state in which it left them.
+fn complete_record(
+    folder: &mut Folder,
+    run: &UnderWay,
+    host: &mut dyn ExperimentHost,
+) -> Result<bool, ExperimentError> {
+    let lacks_space = folder.experiment.record_space && run.figures.lacks_space();
+    let lacks_output = !folder.experiment.records.is_empty() && !run.is_recorded;
+    if !lacks_space && !lacks_output {
+        return Ok(true);
+    }
+    let arm = run.arm.unwrap_or_default();
+    let is_unchanged =
+        !folder.is_after_reboot() && run.torn_down.is_empty() && identity::mounts(&host.dirs(arm)) == run.mounts;
+    let why = match is_unchanged {
+        true => {
+            let space = if lacks_space { commands::used_space(folder, arm, host) } else { None };
+            folder.keep_space(run.run, false, space)?;
+            match if lacks_output { commands::record(folder, run.run, arm, host) } else { Ok(()) } {
+                Ok(()) => return Ok(true),
+                Err(ExperimentError::Command(failed)) => failed.to_string(),
+                Err(error) => return Err(error),
+            }
+        }
+        false => "what is recorded after it was not, and its file systems have changed since".to_owned(),
+    };
+    host.note(&format!("run {} is made again: {why}", run.run));
+    Ok(false)
 }
 
 /// The end of a measurement.
@@ -266,13 +359,13 @@ fn make_run(
     let began = Instant::now();
     folder.clear(number)?;
     commands::begin_scopes(folder, ScopePosition { run: number, arm }, host)?;
-    let mut space = RunSpace { before: commands::used_space(folder, arm, host), after: None };
+    let used = commands::used_space(folder, arm, host);
     let prepared = prepare(folder, number, arm, set_up, host);
     let is_prepared = prepared.is_ok();
-    folder.keep_space(number, true, space.before)?;
+    folder.keep_space(number, true, used)?;
     let ended = prepared.and_then(|mounts| measure(folder, number, arm, seed, mounts, host));
-    space.after = ended.is_ok().then(|| commands::used_space(folder, arm, host)).flatten();
-    folder.keep_space(number, false, space.after)?;
+    let used = ended.is_ok().then(|| commands::used_space(folder, arm, host)).flatten();
+    folder.keep_space(number, false, used)?;
     let recorded = if ended.is_ok() { commands::record(folder, number, arm, host) } else { Ok(()) };
     // The commands after a run are executed even if the run or a command before it failed, because they undo the
     // commands before it.
@@ -285,31 +378,56 @@ fn make_run(
         Err(ExperimentError::Failed { why, status: 1 | 3, .. }) if is_point => {
             teardown?;
             let why = reason(folder, number).unwrap_or(why);
-            end_run(folder, &KeptRun::failed(number, arm, why.clone()), host)?;
-            return Ok(folder.keep_failed(arm, why)?);
+            end_run(folder, &mut KeptRun::failed(number, arm, folder.boot(), why.clone()), host)?;
+            folder.keep_failed(arm, why)?;
+            report_end(folder, host);
+            return Ok(());
         }
         ended => ended?,
     };
     teardown?;
     recorded?;
-    let mut observation = folder.observation(number)?;
+    let observation = folder.observation(number)?;
     if let Some(failure) = &observation.failure {
         return Err(failed(folder, number, failure.clone(), 1));
     }
-    space.add_to(&mut observation);
     let seconds = Some(began.elapsed().as_secs_f64());
-    let run = KeptRun { arm, control: controls.before, seconds, observation };
-    end_run(folder, &run, host)?;
-    Ok(folder.keep(run, controls.after)?)
+    let mut run = KeptRun { arm, control: controls.before, seconds, boot: folder.boot(), observation };
+    end_run(folder, &mut run, host)?;
+    folder.keep(run, controls.after)?;
+    report_end(folder, host);
+    Ok(())
 }
 
-/// Ends the scopes that do not continue after a run, which is not recorded yet.
-fn end_run(folder: &mut Folder, run: &KeptRun, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
+/// Passes the last recorded run to the host.
+fn report_end(folder: &Folder, host: &mut dyn ExperimentHost) {
+    let Some(run) = folder.runs.last() else { return };
+    let (experiment, number) = (&folder.experiment, folder.runs.len());
+    let value = |metric: Metric| Some((metric.to_string(), metric.of(&run.observation)?));
+    let end = RunEnd {
+        number,
+        arm: run.arm,
+        result: folder.result(number),
+        seconds: run.seconds,
+        failure: run.observation.failure.as_deref(),
+        metrics: experiment.metrics_of(run.arm).into_iter().filter_map(value).collect(),
+    };
+    host.run_ended(experiment, &end);
+}
+
+/// Ends the scopes that do not continue after a run, which is not recorded yet, and adds the figures that were recorded
+/// beside it.
+fn end_run(folder: &mut Folder, run: &mut KeptRun, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
+    // The times of its commands may decide whether it is the last one.
+    commands::end_run_scope(folder, host)?;
+    if run.observation.failure.is_none() {
+        folder.figures.add_to(&mut run.observation);
+    }
     if folder.experiment.scopes.is_empty() {
         return Ok(());
     }
     let design = Design::new(&folder.experiment);
-    let made = values(&folder.experiment, folder.runs.iter().chain([run]))?;
+    let made = values(&folder.experiment, folder.runs.iter().chain([&*run]))?;
     let following = match design.next(&made) {
         Next::Run { arm, .. } => Some(ScopePosition { run: made.len() + 1, arm }),
         _ => None,
@@ -329,7 +447,7 @@ fn prepare(
     for (name, text) in commands(folder, true, arm) {
         match run_hook(folder, &commands::option(number, name, &text, host), host) {
             // Its effect may still be in place, such as that of `umount`, so that it can't succeed again.
-            Err(ExperimentError::Failed { why, .. }) if set_up.contains(name) => host.note(&commands::tolerated(&why)),
+            Err(ExperimentError::Command(failed)) if set_up.contains(name) => host.note(&commands::tolerated(&failed)),
             ended => ended?,
         }
     }

@@ -33,6 +33,7 @@ pub(in crate::experiment) fn identity() -> Identity {
 pub(in crate::experiment) fn experiment(runs: u64, hooks: &[(&str, String)]) -> Experiment {
     Experiment {
         schema: "wmlrun.experiment/1".to_owned(),
+        file: String::new(),
         name: "x.wml".to_owned(),
         created: "2026-11-20T10:00:00Z".to_owned(),
         directory: "/".to_owned(),
@@ -43,7 +44,7 @@ pub(in crate::experiment) fn experiment(runs: u64, hooks: &[(&str, String)]) -> 
         records: Vec::new(),
         record_space: false,
         rule: RuleWanted::Repeat { min_runs: runs, max_runs: runs, until_ci: None },
-        arms: vec![Arm { name: "x.wml".to_owned(), words: vec!["x.wml".to_owned()] }],
+        arms: vec![Arm { name: "x.wml".to_owned(), words: vec!["x.wml".to_owned()], metric: None }],
         hooks: Hooks(hooks.iter().map(|(name, text)| ((*name).to_owned(), text.clone())).collect()),
         scopes: Vec::new(),
         identity: identity(),
@@ -53,12 +54,14 @@ pub(in crate::experiment) fn experiment(runs: u64, hooks: &[(&str, String)]) -> 
 /// A host whose program copies a result and counts its runs.
 pub(in crate::experiment) struct ScriptHost {
     dir: tempfile::TempDir,
-    notes: Vec<String>,
+    pub(in crate::experiment) notes: Vec<String>,
+    /// The numbers of the runs that were recorded.
+    pub(in crate::experiment) ended: Vec<usize>,
 }
 
 impl ScriptHost {
     pub(in crate::experiment) fn new() -> Self {
-        let host = Self { dir: directory(), notes: Vec::new() };
+        let host = Self { dir: directory(), notes: Vec::new(), ended: Vec::new() };
         fs::write(host.path("result"), result_text()).unwrap();
         let dir = host.dir.path().display();
         let script = format!(
@@ -107,6 +110,11 @@ impl ExperimentHost for ScriptHost {
 
     fn dirs(&self, _arm: usize) -> Vec<PathBuf> {
         Vec::new()
+    }
+
+    fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>) {
+        assert!(run.failure.is_some() || !run.metrics.is_empty(), "{}: {run:?}", experiment.arm_label(run.arm));
+        self.ended.push(run.number);
     }
 }
 

@@ -5,7 +5,7 @@ use super::identity::Identity;
 use super::scopes::ScopeHook;
 use crate::analysis::{RepeatRule, RunRange, Tolerance};
 use crate::comparison::FactorialTables;
-use crate::import::Metric;
+use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
 
 pub(super) use crate::import::folder::EXPERIMENT_SCHEMA as SCHEMA;
@@ -18,6 +18,9 @@ pub const EQUAL_ARMS: &str = "A and B have the same options: this is a compariso
 pub struct Experiment {
     /// `wmlrun.experiment/1`.
     pub schema: String,
+    /// The experiment file, as it was named; empty without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub file: String,
     /// The name of the experiment: the script.
     pub name: String,
     /// The time of its start, RFC 3339.
@@ -59,6 +62,9 @@ pub struct Arm {
     pub name: String,
     /// The words of its command line, without those that the runner adds.
     pub words: Vec<String>,
+    /// The metric of its runs instead of the first one of the experiment; absent if it is that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
 }
 
 /// The kind of an experiment.
@@ -185,6 +191,42 @@ impl Experiment {
     /// Returns the metrics. Names in the file that are not metrics are ignored.
     pub fn metrics(&self) -> Vec<Metric> {
         self.metrics.iter().filter_map(|name| name.parse().ok()).collect()
+    }
+
+    /// Returns the name by which an arm is known in results, as in `DIR:ARM`: `a`, `FACTOR=LEVEL` or that of its cell.
+    /// Returns an empty text for a single arm.
+    pub fn arm_label(&self, arm: usize) -> String {
+        match &self.rule {
+            RuleWanted::Repeat { .. } => String::new(),
+            RuleWanted::Ab { .. } => if arm == 0 { "a" } else { "b" }.to_owned(),
+            RuleWanted::Sweep { factor, levels, .. } => {
+                format!("{factor}={}", levels.get(arm).map_or("", String::as_str))
+            }
+            RuleWanted::Factorial { .. } => self.arms.get(arm).map_or_else(String::new, |arm| arm.name.clone()),
+        }
+    }
+
+    /// Returns the metrics of an arm: those of the experiment, of which the arm may replace the first by its own.
+    pub fn metrics_of(&self, arm: usize) -> Vec<Metric> {
+        let mut metrics = self.metrics();
+        let own = self.arms.get(arm).and_then(|arm| arm.metric.as_ref()?.parse().ok());
+        if let (Some(own), Some(first)) = (own, metrics.first_mut()) {
+            *first = own;
+        }
+        metrics
+    }
+
+    /// Returns whether an arm has a metric of its own.
+    pub fn has_own_metrics(&self) -> bool {
+        self.arms.iter().any(|arm| arm.metric.is_some())
+    }
+
+    /// Returns the values of the metrics in a run of an arm, or `None` when the run failed or lacks one.
+    pub(super) fn values_of(&self, arm: usize, run: &Observation) -> Option<Vec<f64>> {
+        if run.failure.is_some() {
+            return None;
+        }
+        self.metrics_of(arm).iter().map(|metric| metric.of(run)).collect()
     }
 
     /// Returns whether commands are executed between runs, which may mount file systems.

@@ -57,10 +57,49 @@ struct ArmDescription {
     words: Vec<String>,
 }
 
+/// The boots of the machine in which an experiment was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BootCount {
+    /// The number of the last boot, from 0.
+    pub number: usize,
+    /// Its ID; empty when it is unknown.
+    id: String,
+}
+
+impl BootCount {
+    /// Counts the boot with this ID unless it is the last one. An unknown boot is taken for the last one.
+    pub fn enter(&mut self, id: &str) {
+        if id.is_empty() || id == self.id {
+            return;
+        }
+        self.number += usize::from(!self.id.is_empty());
+        id.clone_into(&mut self.id);
+    }
+}
+
+/// Returns a note on the reboots between runs, of which each has its number and that of its boot. Returns `None` when
+/// all were made in one boot.
+pub fn boots_note(runs: impl Iterator<Item = (usize, usize)>) -> Option<String> {
+    let runs: Vec<(usize, usize)> = runs.collect();
+    let reboots = runs.windows(2).filter(|pair| pair[0].1 != pair[1].1);
+    let reboots: Vec<String> = reboots.map(|pair| format!("between runs {} and {}", pair[0].0, pair[1].0)).collect();
+    (!reboots.is_empty()).then(|| format!("the machine was rebooted {}", reboots.join(" and ")))
+}
+
 /// An event of the journal, as far as it concerns the state of a run. Other events are ignored.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum RunEvent {
+    /// The experiment was started in a boot.
+    Begun {
+        #[serde(default)]
+        boot: String,
+    },
+    /// The experiment was resumed in a boot.
+    Resumed {
+        #[serde(default)]
+        boot: String,
+    },
     /// A run of an arm was started.
     Started { run: usize, arm: usize },
     /// A run is complete.
@@ -141,32 +180,45 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     Ok(ArmNames { distinct: !all.is_empty() && (words_differ || hooks_differ || scopes_differ), all })
 }
 
+/// A run according to the journal.
+#[derive(Default)]
+struct JournalRun {
+    /// The index of its arm.
+    arm: usize,
+    /// The number of the boot in which it was started.
+    boot: usize,
+    /// Whether it is complete.
+    is_finished: bool,
+}
+
 /// Reads the results of the runs that the journal calls finished, of one arm or of all. The others give a note.
 fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportError> {
     let journal = dir.join(JOURNAL);
     let text = input::read(&journal)?;
     // An interrupted write leaves a last line without an end.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let mut runs: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
+    let mut runs: BTreeMap<usize, JournalRun> = BTreeMap::new();
+    let mut boots = BootCount::default();
     for (n, line) in whole.lines().enumerate() {
         let event =
             serde_json::from_str(line).map_err(|e| form(&journal)(format!("line {} is not an event: {e}", n + 1)))?;
         match event {
+            RunEvent::Begun { boot } | RunEvent::Resumed { boot } => boots.enter(&boot),
             RunEvent::Started { run, arm } => {
-                runs.insert(run, (arm, false));
+                runs.insert(run, JournalRun { arm, boot: boots.number, is_finished: false });
             }
-            RunEvent::Finished { run } => runs.entry(run).or_default().1 = true,
+            RunEvent::Finished { run } => runs.entry(run).or_default().is_finished = true,
             RunEvent::Dropped { run } => runs.retain(|number, _| *number < run),
             RunEvent::Unrelated => {}
         }
     }
+    runs.retain(|_, run| arm.is_none_or(|arm| arm == run.arm));
+    let boots = runs.iter().filter(|(_, run)| run.is_finished).map(|(number, run)| (*number, run.boot));
+    let boots = boots_note(boots);
     let mut side = ImportedSide::default();
     let mut unfinished = Vec::new();
-    for (run, (of, finished)) in runs {
-        if arm.is_some_and(|arm| arm != of) {
-            continue;
-        }
-        if !finished {
+    for (run, JournalRun { is_finished, .. }) in runs {
+        if !is_finished {
             unfinished.push(run.to_string());
             continue;
         }
@@ -179,11 +231,13 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
     if side.runs.is_empty() {
         return Err(form(dir)("none of its runs has finished".to_owned()));
     }
+    let dir = dir.display().to_string();
+    let dir = printable::line(&dir);
     if !unfinished.is_empty() {
         let s = if unfinished.len() == 1 { "" } else { "s" };
-        let (dir, numbers) = (dir.display().to_string(), super::shortened(&unfinished));
-        side.notes.push(format!("{}: without run{s} {numbers}, which did not finish", printable::line(&dir)));
+        side.notes.push(format!("{dir}: without run{s} {}, which did not finish", super::shortened(&unfinished)));
     }
+    side.notes.extend(boots.map(|note| format!("{dir}: {note}")));
     Ok(side)
 }
 
@@ -316,6 +370,30 @@ mod tests {
         assert_eq!(values(&path), [1.0]);
         folder(dir.path(), REPEAT, started);
         assert!(side(dir.path()).unwrap_err().to_string().ends_with("none of its runs has finished"));
+    }
+
+    #[test]
+    fn runs_of_different_boots_give_a_note() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().display().to_string();
+        let events = finished(&[0, 1, 1, 0]);
+        let mut lines: Vec<&str> = events.lines().collect();
+        let resumed =
+            |boot: &str| format!("{{\"event\":\"resumed\",\"time\":\"\",\"changed\":[],\"boot\":\"{boot}\"}}");
+        let (same, other) = (resumed("x"), resumed("y"));
+        let begun = "{\"event\":\"begun\",\"experiment\":\"\",\"time\":\"\",\"boot\":\"x\"}";
+        // The third run was started before the reboot, and found complete after it.
+        lines.insert(8, &other);
+        lines.insert(3, &same);
+        lines.insert(0, begun);
+        folder(dir.path(), AB, &(lines.join("\n") + "\n"));
+        let notes = |arm: &str| side(Path::new(&format!("{path}:{arm}"))).unwrap().notes;
+        assert_eq!(notes("a"), [format!("{path}: the machine was rebooted between runs 1 and 4")]);
+        assert_eq!(notes("b"), Vec::<String>::new());
+        let note = |boots: &[usize]| boots_note(boots.iter().enumerate().map(|(n, boot)| (n + 1, *boot)));
+        assert_eq!((note(&[]), note(&[1, 1])), (None, None));
+        let shown = "the machine was rebooted between runs 2 and 3 and between runs 3 and 4";
+        assert_eq!(note(&[0, 0, 1, 3, 3]).unwrap(), shown);
     }
 
     #[test]

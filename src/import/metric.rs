@@ -6,14 +6,18 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The name of a figure of a run: `ops`, `mib`, `latency.mean`, `latency.p50`, `latency.p99`. For a flowop it has the
-/// prefix `NAME.`, as in `NAME.ops`. `value` is a number of a column.
+/// prefix `NAME.`, as in `NAME.ops`. `seconds` is the time of the run, and `NAME.seconds` that of a command that the
+/// experiment executes for each run. `value` is a number of a column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Metric {
     name: String,
 }
 
+/// The name of the metric that is the time of a run, and the ending of those of commands.
+const SECONDS: &str = "seconds";
+
 /// The endings of metric names, each with the direction in which the metric improves.
-const ENDINGS: [(&str, Direction); 9] = [
+const ENDINGS: [(&str, Direction); 10] = [
     ("ops", Direction::HigherIsBetter),
     ("mib", Direction::HigherIsBetter),
     ("latency.mean", Direction::LowerIsBetter),
@@ -22,6 +26,7 @@ const ENDINGS: [(&str, Direction); 9] = [
     ("latency.p99", Direction::LowerIsBetter),
     ("latency.p99.9", Direction::LowerIsBetter),
     ("response.mean", Direction::LowerIsBetter),
+    (SECONDS, Direction::LowerIsBetter),
     ("value", Direction::HigherIsBetter),
 ];
 
@@ -83,21 +88,39 @@ impl Metric {
         ending(&self.name).map_or(Direction::HigherIsBetter, |(_, direction)| direction)
     }
 
-    /// Returns the name of the flowop whose metric it is, or `None` for a metric of the whole run.
+    /// Returns the name of the flowop whose metric it is, or `None` for a metric of the whole run or of a command.
     pub fn flowop(&self) -> Option<&str> {
+        self.prefix().filter(|_| !self.is_in_seconds())
+    }
+
+    /// Returns the name of the command whose time it is, or `None` for other metrics.
+    pub fn command(&self) -> Option<&str> {
+        self.prefix().filter(|_| self.is_in_seconds())
+    }
+
+    /// Returns the part of the name before its ending, without the point between them.
+    fn prefix(&self) -> Option<&str> {
         ending(&self.name).and_then(|(before, _)| before.strip_suffix('.'))
     }
 
-    /// Returns the metric of the same kind of another flowop.
+    fn is_in_seconds(&self) -> bool {
+        self.name.ends_with(SECONDS)
+    }
+
+    /// Returns the metric of the same kind of another flowop or command.
     #[must_use]
     pub fn of_flowop(&self, name: &str) -> Self {
-        let ending = self.flowop().map_or(self.name.as_str(), |flowop| &self.name[flowop.len() + 1..]);
+        let ending = self.prefix().map_or(self.name.as_str(), |before| &self.name[before.len() + 1..]);
         Self { name: format!("{name}.{ending}") }
     }
 
-    /// Returns whether the metric is a time in nanoseconds.
-    pub fn is_time(&self) -> bool {
-        self.name.contains("latency.") || self.name.ends_with("response.mean")
+    /// Returns the number of nanoseconds in the unit of the metric, or `None` when it is not a time.
+    pub fn nanoseconds(&self) -> Option<f64> {
+        match &self.name {
+            _ if self.is_in_seconds() => Some(1e9),
+            name if name.contains("latency.") || name.ends_with("response.mean") => Some(1.0),
+            _ => None,
+        }
     }
 
     /// Returns the number of operations of a run that are slower than this percentile. Returns `None` for other

@@ -184,7 +184,7 @@ fn percentiles(flowops: &[&FlowopResult]) -> Latency {
 }
 
 /// Returns figures that only the whole run has: the offered and the achieved rate and the mean response time of open
-/// loops, and the fraction of busy processors.
+/// loops, the fraction of busy processors, and the measured time.
 fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
     let responses = || run.flowops.iter().filter_map(|f| Some((f.ops as f64, f.response_ns?.mean?)));
     let ops: f64 = responses().map(|(ops, _)| ops).sum();
@@ -194,6 +194,7 @@ fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
         ("achieved", run.open_loop.as_ref().map(|open| open.achieved_per_s)),
         ("response.mean", (ops > 0.0).then_some(response)),
         ("cpu_busy", run.summary.cpu_busy),
+        ("seconds", Some(run.measured_seconds)),
     ];
     found.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))
 }

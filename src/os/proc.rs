@@ -100,6 +100,12 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// Returns the ID of this boot, which the kernel draws at each start of the machine. Returns an empty text when it is
+/// unknown.
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or_else(|_| String::new(), |id| id.trim().to_owned())
+}
+
 /// Returns the fields of `uname`: system name, node name, release, version and hardware name.
 pub fn uname() -> [String; 5] {
     let uname = rustix::system::uname();

@@ -27,6 +27,10 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
         let text = format!("The results of these runs can't be read, and are missing: {}.", numbers.join(", "));
         blocks.push(PageBlock::Warnings { items: vec![(text, String::new())] });
     }
+    if !recorded.notes.is_empty() {
+        let items = recorded.notes.iter().map(|note| (note.clone(), String::new())).collect();
+        blocks.push(PageBlock::Warnings { items });
+    }
     match recorded.experiment.kind() {
         ExperimentKind::Repeat => blocks.extend(repeat_blocks(recorded)),
         ExperimentKind::Ab => blocks.extend(ab::blocks(recorded, floor)),
@@ -49,8 +53,8 @@ fn about(recorded: &RecordedExperiment) -> String {
 
 /// Returns the unit of a metric.
 pub(super) fn unit(metric: &str) -> AxisUnit {
-    let is_time = metric.parse::<Metric>().is_ok_and(|metric| metric.is_time());
-    if is_time { AxisUnit::Nanoseconds } else { AxisUnit::Number }
+    let unit = metric.parse::<Metric>().ok().and_then(|metric| metric.nanoseconds());
+    if unit == Some(1.0) { AxisUnit::Nanoseconds } else { AxisUnit::Number }
 }
 
 /// Returns the title of an axis with the values of a metric.
@@ -58,6 +62,7 @@ pub(super) fn metric_title(metric: &str) -> String {
     match metric.rsplit('.').next() {
         Some("ops") => format!("{metric}: operations per second"),
         Some("mib") => format!("{metric}: MiB/s"),
+        Some("seconds") => format!("{}: seconds", with_direction(metric)),
         _ => with_direction(metric),
     }
 }
@@ -251,9 +256,12 @@ fn flowops(recorded: &RecordedExperiment) -> PageTable {
 /// Returns the table of all runs.
 fn run_table(recorded: &RecordedExperiment) -> PageTable {
     let experiment = &recorded.experiment;
-    let metrics = experiment.metrics();
     let mut table = PageTable::new("All runs", ["run", "arm"]);
-    table.columns.extend(metrics.iter().map(Metric::to_string));
+    let has_own = experiment.has_own_metrics();
+    match has_own {
+        true => table.columns.extend(["metric", "value"].map(str::to_owned)),
+        false => table.columns.extend(experiment.metrics().iter().map(Metric::to_string)),
+    }
     table.columns.extend(["control", "state"].map(str::to_owned));
     for run in &recorded.runs {
         let mut cells = vec![run.number.to_string(), experiment.arms[run.arm].name.clone()];
@@ -261,7 +269,11 @@ fn run_table(recorded: &RecordedExperiment) -> PageTable {
             let value = metric.of(&run.observation);
             value.map_or_else(|| "-".to_owned(), |value| figure(&metric.to_string(), value))
         };
-        cells.extend(metrics.iter().map(value));
+        let metrics = experiment.metrics_of(run.arm);
+        for metric in &metrics {
+            cells.extend(has_own.then(|| metric.to_string()));
+            cells.push(value(metric));
+        }
         cells.push(run.control.map_or_else(|| "-".to_owned(), |speed| figure("ops", speed)));
         cells.push(run.observation.failure.clone().unwrap_or_else(|| "complete".to_owned()));
         table.row(cells);

@@ -8,7 +8,9 @@ use super::chart::{Chart, ChartPoint, Symbol};
 use super::experiment::{distributions, metric_title, unit};
 use super::sweep;
 use crate::analysis::{Estimate, RepeatState};
-use crate::comparison::{Factorial, FactorialCell, LevelTests, Pivot, cell_groups, factorial_ending, figure};
+use crate::comparison::{
+    CellMetric, Factorial, FactorialCell, LevelTests, Pivot, cell_groups, factorial_ending, figure,
+};
 use crate::experiment::{Next, RecordedExperiment};
 use crate::import::Observation;
 use crate::util::size;
@@ -55,26 +57,35 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
         blocks.extend(sweep::of_curve(curve));
     }
     for n in 0..found.metrics.len() {
-        blocks.extend(dots(&found, n).map(PageBlock::Picture));
-        blocks.extend(by_factor(&found, n));
+        for metric in found.metrics_at(n) {
+            blocks.extend(dots(&found, n, metric).map(PageBlock::Picture));
+            blocks.extend(by_factor(&found, n, metric));
+        }
     }
     blocks
 }
 
-/// Draws the cells by the levels of each factor that has several, as small pictures. Returns `None` for fewer than two.
-fn by_factor(found: &Factorial, n: usize) -> Option<PageBlock> {
+/// Returns the metric at a position in a cell, if it is the one with this name.
+fn of_cell<'a>(cell: &'a FactorialCell, n: usize, name: &str) -> Option<&'a CellMetric> {
+    cell.metrics.get(n).filter(|metric| metric.metric == name)
+}
+
+/// Draws the cells with this metric by the levels of each factor that has several, as small pictures. Returns `None` for
+/// fewer than two.
+fn by_factor(found: &Factorial, n: usize, name: &str) -> Option<PageBlock> {
     let varied: Vec<usize> = (0..found.factors.len()).filter(|at| found.factors[*at].levels.len() > 1).collect();
-    let has_values = found.cells.iter().any(|cell| cell.metrics[n].estimate.is_some());
+    let has_values =
+        found.cells.iter().any(|cell| of_cell(cell, n, name).is_some_and(|found| found.estimate.is_some()));
     if varied.len() < 2 || !has_values {
         return None;
     }
-    let pictures = varied.into_iter().map(|position| levels(found, n, position)).collect();
-    Some(PageBlock::Multiples { title: format!("Factors: {}", found.metrics[n]), pictures })
+    let pictures = varied.into_iter().map(|position| levels(found, n, name, position)).collect();
+    Some(PageBlock::Multiples { title: format!("Factors: {name}"), pictures })
 }
 
 /// Draws the means of the cells at each level of a factor, and their means. The vertical axis is that of all factors.
-fn levels(found: &Factorial, n: usize, position: usize) -> Picture {
-    let (name, factor) = (found.metrics[n].as_str(), &found.factors[position]);
+fn levels(found: &Factorial, n: usize, name: &str, position: usize) -> Picture {
+    let factor = &found.factors[position];
     let unit = unit(name);
     let low = if unit == AxisUnit::Number { Some(0.0) } else { None };
     let cells: Vec<(&FactorialCell, usize, f64)> = found
@@ -82,7 +93,7 @@ fn levels(found: &Factorial, n: usize, position: usize) -> Picture {
         .iter()
         .filter_map(|cell| {
             let level = factor.levels.iter().position(|level| *level == cell.levels[position])?;
-            Some((cell, level, cell.metrics[n].estimate?.value))
+            Some((cell, level, of_cell(cell, n, name)?.estimate?.value))
         })
         .collect();
     let mean = |level: usize| {
@@ -129,8 +140,10 @@ fn cells(found: &Factorial) -> PageTable {
         table.columns.push("cell".to_owned());
     }
     table.columns.extend(["runs", "failed"].map(str::to_owned));
+    let has_own = found.has_own_metrics();
     for metric in &found.metrics {
-        table.columns.extend([metric.clone(), "95 % interval".to_owned()]);
+        let names = if has_own { &["metric", "value"][..] } else { &[metric.as_str()][..] };
+        table.columns.extend(names.iter().chain(&["95 % interval"]).map(|name| (*name).to_owned()));
     }
     let has_space = found.cells.iter().any(|cell| cell.space_before.is_some());
     if has_space {
@@ -142,6 +155,7 @@ fn cells(found: &Factorial) -> PageTable {
         let mut row = if found.factors.is_empty() { vec![cell.name.clone()] } else { cell.levels.clone() };
         row.extend([cell.runs.to_string(), cell.failed.to_string()]);
         for metric in &cell.metrics {
+            row.extend(has_own.then(|| metric.metric.clone()));
             row.push(metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value)));
             row.push(interval(&metric.metric, metric.estimate));
         }
@@ -165,9 +179,10 @@ fn level_blocks(found: &Factorial, tests: &LevelTests) -> Vec<PageBlock> {
     }
     let mut blocks: Vec<PageBlock> = table.block().into_iter().collect();
     blocks.push(PageBlock::Text { text: tests.ending() });
-    let metric = found.metrics.iter().position(|metric| *metric == tests.metric);
+    // A metric that is not among those of the experiment is that of a level, which replaces the first one.
+    let metric = found.metrics.iter().position(|metric| *metric == tests.metric).unwrap_or(0);
     let group = cell_groups(&found.factors, &tests.factor).into_iter().find(|group| group.name() == tests.others);
-    let (Some(metric), Some(group)) = (metric, group) else { return blocks };
+    let Some(group) = group else { return blocks };
     let sample = |(level, cell): (&String, &usize)| {
         let values = found.cells.get(*cell).map_or_else(Vec::new, |cell| cell.metrics[metric].values.clone());
         (format!("{}={level}", tests.factor), values)
@@ -188,7 +203,7 @@ fn level_blocks(found: &Factorial, tests: &LevelTests) -> Vec<PageBlock> {
 /// Returns the table of a metric over the levels of one factor.
 fn pivot_table(pivot: &Pivot) -> PageTable {
     let headings = pivot.headings();
-    let caption = format!("{} over {}", pivot.metric, pivot.factor);
+    let caption = format!("{} over {}", pivot.title(), pivot.factor);
     let mut table = PageTable::new(&caption, headings.iter().map(|(name, _)| name.as_str()));
     for line in pivot.lines() {
         table.row(line);
@@ -196,11 +211,11 @@ fn pivot_table(pivot: &Pivot) -> PageTable {
     table
 }
 
-/// Draws the runs of each cell as points, with the mean and its interval.
-fn dots(found: &Factorial, n: usize) -> Option<Picture> {
-    let name = found.metrics[n].as_str();
+/// Draws the runs of each cell with this metric as points, with the mean and its interval.
+fn dots(found: &Factorial, n: usize, name: &str) -> Option<Picture> {
     let unit = unit(name);
-    let shown = || found.cells.iter().take(MAX_CELLS);
+    let with_metric = || found.cells.iter().filter(|cell| of_cell(cell, n, name).is_some());
+    let shown = || with_metric().take(MAX_CELLS);
     let of = |cell: &FactorialCell| cell.metrics[n].clone();
     let values = shown().flat_map(|cell| of(cell).values);
     let ends = shown().filter_map(|cell| of(cell).estimate).flat_map(|found| [found.low, found.high]);
@@ -235,7 +250,7 @@ fn dots(found: &Factorial, n: usize) -> Option<Picture> {
             table.row([mean, figure(name, found.value), interval(name, Some(found))]);
         }
     }
-    let rest = found.cells.len().saturating_sub(MAX_CELLS);
+    let rest = with_metric().count().saturating_sub(MAX_CELLS);
     let rest = if rest > 0 { format!(" The picture has the first {MAX_CELLS} cells.") } else { String::new() };
     Some(Picture {
         title: format!("Cells: {name}"),

@@ -110,7 +110,7 @@ fn long_runs_are_merged_without_loss_of_operations() {
 
 /// An experiment with these values of the metric `ops`, each with its arm.
 fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -> RecordedExperiment {
-    let arm = |name: &&str| Arm { name: (*name).to_owned(), words: vec!["x.wml".to_owned()] };
+    let arm = |name: &&str| Arm { name: (*name).to_owned(), words: vec!["x.wml".to_owned()], metric: None };
     let run = |(n, (arm, ops)): (usize, &(usize, f64))| RecordedRun {
         number: n as u64 + 1,
         arm: *arm,
@@ -126,6 +126,7 @@ fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -> RecordedE
         path: "results".into(),
         experiment: Experiment {
             schema: "wmlrun.experiment/1".to_owned(),
+            file: String::new(),
             name: "x.wml".to_owned(),
             created: "2026-11-24T09:30:00Z".to_owned(),
             directory: "/".to_owned(),
@@ -144,6 +145,7 @@ fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -> RecordedE
         runs: runs.iter().enumerate().map(run).collect(),
         is_complete: true,
         unreadable: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -129,6 +129,37 @@ fn a_cell_can_be_compared() {
 }
 
 #[test]
+fn a_level_may_have_its_own_metric() {
+    let text = FILE
+        .replace("[\"ops\", \"r.latency.p99\"]", "[\"ops\"]")
+        .replace("options = \"--pin\"", "metric = \"before-x.seconds\", options = \"--pin\"");
+    let lab = lab(&(text + "[[hook]]\nat = \"run\"\nname = \"x\"\nbefore = \"true\"\n"));
+    let options = format!("{SHORT} --allow-system --append t.csv --live jsonl:live --results r");
+    let text = lab.run(&format!("experiment files/study.toml {options} --format json"), 0);
+    let found: Value = serde_json::from_str(&text).unwrap();
+    valid_by("docs/factorial.schema.json", &found);
+    let metrics: Vec<&str> =
+        found["cells"].as_array().unwrap().iter().map(|cell| cell["metrics"][0]["metric"].as_str().unwrap()).collect();
+    assert_eq!(metrics, ["ops", "before-x.seconds", "ops", "before-x.seconds"]);
+    // Each run has a row and a line with the metric of its cell.
+    let read = |name: &str| fs::read_to_string(lab.path(name)).unwrap();
+    let (rows, lines) = (read("t.csv"), read("live"));
+    assert_eq!((rows.lines().count(), lines.lines().count()), (9, 8), "{rows}{lines}");
+    for (n, (row, line)) in rows.lines().skip(1).zip(lines.lines()).enumerate() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let arm = line["arm"].as_str().unwrap();
+        assert!(row.starts_with(&format!("study,\"{arm}\",{},", n + 1)), "{row}");
+        let metric = if arm.ends_with("io=pinned") { "before-x.seconds" } else { "ops" };
+        assert!(line["metrics"][metric].is_f64() && line["run"] == n + 1, "{line}");
+    }
+    lab.run("report r -o page.html", 0);
+    assert!(read("page.html").contains("Cells: before-x.seconds"));
+    // A resumed experiment has no further runs.
+    lab.run("experiment --resume r --quiet --append t.csv", 0);
+    assert_eq!(read("t.csv"), rows);
+}
+
+#[test]
 fn commands_know_their_run() {
     let lab = lab(
         "script = \"x\"\norder = \"in-order\"\nrepeats = 2\nrecord = [\"df\", \"echo $WMLRUN_CELL of $WMLRUN_RUN\"]\n\

@@ -124,6 +124,67 @@ fn repeated_runs_are_stored_and_estimated() {
 }
 
 #[test]
+fn each_run_is_a_row_and_a_line() {
+    let lab = Lab::new();
+    fs::write(lab.path("other.csv"), "precious\n").unwrap();
+    let repeat = format!("repeat {SHORT} --runs 2 --metric seconds,before.seconds");
+    let command = |words: &str| {
+        let mut command = lab.command(&format!("{repeat} {words}"));
+        command.args(["--before", "true"]);
+        command
+    };
+    let text = exits(&command("--append other.csv").output().unwrap(), 3, "other.csv");
+    assert!(text.contains("can't write the table other.csv"), "{text}");
+    // The files of a run's operations would replace one another.
+    exits(&command("--trace t:5").output().unwrap(), 2, "--trace");
+    let text = exits(&lab.command(&repeat).output().unwrap(), 2, "no command");
+    assert!(text.contains("no `before.seconds`") && text.contains("give the command with `--before`"), "{text}");
+    let output = command("--append t.csv --live jsonl --results r").output().unwrap();
+    exits(&output, 0, "--append --live");
+    let lines: Vec<Value> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let result = String::from_utf8(output.stderr).unwrap();
+    assert!(result.contains("complete") && result.contains("before.seconds"), "{result}");
+    let rows = fs::read_to_string(lab.path("t.csv")).unwrap();
+    assert_eq!((lines.len(), rows.lines().count()), (2, 3), "{rows}");
+    for (n, (line, row)) in lines.iter().zip(rows.lines().skip(1)).enumerate() {
+        assert_eq!(
+            (&line["event"], &line["run"], &line["failure"]),
+            (&"recorded".into(), &(n + 1).into(), &Value::Null)
+        );
+        let finished = &lab.events("r").into_iter().filter(|e| e["event"] == "finished").nth(n).unwrap();
+        assert_eq!(line["seconds"], finished["seconds"]);
+        assert!(line["metrics"]["seconds"].is_f64() && line["metrics"]["before.seconds"].is_f64(), "{line}");
+        assert!(row.starts_with(&format!("x.wml,,{},", n + 1)), "{row}");
+    }
+    let names = ["other.csv", "r", "t.csv", "x.wml"];
+    let mut found: Vec<String> =
+        fs::read_dir(lab.path("")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    found.sort();
+    assert_eq!(found, names);
+}
+
+/// The journal has the boot of each run. Another one is written to it, as if the machine had been rebooted.
+#[test]
+fn a_reboot_is_noted_in_the_result() {
+    let lab = Lab::new();
+    lab.run(&format!("repeat {SHORT} --runs 2 --results r --quiet"), 0);
+    let boot = lab.events("r")[0]["boot"].as_str().unwrap().to_owned();
+    assert_eq!(boot, fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim());
+    let journal = fs::read_to_string(lab.path("r/journal.jsonl")).unwrap();
+    let end = journal.lines().position(|line| line.contains("\"finished\"")).unwrap() + 1;
+    let first: String = journal.lines().take(end).map(|line| line.replace(&boot, "another") + "\n").collect();
+    fs::write(lab.path("r/journal.jsonl"), first).unwrap();
+    let text = lab.run("repeat --resume r", 0);
+    let note = "the machine was rebooted between runs 1 and 2";
+    assert!(text.contains(&format!("note: {note}")) && text.contains("rebooted since the experiment"), "{text}");
+    let text = any_verdict(&lab.command("compare r r --tolerance 99%").output().unwrap());
+    assert!(text.contains(note), "{text}");
+    lab.run("report r -o page.html", 0);
+    assert!(fs::read_to_string(lab.path("page.html")).unwrap().contains(note));
+}
+
+#[test]
 fn runs_are_interleaved_until_there_is_a_verdict() {
     let lab = Lab::new();
     let words = format!("ab {SHORT} --results r --blocks 2 --format json --quiet");

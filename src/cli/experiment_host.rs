@@ -1,0 +1,240 @@
+//! Starts, performs and resumes the experiments of all commands: the results folder, what is displayed during the runs,
+//! and the errors that end them.
+//!
+//! Not in here: the descriptions of experiments, and their results (`experiments`, `curves`, `experiment_file`).
+
+use super::arms;
+use super::console;
+use super::experiment_args::ExperimentArgs;
+use super::experiment_outputs::RunOutputs;
+use super::experiments::{COMMAND_TIMEOUT, Refused, joined, print_text, program, refuse};
+use super::failed_command;
+use crate::experiment::{
+    self, Arm, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, Folder, FolderError, RunEnd,
+    ScopeHook,
+};
+use crate::measure::now;
+use crate::os::signals;
+use crate::util::{printable, size};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A complete experiment, of which the result is to be printed.
+pub(super) struct Performed {
+    pub(super) folder: Folder,
+    pub(super) finished: Finished,
+    pub(super) outputs: RunOutputs,
+    /// Whether all outputs besides the result could be written.
+    has_outputs: bool,
+}
+
+impl Performed {
+    /// Prints the result: to standard error if standard output belongs to the live stream.
+    pub(super) fn print(&self, text: &str) {
+        if !self.outputs.takes_stdout() {
+            return print_text(text);
+        }
+        // Errors of standard error are ignored.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+
+    /// Returns the exit status: 1 instead of 0 if an output could not be written.
+    pub(super) fn status(&self, status: u8) -> u8 {
+        if status == 0 && !self.has_outputs { 1 } else { status }
+    }
+}
+
+/// Starts or resumes an experiment and performs all its runs. `command` is the command that resumes it.
+pub(super) fn perform(
+    args: &ExperimentArgs,
+    kind: ExperimentKind,
+    command: &str,
+    wanted: impl FnOnce(&AtomicUsize) -> Result<Experiment, Refused>,
+) -> Result<Performed, Refused> {
+    let (interrupt, _) = signals::install_handlers();
+    let outputs = RunOutputs::open(args)?;
+    let mut folder = match &args.resume {
+        Some(path) => resume(path, kind, args.anyway)?,
+        None => {
+            let experiment = wanted(&interrupt)?;
+            match &args.results {
+                Some(path) => Folder::create(path, experiment),
+                None => Folder::create_beside(&default_results(&experiment.name), experiment),
+            }
+            .map_err(refuse_folder)?
+        }
+    };
+    let path = folder.path().display().to_string();
+    let mut host = CliHost::of(args, &folder.experiment, interrupt, outputs);
+    announce(&folder, &mut host);
+    host.note(&format!("writing results to {path}"));
+    let result = experiment::run(&mut folder, &mut host);
+    let has_outputs = host.outputs.finish();
+    match result {
+        Ok(finished) => {
+            host.note(&format!("results are in {path} ({})", size::format(experiment::bytes_below(folder.path()))));
+            Ok(Performed { folder, finished, outputs: host.outputs, has_outputs })
+        }
+        Err(ExperimentError::Folder(e @ FolderError::Changed { .. })) => Err(refuse_folder(e)),
+        Err(ExperimentError::Folder(e)) => Err(refuse(&e.to_string(), "the results up to here are kept", 3)),
+        Err(ExperimentError::Interrupted(signal)) => {
+            host.note(&format!("interrupted; `wmlrun {command} --resume {path}` continues"));
+            Err(Refused::printed(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
+        }
+        Err(ExperimentError::Failed { why, help, status }) => {
+            let kept = removed(args, folder)?;
+            Err(refuse(&why, &kept.unwrap_or(help), status))
+        }
+        Err(ExperimentError::Command(failed)) => {
+            let experiment = folder.experiment.clone();
+            let help = removed(args, folder)?.unwrap_or_else(|| format!("see {}", failed.log.display()));
+            failed_command::print(&experiment, &failed, &help);
+            Err(Refused::printed(1))
+        }
+    }
+}
+
+/// Removes the results folder of an experiment that failed if no run has ended and no option names it. Returns the help
+/// that says so.
+fn removed(args: &ExperimentArgs, folder: Folder) -> Result<Option<String>, Refused> {
+    if args.results.is_some() || args.resume.is_some() {
+        return Ok(None);
+    }
+    let path = folder.path().display().to_string();
+    let is_removed = folder.remove_without_runs().map_err(refuse_folder)?;
+    let text = format!("{path} had no complete run and was removed; `--results DIR` keeps the output of a run");
+    Ok(is_removed.then_some(text))
+}
+
+/// Prints the error of a results folder. Returns the exit status.
+#[allow(clippy::needless_pass_by_value)] // for `map_err`
+fn refuse_folder(e: FolderError) -> Refused {
+    refuse(&e.to_string(), e.help(), 3)
+}
+
+/// Opens the folder of an interrupted experiment of this kind, in the working directory in which it was started.
+fn resume(path: &Path, kind: ExperimentKind, anyway: bool) -> Result<Folder, Refused> {
+    let experiment = Folder::description(path).map_err(refuse_folder)?;
+    if experiment.kind() != kind {
+        let other = experiment.kind().command();
+        let text = format!("{} holds another kind of experiment", path.display());
+        return Err(refuse(&text, &format!("`wmlrun {other} --resume` continues it"), 2));
+    }
+    let path = match arms::enter(&experiment.directory, path) {
+        Ok(path) => path,
+        // The user has moved the directory, and is in it.
+        Err(_) if anyway => path.to_owned(),
+        Err(e) => {
+            let directory = printable::line(&experiment.directory).into_owned();
+            let text = format!("the experiment was started in {directory}, which can't be entered: {e}");
+            return Err(refuse(&text, "to continue it in the current directory, give `--anyway`", 3));
+        }
+    };
+    let current =
+        arms::identity(&experiment.arms, experiment.has_commands()).map_err(|(text, help)| refuse(&text, &help, 3))?;
+    Folder::resume(&path, &current, anyway).map_err(refuse_folder)
+}
+
+/// Displays what happens beside the runs: the commands around them, the command that starts them, and eviction.
+fn announce(folder: &Folder, host: &mut dyn ExperimentHost) {
+    let experiment = &folder.experiment;
+    for (name, command) in &experiment.hooks.0 {
+        host.note(&format!("`--{name}` runs `{command}`"));
+    }
+    experiment.scopes.iter().flat_map(hook_lines).for_each(|line| host.note(&line));
+    for command in &experiment.records {
+        host.note(&format!("`record` runs `{command}` after each run"));
+    }
+    if !experiment.launch.is_empty() {
+        host.note(&format!("`--launch` starts each run with `{}`", joined(&experiment.launch)));
+    }
+    let is_cold = |arm: &Arm| arms::line(arm).is_some_and(|line| line.workload.cold);
+    let cold: Vec<&str> = experiment.arms.iter().filter(|arm| is_cold(arm)).map(|arm| arm.name.as_str()).collect();
+    if !cold.is_empty() {
+        let all = cold.len() == experiment.arms.len();
+        let runs = if all { "each run".to_owned() } else { format!("runs with `{}`", cold.join("`, `")) };
+        host.note(&format!("`--cold` evicts the file sets from the page cache before {runs}"));
+    }
+    if let Some(dropped) = folder.dropped() {
+        host.note(dropped);
+    }
+    if folder.is_after_reboot() {
+        host.note("the machine was rebooted since the experiment was interrupted: all scopes begin again");
+    }
+}
+
+/// Describes the commands of a scope, a line for each.
+pub(super) fn hook_lines(hook: &ScopeHook) -> Vec<String> {
+    let line = |(before, text): (bool, &str)| {
+        let word = if before { "before" } else { "after" };
+        format!("{}: `{word}` runs `{text}`", hook.origin(before))
+    };
+    hook.commands().map(line).collect()
+}
+
+/// Returns the default results folder, `wmlrun-results/NAME-TIME`. It may exist.
+fn default_results(script: &str) -> PathBuf {
+    let stem = Path::new(script).file_stem().map_or_else(|| "script".into(), |stem| stem.to_string_lossy());
+    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
+    let name: String = stem.chars().map(plain).collect();
+    let time = now().replace([':', '-'], "");
+    Path::new("wmlrun-results").join(format!("{name}-{time}"))
+}
+
+/// The command line's implementation of [`ExperimentHost`].
+struct CliHost {
+    quiet: bool,
+    interrupt: Arc<AtomicUsize>,
+    hook_limit: Duration,
+    budget: Option<Duration>,
+    /// For each arm, the directories of its file sets.
+    dirs: Vec<Vec<PathBuf>>,
+    outputs: RunOutputs,
+}
+
+impl CliHost {
+    fn of(args: &ExperimentArgs, experiment: &Experiment, interrupt: Arc<AtomicUsize>, outputs: RunOutputs) -> Self {
+        let recorded = Duration::try_from_secs_f64(experiment.command_timeout).unwrap_or(COMMAND_TIMEOUT);
+        let hook_limit = args.command_timeout.unwrap_or(recorded);
+        let dirs = experiment.arms.iter().map(arms::dirs).collect();
+        Self { quiet: args.quiet, interrupt, hook_limit, budget: args.budget, dirs, outputs }
+    }
+}
+
+impl ExperimentHost for CliHost {
+    fn note(&mut self, text: &str) {
+        if !self.quiet {
+            console::notice(text);
+        }
+    }
+
+    fn interrupted(&self) -> Option<i32> {
+        match self.interrupt.load(Ordering::SeqCst) {
+            0 => None,
+            signal => Some(signal as i32),
+        }
+    }
+
+    fn program(&self) -> PathBuf {
+        program()
+    }
+
+    fn hook_limit(&self) -> Duration {
+        self.hook_limit
+    }
+
+    fn budget(&self) -> Option<Duration> {
+        self.budget
+    }
+
+    fn dirs(&self, arm: usize) -> Vec<PathBuf> {
+        self.dirs.get(arm).cloned().unwrap_or_default()
+    }
+
+    fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>) {
+        self.outputs.run_ended(experiment, run);
+    }
+}
