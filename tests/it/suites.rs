@@ -196,11 +196,19 @@ fn the_file_systems_are_checked_after_each_run() {
     let suite = ShippedSuite::new("fsck", &["fsck.mnt"], &small, &[]);
     let runs = short_or_long(6, 12);
     let text = suite.run("--runtime 0.2", 6, runs);
-    assert!(text.contains("used before"), "{text}");
+    assert!(text.contains("used before") && text.contains("after-check.seconds"), "{text}");
+    let times = suite.lab.events("r").into_iter().filter(|e| e["event"] == "hook" && e["name"] == "after-check");
+    let mut times: Vec<f64> = times.map(|event| event["seconds"].as_f64().unwrap()).collect();
+    let csv = suite.lab.run("experiment --resume r --quiet --format csv", 0);
+    let mut values: Vec<f64> =
+        csv.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse().unwrap()).collect();
+    times.sort_by(f64::total_cmp);
+    values.sort_by(f64::total_cmp);
+    assert_eq!((values.len(), values), (runs, times), "{csv}");
     // Words of e2fsck, xfs_repair and `btrfs check`.
     let says = ["Checking group summary information", "No modify flag set", "no error found"];
     for run in 1..=runs {
-        let log = suite.text(&format!("hooks/{run:04}-after-run.log"));
+        let log = suite.text(&format!("hooks/{run:04}-after-check.log"));
         let words = says[(run - 1) / (runs / 3)];
         assert!(log.contains(words) && log.contains("real") && log.contains("sys"), "run {run}: {log}");
     }
