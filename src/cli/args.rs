@@ -11,12 +11,13 @@ use super::experiment_args::{
     resumable, two_directories,
 };
 use super::info;
-use super::option_values::{assignment, file_and_count, interval, live_output, mount_point, run_time, time, warmup};
+use super::option_values::{
+    LiveOutput, assignment, file_and_count, interval, live_output, mount_point, run_time, time, warmup,
+};
 use super::stdout::Stdout;
 use crate::analysis::ResponseMethod;
 use crate::engine::{self, Engine};
 use crate::measure::WarmupLength;
-use crate::report::live::LiveFormat;
 use crate::report::{self, Report};
 use crate::spec::Dialect;
 use crate::util::printable;
@@ -458,14 +459,6 @@ fn export_parser() -> impl TypedValueParser<Value = ExportFormat> {
         None if name != PAGE_FORMAT.0 => None,
         found => Some(ExportFormat(found)),
     })
-}
-
-/// The format and the path of a live stream.
-#[derive(Clone)]
-pub(super) struct LiveOutput {
-    pub(super) format: &'static LiveFormat,
-    /// The file; `-` is standard output.
-    pub(super) path: PathBuf,
 }
 
 /// An engine of [`engine::TABLE`].

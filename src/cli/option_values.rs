@@ -1,11 +1,18 @@
 //! Parsers of the values of options. Deliberately absent: the argument parser, which calls them.
 
-use super::args::LiveOutput;
 use crate::measure::WarmupLength;
-use crate::report::live::{LIVE_FORMATS, find_live};
+use crate::report::live::{LIVE_FORMATS, LiveFormat, find_live};
 use crate::util::duration;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The format and the path of a live stream.
+#[derive(Clone)]
+pub(super) struct LiveOutput {
+    pub(super) format: &'static LiveFormat,
+    /// The file; `-` is standard output.
+    pub(super) path: PathBuf,
+}
 
 /// Parses a time: seconds, or a number with a unit.
 pub(super) fn time(text: &str) -> Result<Duration, String> {

@@ -80,6 +80,21 @@ fn suspicious_but_correct_scripts_have_no_warnings() {
          define process name=p {
            thread name=t { flowop post name=x,$to=wait }
            thread name=u { flowop semblock name=wait,value=1 } }",
+        // Empty files that are read get their content from another flowop: by the set, by the slot, or from another set.
+        "define fileset name=s,path=$dir,entries=9,dirwidth=3,size=0,prealloc
+         define process name=p {
+           thread name=t { flowop read name=r,filesetname=s,iosize=4k }
+           thread name=u { flowop appendfile name=a,filesetname=s,iosize=4k,wrap=1m } }",
+        "define fileset name=s,path=$dir,entries=9,dirwidth=3,prealloc=50
+         define process name=p { thread name=t {
+           flowop createfile name=m,filesetname=s,fd=1\nflowop write name=w,fd=1,iosize=4k
+           flowop closefile name=c,fd=1\nflowop readwholefile name=r,filesetname=s
+           flowop closefile name=d\nflowop deletefile name=x,filesetname=s } }",
+        // A variable is set again after a run has read it, and a loop contains its run.
+        "define fileset name=s,path=$dir,entries=9,dirwidth=3,prealloc\nset $slot=1
+         define process name=p { thread name=t {
+           flowop openfile name=o,filesetname=s,fd=$slot\nflowop closefile name=c,fd=$slot } }
+         run 1\nset $slot=2\nrun 1",
         // Sun's sizes are spread around their mean.
         "# dialect: sun\ndefine fileset name=s,path=$dir,entries=9,dirwidth=3,size=4k,prealloc
          define process name=p { thread name=t { flowop read name=r,filesetname=s,iosize=8k,random } }",
