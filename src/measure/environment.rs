@@ -2,7 +2,7 @@
 
 use crate::model::ModelValue;
 use crate::os::{self, device, fd, limits, proc};
-use crate::ranks::Ranks;
+use crate::ranks::{self, Ranks};
 use crate::result::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use crate::result::{Environment, RunEnvironment};
 use crate::spec::predefined::{self, Predefined};
@@ -61,14 +61,15 @@ fn settings() -> BTreeMap<String, serde_json::Value> {
         .collect()
 }
 
-/// Returns the current values of the predefined variables that describe the machine and the ranks.
+/// Returns the current values of the predefined variables that describe the machine and the ranks. The machine is that
+/// of rank 0, so that sizes computed from its memory are the same on all ranks.
 pub(crate) fn predefined(ranks: &dyn Ranks) -> [(Predefined, ModelValue); 7] {
-    let (memory, free) = limits::memory();
+    let ((memory, free), processors) = ranks::of_first(ranks, (limits::memory(), limits::processors()));
     let number = |n: usize| ModelValue::from(n as u64);
     [
         (predefined::MEMORY, memory.into()),
         (predefined::FREE_MEMORY, free.into()),
-        (predefined::PROCESSORS, number(limits::processors())),
+        (predefined::PROCESSORS, number(processors)),
         (predefined::RANK, number(ranks.rank())),
         (predefined::RANKS, number(ranks.size())),
         (predefined::HOST, ranks.host().into()),

@@ -188,7 +188,7 @@ impl Runner {
         let options = runtime::Options {
             engine: self.settings.engine,
             asynchronous: self.asynchronous(front)?,
-            seed: self.settings.seed,
+            seed: self.stream_seed(),
             count_errors: self.settings.count_errors,
             pin: self.settings.pin,
             messages: Some(sender),

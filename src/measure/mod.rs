@@ -4,6 +4,7 @@
 //! [`Runner::measure`] makes one measurement. Not here: the language, the command line, and the order of measurements
 //! (`session`).
 
+mod agreement;
 mod cache;
 mod caches;
 mod collector;

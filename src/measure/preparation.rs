@@ -226,7 +226,7 @@ impl Runner {
             threads: self.settings.populate_threads,
             quiesce: self.settings.quiesce && (self.trees.wrote || sets.iter().any(|set| !set.is_known())),
             adopt: self.settings.adopt,
-            data_seed: self.settings.seed,
+            data_seed: self.stream_seed(),
             ..prepare::PrepareOptions::default()
         };
         let watch = std::sync::Arc::clone(&self.watch);

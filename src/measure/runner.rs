@@ -7,6 +7,7 @@ use super::redaction::{self, Redaction};
 use super::trees::Trees;
 use super::watch::{Stage, Watch, WatchGuard};
 use super::{Settings, Status};
+use crate::ranks;
 use crate::result::Document;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,8 +34,10 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Creates a runner that has measured nothing. `interrupt` is set by signals.
+    /// Creates a runner that has measured nothing. `interrupt` is set by signals. The seed is that of rank 0.
     pub fn new(settings: Settings, interrupt: Arc<AtomicUsize>) -> Self {
+        let seed = ranks::of_first(settings.ranks.as_ref(), settings.seed);
+        let settings = Settings { seed, ..settings };
         let document = Document {
             command_line: redaction::command_line(&settings),
             label: settings.label.clone(),

@@ -43,7 +43,7 @@ pub use error::BadDistribution;
 pub(crate) use permutation::{Permutation, Shuffle};
 pub use quantity::Quantity;
 pub use randvar::{RandvarKind, RandvarParams, randvar};
-pub use stream::{Rng, below, gamma, mix, stream, unit};
+pub use stream::{Rng, below, gamma, mix, seed_of_rank, stream, unit};
 pub use variable::{RandomVar, VariableNote};
 pub use zipf::ZipfRanks;
 

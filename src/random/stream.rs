@@ -30,6 +30,12 @@ pub const fn mix(seed: u64, n: u64) -> u64 {
     finalise(finalise(seed ^ GOLDEN).wrapping_add(n.wrapping_mul(GOLDEN)))
 }
 
+/// Returns the seed of the streams of one rank of a run with this seed. Rank 0 has the seed of the run, so that its
+/// streams are those of a run in one process.
+pub const fn seed_of_rank(seed: u64, rank: u64) -> u64 {
+    if rank == 0 { seed } else { mix(mix(seed, GOLDEN), rank) }
+}
+
 /// Returns the stream of one position in the workload. `path` is (process, instance, thread, instance, …) and may have
 /// any length.
 ///
@@ -79,7 +85,7 @@ pub fn gamma(rng: &mut Rng, mean: f64, shape: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{below, gamma, mix, stream, unit};
+    use super::{below, gamma, mix, seed_of_rank, stream, unit};
     use rand_xoshiro::rand_core::Rng as _;
     use std::collections::HashSet;
 
@@ -106,6 +112,16 @@ mod tests {
             [0x4821_8226_FF3C_D4BF, 0xA706_DD2F_4D19_7E6F, 0x4450_18E3_0581_0B78, 0x0422_887E_4D87_A77A]
         );
     }
+
+    #[test]
+    fn each_rank_has_separate_streams() {
+        assert_eq!([seed_of_rank(0, 0), seed_of_rank(42, 0), seed_of_rank(u64::MAX, 0)], [0, 42, u64::MAX]);
+        let seeds: HashSet<u64> = (0..4).flat_map(|seed| (0..1000).map(move |rank| seed_of_rank(seed, rank))).collect();
+        assert_eq!(seeds.len(), 4 * 1000);
+        // From a second implementation, in another language.
+        assert_eq!([seed_of_rank(0, 1), seed_of_rank(42, 7)], [0x6875_F7A0_36B2_0FA7, 0x1C6C_B6E5_236A_6B58]);
+    }
+
     /// Directory trees are built from these draws, and a tree must stay the same after an update of a crate.
     #[test]
     fn gamma_draws_stay_the_same() {

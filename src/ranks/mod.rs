@@ -1,10 +1,12 @@
-//! The processes that make a run together, called ranks: their numbers and their hosts.
+//! The processes that make a run together, called ranks: their numbers, their hosts, and their agreement on the run.
 //!
 //! A program that runs in one process is its only rank. Not here: starting processes on several hosts, and what they
 //! measure.
 
+mod agreement;
 mod launcher;
 
+pub use agreement::{Conditions, Disagreement, agree, of_first};
 pub use launcher::Launch;
 
 use crate::os::proc;
@@ -20,6 +22,13 @@ pub trait Ranks: std::fmt::Debug + Send + Sync {
 
     /// Waits until all ranks have called this.
     fn barrier(&self);
+
+    /// Returns the message of rank 0 on every rank. Every rank calls this; only rank 0's message counts.
+    fn broadcast(&self, message: Vec<u8>) -> Vec<u8>;
+
+    /// Returns the messages of all ranks on rank 0, in the order of their numbers; `None` on the others. Every rank
+    /// calls this.
+    fn gather(&self, message: Vec<u8>) -> Option<Vec<Vec<u8>>>;
 
     /// Returns the number of ranks, at least 1.
     fn size(&self) -> usize {
@@ -67,4 +76,12 @@ impl Ranks for SingleRank {
     }
 
     fn barrier(&self) {}
+
+    fn broadcast(&self, message: Vec<u8>) -> Vec<u8> {
+        message
+    }
+
+    fn gather(&self, message: Vec<u8>) -> Option<Vec<Vec<u8>>> {
+        Some(vec![message])
+    }
 }

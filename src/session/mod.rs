@@ -4,6 +4,7 @@
 //! keeps definitions and variables; each run reads the variables at its start. The script runner, the batch and the
 //! shell are front ends of it. Deliberately absent: the command line, terminals, formats of reports.
 
+mod agreement;
 mod checked;
 mod commands;
 mod hints;
@@ -282,8 +283,13 @@ impl Session {
     }
 
     fn event_rate_now(&self) -> Result<Option<u64>, Box<Diagnostic>> {
+        self.event_rate_in(&self.scope)
+    }
+
+    /// Evaluates the event rate with these variables. `None` if there is no limit.
+    fn event_rate_in(&self, scope: &Scope) -> Result<Option<u64>, Box<Diagnostic>> {
         let Some(expr) = &self.options.event_rate else { return Ok(None) };
-        let value = model::eval(expr, &self.scope).map_err(Box::new)?;
+        let value = model::eval(expr, scope).map_err(Box::new)?;
         match value.as_u64() {
             // Without its fraction it would be another rate, or 0, which means no limit.
             Some(_) if value.fraction().is_some() => Err(Box::new(

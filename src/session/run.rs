@@ -191,6 +191,18 @@ impl Session {
     }
 
     fn plan_that_fits(&mut self, span: Span, front: &mut dyn Front) -> Result<Arc<Plan>, Status> {
+        let defined = self.check_definitions(span, front);
+        let _looking = self.runner.looking("looking where the file sets are to be", None);
+        let checked = defined.and_then(|()| self.check_before_run(front));
+        self.agree(checked, front)?;
+        self.make_dir_if_used(front)?;
+        let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
+        self.check_dir(front)?;
+        Ok(plan)
+    }
+
+    /// Refuses a run without a process, or with asynchronous I/O that the machine does not have.
+    fn check_definitions(&self, span: Span, front: &mut dyn Front) -> Result<(), Status> {
         if self.definitions.processes.is_empty() {
             let d = Diagnostic::error(Code::NothingToRun, span, "no process is defined")
                 .help("define one, or `load` a personality");
@@ -198,16 +210,15 @@ impl Session {
             return Err(Status::Script);
         }
         self.runner.asynchronous(front)?;
-        let _looking = self.runner.looking("looking where the file sets are to be", None);
+        Ok(())
+    }
+
+    /// Refuses a plan that the machine can't run, before anything is created.
+    fn check_before_run(&mut self, front: &mut dyn Front) -> Result<(), Status> {
         self.refuse_devices(front)?;
-        // A plan that the machine can't run is refused before anything is created.
         let plan = self.plan(front).ok_or(Status::Script)?;
         self.refuse_commands(&plan, front)?;
-        self.runner.check_machine(&plan, front)?;
-        self.make_dir_if_used(front)?;
-        let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
-        self.check_dir(front)?;
-        Ok(plan)
+        self.runner.check_machine(&plan, front)
     }
 
     /// Refuses flowops that run commands without permission, as for `system`. The null engine runs no commands.
@@ -228,7 +239,8 @@ impl Session {
     /// `create files`.
     pub(crate) fn create_files(&mut self, front: &mut dyn Front) -> Status {
         let looking = self.runner.looking("looking where the file sets are to be", None);
-        if let Err(status) = self.refuse_devices(front).and_then(|()| self.make_dir_if_used(front)) {
+        let checked = self.refuse_devices(front);
+        if let Err(status) = self.agree(checked, front).and_then(|()| self.make_dir_if_used(front)) {
             return status;
         }
         let Some(plan) = self.plan(front) else { return Status::Script };

@@ -1,15 +1,20 @@
-//! Tests ranks: their predefined variables, the commands that wait for all of them, and commands that a launcher such as
-//! `mpirun` starts several times.
+//! Tests ranks: their predefined variables, their agreement on a run, and commands that a launcher such as `mpirun`
+//! starts several times.
+//!
+//! The ranks of a test are threads, each with a session of its own.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use wml::ranks::Ranks;
 use wml::session::{Settings, Status};
+use wml::spec::Dialect;
 
 use crate::cmd::{Output, Wml, tool};
-use crate::support;
+use crate::support::{self, Outcome};
 use crate::vectors_15::script;
 
 /// A workload that is run without I/O.
@@ -99,31 +104,191 @@ fn an_experiment_that_a_launcher_starts_names_the_option_for_it() {
     }
 }
 
-/// Counts the calls of its barrier.
+/// A rank that is a thread of the test, with a channel to and from rank 0. Rank 0 has those of all others.
 #[derive(Debug)]
-struct CountingRanks(Vec<String>, AtomicUsize);
+struct ThreadRank {
+    rank: usize,
+    hosts: Vec<String>,
+    senders: Vec<Sender<Vec<u8>>>,
+    receivers: Mutex<Vec<Receiver<Vec<u8>>>>,
+    /// The number of calls of its barrier.
+    barriers: AtomicUsize,
+}
 
-impl Ranks for CountingRanks {
+impl ThreadRank {
+    /// One rank on each of these hosts.
+    fn on(hosts: &[&str]) -> Vec<Arc<Self>> {
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let (mut to_others, mut from_others, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 1..hosts.len() {
+            let ((down, from_first), (to_first, up)) = (channel(), channel());
+            to_others.push(down);
+            from_others.push(up);
+            others.push((vec![to_first], vec![from_first]));
+        }
+        let ends = std::iter::once((to_others, from_others)).chain(others);
+        let of = |(rank, (senders, receivers))| {
+            let (hosts, receivers) = (hosts.clone(), Mutex::new(receivers));
+            Arc::new(Self { rank, hosts, senders, receivers, barriers: AtomicUsize::new(0) })
+        };
+        ends.enumerate().map(of).collect()
+    }
+
+    /// The next message from the other end of a channel. A rank that failed sends none.
+    fn receive(&self, from: usize) -> Vec<u8> {
+        self.receivers.lock().unwrap()[from].recv_timeout(Duration::from_mins(1)).unwrap()
+    }
+}
+
+impl Ranks for ThreadRank {
     fn rank(&self) -> usize {
-        0
+        self.rank
     }
 
     fn hosts(&self) -> &[String] {
-        &self.0
+        &self.hosts
     }
 
     fn barrier(&self) {
-        self.1.fetch_add(1, SeqCst);
+        self.barriers.fetch_add(1, SeqCst);
+        self.gather(Vec::new());
+        self.broadcast(Vec::new());
     }
+
+    fn broadcast(&self, message: Vec<u8>) -> Vec<u8> {
+        if self.rank > 0 {
+            return self.receive(0);
+        }
+        self.senders.iter().for_each(|sender| sender.send(message.clone()).unwrap());
+        message
+    }
+
+    fn gather(&self, message: Vec<u8>) -> Option<Vec<Vec<u8>>> {
+        if self.rank > 0 {
+            self.senders[0].send(message).unwrap();
+            return None;
+        }
+        let others = (0..self.senders.len()).map(|n| self.receive(n));
+        Some(std::iter::once(message).chain(others).collect())
+    }
+}
+
+/// Runs a script on each rank, with the settings and the text that `of` returns for its number.
+fn run_on(hosts: &[&str], of: impl Fn(usize) -> (Settings, String) + Sync) -> Vec<Outcome> {
+    std::thread::scope(|scope| {
+        let start = |ranks: Arc<ThreadRank>| {
+            let of = &of;
+            scope.spawn(move || {
+                let (settings, text) = of(ranks.rank);
+                support::run("x.wml", &text, Settings { ranks, ..settings })
+            })
+        };
+        let threads: Vec<_> = ThreadRank::on(hosts).into_iter().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
 }
 
 #[test]
 fn domultisync_waits_at_the_barrier_of_the_ranks() {
-    let ranks = Arc::new(CountingRanks(vec![host()], AtomicUsize::new(0)));
+    let ranks = ThreadRank::on(&["h1"]).remove(0);
     let settings = Settings { ranks: ranks.clone(), ..support::null(50) };
     let text = "enable multi master=a,client=b\nforeach $n in 1,2 { domultisync value=$n }\n";
     let outcome = support::run("x.wml", text, settings);
-    assert_eq!((outcome.status, ranks.1.load(SeqCst)), (Status::Done, 2), "{}", outcome.said);
+    assert_eq!((outcome.status, ranks.barriers.load(SeqCst)), (Status::Done, 2), "{}", outcome.said);
+    let text = "domultisync value=1\necho \"$rank of $ranks on $host of $hosts\"\n";
+    let outcomes = run_on(&["h1", "h1", "h2"], |_| (support::null(50), text.to_owned()));
+    for (outcome, line) in outcomes.iter().zip(["0 of 3 on h1 of 2", "1 of 3 on h1 of 2", "2 of 3 on h2 of 2"]) {
+        assert!(outcome.said.lines().any(|said| said == line), "{}", outcome.said);
+    }
+}
+
+/// Rank 2 has another condition than the others. Each rank reports it, and none creates a file.
+#[test]
+fn ranks_that_do_not_agree_create_nothing() {
+    const TEXT: &str = "set $n=4\ndefine fileset name=s,path=$dir,entries=$n,dirwidth=2,size=1k,prealloc\n\
+        define process name=p { thread name=t { flowop statfile name=x,filesetname=s } }\n";
+    type Change = fn(&mut Settings, &mut String);
+    let changes: [(Change, &str); 5] = [
+        (|settings, _| settings.sets.push(("n".to_owned(), "5".to_owned())), "`$n` is 5, not 4"),
+        (|_, text| text.push_str("# another text\n"), "the SHA-256 digest of the script is "),
+        (|settings, _| settings.layout_seed = 9, "the layout seed is 9, not 1"),
+        (|settings, _| settings.runtime = None, "`--runtime` is not given, not "),
+        (|settings, _| settings.dialect = Some(Dialect::Sun), "the SHA-256 digest of the plan is "),
+    ];
+    for (change, difference) in changes {
+        for create in ["", "create files\n"] {
+            let dir = tempfile::tempdir().unwrap();
+            let outcomes = run_on(&["h1", "h1", "h2", "h2"], |rank| {
+                let (mut settings, mut text) = (support::real(50, dir.path()), format!("{TEXT}{create}"));
+                if rank == 2 {
+                    change(&mut settings, &mut text);
+                }
+                (settings, text)
+            });
+            let message = format!("rank 2 on `h2` differs from rank 0 on `h1`: {difference}");
+            for outcome in &outcomes {
+                assert_eq!(outcome.status, Status::Refused, "{difference}: {}", outcome.said);
+                assert!(outcome.said.contains(&message), "{message}: {}", outcome.said);
+                assert!(outcome.document.runs.is_empty());
+            }
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "{difference}");
+        }
+    }
+}
+
+/// A check that fails on one rank ends the run on all of them.
+#[test]
+fn a_check_that_fails_on_one_rank_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "define fileset name=s,path=$dir,entries=4,dirwidth=2,size=1k,prealloc\n\
+        define process name=p { thread name=t { flowop command name=x,value=\"true\" } }\n";
+    let outcomes = run_on(&["h1", "h2"], |rank| {
+        (Settings { allow_system: rank == 0, ..support::real(50, dir.path()) }, text.to_owned())
+    });
+    for outcome in &outcomes {
+        let message = "rank 1 on `h2` differs from rank 0 on `h1`: the check before the run is failed, not passed";
+        assert!(outcome.status == Status::Refused && outcome.said.contains(message), "{}", outcome.said);
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// A thread that reads at random offsets and ends by itself after a few hundred operations.
+const READS: &str = "set mode quit alldone
+define file name=f,path=\"/nowhere/$host\",size=$size,prealloc
+define process name=p {
+  thread name=t {
+    flowop read name=x,filename=f,iosize=4k,random
+    flowop finishoncount name=end,value=200
+  }
+}
+";
+
+#[test]
+fn a_script_may_depend_on_its_rank() {
+    let text = format!("set $more=$rank * 1m\nset $size=$more + 1m\n{READS}");
+    let outcomes = run_on(&["h1", "h1", "h2"], |_| (support::null(60_000), text.clone()));
+    for (rank, outcome) in outcomes.iter().enumerate() {
+        assert_eq!(outcome.status, Status::Done, "{}", outcome.said);
+        assert_eq!(outcome.run().variables["more"], rank << 20, "{}", outcome.said);
+    }
+}
+
+#[test]
+fn rank_0_has_the_random_numbers_of_a_single_process() {
+    let text = format!("set $size=64m\n{READS}");
+    let settings = |seed: u64| Settings { seed, digest: Some(50), ..support::null(60_000) };
+    let digest = |outcome: &Outcome| {
+        let digest = outcome.run().digest.clone().unwrap();
+        assert_eq!((digest.operations, digest.short_threads), (50, 0));
+        digest.value
+    };
+    let single = digest(&support::run("x.wml", &text, settings(7)));
+    // Without `--seed` each process has another seed; that of rank 0 counts.
+    let outcomes = run_on(&["h1", "h1", "h2"], |rank| (settings(7 + rank as u64), text.clone()));
+    assert!(outcomes.iter().all(|outcome| outcome.document.seed == 7));
+    let digests: Vec<String> = outcomes.iter().map(digest).collect();
+    assert_eq!(digests[0], single);
+    assert!(digests[1] != single && digests[2] != single && digests[1] != digests[2], "{digests:?}");
 }
 
 #[test]

@@ -1,0 +1,41 @@
+//! The agreement of all ranks on a run before anything is created, and what every rank takes from rank 0.
+
+use super::{Front, Runner, Status};
+use crate::model::ModelValue;
+use crate::random;
+use crate::ranks::{self, Conditions};
+use crate::spec::predefined::{self, Predefined};
+use crate::util::duration;
+use crate::util::version::VERSION;
+
+impl Runner {
+    /// Compares the conditions of the next run on this rank with those on rank 0. `own` has the names and values of
+    /// those of the session. Every rank calls this. Reports a difference as an error, on every rank.
+    pub fn agree(&self, own: Vec<(String, String)>, front: &mut dyn Front) -> Result<(), Status> {
+        let settings = &self.settings;
+        let mut conditions = Conditions::default();
+        conditions.add("the version of wmlrun", VERSION);
+        conditions.add("the SHA-256 digest of the script", &self.document.script.sha256);
+        conditions.add("the seed", settings.seed.to_string());
+        conditions.add("the layout seed", settings.layout_seed.to_string());
+        conditions.add("`--runtime`", settings.runtime.map_or_else(|| "not given".to_owned(), duration::format));
+        conditions.add("`--engine`", settings.engine.name());
+        conditions.0.extend(own);
+        ranks::agree(settings.ranks.as_ref(), &conditions).map_err(|disagreement| {
+            let help = "start the same wmlrun, with the same script and options, on every host";
+            front.error(None, &disagreement.to_string(), Some(help));
+            Status::Refused
+        })
+    }
+
+    /// Returns the predefined variables that differ between ranks, with their values on rank 0.
+    pub fn variables_of_first(&self) -> [(Predefined, ModelValue); 2] {
+        let host = self.settings.ranks.hosts().first().map_or("", String::as_str);
+        [(predefined::RANK, 0.into()), (predefined::HOST, host.into())]
+    }
+
+    /// Returns the seed of this rank's random streams and data. Rank 0 has the seed of the run.
+    pub(crate) fn stream_seed(&self) -> u64 {
+        random::seed_of_rank(self.settings.seed, self.settings.ranks.rank() as u64)
+    }
+}
