@@ -1,8 +1,8 @@
 //! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`, `experiment`), of `compare` and of `age`.
 
-use super::args::{LiveOutput, WorkloadArgs, choice};
+use super::args::{WorkloadArgs, choice};
 use super::completion;
-use super::option_values::{live_output, time};
+use super::option_values::{LiveOutput, live_output, time};
 use crate::analysis::ResponseMethod;
 use crate::comparison::{ComparisonFormat, ComparisonMethod, FORMATS, find_format};
 use crate::experiment::{HOOKS, Hook, Hooks, run_range, share};

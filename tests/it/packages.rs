@@ -117,6 +117,23 @@ fn the_image_names_files_that_exist() {
 }
 
 #[test]
+fn documents_name_the_current_version() {
+    let mut named = 0;
+    for page in ["docs/install.md", "docs/containers.md"] {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        for rest in ["wmlrun:", "wmlrun_", "wmlrun-"].iter().flat_map(|start| text.split(start).skip(1)) {
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+            let version = rest[..end].trim_end_matches('.');
+            if !version.is_empty() {
+                assert_eq!(version, env!("CARGO_PKG_VERSION"), "{page}");
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 5, "{named} versions");
+}
+
+#[test]
 fn the_crate_has_what_its_build_needs() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let manifest = root().join("Cargo.toml").display().to_string();
