@@ -28,15 +28,23 @@ impl OpCx<'_> {
     /// opens files.
     #[inline(never)]
     pub(super) fn verify_file(&mut self, handle: Handle, file: FileRef, flags: OFlags) -> Result<(), Stop> {
-        let Some(dirs) = &self.files.dirs[file.set] else { return Ok(()) };
-        let period = self.period();
         // A file that the call itself has created belongs to the set.
         if flags.contains(OFlags::EXCL) {
-            dirs.checked_files().insert(file.index, period);
+            if let Some(dirs) = &self.files.dirs[file.set] {
+                dirs.checked_files().insert(file.index, self.period());
+            }
             return Ok(());
         }
+        self.inspect_file(handle, file, false)
+    }
+
+    /// Checks an open file as [`OpCx::verify_file`] does; with `always` even if the file of that name was checked in the
+    /// current period.
+    fn inspect_file(&mut self, handle: Handle, file: FileRef, always: bool) -> Result<(), Stop> {
+        let Some(dirs) = &self.files.dirs[file.set] else { return Ok(()) };
+        let period = self.period();
         let start = self.env.clock.raw();
-        if !dirs.checked_files().contains(file.index, period) {
+        if always || !dirs.checked_files().contains(file.index, period) {
             let found = fd::file_info(handle.fd);
             let what = found.map(|info| Foreign::of_file(&info, self.files.views[file.set].set.has_links()));
             match what {
@@ -63,7 +71,10 @@ impl OpCx<'_> {
     }
 
     /// Handles a failed open. If the file was to be created and exists (an earlier run of a trusted set has made it),
-    /// it is opened as it is, provided that it belongs to the set.
+    /// it is opened as it is, and emptied if it belongs to the set.
+    ///
+    /// With `O_TRUNC` a foreign file would be empty before the check. A check of the name earlier in the period does
+    /// not count: it was of a file that has been removed since.
     #[cold]
     pub(super) fn open_existing(
         &mut self,
@@ -76,16 +87,23 @@ impl OpCx<'_> {
         if errno != Errno::EXIST || !flags.contains(OFlags::EXCL) {
             return Err(self.failed("open failed", errno, Some(file)));
         }
-        let flags = flags - OFlags::CREATE - OFlags::EXCL;
+        let empties = flags.contains(OFlags::TRUNC);
+        let flags = flags - OFlags::CREATE - OFlags::EXCL - OFlags::TRUNC;
         let nominal = self.files.views[file.set].set.tree.size_of(file.index);
-        match self.env.engine.open(dir, name, flags, nominal) {
-            Ok(handle) => {
-                self.cell().add_calls(1);
-                self.verify_file(handle, file, flags)?;
-                Ok(handle)
+        let mut handle = match self.env.engine.open(dir, name, flags, nominal) {
+            Ok(handle) => handle,
+            Err(errno) => return Err(self.failed("open failed", errno, Some(file))),
+        };
+        self.cell().add_calls(1);
+        self.inspect_file(handle, file, true)?;
+        if empties {
+            if let Err(errno) = self.env.engine.truncate(&mut handle, 0) {
+                let _ = self.env.engine.close(handle);
+                return Err(self.failed("truncate failed", errno, Some(file)));
             }
-            Err(errno) => Err(self.failed("open failed", errno, Some(file))),
+            self.cell().add_calls(1);
         }
+        Ok(Handle { size: nominal, ..handle })
     }
 
     /// Checks a name that is about to be removed, renamed or changed, before the time of the operation.

@@ -64,6 +64,8 @@ pub fn all() -> Vec<Blocked> {
 
 fn call_file(number: i64) -> Option<CallFile> {
     use CallFile::{Below, Descriptor};
+    /// `fchmodat2`, which `libc` does not name on all architectures.
+    const SYS_FCHMODAT2: i64 = 452;
     Some(match number {
         libc::SYS_read
         | libc::SYS_write
@@ -102,6 +104,8 @@ fn call_file(number: i64) -> Option<CallFile> {
         | libc::SYS_linkat
         | libc::SYS_readlinkat
         | libc::SYS_utimensat
+        | libc::SYS_fchownat
+        | SYS_FCHMODAT2
         | libc::SYS_faccessat
         | libc::SYS_faccessat2
         | libc::SYS_renameat

@@ -1,10 +1,13 @@
-//! System calls on inode attributes: times, mode, owner and extended attributes.
+//! System calls on inode attributes: times, mode, owner and extended attributes. None of them follows a symbolic link.
 
-use super::fd::{Fd, Result, borrow, stat_at};
-use rustix::fs::{self as rfs, AtFlags, Mode};
+use super::fd::{self, Fd, Result, borrow, stat_at};
+use super::last_errno;
+use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use std::ffi::CStr;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A change of inode attributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,17 +37,56 @@ const fn times(tv_sec: i64, tv_nsec: i64) -> rfs::Timestamps {
 
 const NOW: rfs::Timestamps = times(0, rfs::UTIME_NOW);
 
-/// Changes `name` in `dir`. Changes a symbolic link itself, not its target, except for the mode: Linux can't change the
-/// mode of a symbolic link.
+/// Changes `name` in `dir`. Changes a symbolic link itself, not its target. Fails with [`Errno::OPNOTSUPP`] for the mode
+/// of a symbolic link, which Linux can't change.
 #[inline]
 pub fn change_at(dir: Fd, name: &CStr, change: &InodeChange) -> Result<()> {
     let dir = borrow(dir);
     match *change {
         InodeChange::TimesNow => rfs::utimensat(dir, name, &NOW, AtFlags::SYMLINK_NOFOLLOW),
         InodeChange::Times(seconds) => rfs::utimensat(dir, name, &times(seconds, 0), AtFlags::SYMLINK_NOFOLLOW),
-        InodeChange::Mode(bits) => rfs::chmodat(dir, name, Mode::from_bits_retain(bits), AtFlags::empty()),
+        InodeChange::Mode(bits) => set_mode_at(dir.as_raw_fd(), name, bits),
         InodeChange::Owner(user, group) => rfs::chownat(dir, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW),
     }
+}
+
+/// Sets the permission bits of `name` in `dir`. The older call `fchmodat` follows a symbolic link.
+#[inline]
+fn set_mode_at(dir: Fd, name: &CStr, bits: u32) -> Result<()> {
+    /// `fchmodat2`, since Linux 6.6. It has the same number on all architectures.
+    const SYS_FCHMODAT2: libc::c_long = 452;
+    static ABSENT: AtomicBool = AtomicBool::new(false);
+    if ABSENT.load(Ordering::Relaxed) {
+        return set_mode_by_path(dir, name, bits);
+    }
+    // SAFETY: `name` is a live string that ends in a zero byte; all other arguments are integers.
+    let rc = unsafe { libc::syscall(SYS_FCHMODAT2, dir, name.as_ptr(), bits, libc::AT_SYMLINK_NOFOLLOW) };
+    if rc == 0 {
+        return Ok(());
+    }
+    match last_errno() {
+        Errno::NOSYS => {
+            ABSENT.store(true, Ordering::Relaxed);
+            set_mode_by_path(dir, name, bits)
+        }
+        // The file's owner is another user, or the container forbids the call, which some do instead of hiding it.
+        Errno::PERM => set_mode_by_path(dir, name, bits),
+        errno => Err(errno),
+    }
+}
+
+/// Sets the permission bits by a descriptor that only locates the file, where the kernel has no `fchmodat2`.
+#[cold]
+fn set_mode_by_path(dir: Fd, name: &CStr, bits: u32) -> Result<()> {
+    let file = fd::open_at(dir, name, OFlags::PATH, Mode::empty())?;
+    let done = match fd::fstat(file) {
+        Ok(stat) if stat.kind == FileType::Symlink => Err(Errno::OPNOTSUPP),
+        // Not `/proc/self`: the thread may have a descriptor table of its own.
+        Ok(_) => rfs::chmod(format!("/proc/thread-self/fd/{file}"), Mode::from_bits_retain(bits)),
+        Err(errno) => Err(errno),
+    };
+    fd::close(file);
+    done
 }
 
 /// Changes an open file.
@@ -86,4 +128,28 @@ pub fn get_xattr(fd: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize> {
 #[inline]
 pub fn list_xattrs(fd: Fd, buf: &mut [u8]) -> Result<usize> {
     rfs::flistxattr(borrow(fd), buf)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::fs::{self, File};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn the_mode_of_the_target_of_a_link_is_not_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("file"), "").unwrap();
+        symlink("file", dir.path().join("link")).unwrap();
+        let mode = || fs::metadata(dir.path().join("file")).unwrap().permissions().mode() & 0o777;
+        let open = File::open(dir.path()).unwrap();
+        for (set, bits) in [(set_mode_at as fn(Fd, &CStr, u32) -> Result<()>, 0o640), (set_mode_by_path, 0o600)] {
+            set(open.as_raw_fd(), c"file", bits).unwrap();
+            assert_eq!(mode(), bits);
+            assert_eq!(set(open.as_raw_fd(), c"link", 0o666), Err(Errno::OPNOTSUPP));
+            assert_eq!(mode(), bits);
+            assert_eq!(set(open.as_raw_fd(), c"missing", 0o600), Err(Errno::NOENT));
+        }
+    }
 }

@@ -130,10 +130,10 @@ fn precious() -> (tempfile::TempDir, PathBuf) {
     (dir, file)
 }
 
-/// Bytes and times of content: links come and go with the tests themselves.
-fn content(file: &Path) -> (Vec<u8>, i64, i64, u64) {
+/// Bytes, times of content and mode: links come and go with the tests themselves.
+fn content(file: &Path) -> (Vec<u8>, i64, i64, u64, u32) {
     let meta = fs::symlink_metadata(file).unwrap();
-    (fs::read(file).unwrap(), meta.mtime(), meta.mtime_nsec(), meta.ino())
+    (fs::read(file).unwrap(), meta.mtime(), meta.mtime_nsec(), meta.ino(), meta.mode())
 }
 
 #[track_caller]
@@ -178,6 +178,7 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("write", "flowop write name=w,filesetname=data,fd=1,iosize=4k,random\nflowop closefile name=c,fd=1\n"),
     ("truncate", "flowop truncate name=t,filesetname=data,fd=1\nflowop closefile name=c,fd=1\n"),
     ("setxattr", "flowop setxattr name=s,filesetname=data,fd=1\nflowop closefile name=c,fd=1\n"),
+    ("chmod", "flowop chmod name=s,filesetname=data,mode=640\n"),
     ("setattr", "flowop setattr name=s,filesetname=data\n"),
     (
         "deletefile",
@@ -231,6 +232,31 @@ fn a_foreign_object_swapped_in_during_a_run_is_refused() {
             assert!(fs::symlink_metadata(&at).is_ok(), "{what}: it was removed\n{}", output.shown());
         }
     });
+}
+
+#[test]
+fn a_hard_link_at_the_name_of_a_new_file_is_not_emptied() {
+    let (dir, (_keep, foreign)) = (place(), precious());
+    let run = |extra: &str, flowops: &str| {
+        let half = script(extra, flowops).replace("prealloc=100", "prealloc=50");
+        let call = Wml::new().file("w.wml", &half).args(["w.wml", "--runtime", "0.2", "--no-quiesce", "--dir"]);
+        call.args([dir.path()]).run()
+    };
+    run("", "flowop statfile name=s,filesetname=data\n").exits(0);
+    let names = (1..=8).map(|number| dir.path().join(format!("data/00000001/{number:08}")));
+    let absent = names.into_iter().find(|name| !name.exists()).unwrap();
+    let create = "flowop createfile name=cr,filesetname=data,fd=1\nflowop closefile name=c,fd=1\n";
+    fs::hard_link(&foreign, &absent).unwrap();
+    let before = content(&foreign);
+    let output = run(",trusttree", create);
+    assert_eq!(output.code(), 3, "{}", output.shown());
+    assert_named(&output, "createfile", &["another name", "data/00000001/0000000"]);
+    assert!(before == content(&foreign), "the foreign file was changed\n{}", output.shown());
+    // A file with one name is left by an earlier run, and is emptied as `O_TRUNC` does.
+    fs::remove_file(&absent).unwrap();
+    fs::write(&absent, "left").unwrap();
+    run(",trusttree", create).exits(0);
+    assert_eq!(fs::metadata(&absent).unwrap().len(), 0);
 }
 
 #[track_caller]
