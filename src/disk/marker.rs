@@ -44,7 +44,7 @@ impl fmt::Display for MarkerLayout {
     }
 }
 
-/// The progress of the creation of a tree.
+/// The progress of the creation or removal of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum MarkerProgress {
@@ -54,6 +54,8 @@ pub(super) enum MarkerProgress {
     Populating,
     /// Complete.
     Ready,
+    /// Removal has begun. If the marker is not locked, it was interrupted.
+    Removing,
 }
 
 /// The contents of a marker.
@@ -187,19 +189,24 @@ impl MarkerIdentity {
     }
 
     /// Returns whether both are the same file. `kind` is the `f_type` of the file system. Device numbers are ignored,
-    /// and file-system numbers are compared on btrfs only, since they may change with each mount.
+    /// and file-system numbers are compared on btrfs only, since they may change with each mount. Where the inode
+    /// number proves nothing, the path must be the same too.
     fn is(&self, actual: &Self, kind: u64) -> bool {
         /// `f_type` of FUSE, CIFS and SMB2, whose servers may change inode numbers at any time.
         const RENUMBERED: [u64; 3] = [0x6573_5546, 0xff53_4d42, 0xfe53_4d42];
-        /// `f_type` of btrfs, whose snapshots keep the inode numbers and times of files. Its `f_fsid` identifies the
-        /// subvolume.
-        const SNAPSHOTS: u64 = 0x9123_683e;
-        if kind == SNAPSHOTS && self.file_system != actual.file_system && self.path != actual.path {
-            return false;
-        }
+        /// `f_type` of btrfs and bcachefs, whose snapshots keep the inode numbers and times of files. `f_fsid` of btrfs
+        /// identifies the subvolume, that of bcachefs the whole file system.
+        const BTRFS: u64 = 0x9123_683e;
+        const BCACHEFS: u64 = 0xca45_1a4e;
+        let same_path = self.path == actual.path;
+        let same_tree = match kind {
+            BTRFS => self.file_system == actual.file_system || same_path,
+            BCACHEFS => same_path,
+            _ => true,
+        };
         let same_birth = self.born.is_none() || actual.born.is_none() || self.born == actual.born;
-        let numbered = self.inode == actual.inode && same_birth;
-        numbered || (RENUMBERED.contains(&kind) && self.path == actual.path)
+        let same_number = self.inode == actual.inode || (RENUMBERED.contains(&kind) && same_path);
+        same_tree && same_birth && same_number
     }
 }
 
@@ -296,6 +303,29 @@ mod tests {
             std::fs::write(&at, torn).unwrap();
             let found = read(&file, dir.path()).unwrap();
             assert!(found == old || found == marker, "cut at {cut}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_identity_of_a_marker_depends_on_the_file_system() {
+        const EXT4: u64 = 0xef53;
+        let own = MarkerIdentity { inode: 7, born: Some("1".into()), file_system: 3, device: 1, path: "/a".into() };
+        let inode = MarkerIdentity { inode: 8, ..own.clone() };
+        let moved = MarkerIdentity { path: "/b".into(), ..own.clone() };
+        let snapshot = MarkerIdentity { file_system: 4, ..moved.clone() };
+        let born = MarkerIdentity { born: Some("2".into()), ..own.clone() };
+        let unborn = MarkerIdentity { born: None, ..inode.clone() };
+        // In the order of the columns: the same file, another inode, another path, a snapshot elsewhere, another birth
+        // time, another inode without a birth time.
+        let found = [&own, &inode, &moved, &snapshot, &born, &unborn];
+        for (kind, name, is_same) in [
+            (EXT4, "ext4", [true, false, true, true, false, false]),
+            (0x9123_683e, "btrfs", [true, false, true, false, false, false]),
+            (0xca45_1a4e, "bcachefs", [true, false, false, false, false, false]),
+            (0x6573_5546, "fuse", [true, true, true, true, false, true]),
+            (0xfe53_4d42, "smb2", [true, true, true, true, false, true]),
+        ] {
+            assert_eq!(found.map(|found| own.is(found, kind)), is_same, "{name}");
         }
     }
 

@@ -369,6 +369,12 @@ impl PrepareTask<'_> {
             let why = AgingError::Aged;
             return Err(Error::Aging { set: spec.name.clone(), path: self.root.path.clone(), why });
         }
+        let adopt_error = |why: String| Err(Error::Adopt { set: spec.name.clone(), path: self.root.path.clone(), why });
+        // The set was read from the disk before the root was locked, or comes from an earlier run of the session. Files
+        // of an adopted tree that the definition does not have would be removed.
+        if marker.adopted != self.set.adopted {
+            return adopt_error("was adopted, or removed and created again, by another process meanwhile".into());
+        }
         if self.root.fresh && !marker.adopted {
             return Ok(());
         }
@@ -397,15 +403,14 @@ impl PrepareTask<'_> {
             let made =
                 populate::run(&self.job(Mode::DryRun, options), stop, |files, bytes| progress.advanced(files, bytes))?;
             self.populate_seconds += start.elapsed().as_secs_f64();
-            // Adoption must not change files: truncating or extending them requires `reuse`. An adoption is complete
-            // only when a comparison has succeeded once.
-            let new = self.root.fresh || marker.state == Stage::Empty;
-            if new && made.resized > 0 && !spec.reuse {
-                let why = format!(
-                    "has {} of another size than the script defines; `reuse` would truncate or extend them",
-                    count(made.resized, "file")
-                );
-                return Err(Error::Adopt { set: spec.name.clone(), path: self.root.path.clone(), why });
+            // Files of an adopted tree may have been changed by the user since. Truncating, extending or replacing them
+            // requires `reuse`, except between the runs of a session, which have changed them.
+            let changed = made.resized + made.removed;
+            if marker.adopted && !spec.reuse && changed > 0 && self.set.start.tree != Existing::Repair {
+                return adopt_error(format!(
+                    "has {} of another size or kind than the script defines; `reuse` would truncate, extend or replace them",
+                    count(changed, "file")
+                ));
             }
             self.action = Action::Repair(made);
             return Ok(());
@@ -470,6 +475,7 @@ impl PrepareTask<'_> {
         if let Action::Replace(scan) = &self.action {
             let start = Instant::now();
             self.begun = true;
+            self.root.announce_removal()?;
             progress.started(name, Phase::Remove, scan.files, 0);
             remove::remove_tree(&self.root, scan, options.threads, stop, watch)?;
             self.removed_seconds += start.elapsed().as_secs_f64();

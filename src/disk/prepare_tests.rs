@@ -1,11 +1,13 @@
-//! Tests on a real directory: creation, reuse, adoption and removal of trees, and protection of foreign files.
+//! Tests on a real directory: creation, reuse and removal of trees, and protection of foreign files.
 #![allow(clippy::unwrap_used, clippy::naive_bytecount)]
 
 use super::super::Fileset;
 use super::super::dirs::{Dirs, ThreadDirs};
 use super::super::error::{Error, Foreign, Special};
 use super::super::marker::MarkerProgress;
-use super::{Demand, PrepareOptions, Prepared, Quiet, Taken, clean, prepare, remove, root, scan, space};
+use super::{
+    Demand, Phase, PrepareOptions, Prepared, Progress, Quiet, Taken, clean, prepare, remove, root, scan, space,
+};
 use crate::fileset::FilesetSpec;
 use crate::os::fd;
 use crate::random::Quantity;
@@ -16,6 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
+
+#[path = "adoption_tests.rs"]
+mod adoption;
 
 static NO_STOP: AtomicBool = AtomicBool::new(false);
 
@@ -454,6 +459,33 @@ fn an_interrupted_population_is_detected_and_repaired() {
 }
 
 #[test]
+fn an_interrupted_removal_leaves_no_complete_tree() {
+    /// Stops the preparation when the removal begins.
+    struct StopAtRemoval<'a>(&'a AtomicBool);
+    impl Progress for StopAtRemoval<'_> {
+        fn started(&self, _: &str, phase: Phase, _: u64, _: u64) {
+            self.0.fetch_or(phase == Phase::Remove, Ordering::Relaxed);
+        }
+        fn advanced(&self, _: u64, _: u64) {}
+    }
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 30, 10);
+    ready(&spec).unwrap();
+    let stop = AtomicBool::new(false);
+    let stopped = prepare(&[set(&spec)], &options(), &StopAtRemoval(&stop), &stop);
+    assert!(matches!(stopped, Err(Error::Stopped { .. })), "{stopped:?}");
+    let root = root::take_marked(&spec.root()).unwrap().unwrap();
+    assert_eq!(root.marker.state, MarkerProgress::Removing);
+    root.close();
+    // The files that are left are not trusted, but completed.
+    let name = files(&spec.root()).into_keys().next().unwrap();
+    fs::remove_file(spec.root().join(name)).unwrap();
+    spec.trusttree = true;
+    ready(&spec).unwrap();
+    assert_eq!(files(&spec.root()), expected(&spec));
+}
+
+#[test]
 fn a_trusted_tree_is_not_checked() {
     let dir = TempDir::new().unwrap();
     let mut spec = spec(dir.path(), 20, 10);
@@ -476,77 +508,6 @@ fn a_stop_ends_population_and_the_next_run_recovers() {
     prepare(std::slice::from_ref(&set), &options(), &Quiet, &stop).unwrap();
     set.close();
     assert_eq!(files(&spec.root()), expected(&spec));
-}
-
-/// Creates a tree as another tool would.
-fn foreign_tree(root: &Path) {
-    for (dir, n) in [("00000001/00000001", 3), ("00000001/00000002", 2), ("00000002", 4)] {
-        fs::create_dir_all(root.join(dir)).unwrap();
-        for k in 1..=n {
-            fs::write(root.join(dir).join(format!("{k:08}")), vec![1; 100]).unwrap();
-        }
-    }
-}
-
-#[test]
-fn an_adopted_tree_keeps_its_shape_and_is_not_removed() {
-    let dir = TempDir::new().unwrap();
-    let spec = spec(dir.path(), 9, 100);
-    foreign_tree(&spec.root());
-    let before = tree(&spec.root());
-    let adopting = PrepareOptions { adopt: true, ..options() };
-    let set = Arc::new(Fileset::open(spec.clone(), 1, true).unwrap());
-    assert!(set.is_adopted());
-    assert_eq!(set.tree.rel_path(3), "00000001/00000002/00000001");
-    assert_eq!(set.tree.rel_path(8), "00000002/00000004");
-    let prepared = prepare(std::slice::from_ref(&set), &adopting, &Quiet, &NO_STOP).unwrap().remove(0);
-    assert!(prepared.adopted && prepared.reused);
-    set.close();
-    // From now on it is recognized without the option, and still not recreated.
-    assert!(ready(&spec).unwrap().adopted);
-    assert_eq!(tree(&spec.root()), before);
-    let removed = remove(&super::super::Fileset::open(spec.clone(), 1, false).unwrap(), 1, &NO_STOP).unwrap();
-    assert!(removed.adopted && !removed.root_removed);
-    assert_eq!(tree(&spec.root()), before);
-    assert!(!spec.root().join(".wmlrun").exists());
-}
-
-#[test]
-fn a_tree_of_another_structure_is_not_adopted() {
-    type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
-    let damages: [Damage<'_>; 5] = [
-        ("a missing file", &|root| fs::remove_file(root.join("00000002/00000002")).unwrap()),
-        ("one file missing at the end", &|root| fs::remove_file(root.join("00000002/00000004")).unwrap()),
-        ("a foreign name", &|root| fs::write(root.join("00000002/readme"), "x").unwrap()),
-        ("a missing directory", &|root| fs::rename(root.join("00000002"), root.join("00000003")).unwrap()),
-        ("a file in the root", &|root| fs::write(root.join("00000003"), "x").unwrap()),
-    ];
-    for (what, damage) in damages {
-        let dir = TempDir::new().unwrap();
-        let spec = spec(dir.path(), 9, 100);
-        foreign_tree(&spec.root());
-        damage(&spec.root());
-        let before = tree(&spec.root());
-        assert!(matches!(Fileset::open(spec.clone(), 1, true), Err(Error::Adopt { .. })), "{what}");
-        assert_eq!(tree(&spec.root()), before);
-        assert!(!spec.root().join(".wmlrun").exists(), "{what}");
-    }
-}
-
-#[test]
-fn leaf_directories_can_be_adopted() {
-    let dir = TempDir::new().unwrap();
-    let mut spec = spec(dir.path(), 9, 100);
-    spec.leafdirs = 5;
-    foreign_tree(&spec.root());
-    for leaf in
-        ["00000003/00000001", "00000003/00000002", "00000003/00000003", "00000004/00000001", "00000004/00000002"]
-    {
-        fs::create_dir_all(spec.root().join(leaf)).unwrap();
-    }
-    let set = Fileset::open(spec, 1, true).unwrap();
-    assert_eq!(set.tree.leafdir_rel_path(3), "00000004/00000001");
-    assert_eq!((set.tree.n_dirs(), set.tree.n_files()), (7, 9));
 }
 
 #[test]

@@ -191,7 +191,7 @@ pub fn remove(set: &Fileset, threads: usize, stop: &AtomicBool) -> Result<Remove
 }
 
 /// Removes the tree of a root, the marker, and the root if wmlrun created it.
-fn remove_root(root: Root, threads: usize, stop: &AtomicBool) -> Result<Removed, Error> {
+fn remove_root(mut root: Root, threads: usize, stop: &AtomicBool) -> Result<Removed, Error> {
     let mut removed = Removed {
         set: root.set.clone(),
         path: root.path.clone(),
@@ -205,6 +205,7 @@ fn remove_root(root: Root, threads: usize, stop: &AtomicBool) -> Result<Removed,
         let scan = scan::scan(&root, stop);
         let done = scan.and_then(|scan| {
             (removed.files, removed.directories) = (scan.files, scan.dirs.len() as u64 - 1);
+            root.announce_removal()?;
             remove_tree(&root, &scan, threads, stop, |_, _| ())
         });
         if let Err(e) = done {

@@ -6,7 +6,7 @@
 
 use super::error::Error;
 use super::known::KnownTree;
-use super::marker::{self, Invalid, Marker};
+use super::marker::{self, Invalid, Marker, MarkerProgress};
 use super::walk::{self, AT_DIR, READ_DIR};
 use crate::fileset::FilesetSpec;
 use crate::os::inode::{self, InodeChange};
@@ -402,6 +402,19 @@ impl Root {
     /// Writes the current contents of the marker to the disk.
     pub(super) fn write_marker(&mut self) -> Result<(), Error> {
         self.marker.write(self.lock).map_err(|e| Error::call(&self.set, "write", &self.path.join(MARKER), e))
+    }
+
+    /// Records in the marker that the removal of the tree begins, so that a tree whose removal was interrupted does not
+    /// count as complete.
+    pub(super) fn announce_removal(&mut self) -> Result<(), Error> {
+        self.marker.state = MarkerProgress::Removing;
+        match self.write_marker() {
+            // A full file system with copy-on-write has no space for the record. It must still be possible to empty it.
+            Err(Error::Call { errno: Errno::NOSPC | Errno::DQUOT, .. }) => Ok(()),
+            // The marker was opened for reading on a read-only file system: the removal itself reports that.
+            Err(Error::Call { errno: Errno::BADF | Errno::ROFS, .. }) => Ok(()),
+            written => written,
+        }
     }
 
     /// Returns the names that the tree may contain.

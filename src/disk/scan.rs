@@ -327,7 +327,8 @@ fn serial_text(serial: u32) -> String {
 /// Returns the shape of the existing tree if it was adopted before, or if `adopt` is set and it can be adopted. `None`
 /// when there is no such tree.
 ///
-/// Returns [`Error::Adopt`] when the tree does not match the set.
+/// Returns [`Error::Adopt`] when the tree does not match the set, and [`Error::InUse`] or [`Error::Call`] when it can't be
+/// examined.
 pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool) -> Result<Option<FoundShape>, Error> {
     // A root that does not exist will be created by `take`: there is nothing to adopt.
     if spec.root_location().is_none() || fd::lstat(&spec.root()).is_err() {
@@ -360,7 +361,15 @@ pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool) -> Result<Option<FoundS
             }
             read(fd, &path).map(Some)
         }
+        // The root was removed meanwhile.
+        Ok(None) | Err(Error::Call { errno: Errno::NOENT, .. }) => Ok(None),
+        // Whether the tree is adopted is unknown. If the root becomes free before it is prepared, the set would differ
+        // from the tree.
+        Err(Error::InUse { path, .. }) => Err(Error::InUse { set: spec.name.clone(), path }),
+        Err(Error::Call { path, call, errno, free, .. }) => {
+            Err(Error::Call { set: spec.name.clone(), path, call, errno, free })
+        }
         // Other problems of the root are reported when it is prepared.
-        _ => Ok(None),
+        Err(_) => Ok(None),
     }
 }

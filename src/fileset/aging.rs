@@ -128,6 +128,8 @@ pub enum AgingError {
     OfScript,
     /// The file set of a script has the directory of an aged tree.
     Aged,
+    /// The removal of the tree was interrupted.
+    PartlyRemoved,
 }
 
 impl fmt::Display for AgingError {
@@ -144,6 +146,7 @@ impl fmt::Display for AgingError {
             Self::OtherParameters { was, wanted } => write!(f, "it was aged with {was}, not with {wanted}"),
             Self::OfScript => f.write_str("it contains the file set of a script, which `wmlrun age` did not create"),
             Self::Aged => f.write_str("it was created by `wmlrun age`, and a run does not change it"),
+            Self::PartlyRemoved => f.write_str("its removal was interrupted, and files are missing"),
         }
     }
 }
@@ -159,6 +162,7 @@ impl AgingError {
                 "repeat the parameters of the directory, or remove its files with `wmlrun clean`"
             }
             Self::OfScript => "use another directory, or remove the file set with `wmlrun clean`",
+            Self::PartlyRemoved => "remove the rest of the files with `wmlrun clean`",
             Self::Aged => "give the file set another name or path, or remove the aged tree with `wmlrun clean`",
         })
     }

@@ -160,6 +160,9 @@ impl Aging {
     /// Reads the progress from the marker, or begins: checks the parameters and the free space. Writes only the marker.
     fn begin(root: &mut Root, dir: &Path, options: AgingOptions) -> Result<Self, Error> {
         let refused = |why| Error::Aging { set: NAME.to_owned(), path: root.path.clone(), why };
+        if root.marker.aging.is_some() && root.marker.state == MarkerProgress::Removing {
+            return Err(refused(AgingError::PartlyRemoved));
+        }
         let record = match &root.marker.aging {
             Some(record) if record.is_of(options) => record.clone(),
             Some(record) => {
