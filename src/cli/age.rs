@@ -32,9 +32,10 @@ struct AgingDocument<'a> {
 
 /// Ages a file system. Returns the exit status.
 pub(super) fn age(args: &AgeArgs) -> u8 {
+    let is_own = |head: &[u8]| json::has_schema(head, SCHEMA);
     let open = |path: &Path| {
-        let free = if args.force { Ok(()) } else { check_replaceable(path, &|head| json::has_schema(head, SCHEMA)) };
-        free.and_then(|()| Target::open(path, &[])).map_err(|e| {
+        let free = if args.force { Ok(()) } else { check_replaceable(path, &is_own) };
+        free.and_then(|()| Target::open(path, &[])).map(|target| target.recognizing(is_own)).map_err(|e| {
             let help = match e.kind() {
                 ErrorKind::AlreadyExists => "give `--json` another path, or replace the file with `--force`",
                 _ => "give `--json` another path",

@@ -52,7 +52,7 @@ impl LiveStream {
         target.unwrap_or_else(no_answer).and_then(|target| {
             let (lines, queue) = sync_channel(QUEUE_LENGTH);
             let writer = std::thread::Builder::new().name("live".to_owned());
-            let writer = writer.spawn(move || write_lines(Appender::new(target), &queue))?;
+            let writer = writer.spawn(move || write_lines(Appender::new(target.recognizing(format.is_own)), &queue))?;
             Ok(Self { format, lines, writer, number: 0, dropped: 0 })
         })
     }

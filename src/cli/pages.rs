@@ -105,7 +105,7 @@ fn with_floor(source: ResultSource) -> ResultSource {
 /// the exit status after an error was printed.
 fn open(output: &Path, paths: &[PathBuf], format: ExportFormat, force: bool) -> Result<Target, u8> {
     let results: Vec<FileIdentity> = paths.iter().filter_map(|path| file_id(path)).collect();
-    let is_own = |head: &[u8]| format.0.is_none() && page::is_page(head);
+    let is_own: fn(&[u8]) -> bool = if format.0.is_none() { page::is_page } else { |_| false };
     if !force && check_replaceable(output, &is_own).is_err() {
         let text = match format.0 {
             None => format!("{} exists, and is not a page of wmlrun", output.display()),
@@ -114,7 +114,7 @@ fn open(output: &Path, paths: &[PathBuf], format: ExportFormat, force: bool) -> 
         console::error(&text, Some("give `-o` another path, or replace the file with `--force`"));
         return Err(3);
     }
-    Target::open(output, &results).map_err(|e| {
+    Target::open(output, &results).map(|target| target.recognizing(is_own)).map_err(|e| {
         console::error(&format!("{} can't be written: {e}", output.display()), Some("give `-o` another path"));
         3
     })

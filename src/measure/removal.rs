@@ -47,7 +47,7 @@ impl Runner {
     /// Releases a set that no run needs any more. Its tree is removed in the fresh directory or with `--clean`; else it
     /// remains.
     pub(crate) fn release_or_remove(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Status {
-        let is_fresh = self.trees.fresh.as_ref().is_some_and(|dir| ready.set.spec.path.starts_with(dir));
+        let is_fresh = self.trees.is_in_fresh_dir(&ready.set.spec.root());
         if (is_fresh && !self.settings.keep) || self.settings.clean {
             return self.remove_tree(ready, front);
         }
@@ -70,7 +70,7 @@ impl Runner {
     /// them.
     pub(crate) fn clean_unfinished(&mut self, roots: Vec<PathBuf>, front: &mut dyn Front) {
         for root in roots.into_iter().filter(|root| prepare::is_marked(root)) {
-            if self.trees.fresh.as_ref().is_some_and(|dir| root.starts_with(dir)) {
+            if self.trees.is_in_fresh_dir(&root) {
                 continue;
             }
             if !self.settings.clean {

@@ -113,7 +113,7 @@ impl Runner {
     /// if that does not answer either, to standard error.
     fn write_json_elsewhere(&mut self, front: &mut dyn Front) {
         let path = self.settings.json.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-        let kept = self.result_in_results();
+        let kept = self.result_in_results(false);
         let place =
             kept.as_ref().map_or("the result follows here".to_owned(), |kept| format!("it is in {}", kept.display()));
         front.error(

@@ -6,7 +6,7 @@ use crate::disk::prepare::Prepared;
 use crate::disk::{Fileset, Stamp};
 use crate::plan::Plan;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The trees that measurements work on.
@@ -26,6 +26,15 @@ pub(crate) struct Trees {
     pub(crate) leftovers: Vec<Leftover>,
     /// Threads of a run were left behind in system calls.
     pub(crate) stalled: bool,
+}
+
+impl Trees {
+    /// Returns whether a root is inside the fresh directory. A path that leaves the directory through `..` or a symbolic
+    /// link is not, although it begins with its name.
+    pub(crate) fn is_in_fresh_dir(&self, root: &Path) -> bool {
+        let Some(fresh) = self.fresh.as_ref().and_then(|dir| std::fs::canonicalize(dir).ok()) else { return false };
+        std::fs::canonicalize(root).is_ok_and(|root| root.starts_with(&fresh))
+    }
 }
 
 /// A file set that is on disk.

@@ -61,7 +61,7 @@ impl Runner {
         if let Some((path, _)) = self.settings.trace.clone() {
             let free = self.check_replaceable(&path, &is_trace);
             match free.and_then(|()| Target::open(&path, &read)) {
-                Ok(target) => self.outputs.trace = Some(Appender::new(target)),
+                Ok(target) => self.outputs.trace = Some(Appender::new(target.recognizing(is_trace))),
                 Err(e) => return refused(front, "trace", &path, &e, "--trace"),
             }
         }
@@ -89,15 +89,11 @@ impl Runner {
             let whole = std::path::absolute(path).ok()?;
             let set = plan.filesets.iter().find(|set| is_below(&whole, &set.root()))?;
             let (path, name) = (path.display(), &set.name);
-            Some((whole, format!("`{option}` names {path}, which is in the tree of the file set `{name}`")))
+            Some(format!("`{option}` names {path}, which is in the tree of the file set `{name}`"))
         });
-        let Some((path, message)) = inside else { return Ok(()) };
+        let Some(message) = inside else { return Ok(()) };
         front.error(None, &message, Some("give a path outside of the directories of the file sets"));
         self.give_up_outputs();
-        // A file that was created for the output would be a foreign file for the next run.
-        if std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() == 0) {
-            let _ = std::fs::remove_file(&path);
-        }
         Err(Status::Refused)
     }
 
@@ -158,15 +154,16 @@ impl Runner {
         }
         self.outputs.write_failed = true;
         let path = self.settings.json.clone().unwrap_or_default();
-        let help = match self.result_in_results() {
+        let help = match self.result_in_results(e.kind() == ErrorKind::AlreadyExists) {
             Some(kept) => format!("it is in {}", kept.display()),
             None => "free some space, or give `--json` another path".to_owned(),
         };
         front.error(None, &format!("can't write the result file {}: {e}", path.display()), Some(&help));
     }
 
-    /// Writes the result to the results directory unless that is the path of the result file. Returns the path written.
-    pub(crate) fn result_in_results(&self) -> Option<PathBuf> {
+    /// Writes the result to the results directory. If that is the path of the result file, the next free name is used if
+    /// another program's file is there (`taken`), and nothing is written otherwise. Returns the path written.
+    pub(crate) fn result_in_results(&self, taken: bool) -> Option<PathBuf> {
         let path = self.settings.json.clone().unwrap_or_default();
         let name = path.file_name().filter(|name| *name != "-").unwrap_or("result.json".as_ref()).to_owned();
         let (results, document) = (self.outputs.results.clone(), self.document.clone());
@@ -174,7 +171,7 @@ impl Runner {
         with_timeout(ANSWER_TIMEOUT, move || {
             let place = results.place(Path::new(&name));
             // A file system without free space has none for another name.
-            if std::path::absolute(&path).is_ok_and(|path| path == place.path()) {
+            if !taken && std::path::absolute(&path).is_ok_and(|path| path == place.path()) {
                 return None;
             }
             let placed = results.write(&place, &json::is_result, &mut |out| json::serialize(&document, out));

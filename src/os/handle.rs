@@ -49,10 +49,16 @@ pub fn rename(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
 pub fn rename_new(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     match rfs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE) {
         // The file system has no `RENAME_NOREPLACE`. `linkat` also fails with `EEXIST` if the name exists.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            rfs::linkat(dir, from, dir, to, AtFlags::empty())?;
-            rfs::unlinkat(dir, from, AtFlags::empty())
-        }
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match rfs::linkat(dir, from, dir, to, AtFlags::empty()) {
+            Ok(()) => rfs::unlinkat(dir, from, AtFlags::empty()),
+            // The file system has no hard links either: some FUSE file systems.
+            Err(Errno::PERM | Errno::NOSYS | Errno::NOTSUP) => match rfs::statat(dir, to, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => rfs::renameat(dir, from, dir, to),
+                Ok(_) => Err(Errno::EXIST),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        },
         other => other,
     }
 }

@@ -3,45 +3,46 @@
 
 use rustix::fs::{self as rfs, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
+use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 const MODE: Mode = Mode::from_raw_mode(0o666);
+
+/// Maximum number of names that are tried.
+const MAX_NAMES: u32 = 100;
 
 /// A temporary file in a directory. It is removed on drop unless it was renamed.
 #[derive(Debug)]
 pub struct Temporary {
     file: File,
     dir: OwnedFd,
-    name: OsString,
-    named: bool,
+    prefix: OsString,
+    /// `None` while the file is unnamed, and after it was renamed.
+    name: Option<OsString>,
 }
 
 impl Temporary {
-    /// Creates a file in `dir`. It has no name until [`Temporary::name`] gives it `name`. On file systems without
-    /// unnamed files (NFS, FUSE) it has that name from the start.
-    pub fn new(dir: OwnedFd, name: OsString) -> io::Result<Self> {
+    /// Creates a file in `dir`. It has no name until [`Temporary::name`] gives it one: `prefix`, a random number, and
+    /// `.tmp`. On file systems without unnamed files (NFS, FUSE) it has such a name from the start.
+    ///
+    /// A file of that name is never replaced. It can belong to a writer that still works: a thread of this process that
+    /// was abandoned, or another process, whose process ID may be the same in another container.
+    pub fn new(dir: OwnedFd, prefix: OsString) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         if let Ok(file) = rfs::openat(&dir, c".", flags | OFlags::TMPFILE, MODE) {
             let file = File::from(file);
             // The file is named later through this link, which needs /proc.
             if rfs::accessat(CWD, proc_link(&file), rfs::Access::EXISTS, AtFlags::empty()).is_ok() {
-                return Ok(Self { file, dir, name, named: false });
+                return Ok(Self { file, dir, prefix, name: None });
             }
         }
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let create = || rfs::openat(&dir, &name, flags, MODE);
-        let file = match create() {
-            // A file of that name is a leftover of a killed program with the same process ID.
-            Err(Errno::EXIST) => {
-                rfs::unlinkat(&dir, &name, AtFlags::empty())?;
-                create()
-            }
-            other => other,
-        };
-        Ok(Self { file: File::from(file?), dir, name, named: true })
+        let (name, file) = with_free_name(&prefix, |name| rfs::openat(&dir, name, flags, MODE))?;
+        Ok(Self { file: File::from(file), dir, prefix, name: Some(name) })
     }
 
     /// Returns the file, open for writing.
@@ -56,34 +57,44 @@ impl Temporary {
 
     /// Returns the name of the file, after linking the file under it if necessary.
     pub fn name(&mut self) -> io::Result<&OsStr> {
-        if !self.named {
-            let link = || rfs::linkat(CWD, proc_link(&self.file), &self.dir, &self.name, AtFlags::SYMLINK_FOLLOW);
-            match link() {
-                Err(Errno::EXIST) => {
-                    rfs::unlinkat(&self.dir, &self.name, AtFlags::empty())?;
-                    link()?;
-                }
-                other => other?,
-            }
-            self.named = true;
+        if self.name.is_none() {
+            let link = proc_link(&self.file);
+            let (name, ()) =
+                with_free_name(&self.prefix, |name| rfs::linkat(CWD, &link, &self.dir, name, AtFlags::SYMLINK_FOLLOW))?;
+            self.name = Some(name);
         }
-        Ok(&self.name)
+        Ok(self.name.as_deref().unwrap_or_default())
     }
 
     /// Takes note that the file has been renamed, so that it is not removed, and returns it.
     pub fn renamed(mut self) -> io::Result<File> {
-        self.named = false;
+        self.name = None;
         self.file.try_clone()
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        if self.named {
+        if let Some(name) = &self.name {
             // An error here is ignored: the error of the writer is the one to report.
-            let _ = rfs::unlinkat(&self.dir, &self.name, AtFlags::empty());
+            let _ = rfs::unlinkat(&self.dir, name, AtFlags::empty());
         }
     }
+}
+
+/// Calls `make` with names until one is free. Returns the name and the result.
+fn with_free_name<T>(prefix: &OsStr, mut make: impl FnMut(&OsStr) -> Result<T, Errno>) -> io::Result<(OsString, T)> {
+    for _ in 0..MAX_NAMES {
+        // Each state has other keys, which the standard library takes from the kernel's random numbers.
+        let number = RandomState::new().build_hasher().finish();
+        let mut name = prefix.to_owned();
+        name.push(format!(".{number}.tmp"));
+        match make(&name) {
+            Err(Errno::EXIST) => {}
+            made => return Ok((name, made?)),
+        }
+    }
+    Err(Errno::EXIST.into())
 }
 
 fn proc_link(file: &File) -> String {
@@ -112,8 +123,6 @@ mod tests {
         temporary.file().write_all(b"whole").unwrap();
         // On file systems without O_TMPFILE the file is visible; those that tests run on have it.
         assert_eq!(names(dir.path()), [""; 0]);
-        // A leftover of the same name from a killed program.
-        std::fs::write(dir.path().join("new"), "half").unwrap();
         let name = temporary.name().unwrap().to_owned();
         rfs::renameat(temporary.dir(), &name, temporary.dir(), "out").unwrap();
         temporary.renamed().unwrap();
@@ -125,9 +134,26 @@ mod tests {
     fn a_file_that_is_not_renamed_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let mut temporary = Temporary::new(OwnedFd::from(File::open(dir.path()).unwrap()), "new".into()).unwrap();
-        temporary.name().unwrap();
-        assert_eq!(names(dir.path()), ["new"]);
+        let name = temporary.name().unwrap().to_str().unwrap().to_owned();
+        assert!(name.starts_with("new.") && name.ends_with(".tmp"), "{name}");
+        assert_eq!(names(dir.path()), [name]);
         drop(temporary);
         assert_eq!(names(dir.path()), [""; 0]);
+    }
+
+    #[test]
+    fn a_name_that_exists_is_not_used() {
+        let mut tried = Vec::new();
+        let (name, made) = with_free_name("new".as_ref(), |name| {
+            tried.push(name.to_owned());
+            if tried.len() < 3 { Err(Errno::EXIST) } else { Ok(tried.len()) }
+        })
+        .unwrap();
+        assert_eq!((made, Some(&name)), (3, tried.last()));
+        tried.sort();
+        tried.dedup();
+        assert_eq!(tried.len(), 3, "{tried:?}");
+        let full = with_free_name::<()>("new".as_ref(), |_| Err(Errno::EXIST));
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     }
 }

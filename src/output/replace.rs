@@ -3,7 +3,7 @@
 use super::WriteTo;
 use crate::os::temporary::Temporary;
 use crate::os::{handle, limits};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
@@ -20,19 +20,22 @@ const MAX_NAME_PREFIX: usize = 200;
 /// Mode and owner of an existing file are preserved. On an error the old file is unchanged. After a power failure the
 /// path names either the complete old file or the complete new one.
 pub fn replace(path: &Path, write: WriteTo<'_>) -> io::Result<()> {
-    let sync = &mut |file: &File| file.sync_all();
-    replace_with(path, write, sync).map(drop)
+    let publish: Publish<'_> = &|new, from, to| {
+        new.file().sync_all()?;
+        Ok(handle::rename(new.dir(), from, to)?)
+    };
+    replace_with(path, write, publish).map(drop)
 }
 
-/// Creates or replaces the file like [`replace`], but does not flush it. Returns the new file, positioned at its end.
+/// Gives a temporary file, whose name is the second argument, the third argument as its name.
+pub(super) type Publish<'a> = &'a dyn Fn(&Temporary, &OsStr, &OsStr) -> io::Result<()>;
+
+/// Writes a temporary file in the directory of `path`, and calls `publish` to rename it. Returns the new file, positioned
+/// at its end.
 ///
-/// After a benchmark the device may have gigabytes of dirty pages to write first: a flush of a result has taken more
-/// than five seconds.
-pub(super) fn replace_unsynced(path: &Path, write: WriteTo<'_>) -> io::Result<File> {
-    replace_with(path, write, &mut |_| Ok(()))
-}
-
-fn replace_with(path: &Path, write: WriteTo<'_>, sync: &mut dyn FnMut(&File) -> io::Result<()>) -> io::Result<File> {
+/// The file is not flushed. After a benchmark the device may have gigabytes of dirty pages to write first: a flush of a
+/// result has taken more than five seconds.
+pub(super) fn replace_with(path: &Path, write: WriteTo<'_>, publish: Publish<'_>) -> io::Result<File> {
     let mut new = create_temporary(path)?;
     if let Ok(meta) = fs::metadata(path) {
         // Only root may change the owner of a file. If this fails, the new file belongs to the current user.
@@ -40,10 +43,9 @@ fn replace_with(path: &Path, write: WriteTo<'_>, sync: &mut dyn FnMut(&File) -> 
         new.file().set_permissions(meta.permissions())?;
     }
     write_all(new.file(), 0, write)?;
-    sync(new.file())?;
     let target = path.file_name().unwrap_or_default();
     let from = new.name()?.to_owned();
-    handle::rename(new.dir(), &from, target)?;
+    publish(&new, &from, target)?;
     new.renamed()
 }
 
@@ -88,8 +90,6 @@ fn create_temporary(path: &Path) -> io::Result<Temporary> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?.as_bytes();
     let mut hidden = OsString::from(".");
     hidden.push(OsString::from_vec(name[..name.len().min(MAX_NAME_PREFIX)].to_vec()));
-    // The process ID keeps the temporary files of concurrent processes apart.
-    hidden.push(format!(".{}.tmp", std::process::id()));
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Temporary::new(handle::open_dir(dir)?, hidden)
 }

@@ -160,7 +160,7 @@ impl Results {
     pub fn write(&self, place: &ResultPlace, is_own: &dyn Fn(&[u8]) -> bool, write: WriteTo<'_>) -> io::Result<Placed> {
         let (parent, name) = split(place)?;
         let dir = self.open_dir(place, parent)?;
-        let mut new = Temporary::new(dir, format!(".wmlrun-{}.tmp", std::process::id()).into())?;
+        let mut new = Temporary::new(dir, ".wmlrun".into())?;
         write_all(new.file(), 0, write)?;
         new.file().sync_all()?;
         let from = new.name()?.to_owned();

@@ -1,8 +1,9 @@
 //! Outputs named on the command line: a file, a pipe, a device, or standard output.
 
-use super::replace::{probe, replace_unsynced, write_all};
+use super::replace::{probe, replace_with, write_all};
 use super::{HEAD_LENGTH, WriteTo};
-use crate::os::{handle, proc};
+use crate::os::{Errno, handle, proc};
+use parking_lot::Mutex;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -29,12 +30,17 @@ pub fn check_replaceable(path: &Path, is_own: &dyn Fn(&[u8]) -> bool) -> io::Res
     if descriptor_of(path).is_some() || !fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
         return Ok(());
     }
-    let mut head = Vec::new();
-    File::open(path)?.take(HEAD_LENGTH).read_to_end(&mut head)?;
-    if is_own(&head) {
+    if is_own(&head_of(path)?) {
         return Ok(());
     }
     Err(io::Error::new(ErrorKind::AlreadyExists, "it exists, and has other content"))
+}
+
+/// Returns the first bytes of a file.
+fn head_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(path)?.take(HEAD_LENGTH).read_to_end(&mut head)?;
+    Ok(head)
 }
 
 /// A checked output: it can be opened or created, and may replace the existing file.
@@ -42,6 +48,25 @@ pub fn check_replaceable(path: &Path, is_own: &dyn Fn(&[u8]) -> bool) -> io::Res
 pub struct Target {
     kind: TargetKind,
     id: Option<FileIdentity>,
+    /// Returns whether the first bytes of a file are those of such an output.
+    is_own: fn(&[u8]) -> bool,
+    /// The regular file that may be replaced: the one that [`Self::open`] found, or that was written since.
+    replaceable: Mutex<Option<FileState>>,
+}
+
+/// The identity of a file and the state of its contents.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct FileState {
+    id: FileIdentity,
+    length: u64,
+    /// Time of the last change of the contents, in seconds and nanoseconds.
+    modified: (i64, i64),
+}
+
+impl FileState {
+    fn of(meta: &fs::Metadata) -> Self {
+        Self { id: (meta.dev(), meta.ino()), length: meta.len(), modified: (meta.mtime(), meta.mtime_nsec()) }
+    }
 }
 
 #[derive(Debug)]
@@ -66,19 +91,19 @@ impl Target {
             if handle::is_read_only(&file)? {
                 return Err(io::Error::new(ErrorKind::PermissionDenied, "it is open for reading only"));
             }
-            return Ok(Self { kind: TargetKind::Stream(file), id: None });
+            return Ok(Self::new(TargetKind::Stream(file), None));
         }
         let path = resolve_links(path)?;
         let meta = match fs::metadata(&path) {
             Ok(meta) => meta,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 probe(&path)?;
-                return Ok(Self { kind: TargetKind::File(path), id: None });
+                return Ok(Self::new(TargetKind::File(path), None));
             }
             Err(error) => return Err(error),
         };
-        let (id, kind) = ((meta.dev(), meta.ino()), meta.file_type());
-        if read.contains(&id) {
+        let (found, kind) = (FileState::of(&meta), meta.file_type());
+        if read.contains(&found.id) {
             return Err(io::Error::new(ErrorKind::InvalidInput, "it is the script itself"));
         }
         let kind = if kind.is_dir() {
@@ -94,7 +119,18 @@ impl Target {
         } else {
             TargetKind::Stream(open_stream(&path)?)
         };
-        Ok(Self { kind, id: Some(id) })
+        Ok(Self::new(kind, Some(found)))
+    }
+
+    fn new(kind: TargetKind, found: Option<FileState>) -> Self {
+        Self { kind, id: found.map(|found| found.id), is_own: |_| false, replaceable: Mutex::new(found) }
+    }
+
+    /// Lets the output also replace a file that has been written since [`Self::open`], if `is_own` accepts its first
+    /// bytes.
+    #[must_use]
+    pub fn recognizing(self, is_own: fn(&[u8]) -> bool) -> Self {
+        Self { is_own, ..self }
     }
 
     /// Returns the identity of the existing file. `None` when the file did not exist at [`Self::open`], or for a
@@ -109,11 +145,38 @@ impl Target {
     }
 
     /// Writes the output: replaces a regular file, or appends to a stream.
+    ///
+    /// Returns [`ErrorKind::AlreadyExists`] when another program has created or changed the file since it was checked,
+    /// which may have been hours ago.
     pub fn write(&self, write: WriteTo<'_>) -> io::Result<()> {
         match &self.kind {
-            TargetKind::File(path) => replace_unsynced(path, write).map(drop),
+            TargetKind::File(path) => self.replace(path, write).map(drop),
             TargetKind::Stream(file) => write_to_stream(file, write),
         }
+    }
+
+    /// Creates or replaces the regular file. Returns the new one, positioned at its end.
+    fn replace(&self, path: &Path, write: WriteTo<'_>) -> io::Result<File> {
+        let file = replace_with(path, write, &|new, from, to| {
+            if self.may_replace(path) {
+                return Ok(handle::rename(new.dir(), from, to)?);
+            }
+            handle::rename_new(new.dir(), from, to).map_err(|error| match error {
+                Errno::EXIST => {
+                    io::Error::new(ErrorKind::AlreadyExists, "another program has created or changed it meanwhile")
+                }
+                error => error.into(),
+            })
+        })?;
+        *self.replaceable.lock() = Some(FileState::of(&file.metadata()?));
+        Ok(file)
+    }
+
+    /// Returns whether a regular file exists and may be replaced.
+    fn may_replace(&self, path: &Path) -> bool {
+        let Ok(meta) = fs::symlink_metadata(path) else { return false };
+        let is_known = || Some(FileState::of(&meta)) == *self.replaceable.lock();
+        meta.is_file() && (meta.len() == 0 || is_known() || head_of(path).is_ok_and(|head| (self.is_own)(&head)))
     }
 }
 
@@ -213,7 +276,7 @@ impl Appender {
         };
         match &mut self.file {
             None => {
-                let file = replace_unsynced(path, write)?;
+                let file = self.target.replace(path, write)?;
                 let len = file.metadata()?.len();
                 self.file = Some((file, len));
                 Ok(())
@@ -271,6 +334,40 @@ mod tests {
             assert!(Target::open(&dir.path().join(name), &id).is_err(), "{name}");
         }
         assert_eq!(names(dir.path()).len(), 3);
+    }
+
+    #[test]
+    fn a_file_that_appeared_or_changed_since_the_check_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let open = || Target::open(&path, &[]).unwrap().recognizing(|head| head.starts_with(b"ours"));
+        let put = |target: &Target, text: &str| target.write(&mut |out| out.write_all(text.as_bytes()));
+        let refused = |target: &Target| put(target, "ours").unwrap_err().kind();
+        let early = open();
+        fs::write(&path, "theirs").unwrap();
+        assert_eq!(refused(&early), ErrorKind::AlreadyExists);
+        let mut appender = Appender::new(early);
+        let appended = appender.append(&mut |out| out.write_all(b"ours"));
+        assert_eq!(appended.unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!((fs::read(&path).unwrap(), names(dir.path())), (b"theirs".to_vec(), vec!["out".to_owned()]));
+        // The file that was found is replaced, and what was written instead of it, but no later content.
+        let target = open();
+        put(&target, "one").unwrap();
+        put(&target, "two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        fs::write(&path, "theirs, in place").unwrap();
+        assert_eq!(refused(&target), ErrorKind::AlreadyExists);
+        // The output of another process of the same kind, or an empty file.
+        for text in ["ours, too", ""] {
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, text).unwrap();
+            put(&target, "three").unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"three");
+        }
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(put(&target, "four").is_err());
+        assert_eq!(names(dir.path()), ["out"]);
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Writer {
     /// (through a symbolic link: its target). A pipe or `-` receives the document once, at the end. Returns an error if
     /// `path` is one of the files in `read`.
     pub fn create(path: &Path, read: &[FileIdentity]) -> io::Result<Self> {
-        Ok(Self { target: Target::open(path, read)? })
+        Ok(Self { target: Target::open(path, read)?.recognizing(is_result) })
     }
 
     /// Returns the identity of the file to write, if it exists already.

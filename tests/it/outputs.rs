@@ -358,6 +358,23 @@ fn an_output_in_the_tree_of_a_file_set_is_refused() {
         assert!(output.stderr.contains("which is in the tree of the file set `data`"), "{}", output.stderr);
         assert!(!output.dir().join("d/data/out").exists(), "{option}");
     }
+    // An empty file of the user is not removed.
+    let call = Wml::new().file("x.wml", script).folder("d/data").file("d/data/notes", "");
+    let output = call.args(["x.wml", "--dir", "d", "--json", "d/data/notes"]).run().exits(3);
+    assert!(output.stderr.contains("which is in the tree of the file set `data`"), "{}", output.stderr);
+    assert!(output.dir().join("d/data/notes").exists());
+}
+
+#[test]
+fn a_file_that_appears_during_the_run_is_kept() {
+    let script = "define fileset name=data,path=$dir,entries=5,dirwidth=5,size=4k,prealloc\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n\
+        create files\nsystem \"echo precious > out.json\"\nrun 0.1\n";
+    let call = Wml::new().file("x.wml", script).args(["x.wml", "--allow-system", "--engine", "null"]);
+    let output = call.args(["--json", "out.json"]).run().exits(1);
+    assert!(output.stderr.contains("out.json.1"), "{}", output.stderr);
+    assert_eq!(text(&output.dir().join("out.json")), "precious\n");
+    assert!(text(&output.dir().join("out.json.1")).contains("wmlrun.result/"), "{}", output.stderr);
 }
 
 #[test]

@@ -121,3 +121,15 @@ fn walk(dir: &std::path::Path) -> usize {
     let entries = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
     entries.map(|path| if path.is_dir() { walk(&path) } else { 1 }).sum()
 }
+
+#[test]
+fn a_tree_outside_of_the_fresh_directory_is_kept() {
+    // `$dir` is a new directory, which is removed at the end, but the path leaves it.
+    let script = "define fileset name=data,path=$dir/../mine,entries=5,dirwidth=5,size=4k,prealloc,reuse\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
+    let call = Wml::new().file("x.wml", script).args(["x.wml", "--runtime", "0.1", "--no-quiesce"]);
+    let output = call.run().exits(0);
+    assert!(output.dir().join("mine/data/00000001/00000005").is_file(), "{}", output.shown());
+    let names: Vec<_> = fs::read_dir(output.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("wmlrun-")), "{names:?}");
+}
