@@ -7,6 +7,7 @@
 
 use super::fd;
 use super::proc::nanoseconds;
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -31,9 +32,11 @@ static GUARD: Mutex<Option<UnixStream>> = Mutex::new(None);
 /// The inode number of that socket, which identifies it in another descriptor table.
 static GUARD_SOCKET: AtomicU64 = AtomicU64::new(0);
 
-/// The guard process: reads lines `+GROUP` and `-GROUP`, and kills the remaining groups at the end of its input.
+/// The guard process: reads lines `+GROUP` and `-GROUP`, and kills the remaining groups at the end of its input. A line
+/// `-GROUP` for a group that is not in its list changes nothing.
 const GUARD_SCRIPT: &str = "trap '' INT TERM HUP QUIT; G=' '; \
-    while read -r L; do g=${L#?}; case $L in +*) G=\"$G$g \";; *) G=\"${G%% $g *} ${G#* $g }\";; esac; done; \
+    while read -r L; do g=${L#?}; case $L in +*) G=\"$G$g \";; \
+    *) case $G in *\" $g \"*) G=\"${G%% $g *} ${G#* $g }\";; esac;; esac; done; \
     for g in $G; do kill -KILL -$g 2>/dev/null; done";
 
 /// A command in a process group of its own.
@@ -42,6 +45,8 @@ pub struct Group {
     id: i32,
     /// The process's pidfd, which is readable when the command has ended. `None` where the kernel provides none.
     descriptor: Option<OwnedFd>,
+    /// Whether the group was added to the table, which may be full.
+    tracked: bool,
     ended: Option<(ExitStatus, CpuTimes)>,
 }
 
@@ -72,9 +77,12 @@ impl Group {
     /// Starts a command in a process group of its own.
     pub fn spawn(mut command: Command) -> io::Result<Self> {
         command.process_group(0);
+        forget_ended_groups();
         let parent = rustix::process::getpid().as_raw_nonzero().get();
         let guard = guard_in_this_table();
         let guard_fd = guard.as_ref().map_or(fd::NONE, AsRawFd::as_raw_fd);
+        let (mut report, child_report) = io::pipe()?;
+        let report_fd = child_report.as_raw_fd();
         let prepare = move || {
             // SAFETY: these calls take and return integers only, and may be made between `fork` and `exec`.
             let (orphan, id) = unsafe {
@@ -88,22 +96,35 @@ impl Group {
             // The child notifies the guard, not the parent, so that the guard knows the group before any process in it
             // can outlive this program.
             let (line, length) = message(b'+', id);
-            // SAFETY: `line` is a live array of at least `length` bytes. The socket stays open until `exec`. If it is
-            // invalid or the guard has been killed, the call fails, which is ignored.
-            unsafe { libc::send(guard_fd, line.as_ptr().cast(), length, libc::MSG_NOSIGNAL) };
+            // SAFETY: `line` is a live array of at least `length` bytes. Pipe and socket stay open until `exec`. If the
+            // socket is invalid or the guard has been killed, the call fails, which is ignored.
+            unsafe {
+                libc::write(report_fd, line.as_ptr().cast(), length);
+                libc::send(guard_fd, line.as_ptr().cast(), length, libc::MSG_NOSIGNAL);
+            }
             Ok(())
         };
-        // SAFETY: the closure makes four system calls, all of them async-signal-safe, and neither allocates nor takes
+        // SAFETY: the closure makes five system calls, all of them async-signal-safe, and neither allocates nor takes
         // locks.
         unsafe { command.pre_exec(prepare) };
-        let child = command.spawn()?;
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                // The child has notified the guard if only `exec` failed, and it has ended.
+                drop(child_report);
+                let mut line = Vec::new();
+                if report.read_to_end(&mut line).is_ok_and(|length| length > 0) {
+                    line[0] = b'-';
+                    notify_guard(guard.as_ref(), &line);
+                }
+                return Err(error);
+            }
+        };
         let id = child.id() as i32;
-        if let Some(slot) = GROUPS.iter().find(|slot| slot.compare_exchange(0, id, SeqCst, SeqCst).is_ok()) {
-            debug_assert_eq!(slot.load(SeqCst), id);
-        }
+        let tracked = GROUPS.iter().any(|slot| slot.compare_exchange(0, id, SeqCst, SeqCst).is_ok());
         let descriptor = rustix::process::Pid::from_raw(id)
             .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
-        Ok(Self { id, descriptor, ended: None })
+        Ok(Self { id, descriptor, tracked, ended: None })
     }
 
     /// Waits for the end of the command, for at most `limit`. Returns its status, or `None` if it is still running.
@@ -193,20 +214,43 @@ pub fn output(words: &[String], is_interrupted: &dyn Fn() -> bool) -> io::Result
 }
 
 /// Removes the group from the table if the command has ended and no process is left in the group. Other groups stay in
-/// the table and are killed when the program ends.
+/// the table and are killed when the program ends, or are removed when a later command starts or ends.
 impl Drop for Group {
     fn drop(&mut self) {
-        if self.poll().is_ok_and(|ended| ended.is_some()) && !signal(self.id, 0) {
-            for slot in &GROUPS {
-                let _ = slot.compare_exchange(self.id, 0, SeqCst, SeqCst);
-            }
+        // Without this call the command would stay in its group after its end.
+        let _ = self.poll();
+        forget_ended_groups();
+        if !self.tracked && has_ended(self.id) {
             let (line, length) = message(b'-', self.id);
-            if let Some(guard) = guard_in_this_table() {
-                // SAFETY: `line` is a live array of at least `length` bytes, and the socket is open.
-                unsafe { libc::send(guard.as_raw_fd(), line.as_ptr().cast(), length, libc::MSG_NOSIGNAL) };
-            }
+            notify_guard(guard_in_this_table().as_ref(), &line[..length]);
         }
     }
+}
+
+/// Removes the groups from the table that have no process any more. The kernel may give the ID of such a group to
+/// another one, which must not be killed.
+fn forget_ended_groups() {
+    for slot in &GROUPS {
+        let group = slot.load(SeqCst);
+        if group > 0 && has_ended(group) && slot.compare_exchange(group, 0, SeqCst, SeqCst).is_ok() {
+            let (line, length) = message(b'-', group);
+            notify_guard(guard_in_this_table().as_ref(), &line[..length]);
+        }
+    }
+}
+
+/// Sends a line to the guard process. An error is ignored: the guard may have been killed.
+fn notify_guard(guard: Option<&OwnedFd>, line: &[u8]) {
+    if let Some(guard) = guard {
+        // SAFETY: the pointer and the length are those of a live slice, and the socket is open.
+        unsafe { libc::send(guard.as_raw_fd(), line.as_ptr().cast(), line.len(), libc::MSG_NOSIGNAL) };
+    }
+}
+
+/// Returns whether no process is in a group. A process that may not be signalled is one.
+fn has_ended(group: i32) -> bool {
+    // SAFETY: the arguments are integers, and signal 0 has no effect.
+    unsafe { libc::kill(-group, 0) != 0 && super::last_errno() == Errno::SRCH }
 }
 
 /// Sends a signal to a group. Returns `false` if the group does not exist. May be called in a signal handler.
@@ -322,6 +366,58 @@ mod tests {
         }
         drop(group);
         assert!(GROUPS.iter().all(|slot| slot.load(SeqCst) != id));
+    }
+
+    /// Waits until a condition holds.
+    fn wait_for(what: &str, holds: &dyn Fn() -> bool) {
+        let start = Instant::now();
+        while !holds() {
+            assert!(start.elapsed() < Duration::from_secs(20), "{what}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    #[test]
+    fn a_group_whose_background_process_outlives_its_command_is_forgotten_when_it_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let end = dir.path().join("end");
+        let command = format!("while ! test -e {}; do sleep 0.01; done &", end.display());
+        let mut group = Group::start(&command, true, None).unwrap();
+        assert!(group.wait(Duration::from_mins(1)).unwrap().is_some());
+        let id = group.id;
+        drop(group);
+        let is_known = || GROUPS.iter().any(|slot| slot.load(SeqCst) == id);
+        assert!(is_known(), "the process in the background is left to the end of the program");
+        std::fs::write(&end, "").unwrap();
+        wait_for("the process in the background is not reaped", &|| has_ended(id));
+        drop(Group::start("exit 0", true, None).unwrap());
+        assert!(!is_known());
+    }
+
+    #[test]
+    fn the_guard_kills_the_groups_in_its_list_only() {
+        let mut groups: Vec<_> =
+            (0..3).map(|_| Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap()).collect();
+        let ids: Vec<u32> = groups.iter().map(std::process::Child::id).collect();
+        let mut guard = Command::new("/bin/sh").arg("-c").arg(GUARD_SCRIPT).stdin(Stdio::piped()).spawn().unwrap();
+        let [one, two, three] = ids[..] else { panic!("{ids:?}") };
+        // The second line removes a group that is not in the list.
+        let lines = format!("+{one}\n-{three}\n+{two}\n+{three}\n-{one}\n-{three}\n");
+        io::Write::write_all(guard.stdin.as_mut().unwrap(), lines.as_bytes()).unwrap();
+        drop(guard.stdin.take());
+        assert!(guard.wait().unwrap().success());
+        let ended = groups.iter_mut().map(|group| {
+            // A SIGKILL of the guard precedes this signal, and decides.
+            signal(group.id() as i32, libc::SIGTERM);
+            group.wait().unwrap().signal()
+        });
+        assert_eq!(ended.collect::<Vec<_>>(), [libc::SIGTERM, libc::SIGKILL, libc::SIGTERM].map(Some));
+    }
+
+    #[test]
+    fn a_command_that_does_not_exist_is_an_error() {
+        let words = ["/nonexistent/command".to_owned()];
+        assert_eq!(output(&words, &|| false).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
