@@ -40,7 +40,7 @@ fn set(spec: &FilesetSpec) -> Arc<Fileset> {
 }
 
 fn ready(spec: &FilesetSpec) -> Result<Prepared, Error> {
-    let set = set(spec);
+    let set = Arc::new(Fileset::open(spec.clone(), 1, false)?);
     let prepared = prepare(std::slice::from_ref(&set), &options(), &Quiet, &NO_STOP)?.remove(0);
     set.close();
     Ok(prepared)

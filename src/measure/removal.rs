@@ -96,6 +96,10 @@ impl Runner {
             status = status.max(self.release_or_remove(&ready, front));
         }
         if let Some(dir) = self.trees.fresh.take().filter(|_| !self.settings.keep) {
+            // Paths through the directory to trees outside of it will not exist.
+            for leftover in self.trees.leftovers.iter_mut().filter(|leftover| leftover.root.starts_with(&dir)) {
+                leftover.root = std::fs::canonicalize(&leftover.root).unwrap_or_else(|_| leftover.root.clone());
+            }
             // A tree whose creation was interrupted is in no list; it is found by its marker.
             let (parents, stop) = (std::mem::take(&mut self.trees.parent_dirs), AtomicBool::new(false));
             let cleaned = prepare::clean_places(&dir, &parents, self.settings.populate_threads, &stop);

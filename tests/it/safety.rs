@@ -129,7 +129,13 @@ fn a_tree_outside_of_the_fresh_directory_is_kept() {
         define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
     let call = Wml::new().file("x.wml", script).args(["x.wml", "--runtime", "0.1", "--no-quiesce"]);
     let output = call.run().exits(0);
-    assert!(output.dir().join("mine/data/00000001/00000005").is_file(), "{}", output.shown());
+    assert!(output.dir().join("mine/data/.wmlrun").is_file(), "{}", output.shown());
+    // The message does not contain the path of the directory that is gone.
+    assert!(
+        output.stderr.contains("mine/data stays") && !output.stderr.contains("../mine/data stays"),
+        "{}",
+        output.shown()
+    );
     let names: Vec<_> = fs::read_dir(output.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("wmlrun-")), "{names:?}");
 }
