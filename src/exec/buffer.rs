@@ -1,5 +1,9 @@
 //! The I/O buffer of a thread: `memsize` bytes, filled before the gate opens. Each operation uses a slice of it.
+//!
+//! A buffer without `memsize` grows when an operation needs more than expected. That allocates, fills and touches
+//! memory, so its time counts as the program's own ([`OpCx::place`], [`OpCx::data`]).
 
+use super::{OpCx, Stop};
 use crate::fileset::content::{self, Stamper};
 use crate::os::map::Map;
 use std::ops::Range;
@@ -48,7 +52,7 @@ impl IoBuffer {
         &mut self.memory.bytes_mut()[range]
     }
 
-    /// Returns a slice of `len` bytes to read into. `None` when [`IoBuffer::place`] returns `None`.
+    /// Returns a slice of `len` bytes to read into. `None` when the buffer is too small.
     #[inline]
     pub fn slice(&mut self, len: u64) -> Option<&mut [u8]> {
         if len == self.whole {
@@ -58,16 +62,15 @@ impl IoBuffer {
         self.memory.bytes_mut().get_mut(range)
     }
 
-    /// Returns a slice to write. Each 4 KiB block in it is made unique.
+    /// Returns a slice to write. Each 4 KiB block in it is made unique. `None` when the buffer is too small.
     #[inline]
-    pub fn data(&mut self, len: u64) -> Option<Range<usize>> {
+    fn data(&mut self, len: u64) -> Option<Range<usize>> {
         let range = self.place(len)?;
         self.stamper.stamp(&mut self.memory.bytes_mut()[range.clone()]);
         Some(range)
     }
 
-    /// Returns a slice of `len` bytes at a random multiple of its length. A buffer without `memsize` grows if
-    /// necessary. `None` when the buffer has a `memsize` and is too small, or there is no memory.
+    /// Returns a slice of `len` bytes at a random multiple of its length. `None` when the buffer is too small.
     ///
     /// Split for speed: as long as the length is that of the last call, the number of slices is known, and no division
     /// is needed. `IoBuffer::place_slow` divides. Saving this division and that of the offset in the file was part of
@@ -86,7 +89,7 @@ impl IoBuffer {
     fn place_slow(&mut self, len: u64) -> Option<()> {
         let size = self.memory.bytes().len() as u64;
         if len > size {
-            return self.grow(len);
+            return None;
         }
         self.places = (len, if self.memsize > len { (size / len.max(1)).max(1) } else { 1 });
         self.whole = if self.places.1 == 1 { len } else { u64::MAX };
@@ -102,9 +105,7 @@ impl IoBuffer {
         ((self.state >> 32) * (n & 0xffff_ffff)) >> 32
     }
 
-    /// Replaces the buffer by one of `len` bytes. `None` when `memsize` limits it, or there is no memory. `#[cold]`: it
-    /// runs at most once for each new largest length.
-    #[cold]
+    /// Replaces the buffer by one of `len` bytes. `None` when `memsize` limits it, or there is no memory.
     fn grow(&mut self, len: u64) -> Option<()> {
         if self.memsize > 0 {
             return None;
@@ -114,5 +115,45 @@ impl IoBuffer {
         self.memory = memory;
         (self.places, self.whole) = ((len, 1), len);
         Some(())
+    }
+}
+
+impl OpCx<'_> {
+    /// Returns a slice of `len` bytes of the buffer to read into. `Err` when `memsize` is too small.
+    #[inline]
+    pub fn place(&mut self, len: u64) -> Result<Range<usize>, Stop> {
+        if let Some(range) = self.io.buffer.place(len) {
+            return Ok(range);
+        }
+        self.grow_buffer(len)?;
+        Ok(0..len as usize)
+    }
+
+    /// Returns a slice of `len` bytes of the buffer with data to write. `Err` when `memsize` is too small.
+    #[inline]
+    pub fn data(&mut self, len: u64) -> Result<Range<usize>, Stop> {
+        if let Some(range) = self.io.buffer.data(len) {
+            return Ok(range);
+        }
+        self.grow_buffer(len)?;
+        let range = 0..len as usize;
+        self.io.buffer.stamper.stamp(&mut self.io.buffer.memory.bytes_mut()[range.clone()]);
+        Ok(range)
+    }
+
+    /// Replaces the buffer by one of `len` bytes. Its time is the program's own: the start of the operation is moved by
+    /// it, whether the operation has begun or is still to begin at the end of the last one. `#[cold]`: it runs at most
+    /// once for each new largest length.
+    #[cold]
+    fn grow_buffer(&mut self, len: u64) -> Result<(), Stop> {
+        let start = self.env.clock.raw();
+        if self.io.buffer.grow(len).is_none() {
+            return Err(self.misuse(
+                format!("an I/O of {len} bytes is larger than the thread's `memsize`"),
+                "make `memsize` at least as large as `iosize`",
+            ));
+        }
+        self.exclude_since(start);
+        Ok(())
     }
 }

@@ -47,6 +47,8 @@ pub struct RunEnv<'r> {
     pub events: &'r EventPool,
     /// The queue for the messages of `print`.
     pub messages: Option<&'r Messages>,
+    /// The seed of the run.
+    pub seed: u64,
 }
 
 /// The state of a thread in the file sets: directories, rotors, files that the thread makes.
@@ -530,12 +532,6 @@ impl<'r> OpCx<'r> {
     /// Waits for all asynchronous operations in flight. An error is the failure of one of them.
     pub fn drain(&mut self) -> Result<(), Stop> {
         super::aio::drain(self)
-    }
-
-    /// Writes the buffered data of a slot that is about to be closed, if there is any.
-    #[inline]
-    pub fn flush_buffer(&mut self, slot: usize) -> Result<(), Errno> {
-        super::buffered::flush(&mut self.io.slots, slot, self.env.engine, self.account.cell)
     }
 
     /// Ends the thread's I/O: waits for all asynchronous operations in flight and closes all open files. Failures are

@@ -64,10 +64,15 @@ impl OpCx<'_> {
             // would have to wait.
             let _ = fd::set_blocking(handle.fd);
         }
+        self.exclude_since(start);
+        Ok(())
+    }
+
+    /// Counts the time since `start`, in ticks, as the program's own instead of the operation's that is being timed.
+    pub(super) fn exclude_since(&mut self, start: u64) {
         let spent = self.env.clock.raw().saturating_sub(start);
         self.account.last += spent;
         self.account.cell.add_tool_time(self.env.clock.ns(0, spent));
-        Ok(())
     }
 
     /// Handles a failed open. If the file was to be created and exists (an earlier run of a trusted set has made it),

@@ -6,12 +6,13 @@
 //! Deliberately absent: the backend, `io_uring` or a pool of threads (`exec::aio`).
 
 use super::args::Args;
-use super::transfer::{FileUse, OffsetSource, Offsets, constant_size, max_size, units, workingset};
+use super::transfer::{FileUse, OffsetSource, Offsets, constant_size, max_size, units};
+use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::aio::{Aio, AioRequest, Outstanding};
 use crate::exec::{OpCx, Stop};
-use crate::random::{self, Quantity};
+use crate::random::Quantity;
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
@@ -71,7 +72,7 @@ impl Submit {
             file: FileUse::new(args, true)?,
             iosize: args.need_iosize()?,
             offset_source: OffsetSource::new(args)?,
-            workingset: workingset(args)?,
+            workingset: WorkingSet::new(args)?,
             write,
             depth,
         }))
@@ -93,14 +94,14 @@ struct Submit {
     file: FileUse,
     iosize: Quantity,
     offset_source: OffsetSource,
-    workingset: Quantity,
+    workingset: WorkingSet,
     write: bool,
     depth: u64,
 }
 
 impl Op for Submit {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        let workingset = self.workingset.draw(init);
         let offsets = Offsets::new(self.offset_source.clone(), workingset);
         Box::new(SubmitStep { op: self, offsets, max_in_flight: self.max_in_flight() })
     }

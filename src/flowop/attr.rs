@@ -3,7 +3,6 @@
 use super::args::Args;
 use super::expected::{ExpectedError, NamedCall};
 use super::meta::{call_by_name, named_file, open_handle};
-use super::read::small_buffer;
 use super::transfer::{FileUse, constant_size, max_size};
 use super::{BuiltOp, Effects, FlowopEntry, Stateless, file_entry};
 use crate::diag::{Code, Diagnostic};
@@ -286,8 +285,7 @@ impl Stateless for Xattr {
         let slot = self.file.ensure_open(cx)?;
         let len = self.size.draw(&mut cx.rng);
         let set = self.call == XattrCall::Set;
-        let range = if set { cx.io.buffer.data(len) } else { cx.io.buffer.place(len) };
-        let Some(range) = range else { return Err(small_buffer(cx, len)) };
+        let range = if set { cx.data(len)? } else { cx.place(len)? };
         let Some(handle) = cx.handle(slot).copied() else { return Err(Stop::over()) };
         let engine = cx.env.engine;
         cx.begin();

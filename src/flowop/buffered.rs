@@ -7,7 +7,6 @@
 //! in the buffer.
 
 use super::args::Args;
-use super::read::small_buffer;
 use super::transfer::{FileUse, constant_size, max_size};
 use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::exec::buffered::{BufferState, ready};
@@ -107,8 +106,7 @@ impl Stateless for Buffered {
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let slot = self.file.ensure_open(cx)?;
         let len = self.iosize.draw(&mut cx.rng);
-        let range = if self.write { cx.io.buffer.data(len) } else { cx.io.buffer.place(len) };
-        let Some(range) = range else { return Err(small_buffer(cx, len)) };
+        let range = if self.write { cx.data(len)? } else { cx.place(len)? };
         match ready(&mut cx.io.slots, slot) {
             BufferState::Ready => {}
             BufferState::Made => cx.restamp(),

@@ -97,7 +97,7 @@ impl ExpectedError {
                 .help(format!("write `expect={}`", call.error_name())));
         }
         let set = args.need_fileset()?;
-        let pick = PickRule::new(args, Some(&set), false, false)?;
+        let pick = PickRule::new(args, Some(&set), false)?;
         let entries = set.entries.max(1);
         Ok(Some(Arc::new(Self { call, set: set.id, set_name: set.name, entries, missing, pick })))
     }
@@ -170,7 +170,7 @@ impl Stateless for ExpectedError {
             return self.call_expecting_error(cx, None, dir, name.as_c());
         }
         let want = if self.call.expected_error() == Errno::NOENT { Want::Absent } else { Want::Existing };
-        let by = self.pick.draw(&mut cx.rng);
+        let by = self.pick.draw(cx);
         let file = cx.pick(self.set, want, by, true)?;
         let done = match cx.locate(file) {
             Err(stop) => Err(stop),

@@ -8,14 +8,14 @@
 //! and starts over. A file that is shorter than its nominal size is extended to it before it is written.
 
 use super::args::Args;
-use super::read::small_buffer;
-use super::transfer::{FileUse, OffsetSource, Offsets, constant_size, max_size, workingset};
+use super::transfer::{FileUse, OffsetSource, Offsets, constant_size, max_size};
+use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::os::mapped::FileMap;
-use crate::random::{self, Quantity};
+use crate::random::Quantity;
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Mapped {
             file,
             iosize: args.need_iosize()?,
             offset_source: OffsetSource::with_offset(args)?,
-            workingset: workingset(args)?,
+            workingset: WorkingSet::new(args)?,
             write,
         }))
     }
@@ -78,13 +78,13 @@ struct Mapped {
     file: FileUse,
     iosize: Quantity,
     offset_source: OffsetSource,
-    workingset: Quantity,
+    workingset: WorkingSet,
     write: bool,
 }
 
 impl Op for Mapped {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        let workingset = self.workingset.draw(init);
         let offsets = Offsets::new(self.offset_source.clone(), workingset);
         Box::new(MappedStep { op: self, offsets, map: None })
     }
@@ -123,8 +123,7 @@ impl Step for MappedStep<'_> {
         let slot = self.op.file.ensure_open(cx)?;
         let len = self.op.iosize.draw(&mut cx.rng);
         let offset = self.offsets.next(cx, slot, len)?.unwrap_or(0);
-        let range = if self.op.write { cx.io.buffer.data(len) } else { cx.io.buffer.place(len) };
-        let Some(range) = range else { return Err(small_buffer(cx, len)) };
+        let range = if self.op.write { cx.data(len)? } else { cx.place(len)? };
         cx.begin();
         match self.copy(cx, slot, offset, range) {
             Ok(bytes) => cx.end(bytes),

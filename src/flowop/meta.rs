@@ -93,7 +93,7 @@ pub(super) fn call_by_name<const CHANGES: bool>(
         let what = format!("slot {} is closed", file.slot.fd);
         return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
     };
-    let by = file.pick.draw(&mut cx.rng);
+    let by = file.pick.draw(cx);
     let file = cx.pick(set.id, Want::Existing, by, true)?;
     let mut name = Name::default();
     let outcome = match cx.locate_fast(file, &mut name) {
@@ -154,7 +154,7 @@ impl Stateless for Delete {
                 let what = format!("slot {} has no file to remove", self.file.slot.fd);
                 return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
             };
-            let by = self.file.pick.draw(&mut cx.rng);
+            let by = self.file.pick.draw(cx);
             cx.pick(set.id, Want::Existing, by, true)?
         };
         let mut name = Name::default();

@@ -43,6 +43,7 @@ mod sync;
 mod transaction;
 mod transfer;
 mod whole;
+mod working_set;
 mod write;
 
 pub use args::{Args, Resolver, SetInfo, TargetInfo};

@@ -76,7 +76,7 @@ impl Move {
                 _ => {}
             }
         }
-        Ok(MoveSource::Any(self.from.id, self.file.pick.draw(&mut cx.rng)))
+        Ok(MoveSource::Any(self.from.id, self.file.pick.draw(cx)))
     }
 
     /// Makes the call. Outer `Err` when no name has changed; the inner result is that of [`OpCx::end`].

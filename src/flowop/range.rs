@@ -2,7 +2,8 @@
 //! `readahead`, `fadvise`, `syncrange`, `lock`, `unlock`.
 
 use super::args::Args;
-use super::transfer::{FileUse, OffsetSource, Offsets, workingset};
+use super::transfer::{FileUse, OffsetSource, Offsets};
+use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, file_entry};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
@@ -10,7 +11,7 @@ use crate::exec::{OpCx, Stop};
 use crate::os::Advice;
 use crate::os::Errno;
 use crate::os::range::Lock;
-use crate::random::{self, Quantity};
+use crate::random::Quantity;
 use crate::spec::Role;
 use std::sync::Arc;
 use std::time::Duration;
@@ -164,7 +165,7 @@ struct FileRange {
     /// Length of the range in bytes; 0: the whole file.
     size: Quantity,
     offset_source: OffsetSource,
-    workingset: Quantity,
+    workingset: WorkingSet,
     call: RangeCall,
 }
 
@@ -184,7 +185,7 @@ impl FileRange {
             file: FileUse::new(args, true)?,
             size,
             offset_source: OffsetSource::with_offset(args)?,
-            workingset: workingset(args)?,
+            workingset: WorkingSet::new(args)?,
             call,
         }))
     }
@@ -192,7 +193,7 @@ impl FileRange {
 
 impl Op for FileRange {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        let workingset = self.workingset.draw(init);
         Box::new(FileRangeStep { op: self, offsets: Offsets::new(self.offset_source.clone(), workingset) })
     }
 

@@ -1,13 +1,12 @@
 //! `read`: one sequential or random read from a file.
 
 use super::args::Args;
-use super::transfer::{
-    FileUse, OffsetSource, Offsets, Transfer, TransferTarget, constant_size, max_size, units, workingset,
-};
+use super::transfer::{FileUse, OffsetSource, Offsets, Transfer, TransferTarget, constant_size, max_size, units};
+use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit};
 use crate::exec::{OpCx, Stop, short};
 use crate::os::Errno;
-use crate::random::{self, Quantity};
+use crate::random::Quantity;
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +32,7 @@ impl Read {
             file: FileUse::new(args, true)?,
             iosize: args.need_iosize()?,
             offset_source: OffsetSource::new(args)?,
-            workingset: workingset(args)?,
+            workingset: WorkingSet::new(args)?,
         }))
     }
 }
@@ -43,22 +42,19 @@ struct Read {
     file: FileUse,
     iosize: Quantity,
     offset_source: OffsetSource,
-    workingset: Quantity,
+    workingset: WorkingSet,
 }
 
 impl Op for Read {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        let workingset = self.workingset.draw(init);
         let offsets = Offsets::new(self.offset_source.clone(), workingset);
         Box::new(ReadStep { target: TransferTarget::new(self.file.clone(), self.iosize.clone(), offsets) })
     }
 
     fn describe(&self) -> String {
-        let set = match &self.workingset {
-            Quantity::Const(0) => String::new(),
-            q => format!(" workingset={q}"),
-        };
-        format!("{} iosize={}{}{set}", self.file.describe(), self.iosize, self.offset_source.describe())
+        let (places, set) = (self.offset_source.describe(), self.workingset.describe());
+        format!("{} iosize={}{places}{set}", self.file.describe(), self.iosize)
     }
 
     fn preserves(&self) -> bool {
@@ -111,7 +107,7 @@ impl ReadStep {
     #[inline(never)]
     fn run_slow(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let Transfer { slot, offset, len } = self.target.next_transfer(cx)?;
-        let Some(range) = cx.io.buffer.place(len) else { return Err(small_buffer(cx, len)) };
+        let range = cx.place(len)?;
         cx.begin();
         let buf = cx.io.buffer.get_mut(range.clone());
         let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Stop::over()) };
@@ -167,13 +163,4 @@ fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Resul
 fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Stop {
     let file = cx.io.slots.get(slot).file;
     cx.failed("read failed", errno, file)
-}
-
-/// Returns the failure of an I/O that is larger than the buffer.
-#[cold]
-pub(super) fn small_buffer(cx: &mut OpCx<'_>, len: u64) -> Stop {
-    cx.misuse(
-        format!("an I/O of {len} bytes is larger than the thread's `memsize`"),
-        "make `memsize` at least as large as `iosize`",
-    )
 }

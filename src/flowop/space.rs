@@ -2,11 +2,12 @@
 
 use super::args::Args;
 use super::sync::on_handle;
-use super::transfer::{FileUse, OffsetSource, Offsets, workingset};
+use super::transfer::{FileUse, OffsetSource, Offsets};
+use super::working_set::WorkingSet;
 use super::{Build, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
-use crate::random::{self, Quantity};
+use crate::random::Quantity;
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
@@ -80,7 +81,7 @@ impl CopyRange {
             source,
             size: args.quantity_or("iosize", 0)?,
             offset_source: OffsetSource::with_offset(args)?,
-            workingset: workingset(args)?,
+            workingset: WorkingSet::new(args)?,
         }))
     }
 }
@@ -114,12 +115,12 @@ struct CopyRange {
     source: usize,
     size: Quantity,
     offset_source: OffsetSource,
-    workingset: Quantity,
+    workingset: WorkingSet,
 }
 
 impl Op for CopyRange {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        let workingset = self.workingset.draw(init);
         Box::new(CopyStep { op: self, offsets: Offsets::new(self.offset_source.clone(), workingset) })
     }
 

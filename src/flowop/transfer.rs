@@ -29,8 +29,8 @@ pub(super) enum PickRule {
         drawn: Arc<AtomicU64>,
         /// Number of files of the set, at least 1.
         entries: u64,
-        /// Seed of the permutations.
-        seed: u64,
+        /// Number that distinguishes the permutations of this flowop from those of others in the same run.
+        salt: u64,
     },
     /// `uniform`: a random file in the state needed, each with equal probability.
     Uniform,
@@ -53,17 +53,18 @@ pub(super) enum PickRule {
 }
 
 impl PickRule {
-    /// Makes the rule from attributes. `opennext`: whether that attribute has an effect. `io`: the flowop reads or
-    /// writes, so that `shuffle` is about offsets, not files.
-    pub(super) fn new(args: &Args<'_>, set: Option<&SetInfo>, opennext: bool, io: bool) -> Result<Self, Diagnostic> {
+    /// Makes the rule from attributes. `opennext`: whether that attribute has an effect.
+    pub(super) fn new(args: &Args<'_>, set: Option<&SetInfo>, opennext: bool) -> Result<Self, Diagnostic> {
         if let (Some(value), Some(set)) = (args.quantity("indexed")?, set) {
             let entries = set.entries.max(1);
             let scale = if args.dialect.semantics().indexed_scaled { entries / 2 } else { 0 };
             return Ok(Self::Index { value, entries, scale });
         }
-        if let (true, false, Some(set)) = (args.flag("shuffle")?, io, set) {
-            let seed = random::mix(args.id as u64, set.entries);
-            return Ok(Self::Shuffle { drawn: Arc::default(), entries: set.entries.max(1), seed });
+        // On a flowop with offsets the attribute is about these.
+        let shuffles_files = args.spec.uses.contains(&"shuffle") && !args.spec.uses.contains(&"random");
+        if let (true, true, Some(set)) = (args.flag("shuffle")?, shuffles_files, set) {
+            let salt = random::mix(args.id as u64, set.entries);
+            return Ok(Self::Shuffle { drawn: Arc::default(), entries: set.entries.max(1), salt });
         }
         if args.flag("uniform")? {
             return Ok(Self::Uniform);
@@ -86,20 +87,21 @@ impl PickRule {
     /// Returns the criterion for the next pick. The rotation, which most flowops use, costs one comparison; the other
     /// rules are in a separate function that is not inlined.
     #[inline]
-    pub(super) fn draw(&self, rng: &mut Rng) -> PickBy {
-        if matches!(self, Self::Rotate) { PickBy::Rotate } else { self.draw_slow(rng) }
+    pub(super) fn draw(&self, cx: &mut OpCx<'_>) -> PickBy {
+        if matches!(self, Self::Rotate) { PickBy::Rotate } else { self.draw_slow(&mut cx.rng, cx.env.seed) }
     }
 
     #[inline(never)]
-    fn draw_slow(&self, rng: &mut Rng) -> PickBy {
+    fn draw_slow(&self, rng: &mut Rng, seed: u64) -> PickBy {
         match self {
             Self::Rotate => PickBy::Rotate,
             Self::Own => PickBy::Own,
             Self::Uniform => PickBy::Uniform(rng.random()),
             Self::Recent { ranks, .. } => PickBy::Recent(ranks.draw(rng)),
-            Self::Shuffle { drawn, entries, seed } => {
+            Self::Shuffle { drawn, entries, salt } => {
                 let n = drawn.fetch_add(1, Ordering::Relaxed);
-                PickBy::Index(Permutation::new(*entries, random::mix(*seed, n / entries)).at(n % entries))
+                let seed = random::mix(random::mix(seed, *salt), n / entries);
+                PickBy::Index(Permutation::new(*entries, seed).at(n % entries))
             }
             Self::Index { value, entries, scale } => PickBy::Index(index(value, *entries, *scale, rng)),
         }
@@ -141,12 +143,12 @@ pub(super) struct FileUse {
 }
 
 impl FileUse {
-    /// Makes it from attributes. `io`: the flowop reads or writes, so that `opennext` has an effect in both dialects.
-    pub(super) fn new(args: &Args<'_>, io: bool) -> Result<Self, Diagnostic> {
+    /// Makes it from attributes. `opennext`: whether that attribute has an effect in both dialects.
+    pub(super) fn new(args: &Args<'_>, opennext: bool) -> Result<Self, Diagnostic> {
         let set = args.fileset()?;
-        let rotates = io || !args.dialect.semantics().opennext_only_io;
+        let rotates = opennext || !args.dialect.semantics().opennext_only_io;
         let slot = args.slot(set.as_ref(), rotates)?;
-        let pick = PickRule::new(args, set.as_ref(), rotates, io)?;
+        let pick = PickRule::new(args, set.as_ref(), rotates)?;
         let mut flags = match &set {
             Some(s) if s.readonly => OFlags::RDONLY,
             Some(s) if s.writeonly => OFlags::WRONLY,
@@ -173,7 +175,7 @@ impl FileUse {
             self.open_implicitly(cx, slot)?;
         } else if self.slot.fd > 0
             && self.slot.set.is_some()
-            && state.file.map(|f| cx.io.slots.set_of(f)) != self.slot.set
+            && state.file.is_some_and(|f| Some(cx.io.slots.set_of(f)) != self.slot.set)
         {
             return Err(self.conflict(cx, slot));
         }
@@ -189,7 +191,7 @@ impl FileUse {
         if self.slot.fd > 0 && cx.io.slots.get(slot).file.is_some_and(|f| cx.io.slots.set_of(f) != set.id) {
             return Err(self.conflict(cx, slot));
         }
-        let by = self.pick.draw(&mut cx.rng);
+        let by = self.pick.draw(cx);
         let file = cx.pick(set.id, Want::Existing, by, true)?;
         let opened = cx.open(slot, file, self.flags, self.readahead);
         cx.files.views[file.set].set.state.release(file.index);
@@ -421,11 +423,6 @@ impl Offsets {
             | OffsetSource::Shuffle { .. } => 0,
         }
     }
-}
-
-/// Returns `workingset`, which is drawn once for each thread, as in Filebench.
-pub(super) fn workingset(args: &Args<'_>) -> Result<Quantity, Diagnostic> {
-    args.quantity_or("workingset", 0)
 }
 
 /// Returns the largest I/O size of a quantity in bytes; for an unbounded random variable an estimate, four times its

@@ -1,11 +1,11 @@
 //! `readwholefile`, `writewholefile`, `sendfile`: transfers of a whole file in chunks, as one operation.
 
 use super::args::Args;
-use super::read::small_buffer;
-use super::transfer::{FileUse, constant_size, max_size, workingset};
+use super::transfer::{FileUse, constant_size, max_size};
+use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit, Unit, write};
 use crate::exec::{OpCx, Stop};
-use crate::random::{self, Quantity};
+use crate::random::Quantity;
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl WriteWhole {
             file: FileUse::new(args, true)?,
             iosize: args.quantity_or("iosize", 0)?,
             source: args.slot_number("srcfd")?,
-            workingset: workingset(args)?,
+            workingset: WorkingSet::new(args)?,
             exact: args.flag("exact")?,
         }))
     }
@@ -89,6 +89,17 @@ impl WriteWhole {
 /// known here, and the buffer grows when it is too small.
 fn whole_buffer(iosize: &Quantity) -> u64 {
     max_size(iosize)
+}
+
+/// Smallest call of `readwholefile` without `iosize` on a file that is defined as empty, in bytes.
+const MIN_CHUNK: u64 = 4096;
+
+/// Returns the size of the calls that read the whole file in a slot: its defined size, as in Filebench. A file that is
+/// defined as empty may have grown since; then what is known of its size, in whole blocks for direct I/O.
+fn whole_file(cx: &OpCx<'_>, slot: usize) -> u64 {
+    let slot = cx.io.slots.get(slot);
+    let known = || slot.handle.map_or(0, |handle| handle.size).max(1).next_multiple_of(MIN_CHUNK);
+    if slot.nominal > 0 { slot.nominal } else { known() }
 }
 
 /// Returns the unit of its calls: `iosize`, or without it the size of the file.
@@ -124,10 +135,10 @@ impl Stateless for ReadWhole {
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let slot = self.file.ensure_open(cx)?;
         let chunk = match self.iosize.draw(&mut cx.rng) {
-            0 => cx.io.slots.get(slot).nominal.max(1),
+            0 => whole_file(cx, slot),
             n => n,
         };
-        let Some(range) = cx.io.buffer.place(chunk) else { return Err(small_buffer(cx, chunk)) };
+        let range = cx.place(chunk)?;
         let engine = cx.env.engine;
         cx.begin();
         let mut calls = 0;
@@ -252,13 +263,13 @@ struct WriteWhole {
     file: FileUse,
     iosize: Quantity,
     source: usize,
-    workingset: Quantity,
+    workingset: WorkingSet,
     exact: bool,
 }
 
 impl Op for WriteWhole {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        let workingset = self.workingset.draw(init);
         Box::new(WriteWholeStep { op: self, workingset })
     }
 
@@ -306,7 +317,7 @@ impl Step for WriteWholeStep<'_> {
         let (mut bytes, mut calls) = (0, 0);
         for done in 0..chunks {
             let wanted = if done + 1 < chunks { chunk } else { last };
-            let Some(range) = cx.io.buffer.data(wanted) else { return Err(small_buffer(cx, wanted)) };
+            let range = cx.data(wanted)?;
             if done == 0 {
                 if chunk > write::CHEAP_FILL {
                     cx.restamp();

@@ -1,10 +1,8 @@
 //! `write`, `appendfile`, `appendfilerand`: one write to a file, sequential, random, or at its end.
 
 use super::args::Args;
-use super::read::small_buffer;
-use super::transfer::{
-    FileUse, OffsetSource, Offsets, Transfer, TransferTarget, constant_size, max_size, units, workingset,
-};
+use super::transfer::{FileUse, OffsetSource, Offsets, Transfer, TransferTarget, constant_size, max_size, units};
+use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, Unit};
 use crate::exec::{OpCx, Stop, short};
 use crate::os::Errno;
@@ -101,7 +99,7 @@ impl Write {
             file: FileUse::new(args, true)?,
             iosize: args.need_iosize()?,
             offset_source: OffsetSource::new(args)?,
-            workingset: workingset(args)?,
+            workingset: WorkingSet::new(args)?,
             append,
             wrap: args.int("wrap", 0)?,
             fsync_every: args.int("fsyncevery", 0)?,
@@ -126,7 +124,7 @@ struct Write {
     file: FileUse,
     iosize: Quantity,
     offset_source: OffsetSource,
-    workingset: Quantity,
+    workingset: WorkingSet,
     append: AppendMode,
     wrap: u64,
     fsync_every: u64,
@@ -136,7 +134,7 @@ struct Write {
 
 impl Op for Write {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        let workingset = self.workingset.draw(&mut random::stream(init.seed, &[init.ordinal as u64]));
+        let workingset = self.workingset.draw(init);
         let offsets = Offsets::new(self.offset_source.clone(), workingset);
         let target = TransferTarget::new(self.file.clone(), self.iosize.clone(), offsets);
         let step = WriteStep { op: self, target, unsynced: 0 };
@@ -150,10 +148,7 @@ impl Op for Write {
                 text.push_str(&format!(" {word}={n}"));
             }
         }
-        if !matches!(self.workingset, Quantity::Const(0)) {
-            text.push_str(&format!(" workingset={}", self.workingset));
-        }
-        text
+        text + &self.workingset.describe()
     }
 
     fn effects(&self) -> Effects {
@@ -185,21 +180,22 @@ impl Step for WriteStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let op = self.op;
         let (slot, offset, len) = self.next_write(cx)?;
-        let Some(range) = cx.io.buffer.data(len) else { return Err(small_buffer(cx, len)) };
+        let range = cx.data(len)?;
         if len > CHEAP_FILL {
             cx.restamp();
         }
-        if op.wrap > 0 && offset.is_none() {
-            wrap_around(cx, slot, len, op.wrap, op.append)?;
-        }
-        cx.begin();
-        if op.append != AppendMode::No {
-            let engine = cx.env.engine;
-            let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
-            if let Err(errno) = engine.seek_end(handle) {
-                return Err(fail(cx, slot, errno));
+        if op.append == AppendMode::No {
+            if op.wrap > 0 && offset.is_none() {
+                wrap_writer(cx, slot, len, op.wrap)?;
             }
-            cx.io.last_offset = handle.position;
+            cx.begin();
+        } else {
+            cx.begin();
+            let mut end = seek_end(cx, slot)?;
+            if op.wrap > 0 && end + len > op.wrap {
+                end = wrap_append(cx, slot)?;
+            }
+            cx.io.last_offset = end;
             cx.cell().add_calls(1);
         }
         match write_range(cx, slot, range, offset) {
@@ -244,19 +240,14 @@ impl WriteStep<'_> {
         let slot = op.file.ensure_open(cx)?;
         let chunk = op.iosize.draw(&mut cx.rng);
         cx.begin();
-        let engine = cx.env.engine;
-        let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
-        if let Err(errno) = engine.seek_end(handle) {
-            return Err(fail(cx, slot, errno));
-        }
-        let start = handle.position;
+        let start = seek_end(cx, slot)?;
         cx.io.last_offset = start;
         let missing = op.max_size.saturating_sub(start);
         let len = if missing > 0 { 1 + random::below(&mut cx.rng, missing) } else { 0 };
         let (mut bytes, mut calls) = (0, 0);
         while bytes < len {
             let wanted = chunk.min(len - bytes);
-            let Some(range) = cx.io.buffer.data(wanted) else { return Err(small_buffer(cx, wanted)) };
+            let range = cx.data(wanted)?;
             match write_range(cx, slot, range, None) {
                 Ok(written) => bytes += written,
                 Err(errno) => {
@@ -312,35 +303,48 @@ pub(super) fn write_range(
     if n == range.len() { Ok(n as u64) } else { short::write_rest(cx, slot, range, offset, n) }
 }
 
-/// Applies `wrap=` before a write that would make the file larger: a sequential writer returns to the start of its
-/// file, an append truncates it to 0. This is not part of the operation: neither timed nor counted as one.
+/// Moves the file position to the end of the file, and returns it.
 #[inline]
-fn wrap_around(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64, append: AppendMode) -> Result<(), Stop> {
+fn seek_end(cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
     let engine = cx.env.engine;
     let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
-    let reach = if append == AppendMode::No { handle.position } else { handle.size };
-    if reach + len <= wrap {
+    match engine.seek_end(handle) {
+        Ok(()) => Ok(handle.position),
+        Err(errno) => Err(fail(cx, slot, errno)),
+    }
+}
+
+/// Applies `wrap=` before a write at the file position: a write that would make the file larger returns to its start.
+/// This is not part of the operation: neither timed nor counted as one.
+#[inline]
+fn wrap_writer(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64) -> Result<(), Stop> {
+    let engine = cx.env.engine;
+    let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
+    if handle.position + len <= wrap {
         return Ok(());
     }
-    let mut calls = 1;
-    let wrapped = match append {
-        AppendMode::No => engine.seek(handle, 0),
-        // Other threads may have truncated the file since: check its size first.
-        _ => match engine.stat_open(handle) {
-            Ok(stat) if stat.size + len <= wrap => {
-                handle.size = stat.size;
-                Ok(())
-            }
-            Ok(_) => {
-                calls = 2;
-                engine.truncate(handle, 0)
-            }
-            Err(errno) => Err(errno),
-        },
-    };
-    cx.cell().add_calls(calls);
+    let wrapped = engine.seek(handle, 0);
+    cx.cell().add_calls(1);
     cx.restamp();
     wrapped.map_err(|errno| fail(cx, slot, errno))
+}
+
+/// Applies `wrap=` to an append that would make the file too large: truncates the file, and starts the operation again.
+/// Until then nothing was part of it. Returns the new end.
+///
+/// The caller has moved to the end of the file: that position is its size, whatever other threads and earlier opens have
+/// appended, while the size in the handle is only what this open knows. `#[cold]`: an append wraps rarely.
+#[cold]
+fn wrap_append(cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
+    let engine = cx.env.engine;
+    let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
+    if let Err(errno) = engine.truncate(handle, 0) {
+        return Err(fail(cx, slot, errno));
+    }
+    cx.cell().add_calls(2);
+    cx.restamp();
+    cx.begin();
+    seek_end(cx, slot)
 }
 
 #[cold]

@@ -274,6 +274,7 @@ fn prepare<'a>(
         gate: &shared.gate,
         events: &shared.events,
         messages: shared.options.messages.as_ref(),
+        seed: shared.options.seed,
     };
     let files = ThreadFiles::new(context.views, context.dirs, starvation);
     let slots = Slots::new(effects.max_fd, context.views.len()).with_parts(firsts(context.views));

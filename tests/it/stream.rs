@@ -186,3 +186,26 @@ fn streams_are_recorded_only_on_request() {
     let output = Wml::new().args(["randomread", "--trace", "file"]).run().exits(2);
     assert!(output.stderr.contains("--trace <FILE:N>"), "{}", output.stderr);
 }
+
+#[test]
+fn openfile_with_shuffle_visits_each_file_once_a_pass_in_an_order_of_the_seed() {
+    let script = "# dialect: fsl\nset mode quit firstdone\n\
+        define fileset name=s,path=/nowhere,entries=50,dirwidth=50,size=0,prealloc\n\
+        define process name=p { thread name=t {\n\
+          flowop openfile name=open,filesetname=s,fd=1,shuffle\nflowop closefile name=close,fd=1\n\
+          flowop finishoncount name=end,value=100,target=open } }\n";
+    let order = |seed: &str| -> Vec<String> {
+        let call = Wml::new().file("w.wml", script).args(["w.wml", "--engine", "null", "--seed", seed]);
+        let output = call.args(["--trace", "trace.txt:1000"]).run().exits(0);
+        let entries = trace(&output.dir().join("trace.txt")).into_iter().map(|(_, entry)| entry);
+        entries.filter(|entry| entry.0 == "open").map(|entry| entry.1).collect()
+    };
+    let (first, again, other) = (order("1"), order("1"), order("2"));
+    assert_eq!(first.len(), 100);
+    for pass in first.chunks(50) {
+        assert_eq!(pass.iter().collect::<std::collections::BTreeSet<_>>().len(), 50, "each file once: {pass:?}");
+        assert!(!pass.is_sorted(), "not in the order of their numbers");
+    }
+    assert_eq!(first, again);
+    assert_ne!(first, other, "another seed, another order");
+}
