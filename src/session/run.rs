@@ -42,15 +42,22 @@ const DEFAULT: Duration = Duration::from_mins(1);
 
 impl Session {
     /// Returns the length of a run: that of the command line, else of the script, else of a loaded text, else 60 s. A
-    /// script with `set mode quit` has no default.
+    /// script with `set mode quit` has no default, and in the dialect `sun` no length of its own.
     fn limit(&self, length: Option<Duration>) -> Length {
+        let timeout = self.options.mode == QuitMode::Timeout;
         // The time of a loaded text is evaluated with the current variables.
         let default = || self.length(self.options.default_seconds.as_ref()).ok().flatten();
-        match self.runner.settings.runtime.or(length).or_else(default) {
+        let script = || length.or_else(default).filter(|_| !self.ignores_time());
+        match self.runner.settings.runtime.or_else(script) {
             Some(length) => Length::Given(length),
-            None if self.options.mode == QuitMode::Timeout => Length::Default(DEFAULT),
+            None if timeout => Length::Default(DEFAULT),
             None => Length::Unlimited,
         }
+    }
+
+    /// Returns whether the length of a `run` has no effect, by the mode and the dialect.
+    fn ignores_time(&self) -> bool {
+        self.options.mode != QuitMode::Timeout && self.loaded.dialect.semantics().time_ends_timeout_only
     }
 
     /// Returns the lengths of the runs that a script makes, after [`Session::read`] has executed its definitions. `None`
@@ -99,6 +106,11 @@ impl Session {
             Ok(plan) => plan,
             Err(status) => return status,
         };
+        if time.length.is_some() && self.runner.settings.runtime.is_none() && self.ignores_time() {
+            front.note(
+                "the time of `run` has no effect with `set mode quit` in the dialect sun (`--runtime` limits the run)",
+            );
+        }
         let measurement = Measurement {
             plan,
             map: &self.map,

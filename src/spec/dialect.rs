@@ -63,6 +63,8 @@ pub struct Semantics {
     pub indexed_scaled: bool,
     /// In mode `alldone` a `finishoncount` or `finishonbytes` that reaches its value ends the run, not only its thread.
     pub finish_ends_run: bool,
+    /// The time of `run` has an effect only in mode `timeout`.
+    pub time_ends_timeout_only: bool,
     /// `opennext` uses only as many slots as the file set has entries.
     pub opennext_by_entries: bool,
     /// `createfile`, `closefile`, `deletefile`, `fsync` and `statfile` ignore `opennext`.
@@ -75,6 +77,7 @@ static SUN: Semantics = Semantics {
     width_by_size_gamma: true,
     indexed_scaled: true,
     finish_ends_run: true,
+    time_ends_timeout_only: true,
     opennext_by_entries: true,
     opennext_only_io: true,
 };
@@ -85,6 +88,7 @@ static FSL: Semantics = Semantics {
     width_by_size_gamma: false,
     indexed_scaled: false,
     finish_ends_run: false,
+    time_ends_timeout_only: false,
     opennext_by_entries: false,
     opennext_only_io: false,
 };
