@@ -65,6 +65,16 @@ impl Cache {
         }
     }
 
+    /// Returns the devices on which the file systems of the sets are, without duplicates; none if one of them is on no
+    /// visible device.
+    pub(crate) fn devices(&self) -> Vec<String> {
+        let stacks: Option<Vec<&DeviceStack>> = self.sets.iter().map(|set| set.stack.as_ref()).collect();
+        let mut names: Vec<String> = stacks.into_iter().flatten().flat_map(|stack| stack.tops.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// Copies the state before the run to the run's entry.
     pub(crate) fn describe(&self, run: &mut Run) {
         run.cache_state = self.state;
@@ -246,7 +256,7 @@ mod tests {
     use super::*;
 
     fn disk(cached_below: bool, part: f64) -> SetCache {
-        let stack = DeviceStack { devices: vec!["sda".into()], layers: Vec::new(), cached_below };
+        let stack = DeviceStack { devices: vec!["sda".into()], tops: Vec::new(), layers: Vec::new(), cached_below };
         SetCache { resident: Some(resident(part)), in_memory: false, stack: Some(stack), transferred: None }
     }
 

@@ -194,6 +194,7 @@ impl Runner {
             messages: Some(sender),
             stream: self.requested_stream(),
             interrupt: Arc::clone(&self.interrupt),
+            devices: ready.cache.devices(),
         };
         if self.settings.engine.real() && ready.plan.flowops.iter().any(|flowop| flowop.runs_command) {
             crate::os::child::prepare();

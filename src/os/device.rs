@@ -33,6 +33,8 @@ pub struct Mount {
 pub struct DeviceStack {
     /// The devices at the bottom: their names in `/sys/class/block`, without duplicates.
     pub devices: Vec<String>,
+    /// The devices on which the file system itself is: one, or the members of a btrfs.
+    pub tops: Vec<String>,
     /// All devices of the stack, from top to bottom.
     pub layers: Vec<Layer>,
     /// Whether the stack contains a loop device without direct I/O. Its backing file is in the page cache too, so that
@@ -165,7 +167,7 @@ fn unescape(text: &str) -> Vec<u8> {
 
 /// Returns the block devices below a path. `None` if it is on none (memory, network) or they can't be determined.
 pub fn stack_below(path: &Path) -> Option<DeviceStack> {
-    let mut stack = DeviceStack { devices: Vec::new(), layers: Vec::new(), cached_below: false };
+    let mut stack = DeviceStack { devices: Vec::new(), tops: Vec::new(), layers: Vec::new(), cached_below: false };
     let found = add_path(path, &mut stack, 0);
     stack.devices.sort();
     stack.devices.dedup();
@@ -216,6 +218,9 @@ fn add_dir(dir: &Path, stack: &mut DeviceStack, depth: u32) -> bool {
         return false;
     }
     let Some(name) = dir.file_name().map(|name| name.to_string_lossy().into_owned()) else { return false };
+    if depth == 0 {
+        stack.tops.push(name.clone());
+    }
     // For a partition, `/sys` shows backing file and members at its disk.
     let disk = disk_of(dir);
     let backing_file = fs::read(disk.join("loop/backing_file")).ok();
@@ -249,12 +254,18 @@ impl DeviceStack {
     /// Returns the bytes that the devices at the bottom have transferred in all. `None` if a device's statistics can't
     /// be read.
     pub fn transferred(&self) -> Option<TransferredBytes> {
-        self.devices.iter().try_fold(TransferredBytes::default(), |sum, device| {
-            let text = fs::read_to_string(format!("/sys/class/block/{device}/stat")).ok()?;
-            let one = parse_stat(&text)?;
-            Some(TransferredBytes { read: sum.read + one.read, written: sum.written + one.written })
-        })
+        transferred(&self.devices)
     }
+}
+
+/// Returns the bytes that the devices with these names have transferred in all. `None` if a device's statistics can't
+/// be read.
+pub fn transferred(devices: &[String]) -> Option<TransferredBytes> {
+    devices.iter().try_fold(TransferredBytes::default(), |sum, device| {
+        let text = fs::read_to_string(format!("/sys/class/block/{device}/stat")).ok()?;
+        let one = parse_stat(&text)?;
+        Some(TransferredBytes { read: sum.read + one.read, written: sum.written + one.written })
+    })
 }
 
 /// Parses `/sys/class/block/*/stat`: the third and the seventh field are sectors read and written
@@ -301,6 +312,7 @@ mod tests {
         // The result depends on the file system of the sources. If devices are found, they have statistics.
         if let Some(stack) = stack_below(Path::new(env!("CARGO_MANIFEST_DIR"))) {
             assert!(stack.transferred().is_some(), "{stack:?}");
+            assert!(!stack.tops.is_empty() && transferred(&stack.tops).is_some(), "{stack:?}");
             // The stack ends with the devices whose bytes are counted, and each of its devices has a size.
             assert!(stack.devices.iter().all(|d| stack.layers.iter().any(|l| l.name == *d)), "{stack:?}");
             assert!(stack.layers.iter().all(|layer| layer.properties().size > 0), "{stack:?}");

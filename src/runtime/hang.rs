@@ -1,11 +1,15 @@
 //! Detection of runs that make no progress because system calls on files block their threads.
 //!
+//! A call may also take long because its device is slow: the `fsync` of a disk with much to write. So a run is not
+//! stuck as long as the devices below its file systems transfer data.
+//!
 //! The operations of each thread are read periodically from outside, so that threads publish nothing for this purpose.
 //! Deliberately absent: threads that wait for one another, which the controller detects by the flowops in which they
 //! wait.
 
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
 use crate::os::blocked;
+use crate::os::device::{self, TransferredBytes};
 use crate::util::{count, duration};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -19,7 +23,11 @@ const MIN_STUCK_NS: u64 = 3_000_000_000;
 /// A run whose threads are idle for this long at its end is stuck, however long the run is. In nanoseconds.
 const MAX_STUCK_NS: u64 = 10_000_000_000;
 
-/// The time of each thread's last known progress.
+/// Devices that have transferred nothing for this long stand still. A disk with work to do completes several requests a
+/// second. In nanoseconds.
+const STANDSTILL_NS: u64 = 2_000_000_000;
+
+/// The time of each thread's last known progress, and of that of the devices.
 #[derive(Debug, Default)]
 pub(super) struct ThreadActivity {
     /// The last check, in ticks.
@@ -28,6 +36,35 @@ pub(super) struct ThreadActivity {
     ops: Vec<u64>,
     /// The approximate time at which that number last changed, in ticks.
     at: Vec<u64>,
+    devices: DeviceActivity,
+}
+
+/// The time of the last known progress of the devices below the file sets.
+#[derive(Debug, Default)]
+struct DeviceActivity {
+    /// The bytes that they had transferred at the last check. `None` before the first one, and without devices.
+    transferred: Option<TransferredBytes>,
+    /// The approximate time at which they last transferred data, in ticks. `None` if they have not yet.
+    at: Option<u64>,
+}
+
+impl DeviceActivity {
+    /// Compares the devices' counters with those of the last check. Returns whether they have transferred data since,
+    /// and notes the time `at` if so.
+    fn update(&mut self, transferred: Option<TransferredBytes>, at: u64) -> bool {
+        let before = std::mem::replace(&mut self.transferred, transferred);
+        let moved = before.is_some() && transferred.is_some() && before != transferred;
+        if moved {
+            self.at = Some(at);
+        }
+        moved
+    }
+}
+
+/// Returns the current counters of the devices. `None` if they are not known.
+fn transferred(shared: &Shared) -> Option<TransferredBytes> {
+    let devices = &shared.options.devices;
+    if devices.is_empty() { None } else { device::transferred(devices) }
 }
 
 impl ThreadActivity {
@@ -37,6 +74,7 @@ impl ThreadActivity {
             self.at = vec![from; shared.thread_slots.len()];
             self.ops = vec![0; shared.thread_slots.len()];
             self.checked = from;
+            self.devices.update(transferred(shared), from);
         } else if shared.clock.ns(self.checked, now) < CHECK_INTERVAL_NS {
             return;
         }
@@ -47,13 +85,25 @@ impl ThreadActivity {
                 *at = between;
             }
         }
+        self.devices.update(transferred(shared), between);
         self.checked = now;
+    }
+
+    /// Returns whether a thread that has not ended is blocked in a system call although the devices have transferred
+    /// nothing since the last call.
+    pub(super) fn is_held(&mut self, shared: &Shared) -> bool {
+        let sleeps = |s: &ThreadSlot| !s.done.load(SeqCst) && blocked::sleeps(s.tid.load(Relaxed));
+        let moved = self.devices.update(transferred(shared), shared.clock.raw());
+        !moved && shared.thread_slots.iter().any(sleeps)
     }
 
     /// Returns the fault, with the place of the longest block, if a run from `from` to `end` is stuck.
     pub(super) fn stuck(&mut self, shared: &Shared, from: u64, end: u64) -> Option<Fault> {
         let now = shared.clock.raw();
         self.update(shared, from, now);
+        if self.devices.at.is_some_and(|at| shared.clock.ns(at.min(now), now) < STANDSTILL_NS) {
+            return None;
+        }
         // During the run, threads may wait for one another. After its end all of them have been woken, so a thread that
         // has not returned either waits for a processor or is blocked in a system call.
         let over = shared.gate.is_stopped();
@@ -107,7 +157,22 @@ fn is_stuck(measured_ns: u64, idle: impl Iterator<Item = (u64, bool)> + Clone) -
 
 #[cfg(test)]
 mod tests {
-    use super::is_stuck;
+    use super::{DeviceActivity, is_stuck};
+    use crate::os::device::TransferredBytes;
+
+    #[test]
+    fn devices_are_active_when_their_counters_change() {
+        let bytes = |written| Some(TransferredBytes { read: 1, written });
+        let mut devices = DeviceActivity::default();
+        assert!(!devices.update(bytes(5), 10), "the first check has nothing to compare with");
+        assert!(!devices.update(bytes(5), 20));
+        assert_eq!(devices.at, None);
+        assert!(devices.update(bytes(6), 30));
+        assert!(!devices.update(bytes(6), 40));
+        assert_eq!(devices.at, Some(30));
+        assert!(!devices.update(None, 50) && !devices.update(bytes(7), 60), "counters that can't be read");
+        assert_eq!(devices.at, Some(30));
+    }
 
     #[test]
     fn a_run_is_stuck_if_its_threads_were_idle_in_its_last_part() {

@@ -50,6 +50,9 @@ pub struct Options {
     pub stream: Option<WantedStream>,
     /// Set by a signal handler to the number of the signal, then to that of a second one. Checked during waits.
     pub interrupt: Arc<AtomicUsize>,
+    /// The names of the block devices on which the file systems of the sets are. Empty if they are not known, or a file
+    /// system is on none.
+    pub devices: Vec<String>,
 }
 
 /// Starts the processes of a plan. Their threads wait at the gate until [`Running::open`]. `Err` when a thread cannot

@@ -297,9 +297,9 @@ impl Running {
         self.activity.lock().stuck(&self.shared, self.from, end)
     }
 
-    /// Returns whether a thread that has not ended is blocked in a system call, instead of waiting for a processor.
+    /// Returns whether a thread that has not ended is blocked in a system call, and not by devices that transfer data.
     pub fn is_held(&self) -> bool {
-        self.shared.thread_slots.iter().any(|s| !s.done.load(SeqCst) && blocked::sleeps(s.tid.load(Relaxed)))
+        self.activity.lock().is_held(&self.shared)
     }
 
     /// Returns the panic of a thread, if there was one at any time.

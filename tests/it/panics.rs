@@ -70,6 +70,7 @@ fn a_panic_in_a_thread_fails_the_run_and_names_it() {
             messages: None,
             stream: None,
             interrupt: Arc::default(),
+            devices: Vec::new(),
         };
         let mut running = runtime::start(Arc::new(plan), &[], options).unwrap();
         let ended = match running.open(Some(Duration::from_mins(1))) {
