@@ -75,19 +75,29 @@ impl Op for Finish {
 impl Step for Finish {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.begin();
-        let reached = if self.bytes { self.counter.bytes(cx) > self.value } else { self.counter.ops(cx) >= self.value };
-        if reached { Err(StopReason::Finished.into()) } else { cx.end(0) }
+        let reached = if self.bytes {
+            self.counter.measured_bytes(cx) > self.value
+        } else {
+            self.counter.measured_ops(cx) >= self.value
+        };
+        if !reached {
+            return cx.end(0);
+        }
+        // Operations in flight are part of the count: they complete, and are counted, before the end.
+        cx.drain()?;
+        Err(StopReason::Finished.into())
     }
 }
 
-/// Operations or bytes so far: of flowops of the same thread, or of a whole process.
+/// Operations and bytes so far, of flowops of the same thread or of a whole process. As in Filebench, an asynchronous
+/// operation counts when it is submitted.
 #[derive(Clone, Debug)]
 pub(super) enum Counter {
     /// Flowops of the thread, by the indices of their counters.
     Targets(Vec<usize>),
     /// Totals of the process.
     Totals {
-        /// Whether operations other than reads and writes are left out.
+        /// Whether the number of operations leaves out those other than reads and writes.
         io_only: bool,
         /// Counters of all threads of the process; empty until [`Counter::bind`].
         peers: Vec<Peer>,
@@ -132,19 +142,34 @@ impl Counter {
     /// Returns the number of operations so far.
     pub(super) fn ops(&self, cx: &OpCx<'_>) -> u64 {
         match self {
-            Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).ops()).sum(),
-            Self::Totals { io_only: true, peers } => {
-                peers.iter().map(|p| p.io.iter().map(|c| p.stats.cell(*c).ops()).sum::<u64>()).sum()
-            }
-            Self::Totals { io_only: false, peers } => peers.iter().map(|p| p.stats.total_ops()).sum(),
+            Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).started_ops()).sum(),
+            Self::Totals { io_only: true, peers } => peers.iter().map(|p| p.stats.started_ops_of(&p.io)).sum(),
+            Self::Totals { io_only: false, peers } => peers.iter().map(|p| p.stats.total_started_ops()).sum(),
         }
     }
 
-    /// Returns the bytes transferred so far.
+    /// Returns the bytes so far.
     pub(super) fn bytes(&self, cx: &OpCx<'_>) -> u64 {
         match self {
-            Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).bytes()).sum(),
-            Self::Totals { peers, .. } => peers.iter().map(|p| p.stats.total_bytes()).sum(),
+            Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).started_bytes()).sum(),
+            Self::Totals { peers, .. } => peers.iter().map(|p| p.stats.total_started_bytes()).sum(),
+        }
+    }
+
+    /// Returns the number of operations of targets since the measurement began. Totals of the process are those since
+    /// the threads started: Filebench clears only targets after a warm-up and by `stats clear`.
+    pub(super) fn measured_ops(&self, cx: &OpCx<'_>) -> u64 {
+        match self {
+            Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).measured_ops()).sum(),
+            Self::Totals { .. } => self.ops(cx),
+        }
+    }
+
+    /// Returns the bytes of the same operations.
+    pub(super) fn measured_bytes(&self, cx: &OpCx<'_>) -> u64 {
+        match self {
+            Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).measured_bytes()).sum(),
+            Self::Totals { .. } => self.bytes(cx),
         }
     }
 }

@@ -420,6 +420,7 @@ impl Running {
         let sample = self.sample();
         self.from = sample.tick;
         self.baseline = Some(sample.flowops.clone());
+        self.shared.thread_slots.iter().for_each(|s| s.stats.begin_measurement());
         self.arrivals_before = pace::progress(&self.shared, sample.tick).unwrap_or_default();
         sample
     }

@@ -13,14 +13,17 @@ use super::snapshot::{Dist, Snapshot};
 use crate::os::map::Counters;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 /// The counters of one thread: a [`Cell`] for each of its flowops.
 #[derive(Debug)]
 pub struct ThreadStats {
     cells: Box<[Cell]>,
+    /// Whether the thread has submitted an asynchronous operation. Without one, totals need only the first cache line
+    /// of each cell.
+    submits: AtomicBool,
 }
 
 impl ThreadStats {
@@ -28,7 +31,7 @@ impl ThreadStats {
     /// where latencies are counted (4 KiB per four octaves). Fails if the kernel has no memory.
     pub fn new(flowops: usize) -> std::io::Result<Self> {
         let cells = Counters::new(flowops, layout::LEN)?.into_iter().map(Cell::new).collect();
-        Ok(Self { cells })
+        Ok(Self { cells, submits: AtomicBool::new(false) })
     }
 
     /// Allocates counters for each of `threads` threads of one definition, in a run whose threads have `flowops_of_all`
@@ -45,7 +48,7 @@ impl ThreadStats {
             for (cell, sharded) in cells.iter_mut().zip(&all_sharded) {
                 cell.latency.share = Some(Share { sharded: Arc::clone(sharded), reports: number == 0 });
             }
-            Self { cells }
+            Self { cells, submits: AtomicBool::new(false) }
         };
         Ok((0..threads).map(&mut thread).collect())
     }
@@ -80,6 +83,41 @@ impl ThreadStats {
     /// Returns the bytes of all flowops so far, of the same operations as [`total_ops`](Self::total_ops).
     pub fn total_bytes(&self) -> u64 {
         self.cells.iter().map(Cell::bytes).sum()
+    }
+
+    /// Returns the same number with the asynchronous operations in flight.
+    pub fn total_started_ops(&self) -> u64 {
+        if self.submits.load(Relaxed) { self.cells.iter().map(Cell::started_ops).sum() } else { self.total_ops() }
+    }
+
+    /// Returns the number of operations of some flowops so far, with the asynchronous ones in flight.
+    pub fn started_ops_of(&self, flowops: &[usize]) -> u64 {
+        let ops = if self.submits.load(Relaxed) { Cell::started_ops } else { Cell::ops };
+        flowops.iter().map(|i| ops(self.cell(*i))).sum()
+    }
+
+    /// Returns the bytes of all flowops so far, with those that asynchronous operations in flight are to move.
+    pub fn total_started_bytes(&self) -> u64 {
+        if self.submits.load(Relaxed) { self.cells.iter().map(Cell::started_bytes).sum() } else { self.total_bytes() }
+    }
+
+    /// Records that flowop `i` has submitted an asynchronous operation of `bytes` bytes. It is counted by
+    /// [`Cell::record`] when it has completed.
+    pub fn record_submitted(&self, i: usize, bytes: u64) {
+        let cell = self.cell(i);
+        bump(&cell.submitted_ops, 1);
+        bump(&cell.submitted_bytes, bytes);
+        if !self.submits.load(Relaxed) {
+            self.submits.store(true, Relaxed);
+        }
+    }
+
+    /// Starts a measurement: [`Cell::measured_ops`] counts from now on. Called by a thread other than the writer.
+    pub fn begin_measurement(&self) {
+        for cell in &self.cells {
+            cell.ops_before.store(cell.started_ops(), Relaxed);
+            cell.bytes_before.store(cell.started_bytes(), Relaxed);
+        }
     }
 
     /// Returns the current counters of flowop `i`.
@@ -117,6 +155,11 @@ pub struct Cell {
     listed_bytes: AtomicU64,
     user_ns: AtomicU64,
     system_ns: AtomicU64,
+    submitted_ops: AtomicU64,
+    submitted_bytes: AtomicU64,
+    // The only fields that the controller writes: what had been started when the measurement began.
+    ops_before: AtomicU64,
+    bytes_before: AtomicU64,
     open_loop: OnceLock<Box<OpenLoopCells>>,
     errors: Mutex<BTreeMap<i32, u64>>,
 }
@@ -177,6 +220,10 @@ impl Cell {
             listed_bytes: AtomicU64::new(0),
             user_ns: AtomicU64::new(0),
             system_ns: AtomicU64::new(0),
+            submitted_ops: AtomicU64::new(0),
+            submitted_bytes: AtomicU64::new(0),
+            ops_before: AtomicU64::new(0),
+            bytes_before: AtomicU64::new(0),
             open_loop: OnceLock::new(),
             errors: Mutex::new(BTreeMap::new()),
         }
@@ -194,6 +241,13 @@ impl Cell {
     pub fn record_late(&self, bytes: u64) {
         bump(&self.late_ops, 1);
         bump(&self.late_bytes, bytes);
+    }
+
+    /// Takes back the submission of an operation that turned out to be none.
+    #[cold]
+    pub fn withdraw_submitted(&self, bytes: u64) {
+        bump(&self.submitted_ops, 1_u64.wrapping_neg());
+        bump(&self.submitted_bytes, bytes.wrapping_neg());
     }
 
     /// Adds the bytes that an operation moved before it failed. They count although the operation does not.
@@ -256,6 +310,30 @@ impl Cell {
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
+    }
+
+    /// Returns the number of operations so far, with asynchronous ones from their submission on.
+    #[inline]
+    pub fn started_ops(&self) -> u64 {
+        // Only asynchronous flowops submit, and each of their operations was submitted before it was counted.
+        self.ops().max(self.submitted_ops.load(Relaxed))
+    }
+
+    /// Returns the bytes of these operations so far.
+    #[inline]
+    pub fn started_bytes(&self) -> u64 {
+        self.bytes().max(self.submitted_bytes.load(Relaxed))
+    }
+
+    /// Returns the part of [`started_ops`](Self::started_ops) since the measurement began
+    /// ([`ThreadStats::begin_measurement`]).
+    pub fn measured_ops(&self) -> u64 {
+        self.started_ops().saturating_sub(self.ops_before.load(Relaxed))
+    }
+
+    /// Returns the part of [`started_bytes`](Self::started_bytes) since the measurement began.
+    pub fn measured_bytes(&self) -> u64 {
+        self.started_bytes().saturating_sub(self.bytes_before.load(Relaxed))
     }
 
     /// Records an open-loop operation, in addition to [`record`](Self::record): the time from its intended start to its
@@ -376,6 +454,27 @@ mod tests {
 
     use super::{Cell, ThreadStats};
     use crate::stats::layout;
+
+    #[test]
+    fn asynchronous_operations_count_as_started_from_their_submission_on() {
+        let stats = ThreadStats::new(2).unwrap();
+        let (sync, aio) = (stats.cell(0), stats.cell(1));
+        sync.record(1000, 10);
+        assert_eq!((stats.total_started_ops(), stats.total_started_bytes()), (1, 10));
+        (0..3).for_each(|_| stats.record_submitted(1, 100));
+        aio.record(1000, 100);
+        assert_eq!((aio.ops(), aio.started_ops(), aio.started_bytes()), (1, 3, 300));
+        assert_eq!((stats.total_started_ops(), stats.total_started_bytes()), (4, 310));
+        stats.begin_measurement();
+        aio.record(1000, 100);
+        assert_eq!((aio.measured_ops(), aio.measured_bytes()), (0, 0), "submitted before the measurement");
+        stats.record_submitted(1, 7);
+        sync.record(1000, 1);
+        assert_eq!((aio.measured_ops(), aio.measured_bytes()), (1, 7));
+        assert_eq!((sync.measured_ops(), sync.measured_bytes()), (1, 1));
+        aio.withdraw_submitted(7);
+        assert_eq!(aio.measured_ops(), 0);
+    }
 
     #[test]
     fn a_snapshot_has_every_counter() {

@@ -400,3 +400,80 @@ fn a_rate_of_0_is_a_closed_loop() {
     assert_eq!(outcome.run().ended_by, "count reached", "{}", outcome.said);
     assert!(outcome.run().open_loop.is_none());
 }
+
+#[test]
+fn an_append_wraps_by_the_size_of_the_file_however_often_it_was_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = "define file name=f,path=$dir,size=4k,prealloc\n\
+        define flowop name=log { flowop openfile name=o,filename=f,fd=1\n\
+        flowop appendfile name=a,fd=1,iosize=16k,wrap=64k\nflowop closefile name=c,fd=1 }";
+    let outcome = done(&once(set, "flowop log name=log,iters=10"), dir.path());
+    assert_eq!(named(&outcome, "log.a").ops, 10);
+    // 20k, 36k, 52k; the fourth append would exceed the limit and starts over: 16k, 32k, 48k, 64k; and again: 48k.
+    assert_eq!(fs::metadata(&files(&dir.path().join("f"))[0]).unwrap().len(), 48 << 10);
+}
+
+#[test]
+fn a_file_defined_as_empty_is_read_whole_in_few_calls() {
+    let text = once(
+        "define fileset name=s,path=/nowhere,entries=1,dirwidth=5,size=0,prealloc",
+        "flowop appendfile name=ap,filesetname=s,fd=1,iosize=1m\nflowop readwholefile name=rd,filesetname=s,fd=1",
+    );
+    let outcome = support::run("test.wml", &text, support::null(PATIENCE));
+    let read = named(&outcome, "rd");
+    assert_eq!((read.ops, read.bytes), (1, 1 << 20));
+    assert!(read.calls < 5, "{} calls", read.calls);
+}
+
+#[test]
+fn asynchronous_operations_count_for_a_finish_from_their_submission_on() {
+    let text = "# dialect: fsl\nset mode quit firstdone\ndefine file name=f,path=/nowhere,size=1m,prealloc\n\
+        define process name=p { thread name=t { flowop aiowrite name=wr,filename=f,iosize=4k,random,iters=6\n\
+        flowop finishoncount name=end,value=6,target=wr } }\n";
+    let outcome = support::run("test.wml", text, support::null(PATIENCE));
+    assert_eq!(outcome.run().ended_by, "count reached", "{}", outcome.said);
+    assert_eq!((named(&outcome, "wr").ops, outcome.run().late_ops), (6, 0));
+}
+
+#[test]
+fn a_finish_counts_its_target_from_the_end_of_the_warm_up_on() {
+    let text = "# dialect: fsl\nset mode quit firstdone\ndefine file name=f,path=/nowhere,size=1m,prealloc\n\
+        eventgen rate=1000\n\
+        define process name=p { thread name=t { flowop statfile name=s,filename=f\nflowop eventlimit name=limit\n\
+        flowop finishoncount name=end,value=1000,target=s } }\n";
+    let warmup = wml::measure::WarmupLength::Fixed(std::time::Duration::from_millis(100));
+    let outcome = support::run("test.wml", text, wml::session::Settings { warmup, ..support::null(PATIENCE) });
+    assert_eq!(outcome.run().ended_by, "count reached", "{}", outcome.said);
+    assert!(outcome.run().warmup.as_ref().is_some_and(|warmup| warmup.ops > 0), "{:?}", outcome.run().warmup);
+    assert!(named(&outcome, "s").ops >= 1000, "{}", named(&outcome, "s").ops);
+}
+
+#[test]
+fn the_time_of_a_run_is_ignored_in_the_other_modes_of_the_sun_dialect() {
+    struct Silent;
+    impl wml::session::Front for Silent {
+        fn line(&mut self, _: &str) {}
+        fn note(&mut self, _: &str) {}
+        fn diagnostics(&mut self, _: &wml::source::SourceMap, _: &[wml::diag::Diagnostic]) {}
+        fn error(&mut self, _: Option<&str>, text: &str, _: Option<&str>) {
+            panic!("{text}");
+        }
+    }
+    let seconds = |n| Some(std::time::Duration::from_secs(n));
+    for (dialect, mode, option, wanted) in [
+        ("sun", "timeout", None, seconds(5)),
+        ("sun", "firstdone", None, None),
+        ("sun", "alldone", None, None),
+        ("sun", "alldone", seconds(7), seconds(7)),
+        ("fsl", "alldone", None, seconds(5)),
+    ] {
+        let text = format!(
+            "# dialect: {dialect}\nset mode quit {mode}\ndefine file name=f,path=/nowhere,size=1m,prealloc\n\
+             define process name=p {{ thread name=t {{ flowop statfile name=s,filename=f }} }}\nrun 5\n"
+        );
+        let settings = wml::session::Settings { runtime: option, ..support::null(0) };
+        let mut session = wml::session::Session::new(settings, std::sync::Arc::default());
+        assert_eq!(session.read("test.wml", &text, &mut Silent), Status::Done);
+        assert_eq!(session.run_lengths("test.wml", &text, &mut Silent), [wanted], "{dialect} {mode}");
+    }
+}

@@ -147,6 +147,7 @@ impl Outstanding {
             on,
             intended: (cx.account.intended, cx.account.lateness),
         };
+        cx.account.stats.record_submitted(cx.current(), len as u64);
         let opening = (slot, cx.io.slots.get(slot).opening);
         let start = AioStart { tag, file, opening, buf, offset, len, write, last: full };
         self.backend
@@ -227,6 +228,7 @@ impl Outstanding {
             // The file is shorter than expected. A read that only finds its end is not an operation; the next one
             // starts at the beginning, unless an earlier completion has already reset the cursor.
             counters.add_calls(1);
+            counters.withdraw_submitted(operation.len as u64);
             if let Some(handle) = cx.handle(slot).filter(|handle| handle.cursor > offset) {
                 handle.cursor = 0;
             }
