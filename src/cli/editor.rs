@@ -46,7 +46,7 @@ pub(super) fn serve() -> u8 {
     let problem = match lsp::run() {
         Ok(true) => return 0,
         Ok(false) => "the editor went away without a `shutdown`".to_owned(),
-        Err(error) => format!("can't read what the editor sends: {}", error),
+        Err(error) => format!("can't read what the editor sends: {error}"),
     };
     console::error(&problem, Some("editors start `wmlrun lsp` themselves; the manual has their settings"));
     1

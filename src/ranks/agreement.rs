@@ -68,7 +68,7 @@ pub fn of_first<T: Serialize + DeserializeOwned>(ranks: &dyn Ranks, own: T) -> T
 
 /// Compares the conditions of all ranks with those of rank 0. Every rank calls this, and all get the same result. The
 /// error is the difference of the rank with the lowest number.
-pub fn agree(ranks: &dyn Ranks, own: &Conditions) -> Result<(), Disagreement> {
+pub fn agree(ranks: &dyn Ranks, own: &Conditions) -> Result<(), Box<Disagreement>> {
     let disagreement = |rank: usize, (condition, value, expected): (String, Option<String>, Option<String>)| {
         let host = |rank: usize| ranks.hosts().get(rank).cloned().unwrap_or_default();
         Disagreement { rank, condition, value, expected, hosts: [host(rank), host(0)] }
@@ -81,7 +81,7 @@ pub fn agree(ranks: &dyn Ranks, own: &Conditions) -> Result<(), Disagreement> {
     let differences = all.iter().map(|message| decode(message).unwrap_or_else(unreadable));
     let lowest = differences.enumerate().find_map(|(rank, difference)| Some(disagreement(rank, difference?)));
     let found = of_first(ranks, lowest.or_else(|| Some(disagreement(ranks.rank(), difference?))));
-    found.map_or(Ok(()), Err)
+    found.map_or(Ok(()), |found| Err(Box::new(found)))
 }
 
 /// Returns a value as a message.
