@@ -1,9 +1,5 @@
 //! The I/O buffer of a thread: `memsize` bytes, filled before the gate opens. Each operation uses a slice of it.
-//!
-//! A buffer without `memsize` grows when an operation needs more than expected. That allocates, fills and touches
-//! memory, so its time counts as the program's own ([`OpCx::place`], [`OpCx::data`]).
 
-use super::{OpCx, Stop};
 use crate::fileset::content::{self, Stamper};
 use crate::os::map::Map;
 use std::ops::Range;
@@ -64,7 +60,7 @@ impl IoBuffer {
 
     /// Returns a slice to write. Each 4 KiB block in it is made unique. `None` when the buffer is too small.
     #[inline]
-    fn data(&mut self, len: u64) -> Option<Range<usize>> {
+    pub(super) fn data(&mut self, len: u64) -> Option<Range<usize>> {
         let range = self.place(len)?;
         self.stamper.stamp(&mut self.memory.bytes_mut()[range.clone()]);
         Some(range)
@@ -106,7 +102,7 @@ impl IoBuffer {
     }
 
     /// Replaces the buffer by one of `len` bytes. `None` when `memsize` limits it, or there is no memory.
-    fn grow(&mut self, len: u64) -> Option<()> {
+    pub(super) fn grow(&mut self, len: u64) -> Option<()> {
         if self.memsize > 0 {
             return None;
         }
@@ -115,45 +111,5 @@ impl IoBuffer {
         self.memory = memory;
         (self.places, self.whole) = ((len, 1), len);
         Some(())
-    }
-}
-
-impl OpCx<'_> {
-    /// Returns a slice of `len` bytes of the buffer to read into. `Err` when `memsize` is too small.
-    #[inline]
-    pub fn place(&mut self, len: u64) -> Result<Range<usize>, Stop> {
-        if let Some(range) = self.io.buffer.place(len) {
-            return Ok(range);
-        }
-        self.grow_buffer(len)?;
-        Ok(0..len as usize)
-    }
-
-    /// Returns a slice of `len` bytes of the buffer with data to write. `Err` when `memsize` is too small.
-    #[inline]
-    pub fn data(&mut self, len: u64) -> Result<Range<usize>, Stop> {
-        if let Some(range) = self.io.buffer.data(len) {
-            return Ok(range);
-        }
-        self.grow_buffer(len)?;
-        let range = 0..len as usize;
-        self.io.buffer.stamper.stamp(&mut self.io.buffer.memory.bytes_mut()[range.clone()]);
-        Ok(range)
-    }
-
-    /// Replaces the buffer by one of `len` bytes. Its time is the program's own: the start of the operation is moved by
-    /// it, whether the operation has begun or is still to begin at the end of the last one. `#[cold]`: it runs at most
-    /// once for each new largest length.
-    #[cold]
-    fn grow_buffer(&mut self, len: u64) -> Result<(), Stop> {
-        let start = self.env.clock.raw();
-        if self.io.buffer.grow(len).is_none() {
-            return Err(self.misuse(
-                format!("an I/O of {len} bytes is larger than the thread's `memsize`"),
-                "make `memsize` at least as large as `iosize`",
-            ));
-        }
-        self.exclude_since(start);
-        Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! The buffered streams of `bufread` and `bufwrite`: one buffer per slot, which works like `FILE` of the C library.
 
-use super::OpCx;
 use super::slots::Slots;
 use crate::engine::{Engine, Handle};
 use crate::os::map::Map;
@@ -121,24 +120,9 @@ fn write_all(engine: &dyn Engine, handle: &mut Handle, mut data: &[u8]) -> Resul
     Ok(calls)
 }
 
-impl OpCx<'_> {
-    /// Writes the buffered data of a slot that is about to be closed, if there is any.
-    ///
-    /// Split for speed: a thread without buffered flowops only checks that `streams` is empty, inline. `flush_slow` is
-    /// cold.
-    #[inline]
-    pub fn flush_buffer(&mut self, slot: usize) -> Result<(), Errno> {
-        if self.io.slots.streams.is_empty() {
-            Ok(())
-        } else {
-            flush_slow(&mut self.io.slots, slot, self.env.engine, self.account.cell)
-        }
-    }
-}
-
-/// The slow half of [`OpCx::flush_buffer`]: writes the data if the buffer belongs to the open file.
+/// The slow half of `OpCx::flush_buffer`: writes the data if the buffer belongs to the open file.
 #[cold]
-fn flush_slow(slots: &mut Slots, slot: usize, engine: &dyn Engine, cell: &Cell) -> Result<(), Errno> {
+pub(super) fn flush_slow(slots: &mut Slots, slot: usize, engine: &dyn Engine, cell: &Cell) -> Result<(), Errno> {
     let (opening, handle) = (slots.get(slot).opening, slots.get(slot).handle);
     let (Some(Some(stream)), Some(mut handle)) = (slots.streams.get_mut(slot), handle) else { return Ok(()) };
     if stream.opening != opening {

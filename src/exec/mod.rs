@@ -12,6 +12,7 @@ pub mod short;
 pub mod slots;
 pub mod trace;
 
+mod memory;
 mod moves;
 mod ownership;
 mod pick;
