@@ -21,7 +21,7 @@ pub struct LevelTests {
     pub others: String,
     /// The levels, of which the others are tested against the first.
     pub levels: Vec<TestedLevel>,
-    /// The first level with a significant loss; null if there is none.
+    /// The first level with a significant loss; null if none of the tested levels has one.
     pub first_loss: Option<String>,
 }
 
@@ -127,13 +127,21 @@ impl LevelTests {
         self.levels.iter().map(line).collect()
     }
 
-    /// Returns the result in one sentence.
+    /// Returns the result in one sentence, with the levels that could not be tested.
     pub fn ending(&self) -> String {
         let level = confidence(STUDY_LEVEL);
-        match &self.first_loss {
+        let others = self.levels.get(1..).unwrap_or_default();
+        let untested = others.iter().filter(|of| of.test.is_none()).map(|of| of.level.as_str());
+        let untested = untested.collect::<Vec<_>>().join(", ");
+        if others.iter().all(|of| of.test.is_none()) {
+            return "no level could be tested: a test needs two complete runs of both levels, and a variation"
+                .to_owned();
+        }
+        let result = match &self.first_loss {
             Some(first) => format!("first significant loss (at {level}): {}={first}", self.factor),
             None => format!("no significant loss (at {level})"),
-        }
+        };
+        if untested.is_empty() { result } else { format!("{result}; not tested: {}={untested}", self.factor) }
     }
 
     /// Formats the tests.
@@ -170,6 +178,23 @@ mod tests {
         FactorLevels { name: name.to_owned(), levels: levels.iter().map(|level| (*level).to_owned()).collect() }
     }
 
+    /// A loss at a level may come after one at a level that was not tested.
+    #[test]
+    fn levels_without_a_test_are_named() {
+        let factors = [factor("n", &["0", "30", "60", "120"])];
+        let ending = |values: [&[f64]; 4]| {
+            let cells: Vec<FactorialCell> =
+                ["0", "30", "60", "120"].iter().zip(values).map(|(n, values)| cell(&[n], values)).collect();
+            LevelTests::of(&Metric::ops(), 0, "n", &factors, &cells)[0].ending()
+        };
+        let (fast, slow): (&[f64], &[f64]) = (&[100.0, 101.0, 99.0], &[80.0, 81.0, 79.0]);
+        let none = "no level could be tested";
+        assert!(ending([fast, &[], &[80.0], &[80.0, 80.0]]).starts_with(none));
+        assert!(ending([&[100.0, 100.0], slow, slow, slow]).starts_with(none), "the first level does not vary");
+        assert_eq!(ending([fast, &[80.0], slow, &[]]), "first significant loss (at 99 %): n=60; not tested: n=30, 120");
+        assert_eq!(ending([fast, fast, fast, fast]), "no significant loss (at 99 %)");
+    }
+
     #[test]
     fn the_first_level_with_a_loss_is_found() {
         let factors = [factor("snapshots", &["0", "30", "60"]), factor("script", &["a", "b"])];
@@ -192,7 +217,7 @@ mod tests {
             text.starts_with("ops over snapshots, script=a\n") && text.ends_with("(at 99 %): snapshots=60\n"),
             "{text}"
         );
-        assert!(found[1].text().ends_with("no significant loss (at 99 %)\n"));
+        assert!(found[1].text().ends_with("no significant loss (at 99 %); not tested: snapshots=60\n"));
         // A lower latency is no loss.
         let latency: Metric = "latency.mean".parse().unwrap();
         let cells = cells.map(|mut cell| {
