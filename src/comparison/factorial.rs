@@ -21,6 +21,9 @@ pub struct Factorial {
     pub state: RepeatState,
     /// The requested relative half-width of the intervals; null if the number of runs was fixed.
     pub target: Option<f64>,
+    /// The number of runs of all cells, if it was fixed. The budget may have ended before it was reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_runs: Option<u64>,
     /// The factors.
     pub factors: Vec<FactorLevels>,
     /// The names of the metrics, the primary one first.
@@ -140,6 +143,8 @@ pub struct FactorialDesign<'a> {
     pub own: &'a [Option<Metric>],
     /// The requested relative half-width of the intervals.
     pub target: Option<f64>,
+    /// The number of runs of all cells, if it is fixed.
+    pub planned_runs: Option<u64>,
     /// Whether all runs of a cell were made before those of the next, so that they may be autocorrelated.
     pub in_order: bool,
     /// The tables besides that of the cells.
@@ -165,6 +170,7 @@ impl FactorialDesign<'_> {
             name: self.name.to_owned(),
             state,
             target: self.target,
+            planned_runs: self.planned_runs,
             factors: self.factors.to_vec(),
             metrics: self.metrics.iter().map(Metric::to_string).collect(),
             pivots: self.tables.columns.as_ref().map_or_else(Vec::new, pivot),

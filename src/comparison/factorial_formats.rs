@@ -82,11 +82,17 @@ pub fn factorial_ending(result: &Factorial) -> String {
     let failed: u64 = result.cells.iter().map(|cell| cell.failed).sum();
     let failed = if failed > 0 { format!(", of which {failed} failed") } else { String::new() };
     let state = match (result.state, result.target) {
+        // The budget ended before all of the runs were made.
+        (RepeatState::NotConverged, None) => "not complete".to_owned(),
         (RepeatState::Complete, _) | (_, None) => result.state.name().to_owned(),
         (state, Some(target)) => format!("{}, for intervals of ± {}", state.name(), percent(target)),
     };
     let cells = count(result.cells.len() as u64, "cell");
-    format!("{state}: {} in {cells}{failed}", count(runs, "run"))
+    let runs = match result.planned_runs {
+        Some(planned) if planned > runs => format!("{runs} of {}", count(planned, "run")),
+        _ => count(runs, "run"),
+    };
+    format!("{state}: {runs} in {cells}{failed}")
 }
 
 /// Formats the result as a table of its cells.
@@ -231,6 +237,7 @@ mod tests {
             metrics: &metrics,
             own: &[],
             target: None,
+            planned_runs: Some(8),
             in_order: false,
             tables: &tables,
         };
@@ -305,6 +312,12 @@ mod tests {
         let csv = csv(&result);
         assert!(csv.contains("tests,copy,xfs,1,seconds,1.5\n") && csv.contains("tests,read,xfs,1,ops,200\n"), "{csv}");
         assert!(benchstat(&result).contains("Unit s better=lower\n"), "{}", benchstat(&result));
+    }
+
+    #[test]
+    fn a_budget_that_ends_the_experiment_is_told() {
+        let cut = Factorial { state: RepeatState::NotConverged, planned_runs: Some(40), ..result() };
+        assert!(text(&cut).ends_with("\nnot complete: 8 of 40 runs in 4 cells, of which 2 failed\n"), "{}", text(&cut));
     }
 
     #[test]

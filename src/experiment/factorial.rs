@@ -93,14 +93,15 @@ pub(super) fn early_end(experiment: &Experiment, in_order: bool, runs: &RunValue
         true => (0..count).all(|arm| runs.iter().any(|(of, _)| *of == arm)),
         false => !runs.is_empty() && runs.len().is_multiple_of(count),
     };
-    let has_target = experiment.repeat_rule().is_some_and(|rule| rule.target.is_some());
-    is_balanced.then_some(Next::Measured(if has_target { RepeatState::NotConverged } else { RepeatState::Complete }))
+    is_balanced.then_some(Next::Measured(RepeatState::NotConverged))
 }
 
 impl Experiment {
     /// Computes the result of a factorial experiment from the runs of each arm. Returns `None` for other kinds.
     pub fn factorial(&self, runs: &[Vec<Observation>], state: RepeatState) -> Option<Factorial> {
-        let RuleWanted::Factorial { factors, until_ci, in_order, tables, .. } = &self.rule else { return None };
+        let RuleWanted::Factorial { factors, max_runs, until_ci, in_order, tables, .. } = &self.rule else {
+            return None;
+        };
         let levels =
             |factor: &super::WantedFactor| FactorLevels { name: factor.name.clone(), levels: factor.levels.clone() };
         let factors: Vec<FactorLevels> = factors.iter().map(levels).collect();
@@ -110,8 +111,17 @@ impl Experiment {
         let (name, target, in_order) = (self.name.as_str(), *until_ci, *in_order);
         let own = |arm: usize| self.metrics_of(arm).into_iter().next().filter(|_| self.arms[arm].metric.is_some());
         let own: Vec<Option<Metric>> = (0..self.arms.len()).map(own).collect();
-        let design =
-            FactorialDesign { name, factors: &factors, metrics: &metrics, own: &own, target, in_order, tables };
+        let planned_runs = until_ci.is_none().then(|| max_runs.saturating_mul(self.arms.len() as u64));
+        let design = FactorialDesign {
+            name,
+            factors: &factors,
+            metrics: &metrics,
+            own: &own,
+            target,
+            planned_runs,
+            in_order,
+            tables,
+        };
         Some(design.result(state, &cells))
     }
 }
@@ -205,6 +215,19 @@ pub(super) mod tests {
         assert_eq!(design.early_end(&runs(3)), None);
         assert_eq!(design.early_end(&runs(4)), Some(Next::Measured(RepeatState::NotConverged)));
         assert_eq!(design.early_end(&[]), None);
+    }
+
+    /// With a fixed number of runs, one that the budget ends is not complete either.
+    #[test]
+    fn a_budget_leaves_a_fixed_number_of_runs_incomplete() {
+        for in_order in [false, true] {
+            let experiment = factorial(&[2, 2], (5, 5), None, in_order);
+            let design = Design::new(&experiment);
+            let runs: Vec<(usize, Vec<f64>)> = (0..4).map(|arm| (arm, vec![1.0])).collect();
+            assert_eq!(design.early_end(&runs), Some(Next::Measured(RepeatState::NotConverged)));
+            let found = experiment.factorial(&vec![Vec::new(); 4], RepeatState::NotConverged).unwrap();
+            assert_eq!(found.planned_runs, Some(20));
+        }
     }
 
     #[test]

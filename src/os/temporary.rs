@@ -106,6 +106,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use std::path::Path;
     use std::io::Write;
 
     fn names(dir: &std::path::Path) -> Vec<String> {
