@@ -46,8 +46,16 @@ pub(super) fn observations(json: &str, source: &str) -> Result<Vec<Observation>,
             Some(Err(_)) | None => break,
         }
     }
-    let jobs = last.as_ref().and_then(|value| value.get("jobs")?.as_array()).ok_or("it has no `jobs`")?;
-    Ok(vec![observation(jobs, source)?])
+    let last = last.as_ref();
+    let jobs = last.and_then(|value| value.get("jobs")?.as_array()).ok_or("it has no `jobs`")?;
+    Ok(vec![Observation { started: last.and_then(time), ..observation(jobs, source)? }])
+}
+
+/// Returns the time of an output in seconds since 1970, which is that of the end of the run.
+fn time(output: &Value) -> Option<i64> {
+    let milliseconds = || Some(output.get("timestamp_ms")?.as_i64()? / 1000);
+    let seconds = output.get("timestamp").and_then(Value::as_i64).or_else(milliseconds);
+    seconds.filter(|seconds| *seconds > 0)
 }
 
 /// One direction of a job.
