@@ -23,7 +23,7 @@ mod wins;
 
 pub use blocks::{BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, analyse, control_change};
 pub use explain::{Change, cause_rank, rank_changes};
-pub use floor::NoiseFloor;
+pub use floor::{FloorSample, NoiseFloor};
 pub use power::Power;
 pub use precision::{
     MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, independent_mean, mean_interval, trend,
@@ -33,6 +33,6 @@ pub use sample::{Estimate, SampleSummary, median};
 pub use shape::{Point, ecdf, quantile_pairs};
 pub use steady::SteadyState;
 pub use study::{FTest, StudyTest, TTest, TTestKind, study};
-pub use two_samples::{TwoSampleTest, holm, welch};
+pub use two_samples::{TwoSampleTest, holm, welch, welch_ratio};
 pub use verdict::{ComparisonVerdict, Direction, Tolerance, classify};
 pub use wins::{DRAW, TestOutcome, TestWinner, Wins, WonTests, outcome, wins};

@@ -29,14 +29,14 @@ pub struct Power {
 
 impl Power {
     /// Describes a comparison of `blocks` blocks. `between_runs` is the standard deviation of the logarithms of single
-    /// runs.
-    pub fn of_blocks(blocks: usize, between_runs: f64) -> Self {
-        Self { error: between_runs / (blocks as f64).sqrt(), df: (blocks - 1) as f64, one_sided: 0.025 }
+    /// runs. `one_sided` is the one-sided error probability (0.025).
+    pub fn of_blocks(blocks: usize, between_runs: f64, one_sided: f64) -> Self {
+        Self { error: between_runs / (blocks as f64).sqrt(), df: (blocks - 1) as f64, one_sided }
     }
 
     /// Describes a comparison of separate samples with `runs` runs each.
-    pub fn of_runs(runs: usize, between_runs: f64) -> Self {
-        Self { error: between_runs * (2.0 / runs as f64).sqrt(), df: (2 * runs - 2) as f64, one_sided: 0.025 }
+    pub fn of_runs(runs: usize, between_runs: f64, one_sided: f64) -> Self {
+        Self { error: between_runs * (2.0 / runs as f64).sqrt(), df: (2 * runs - 2) as f64, one_sided }
     }
 
     /// Returns the probability of the verdict *worse* when the true loss is `loss` (0.05 is 5 %).
@@ -60,14 +60,14 @@ impl Power {
 
     /// Returns the smallest number of blocks, at least `least`, for which the verdict on equal arms is *not worse* with
     /// a probability of 80 %. Returns `None` when 1000 blocks are too few.
-    pub fn needed_blocks(between_runs: f64, tolerance: Tolerance, least: usize) -> Option<usize> {
-        smallest(least.max(2)..=MAX_BLOCKS, |n| Self::of_blocks(n, between_runs), tolerance)
+    pub fn needed_blocks(between_runs: f64, tolerance: Tolerance, least: usize, one_sided: f64) -> Option<usize> {
+        smallest(least.max(2)..=MAX_BLOCKS, |n| Self::of_blocks(n, between_runs, one_sided), tolerance)
     }
 
     /// Returns the smallest number of runs in each of two separate samples for which the same is true. Returns `None`
     /// when 1000 runs are too few.
-    pub fn needed_runs(between_runs: f64, tolerance: Tolerance) -> Option<usize> {
-        smallest(2..=MAX_BLOCKS, |n| Self::of_runs(n, between_runs), tolerance)
+    pub fn needed_runs(between_runs: f64, tolerance: Tolerance, one_sided: f64) -> Option<usize> {
+        smallest(2..=MAX_BLOCKS, |n| Self::of_runs(n, between_runs, one_sided), tolerance)
     }
 
     /// Returns the probability that the whole interval of an estimate is beyond a limit when the true value is `gap`
@@ -120,34 +120,40 @@ mod tests {
 
     const TOLERANCE: Tolerance = Tolerance(0.03);
 
+    fn of_blocks(blocks: usize, between_runs: f64) -> Power {
+        Power::of_blocks(blocks, between_runs, 0.025)
+    }
+
     /// The expected values, for a coefficient of variation of 4 %, are from simulations of 20,000 comparisons, rounded
     /// to two digits.
     #[test]
     fn power_agrees_with_simulated_comparisons() {
         let close = |a: f64, b: f64| assert!((a - b).abs() < 0.015, "{a} {b}");
-        let four = Power::of_blocks(4, 0.04);
+        let four = of_blocks(4, 0.04);
         close(four.probability_of_worse(0.03, TOLERANCE), 0.025);
         close(four.probability_of_worse(0.06, TOLERANCE), 0.19);
         close(four.probability_of_worse(0.12, TOLERANCE), 0.89);
-        close(Power::of_blocks(12, 0.04).probability_of_not_worse(TOLERANCE), 0.66);
-        close(Power::of_blocks(16, 0.04).probability_of_not_worse(TOLERANCE), 0.80);
+        close(of_blocks(12, 0.04).probability_of_not_worse(TOLERANCE), 0.66);
+        close(of_blocks(16, 0.04).probability_of_not_worse(TOLERANCE), 0.80);
         // A true change of 3 % and a test of the null hypothesis of no change.
         let nothing = Tolerance(0.0);
-        close(Power::of_runs(10, 0.04).probability_of_worse(0.03, nothing), 0.36);
-        close(Power::of_runs(28, 0.04).probability_of_worse(0.03, nothing), 0.80);
+        close(Power::of_runs(10, 0.04, 0.025).probability_of_worse(0.03, nothing), 0.36);
+        close(Power::of_runs(28, 0.04, 0.025).probability_of_worse(0.03, nothing), 0.80);
     }
 
     #[test]
     fn the_detectable_loss_is_detected_with_the_target_power() {
         for blocks in [4, 12, 28] {
-            let power = Power::of_blocks(blocks, 0.04);
+            let power = of_blocks(blocks, 0.04);
             let loss = power.detectable_loss(TOLERANCE).unwrap();
             assert!(loss > 0.03 && (power.probability_of_worse(loss, TOLERANCE) - TARGET_POWER).abs() < 1e-6);
         }
-        assert!((Power::of_blocks(4, 0.0).detectable_loss(TOLERANCE).unwrap() - 0.03).abs() < 1e-9);
-        assert_eq!(Power::of_blocks(2, 5.0).detectable_loss(TOLERANCE), None);
-        assert!((15..=16).contains(&Power::needed_blocks(0.04, TOLERANCE, 4).unwrap()));
-        assert_eq!(Power::needed_blocks(0.0, TOLERANCE, 4), Some(4));
-        assert_eq!(Power::needed_blocks(5.0, TOLERANCE, 4), None);
+        assert!((of_blocks(4, 0.0).detectable_loss(TOLERANCE).unwrap() - 0.03).abs() < 1e-9);
+        assert_eq!(of_blocks(2, 5.0).detectable_loss(TOLERANCE), None);
+        assert!((15..=16).contains(&Power::needed_blocks(0.04, TOLERANCE, 4, 0.025).unwrap()));
+        assert_eq!(Power::needed_blocks(0.0, TOLERANCE, 4, 0.025), Some(4));
+        assert_eq!(Power::needed_blocks(5.0, TOLERANCE, 4, 0.025), None);
+        let of_a_look = Power::needed_blocks(0.04, TOLERANCE, 4, 0.0075).unwrap();
+        assert!(of_a_look > 18, "a higher level needs more blocks than 16: {of_a_look}");
     }
 }

@@ -5,7 +5,7 @@ use super::sample::{Estimate, SampleSummary};
 use super::verdict::Direction;
 use serde::{Deserialize, Serialize};
 
-/// The result of a t-test of two samples, with estimates of their difference and ratio.
+/// The result of a t-test of two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TwoSampleTest {
     /// The t statistic.
@@ -14,16 +14,12 @@ pub struct TwoSampleTest {
     pub df: f64,
     /// The two-sided p-value.
     pub p: f64,
-    /// The difference of the means, B minus A, with its interval.
-    pub difference: Estimate,
-    /// The ratio of B to A, with its interval.
-    pub ratio: Estimate,
+    /// The estimate that is tested, with its interval.
+    pub estimate: Estimate,
 }
 
-/// Performs Welch's t-test of B against A with intervals at confidence `level` (0.95). The ratio is that of the
-/// geometric means, from the same test on logarithms. If an observation is not positive, the ratio is that of the
-/// arithmetic means, and its interval is that of the difference divided by the mean of A. Returns `None` when a sample
-/// has fewer than two observations.
+/// Performs Welch's t-test of B against A with an interval at confidence `level` (0.95). The estimate is the difference
+/// of the means, B minus A. Returns `None` when a sample has fewer than two observations.
 ///
 /// df = (a + b)² / (a²/(nA − 1) + b²/(nB − 1)), where a and b are the squared standard errors (Welch 1947).
 pub fn welch(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
@@ -31,14 +27,16 @@ pub fn welch(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
     if sa.n < 2 || sb.n < 2 {
         return None;
     }
-    let (difference, t, df) = welch_interval(&sa, &sb, level);
+    let (estimate, t, df) = welch_interval(&sa, &sb, level);
+    Some(TwoSampleTest { t, df, p: t_two_sided(t, df), estimate })
+}
+
+/// Performs Welch's t-test of the logarithms. The estimate is the ratio of the geometric mean of B to that of A.
+/// Returns `None` also when an observation is not positive: then there is no ratio.
+pub fn welch_ratio(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
     let logs = |values: &[f64]| values.iter().map(|v| (*v > 0.0).then(|| v.ln())).collect::<Option<Vec<f64>>>();
-    let ratio = match (logs(a).and_then(|l| SampleSummary::of(&l)), logs(b).and_then(|l| SampleSummary::of(&l))) {
-        (Some(la), Some(lb)) => welch_interval(&la, &lb, level).0.map(f64::exp),
-        _ if sa.mean > 0.0 => difference.map(|d| 1.0 + d / sa.mean),
-        _ => Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN },
-    };
-    Some(TwoSampleTest { t, df, p: t_two_sided(t, df), difference, ratio })
+    let found = welch(&logs(a)?, &logs(b)?, level)?;
+    Some(TwoSampleTest { estimate: found.estimate.map(f64::exp), ..found })
 }
 
 /// Returns the difference of the means, `b` minus `a`, with its interval, the t statistic and the degrees of freedom.
@@ -69,11 +67,16 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
 }
 
 impl Direction {
-    /// Converts the ratio of B to A to a goodness, of which a value above 1 is better.
+    /// Converts the ratio of B to A to a goodness, of which a value above 1 is better. The inverse of an end that is
+    /// not positive is NaN.
     pub fn goodness(self, ratio: Estimate) -> Estimate {
+        // The ends of an inverted interval of both signs would be in the wrong order.
+        let inverse = |x: f64| if x > 0.0 { 1.0 / x } else { f64::NAN };
         match self {
             Self::HigherIsBetter => ratio,
-            Self::LowerIsBetter => Estimate { value: 1.0 / ratio.value, low: 1.0 / ratio.high, high: 1.0 / ratio.low },
+            Self::LowerIsBetter => {
+                Estimate { value: inverse(ratio.value), low: inverse(ratio.high), high: inverse(ratio.low) }
+            }
         }
     }
 }
@@ -91,10 +94,30 @@ mod tests {
         let test = welch(&a, &b, 0.95).unwrap();
         assert!((test.t - 2.847_204_456_6).abs() < 1e-9 && (test.df - 27.884_749_467_1).abs() < 1e-9, "{test:?}");
         assert!((test.p - 0.008_185_629_705).abs() < 1e-12, "{}", test.p);
-        assert!(test.ratio.low < test.ratio.value && test.ratio.value < test.ratio.high);
         assert!(welch(&[1.0], &[1.0, 2.0], 0.95).is_none());
-        let same = welch(&[2.0, 2.0], &[2.0, 2.0], 0.95).unwrap();
-        assert_eq!((same.p, same.ratio.value), (1.0, 1.0));
+        let same = welch_ratio(&[2.0, 2.0], &[2.0, 2.0], 0.95).unwrap();
+        assert_eq!((same.p, same.estimate.value), (1.0, 1.0));
+    }
+
+    /// The p-value and the interval of a ratio are those of one test.
+    #[test]
+    fn the_test_of_a_ratio_is_that_of_the_logarithms() {
+        let (a, b) = ([1.0, 10.0, 100.0], [3.0, 3.5, 4.0]);
+        let logs = |values: [f64; 3]| values.map(f64::ln);
+        let (ratio, of_logs) = (welch_ratio(&a, &b, 0.95).unwrap(), welch(&logs(a), &logs(b), 0.95).unwrap());
+        assert_eq!((ratio.t, ratio.df, ratio.p), (of_logs.t, of_logs.df, of_logs.p));
+        assert!((ratio.estimate.value - of_logs.estimate.value.exp()).abs() < 1e-12);
+        assert!((ratio.p - welch(&a, &b, 0.95).unwrap().p).abs() > 0.1);
+        for zero in [0.0, -1.0, f64::NAN] {
+            assert_eq!(welch_ratio(&[zero, 1.0], &[1.0, 2.0], 0.95), None);
+        }
+    }
+
+    #[test]
+    fn an_interval_that_is_not_positive_has_no_inverse() {
+        let inverse = Direction::LowerIsBetter.goodness(Estimate { value: 1.0, low: -1.0, high: 3.0 });
+        assert!(inverse.high.is_nan() && inverse.value == 1.0);
+        assert!(Direction::LowerIsBetter.goodness(Estimate::around(0.0, 0.0)).low.is_nan());
     }
 
     #[test]

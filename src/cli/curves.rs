@@ -62,15 +62,22 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
         let levels = peak::resolve(args, &factor, levels, interrupt)?;
         let option = |level: &String| set_option(&format!("{factor}={level}"));
         let arms: Vec<String> = levels.iter().map(option).collect();
-        let rule = RuleWanted::Sweep { factor: factor.clone(), levels, repeats: args.repeats, in_order: args.in_order };
+        let rule = RuleWanted::Sweep {
+            factor: factor.clone(),
+            levels,
+            repeats: args.repeats,
+            in_order: args.in_order,
+            method: args.method,
+        };
         wanted(common, script, &arms, &[metric], rule, args.hooks.0.clone())
     };
     let performed = perform(common, ExperimentKind::Sweep, "sweep", wanted)?;
     let (experiment, finished) = (&performed.folder.experiment, &performed.finished);
-    let RuleWanted::Sweep { factor, levels, .. } = &experiment.rule else {
+    let RuleWanted::Sweep { factor, levels, method, .. } = &experiment.rule else {
         return Err(refuse("the experiment is not a sweep", "start a new one in another folder", 2));
     };
-    let found = comparison::sweep(&experiment.name, factor, levels, &finished.observations, args.method);
+    let method = args.method.or(*method).unwrap_or(ResponseMethod::Sfs3);
+    let found = comparison::sweep(&experiment.name, factor, levels, &finished.observations, method);
     let found = comparison::Sweep { notes: finished.notes.clone(), ..found };
     performed.print(&(common.format.sweep)(&found));
     // A curve without points has no result: exit with 1.

@@ -296,9 +296,9 @@ pub(super) struct SweepArgs {
     /// random order
     #[arg(long)]
     pub(super) in_order: bool,
-    /// Method for the overall response time
-    #[arg(long, default_value = ResponseMethod::Sfs3.name(), value_name = "METHOD", value_parser = method_parser())]
-    pub(super) method: ResponseMethod,
+    /// Method for the overall response time [default: sfs3; with `--resume`: as before]
+    #[arg(long, value_name = "METHOD", value_parser = method_parser())]
+    pub(super) method: Option<ResponseMethod>,
 }
 
 /// Arguments of `wmlrun experiment`.
@@ -350,10 +350,10 @@ fn percentages(text: &str) -> Option<Vec<String>> {
 pub(super) struct VerdictArgs {
     /// Metric to compare: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p90`, `latency.p99`,
     /// `latency.p99.9`; of one flowop: `NAME.latency.p99`; `seconds`, the time of the run; of a command:
-    /// `before.seconds`
-    #[arg(long, value_name = "METRIC", default_value = "ops")]
-    pub(super) metric: Metric,
-    /// Largest change that does not matter, as a percentage of A
+    /// `before.seconds` [default: ops]
+    #[arg(long, value_name = "METRIC")]
+    pub(super) metric: Option<Metric>,
+    /// Largest change that does not matter, as a percentage of A; of B if lower is better
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = share)]
     pub(super) tolerance: f64,
     /// Exit with 0 only for this verdict [default: for every verdict that is not worse]
@@ -378,6 +378,10 @@ pub(super) struct CompareArgs {
     pub(super) b: PathBuf,
     #[command(flatten)]
     pub(super) verdict: VerdictArgs,
+    /// The numbers of two columns (`FILE:N`) are times or costs: the lower one is better. Without this option the higher
+    /// one is, unless `--metric` says what the columns contain
+    #[arg(long, conflicts_with = "metric")]
+    pub(super) lower_is_better: bool,
     /// Statistical method
     #[arg(long, value_enum, default_value_t = MethodName::Welch, value_name = "METHOD")]
     pub(super) method: MethodName,

@@ -7,7 +7,7 @@ use super::experiment_args::{
 };
 use super::experiment_host::perform;
 use super::stdout::Stdout;
-use crate::analysis::{ComparisonVerdict, NoiseFloor, Tolerance};
+use crate::analysis::{ComparisonVerdict, Direction, NoiseFloor, Tolerance};
 use crate::comparison::{
     Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, Runs, differs_text, percent, repeats,
 };
@@ -15,7 +15,7 @@ use crate::experiment::{
     self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, FloorSession, Floors, HOOKS, Hooks, Next,
     RuleWanted,
 };
-use crate::import::{self, Metric, Observation};
+use crate::import::{self, ImportedSide, Metric, Observation};
 use crate::measure::now;
 use crate::util::count::count;
 use crate::util::size;
@@ -96,7 +96,8 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     };
     let rule = RuleWanted::Ab { tolerance: args.verdict.tolerance, blocks };
     let common = &args.experiment;
-    let metric = std::slice::from_ref(&args.verdict.metric);
+    let metric = args.verdict.metric.clone().unwrap_or_else(Metric::ops);
+    let metric = std::slice::from_ref(&metric);
     let script = args.script.as_deref().unwrap_or_default();
     let wanted = |_: &AtomicUsize| wanted(common, script, &[&args.a, &args.b], metric, rule, args.hooks.0.clone());
     let performed = perform(common, ExperimentKind::Ab, "ab", wanted)?;
@@ -193,7 +194,8 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     performed.print(&(common.format.comparison)(&Comparison { floor, ..comparison }));
     if let Some(floor) = floor {
         let (share, sessions) = (percent(floor.share), count(floor.sessions, "session"));
-        let text = format!("noise floor ± {share} in {sessions}, stored in {}", path.display());
+        let days = if floor.spans_days { "" } else { " of one day" };
+        let text = format!("noise floor ± {share} in {sessions}{days}, stored in {}", path.display());
         if common.format.name == "text" && !performed.outputs.takes_stdout() {
             console::print_lines(&text);
         } else if !common.quiet {
@@ -219,16 +221,40 @@ pub(super) fn compare(args: &CompareArgs) -> u8 {
     status(try_compare(args))
 }
 
+/// Returns the metric of a comparison. That of columns is `value`, unless `--metric` says what they contain. Returns an
+/// error when only one side is a column, whose unit is unknown.
+fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> Result<Metric, Refused> {
+    match (a.is_column(), b.is_column(), &args.verdict.metric) {
+        (false, false, _) if args.lower_is_better => {
+            let help = "the direction of a metric is known; omit `--lower-is-better`";
+            Err(refuse("`--lower-is-better` is for columns of numbers", help, 2))
+        }
+        (false, false, metric) => Ok(metric.clone().unwrap_or_else(Metric::ops)),
+        (true, true, None) => Ok(Metric::value()),
+        (true, true, Some(metric)) => {
+            [a, b].into_iter().for_each(|side| side.name_column(metric));
+            Ok(metric.clone())
+        }
+        (is_a, ..) => {
+            let (column, other) = if is_a { ("A", "B") } else { ("B", "A") };
+            let text = format!("{column} is a column of numbers, and {other} has the figures of runs");
+            Err(refuse(&text, "give a column for both sides, or results for both", 2))
+        }
+    }
+}
+
 fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     let read = |path: &Path| import::side(path).map_err(|e| refuse(&e.to_string(), &e.help(), 2));
-    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    let (mut a, mut b) = (read(&args.a)?, read(&args.b)?);
+    let metric = metric_of(args, &mut a, &mut b)?;
     let path = |path: &Path| path.display().to_string();
     let (name_a, name_b) = (path(&args.a), path(&args.b));
     let comparer = Comparer {
         tolerance: Tolerance(args.verdict.tolerance),
         method: args.method.method(),
-        floor: known_floor(&[&a.runs, &b.runs], &args.verdict.metric),
-        ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &args.verdict.metric)
+        direction: if args.lower_is_better { Direction::LowerIsBetter } else { metric.direction() },
+        floor: known_floor(&[&a.runs, &b.runs], &metric),
+        ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &metric)
     };
     let mut comparison = comparer
         .compare(&Runs { a: &a.runs, b: &b.runs, interleaved: false, control_a: &[], control_b: &[] })

@@ -16,7 +16,7 @@ pub(super) fn advice(comparison: &Comparison, runs: &[&[Observation]]) -> String
         Some(_) => {
             format!("B/A is near the tolerance: make more than {made} runs, or use a larger `--tolerance`")
         }
-        None if is_known => "more runs are no solution: thousands would be needed".to_owned(),
+        None if is_known => "to call equal sides not worse, thousands of runs would be needed".to_owned(),
         None => "make more runs".to_owned(),
     }];
     let disturbed = runs.iter().flat_map(|runs| runs.iter()).filter(|run| run.disturbed).count() as u64;
@@ -56,7 +56,8 @@ mod tests {
         assert!(text.contains("runs instead of 16 (`--blocks ") && text.contains("idle machine reduce"), "{text}");
         let text = notes(8, 0.1, 3);
         assert!(text.contains("used the processors during 6 of 16 runs: repeat on an idle machine"), "{text}");
-        assert!(notes(8, 0.9, 0).contains("thousands would be needed"), "{}", notes(8, 0.9, 0));
+        let text = notes(8, 0.9, 0);
+        assert!(text.contains("to call equal sides not worse, thousands of runs would be needed"), "{text}");
         assert!(notes(2, 0.1, 0).contains("for a verdict: make more runs"), "{}", notes(2, 0.1, 0));
         assert!(!notes(24, 0.001, 3).contains("for a verdict"), "{}", notes(24, 0.001, 3));
     }

@@ -2,11 +2,12 @@
 
 use super::advice::advice;
 use super::{
-    ComparedSide, Comparison, ControlResult, EndingLook, NamedTest, OtherMetric, SCHEMA, Shapes, differences, notes,
+    ComparedSide, Comparison, ControlResult, EndingLook, IntervalDoubt, NamedTest, OtherMetric, SCHEMA, Shapes,
+    differences, notes,
 };
 use crate::analysis::{
     self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, NoiseFloor, Power, RunBlock,
-    SampleSummary, Tolerance, classify, holm, rank_changes, welch,
+    SampleSummary, Tolerance, classify, holm, rank_changes, welch, welch_ratio,
 };
 use crate::import::{Metric, Observation};
 use std::collections::BTreeSet;
@@ -58,6 +59,8 @@ pub struct Comparer {
     pub sides: [String; 2],
     /// The metric on which the verdict is based.
     pub metric: Metric,
+    /// The direction in which that metric improves.
+    pub direction: Direction,
     /// Other metrics that are reported without a verdict. If empty, these are the metrics of the whole run that both
     /// sides have.
     pub others: Vec<Metric>,
@@ -80,6 +83,7 @@ impl Comparer {
             name: name.to_owned(),
             sides: sides.map(str::to_owned),
             metric: metric.clone(),
+            direction: metric.direction(),
             others: Vec::new(),
             tolerance: Tolerance(DEFAULT_TOLERANCE),
             method: ComparisonMethod::Welch,
@@ -101,12 +105,12 @@ impl Comparer {
         let level = self.look.map_or(LEVEL, |look| 1.0 - 2.0 * look.one_sided);
         let blocks = if runs.interleaved { blocks(&a, &b) } else { Vec::new() };
         let by_blocks = analysis::analyse(&blocks, level);
-        let by_welch = welch(&a, &b, level);
+        let by_welch = welch_ratio(&a, &b, level);
         let unknown = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
         let without_interval = Estimate { value: ratio_of_means(&a, &b), ..unknown };
         let (ratio, test) = match (&by_blocks, &by_welch) {
             (Some(found), _) => (found.ratio, named("t on blocks", found.t, found.df, found.p)),
-            (None, Some(found)) if !runs.interleaved => (found.ratio, named("Welch", found.t, found.df, found.p)),
+            (None, Some(found)) if !runs.interleaved => (found.estimate, named("Welch", found.t, found.df, found.p)),
             _ => (without_interval, named("none", f64::NAN, f64::NAN, f64::NAN)),
         };
         let mut notes = Vec::new();
@@ -119,16 +123,35 @@ impl Comparer {
             notes.push("not interleaved: the ratio includes any drift of the machine between the two sides".to_owned());
         }
         notes.extend(notes::on_conditions(runs.a, runs.b));
+        if !runs.interleaved {
+            notes.extend(notes::on_times(runs.a, runs.b));
+        }
         notes.extend(notes::on_runs(&[runs.a, runs.b], std::slice::from_ref(&self.metric)));
         let control = control(runs, self.tolerance);
         let days_differ = !runs.interleaved && on_different_days(runs);
-        let verdict = self.verdict(ratio, control, days_differ);
-        if days_differ && self.floor.is_none() {
-            let note = "the runs of A and B are from different days, and the noise floor of the workload is unknown";
-            notes.push(format!("{note}; `wmlrun floor` measures it"));
+        // Within a day there is no difference between days.
+        let floor = if days_differ { self.floor.filter(|floor| floor.spans_days) } else { None };
+        if days_differ && floor.is_none() {
+            notes.push(notes::on_floor(self.floor));
         }
-        let power = self.power(runs.interleaved, by_blocks.as_ref(), blocks.len(), &side_a.sample, &side_b.sample);
-        let power = power.map(|(power, needed)| (Power { one_sided: (1.0 - level) / 2.0, ..power }, needed));
+        let equal_values = notes::on_equal_values(runs, [&a, &b], ratio);
+        let doubt = match (ratio.low.is_nan(), days_differ && floor.is_none(), &equal_values) {
+            (true, ..) | (false, false, None) => None,
+            (false, true, _) => Some(IntervalDoubt::UnknownFloor),
+            (false, false, Some(_)) => Some(IntervalDoubt::EqualValues),
+        };
+        notes.extend(equal_values);
+        let verdict = match control {
+            Some(control) if control.moved => ComparisonVerdict::Invalid,
+            _ if doubt.is_some() => ComparisonVerdict::Unclear,
+            _ => classify(self.direction.goodness(floor.map_or(ratio, |floor| floor.widen(ratio))), self.tolerance),
+        };
+        let power = match doubt {
+            _ if ratio.low.is_nan() => (None, None),
+            Some(_) => (None, None),
+            None if runs.interleaved => self.power_of_blocks(by_blocks.as_ref(), blocks.len(), level),
+            None => self.power_of_runs(&side_a.sample, &side_b.sample, floor, level),
+        };
         let study = (self.method == ComparisonMethod::Study).then(|| analysis::study(&a, &b, STUDY_LEVEL)).flatten();
         let shapes = (self.method == ComparisonMethod::Study).then(|| Shapes {
             ecdf_a: analysis::ecdf(&a),
@@ -139,19 +162,19 @@ impl Comparer {
             schema: SCHEMA.to_owned(),
             name: self.name.clone(),
             metric: self.metric.to_string(),
-            higher_is_better: self.metric.direction() == Direction::HigherIsBetter,
+            higher_is_better: self.direction == Direction::HigherIsBetter,
             interleaved: runs.interleaved,
             a: side_a,
             b: side_b,
             level,
             ratio,
-            difference: by_welch.map_or(unknown, |test| test.difference),
+            difference: welch(&a, &b, level).map_or(unknown, |test| test.estimate),
             test,
             sign: by_blocks.and_then(|found| found.sign),
             verdict,
             tolerance: self.tolerance.0,
-            could_have_seen: power.and_then(|(power, _)| power.detectable_loss(self.tolerance)),
-            runs_needed: power.and_then(|(_, needed)| needed),
+            could_have_seen: power.0,
+            runs_needed: power.1,
             control,
             floor: self.floor,
             look: self.look.map(|look| EndingLook { blocks: look.blocks as u64, one_sided: look.one_sided }),
@@ -161,47 +184,47 @@ impl Comparer {
             study,
             shapes,
             notes,
+            doubt,
         };
         comparison.notes.extend(notes::on_control(&comparison));
-        // More runs help neither a missing noise floor nor a metric that is 0.
-        let runs_help = !(days_differ && self.floor.is_none()) && no_ratio.is_none();
+        // More runs do not reduce the difference between days, and give no ratio to a metric that is 0.
+        let runs_help = !days_differ && no_ratio.is_none() && doubt.is_none();
         if self.advises && verdict == ComparisonVerdict::Unclear && runs_help {
             comparison.notes.push(advice(&comparison, &[runs.a, runs.b]));
         }
         Ok(comparison)
     }
 
-    /// Returns the verdict on a ratio with its interval.
-    fn verdict(&self, ratio: Estimate, control: Option<ControlResult>, days_differ: bool) -> ComparisonVerdict {
-        let goodness = |ratio| classify(self.metric.direction().goodness(ratio), self.tolerance);
-        match control {
-            Some(control) if control.moved => ComparisonVerdict::Invalid,
-            _ if days_differ => self.floor.map_or(ComparisonVerdict::Unclear, |floor| goodness(floor.widen(ratio))),
-            _ => goodness(ratio),
-        }
+    /// Returns the detectable loss of interleaved runs, and the total number of runs that would be enough.
+    fn power_of_blocks(&self, found: Option<&BlockAnalysis>, blocks: usize, level: f64) -> (Option<f64>, Option<u64>) {
+        let Some(BlockAnalysis { between_runs, .. }) = found.copied() else { return (None, None) };
+        let one_sided = (1.0 - level) / 2.0;
+        let needed = Power::needed_blocks(between_runs, self.tolerance, 2, one_sided);
+        let loss = Power::of_blocks(blocks, between_runs, one_sided).detectable_loss(self.tolerance);
+        (loss, needed.map(|blocks| 4 * blocks as u64))
     }
 
-    /// Returns the power of the comparison, and the total number of runs that would be enough.
-    fn power(
+    /// Returns the same for separate samples. `floor` is the noise floor by which their interval is widened.
+    fn power_of_runs(
         &self,
-        interleaved: bool,
-        found: Option<&BlockAnalysis>,
-        blocks: usize,
         a: &SampleSummary,
         b: &SampleSummary,
-    ) -> Option<(Power, Option<u64>)> {
-        if interleaved {
-            let between_runs = found?.between_runs;
-            let needed = Power::needed_blocks(between_runs, self.tolerance, 2).map(|blocks| 4 * blocks as u64);
-            return Some((Power::of_blocks(blocks, between_runs), needed));
-        }
+        floor: Option<NoiseFloor>,
+        level: f64,
+    ) -> (Option<f64>, Option<u64>) {
         if a.n < 2 || b.n < 2 || a.mean <= 0.0 || b.mean <= 0.0 {
-            return None;
+            return (None, None);
         }
+        // A widened interval is beyond a limit if the interval itself is as far beyond it as the floor is wide.
+        let (limit, wider) = (1.0 - self.tolerance.0, 1.0 + floor.map_or(0.0, |floor| floor.share));
+        let (of_loss, of_equal) = (Tolerance(1.0 - limit / wider), Tolerance(1.0 - limit * wider));
+        let one_sided = (1.0 - level) / 2.0;
         // For a small variation the standard deviation of the logarithm is approximately the coefficient of variation.
         let variation = f64::midpoint(a.variance / a.mean.powi(2), b.variance / b.mean.powi(2)).sqrt();
-        let needed = Power::needed_runs(variation, self.tolerance).map(|runs| 2 * runs as u64);
-        Some((Power::of_runs(a.n.min(b.n) as usize, variation), needed))
+        // With a floor above the tolerance no number of runs is enough.
+        let needed = (of_equal.0 > 0.0).then(|| Power::needed_runs(variation, of_equal, one_sided)).flatten();
+        let loss = Power::of_runs(a.n.min(b.n) as usize, variation, one_sided).detectable_loss(of_loss);
+        (loss, needed.map(|runs| 2 * runs as u64))
     }
 
     /// Returns the comparisons of all other metrics that every run has.
@@ -217,7 +240,7 @@ impl Comparer {
                 let (a, b) = (values(runs.a, metric).ok()?, values(runs.b, metric).ok()?);
                 let test = match runs.interleaved {
                     true => analysis::analyse(&blocks(&a, &b), level).map(|found| (found.ratio, found.p)),
-                    false => welch(&a, &b, level).map(|found| (found.ratio, found.p)),
+                    false => welch_ratio(&a, &b, level).map(|found| (found.estimate, found.p)),
                 };
                 (known(runs.a) && known(runs.b)).then_some((metric, test?))
             })

@@ -86,7 +86,7 @@ fn results_of_different_days_need_a_noise_floor() {
     // 23 o'clock, and a week later.
     let (a, b) = (at(23, 100.0), at(23 + 7 * 24, 92.0));
     let verdict = |floor: Option<f64>, b: &[Observation]| {
-        let floor = floor.map(|share| NoiseFloor { share, sessions: 3 });
+        let floor = floor.map(|share| NoiseFloor { share, sessions: 3, spans_days: true });
         let runs = Runs { a: &a, b, interleaved: false, control_a: &[], control_b: &[] };
         let found = Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap();
         let unknown = found.notes.iter().any(|note| note.contains("noise floor"));
@@ -99,6 +99,128 @@ fn results_of_different_days_need_a_noise_floor() {
     assert_eq!(verdict(None, &at(20, 92.0)), ComparisonVerdict::Worse, "the same day");
     assert_eq!(verdict(None, &at(25, 92.0)), ComparisonVerdict::Worse, "after midnight");
     assert_eq!(verdict(None, &at(47, 92.0)), ComparisonVerdict::Unclear, "the next day");
+}
+
+/// A floor that was measured within a day does not include the difference between days.
+#[test]
+fn a_noise_floor_of_one_day_is_not_enough() {
+    let at = |day: i64, mean: f64| -> Vec<Observation> {
+        let started = Some(day * 86_400);
+        runs("ops", 9, mean, 0.002).into_iter().map(|run| Observation { started, ..run }).collect()
+    };
+    let (a, b) = (at(1, 100.0), at(8, 92.0));
+    let compare = |b: &[Observation]| {
+        let floor = Some(NoiseFloor { share: 0.01, sessions: 2, spans_days: false });
+        let runs = Runs { a: &a, b, interleaved: false, control_a: &[], control_b: &[] };
+        Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap()
+    };
+    let found = compare(&b);
+    assert_eq!((found.verdict, found.could_have_seen, found.runs_needed), (ComparisonVerdict::Unclear, None, None));
+    let notes = found.notes.join("\n");
+    assert!(notes.contains("was measured on one day only") && !notes.contains("for a verdict"), "{notes}");
+    assert_eq!(compare(&at(1, 92.0)).verdict, ComparisonVerdict::Worse, "runs of one day need no floor");
+}
+
+/// The interval of runs of different days is widened by the floor, which takes power from the comparison.
+#[test]
+fn the_detectable_loss_of_different_days_includes_the_floor() {
+    let at = |day: i64| -> Vec<Observation> {
+        let started = Some(day * 86_400);
+        runs("ops", 9, 100.0, 0.01).into_iter().map(|run| Observation { started, ..run }).collect()
+    };
+    let (a, b, later) = (at(1), at(1), at(8));
+    let compare = |b: &[Observation], share: f64| {
+        let floor = Some(NoiseFloor { share, sessions: 2, spans_days: true });
+        let runs = Runs { a: &a, b, interleaved: false, control_a: &[], control_b: &[] };
+        Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap()
+    };
+    let (near, far) = (compare(&b, 0.02), compare(&later, 0.02));
+    assert!(near.could_have_seen.unwrap() + 0.015 < far.could_have_seen.unwrap(), "{:?}", far.could_have_seen);
+    assert!(near.runs_needed.unwrap() < far.runs_needed.unwrap(), "{:?}", far.runs_needed);
+    let hopeless = compare(&later, 0.05);
+    assert_eq!((hopeless.verdict, hopeless.runs_needed), (ComparisonVerdict::Unclear, None));
+    assert!(!hopeless.notes.join("\n").contains("for a verdict"), "{:?}", hopeless.notes);
+}
+
+/// Values around 0 have no ratio, whose interval could be inverted: equal sides would be called worse.
+#[test]
+fn equal_sides_with_a_0_are_unclear_in_both_directions() {
+    let of = |metric: &str, values: [f64; 4]| -> Vec<Observation> {
+        let run =
+            |value| Observation { figures: BTreeMap::from([(metric.to_owned(), value)]), ..Observation::default() };
+        values.map(run).into()
+    };
+    for metric in ["latency.mean", "ops"] {
+        let (a, b) = (of(metric, [0.0, 0.1, 0.0, 0.1]), of(metric, [0.1, 0.0, 0.1, 0.0]));
+        let runs = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
+        let found = comparer(metric).compare(&runs).unwrap();
+        let notes = found.notes.join("\n");
+        assert_eq!(found.verdict, ComparisonVerdict::Unclear, "{metric}: {:?}", found.ratio);
+        assert!(notes.contains("is not above 0 in a run of A: there is no ratio"), "{notes}");
+        assert!(found.ratio.value.is_nan() && found.difference.value.abs() < 1e-12);
+        assert_eq!((found.could_have_seen, found.runs_needed), (None, None));
+    }
+}
+
+/// The figures of the test are of the logarithms, as the interval is; the difference is that of the values.
+#[test]
+fn the_test_that_is_shown_is_that_of_the_ratio() {
+    let of = |values: &[f64]| -> Vec<Observation> {
+        let figures = |value| ["ops", "mib"].map(|name| (name.to_owned(), value)).into();
+        values.iter().map(|value| Observation { figures: figures(*value), ..Observation::default() }).collect()
+    };
+    // The means differ by chance, the geometric means do not.
+    let values = ([1.0, 10.0, 100.0, 1000.0], [200.0, 210.0, 220.0, 230.0]);
+    let (a, b) = (of(&values.0), of(&values.1));
+    let runs = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
+    let found = comparer("ops").compare(&runs).unwrap();
+    let (of_logs, of_values) = (
+        crate::analysis::welch_ratio(&values.0, &values.1, 0.95).unwrap(),
+        crate::analysis::welch(&values.0, &values.1, 0.95).unwrap(),
+    );
+    assert_eq!((found.test.t, found.test.df, found.test.p), (of_logs.t, of_logs.df, of_logs.p));
+    assert_eq!((found.ratio, found.difference), (of_logs.estimate, of_values.estimate));
+    let mib = found.others.iter().find(|other| other.metric == "mib").unwrap();
+    assert!((mib.p - of_logs.p).abs() < 1e-12 && (of_logs.p - of_values.p).abs() > 0.1, "{}", mib.p);
+}
+
+/// A few equal values, or rounded ones, do not show that a figure does not vary.
+#[test]
+fn equal_values_are_no_certainty() {
+    let of = |n: usize, mean: f64, is_rounded: bool| -> Vec<Observation> {
+        runs("ops", n, mean, 0.0).into_iter().map(|run| Observation { is_rounded, ..run }).collect()
+    };
+    let compare = |n: usize, is_rounded: bool, interleaved: bool| {
+        let (a, b) = (of(n, 100.0, is_rounded), of(n, 90.0, is_rounded));
+        let runs = Runs { a: &a, b: &b, interleaved, control_a: &[], control_b: &[] };
+        comparer("ops").compare(&runs).unwrap()
+    };
+    use ComparisonVerdict::{Unclear, Worse};
+    for (n, is_rounded, interleaved, verdict) in [
+        (3, false, false, Unclear),
+        (4, false, true, Unclear),
+        (5, false, false, Worse),
+        (20, true, false, Unclear),
+        (8, false, true, Worse),
+    ] {
+        let found = compare(n, is_rounded, interleaved);
+        assert_eq!(found.verdict, verdict, "{n} {is_rounded} {interleaved}");
+        let notes = found.notes.join("\n");
+        assert_eq!(notes.contains("their variation is unknown"), verdict == Unclear, "{notes}");
+        assert_eq!(found.could_have_seen.is_none(), verdict == Unclear);
+    }
+}
+
+#[test]
+fn unknown_times_are_named_for_separate_runs() {
+    let (a, mut b) = (runs("ops", 4, 100.0, 0.01), runs("ops", 4, 100.0, 0.01));
+    b.iter_mut().for_each(|run| run.started = Some(0));
+    let notes = |interleaved| {
+        let runs = Runs { a: &a, b: &b, interleaved, control_a: &[], control_b: &[] };
+        comparer("ops").compare(&runs).unwrap().notes.join("\n")
+    };
+    assert!(notes(false).contains("the times of the runs of A are unknown"), "{}", notes(false));
+    assert!(!notes(true).contains("the times"), "{}", notes(true));
 }
 
 /// A ratio needs values above 0, and no number of runs changes that.
@@ -148,8 +270,8 @@ fn the_detectable_loss_is_that_of_the_level() {
         let (a, b) = (runs("ops", 24, 100.0, 0.04), runs("ops", 24, 100.0, 0.04));
         let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &[], control_b: &[] };
         let found = Comparer { look, ..comparer("ops") }.compare(&runs).unwrap();
-        (found.level, found.could_have_seen.unwrap())
+        (found.level, found.could_have_seen.unwrap(), found.runs_needed.unwrap())
     };
     let (whole, look) = (of(None), of(Some(InterimLook { blocks: 12, one_sided: 0.005 })));
-    assert!(whole.0 < look.0 && whole.1 < look.1, "{whole:?} {look:?}");
+    assert!(whole.0 < look.0 && whole.1 < look.1 && whole.2 < look.2, "{whole:?} {look:?}");
 }

@@ -108,6 +108,8 @@ pub fn sentence(comparison: &Comparison) -> String {
         ComparisonVerdict::Worse => format!("B is worse than A by more than {tolerance}"),
         ComparisonVerdict::Same => format!("A and B are the same within {tolerance}"),
         ComparisonVerdict::NotWorse => format!("B is not worse than A by more than {tolerance}"),
+        ComparisonVerdict::Unclear if comparison.ratio.low.is_nan() => "there is no interval for a verdict".to_owned(),
+        ComparisonVerdict::Unclear if comparison.doubt.is_some() => "see the notes".to_owned(),
         ComparisonVerdict::Unclear => "the interval is too wide for a verdict".to_owned(),
         ComparisonVerdict::Invalid => "the control shows that the machine changed between the arms".to_owned(),
     };
@@ -153,6 +155,7 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     }
     let detectable = comparison.could_have_seen.map(|loss| format!("{} (with a probability of 80 %)", percent(loss)));
     let none = match (comparison.ratio.low.is_finite(), has_ratio(comparison)) {
+        (true, _) if comparison.doubt.is_some() => "unknown, see the notes",
         (true, _) => "more than 99.9 %",
         (false, true) => "no loss: too few runs",
         (false, false) => "no loss: there is no ratio",
@@ -163,7 +166,8 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     }
     if let Some(floor) = comparison.floor {
         let sessions = count(floor.sessions, "session");
-        line("noise floor", format!("± {} in {sessions} without a change", percent(floor.share)));
+        let days = if floor.spans_days { "" } else { " of one day" };
+        line("noise floor", format!("± {} in {sessions}{days} without a change", percent(floor.share)));
     }
     if let Some(control) = comparison.control {
         let changed = match control.moved {
@@ -311,9 +315,13 @@ pub(super) fn notes_markdown(notes: &[String]) -> String {
     notes.iter().map(paragraph).collect()
 }
 
-/// Escapes text for a cell or a paragraph of Markdown.
+/// Escapes text for a cell or a paragraph of Markdown, so that it neither makes links and images nor mentions anyone.
 pub(super) fn markdown_cell(text: &str) -> String {
-    printable::line(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;")
+    let text = printable::line(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
+    // Without one of these pairs brackets are text, such as those of an interval.
+    let text = ["](", "][", "]:"].into_iter().fold(text, |text, pair| text.replace(pair, &format!("\\{pair}")));
+    // An escaped `@` would still be a mention, because it is searched for in the resulting text.
+    text.replace('@', "@<!-- -->")
 }
 
 fn markdown(comparison: &Comparison) -> String {
@@ -396,7 +404,8 @@ pub(super) fn go_units<'a>(metrics: impl Iterator<Item = &'a str>) -> String {
 }
 
 fn benchstat(comparison: &Comparison) -> String {
-    let mut text = go_units(std::iter::once(comparison.metric.as_str()));
+    let better = if comparison.higher_is_better { "higher" } else { "lower" };
+    let mut text = format!("Unit {} better={better}\n", go_unit(&comparison.metric));
     for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
         text += &format!("side: {side}\n");
         for value in &of.values {

@@ -49,6 +49,7 @@ fn one_run_on_each_side_has_a_ratio_without_an_interval() {
     let found = compared("ops", 1, false);
     says(&text(&found), &["A 1 100.0 100.0 - A", "B/A 1.200 [-, -]", "detectable loss no loss: too few runs"]);
     says(&markdown(&found), &["| A: A | 1 | 100.0 | 100.0 | - |"]);
+    says(&text(&found), &["unclear: there is no interval for a verdict (B/A 1.200 [-, -] of ops)"]);
     let zero = Comparison { a: ComparedSide { values: vec![0.0], ..found.a.clone() }, ..found };
     says(&text(&zero), &["detectable loss no loss: there is no ratio"]);
     let wide = Comparison { could_have_seen: None, ..compared("ops", 8, true) };
@@ -146,6 +147,22 @@ fn the_study_has_its_printed_digits() {
             "t-test pooled: t 7.3868 on 12 df, p 8.423e-06, 99 % interval of A − B [7584.004, 18278.496]",
         ],
     );
+}
+
+/// A label becomes neither a link nor a mention in a pull request.
+#[test]
+fn markdown_has_no_links_and_mentions_of_labels() {
+    for (text, shown) in [
+        ("[x](https://e.org)", "[x\\](https://e.org)"),
+        ("![](https://e.org/i.png)", "![\\](https://e.org/i.png)"),
+        ("[x][y]", "[x\\][y]"),
+        ("[x]: https://e.org", "[x\\]: https://e.org"),
+        ("thanks @name", "thanks @<!-- -->name"),
+        ("1.2 [0.9, 1.5]", "1.2 [0.9, 1.5]"),
+        ("a|b<c\\d", "a\\|b&lt;c\\\\d"),
+    ] {
+        assert_eq!(markdown_cell(text), shown);
+    }
 }
 
 #[test]

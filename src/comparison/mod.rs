@@ -28,7 +28,7 @@ pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, Factoria
 pub use factorial_formats::factorial_ending;
 pub use formats::{ComparisonFormat, FORMATS, differs_text, find_format, lines, sentence};
 pub use level_tests::{LevelTests, TestedLevel};
-pub use numbers::{figure, percent, probability, ratio, small, with_direction};
+pub use numbers::{confidence, figure, percent, probability, ratio, small, with_direction};
 pub use pivot::{Pivot, PivotRow, outcome_cells, wins_line};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
 pub use sweep::{Sweep, SweepPoint, sweep};
@@ -64,7 +64,7 @@ pub struct Comparison {
     pub ratio: Estimate,
     /// The difference of the arithmetic means, B minus A, with its interval from Welch's t-test.
     pub difference: Estimate,
-    /// The test that gives the interval of the ratio.
+    /// The test that gives the interval of the ratio, from the logarithms of the values.
     pub test: NamedTest,
     /// The sign-test interval of the ratio; null if the runs were not interleaved or were too few.
     pub sign: Option<Estimate>,
@@ -73,10 +73,10 @@ pub struct Comparison {
     /// The largest relative change that does not matter.
     pub tolerance: f64,
     /// The detectable loss: the smallest loss for which the verdict would be *worse* with a probability of 80 %; null
-    /// if it is more than 99.9 %, or unknown.
+    /// if it is more than 99.9 %, or unknown. The noise floor is part of it for runs of different days.
     pub could_have_seen: Option<f64>,
-    /// The total number of runs for which the verdict on equal sides would be *not worse* with a probability of 80 %;
-    /// null if a thousand are too few.
+    /// The total number of runs for which the verdict on equal sides would be *not worse* with a probability of 80 %,
+    /// at the level of the intervals; null if a thousand are too few, or unknown.
     pub runs_needed: Option<u64>,
     /// The negative control; null without one.
     pub control: Option<ControlResult>,
@@ -96,6 +96,18 @@ pub struct Comparison {
     pub shapes: Option<Shapes>,
     /// Notes on the validity of the comparison.
     pub notes: Vec<String>,
+    /// The reason why the interval gives no verdict, of which `notes` has the text.
+    #[serde(skip)]
+    pub doubt: Option<IntervalDoubt>,
+}
+
+/// The reason why an interval gives no verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntervalDoubt {
+    /// The runs are of different days, and the difference between days is unknown.
+    UnknownFloor,
+    /// The values of a side are equal, so that their variation is unknown.
+    EqualValues,
 }
 
 impl Comparison {

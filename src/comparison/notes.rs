@@ -1,6 +1,7 @@
 //! Notes on the validity of runs: those that were not steady, percentiles of few operations, unknown conditions.
 
-use super::Comparison;
+use super::{Comparison, Runs};
+use crate::analysis::{Estimate, NoiseFloor};
 use crate::import::{Metric, Observation};
 use crate::util::count::count;
 
@@ -35,16 +36,58 @@ pub(super) fn on_percentiles(sides: &[&[Observation]], metrics: &[Metric]) -> Ve
     metrics.iter().filter_map(few).collect()
 }
 
+/// The number of equal values from which on they show that a figure does not vary.
+const MIN_EQUAL: usize = 5;
+
+/// Returns the names of the sides of which a run has a property, or `None` if there is none.
+fn sides_with(a: &[Observation], b: &[Observation], has: impl Fn(&Observation) -> bool) -> Option<&'static str> {
+    match (a.iter().any(&has), b.iter().any(&has)) {
+        (false, false) => None,
+        (true, false) => Some("A"),
+        (false, true) => Some("B"),
+        (true, true) => Some("A and B"),
+    }
+}
+
 /// Returns the note on sides whose results do not tell the conditions of the runs, such as those of other programs.
 pub(super) fn on_conditions(a: &[Observation], b: &[Observation]) -> Option<String> {
-    let is_unknown = |runs: &[Observation]| runs.iter().any(|run| run.conditions.is_empty());
-    let side = match (is_unknown(a), is_unknown(b)) {
-        (false, false) => return None,
-        (true, false) => "A",
-        (false, true) => "B",
-        (true, true) => "A and B",
-    };
+    let side = sides_with(a, b, |run| run.conditions.is_empty())?;
     Some(format!("the conditions of {side} are unknown: differences of script, caches and machine are not shown"))
+}
+
+/// Returns the note on sides whose results do not tell the times of the runs, so that they may be of different days.
+pub(super) fn on_times(a: &[Observation], b: &[Observation]) -> Option<String> {
+    let side = sides_with(a, b, |run| run.started.is_none())?;
+    Some(format!("the times of the runs of {side} are unknown: a difference between days is not part of the interval"))
+}
+
+/// Returns the note on runs of different days whose noise floor does not include the difference between days.
+pub(super) fn on_floor(floor: Option<NoiseFloor>) -> String {
+    let days = "the runs of A and B are from different days, and the noise floor of the workload";
+    match floor {
+        None => format!("{days} is unknown; `wmlrun floor` measures it"),
+        Some(_) => format!("{days} was measured on one day only; repeat `wmlrun floor` twelve hours later"),
+    }
+}
+
+/// Returns the note on equal values of which an interval would be too narrow: they are few, or were rounded.
+pub(super) fn on_equal_values(runs: &Runs<'_>, values: [&[f64]; 2], ratio: Estimate) -> Option<String> {
+    if ratio.low.is_nan() {
+        return None;
+    }
+    let few = |values: &[f64]| values.len() < MIN_EQUAL;
+    if runs.interleaved {
+        let is_point = ratio.high - ratio.low <= 0.0 && few(values[0]);
+        let text = "all blocks have the same ratio, so that their variation is unknown: make more runs";
+        return is_point.then(|| text.to_owned());
+    }
+    let (side, of_side, of_runs) =
+        [("A", values[0], runs.a), ("B", values[1], runs.b)].into_iter().find(|(_, values, runs)| {
+            let are_equal = values.windows(2).all(|pair| pair[0].total_cmp(&pair[1]).is_eq());
+            are_equal && (few(values) || runs.iter().any(|run| run.is_rounded))
+        })?;
+    let help = if of_runs.iter().any(|run| run.is_rounded) { "use figures with more digits" } else { "make more runs" };
+    Some(format!("the {} values of {side} are equal, so that their variation is unknown: {help}", of_side.len()))
 }
 
 /// Returns the note on a verdict that a change of the machine could have caused.

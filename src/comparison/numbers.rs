@@ -93,7 +93,7 @@ fn decimal(value: f64, digits: usize) -> Option<(String, i32, usize)> {
 }
 
 /// Formats a confidence level: `95 %`, `98.5 %`.
-pub(super) fn confidence(level: f64) -> String {
+pub fn confidence(level: f64) -> String {
     format!("{} %", significant(100.0 * level, 4))
 }
 

@@ -3,6 +3,7 @@
 
 use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
 use crate::import::Observation;
+use crate::util::size;
 use serde::{Deserialize, Serialize};
 
 /// The confidence level of intervals.
@@ -57,12 +58,12 @@ pub struct SweepPoint {
 /// Computes the curve from the runs of each level.
 pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observation>], method: ResponseMethod) -> Sweep {
     let points: Vec<SweepPoint> = levels.iter().zip(runs).map(|(level, runs)| point(level, runs)).collect();
-    let curve = curve(&points);
+    let (order, curve) = (load_order(&points), curve(&points));
     Sweep {
         schema: "wmlrun.sweep/1".to_owned(),
         name: name.to_owned(),
         factor: factor.to_owned(),
-        knee: knee(&curve).ok(),
+        knee: knee(&curve).ok().and_then(|n| order.get(n).copied()),
         method,
         overall: overall_response(&curve, method),
         notes: Vec::new(),
@@ -70,13 +71,42 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
     }
 }
 
-/// Returns the load curve of the points, with one point for each.
+/// Returns the indices of the points in the order of their load: that of their levels if all are numbers or sizes, else
+/// the given order.
+pub(super) fn load_order(points: &[SweepPoint]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    let loads = points.iter().map(|point| load(&point.level)).collect::<Option<Vec<f64>>>();
+    if let Some(loads) = loads {
+        order.sort_by(|a, b| loads[*a].total_cmp(&loads[*b]));
+    }
+    order
+}
+
+/// Returns the number or size that a level is, or `None` for other levels.
+fn load(level: &str) -> Option<f64> {
+    let number = level.parse::<f64>().ok().filter(|load| load.is_finite());
+    number.or_else(|| size::parse(level).ok().map(|bytes| bytes as f64))
+}
+
+/// Returns the load curve of the points in the order of their load, with one point for each.
 pub(super) fn curve(points: &[SweepPoint]) -> Vec<LoadPoint> {
     let load = |point: &SweepPoint| LoadPoint {
         rate: point.rate.map_or(0.0, |rate| rate.value),
         response: point.response.map(|response| response.value),
     };
-    points.iter().map(load).collect()
+    load_order(points).into_iter().filter_map(|n| points.get(n)).map(load).collect()
+}
+
+impl Sweep {
+    /// Returns whether the order of the loads is unknown and may be another one than that of the points: the levels are
+    /// not numbers, and the first has the greatest rate.
+    pub(super) fn has_doubtful_order(&self) -> bool {
+        let mut rates = self.points.iter().filter_map(|point| point.rate.map(|rate| rate.value));
+        let Some(first) = rates.next() else { return false };
+        let is_known = self.points.iter().all(|point| load(&point.level).is_some());
+        let others: Vec<f64> = rates.collect();
+        !is_known && !others.is_empty() && others.into_iter().all(|rate| rate < first)
+    }
 }
 
 /// Computes the point of one level.
@@ -109,6 +139,29 @@ mod tests {
     fn run(ops: f64, latency: f64) -> Observation {
         let figures = [("ops", ops), ("latency.mean", latency)].map(|(name, value)| (name.to_owned(), value));
         Observation { figures: BTreeMap::from(figures), ..Observation::default() }
+    }
+
+    /// The curve does not depend on the order in which the levels were given.
+    #[test]
+    fn levels_that_are_numbers_are_in_the_order_of_their_load() {
+        let points = [("1", 100.0, 1e6), ("2", 200.0, 1.1e6), ("8", 290.0, 2e6), ("16", 300.0, 9e6)];
+        let of = |points: &[(&str, f64, f64)]| {
+            let levels: Vec<String> = points.iter().map(|(level, ..)| (*level).to_owned()).collect();
+            let runs: Vec<Vec<Observation>> = points.iter().map(|(_, ops, ns)| vec![run(*ops, *ns)]).collect();
+            sweep("x", "n", &levels, &runs, ResponseMethod::Sfs3)
+        };
+        let rising = of(&points);
+        let falling = of(&[points[3], points[2], points[1], points[0]]);
+        assert_eq!((rising.overall, rising.knee), (falling.overall, Some(2)));
+        assert_eq!((falling.knee, falling.points[1].level.as_str()), (Some(1), "8"));
+        let sizes = ["1m", "64k", "4k"].map(str::to_owned);
+        let found = sweep("x", "n", &sizes, &[vec![run(1.0, 1.0)], vec![run(2.0, 1.0)], vec![]], ResponseMethod::Sfs3);
+        assert_eq!((load_order(&found.points), found.has_doubtful_order()), (vec![2, 1, 0], false));
+        let names = |first: f64| {
+            let levels = ["many", "few"].map(str::to_owned);
+            sweep("x", "n", &levels, &[vec![run(first, 1.0)], vec![run(2.0, 1.0)]], ResponseMethod::Sfs3)
+        };
+        assert_eq!((names(3.0).has_doubtful_order(), names(1.0).has_doubtful_order()), (true, false));
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
     annotations.join(", ")
 }
 
-/// Returns the last line: peak, knee and overall response time.
+/// Returns the last line: peak, knee and overall response time, and whether the order of the points is doubtful.
 pub fn ending(sweep: &Sweep) -> String {
     let Some(overall) = sweep.overall else { return "no point has results".to_owned() };
     let knee = match (sweep.knee.and_then(|n| sweep.points.get(n)), analysis::knee(&curve(&sweep.points))) {
@@ -83,8 +83,12 @@ pub fn ending(sweep: &Sweep) -> String {
         (None, Err(why)) => format!("no knee ({})", why.about()),
         (None, Ok(_)) => "no knee".to_owned(),
     };
+    let order = match sweep.has_doubtful_order() {
+        true => "; the first value is the peak: the overall response time needs values in the order of their load",
+        false => "",
+    };
     format!(
-        "peak {} ops/s, {knee}, overall response time {} ({})",
+        "peak {} ops/s, {knee}, overall response time {} ({}){order}",
         figure("ops", overall.peak),
         figure("latency.mean", overall.ort),
         sweep.method.name()

@@ -187,7 +187,7 @@ impl<'a> Design<'a> {
     /// blocks are used, so that later runs do not change it.
     fn needed(blocks: &[RunBlock], tolerance: Tolerance) -> Option<usize> {
         let between_runs = analyse(&blocks[..PILOT_BLOCKS], 0.95).map_or(f64::INFINITY, |found| found.between_runs);
-        between_runs.is_finite().then(|| Power::needed_blocks(between_runs, tolerance, PILOT_BLOCKS)).flatten()
+        between_runs.is_finite().then(|| Power::needed_blocks(between_runs, tolerance, PILOT_BLOCKS, 0.025)).flatten()
     }
 
     /// Returns whether the verdict at an interim look is not *unclear*.
@@ -373,7 +373,8 @@ mod tests {
     fn each_block_of_a_sweep_has_every_level_once() {
         let sweep = |in_order| {
             let levels = ["1", "2", "4"].map(str::to_owned).to_vec();
-            let mut wanted = experiment(RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 8, in_order });
+            let mut wanted =
+                experiment(RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 8, in_order, method: None });
             wanted.arms.push(wanted.arms[0].clone());
             wanted
         };

@@ -4,9 +4,10 @@
 //! A session is an experiment whose two arms are equal. Sessions from several days are kept in one file of the user.
 //! Not in here: the execution of an experiment (`runner`), and the use of a noise floor (`comparison`).
 
-use crate::analysis::{Estimate, NoiseFloor};
+use crate::analysis::{Estimate, FloorSample, NoiseFloor};
 use crate::import::Observation;
 use crate::output;
+use crate::util::timestamp::seconds_of;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
@@ -16,8 +17,22 @@ use std::path::{Path, PathBuf};
 const SCHEMA: &str = "wmlrun.floors/1";
 
 /// The conditions on which a noise floor depends, besides the variables of the script. It applies to results that have
-/// them in common.
-const PLACE: [&str; 5] = ["script", "run time", "processor", "file system", "device"];
+/// them in common. Sessions of versions with fewer conditions apply to no result.
+const PLACE: [&str; 13] = [
+    "script",
+    "run time",
+    "processor",
+    "file system",
+    "device",
+    "warm-up",
+    "cache",
+    "quiesced",
+    "engine",
+    "as-is",
+    "limit cpu_ms_per_s",
+    "memory",
+    "pinned",
+];
 
 /// A session with two equal arms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,7 +126,8 @@ impl Floors {
     /// Returns the noise floor of a metric under the conditions `place`, or `None` when it has not been measured.
     pub fn of(&self, metric: &str, place: &[String]) -> Option<NoiseFloor> {
         let applies = |session: &&FloorSession| session.metric == metric && session.place == place;
-        NoiseFloor::of(&self.sessions.iter().filter(applies).map(|s| (s.ratio, s.mean)).collect::<Vec<_>>())
+        let sample = |of: &FloorSession| FloorSample { ratio: of.ratio, mean: of.mean, time: seconds_of(&of.time) };
+        NoiseFloor::of(&self.sessions.iter().filter(applies).map(sample).collect::<Vec<_>>())
     }
 }
 
@@ -140,7 +156,10 @@ mod tests {
         Floors::add(session("monday", 1000.0, 0.98, 1.01), &path).unwrap();
         Floors::add(session("tuesday", 1080.0, 0.99, 1.01), &path).unwrap();
         let read = Floors::read(&path).unwrap();
-        assert_eq!(read.of("ops", &["ab".into()]).unwrap().sessions, 2);
+        let found = read.of("ops", &["ab".into()]).unwrap();
+        assert_eq!((found.sessions, found.spans_days), (2, false), "both are of one time");
+        let later = FloorSession { time: "2026-11-21T09:00:00Z".into(), ..session("wednesday", 1080.0, 0.99, 1.01) };
+        assert!(Floors::add(later, &path).unwrap().of("ops", &["ab".into()]).unwrap().spans_days);
         assert_eq!((read.of("mib", &["ab".into()]), read.of("ops", &["cd".into()])), (None, None));
     }
 
@@ -156,6 +175,10 @@ mod tests {
         assert_eq!(place([&one]), place([&one, &same]));
         assert!(place([&one]).is_some() && place([&one]) != place([&more]) && place([&one, &more]).is_none());
         assert_eq!(place([&Observation::default()]), None);
+        for name in ["warm-up", "cache", "quiesced", "engine", "as-is", "limit cpu_ms_per_s", "memory", "pinned"] {
+            let other = run(&[("script", "ab"), ("file system", "ext4"), ("$n", "1"), ("$dir", "/x"), (name, "other")]);
+            assert_ne!(place([&one]), place([&other]), "{name}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::design::{Design, Next};
 use super::folder::{FolderError, io_error};
 use super::journal::Event;
 use super::replay::{EndedRun, Replayed};
-use super::wanted::{Experiment, SCHEMA};
+use super::wanted::{Experiment, ExperimentKind, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, boots_note, result_name};
 use crate::import::{self, Observation};
 use std::fs;
@@ -110,8 +110,19 @@ impl RecordedExperiment {
         arms
     }
 
+    /// Returns the runs of the complete blocks of a comparison, each with two runs of each arm. A block lacks runs if the
+    /// experiment is not complete, or if a result can't be read.
+    pub fn whole_blocks(&self) -> Vec<&RecordedRun> {
+        let block = |run: &RecordedRun| run.number.saturating_sub(1) / 4;
+        let blocks = self.runs.chunk_by(|before, after| block(before) == block(after));
+        let is_whole =
+            |runs: &&[RecordedRun]| [0, 1].iter().all(|n| runs.iter().filter(|run| run.arm == *n).count() == 2);
+        blocks.filter(is_whole).flatten().collect()
+    }
+
     /// Returns the last step of the design: the end if it is reached, or else the result with which the experiment could
-    /// end now. `None` if there are too few runs for a result, or a run lacks a metric.
+    /// end now. `None` if there are too few runs for a result, or a run lacks a metric. Of a comparison only the complete
+    /// blocks count.
     pub fn end(&self) -> Option<Next> {
         let design = Design::new(&self.experiment);
         let metrics = self.experiment.metrics();
@@ -120,9 +131,13 @@ impl RecordedExperiment {
             Some((run.arm, values?))
         };
         let of_cell = |run: &RecordedRun| self.experiment.values_of(run.arm, &run.observation).unwrap_or_default();
+        let runs: Vec<&RecordedRun> = match self.experiment.kind() {
+            ExperimentKind::Ab => self.whole_blocks(),
+            _ => self.runs.iter().collect(),
+        };
         let values: Vec<(usize, Vec<f64>)> = match self.experiment.keeps_failures() {
-            true => self.runs.iter().map(|run| (run.arm, of_cell(run))).collect(),
-            false => self.runs.iter().map(values).collect::<Option<_>>()?,
+            true => runs.into_iter().map(|run| (run.arm, of_cell(run))).collect(),
+            false => runs.into_iter().map(values).collect::<Option<_>>()?,
         };
         match design.next(&values) {
             Next::Run { .. } => design.early_end(&values),

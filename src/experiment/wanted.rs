@@ -3,7 +3,7 @@
 use super::hooks::Hooks;
 use super::identity::Identity;
 use super::scopes::ScopeHook;
-use crate::analysis::{RepeatRule, RunRange, Tolerance};
+use crate::analysis::{RepeatRule, ResponseMethod, RunRange, Tolerance};
 use crate::comparison::FactorialTables;
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
@@ -123,6 +123,9 @@ pub enum RuleWanted {
         repeats: u64,
         /// Whether the runs are in the order of the levels instead of a random one.
         in_order: bool,
+        /// The method of the overall response time; absent in experiments of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        method: Option<ResponseMethod>,
     },
     /// The rule for a factorial experiment. Its arms are the cells, of which the level of the last factor changes first.
     Factorial {

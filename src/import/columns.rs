@@ -1,5 +1,6 @@
 //! Reads columns of numbers, with one observation on each line.
 
+use super::metric::VALUE;
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY};
 use crate::analysis::LoadPoint;
 use crate::util::printable;
@@ -18,12 +19,16 @@ pub(super) fn split(path: &Path) -> Option<(PathBuf, usize)> {
     Some((PathBuf::from(file), column))
 }
 
-/// Reads the numbers of a column. The columns are separated by commas, semicolons, tabs or white space, whichever
+/// Reads the numbers of a column. The columns are separated by semicolons, tabs, commas or white space, whichever
 /// occurs first in this list and in the first line. A cell in double quotes may contain separators. Empty lines and
 /// lines that start with `#` are ignored. A first line whose cell in the column is not a number is a heading. Returns
 /// an error when the column is missing in a line, has a cell that is not a finite number, has no numbers, or has more
-/// than [`MAX_OBSERVATIONS`].
+/// than [`MAX_OBSERVATIONS`], and when the commas of all lines may be those between groups of digits.
 pub(super) fn observations(text: &str, column: usize, source: &str) -> Result<Vec<Observation>, String> {
+    if has_grouped_digits(text) {
+        let text = "the commas may separate columns or groups of digits, as in `9,120`";
+        return Err(format!("{text}; add a heading, separate columns by semicolons, or write numbers without commas"));
+    }
     let mut found = Vec::new();
     for (index, (n, mut cells)) in rows(text)?.enumerate() {
         let cell = cells.nth(column - 1).ok_or_else(|| format!("line {n} has no column {column}"))?;
@@ -31,7 +36,8 @@ pub(super) fn observations(text: &str, column: usize, source: &str) -> Result<Ve
             Ok(_) if found.len() == MAX_OBSERVATIONS => return Err(TOO_MANY.to_owned()),
             Ok(value) if value.is_finite() => found.push(Observation {
                 source: format!("{source}, line {n}"),
-                figures: BTreeMap::from([("value".to_owned(), value)]),
+                figures: BTreeMap::from([(VALUE.to_owned(), value)]),
+                is_rounded: true,
                 ..Observation::default()
             }),
             Err(_) if index == 0 => {}
@@ -41,14 +47,36 @@ pub(super) fn observations(text: &str, column: usize, source: &str) -> Result<Ve
     if found.is_empty() { Err(format!("column {column} has no numbers")) } else { Ok(found) }
 }
 
-/// Returns the lines that are neither empty nor comments, each with its number, counted from 1, and its cells.
-fn rows(text: &str) -> Result<impl Iterator<Item = (usize, Cells<'_>)>, String> {
+/// Returns the lines that are neither empty nor comments, each with its index.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     // Spreadsheets put a byte order mark before the first cell.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    let (_, first) = lines().next().ok_or("the file has no lines")?;
-    let separator = [',', ';', '\t'].into_iter().find(|c| first.split('"').step_by(2).any(|part| part.contains(*c)));
-    Ok(lines().map(move |(n, line)| (n + 1, Cells { rest: Some(line), separator })))
+    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+}
+
+/// Returns whether every line is one number with commas between groups of three digits. Such a file can't be told from
+/// one with several columns.
+fn has_grouped_digits(text: &str) -> bool {
+    let is_grouped = |line: &str| {
+        let mut groups = line.trim().split(',');
+        let first = groups.next().unwrap_or("");
+        let are_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+        let others: Vec<&str> = groups.collect();
+        (1..=3).contains(&first.len())
+            && are_digits(first)
+            && !first.starts_with('0')
+            && !others.is_empty()
+            && others.into_iter().all(|group| group.len() == 3 && are_digits(group))
+    };
+    lines(text).next().is_some() && lines(text).all(|(_, line)| is_grouped(line))
+}
+
+/// Returns the lines that are neither empty nor comments, each with its number, counted from 1, and its cells.
+fn rows(text: &str) -> Result<impl Iterator<Item = (usize, Cells<'_>)>, String> {
+    let (_, first) = lines(text).next().ok_or("the file has no lines")?;
+    // A comma beside one of the others may be part of a number.
+    let separator = [';', '\t', ','].into_iter().find(|c| first.split('"').step_by(2).any(|part| part.contains(*c)));
+    Ok(lines(text).map(move |(n, line)| (n + 1, Cells { rest: Some(line), separator })))
 }
 
 /// The cells of a line. A cell that starts with a double quote ends at the next single one; two of them are a quote in

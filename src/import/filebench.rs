@@ -51,8 +51,12 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
         return Err("it has no complete `IO Summary`".to_owned());
     }
     let all = found.len();
-    let observation =
-        |(n, figures)| Observation { source: numbered(source, n, all), figures, ..Observation::default() };
+    let observation = |(n, figures)| Observation {
+        source: numbered(source, n, all),
+        figures,
+        is_rounded: true,
+        ..Observation::default()
+    };
     Ok(found.into_iter().enumerate().map(observation).collect())
 }
 

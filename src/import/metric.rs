@@ -27,8 +27,11 @@ const ENDINGS: [(&str, Direction); 10] = [
     ("latency.p99.9", Direction::LowerIsBetter),
     ("response.mean", Direction::LowerIsBetter),
     (SECONDS, Direction::LowerIsBetter),
-    ("value", Direction::HigherIsBetter),
+    (VALUE, Direction::HigherIsBetter),
 ];
+
+/// The name of a number of a column.
+pub(super) const VALUE: &str = "value";
 
 /// The twelve metrics of a published study of snapshots, each of which had to be precise.
 pub const STUDY: [&str; 12] = [
@@ -83,6 +86,11 @@ impl Metric {
         Self { name: "ops".to_owned() }
     }
 
+    /// Returns the metric of the numbers of a column, whose meaning only the user knows.
+    pub fn value() -> Self {
+        Self { name: VALUE.to_owned() }
+    }
+
     /// Returns the direction in which the metric improves.
     pub fn direction(&self) -> Direction {
         ending(&self.name).map_or(Direction::HigherIsBetter, |(_, direction)| direction)
@@ -133,8 +141,6 @@ impl Metric {
 
     /// Returns the value of the metric in a run, or `None` when the run has no such figure or the figure is not finite.
     pub fn of(&self, run: &Observation) -> Option<f64> {
-        // A number of a column is used for any metric, because only the user knows what the column contains.
-        let value = run.figures.get(&self.name).or_else(|| run.figures.get("value"));
-        value.copied().filter(|value| value.is_finite())
+        run.figures.get(&self.name).copied().filter(|value| value.is_finite())
     }
 }

@@ -41,12 +41,14 @@ pub struct Observation {
     pub causes: BTreeMap<&'static str, f64>,
     /// The conditions of the run: kernel, mounts, script, variables, cache state.
     pub conditions: BTreeMap<String, String>,
-    /// The start of the run in seconds since 1970; `None` when it is unknown.
+    /// The start of the run in seconds since 1970, for fio its end; `None` when it is unknown.
     pub started: Option<i64>,
     /// Whether other programs used the processors during the run, as the warning `processor_bound` of its result says.
     pub disturbed: bool,
     /// Whether the rate changed during the run, as the warnings `unsteady` and `not_steady` of its result say.
     pub unsteady: bool,
+    /// Whether another program printed the figures as text, which may be rounded.
+    pub is_rounded: bool,
     /// The numbers of operations on which the figures are based, by the prefix of the figures: empty for the whole run,
     /// `NAME.` for a flowop. They are absent in results of other programs.
     pub operations: BTreeMap<String, f64>,
@@ -61,6 +63,22 @@ pub struct ImportedSide {
     pub runs: Vec<Observation>,
     /// Notes about runs that are not among them.
     pub notes: Vec<String>,
+}
+
+impl ImportedSide {
+    /// Returns whether the observations are the numbers of a column, which have no name.
+    pub fn is_column(&self) -> bool {
+        self.runs.iter().any(|run| run.figures.contains_key(metric::VALUE))
+    }
+
+    /// Makes the numbers of a column the figures of a metric.
+    pub fn name_column(&mut self, metric: &Metric) {
+        for figures in self.runs.iter_mut().map(|run| &mut run.figures) {
+            if let Some(value) = figures.remove(metric::VALUE) {
+                figures.insert(metric.to_string(), value);
+            }
+        }
+    }
 }
 
 /// The reason why a path gives no observations.

@@ -158,6 +158,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         conditions: conditions(document, run),
         started: seconds_of(&run.started_at),
         disturbed: warnings.iter().any(Warning::is_about_others),
+        is_rounded: false,
         unsteady: warnings.iter().any(|w| matches!(w, Warning::Unsteady { .. } | Warning::NotSteady { .. })),
         operations,
         failure: (run.state != RunState::Complete).then(|| format!("{}: {}", run.state.name(), run.ended_by)),

@@ -52,6 +52,11 @@ Disk stats follow"#;
     for broken in [&text[..200], r#"{"fio version": "3"}"#, r#"{"fio version": "3", "jobs": []}"#] {
         assert!(of_text(broken, "x").is_err(), "{broken}");
     }
+    let started = |more: &str| of_text(&text.replace("\"jobs\"", &format!("{more}\"jobs\"")), "x").unwrap()[0].started;
+    assert_eq!(started(""), None);
+    assert_eq!(started("\"timestamp\": 1764000000, \"timestamp_ms\": 1764000000123, "), Some(1_764_000_000));
+    assert_eq!(started("\"timestamp_ms\": 1764000000999, "), Some(1_764_000_000));
+    assert_eq!([started("\"timestamp\": \"x\", "), started("\"timestamp\": 0, ")], [None, None]);
     let failed = text.replace("\"error\": 0", "\"error\": 28");
     assert!(of_text(&failed, "x").unwrap()[0].failure.as_deref().unwrap().contains("28"));
 }
@@ -315,6 +320,16 @@ fn columns_are_numbers_below_a_heading() {
         ("\"1,5\n2,6\n", 2),
     ] {
         assert!(columns::observations(text, column, "x").is_err(), "{text:?}");
+    }
+    // A comma beside another separator is part of a cell, and digits in groups are no columns.
+    assert_eq!(values("9,5;1\n9,6;2\n", 2), [1.0, 2.0]);
+    assert_eq!(values("a, b\t1\na, c\t2\n", 2), [1.0, 2.0]);
+    for text in ["9,120\n10,480\n", "1,234,567\n"] {
+        let error = columns::observations(text, 1, "x").unwrap_err();
+        assert!(error.contains("groups of digits"), "{error}");
+    }
+    for text in ["100,200\n1,20\n", "x,y\n100,200\n", "0,100\n0,200\n", "100.5,200\n", "100;200\n"] {
+        assert!(columns::observations(text, 1, "x").is_ok(), "{text}");
     }
     assert_eq!(columns::split(Path::new("f.csv:3")), Some((PathBuf::from("f.csv"), 3)));
     assert_eq!(columns::split(Path::new("f.csv:0")), None);

@@ -6,12 +6,12 @@ use super::chart::{Chart, ChartPoint, Symbol};
 use super::experiment::{distributions, metric_title, run_points, unit};
 use crate::analysis::{self, ComparisonVerdict, Estimate, NoiseFloor, Tolerance};
 use crate::comparison::{
-    Comparer, Comparison, DifferenceKind, Runs, figure, lines, percent, probability, ratio, sentence, small,
-    with_direction,
+    Comparer, Comparison, DifferenceKind, Runs, confidence, figure, lines, percent, probability, ratio, sentence,
+    small, with_direction,
 };
-use crate::experiment::{EQUAL_ARMS, Next, RecordedExperiment};
+use crate::experiment::{EQUAL_ARMS, Next, RecordedExperiment, RecordedRun};
 use crate::import::Observation;
-use crate::util::count::measured;
+use crate::util::count::{count, measured};
 
 /// Returns the parts about a comparison.
 pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Vec<PageBlock> {
@@ -49,7 +49,7 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
     blocks
 }
 
-/// Compares the arms. Of an experiment that is not complete, the runs so far.
+/// Compares the arms by the complete blocks so far. Returns an error when a run failed.
 fn compare(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Result<Comparison, String> {
     let experiment = &recorded.experiment;
     let metrics = experiment.metrics();
@@ -67,14 +67,26 @@ fn compare(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Result<C
         look,
         ..Comparer::of(&experiment.name, experiment.arm_names(), metric)
     };
-    let arms = recorded.by_arm();
-    let runs = |n: usize| -> Vec<Observation> {
-        arms.get(n).into_iter().flatten().map(|run| run.observation.clone()).collect()
-    };
-    let controls = |n: usize| -> Vec<f64> { arms.get(n).into_iter().flatten().filter_map(|run| run.control).collect() };
+    let failure =
+        |run: &RecordedRun| Some(format!("run {} is not complete: {}", run.number, run.observation.failure.as_ref()?));
+    if let Some(failure) = recorded.runs.iter().find_map(failure) {
+        return Err(failure);
+    }
+    let whole = recorded.whole_blocks();
+    let of_arm = |n: usize| whole.iter().filter(move |run| run.arm == n);
+    let runs = |n: usize| -> Vec<Observation> { of_arm(n).map(|run| run.observation.clone()).collect() };
+    // Without the control of each run, those of a block can't be paired.
+    let controls =
+        |n: usize| -> Vec<f64> { of_arm(n).map(|run| run.control).collect::<Option<_>>().unwrap_or_default() };
     let (a, b, control_a, control_b) = (runs(0), runs(1), controls(0), controls(1));
     let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &control_a, control_b: &control_b };
     let mut comparison = comparer.compare(&runs)?;
+    let left_out = recorded.runs.len().saturating_sub(whole.len()) as u64;
+    if left_out > 0 {
+        comparison
+            .notes
+            .push(format!("{} of incomplete blocks are left out of the comparison", count(left_out, "run")));
+    }
     if experiment.has_equal_arms() {
         comparison.notes.insert(0, EQUAL_ARMS.to_owned());
     }
@@ -114,17 +126,22 @@ fn ratios(comparison: &Comparison) -> Picture {
     }));
     let others = comparison.others.iter();
     rows.extend(others.map(|other| (with_direction(&other.metric), "f", other.ratio, probability(other.p))));
-    let (low, high) = (1.0 - comparison.tolerance, 1.0 + comparison.tolerance);
+    // The tolerance is one of the goodness, which is A/B if lower is better.
+    let (low, high) = match comparison.higher_is_better {
+        true => (1.0 - comparison.tolerance, 1.0 + comparison.tolerance),
+        false => (1.0 / (1.0 + comparison.tolerance), 1.0 / (1.0 - comparison.tolerance)),
+    };
     // An interval far beyond the others would make them points.
     let limit = |end: f64| end.clamp(0.25, 4.0);
     let ends = rows.iter().flat_map(|(_, _, found, _)| [found.value, found.low, found.high]);
-    let ends = ends.filter(|end| end.is_finite()).map(limit);
-    let x = ChartAxis::linear("B/A", AxisUnit::Number, ends.chain([low, high]));
+    let ends = ends.chain([low, high]).filter(|end| end.is_finite()).map(limit);
+    let x = ChartAxis::linear("B/A", AxisUnit::Number, ends);
     let mut chart = Chart::new(x, ChartAxis::categories("", rows.iter().map(|(name, ..)| name.clone())));
-    let tolerance = format!("tolerance of {}", percent(comparison.tolerance));
-    chart.vertical_band((low, high), "band", &tolerance);
+    let tolerance = format!("tolerance of {}: {low:.3} to {high:.3}", percent(comparison.tolerance));
+    chart.vertical_band((limit(low), limit(high)), "band", &tolerance);
     chart.vertical_line(1.0, "rule", "equal");
-    let mut table = PageTable::new("Ratios", ["figure", "B/A", "95 % interval", "p"]);
+    let interval = format!("{} interval", confidence(comparison.level));
+    let mut table = PageTable::new("Ratios", ["figure", "B/A", interval.as_str(), "p"]);
     for (row, (name, class, found, p)) in rows.into_iter().enumerate() {
         let title = format!("{name}: {}", ratio(found));
         chart.horizontal_interval(row as f64, (found.low, found.high), class);
@@ -134,12 +151,17 @@ fn ratios(comparison: &Comparison) -> Picture {
         table.row([name, format!("{:.4}", found.value), ends.join(" to "), p]);
     }
     let better = if comparison.higher_is_better { "above" } else { "below" };
+    let depends = match comparison.verdict {
+        ComparisonVerdict::Invalid => "The comparison is invalid because the control changed, whatever the ratios are.",
+        _ if comparison.doubt.is_some() => "The notes say why the interval gives no verdict.",
+        _ => "The verdict depends on the first line only; the other metrics are descriptive.",
+    };
     Picture {
         title: "How the verdict came about".to_owned(),
         note: format!(
             "A point is a ratio of B to A, the line its interval. B is better if the whole first interval lies {better} \
              the tolerance, the same if it lies within, worse if it lies on the other side; else the result is between \
-             these, or unclear. The verdict depends on the first line only; the other metrics are descriptive."
+             these, or unclear. {depends}"
         ),
         legend: vec![("box", tolerance)],
         svg: chart.svg("Ratios of B to A with their intervals"),

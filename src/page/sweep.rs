@@ -23,13 +23,13 @@ pub(super) fn level(recorded: &RecordedExperiment, arm: usize) -> String {
 
 /// Returns the parts about a load curve.
 pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
-    let RuleWanted::Sweep { factor, levels, .. } = &recorded.experiment.rule else { return Vec::new() };
+    let RuleWanted::Sweep { factor, levels, method, .. } = &recorded.experiment.rule else { return Vec::new() };
     let arms = recorded.by_arm();
     let of_arm = |runs: &Vec<&crate::experiment::RecordedRun>| -> Vec<Observation> {
         runs.iter().map(|run| run.observation.clone()).collect()
     };
     let runs: Vec<Vec<Observation>> = arms.iter().map(of_arm).collect();
-    of_curve(&sweep(&recorded.experiment.name, factor, levels, &runs, ResponseMethod::Sfs3))
+    of_curve(&sweep(&recorded.experiment.name, factor, levels, &runs, method.unwrap_or(ResponseMethod::Sfs3)))
 }
 
 /// Returns the parts about a load curve that has been computed.

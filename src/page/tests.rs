@@ -4,7 +4,7 @@
 
 use super::blocks::{PageBlock, Picture};
 use super::{ResultSource, experiment, html, run};
-use crate::analysis::ecdf;
+use crate::analysis::{ResponseMethod, ecdf};
 use crate::comparison::FactorialTables;
 use crate::experiment::{Arm, Blocks, Experiment, Hooks, Identity, RecordedExperiment, RecordedRun, RuleWanted};
 use crate::import::Observation;
@@ -228,6 +228,85 @@ fn the_pictures_of_a_comparison_have_each_run_and_the_verdict() {
     assert!((ratio - 1.1).abs() < 0.01 && ratio.to_bits() == also.to_bits(), "{ratio} {also}");
 }
 
+/// The banner, the notes and the ratios of a comparison.
+fn shown(recorded: &RecordedExperiment) -> (String, String, Picture) {
+    let blocks = experiment::blocks(recorded, None);
+    let (mut banner, mut notes) = (String::new(), String::new());
+    for block in &blocks {
+        match block {
+            PageBlock::Banner { text, .. } => banner.clone_from(text),
+            PageBlock::Warnings { items } => notes += &items.iter().map(|(note, _)| note.as_str()).collect::<String>(),
+            _ => {}
+        }
+    }
+    (banner, notes, pictures(blocks).remove("How the verdict came about").unwrap())
+}
+
+/// The interval of a sequential comparison has the level of the next look, also if the last block is not complete.
+#[test]
+fn an_interrupted_sequential_comparison_has_the_level_of_its_looks() {
+    let mut interrupted = ab(0.1);
+    interrupted.experiment.rule = RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::UntilClear };
+    interrupted.is_complete = false;
+    for (runs, left_out) in [(12, None), (13, Some("1 run of")), (15, Some("3 runs of"))] {
+        let part = RecordedExperiment { runs: interrupted.runs[..runs].to_vec(), ..interrupted.clone() };
+        let (banner, notes, picture) = shown(&part);
+        assert!(banner.starts_with("better: "), "{banner}");
+        assert_eq!(picture.table.columns[2], "99 % interval", "{runs}");
+        assert_eq!(notes.contains("left out"), left_out.is_some(), "{notes}");
+        assert!(left_out.is_none_or(|says| notes.contains(says)), "{notes}");
+    }
+    assert_eq!(shown(&ab(0.1)).2.table.columns[2], "95 % interval");
+}
+
+/// Runs are paired within their block only, also if the result of a run can't be read.
+#[test]
+fn a_block_with_an_unreadable_run_is_left_out() {
+    let mut damaged = ab(0.1);
+    // Each block is faster than the one before, so that pairs of different blocks would differ widely.
+    for run in &mut damaged.runs {
+        let block = run.number.saturating_sub(1) / 4;
+        let speed = 2.0_f64.powi(i32::try_from(block).unwrap());
+        run.observation.figures.values_mut().for_each(|value| *value *= speed);
+    }
+    let whole = shown(&damaged).0;
+    assert!(whole.starts_with("better: ") && whole.contains("1.10"), "{whole}");
+    damaged.runs.remove(1);
+    damaged.unreadable = vec![2];
+    let (banner, notes, _) = shown(&damaged);
+    assert!(banner.starts_with("better: ") && banner.contains("1.10"), "{banner}");
+    assert!(notes.contains("3 runs of incomplete blocks are left out"), "{notes}");
+}
+
+/// If lower is better, the verdict compares A/B with the tolerance.
+#[test]
+fn the_tolerance_of_the_picture_is_that_of_the_verdict() {
+    let band = |metric: &str| {
+        let mut wide = ab(0.1);
+        wide.experiment.metrics = vec![metric.to_owned()];
+        wide.experiment.rule = RuleWanted::Ab { tolerance: 0.5, blocks: Blocks::Exactly(4) };
+        let picture = shown(&wide).2;
+        let band = picture.svg.split("class=\"band\"").next().unwrap().rsplit("<rect").next().unwrap().to_owned();
+        (picture.legend[0].1.clone(), band)
+    };
+    let (ops, latency) = (band("ops"), band("latency.mean"));
+    assert_eq!(ops.0, "tolerance of 50.0 %: 0.500 to 1.500");
+    assert_eq!(latency.0, "tolerance of 50.0 %: 0.667 to 2.000");
+    assert_ne!(ops.1, latency.1, "the drawing");
+}
+
+#[test]
+fn an_invalid_comparison_does_not_depend_on_the_ratio() {
+    let mut busy = ab(0.1);
+    for run in &mut busy.runs {
+        let wobble = 1.0 + 0.001 * (run.number as f64).sin();
+        run.control = Some(1e6 * wobble * if run.arm == 1 { 0.5 } else { 1.0 });
+    }
+    let (banner, _, picture) = shown(&busy);
+    assert!(banner.starts_with("invalid: ") && !picture.note.contains("first line only"), "{}", picture.note);
+    assert!(shown(&ab(0.1)).2.note.contains("first line only"));
+}
+
 #[test]
 fn the_verdict_decides_on_the_tone() {
     let tone = |recorded: &RecordedExperiment| {
@@ -258,7 +337,8 @@ fn the_pictures_of_repeats_have_each_run() {
 #[test]
 fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
     let levels = ["1", "2", "4", "8"].map(str::to_owned).to_vec();
-    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 2, in_order: true };
+    let method = Some(ResponseMethod::Sfs2);
+    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 2, in_order: true, method };
     let runs = [(0, 100.0), (1, 190.0), (2, 300.0), (0, 102.0), (1, 192.0), (2, 302.0)];
     let mut recorded = recorded(rule, &["n=1", "n=2", "n=4", "n=8"], &runs);
     let failed = Observation { failure: Some("no space".to_owned()), ..Observation::default() };
@@ -268,6 +348,7 @@ fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
         .iter()
         .any(|block| matches!(block, PageBlock::Warnings { items } if items[0].0 == "n=8: 1 failed: no space"));
     assert!(warns, "{blocks:?}");
+    assert!(matches!(&blocks[1], PageBlock::Banner { text, .. } if text.ends_with(" (sfs2)")), "{blocks:?}");
     let pictures = pictures(blocks);
     assert_eq!(points(&pictures["Throughput over load"]), [(0.0, 101.0), (1.0, 191.0), (2.0, 301.0)]);
     let curve: Vec<f64> = points(&pictures["Load curve"]).into_iter().map(|(rate, _)| rate).collect();

@@ -26,6 +26,8 @@ fn the_exit_status_is_the_verdict() {
         (100.0, &["--tolerance", "0.1%"], 11, "unclear: "),
         (110.0, &["--metric", "latency.mean"], 10, "worse: B is worse than A"),
         (90.0, &["--metric", "latency.p99"], 0, "better: B is better than A"),
+        (110.0, &["--lower-is-better"], 10, "(B/A 1.100 ["),
+        (90.0, &["--lower-is-better"], 0, " of value, lower is better)"),
         (110.0, &["--expect", "better"], 0, "better"),
         (100.0, &["--expect", "better"], 11, "same"),
         (90.0, &["--expect", "better"], 10, "worse"),
@@ -47,14 +49,31 @@ fn the_document_is_valid_and_every_format_has_the_figures() {
     assert_eq!(found["shapes"]["qq"].as_array().unwrap().len(), 9);
     for (format, says) in [
         ("markdown", "| A: a.csv:2 | 9 |"),
-        ("csv", "a.csv:2 and b.csv:2,B,11,ops,"),
-        ("benchstat", "Unit ops/s better=higher\nside: A\nBenchmarkA_csv_2_and_b_csv_2 1 "),
+        ("csv", "a.csv:2 and b.csv:2,B,11,value,"),
+        ("benchstat", "Unit value better=higher\nside: A\nBenchmarkA_csv_2_and_b_csv_2 1 "),
         ("benchstat", "side: B\nBenchmarkA_csv_2_and_b_csv_2 1 "),
         ("bencher", "\"lower_value\""),
     ] {
         let output = compare(100.0, 110.0, &["--format", format]).run().exits(0);
         assert!(output.stdout.contains(says), "{format}: {}", output.stdout);
     }
+}
+
+/// The unit of a column is unknown, so that it can't be compared with a figure of a run.
+#[test]
+fn columns_are_compared_only_with_columns() {
+    let fio = r#"{"fio version": "3", "jobs": [{"jobname": "j", "read": {"total_ios": 1, "iops": 1, "bw": 1}}]}"#;
+    let run = |words: &[&str], code: i32| {
+        let wml = Wml::new().file("a.csv", "a,b\n1,9\n2,8\n").file("f.json", fio);
+        wml.args(std::iter::once("compare").chain(words.iter().copied())).run().exits(code)
+    };
+    let mixed = run(&["a.csv:2", "f.json"], 2).stderr;
+    assert!(mixed.contains("A is a column of numbers, and B has the figures of runs"), "{mixed}");
+    assert!(run(&["f.json", "a.csv:2"], 2).stderr.contains("B is a column of numbers"));
+    let direction = run(&["f.json", "f.json", "--lower-is-better"], 2).stderr;
+    assert!(direction.contains("`--lower-is-better` is for columns of numbers"), "{direction}");
+    let shown = run(&["a.csv:1", "a.csv:2", "--tolerance", "99%"], 0).stdout;
+    assert!(shown.contains("value (higher is better)") && !shown.contains("ops"), "{shown}");
 }
 
 #[test]
