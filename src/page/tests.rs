@@ -286,7 +286,8 @@ fn the_tolerance_of_the_picture_is_that_of_the_verdict() {
         wide.experiment.metrics = vec![metric.to_owned()];
         wide.experiment.rule = RuleWanted::Ab { tolerance: 0.5, blocks: Blocks::Exactly(4) };
         let picture = shown(&wide).2;
-        let band = picture.svg.split("class=\"band\"").next().unwrap().rsplit("<rect").next().unwrap().to_owned();
+        let band = picture.svg.split("<rect").find(|part| part.contains("class=\"band\"")).unwrap();
+        let band = band.split('>').next().unwrap().to_owned();
         (picture.legend[0].1.clone(), band)
     };
     let (ops, latency) = (band("ops"), band("latency.mean"));
