@@ -187,6 +187,7 @@ fn the_test_that_is_shown_is_that_of_the_ratio() {
 /// A few equal values, or rounded ones, do not show that a figure does not vary.
 #[test]
 fn equal_values_are_no_certainty() {
+    use ComparisonVerdict::{Unclear, Worse};
     let of = |n: usize, mean: f64, is_rounded: bool| -> Vec<Observation> {
         runs("ops", n, mean, 0.0).into_iter().map(|run| Observation { is_rounded, ..run }).collect()
     };
@@ -195,7 +196,6 @@ fn equal_values_are_no_certainty() {
         let runs = Runs { a: &a, b: &b, interleaved, control_a: &[], control_b: &[] };
         comparer("ops").compare(&runs).unwrap()
     };
-    use ComparisonVerdict::{Unclear, Worse};
     for (n, is_rounded, interleaved, verdict) in [
         (3, false, false, Unclear),
         (4, false, true, Unclear),

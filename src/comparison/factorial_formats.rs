@@ -296,6 +296,7 @@ mod tests {
             metrics: &["ops".parse().unwrap()],
             own: &[None, None, seconds(), seconds()],
             target: None,
+            planned_runs: None,
             in_order: true,
             tables: &tables,
         };

@@ -106,8 +106,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use std::path::Path;
     use std::io::Write;
+    use std::path::Path;
 
     fn names(dir: &std::path::Path) -> Vec<String> {
         let mut names: Vec<_> =
