@@ -367,6 +367,11 @@ fn hostile_documents_are_answered() {
         "eventgen rate=$x",
         "usage \"$x ${y} $(z)",
         "ü😀=😀,ü",
+        "set\u{a0}",
+        "\u{3000}=",
+        "set $x=1\u{a0}",
+        "define file ü=true",
+        "flowop read ü\u{2003}x=",
     ];
     // Each prefix of a good script is what an editor sends while it is typed.
     let prefixes = (0..SCRIPT.len()).step_by(17).map(|end| &SCRIPT[..SCRIPT.floor_char_boundary(end)]);

@@ -51,8 +51,9 @@ pub(crate) struct Candidates {
 /// Returns the candidates at byte offset `pos`.
 pub(crate) fn complete(line: &str, pos: usize, names: &Names) -> Candidates {
     let before = line.get(..pos).unwrap_or(line);
-    let start = before.rfind(|c: char| c.is_whitespace() || "=,{}()\"".contains(c)).map_or(0, |at| at + 1);
-    let (head, word) = before.split_at(start);
+    let word = before.rsplit(|c: char| c.is_whitespace() || "=,{}()\"".contains(c)).next().unwrap_or(before);
+    let start = before.len() - word.len();
+    let head = &before[..start];
     let statement = statement(head);
     let mut words: Vec<String> = Vec::new();
     let mut files = false;
@@ -133,7 +134,7 @@ fn value(statement: &str, names: &Names) -> (Vec<String>, bool) {
     let mut parts = statement.split_whitespace();
     let (first, second) = (parts.next().unwrap_or(""), parts.next());
     let open = statement.trim_end_matches('=');
-    let name = &open[open.rfind(|c: char| c.is_whitespace() || ",({".contains(c)).map_or(0, |at| at + 1)..];
+    let name = open.rsplit(|c: char| c.is_whitespace() || ",({".contains(c)).next().unwrap_or(open);
     let mut words: Vec<String> = names.variables.iter().map(|(n, _)| format!("${n}")).collect();
     let mut files = false;
     if first == "set" {
@@ -317,7 +318,7 @@ mod tests {
     /// No cursor position panics, not even one inside a character.
     #[test]
     fn any_position_is_valid() {
-        let line = "define process name=ü { thread {\n flowop read name=$é,(";
+        let line = "define process name=ü { thread {\n flowop read\u{a0}name=$é,(\u{3000}x\u{a0}=";
         for pos in 0..=line.len() + 3 {
             let found = complete(line, pos, &names());
             assert!(found.start <= line.len());

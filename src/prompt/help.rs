@@ -131,7 +131,7 @@ pub(crate) fn about_word(head: &str, word: &str) -> Option<String> {
     let owner = complete::attribute_owner(head);
     let attribute = |name: &str| owner.and_then(|(of, list)| Some(attribute_help(of, find_attr(list, name)?)));
     if let Some(before) = statement.strip_suffix('=') {
-        let name = &before[before.rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1)..];
+        let name = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
         let is_choice =
             owner.and_then(|(_, list)| find_attr(list, name)).is_some_and(|a| a.kind.words().next().is_some());
         return if name == "type" { distribution_help(word) } else { attribute(name).filter(|_| is_choice) };
