@@ -29,13 +29,13 @@ define process name=p {
 "#;
 
 /// An editor with a server in another thread.
-struct Editor {
+struct EditorClient {
     connection: Connection,
     server: JoinHandle<ServerEnd>,
     last: i32,
 }
 
-impl Editor {
+impl EditorClient {
     /// Starts a server, which has not been initialized.
     fn new() -> Self {
         let (connection, other) = Connection::memory();
@@ -139,7 +139,7 @@ fn at(text: &str, n: usize, offset: usize) -> (usize, usize) {
 
 #[test]
 fn errors_have_code_place_and_help() {
-    let (editor, found) = Editor::with("set $n=1\ndefine fileset name=\"ü😀\",pth=$dir,entries=$n,dirwidth=5\n");
+    let (editor, found) = EditorClient::with("set $n=1\ndefine fileset name=\"ü😀\",pth=$dir,entries=$n,dirwidth=5\n");
     let codes: Vec<&str> = found.iter().map(|d| d["code"].as_str().unwrap()).collect();
     assert!(codes.iter().all(|code| code.starts_with(['E', 'W'])), "{codes:?}");
     let unknown = found.iter().find(|d| d["message"].as_str().unwrap().contains("`pth`")).unwrap();
@@ -162,7 +162,7 @@ fn diagnostics_are_those_of_check() {
         let file = session.map.add("x.wml", text);
         let (_, expected, _) = session.check_script(file, &mut SilentFront::default());
         let expected: Vec<String> = expected.iter().map(|d| format!("{} {}", d.code.number(), d.message)).collect();
-        let (_editor, found) = Editor::with(text);
+        let (_editor, found) = EditorClient::with(text);
         let shown = |d: &Value| {
             let message = d["message"].as_str().unwrap().lines().next().unwrap();
             format!("{} {message}", d["code"].as_str().unwrap())
@@ -173,7 +173,7 @@ fn diagnostics_are_those_of_check() {
 
 #[test]
 fn changes_are_checked_and_a_closed_document_has_no_diagnostics() {
-    let (mut editor, found) = Editor::with("sett $x=1");
+    let (mut editor, found) = EditorClient::with("sett $x=1");
     assert!(!found.is_empty());
     for (version, text, errors) in [(2, "set $x=1\nrun 1", false), (3, "define", true)] {
         let document = json!({ "uri": URI, "version": version });
@@ -189,7 +189,7 @@ fn changes_are_checked_and_a_closed_document_has_no_diagnostics() {
 
 #[test]
 fn hover_explains_words_and_shows_values_and_definitions() {
-    let (mut editor, _) = Editor::with(SCRIPT);
+    let (mut editor, _) = EditorClient::with(SCRIPT);
     for (position, expected) in [
         (at("set $nfiles", 0, 1), "set $name = VALUE"),
         (at("fileset name", 0, 3), "define fileset name=NAME"),
@@ -218,7 +218,7 @@ fn hover_explains_words_and_shows_values_and_definitions() {
 
 #[test]
 fn definitions_of_variables_and_names() {
-    let (mut editor, _) = Editor::with(SCRIPT);
+    let (mut editor, _) = EditorClient::with(SCRIPT);
     for (from, to) in [
         (at("$nfiles,", 0, 2), at("$nfiles=10", 0, 0)),
         (at("=data", 1, 1), at("data,path", 0, 0)),
@@ -240,7 +240,7 @@ fn definitions_in_a_loaded_script() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().canonicalize().unwrap();
     std::fs::write(dir.join("base.wml"), "set $n=7\n\ndefine fileset name=data,path=$dir,dirwidth=5\n").unwrap();
-    let mut editor = Editor::new();
+    let mut editor = EditorClient::new();
     editor.ask("initialize", json!({}));
     let uri = format!("file://{}/x.wml", dir.display());
     let text = "load base\ndefine process name=p { thread name=t { flowop read name=r,filesetname=data,iters=$n } }\n";
@@ -259,7 +259,7 @@ fn definitions_in_a_loaded_script() {
 
 #[test]
 fn completion_offers_what_fits() {
-    let (mut editor, _) = Editor::with(SCRIPT);
+    let (mut editor, _) = EditorClient::with(SCRIPT);
     for (line, wanted, unwanted) in [
         ("def", &["define"][..], &["set", "describe"][..]),
         ("sh", &["shutdown"], &["show"]),
@@ -291,7 +291,7 @@ fn completion_offers_what_fits() {
 
 #[test]
 fn formatting_is_that_of_fmt() {
-    let (mut editor, _) = Editor::with("set   $x = 1\n\n\n\nrun   60");
+    let (mut editor, _) = EditorClient::with("set   $x = 1\n\n\n\nrun   60");
     let options = json!({ "tabSize": 2, "insertSpaces": true });
     let params = json!({ "textDocument": { "uri": URI }, "options": options });
     let edits = editor.ask("textDocument/formatting", params.clone());
@@ -306,7 +306,7 @@ fn formatting_is_that_of_fmt() {
 
 #[test]
 fn a_server_that_is_used_wrongly_says_so() {
-    let mut editor = Editor::new();
+    let mut editor = EditorClient::new();
     let code = |response: Response| response.response_result.unwrap_err().code;
     assert_eq!(code(editor.respond("textDocument/hover", json!({}))), -32002);
     editor.ask("initialize", json!({}));
@@ -322,7 +322,7 @@ fn a_server_that_is_used_wrongly_says_so() {
     editor.tell_server("exit", Value::Null);
     assert_eq!(editor.server.join().unwrap(), ServerEnd::Regular);
     // An editor that dies.
-    let Editor { connection, server, .. } = Editor::new();
+    let EditorClient { connection, server, .. } = EditorClient::new();
     drop(connection);
     assert_eq!(server.join().unwrap(), ServerEnd::Early);
 }
@@ -375,7 +375,7 @@ fn hostile_documents_are_answered() {
     ];
     // Each prefix of a good script is what an editor sends while it is typed.
     let prefixes = (0..SCRIPT.len()).step_by(17).map(|end| &SCRIPT[..SCRIPT.floor_char_boundary(end)]);
-    let (mut editor, _) = Editor::with("");
+    let (mut editor, _) = EditorClient::with("");
     for text in broken.into_iter().chain(prefixes) {
         editor.open(text);
         let lines = text.lines().count();
