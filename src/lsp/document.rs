@@ -158,7 +158,7 @@ fn uri_of(path: &Path) -> Option<Uri> {
     let mut text = "file://".to_owned();
     for byte in path.as_os_str().as_bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => text.push(*byte as char),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(*byte)),
             // Writing to a string does not fail.
             other => _ = write!(text, "%{other:02X}"),
         }

@@ -78,9 +78,9 @@ impl CheckedScript {
         let offset = self.offset(position) as u32;
         let lexed = syntax::lex(self.file, self.text());
         let from = lexed.tokens.partition_point(|(_, span)| span.end < offset);
-        let near = lexed.tokens.iter().enumerate().skip(from).take(2).filter(|(_, (_, span))| span.start <= offset);
+        let mut near = lexed.tokens.iter().enumerate().skip(from).take(2);
         let is_word = |token: &Token| matches!(token, Token::Word(_) | Token::Variable(_) | Token::Text(_));
-        let (at, (token, span)) = near.into_iter().find(|(_, (token, _))| is_word(token))?;
+        let (at, (token, span)) = near.find(|(_, (token, span))| span.start <= offset && is_word(token))?;
         let inserted = |part: &TextPart| match part {
             TextPart::Variable(v) if v.span.start <= offset && offset <= v.span.end => {
                 Some((v.node.name.clone(), v.span))
