@@ -3,7 +3,7 @@
 //!
 //! The editor sends the whole text after each change. The server checks it as `wmlrun check` does, and nothing that a
 //! text contains ends the server. Requests for a changed text check it first; its errors and warnings are sent when the
-//! editor has been quiet for [`QUIET`]. Deliberately absent: the words of the language, which come from the tables of
+//! editor has been quiet for `QUIET`. Deliberately absent: the words of the language, which come from the tables of
 //! `spec`, `flowop` and `prompt`.
 
 mod document;
