@@ -242,9 +242,11 @@ impl Folder {
     }
 
     /// Removes the files of the experiment if no run has ended, then the folder, and its parent if that was created with
-    /// it. Returns whether the folder was removed: one that holds other files is kept with them.
+    /// it. Returns whether the folder was removed: one that holds other files is kept with them, and so is one with the
+    /// result of a first run, after which a command failed.
     pub fn remove_without_runs(self) -> Result<bool, FolderError> {
-        if !self.runs.is_empty() {
+        let is_measured = || self.observation(1).is_ok_and(|observation| observation.failure.is_none());
+        if !self.runs.is_empty() || is_measured() {
             return Ok(false);
         }
         for dir in [RUNS, HOOK_LOGS, RECORDS].map(|name| self.path.join(name)).iter().filter(|dir| dir.exists()) {

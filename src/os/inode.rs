@@ -6,6 +6,7 @@ use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use std::ffi::CStr;
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -81,12 +82,24 @@ fn set_mode_by_path(dir: Fd, name: &CStr, bits: u32) -> Result<()> {
     let file = fd::open_at(dir, name, OFlags::PATH, Mode::empty())?;
     let done = match fd::fstat(file) {
         Ok(stat) if stat.kind == FileType::Symlink => Err(Errno::OPNOTSUPP),
-        // Not `/proc/self`: the thread may have a descriptor table of its own.
-        Ok(_) => rfs::chmod(format!("/proc/thread-self/fd/{file}"), Mode::from_bits_retain(bits)),
+        Ok(_) => set_mode_of(file, bits),
         Err(errno) => Err(errno),
     };
     fd::close(file);
     done
+}
+
+/// Sets the permission bits of a file whose descriptor only locates it, through its link in `/proc`. Not `/proc/self`:
+/// the thread may have a descriptor table of its own. The path is put together without an allocation, because the caller
+/// is an operation that is timed.
+fn set_mode_of(file: Fd, bits: u32) -> Result<()> {
+    let mut path = [0; 48];
+    let mut rest = &mut path[..];
+    // A descriptor has at most ten digits.
+    let _ = write!(rest, "/proc/thread-self/fd/{file}");
+    let left = rest.len();
+    let length = path.len() - left;
+    rfs::chmod(&path[..length], Mode::from_bits_retain(bits))
 }
 
 /// Changes an open file.

@@ -448,6 +448,9 @@ fn default_folders_are_distinct_and_one_without_a_run_is_removed() {
         lab.command(&words.replace("--runs 1", "--runs 2")).args(["--after", "test ! -e log && echo > log"]).output();
     exits(&output.unwrap(), 1, "the second command fails");
     assert_eq!(folders().len(), 5, "{:?}", folders());
+    // So is it after a measurement whose command failed.
+    exits(&lab.command(&words).args(["--after", "exit 3"]).output().unwrap(), 1, "the command after the first run");
+    assert_eq!(folders().len(), 6, "{:?}", folders());
 }
 
 #[test]
