@@ -3,7 +3,7 @@
 use super::{Front, Runner, Status};
 use crate::model::ModelValue;
 use crate::random;
-use crate::ranks::{self, Conditions};
+use crate::ranks::{self, Conditions, NoAgreement, RanksLost};
 use crate::spec::predefined::{self, Predefined};
 use crate::util::duration;
 use crate::util::version::VERSION;
@@ -21,11 +21,31 @@ impl Runner {
         conditions.add("`--runtime`", settings.runtime.map_or_else(|| "not given".to_owned(), duration::format));
         conditions.add("`--engine`", settings.engine.name());
         conditions.0.extend(own);
-        ranks::agree(settings.ranks.as_ref(), &conditions).map_err(|disagreement| {
-            let help = "start the same wmlrun, with the same script and options, on every host";
-            front.error(None, &disagreement.to_string(), Some(help));
-            Status::Refused
+        ranks::agree(settings.ranks.as_ref(), &conditions).map_err(|why| match why {
+            NoAgreement::Different(disagreement) => {
+                // All ranks know the difference: one of them reports it.
+                if settings.ranks.rank() == 0 {
+                    let help = "start the same wmlrun, with the same script and options, on every host";
+                    front.error(None, &disagreement.to_string(), Some(help));
+                }
+                Status::Refused
+            }
+            NoAgreement::Lost(lost) => Self::report_lost(&lost, front),
         })
+    }
+
+    /// Reports ranks that do not answer. Returns the status of the session.
+    pub(crate) fn report_lost(lost: &RanksLost, front: &mut dyn Front) -> Status {
+        front.error(None, &lost.to_string(), Some("look at the messages of that rank, and at its host and network"));
+        Status::Failed
+    }
+
+    /// Waits until all ranks have called this. Reports an error if some do not answer.
+    pub fn wait_for_ranks(&self, front: &mut dyn Front) -> Status {
+        match self.settings.ranks.barrier() {
+            Ok(()) => Status::Done,
+            Err(lost) => Self::report_lost(&lost, front),
+        }
     }
 
     /// Returns the predefined variables that differ between ranks, with their values on rank 0.

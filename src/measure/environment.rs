@@ -64,7 +64,9 @@ fn settings() -> BTreeMap<String, serde_json::Value> {
 /// Returns the current values of the predefined variables that describe the machine and the ranks. The machine is that
 /// of rank 0, so that sizes computed from its memory are the same on all ranks.
 pub(crate) fn predefined(ranks: &dyn Ranks) -> [(Predefined, ModelValue); 7] {
-    let ((memory, free), processors) = ranks::of_first(ranks, (limits::memory(), limits::processors()));
+    let own = (limits::memory(), limits::processors());
+    // If rank 0 is lost, the agreement before the run reports it.
+    let ((memory, free), processors) = ranks::of_first(ranks, own).unwrap_or(own);
     let number = |n: usize| ModelValue::from(n as u64);
     [
         (predefined::MEMORY, memory.into()),

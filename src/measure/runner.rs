@@ -36,7 +36,8 @@ pub struct Runner {
 impl Runner {
     /// Creates a runner that has measured nothing. `interrupt` is set by signals. The seed is that of rank 0.
     pub fn new(settings: Settings, interrupt: Arc<AtomicUsize>) -> Self {
-        let seed = ranks::of_first(settings.ranks.as_ref(), settings.seed);
+        // If rank 0 is lost, the agreement before the run reports it.
+        let seed = ranks::of_first(settings.ranks.as_ref(), settings.seed).unwrap_or(settings.seed);
         let settings = Settings { seed, ..settings };
         let document = Document {
             command_line: redaction::command_line(&settings),

@@ -1,6 +1,6 @@
 //! The agreement of all ranks on a run: each compares the conditions of its run with those of rank 0.
 
-use super::Ranks;
+use super::{Ranks, RanksLost};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,31 +57,46 @@ impl fmt::Display for Disagreement {
     }
 }
 
+/// The reason why the ranks do not start a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoAgreement {
+    /// A rank has another condition than rank 0.
+    Different(Box<Disagreement>),
+    /// Ranks do not answer.
+    Lost(RanksLost),
+}
+
+impl From<RanksLost> for NoAgreement {
+    fn from(lost: RanksLost) -> Self {
+        Self::Lost(lost)
+    }
+}
+
 /// Returns the value of rank 0. Every rank calls this, with its own value.
 ///
 /// A rank that cannot read the message, because it has another version of the program, keeps its own value. [`agree`]
 /// detects this.
-pub fn of_first<T: Serialize + DeserializeOwned>(ranks: &dyn Ranks, own: T) -> T {
+pub fn of_first<T: Serialize + DeserializeOwned>(ranks: &dyn Ranks, own: T) -> Result<T, RanksLost> {
     let message = if ranks.rank() == 0 { encode(&own) } else { Vec::new() };
-    decode(&ranks.broadcast(message)).unwrap_or(own)
+    Ok(decode(&ranks.broadcast(message)?).unwrap_or(own))
 }
 
 /// Compares the conditions of all ranks with those of rank 0. Every rank calls this, and all get the same result. The
 /// error is the difference of the rank with the lowest number.
-pub fn agree(ranks: &dyn Ranks, own: &Conditions) -> Result<(), Box<Disagreement>> {
+pub fn agree(ranks: &dyn Ranks, own: &Conditions) -> Result<(), NoAgreement> {
     let disagreement = |rank: usize, (condition, value, expected): (String, Option<String>, Option<String>)| {
         let host = |rank: usize| ranks.hosts().get(rank).cloned().unwrap_or_default();
         Disagreement { rank, condition, value, expected, hosts: [host(rank), host(0)] }
     };
     let message = if ranks.rank() == 0 { encode(own) } else { Vec::new() };
-    let first: Conditions = decode(&ranks.broadcast(message)).unwrap_or_default();
+    let first: Conditions = decode(&ranks.broadcast(message)?).unwrap_or_default();
     let difference = own.difference(&first);
-    let all = ranks.gather(encode(&difference)).unwrap_or_default();
+    let all = ranks.gather(encode(&difference))?.unwrap_or_default();
     let unreadable = || Some(("its message".to_owned(), None, None));
     let differences = all.iter().map(|message| decode(message).unwrap_or_else(unreadable));
     let lowest = differences.enumerate().find_map(|(rank, difference)| Some(disagreement(rank, difference?)));
-    let found = of_first(ranks, lowest.or_else(|| Some(disagreement(ranks.rank(), difference?))));
-    found.map_or(Ok(()), |found| Err(Box::new(found)))
+    let found = of_first(ranks, lowest.or_else(|| Some(disagreement(ranks.rank(), difference?))))?;
+    found.map_or(Ok(()), |found| Err(NoAgreement::Different(Box::new(found))))
 }
 
 /// Returns a value as a message.
@@ -134,6 +149,6 @@ mod tests {
     fn a_single_rank_agrees_with_itself() {
         let single = SingleRank::new();
         assert_eq!(agree(&single, &conditions(&[("a", "1")])), Ok(()));
-        assert_eq!(of_first(&single, 7_u64), 7);
+        assert_eq!(of_first(&single, 7_u64), Ok(7));
     }
 }

@@ -6,11 +6,60 @@
 mod agreement;
 mod launcher;
 
-pub use agreement::{Conditions, Disagreement, agree, of_first};
+pub use agreement::{Conditions, Disagreement, NoAgreement, agree, of_first};
 pub use launcher::Launch;
 
 use crate::os::proc;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+/// A rank that takes no part in the run any more: its process ended, or it no longer answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRank {
+    /// The number of the rank.
+    pub rank: u64,
+    /// The name of its host.
+    pub host: String,
+    /// What is known of it, as the end of a sentence: `has not answered for 30 s`.
+    pub why: String,
+}
+
+impl fmt::Display for LostRank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rank, host, why } = self;
+        write!(f, "rank {rank} on `{host}` {why}")
+    }
+}
+
+/// The error of an exchange between ranks: some took no part in it. It has at least one rank, in the order of numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RanksLost(pub Vec<LostRank>);
+
+impl fmt::Display for RanksLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// The most ranks that a message names.
+        const SHOWN: usize = 5;
+        let named: Vec<String> = self.0.iter().take(SHOWN).map(LostRank::to_string).collect();
+        f.write_str(&named.join("; "))?;
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for RanksLost {}
+
+/// The common start of all ranks: an instant on the clock of each host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommonStart {
+    /// The instant on this host's `CLOCK_MONOTONIC`, in nanoseconds. `None` for a single rank, which starts at once.
+    pub at_ns: Option<u64>,
+    /// The bound of the error with which this host's clock is known against that of rank 0, in nanoseconds.
+    pub clock_error_ns: u64,
+}
 
 /// The ranks of a run, as one of them sees them.
 pub trait Ranks: std::fmt::Debug + Send + Sync {
@@ -21,14 +70,24 @@ pub trait Ranks: std::fmt::Debug + Send + Sync {
     fn hosts(&self) -> &[String];
 
     /// Waits until all ranks have called this.
-    fn barrier(&self);
+    fn barrier(&self) -> Result<(), RanksLost> {
+        self.gather(Vec::new())?;
+        self.broadcast(Vec::new()).map(|_| ())
+    }
 
     /// Returns the message of rank 0 on every rank. Every rank calls this; only rank 0's message counts.
-    fn broadcast(&self, message: Vec<u8>) -> Vec<u8>;
+    fn broadcast(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost>;
 
     /// Returns the messages of all ranks on rank 0, in the order of their numbers; `None` on the others. Every rank
-    /// calls this.
-    fn gather(&self, message: Vec<u8>) -> Option<Vec<Vec<u8>>>;
+    /// calls this. An error on rank 0 if any rank is lost, and on the others if rank 0 is.
+    fn gather(&self, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, RanksLost>;
+
+    /// Returns on rank 0 the message of each rank that sent one within `limit` of the call, in the order of their
+    /// numbers; `None` on the others, which do not wait. Every rank calls this.
+    fn collect(&self, message: Vec<u8>, limit: Duration) -> Option<Vec<Result<Vec<u8>, LostRank>>>;
+
+    /// Agrees on an instant at which all ranks start. Every rank calls this.
+    fn common_start(&self) -> Result<CommonStart, RanksLost>;
 
     /// Returns the number of ranks, at least 1.
     fn size(&self) -> usize {
@@ -75,13 +134,19 @@ impl Ranks for SingleRank {
         &self.hosts
     }
 
-    fn barrier(&self) {}
-
-    fn broadcast(&self, message: Vec<u8>) -> Vec<u8> {
-        message
+    fn broadcast(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
+        Ok(message)
     }
 
-    fn gather(&self, message: Vec<u8>) -> Option<Vec<Vec<u8>>> {
-        Some(vec![message])
+    fn gather(&self, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, RanksLost> {
+        Ok(Some(vec![message]))
+    }
+
+    fn collect(&self, message: Vec<u8>, _: Duration) -> Option<Vec<Result<Vec<u8>, LostRank>>> {
+        Some(vec![Ok(message)])
+    }
+
+    fn common_start(&self) -> Result<CommonStart, RanksLost> {
+        Ok(CommonStart { at_ns: None, clock_error_ns: 0 })
     }
 }

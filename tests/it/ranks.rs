@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use wml::ranks::Ranks;
+use wml::ranks::{CommonStart, LostRank, Ranks, RanksLost};
 use wml::session::{Settings, Status};
 use wml::spec::Dialect;
 
@@ -149,27 +149,35 @@ impl Ranks for ThreadRank {
         &self.hosts
     }
 
-    fn barrier(&self) {
+    fn barrier(&self) -> Result<(), RanksLost> {
         self.barriers.fetch_add(1, SeqCst);
-        self.gather(Vec::new());
-        self.broadcast(Vec::new());
+        self.gather(Vec::new())?;
+        self.broadcast(Vec::new()).map(|_| ())
     }
 
-    fn broadcast(&self, message: Vec<u8>) -> Vec<u8> {
+    fn broadcast(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
         if self.rank > 0 {
-            return self.receive(0);
+            return Ok(self.receive(0));
         }
         self.senders.iter().for_each(|sender| sender.send(message.clone()).unwrap());
-        message
+        Ok(message)
     }
 
-    fn gather(&self, message: Vec<u8>) -> Option<Vec<Vec<u8>>> {
+    fn gather(&self, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, RanksLost> {
         if self.rank > 0 {
             self.senders[0].send(message).unwrap();
-            return None;
+            return Ok(None);
         }
         let others = (0..self.senders.len()).map(|n| self.receive(n));
-        Some(std::iter::once(message).chain(others).collect())
+        Ok(Some(std::iter::once(message).chain(others).collect()))
+    }
+
+    fn collect(&self, message: Vec<u8>, _: Duration) -> Option<Vec<Result<Vec<u8>, LostRank>>> {
+        self.gather(message).unwrap().map(|all| all.into_iter().map(Ok).collect())
+    }
+
+    fn common_start(&self) -> Result<CommonStart, RanksLost> {
+        self.barrier().map(|()| CommonStart { at_ns: None, clock_error_ns: 0 })
     }
 }
 
@@ -202,7 +210,7 @@ fn domultisync_waits_at_the_barrier_of_the_ranks() {
     }
 }
 
-/// Rank 2 has another condition than the others. Each rank reports it, and none creates a file.
+/// Rank 2 has another condition than the others. Rank 0 reports it, and none creates a file.
 #[test]
 fn ranks_that_do_not_agree_create_nothing() {
     const TEXT: &str = "set $n=4\ndefine fileset name=s,path=$dir,entries=$n,dirwidth=2,size=1k,prealloc\n\
@@ -226,9 +234,9 @@ fn ranks_that_do_not_agree_create_nothing() {
                 (settings, text)
             });
             let message = format!("rank 2 on `h2` differs from rank 0 on `h1`: {difference}");
-            for outcome in &outcomes {
+            for (rank, outcome) in outcomes.iter().enumerate() {
                 assert_eq!(outcome.status, Status::Refused, "{difference}: {}", outcome.said);
-                assert!(outcome.said.contains(&message), "{message}: {}", outcome.said);
+                assert_eq!(outcome.said.contains(&message), rank == 0, "{message}: {}", outcome.said);
                 assert!(outcome.document.runs.is_empty());
             }
             assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "{difference}");
@@ -245,9 +253,10 @@ fn a_check_that_fails_on_one_rank_is_named() {
     let outcomes = run_on(&["h1", "h2"], |rank| {
         (Settings { allow_system: rank == 0, ..support::real(50, dir.path()) }, text.to_owned())
     });
-    for outcome in &outcomes {
-        let message = "rank 1 on `h2` differs from rank 0 on `h1`: the check before the run is failed, not passed";
-        assert!(outcome.status == Status::Refused && outcome.said.contains(message), "{}", outcome.said);
+    let message = "rank 1 on `h2` differs from rank 0 on `h1`: the check before the run is failed, not passed";
+    for (rank, outcome) in outcomes.iter().enumerate() {
+        assert_eq!(outcome.status, Status::Refused, "{}", outcome.said);
+        assert_eq!(outcome.said.contains(message), rank == 0, "{}", outcome.said);
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
