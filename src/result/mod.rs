@@ -12,7 +12,9 @@ pub(crate) mod fixture;
 mod digest;
 mod figures;
 mod filesets;
+mod hosts;
 mod phases;
+pub mod ranks;
 #[cfg(test)]
 mod schema_tests;
 mod steadiness;
@@ -24,9 +26,11 @@ pub use digest::Digest;
 pub use environment::{Environment, RunEnvironment};
 pub use figures::{Latency, Summary};
 pub use filesets::{FilesetResult, Repaired};
+pub use hosts::{HostResult, RankResult};
 pub use phases::PhaseResult;
 pub use steadiness::Steadiness;
 
+use crate::ranks::LostRank;
 use crate::util::version::COMMIT;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -265,6 +269,15 @@ pub struct Run {
     pub stragglers: Vec<Straggler>,
     /// Warnings about the validity of the figures.
     pub warnings: Vec<Note>,
+    /// The hosts of a run of several ranks; absent for a run in one process.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostResult>,
+    /// The ranks of such a run; absent for a run in one process.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<RankResult>,
+    /// Ranks whose figures are missing, because no run came from them; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost_ranks: Vec<LostRank>,
 }
 
 impl Run {
