@@ -3,13 +3,42 @@
 
 use super::args::CliCommand;
 use super::console;
-use crate::ranks::Launch;
+use crate::ranks::{Launch, RankGroup};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+/// Returns the launch of this process by a launcher of several.
+fn launch() -> Option<Launch> {
+    Launch::detect(|name| std::env::var(name).ok())
+}
+
+/// Returns whether a launcher started this process as one of several.
+pub(super) fn is_one_of_several() -> bool {
+    launch().is_some()
+}
+
+/// Connects this process with the others that a launcher started with it. `None` if it is alone, or if the build has
+/// no MPI, for which [`refused`] has returned a status before.
+#[cfg(feature = "mpi")]
+pub(super) fn connect(interrupt: &Arc<AtomicUsize>) -> Result<Option<Arc<RankGroup>>, String> {
+    launch().map(|_| crate::ranks::connect(Arc::clone(interrupt)).map(Arc::new)).transpose()
+}
+
+/// The same in a build without MPI.
+#[cfg(not(feature = "mpi"))]
+#[allow(clippy::unnecessary_wraps, reason = "the build with MPI can fail")]
+pub(super) fn connect(_: &Arc<AtomicUsize>) -> Result<Option<Arc<RankGroup>>, String> {
+    Ok(None)
+}
 
 /// Returns the exit status of a command that must not run in each process of a launcher; `None` if the command may run.
 /// The first process prints the error, once for all of them. `command` is `None` for a script or the shell.
 pub(super) fn refused(command: Option<&CliCommand>) -> Option<u8> {
     let work = work(command)?;
-    let launch = Launch::detect(|name| std::env::var(name).ok())?;
+    let launch = launch()?;
+    if matches!(work, Work::Run) && cfg!(feature = "mpi") {
+        return None;
+    }
     if launch.rank == 0 {
         let Launch { command, size, .. } = launch;
         let (what, help) = match work {
@@ -20,9 +49,16 @@ pub(super) fn refused(command: Option<&CliCommand>) -> Option<u8> {
                      `--launch '{command} -n {size} …'`"
                 ),
             ),
-            Work::Runs => (
+            Work::Run => (
                 format!("`{command}` started {size} processes, each of which would run the whole workload"),
-                format!("start wmlrun once, without `{command}`; it measures in one process on one host"),
+                format!(
+                    "this build measures in one process on one host: start it without `{command}`, or build it for \
+                     several hosts with `cargo build --release --features mpi`"
+                ),
+            ),
+            Work::Runs => (
+                format!("`{command}` started {size} processes, each of which would do the whole work"),
+                format!("start wmlrun once, without `{command}`"),
             ),
         };
         console::error(&what, Some(&help));
@@ -32,6 +68,8 @@ pub(super) fn refused(command: Option<&CliCommand>) -> Option<u8> {
 
 /// The work of a command that only one process may do.
 enum Work {
+    /// It runs a script, which several processes can do together.
+    Run,
     /// It runs workloads in this process.
     Runs,
     /// It starts runs as child processes. Has the name of the command.
@@ -40,9 +78,10 @@ enum Work {
 
 /// Returns the work of a command; `None` if several processes may execute it.
 fn work(command: Option<&CliCommand>) -> Option<Work> {
-    let Some(command) = command else { return Some(Work::Runs) };
+    let Some(command) = command else { return Some(Work::Run) };
     let work = match command {
-        CliCommand::Run { .. } | CliCommand::Repl { .. } | CliCommand::Batch { .. } | CliCommand::Age(_) => Work::Runs,
+        CliCommand::Run { .. } => Work::Run,
+        CliCommand::Repl { .. } | CliCommand::Batch { .. } | CliCommand::Age(_) => Work::Runs,
         CliCommand::Repeat(_) => Work::Experiment("repeat"),
         CliCommand::Ab(_) => Work::Experiment("ab"),
         CliCommand::Floor(_) => Work::Experiment("floor"),

@@ -26,6 +26,8 @@ mod option_values;
 mod man;
 mod pages;
 mod peak;
+mod rank_front;
+mod ranked;
 mod stages;
 mod stdout;
 mod watchdog;
@@ -33,7 +35,7 @@ mod wins;
 
 use crate::batch;
 use crate::engine;
-use crate::measure::{Required, WarmupLength};
+use crate::measure::{Required, WarmupLength, Watch};
 use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
 use crate::report;
@@ -84,16 +86,17 @@ fn dispatch(cli: args::Cli) -> u8 {
     }
     let script = cli.script.or(cli.file);
     match (cli.command, script) {
-        (None, Some(script)) => find(&script).map_or(2, |found| run(&found, &cli.run)),
+        (None, Some(script)) => run(&script, &cli.run),
+        (None, None) if launched::is_one_of_several() => run("-", &cli.run),
         (None, None) if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => repl(None, &cli.run),
         (None, None) if std::io::stdin().is_terminal() => nothing_to_run(),
         // `wmlrun << END` and `wmlrun < script` run the script, as in Filebench 1.4.
         (None, None) => match find("-") {
             Some(found) if found.text.trim().is_empty() => nothing_to_run(),
-            found => found.map_or(2, |found| run(&found, &cli.run)),
+            found => found.map_or(2, |found| run_found(&found, &cli.run, &signals::install_handlers().0)),
         },
         (Some(command), _) => match command {
-            CliCommand::Run { script, run: args } => find(&script).map_or(2, |found| run(&found, &args)),
+            CliCommand::Run { script, run: args } => run(&script, &args),
             CliCommand::Repl { script, run } => repl(script.as_deref(), &run),
             CliCommand::Check { scripts, dump, dialect, set } => stages::check(&scripts, dump, dialect, &set),
             CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
@@ -156,25 +159,56 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
     }
 }
 
-fn run(found: &library::FoundScript, args: &RunArgs) -> u8 {
-    let settings = run_settings(args);
+/// Runs a script, as one of several ranks if a launcher started this process as one of several.
+fn run(script: &str, args: &RunArgs) -> u8 {
     let (interrupt, _) = signals::install_handlers();
+    match launched::connect(&interrupt) {
+        Ok(Some(group)) => ranked::run(script, args, &group, &interrupt),
+        Ok(None) => find(script).map_or(2, |found| run_found(&found, args, &interrupt)),
+        Err(e) => {
+            console::error(&format!("the ranks can't be connected: {e}"), Some("check the installation of MPI"));
+            3
+        }
+    }
+}
+
+/// Runs a script in this process alone.
+fn run_found(found: &library::FoundScript, args: &RunArgs, interrupt: &Arc<AtomicUsize>) -> u8 {
+    let settings = run_settings(args);
     let scripts: Vec<PathBuf> = found.path.iter().cloned().collect();
     let mut console = match console_of(args, &settings, &scripts) {
         Ok(console) => console,
         Err(status) => return status,
     };
-    let mut session = watched(settings, &interrupt, args.output.quiet);
-    let mut status = session.runner.open_outputs(&scripts, &mut console);
+    let (watch, status) = run_script(settings, found, &scripts, interrupt, args.output.quiet, &mut console);
+    end_run(&watch, status, &mut console)
+}
+
+/// Executes a script in a session of its own. Returns what the watchdog watches, and the exit status.
+fn run_script(
+    settings: Settings,
+    found: &library::FoundScript,
+    scripts: &[PathBuf],
+    interrupt: &Arc<AtomicUsize>,
+    quiet: bool,
+    front: &mut dyn Front,
+) -> (Arc<Watch>, u8) {
+    let mut session = watched(settings, interrupt, quiet);
+    let mut status = session.runner.open_outputs(scripts, front);
     if status == Status::Done {
-        console.begin(&session.runner.document);
-        status = session.script(&found.name, &found.text, &mut console);
-        console.end(&session.runner.document);
+        front.begin(&session.runner.document);
+        status = session.script(&found.name, &found.text, front);
+        front.end(&session.runner.document);
     }
     session.runner.note_status(status);
     let watch = session.watch();
-    let status = session.finish(&mut console).max(status).code();
-    watchdog::end(&watch, status.max(console.end_stream()))
+    let status = session.finish(front).max(status).code();
+    (watch, status)
+}
+
+/// Ends the live stream and the watchdog after a script. Returns the exit status.
+fn end_run(watch: &Arc<Watch>, status: u8, console: &mut Console) -> u8 {
+    watchdog::end(watch, status.max(console.end_stream()))
 }
 
 /// Creates a session and starts its watchdog thread.

@@ -59,10 +59,13 @@ impl Runner {
             Ok(started) => started,
             Err(status) => return status,
         };
-        if let Err(ended) = running.open(None) {
-            let status = report_end(&ended, front);
-            return status.max(self.join_or_abandon(running, &ready.plan, front));
-        }
+        let start = match self.open(&mut running, None) {
+            Ok(start) => start,
+            Err(ended) => {
+                let status = report_end(&ended, front);
+                return status.max(self.join_or_abandon(running, &ready.plan, front));
+            }
+        };
         let timeline = RunTimeline::new(&running, self.settings.interval);
         self.live = Some(Live {
             running,
@@ -75,6 +78,7 @@ impl Runner {
             timeline,
             recent: Vec::new(),
             ended: None,
+            start,
         });
         Status::Done
     }
@@ -170,8 +174,10 @@ impl Runner {
         run.flowops.iter_mut().for_each(|flowop| flowop.late_ops = 0);
         run.late_oldest_seconds = None;
         live.measuring = false;
+        let start = live.start;
         self.live = Some(live);
         self.publish_run(&mut run, &about.secrets);
+        let (run, status) = self.merge_with_ranks(run, start, status);
         let figures = record::figures(&run);
         self.document.runs.push(run);
         crate::result::warnings::note(&mut self.document);

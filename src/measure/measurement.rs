@@ -1,6 +1,7 @@
 //! One measurement from a plan to an entry of the result: [`Runner::measure`].
 
 use super::cpu::CpuReading;
+use super::rank_runs::RankStart;
 use super::ready::{Ready, RunLocation};
 use super::record;
 use super::results::final_end;
@@ -104,6 +105,7 @@ struct End {
     waited: Waited,
     timeline: RunTimeline,
     cpu: CpuTime,
+    start: RankStart,
 }
 
 impl Runner {
@@ -219,16 +221,19 @@ impl Runner {
         };
         let mut run = self.new_run(ready, &running, length, &about);
         ready.cache.start_counting();
-        let opened = running.open(length.map(|l| l + warmup.longest(length)));
+        let opened = self.open(&mut running, length.map(|l| l + warmup.longest(length)));
         run.started_at = record::now();
-        if let Err(ended) = opened {
-            let end = self.end_before_measurement(&running, Waited { ended, tick: running.from() });
-            return self.conclude(ready, running, run, end, &about.secrets, front);
-        }
+        let start = match opened {
+            Ok(start) => start,
+            Err(ended) => {
+                let end = self.end_before_measurement(&running, Waited { ended, tick: running.from() });
+                return self.conclude(ready, running, run, end, &about.secrets, front);
+            }
+        };
         front.run_started(&self.document, &run, length);
         if warmup != WarmupLength::NONE {
             if let Err(waited) = self.warm_up(warmup, length, &mut running, &mut run, &ready.plan) {
-                let end = self.end_before_measurement(&running, waited);
+                let end = End { start, ..self.end_before_measurement(&running, waited) };
                 return self.conclude(ready, running, run, end, &about.secrets, front);
             }
             ready.cache.start_counting();
@@ -262,12 +267,13 @@ impl Runner {
         let cpu = cpu.since(running.ns(running.from(), waited.tick) as f64 / 1e9);
         running.join_within(GRACE);
         printed.show(&mut |message| front.note(message));
-        self.conclude(ready, running, run, End { waited, timeline, cpu }, &about.secrets, front)
+        self.conclude(ready, running, run, End { waited, timeline, cpu, start }, &about.secrets, front)
     }
 
     /// Returns the end of a run that ended before its measurement.
     fn end_before_measurement(&self, running: &Running, waited: Waited) -> End {
-        End { waited, timeline: RunTimeline::new(running, self.settings.interval), cpu: CpuTime::default() }
+        let timeline = RunTimeline::new(running, self.settings.interval);
+        End { waited, timeline, cpu: CpuTime::default(), start: RankStart::default() }
     }
 
     /// Writes the result, then waits for threads that are still in a system call.
@@ -280,7 +286,7 @@ impl Runner {
         secrets: &[String],
         front: &mut dyn Front,
     ) -> Record {
-        let End { waited, timeline, cpu } = end;
+        let End { waited, timeline, cpu, start } = end;
         running.stop(waited.tick);
         // Read the counters once: everything in the result is computed from this sample.
         let mut waited = final_end(&running, waited);
@@ -296,6 +302,7 @@ impl Runner {
         let held = run.state == crate::result::RunState::Stuck;
         run.steady = run.steadiness();
         self.publish_run(&mut run, secrets);
+        let (run, status) = self.merge_with_ranks(run, start, status);
         let figures = record::figures(&run);
         self.document.runs.push(run);
         crate::result::warnings::note(&mut self.document);

@@ -21,6 +21,7 @@ mod outputs;
 mod preparation;
 mod programs;
 mod publish;
+mod rank_runs;
 mod ready;
 mod record;
 mod redaction;

@@ -3,6 +3,7 @@
 use super::cache::Cache;
 use super::cpu::CpuReading;
 use super::environment;
+use super::rank_runs::RankStart;
 use super::series::RunTimeline;
 use crate::disk::Fileset;
 use crate::disk::prepare::Prepared;
@@ -60,4 +61,6 @@ pub(crate) struct Live {
     pub(crate) recent: Vec<Interval>,
     /// The end of the processes during a command's wait.
     pub(crate) ended: Option<Waited>,
+    /// The start of the processes, compared to that of the other ranks.
+    pub(crate) start: RankStart,
 }

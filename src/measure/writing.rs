@@ -228,6 +228,10 @@ impl Runner {
         map: &SourceMap,
         front: &mut dyn Front,
     ) {
+        // Rank 0 has the run of all ranks.
+        if self.settings.ranks.rank() > 0 {
+            return;
+        }
         let place = match &self.outputs.stats_dir {
             Some(dir) => self.outputs.results.place_in(dir, Path::new(&file.node)),
             None => self.outputs.results.place(Path::new(&file.node)),

@@ -105,9 +105,36 @@ impl Clock {
     }
 }
 
+/// Returns `CLOCK_MONOTONIC` in nanoseconds. Processes of one host that share a time namespace read the same clock.
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Waits until `CLOCK_MONOTONIC` has the value `at_ns`. Sleeps for most of the time, and reads the clock in the last
+/// fifth of a millisecond, because a sleep ends late by up to that.
+pub fn wait_until(at_ns: u64) {
+    const LAST_NS: u64 = 200_000;
+    loop {
+        match at_ns.saturating_sub(monotonic_ns()) {
+            0 => return,
+            rest if rest > LAST_NS => std::thread::sleep(std::time::Duration::from_nanos(rest - LAST_NS)),
+            _ => std::hint::spin_loop(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Clock;
+    use super::{Clock, monotonic_ns, wait_until};
+
+    #[test]
+    fn a_wait_ends_at_its_time() {
+        let at = monotonic_ns() + 2_000_000;
+        wait_until(at);
+        assert!(monotonic_ns() >= at);
+        wait_until(at - 1);
+    }
 
     #[test]
     fn ticks_and_nanoseconds_are_inverse() {

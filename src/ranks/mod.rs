@@ -4,10 +4,23 @@
 //! measure.
 
 mod agreement;
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "without MPI only the tests start a group"))]
+mod clock_offsets;
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "without MPI only the tests start a group"))]
+mod group;
 mod launcher;
+#[cfg(feature = "mpi")]
+mod mpi;
+#[cfg(test)]
+mod tests;
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "without MPI only the tests start a group"))]
+mod transport;
 
 pub use agreement::{Conditions, Disagreement, NoAgreement, agree, of_first};
+pub use group::{RankEnd, RankGroup};
 pub use launcher::Launch;
+#[cfg(feature = "mpi")]
+pub use mpi::connect;
 
 use crate::os::proc;
 use serde::{Deserialize, Serialize};

@@ -8,6 +8,7 @@
 //! threads of its instance. No value that owns a descriptor moves from one table to another.
 
 mod space_watch;
+mod stop_detector;
 mod hang;
 mod pace;
 mod phases;

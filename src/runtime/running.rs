@@ -5,8 +5,9 @@ use super::pace::{self, ArrivalProgress};
 use super::phases::PhaseTicks;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
 use super::space_watch;
+use super::stop_detector::StopDetector;
 use crate::exec::trace::Stream;
-use crate::os::{Clock, blocked, proc, schedule, signals};
+use crate::os::{blocked, proc, schedule};
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
 use parking_lot::Mutex;
@@ -25,12 +26,6 @@ const MAX_SLEEP: Duration = Duration::from_millis(700);
 
 /// Time without progress after which a run without a time limit is checked for a deadlock of its threads.
 const STALL_CHECK: Duration = Duration::from_secs(3);
-
-/// A wait that returns this much too late means that the program was stopped by a signal; in nanoseconds.
-const STOPPED_NS: u64 = 1_000_000_000;
-
-/// A wait that returns this much too late without a signal means that the program was frozen or had no processor.
-const FROZEN_NS: u64 = 5_000_000_000;
 
 /// The running processes of a run.
 #[derive(Debug)]
@@ -137,40 +132,6 @@ pub struct ThreadStream {
     pub stream: Box<Stream>,
 }
 
-/// Detects times at which the whole program was stopped: the controller returns late from a wait.
-struct StopDetector {
-    /// When the current wait is due to return, in ticks.
-    due: u64,
-    /// How often the program had been stopped and continued, at the last check.
-    continued: usize,
-    /// The unexplained delay of a wait, and the tick of its return. The signal that explains it may be delivered a
-    /// moment later.
-    late_ns: u64,
-    returned: u64,
-}
-
-impl StopDetector {
-    fn new(now: u64) -> Self {
-        Self { due: now, continued: signals::times_continued(), late_ns: 0, returned: now }
-    }
-
-    /// Returns the time for which the program was stopped since the last check, in nanoseconds.
-    fn update(&mut self, clock: &Clock, now: u64) -> u64 {
-        let late_ns = clock.ns(self.due, now.max(self.due));
-        if late_ns >= STOPPED_NS || clock.ns(self.returned, now) >= STOPPED_NS {
-            (self.late_ns, self.returned) = (late_ns, now);
-        }
-        self.due = now;
-        let continued = signals::times_continued();
-        let has_continued = std::mem::replace(&mut self.continued, continued) != continued;
-        if self.late_ns >= FROZEN_NS || (self.late_ns >= STOPPED_NS && has_continued) {
-            std::mem::take(&mut self.late_ns)
-        } else {
-            0
-        }
-    }
-}
-
 impl Running {
     pub(super) fn new(shared: Arc<Shared>, leaders: Vec<JoinHandle<()>>) -> Self {
         Self {
@@ -185,9 +146,8 @@ impl Running {
         }
     }
 
-    /// Waits until all threads are ready, then opens the gate; the run ends after `limit`. `Err`, and a closed gate,
-    /// when a thread could not be prepared or a signal arrived.
-    pub fn open(&mut self, limit: Option<Duration>) -> Result<(), Ended> {
+    /// Waits until all threads are ready. `Err` when a thread could not be prepared or a signal arrived.
+    pub fn wait_until_ready(&self) -> Result<(), Ended> {
         let shared = &self.shared;
         let thread_slots = shared.thread_slots.len() as u32;
         while shared.gate.wait_ready(thread_slots, READY_POLL) < thread_slots {
@@ -198,13 +158,18 @@ impl Running {
         if let Some(fault) = shared.wait_for(Duration::ZERO, |reports| reports.fault.clone()) {
             return Err(Ended::Fault(fault));
         }
+        Ok(())
+    }
+
+    /// Opens the gate for the threads, which must be ready; the run ends after `limit`.
+    pub fn open(&mut self, limit: Option<Duration>) {
+        let shared = &self.shared;
         shared.events.begin();
         crate::os::annotate("gate opens");
         self.from = shared.clock.raw();
         shared.gate.set_deadline(self.tick_after(limit));
         shared.gate.open(self.from);
         self.space_watch = space_watch::start(shared);
-        Ok(())
     }
 
     /// Returns the tick that is `limit` after the start of the measurement.

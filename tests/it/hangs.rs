@@ -131,9 +131,25 @@ struct Outcome {
 fn wait_until(running: &Running, what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() && !has_ended(running.pid()) {
-        assert!(start.elapsed() < Duration::from_mins(3), "{what} did not happen in time");
+        let in_time = start.elapsed() < Duration::from_mins(3);
+        assert!(in_time, "{what} did not happen in time\n{}", threads(running.pid()));
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// The threads of a process, each with its state, its system call and where the kernel blocks it.
+fn threads(pid: u32) -> String {
+    let mut text = String::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let read = |file: &str| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        let status = read("status");
+        let fields = ["Name:", "State:", "SigPnd:", "ShdPnd:"];
+        let shown: Vec<&str> =
+            status.lines().filter(|line| fields.iter().any(|field| line.starts_with(field))).collect();
+        let _ =
+            writeln!(text, "{} | {} | {}\n{}", shown.join(" "), read("wchan"), read("syscall").trim(), read("stack"));
+    }
+    text
 }
 
 /// Seconds since `start` until the result file is there; none if the program ends without one.
@@ -157,20 +173,21 @@ fn case(call: Kind, flowops: &str, moment: Moment) -> Outcome {
         wml.args(["--engine", "posix", "--on-error", "count", "--populate-threads", "1", "--dir"]).args([slow.dir()]);
     let result = wml.dir().join("result.json");
     let running = wml.result().timeout(Duration::from_mins(6)).start();
+    let at = |what: &str| format!("{what} with a hanging {call:?} at {moment:?}");
     match moment {
         Moment::Population => {}
         Moment::Run | Moment::End => {
             let before = slow.tally(Kind::Read).calls;
-            wait_until(&running, "the run", || slow.tally(Kind::Read).calls >= before + 5);
+            wait_until(&running, &at("the run"), || slow.tally(Kind::Read).calls >= before + 5);
             let early = if moment == Moment::Run { SECONDS * 500 } else { SECONDS * 1000 - 60 };
             std::thread::sleep(Duration::from_millis(early));
         }
-        Moment::CleanUp => wait_until(&running, "the result", || result.exists()),
+        Moment::CleanUp => wait_until(&running, &at("the result"), || result.exists()),
     }
     armed.store(true, Ordering::SeqCst);
     let start = Instant::now();
     let reported = wait_for_result(&running, &result, start);
-    wait_until(&running, "the end", || false);
+    wait_until(&running, &at("the end"), || false);
     let seconds = start.elapsed().as_secs_f64();
     let hung = slow.wait_for_hang(Duration::ZERO);
     slow.release();

@@ -1,0 +1,96 @@
+//! A run of several ranks, which a launcher such as `mpirun` started: what each rank reads, prints and returns.
+//!
+//! Rank 0 prints and writes everything. The others print nothing, and send their errors to rank 0. They end with status
+//! 0 if rank 0 can report for them: a launcher ends all ranks when one ends with another status.
+
+use super::args::RunArgs;
+use super::rank_front::RankFront;
+use super::{console, console_of, end_run, find_for, run_script, run_settings, watchdog};
+use crate::ranks::{self, LostRank, RankEnd, RankGroup, Ranks};
+use crate::session::{Settings, library::FoundScript};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+/// Runs a script on this rank. Returns the exit status.
+pub(super) fn run(script: &str, args: &RunArgs, group: &Arc<RankGroup>, interrupt: &Arc<AtomicUsize>) -> u8 {
+    let settings = Settings { ranks: Arc::clone(group) as Arc<dyn Ranks>, ..run_settings(args) };
+    let mut front = RankFront::default();
+    let rank = group.rank();
+    let found = find(script, group, &mut |text, help| {
+        if rank == 0 { console::error(text, Some(help)) } else { front.add(None, text, Some(help)) }
+    });
+    let scripts: Vec<PathBuf> = found.iter().filter_map(|found| found.path.clone()).collect();
+    if rank > 0 {
+        let settings = of_other_rank(settings, rank);
+        let done = found.map(|found| run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut front));
+        let status = done.as_ref().map_or(2, |(_, status)| *status);
+        group.end(status, &front.errors);
+        let status = if group.has_lost_ranks() { status } else { 0 };
+        return done.map_or(status, |(watch, _)| watchdog::end(&watch, status));
+    }
+    let status = match console_of(args, &settings, &scripts) {
+        Err(status) => status,
+        Ok(mut console) => found.map_or(2, |found| {
+            let (watch, status) = run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut console);
+            end_run(&watch, status, &mut console)
+        }),
+    };
+    let ends = group.end(status, "");
+    report(&ends, group.hosts());
+    ends.iter().map(status_of).fold(status, u8::max)
+}
+
+/// Finds the script. All ranks read it, but standard input is that of rank 0, which has its text.
+fn find(name: &str, group: &RankGroup, refuse: &mut dyn FnMut(&str, &str)) -> Option<FoundScript> {
+    if name != "-" {
+        return find_for(name, refuse);
+    }
+    let own = if group.rank() == 0 { find_for(name, refuse)?.text } else { String::new() };
+    match ranks::of_first(group, own) {
+        Ok(text) => Some(FoundScript::new("<stdin>".to_owned(), text.into_bytes(), None)),
+        Err(lost) => {
+            refuse(&lost.to_string(), "look at the messages of that rank");
+            None
+        }
+    }
+}
+
+/// Returns the settings of a rank other than 0: it writes no result, and a trace of its own.
+fn of_other_rank(settings: Settings, rank: usize) -> Settings {
+    let trace = settings.trace.map(|(path, operations)| {
+        let mut name = path.into_os_string();
+        name.push(format!(".{rank}"));
+        (PathBuf::from(name), operations)
+    });
+    Settings { json: None, append: None, trace, ..settings }
+}
+
+/// Prints the errors of the other ranks, equal ones once.
+fn report(ends: &[Result<RankEnd, LostRank>], hosts: &[String]) {
+    let mut shown: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (n, end) in ends.iter().enumerate() {
+        match end {
+            Err(lost) => console::error(&lost.to_string(), Some("look at its host and network")),
+            Ok(end) if !end.text.is_empty() => match shown.iter_mut().find(|(text, _)| *text == end.text) {
+                Some((_, ranks)) => ranks.push(n + 1),
+                None => shown.push((&end.text, vec![n + 1])),
+            },
+            Ok(_) => {}
+        }
+    }
+    for (text, ranks) in shown {
+        let host = |rank: usize| hosts.get(rank).map_or("", String::as_str);
+        let place = match ranks[..] {
+            [rank] => format!("rank {rank} on `{}`", host(rank)),
+            [first, ..] => format!("{} ranks, the first of them rank {first} on `{}`", ranks.len(), host(first)),
+            [] => String::new(),
+        };
+        console::notice(&format!("{place}:\n{}", text.trim_end()));
+    }
+}
+
+/// Returns the exit status for the end of a rank. One that is lost counts as failed.
+fn status_of(end: &Result<RankEnd, LostRank>) -> u8 {
+    end.as_ref().map_or(1, |end| end.status)
+}

@@ -1,0 +1,133 @@
+//! A run of several ranks: their common start, and the merge of their runs on rank 0.
+//!
+//! Between the start and the end of a run the ranks exchange nothing. Each ends at its own deadline, which is the same
+//! time after the common start.
+
+use super::record::status_of_state;
+use super::{Runner, Status};
+use crate::os::clock::{monotonic_ns, wait_until};
+use crate::ranks::{LostRank, Ranks, RanksLost};
+use crate::result::ranks::{RankRun, merge_ranks};
+use crate::result::{Run, RunState};
+use crate::runtime::{Ended, Fault, FaultKind, Running};
+use std::time::Duration;
+
+/// The time in which the runs of the other ranks must arrive after the end on rank 0. A rank may wait for system calls
+/// that do not return, and read the counters of its devices.
+const COLLECT: Duration = Duration::from_mins(1);
+
+/// The same after a signal: a launcher ends its processes a moment later.
+const COLLECT_AFTER_SIGNAL: Duration = Duration::from_millis(250);
+
+/// The start of a run on one rank.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RankStart {
+    /// Delay compared to the common start, in nanoseconds. `None` for a single rank.
+    skew_ns: Option<i64>,
+    /// The bound of the error of the delay.
+    error_ns: u64,
+}
+
+impl Runner {
+    /// Waits until the threads of all ranks are ready, and opens the gate at the common start. The run ends after
+    /// `limit`. `Err`, and a closed gate, when a thread of any rank could not be prepared, a signal arrived, or a rank is
+    /// lost.
+    pub(crate) fn open(&self, running: &mut Running, limit: Option<Duration>) -> Result<RankStart, Ended> {
+        let ready = running.wait_until_ready();
+        let ranks = self.settings.ranks.as_ref();
+        if ranks.size() == 1 {
+            ready?;
+            running.open(limit);
+            return Ok(RankStart::default());
+        }
+        let unready = unready(ranks, ready.is_ok()).map_err(|lost| ended_by(&lost))?;
+        ready?;
+        if let Some(rank) = unready {
+            let host = ranks.hosts().get(rank).map_or("", String::as_str);
+            let what = format!("rank {rank} on `{host}` could not start its threads");
+            return Err(Ended::Fault(Fault::plain(FaultKind::Setup, what, "look at the error of that rank")));
+        }
+        let start = ranks.common_start().map_err(|lost| ended_by(&lost))?;
+        let Some(at) = start.at_ns else {
+            running.open(limit);
+            return Ok(RankStart::default());
+        };
+        wait_until(at);
+        // Read before the gate opens, since its threads may then need this processor.
+        let began = monotonic_ns();
+        running.open(limit);
+        let skew_ns = Some(began.wrapping_sub(at).cast_signed());
+        Ok(RankStart { skew_ns, error_ns: start.clock_error_ns })
+    }
+
+    /// Returns the run of all ranks on rank 0, and its status; on the others their own run. Every rank calls this at the
+    /// end of a run.
+    pub(crate) fn merge_with_ranks(&self, run: Run, start: RankStart, status: Status) -> (Run, Status) {
+        let ranks = self.settings.ranks.as_ref();
+        if ranks.size() == 1 {
+            return (run, status);
+        }
+        let own = RankRun {
+            rank: ranks.rank() as u64,
+            host: self.host_label(ranks.rank()),
+            start_skew_ns: start.skew_ns,
+            clock_error_ns: start.skew_ns.map(|_| start.error_ns),
+            environment: self.document.environment.clone(),
+            run,
+        };
+        let limit = if self.signal() == 0 { COLLECT } else { COLLECT_AFTER_SIGNAL };
+        let Some(collected) = ranks.collect(serde_json::to_vec(&own).unwrap_or_default(), limit) else {
+            return (own.run, status);
+        };
+        let (mut runs, mut lost) = (Vec::new(), Vec::new());
+        for (rank, message) in collected.into_iter().enumerate() {
+            let read = |bytes: Vec<u8>| {
+                let why = || "has sent a result that can't be read".to_owned();
+                serde_json::from_slice(&bytes).map_err(|_| LostRank {
+                    rank: rank as u64,
+                    host: String::new(),
+                    why: why(),
+                })
+            };
+            match message.and_then(read) {
+                Ok(run) => runs.push(run),
+                Err(rank) => lost.push(LostRank { host: self.host_label(rank.rank as usize), ..rank }),
+            }
+        }
+        let merged = merge_ranks(runs, lost);
+        let of_state = if merged.state == RunState::Interrupted { status } else { status_of_state(merged.state) };
+        (merged, status.max(of_state))
+    }
+
+    /// Returns the name of a rank's host for the result.
+    fn host_label(&self, rank: usize) -> String {
+        let hosts = self.settings.ranks.hosts();
+        let Some(host) = hosts.get(rank) else { return String::new() };
+        if !self.settings.redact {
+            return host.clone();
+        }
+        // Hosts stay distinct: they are numbered in the order of their first ranks.
+        let mut seen: Vec<&String> = Vec::new();
+        for name in hosts {
+            if !seen.contains(&name) {
+                seen.push(name);
+            }
+        }
+        format!("(host {})", 1 + seen.iter().position(|name| *name == host).unwrap_or_default())
+    }
+}
+
+/// Returns the lowest rank that is not ready, on every rank. Every rank calls this.
+fn unready(ranks: &dyn Ranks, ready: bool) -> Result<Option<usize>, RanksLost> {
+    let all = ranks.gather(vec![u8::from(ready)])?;
+    let lowest = all.and_then(|all| all.iter().position(|message| message.first() != Some(&1)));
+    let message = lowest.map(|rank| rank.to_string()).unwrap_or_default().into_bytes();
+    let message = ranks.broadcast(message)?;
+    Ok(std::str::from_utf8(&message).ok().and_then(|text| text.parse().ok()))
+}
+
+/// Returns the end of a run for lack of ranks.
+fn ended_by(lost: &RanksLost) -> Ended {
+    let help = "look at the messages of that rank, and at its host and network";
+    Ended::Fault(Fault::plain(FaultKind::Setup, lost.to_string(), help))
+}

@@ -1,0 +1,134 @@
+//! The clocks of the ranks against that of rank 0, from the fastest of many round trips.
+//!
+//! Rank 0 sends a request, and the other rank answers with its clock. The answer was made at some time between the
+//! request and its arrival. The middle of the fastest round trip is the estimate, and half of that round trip the bound
+//! of its error.
+
+use super::transport::{Message, Transport};
+use crate::os::clock::monotonic_ns;
+use std::time::{Duration, Instant};
+
+/// The number of round trips to each rank.
+const ROUND_TRIPS: u32 = 60;
+/// The time for these round trips at most, if at least one has been made.
+const TIME: Duration = Duration::from_millis(100);
+/// The time for the first answer of a rank. One that does not answer is lost for other reasons.
+const FIRST_ANSWER: Duration = Duration::from_secs(2);
+
+/// The clock of a rank against that of rank 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClockOffset {
+    /// What the rank's clock is ahead of rank 0's, in nanoseconds.
+    pub(crate) ahead_ns: i64,
+    /// The fastest round trip, in nanoseconds.
+    pub(crate) round_trip_ns: u64,
+}
+
+impl ClockOffset {
+    /// Returns the time on the rank's clock at a time on the clock of rank 0.
+    pub(crate) fn local(self, ns: u64) -> u64 {
+        ns.saturating_add_signed(self.ahead_ns)
+    }
+
+    /// Returns the bound of the error of the offset, in nanoseconds.
+    pub(crate) fn error_ns(self) -> u64 {
+        self.round_trip_ns.div_ceil(2)
+    }
+}
+
+/// The fastest round trip so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fastest(Option<ClockOffset>);
+
+impl Fastest {
+    /// Adds a round trip: when the request was sent, the clock in the answer, and when that arrived.
+    fn add(&mut self, sent: u64, clock: u64, arrived: u64) {
+        let round_trip_ns = arrived.saturating_sub(sent);
+        if self.0.is_none_or(|fastest| round_trip_ns < fastest.round_trip_ns) {
+            let middle = sent + round_trip_ns / 2;
+            self.0 = Some(ClockOffset { ahead_ns: clock.wrapping_sub(middle).cast_signed(), round_trip_ns });
+        }
+    }
+}
+
+/// Reads the clocks of all ranks, one rank after another. Passes all other messages on. Called by rank 0.
+pub(crate) fn read(transport: &mut dyn Transport, put: &mut dyn FnMut(usize, Message)) -> Vec<ClockOffset> {
+    let others = 1..transport.size();
+    std::iter::once(ClockOffset::default()).chain(others.map(|rank| read_one(transport, rank, put))).collect()
+}
+
+fn read_one(transport: &mut dyn Transport, rank: usize, put: &mut dyn FnMut(usize, Message)) -> ClockOffset {
+    let mut fastest = Fastest::default();
+    transport.send(rank, &Message::Attend(true).encode());
+    if wait_for(transport, rank, Instant::now() + FIRST_ANSWER, put, &|message| matches!(message, Message::Attend(_)))
+        .is_some()
+    {
+        let until = Instant::now() + TIME;
+        for _ in 0..ROUND_TRIPS {
+            let sent = monotonic_ns();
+            transport.send(rank, &Message::ReadClock.encode());
+            let answer = wait_for(transport, rank, Instant::now() + FIRST_ANSWER, put, &|message| {
+                matches!(message, Message::Clock(_))
+            });
+            let Some((Message::Clock(clock), arrived)) = answer else { break };
+            fastest.add(sent, clock, arrived);
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        transport.send(rank, &Message::Attend(false).encode());
+    }
+    fastest.0.unwrap_or_default()
+}
+
+/// Waits for a message of a rank, without a sleep. Returns it with the time of its arrival, or `None` at `until`.
+fn wait_for(
+    transport: &mut dyn Transport,
+    rank: usize,
+    until: Instant,
+    put: &mut dyn FnMut(usize, Message),
+    is_wanted: &dyn Fn(&Message) -> bool,
+) -> Option<(Message, u64)> {
+    loop {
+        if let Some((from, bytes)) = transport.receive() {
+            let arrived = monotonic_ns();
+            match Message::decode(&bytes) {
+                Some(message) if from == rank && is_wanted(&message) => return Some((message, arrived)),
+                Some(message) => put(from, message),
+                None => {}
+            }
+        } else if Instant::now() >= until {
+            return None;
+        } else {
+            // The other rank may share this processor.
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{ClockOffset, Fastest};
+
+    #[test]
+    fn the_fastest_round_trip_decides() {
+        let mut fastest = Fastest::default();
+        fastest.add(1000, 501_500, 3000);
+        assert_eq!(fastest.0.unwrap(), ClockOffset { ahead_ns: 499_500, round_trip_ns: 2000 });
+        fastest.add(5000, 505_090, 5200);
+        assert_eq!(fastest.0.unwrap(), ClockOffset { ahead_ns: 499_990, round_trip_ns: 200 });
+        fastest.add(6000, 0, 9000);
+        let offset = fastest.0.unwrap();
+        assert_eq!((offset.local(1000), offset.error_ns()), (500_990, 100));
+    }
+
+    #[test]
+    fn a_clock_may_be_behind() {
+        let mut fastest = Fastest::default();
+        fastest.add(1_000_000, 400, 1_000_100);
+        let offset = fastest.0.unwrap();
+        assert_eq!(offset.ahead_ns, -999_650);
+        assert_eq!((offset.local(1_000_000), offset.local(10)), (350, 0));
+    }
+}

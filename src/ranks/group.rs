@@ -1,0 +1,467 @@
+//! The ranks of a run that several processes make: exchanges between them over a [`Transport`].
+//!
+//! A thread of its own, the message thread, makes all calls of the transport. It sleeps between them, because the
+//! waiting calls of MPI keep a processor busy. While a run is measured it does nothing but to look for messages fifty
+//! times a second. Each rank sends a pulse once a second, and a rank without a message for twenty seconds is lost: no
+//! exchange waits for longer.
+
+use super::clock_offsets::{self, ClockOffset};
+use super::transport::{Message, Transport};
+use super::{CommonStart, LostRank, Ranks, RanksLost};
+use crate::os::clock::monotonic_ns;
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+/// The time without a message after which a rank is lost. A host whose network fails for less is not.
+#[cfg(feature = "mpi")]
+pub(super) const SILENCE: Duration = Duration::from_secs(20);
+/// The number of pulses in that time.
+const PULSES: u32 = 20;
+/// The time between two looks for messages, if nothing waits for one.
+const IDLE: Duration = Duration::from_millis(20);
+/// The same while an exchange waits.
+const BUSY: Duration = Duration::from_micros(500);
+/// The longest time for which a rank answers at once after [`Message::Attend`].
+const ATTENTION: Duration = Duration::from_millis(500);
+/// The time in which the last messages have to be sent at the end.
+const LAST_MESSAGES: Duration = Duration::from_secs(2);
+/// The least time from the agreement on a start to the start.
+const LEAD: Duration = Duration::from_millis(20);
+/// The part of that time for each rank, to which rank 0 sends the instant one after another.
+const LEAD_OF_RANK: Duration = Duration::from_micros(20);
+
+/// The signal that ends the run of a rank that has lost rank 0: `SIGTERM`.
+const END_SIGNAL: usize = 15;
+
+/// The end of a rank: its exit status, and its errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankEnd {
+    /// The exit status.
+    pub status: u8,
+    /// The errors that it reported, as text.
+    pub text: String,
+}
+
+/// The ranks of a run that several processes make, as one of them sees them.
+#[derive(Debug)]
+pub struct RankGroup {
+    rank: usize,
+    hosts: Vec<String>,
+    /// The time without a message after which a rank is lost.
+    silence: Duration,
+    mail: Arc<Mail>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+/// What the message thread and the exchanges share.
+#[derive(Debug)]
+struct Mail {
+    state: Mutex<MailState>,
+    /// The interval of the pulses.
+    pulse: Duration,
+    /// Notified when a message has arrived, a rank is lost, or the thread has ended.
+    arrived: Condvar,
+    /// Notified when there is work for the message thread.
+    work: Condvar,
+}
+
+#[derive(Debug)]
+struct MailState {
+    /// Messages to be sent, and their receivers.
+    outbox: VecDeque<(usize, Message)>,
+    /// The data that has arrived from each rank.
+    inbox: Vec<VecDeque<Vec<u8>>>,
+    /// When the last message of each rank arrived.
+    heard: Vec<Instant>,
+    /// The ranks that have ended.
+    ended: Vec<Option<RankEnd>>,
+    /// The ranks that rank 0 has reported as lost.
+    lost: Vec<LostRank>,
+    /// The clocks of all ranks against that of rank 0, when rank 0 has read them.
+    offsets: Option<Vec<ClockOffset>>,
+    /// The clocks are to be read.
+    read_clocks: bool,
+    /// The number of exchanges that wait.
+    waiting: usize,
+    /// No more messages follow, and whether all ranks end.
+    closing: Option<bool>,
+}
+
+impl RankGroup {
+    /// Starts the message thread with the transport that `connect` returns. All ranks do this at the same time, and
+    /// tell each other the names of their hosts. A rank without a message for `silence` is lost. One that loses rank 0
+    /// ends its run by setting `interrupt`.
+    pub(crate) fn start<T: Transport + 'static>(
+        connect: impl FnOnce() -> Result<T, String> + Send + 'static,
+        host: &str,
+        silence: Duration,
+        interrupt: Arc<AtomicUsize>,
+    ) -> Result<Self, String> {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let builder = std::thread::Builder::new().name("messages".to_owned());
+        let thread = builder
+            .spawn(move || {
+                crate::os::signals::block_ending_signals();
+                let transport = match connect() {
+                    Ok(transport) => transport,
+                    Err(e) => return drop(sender.send(Err(e))),
+                };
+                let (rank, size) = (transport.rank(), transport.size());
+                let mail = Arc::new(Mail::new(size, silence / PULSES));
+                if sender.send(Ok((rank, size, Arc::clone(&mail)))).is_ok() {
+                    let pulsed = Instant::now();
+                    MessageThread { transport: Box::new(transport), mail, interrupt, pulsed, silence }.run();
+                }
+            })
+            .map_err(|e| format!("can't start a thread: {e}"))?;
+        let (rank, size, mail) = receiver.recv().map_err(|_| "the message thread has ended".to_owned())??;
+        let unnamed = vec![String::new(); size];
+        let mut group = Self { rank, hosts: unnamed, silence, mail, thread: Mutex::new(Some(thread)) };
+        group.hosts = group.exchange_hosts(host).map_err(|lost| lost.to_string())?;
+        Ok(group)
+    }
+
+    /// Returns the names of the hosts of all ranks.
+    fn exchange_hosts(&self, own: &str) -> Result<Vec<String>, RanksLost> {
+        let names = self.gather(own.as_bytes().to_vec())?.map(|all| {
+            let names: Vec<String> = all.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+            serde_json::to_vec(&names).unwrap_or_default()
+        });
+        let names = self.broadcast(names.unwrap_or_default())?;
+        Ok(serde_json::from_slice(&names).unwrap_or_else(|_| self.hosts.clone()))
+    }
+
+    /// Ends this rank with an exit status and the text of its errors. On rank 0 waits until all other ranks have ended
+    /// or are lost, and returns their ends. No exchange may follow.
+    pub fn end(&self, status: u8, text: &str) -> Vec<Result<RankEnd, LostRank>> {
+        let Some(thread) = self.thread.lock().take() else { return Vec::new() };
+        let end = Message::End { status, text: text.to_owned() };
+        let mut ends = Vec::new();
+        let mut state = self.mail.state.lock();
+        if self.rank == 0 {
+            // Rank 0 tells its end first: a rank that waits for an exchange then ends too.
+            (1..self.hosts.len()).for_each(|to| state.outbox.push_back((to, end.clone())));
+            self.mail.work.notify_all();
+            for from in 1..self.hosts.len() {
+                ends.push(self.mail.wait(&mut state, None, |state| {
+                    state.ended[from].clone().map(Ok).or_else(|| self.silent(state, from).map(Err))
+                }));
+            }
+        } else {
+            state.outbox.push_back((0, end));
+        }
+        let all_end = match self.rank {
+            0 => ends.iter().all(|end| matches!(end, Some(Ok(_)))),
+            _ => state.lost.is_empty() && self.silent(&state, 0).is_none(),
+        };
+        state.closing = Some(all_end);
+        self.mail.work.notify_all();
+        drop(state);
+        if all_end {
+            // A panic of the thread has been reported.
+            let _ = thread.join();
+        } else {
+            // The transport of a lost rank may never return.
+            let until = Instant::now() + LAST_MESSAGES;
+            while !thread.is_finished() && Instant::now() < until {
+                std::thread::sleep(IDLE);
+            }
+        }
+        ends.into_iter().flatten().collect()
+    }
+
+    /// Returns whether this rank can't rely on rank 0 to report for it: it has been told of lost ranks, or rank 0 does not
+    /// answer.
+    pub fn has_lost_ranks(&self) -> bool {
+        let state = self.mail.state.lock();
+        !state.lost.is_empty() || self.silent(&state, 0).is_some()
+    }
+
+    /// Returns a rank as lost.
+    fn lost(&self, rank: usize, why: String) -> LostRank {
+        let host = self.hosts.get(rank).cloned().unwrap_or_default();
+        LostRank { rank: rank as u64, host, why }
+    }
+
+    /// Returns the rank as lost if no message of it has arrived for long.
+    fn silent(&self, state: &MailState, rank: usize) -> Option<LostRank> {
+        let silent = state.heard[rank].elapsed();
+        (silent >= self.silence).then(|| self.lost(rank, format!("has not answered for {} s", silent.as_secs())))
+    }
+
+    /// Returns the rank as lost if it will take part in no further exchange.
+    fn gone(&self, state: &MailState, rank: usize) -> Option<LostRank> {
+        let ended = state.ended[rank].as_ref().map(|end| {
+            let first = end.text.lines().next().unwrap_or_default();
+            let why = if first.is_empty() { String::new() } else { format!(": {first}") };
+            self.lost(rank, format!("has ended with status {}{why}", end.status))
+        });
+        ended.or_else(|| self.silent(state, rank))
+    }
+
+    /// Returns the next data from a rank. The error is the loss of that rank, or of those that rank 0 has lost.
+    fn receive(&self, from: usize, limit: Option<Instant>) -> Result<Vec<u8>, RanksLost> {
+        let mut state = self.mail.state.lock();
+        let received = self.mail.wait(&mut state, limit, |state| {
+            if let Some(data) = state.inbox[from].pop_front() {
+                return Some(Ok(data));
+            }
+            if !state.lost.is_empty() {
+                return Some(Err(RanksLost(state.lost.clone())));
+            }
+            self.gone(state, from).map(|lost| Err(RanksLost(vec![lost])))
+        });
+        received.unwrap_or_else(|| Err(RanksLost(vec![self.lost(from, "has not sent its result in time".to_owned())])))
+    }
+
+    /// Sends a message. The message thread does so later.
+    fn send(&self, to: usize, message: Message) {
+        self.mail.state.lock().outbox.push_back((to, message));
+        self.mail.work.notify_all();
+    }
+
+    /// Tells all other ranks that these are lost.
+    fn report_lost(&self, lost: Vec<LostRank>) -> RanksLost {
+        for to in (1..self.hosts.len()).filter(|to| lost.iter().all(|lost| lost.rank != *to as u64)) {
+            self.send(to, Message::Lost(lost.clone()));
+        }
+        RanksLost(lost)
+    }
+
+    /// Reads the clocks of all ranks. Only for rank 0.
+    fn read_clocks(&self) -> Vec<ClockOffset> {
+        let mut state = self.mail.state.lock();
+        (state.offsets, state.read_clocks) = (None, true);
+        self.mail.work.notify_all();
+        let offsets = self.mail.wait(&mut state, None, |state| state.offsets.clone());
+        offsets.unwrap_or_default()
+    }
+}
+
+impl Ranks for RankGroup {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    fn broadcast(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
+        if self.rank > 0 {
+            return self.receive(0, None);
+        }
+        (1..self.hosts.len()).for_each(|to| self.send(to, Message::Data(message.clone())));
+        Ok(message)
+    }
+
+    fn gather(&self, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, RanksLost> {
+        if self.rank > 0 {
+            self.send(0, Message::Data(message));
+            return Ok(None);
+        }
+        let mut all = vec![message];
+        let mut lost = Vec::new();
+        for from in 1..self.hosts.len() {
+            match self.receive(from, None) {
+                Ok(data) => all.push(data),
+                Err(RanksLost(ranks)) => lost.extend(ranks),
+            }
+        }
+        if lost.is_empty() { Ok(Some(all)) } else { Err(self.report_lost(lost)) }
+    }
+
+    fn collect(&self, message: Vec<u8>, limit: Duration) -> Option<Vec<Result<Vec<u8>, LostRank>>> {
+        if self.rank > 0 {
+            self.send(0, Message::Data(message));
+            return None;
+        }
+        let until = Instant::now() + limit;
+        let of = |from: usize| self.receive(from, Some(until)).map_err(|RanksLost(mut lost)| lost.swap_remove(0));
+        Some(std::iter::once(Ok(message)).chain((1..self.hosts.len()).map(of)).collect())
+    }
+
+    fn common_start(&self) -> Result<CommonStart, RanksLost> {
+        // All ranks are ready before the clocks are read, so that their answers are not delayed by the preparation.
+        self.gather(Vec::new())?;
+        if self.rank > 0 {
+            let start = self.receive(0, None)?;
+            let numbers: [u64; 2] = serde_json::from_slice(&start).unwrap_or_default();
+            return Ok(CommonStart { at_ns: Some(numbers[0]), clock_error_ns: numbers[1] });
+        }
+        let offsets = self.read_clocks();
+        let worst = offsets.iter().map(|offset| offset.round_trip_ns).max().unwrap_or_default();
+        let lead = (5 * worst).max(LEAD.as_nanos() as u64) + LEAD_OF_RANK.as_nanos() as u64 * self.hosts.len() as u64;
+        let at = monotonic_ns() + lead;
+        for (to, offset) in offsets.iter().enumerate().skip(1) {
+            let start = [offset.local(at), offset.error_ns()];
+            self.send(to, Message::Data(serde_json::to_vec(&start).unwrap_or_default()));
+        }
+        Ok(CommonStart { at_ns: Some(at), clock_error_ns: 0 })
+    }
+}
+
+impl Drop for RankGroup {
+    fn drop(&mut self) {
+        self.end(1, "");
+    }
+}
+
+impl Mail {
+    fn new(size: usize, pulse: Duration) -> Self {
+        let state = MailState {
+            outbox: VecDeque::new(),
+            inbox: (0..size).map(|_| VecDeque::new()).collect(),
+            heard: vec![Instant::now(); size],
+            ended: vec![None; size],
+            lost: Vec::new(),
+            offsets: None,
+            read_clocks: false,
+            waiting: 0,
+            closing: None,
+        };
+        Self { state: Mutex::new(state), pulse, arrived: Condvar::new(), work: Condvar::new() }
+    }
+
+    /// Waits until `find` returns a value, at most until `limit`.
+    fn wait<R>(
+        &self,
+        state: &mut parking_lot::MutexGuard<'_, MailState>,
+        limit: Option<Instant>,
+        mut find: impl FnMut(&mut MailState) -> Option<R>,
+    ) -> Option<R> {
+        state.waiting += 1;
+        self.work.notify_all();
+        let found = loop {
+            if let Some(found) = find(state) {
+                break Some(found);
+            }
+            // The silence of a rank is not notified.
+            let until = Instant::now() + self.pulse;
+            let until = limit.map_or(until, |limit| limit.min(until));
+            self.arrived.wait_until(state, until);
+            if limit.is_some_and(|limit| Instant::now() >= limit) {
+                break find(state);
+            }
+        };
+        state.waiting -= 1;
+        found
+    }
+}
+
+/// The thread that makes all calls of the transport.
+struct MessageThread {
+    transport: Box<dyn Transport>,
+    mail: Arc<Mail>,
+    interrupt: Arc<AtomicUsize>,
+    /// When the last pulse was sent.
+    pulsed: Instant,
+    silence: Duration,
+}
+
+impl MessageThread {
+    fn run(mut self) {
+        // Until then, requests for the clock are answered without a sleep.
+        let mut attends = Instant::now();
+        let mut closing_since: Option<Instant> = None;
+        loop {
+            self.send_all();
+            while let Some((from, bytes)) = self.transport.receive() {
+                self.handle(from, &bytes, &mut attends);
+            }
+            self.pulse();
+            let mut state = self.mail.state.lock();
+            if std::mem::take(&mut state.read_clocks) {
+                drop(state);
+                let offsets =
+                    clock_offsets::read(self.transport.as_mut(), &mut |from, message| self.mail.put(from, message));
+                self.mail.state.lock().offsets = Some(offsets);
+                self.mail.arrived.notify_all();
+                continue;
+            }
+            if let Some(all_end) = state.closing
+                && state.outbox.is_empty()
+            {
+                let since = *closing_since.get_or_insert_with(Instant::now);
+                if self.transport.has_sent_all() || since.elapsed() >= LAST_MESSAGES {
+                    drop(state);
+                    return self.transport.end(all_end);
+                }
+            }
+            if Instant::now() < attends {
+                drop(state);
+                std::thread::yield_now();
+                continue;
+            }
+            if state.outbox.is_empty() {
+                let pause = if state.waiting > 0 || state.closing.is_some() { BUSY } else { IDLE };
+                self.mail.work.wait_for(&mut state, pause);
+            }
+        }
+    }
+
+    /// Sends the messages of the outbox.
+    fn send_all(&mut self) {
+        loop {
+            let next = self.mail.state.lock().outbox.pop_front();
+            let Some((to, message)) = next else { return };
+            self.transport.send(to, &message.encode());
+        }
+    }
+
+    /// Sends pulses when they are due. Ends the run of a rank without rank 0.
+    fn pulse(&mut self) {
+        if self.pulsed.elapsed() < self.mail.pulse {
+            return;
+        }
+        self.pulsed = Instant::now();
+        let pulse = Message::Pulse.encode();
+        if self.transport.rank() > 0 {
+            self.transport.send(0, &pulse);
+            if self.mail.state.lock().heard[0].elapsed() >= self.silence {
+                // A signal that was received before stays.
+                let _ = self.interrupt.compare_exchange(0, END_SIGNAL, SeqCst, SeqCst);
+            }
+        } else {
+            let ended: Vec<bool> = self.mail.state.lock().ended.iter().map(Option::is_some).collect();
+            for to in (1..self.transport.size()).filter(|to| !ended[*to]) {
+                self.transport.send(to, &pulse);
+            }
+        }
+    }
+
+    /// Handles a message that has arrived.
+    fn handle(&mut self, from: usize, bytes: &[u8], attends: &mut Instant) {
+        match Message::decode(bytes) {
+            Some(Message::Attend(true)) => {
+                *attends = Instant::now() + ATTENTION;
+                self.transport.send(from, &Message::Attend(true).encode());
+            }
+            Some(Message::Attend(false)) => *attends = Instant::now(),
+            Some(Message::ReadClock) => self.transport.send(from, &Message::Clock(monotonic_ns()).encode()),
+            Some(message) => self.mail.put(from, message),
+            // Another version of the program. The agreement detects it.
+            None => self.mail.put(from, Message::Data(Vec::new())),
+        }
+    }
+}
+
+impl Mail {
+    /// Records a message that has arrived.
+    fn put(&self, from: usize, message: Message) {
+        let mut state = self.state.lock();
+        state.heard[from] = Instant::now();
+        match message {
+            Message::Data(data) => state.inbox[from].push_back(data),
+            Message::End { status, text } => state.ended[from] = Some(RankEnd { status, text }),
+            Message::Lost(ranks) => state.lost = ranks,
+            // The clock is read by rank 0 only, and a late answer is of no use.
+            Message::Pulse | Message::Attend(_) | Message::ReadClock | Message::Clock(_) => {}
+        }
+        drop(state);
+        self.arrived.notify_all();
+    }
+}

@@ -1,0 +1,225 @@
+//! Tests exchanges between ranks over a transport in this process, whose ranks are threads.
+
+#![allow(clippy::unwrap_used)]
+
+use super::group::RankGroup;
+use super::transport::{Message, Transport};
+use super::{LostRank, Ranks, RanksLost};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// The time without a message after which a rank of a test is lost.
+const SILENCE: Duration = Duration::from_millis(400);
+
+/// A transport over channels between threads.
+struct Channels {
+    rank: usize,
+    senders: Vec<Sender<(usize, Vec<u8>)>>,
+    receiver: Receiver<(usize, Vec<u8>)>,
+    /// While it is set, nothing is sent: the rank is stopped, or its network is down.
+    silent: Arc<AtomicBool>,
+}
+
+impl Transport for Channels {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.senders.len()
+    }
+
+    fn send(&mut self, to: usize, message: &[u8]) {
+        if !self.silent.load(SeqCst) {
+            // A rank that has ended receives nothing.
+            let _ = self.senders[to].send((self.rank, message.to_vec()));
+        }
+    }
+
+    fn receive(&mut self) -> Option<(usize, Vec<u8>)> {
+        self.receiver.try_recv().ok()
+    }
+
+    fn has_sent_all(&mut self) -> bool {
+        true
+    }
+
+    fn end(self: Box<Self>, _: bool) {}
+}
+
+/// A rank of a test.
+struct Member {
+    group: RankGroup,
+    silent: Arc<AtomicBool>,
+    interrupt: Arc<AtomicUsize>,
+}
+
+/// Does `work` on each of the ranks of these hosts. Returns the results in the order of the ranks.
+fn on_ranks<R: Send>(hosts: &[&str], work: impl Fn(&Member) -> R + Sync) -> Vec<R> {
+    let (senders, receivers): (Vec<_>, Vec<_>) = hosts.iter().map(|_| channel()).unzip();
+    std::thread::scope(|scope| {
+        let start = |(rank, receiver): (usize, Receiver<(usize, Vec<u8>)>)| {
+            let (senders, work, host) = (senders.clone(), &work, hosts[rank]);
+            scope.spawn(move || {
+                let (silent, interrupt) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+                let transport = Channels { rank, senders, receiver, silent: Arc::clone(&silent) };
+                let group = RankGroup::start(move || Ok(transport), host, SILENCE, Arc::clone(&interrupt)).unwrap();
+                work(&Member { group, silent, interrupt })
+            })
+        };
+        let threads: Vec<_> = receivers.into_iter().enumerate().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+const HOSTS: [&str; 4] = ["h1", "h1", "h2", "h3"];
+
+#[test]
+fn all_ranks_exchange_messages() {
+    let results = on_ranks(&HOSTS, |Member { group, .. }| {
+        assert_eq!(group.hosts(), HOSTS);
+        assert_eq!((group.size(), group.distinct_hosts(), group.host()), (4, 3, HOSTS[group.rank()]));
+        let all = group.gather(vec![group.rank() as u8; 3]).unwrap();
+        let own = if group.rank() == 0 { vec![7] } else { vec![99] };
+        let first = group.broadcast(own).unwrap();
+        group.barrier().unwrap();
+        let last = group.collect(vec![group.rank() as u8], Duration::from_mins(1));
+        let ends = group.end(group.rank() as u8, &format!("error of {}", group.rank()));
+        (all, first, last, ends)
+    });
+    let (all, _, last, ends) = &results[0];
+    assert_eq!(all.as_deref().unwrap(), [vec![0; 3], vec![1; 3], vec![2; 3], vec![3; 3]]);
+    assert_eq!(last.as_deref().unwrap(), [Ok(vec![0]), Ok(vec![1]), Ok(vec![2]), Ok(vec![3])]);
+    let ended: Vec<_> =
+        ends.iter().map(|end| end.as_ref().map(|end| (end.status, end.text.as_str())).unwrap()).collect();
+    assert_eq!(ended, [(1, "error of 1"), (2, "error of 2"), (3, "error of 3")]);
+    for (all, first, last, ends) in &results[1..] {
+        assert_eq!((all, last, ends.len()), (&None, &None, 0));
+        assert_eq!(first, &[7]);
+    }
+    assert_eq!(results[0].1, [7]);
+}
+
+/// A large message and many small ones arrive in order.
+#[test]
+fn messages_keep_their_order() {
+    on_ranks(&HOSTS[..2], |Member { group, .. }| {
+        for n in 0..200_u32 {
+            let size = if n % 50 == 0 { 1 << 20 } else { 4 };
+            let message: Vec<u8> = n.to_le_bytes().into_iter().cycle().take(size).collect();
+            if let Some(all) = group.gather(message.clone()).unwrap() {
+                assert!(all.iter().all(|one| *one == message), "{n}");
+            }
+        }
+        group.end(0, "");
+    });
+}
+
+#[test]
+fn a_rank_that_ends_early_is_named_on_all() {
+    let results = on_ranks(&HOSTS, |Member { group, .. }| {
+        if group.rank() == 2 {
+            group.end(3, "no such directory\n  = help: make it");
+            return None;
+        }
+        let result = group.barrier();
+        // The ends of the others do not wait for the one that has ended.
+        group.end(1, "");
+        Some(result)
+    });
+    let why = "has ended with status 3: no such directory".to_owned();
+    let lost = RanksLost(vec![LostRank { rank: 2, host: "h2".to_owned(), why }]);
+    for (rank, result) in results.iter().enumerate() {
+        assert_eq!(result.as_ref().map(|result| result.as_ref().unwrap_err()), (rank != 2).then_some(&lost), "{rank}");
+    }
+    assert_eq!(lost.to_string(), "rank 2 on `h2` has ended with status 3: no such directory");
+}
+
+#[test]
+fn a_rank_that_falls_silent_is_lost() {
+    let results = on_ranks(&HOSTS[..3], |Member { group, silent, interrupt }| {
+        if group.rank() == 1 {
+            silent.store(true, SeqCst);
+            // Rank 0 still sends pulses to it, but it has no part in the exchange.
+            while !group.has_lost_ranks() {
+                std::thread::yield_now();
+            }
+            return Err(RanksLost(Vec::new()));
+        }
+        let result = group.gather(Vec::new()).and_then(|_| group.broadcast(Vec::new())).map(|_| ());
+        group.end(0, "");
+        assert_eq!(interrupt.load(SeqCst), 0, "rank 0 answers");
+        result
+    });
+    for rank in [0, 2] {
+        let RanksLost(lost) = results[rank].as_ref().unwrap_err();
+        assert_eq!((lost.len(), lost[0].rank, lost[0].host.as_str()), (1, 1, "h1"), "{lost:?}");
+        assert!(lost[0].why.starts_with("has not answered for "), "{lost:?}");
+    }
+}
+
+/// The results of the other ranks are kept.
+#[test]
+fn the_results_of_all_but_a_lost_rank_are_collected() {
+    let results = on_ranks(&HOSTS[..3], |Member { group, silent, .. }| {
+        if group.rank() == 1 {
+            silent.store(true, SeqCst);
+        }
+        let collected = group.collect(vec![group.rank() as u8], Duration::from_mins(1));
+        group.end(0, "");
+        collected
+    });
+    let collected = results[0].as_ref().unwrap();
+    assert_eq!((&collected[0], &collected[2]), (&Ok(vec![0]), &Ok(vec![2])));
+    assert_eq!(collected[1].as_ref().unwrap_err().rank, 1);
+}
+
+#[test]
+fn a_rank_without_rank_0_is_interrupted() {
+    on_ranks(&HOSTS[..2], |Member { group, silent, interrupt }| {
+        if group.rank() == 0 {
+            silent.store(true, SeqCst);
+            while !matches!(group.end(0, "")[..], [_]) {}
+        } else {
+            while interrupt.load(SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            assert_eq!(interrupt.load(SeqCst), 15);
+            assert!(group.has_lost_ranks() && group.broadcast(Vec::new()).is_err());
+        }
+    });
+}
+
+/// All ranks of this process read the same clock.
+#[test]
+fn all_ranks_start_at_the_same_time() {
+    let starts = on_ranks(&HOSTS, |Member { group, .. }| {
+        let starts = [(); 3].map(|()| group.common_start().unwrap());
+        group.end(0, "");
+        starts
+    });
+    for round in 0..3 {
+        let first = starts[0][round].at_ns.unwrap();
+        for start in &starts {
+            let start = start[round];
+            let difference = start.at_ns.unwrap().abs_diff(first);
+            assert!(difference <= start.clock_error_ns, "{difference} ns, not within {start:?}");
+        }
+    }
+    assert!(starts[0].windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns), "{:?}", starts[0]);
+}
+
+#[test]
+fn a_transport_that_can_not_connect_is_an_error() {
+    let interrupt = Arc::new(AtomicUsize::new(0));
+    let failed = RankGroup::start(|| Err::<Channels, _>("no MPI".to_owned()), "h1", SILENCE, interrupt);
+    assert_eq!(failed.unwrap_err(), "no MPI");
+}
+
+/// A message of another version is a part of an exchange without content: the agreement then names the version.
+#[test]
+fn an_unknown_message_is_no_loss() {
+    assert_eq!(Message::decode(&[42, 1, 2]), None);
+}

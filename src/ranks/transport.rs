@@ -1,0 +1,123 @@
+//! Messages between ranks, and their form as bytes.
+//!
+//! All messages of other ranks go to rank 0, and all of rank 0's to the others: the ranks form a star. A transport
+//! keeps the order of the messages between two ranks, and loses none while both exist.
+
+use super::LostRank;
+
+/// The sending and receiving of messages, without waiting. Used by one thread.
+pub(crate) trait Transport {
+    /// Returns the number of this rank, from 0.
+    fn rank(&self) -> usize;
+
+    /// Returns the number of ranks, at least 1.
+    fn size(&self) -> usize;
+
+    /// Begins to send a message.
+    fn send(&mut self, to: usize, message: &[u8]);
+
+    /// Returns a message that has arrived, and the number of its sender. `None` if there is none.
+    fn receive(&mut self) -> Option<(usize, Vec<u8>)>;
+
+    /// Returns whether all messages that were sent are on their way, so that their buffers are free.
+    fn has_sent_all(&mut self) -> bool;
+
+    /// Ends the transport. `all_end`: all other ranks do the same. Otherwise the transport must not wait for them.
+    fn end(self: Box<Self>, all_end: bool);
+}
+
+/// A message between ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The sender still runs.
+    Pulse,
+    /// A part of an exchange.
+    Data(Vec<u8>),
+    /// The sender ends, with this exit status and text of its errors.
+    End { status: u8, text: String },
+    /// These ranks are lost: the exchange that the receiver waits for fails.
+    Lost(Vec<LostRank>),
+    /// Requests that the receiver answers at once for a moment: its clock is read next. `false` ends that.
+    Attend(bool),
+    /// Requests the receiver's clock.
+    ReadClock,
+    /// The sender's clock in nanoseconds.
+    Clock(u64),
+}
+
+/// The first byte of a message.
+mod kind {
+    pub(super) const PULSE: u8 = 0;
+    pub(super) const DATA: u8 = 1;
+    pub(super) const END: u8 = 2;
+    pub(super) const LOST: u8 = 3;
+    pub(super) const ATTEND: u8 = 4;
+    pub(super) const READ_CLOCK: u8 = 5;
+    pub(super) const CLOCK: u8 = 6;
+}
+
+impl Message {
+    /// Returns the message as bytes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let of = |kind: u8, content: &[u8]| [&[kind], content].concat();
+        match self {
+            Self::Pulse => vec![kind::PULSE],
+            Self::Data(content) => of(kind::DATA, content),
+            Self::End { status, text } => of(kind::END, &[&[*status], text.as_bytes()].concat()),
+            Self::Lost(ranks) => of(kind::LOST, &serde_json::to_vec(ranks).unwrap_or_default()),
+            Self::Attend(on) => vec![kind::ATTEND, u8::from(*on)],
+            Self::ReadClock => vec![kind::READ_CLOCK],
+            Self::Clock(ns) => of(kind::CLOCK, &ns.to_le_bytes()),
+        }
+    }
+
+    /// Returns the message in these bytes. `None` for a message of another version of the program.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (kind, content) = bytes.split_first()?;
+        Some(match *kind {
+            kind::PULSE => Self::Pulse,
+            kind::DATA => Self::Data(content.to_vec()),
+            kind::END => {
+                let (status, text) = content.split_first()?;
+                Self::End { status: *status, text: String::from_utf8_lossy(text).into_owned() }
+            }
+            kind::LOST => Self::Lost(serde_json::from_slice(content).ok()?),
+            kind::ATTEND => Self::Attend(*content.first()? != 0),
+            kind::READ_CLOCK => Self::ReadClock,
+            kind::CLOCK => Self::Clock(u64::from_le_bytes(content.try_into().ok()?)),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::Message;
+    use crate::ranks::LostRank;
+
+    #[test]
+    fn messages_are_read_back() {
+        let lost = LostRank { rank: 3, host: "h2".to_owned(), why: "ended".to_owned() };
+        for message in [
+            Message::Pulse,
+            Message::Data(Vec::new()),
+            Message::Data(vec![0, 1, 255]),
+            Message::End { status: 3, text: "no such directory".to_owned() },
+            Message::Lost(vec![lost]),
+            Message::Attend(true),
+            Message::Attend(false),
+            Message::ReadClock,
+            Message::Clock(u64::MAX - 1),
+        ] {
+            assert_eq!(Message::decode(&message.encode()), Some(message));
+        }
+    }
+
+    #[test]
+    fn unknown_and_short_messages_are_rejected() {
+        for bytes in [&[][..], &[99], &[2], &[4], &[6, 1, 2], &[3, b'x']] {
+            assert_eq!(Message::decode(bytes), None, "{bytes:?}");
+        }
+    }
+}
