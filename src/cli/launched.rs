@@ -51,10 +51,7 @@ pub(super) fn refused(command: Option<&CliCommand>) -> Option<u8> {
             ),
             Work::Run => (
                 format!("`{command}` started {size} processes, each of which would run the whole workload"),
-                format!(
-                    "this build measures in one process on one host: start it without `{command}`, or build it for \
-                     several hosts with `cargo build --release --features mpi`"
-                ),
+                format!("this build has no MPI: build it with `--features mpi`, or start it without `{command}`"),
             ),
             Work::Runs => (
                 format!("`{command}` started {size} processes, each of which would do the whole work"),

@@ -20,7 +20,7 @@ use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
 
-const USES: &[&str] = placed!("align", "stride", "backward", "reoffset");
+const USES: &[&str] = placed!("align", "stride", "offset", "backward", "reoffset");
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     FlowopEntry {

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// The common attributes of this family, followed by those that only one of its flowops has.
 macro_rules! uses {
     ($($own:literal),*) => {
-        placed!("align", "stride", "backward", "reoffset" $(, $own)*)
+        placed!("align", "stride", "offset", "backward", "reoffset" $(, $own)*)
     };
 }
 

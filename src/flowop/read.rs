@@ -16,7 +16,17 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
         name: "read",
         class: Class::Io,
         direction: IoDirection::Read,
-        uses: placed!("partial", "directio", "dsync", "noreadahead", "align", "stride", "backward", "reoffset"),
+        uses: placed!(
+            "partial",
+            "directio",
+            "dsync",
+            "noreadahead",
+            "align",
+            "stride",
+            "offset",
+            "backward",
+            "reoffset"
+        ),
         roles: &[Role::UsesSlot, Role::NeedsFile],
         origin: Origin::Both,
         doc: "reads `iosize` bytes of the file in the slot, sequentially or at random offsets; at its end a sequential \

@@ -50,6 +50,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             "opennext",
             "align",
             "stride",
+            "offset",
             "backward",
             "reoffset",
         ],

@@ -258,8 +258,9 @@ pub(super) enum OffsetSource {
     Partial { align: u64 },
     /// As `Random`, but without repetition: each position once in each pass.
     Shuffle { align: u64 },
-    /// Sequential, with a gap of this many bytes after each I/O; each pass begins one I/O later.
-    Stride(u64),
+    /// Sequential, with a gap of this many bytes after each I/O. Each pass begins at `start`; without one it begins one
+    /// I/O later than the pass before.
+    Stride { gap: u64, start: Option<u64> },
     /// Sequential from the end of the file to its start.
     Backward,
     /// The offset of the thread's previous I/O.
@@ -269,13 +270,15 @@ pub(super) enum OffsetSource {
 impl OffsetSource {
     /// Makes the rule from attributes. `Err` when two of them contradict each other.
     pub(super) fn new(args: &Args<'_>) -> Result<Self, Diagnostic> {
-        let stride = args.int("stride", 0)?;
+        let gap = args.int("stride", 0)?;
+        let start = args.value("offset").map(|_| args.int("offset", 0)).transpose()?;
+        let in_order = if gap > 0 { "stride" } else { "offset" };
         let (shuffle, align) = (args.flag("shuffle")?, args.int("align", 0)?);
         let random = if args.flag("partial")? { Self::Partial { align } } else { Self::Random { align } };
         let chosen: Vec<(&str, Self)> = [
             ("shuffle", shuffle, Self::Shuffle { align }),
             ("random", args.flag("random")? && !shuffle, random),
-            ("stride", stride > 0, Self::Stride(stride)),
+            (in_order, gap > 0 || start.is_some(), Self::Stride { gap, start }),
             ("backward", args.flag("backward")?, Self::Backward),
             ("reoffset", args.flag("reoffset")?, Self::Same),
         ]
@@ -299,7 +302,7 @@ impl OffsetSource {
     /// here: from the start of the file to its end, and from the start again.
     pub(super) fn with_offset(args: &Args<'_>) -> Result<Self, Diagnostic> {
         Ok(match Self::new(args)? {
-            Self::Sequential => Self::Stride(0),
+            Self::Sequential => Self::Stride { gap: 0, start: None },
             other => other,
         })
     }
@@ -307,14 +310,16 @@ impl OffsetSource {
     /// Returns its part of a description in a plan.
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::Sequential | Self::Stride(0) => String::new(),
+            Self::Sequential | Self::Stride { gap: 0, start: None } => String::new(),
             Self::Random { align: 0 } => " random".to_owned(),
             Self::Random { align } => format!(" random align={align}"),
             Self::Partial { align: 0 } => " random partial".to_owned(),
             Self::Partial { align } => format!(" random partial align={align}"),
             Self::Shuffle { align: 0 } => " shuffle".to_owned(),
             Self::Shuffle { align } => format!(" shuffle align={align}"),
-            Self::Stride(n) => format!(" stride={n}"),
+            Self::Stride { gap, start: None } => format!(" stride={gap}"),
+            Self::Stride { gap: 0, start: Some(start) } => format!(" offset={start}"),
+            Self::Stride { gap, start: Some(start) } => format!(" stride={gap} offset={start}"),
             Self::Backward => " backward".to_owned(),
             Self::Same => " reoffset".to_owned(),
         }
@@ -404,10 +409,13 @@ impl Offsets {
                 handle.cursor -= len;
                 handle.cursor
             }
-            OffsetSource::Stride(gap) => {
+            OffsetSource::Stride { gap, start } => {
                 let step = len + gap;
-                let offset = if handle.cursor + len <= end {
-                    handle.cursor
+                let cursor = handle.cursor.max(start.unwrap_or_default());
+                let offset = if cursor + len <= end {
+                    cursor
+                } else if let Some(start) = start {
+                    start
                 } else {
                     // Each pass begins one I/O later than the one before; after the last such pass the start is 0
                     // again.
@@ -438,7 +446,7 @@ pub(super) fn units(iosize: &Quantity, source: &OffsetSource) -> Vec<Unit> {
         OffsetSource::Random { align: n @ 1.. }
         | OffsetSource::Partial { align: n @ 1.. }
         | OffsetSource::Shuffle { align: n @ 1.. } => Some(Unit::Attribute("align", (*n).into())),
-        OffsetSource::Stride(n @ 1..) => Some(Unit::Attribute("stride", (*n).into())),
+        OffsetSource::Stride { gap: n @ 1.., .. } => Some(Unit::Attribute("stride", (*n).into())),
         OffsetSource::Backward => Some(Unit::FileSize),
         _ => None,
     });

@@ -52,6 +52,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
                 "wrap",
                 "align",
                 "stride",
+                "offset",
                 "backward",
                 "reoffset",
                 "fsyncevery"

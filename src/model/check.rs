@@ -33,7 +33,7 @@ pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<D
 
 /// The help on commands for several clients.
 const SINGLE_CLIENT: &str =
-    "the clients of a run are its ranks, of which there is one; start wmlrun on each host, with its own `--dir`";
+    "the clients of a run are its ranks, which `mpirun` starts; without MPI there is one (docs/hosts.md)";
 
 /// Reports what is accepted for old scripts and has no effect, or another one than expected.
 fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {

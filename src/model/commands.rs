@@ -230,7 +230,7 @@ pub const COMMANDS: &[CommandEntry] = &[
         [
             "domultisync",
             "domultisync value=N",
-            "waits until all clients of the run, its ranks, have come to this command; a run has one",
+            "waits until all clients of the run, its ranks, have come to this command",
             "domultisync value=1",
         ],
         Both,

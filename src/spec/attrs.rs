@@ -380,6 +380,13 @@ pub const FLOWOP: &[Attr] = &[
         Wmlrun,
         "bytes skipped after each sequential I/O; each pass over the file begins one I/O later than the one before",
     ),
+    attr(
+        "offset",
+        Size,
+        "0",
+        Wmlrun,
+        "offset of the first I/O of each pass over the file; with it, each pass with `stride` begins there",
+    ),
     attr("backward", Bool, "false", Wmlrun, "sequential I/O from the end of the file to its start"),
     attr("reoffset", Bool, "false", Wmlrun, "uses the offset of the thread's previous I/O"),
     attr(

@@ -253,6 +253,12 @@ impl Running {
         self.child.id()
     }
 
+    /// The working directory.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn dir(&self) -> &Path {
+        self.call.as_ref().unwrap().dir()
+    }
+
     /// Sends it a signal, as another process would.
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();

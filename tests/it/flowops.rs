@@ -284,6 +284,12 @@ fn offsets_follow_the_attributes() {
     assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,backward,iters=3"), [13, 14, 15]);
     assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,backward,workingset=32k,iters=2"), [6, 7]);
     assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,stride=8k,iters=4"), [0, 3, 6, 9]);
+    // Two writers that share a file: each pass of the second begins at the second block.
+    assert_eq!(
+        blocks("flowop write name=w,filename=f,iosize=4k,stride=4k,offset=4k,iters=20"),
+        [1, 3, 5, 7, 9, 11, 13, 15]
+    );
+    assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,offset=56k,iters=5"), [14, 15]);
     assert_eq!(blocks("flowop write name=w,filename=f,iosize=4k,random,workingset=16k,iters=200"), [0, 1, 2, 3]);
     assert_eq!(
         blocks("flowop write name=w,filename=f,iosize=4k,random,iters=2000").len(),

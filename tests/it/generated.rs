@@ -45,7 +45,7 @@ fn value(attr: &str, flowop: &Flowop, numbers: &mut Numbers) -> Option<String> {
         "value" if flowop.name == "command" => &["\"true\"", "\"exit 3\""],
         "value" => &["1", "2", "100"],
         "wrap" | "fsyncevery" => &["16k", "1m"],
-        "align" | "stride" => &["512", "4k"],
+        "align" | "stride" | "offset" => &["512", "4k"],
         "iodepth" => &["1", "8"],
         "random" | "opennext" | "uniform" | "dsync" | "noreadahead" | "backward" | "reoffset" => &["true", "false"],
         _ => return None,

@@ -58,6 +58,8 @@ mod main_job;
 mod manual;
 mod model;
 mod moves;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod mutants;
 mod notes;
 mod outputs;

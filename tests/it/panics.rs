@@ -73,8 +73,11 @@ fn a_panic_in_a_thread_fails_the_run_and_names_it() {
             devices: Vec::new(),
         };
         let mut running = runtime::start(Arc::new(plan), &[], options).unwrap();
-        let ended = match running.open(Some(Duration::from_mins(1))) {
-            Ok(()) => running.wait(Some(Duration::from_mins(1)), Duration::from_secs(1), &mut |_| true).ended,
+        let ended = match running.wait_until_ready() {
+            Ok(()) => {
+                running.open(Some(Duration::from_mins(1)));
+                running.wait(Some(Duration::from_mins(1)), Duration::from_secs(1), &mut |_| true).ended
+            }
             Err(ended) => ended,
         };
         running.stop(0);

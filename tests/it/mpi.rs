@@ -1,0 +1,314 @@
+//! Tests runs of several processes under `mpirun`, on one host and on two hosts that are network namespaces, with ranks
+//! that are killed, stopped, or cut off.
+//!
+//! Compiled with the feature `mpi` only.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cmd::{Output, Running, Wml, binary, tool};
+
+/// A workload with a file set for each rank, at a fixed rate, so that the ranks do the same number of operations.
+const SCRIPT: &str = "\
+# dialect: fsl
+set $n=50
+define fileset name=data,path=\"$dir/$rank\",entries=$n,dirwidth=20,size=4k,prealloc
+define process name=p {
+  thread name=t,instances=2 {
+    flowop readwholefile name=read,filesetname=data
+    flowop eventlimit name=limit
+  }
+}
+eventgen rate=200
+";
+
+/// Two hosts on this machine: network namespaces with a bridge between them, each with a host name of its own.
+struct Hosts {
+    dir: tempfile::TempDir,
+    names: [&'static str; 2],
+}
+
+impl Hosts {
+    /// Makes the hosts. `names` are distinct among the tests that run at the same time, and have at most 8 characters.
+    fn new(names: [&'static str; 2], net: u8) -> Self {
+        let hosts = Self { dir: tempfile::tempdir().unwrap(), names };
+        hosts.remove();
+        let bridge = format!("br-{}", names[0]);
+        ip(&["link", "add", &bridge, "type", "bridge"]);
+        ip(&["addr", "add", &format!("10.77.{net}.254/24"), "dev", &bridge]);
+        ip(&["link", "set", &bridge, "up"]);
+        for (n, name) in names.iter().enumerate() {
+            let (outer, inner) = (format!("o-{name}"), format!("i-{name}"));
+            ip(&["netns", "add", name]);
+            ip(&["link", "add", &outer, "type", "veth", "peer", "name", &inner, "netns", name]);
+            ip(&["link", "set", &outer, "master", &bridge, "up"]);
+            let address = format!("10.77.{net}.{}/24", n + 1);
+            ip(&["-n", name, "addr", "add", &address, "dev", &inner]);
+            ip(&["-n", name, "link", "set", &inner, "up"]);
+            ip(&["-n", name, "link", "set", "lo", "up"]);
+        }
+        let agent = "#!/bin/sh\nhost=$1\nshift\n\
+            exec ip netns exec \"$host\" unshare --uts sh -c \"hostname $host; $*\"\n";
+        std::fs::write(hosts.agent(), agent).unwrap();
+        std::fs::set_permissions(hosts.agent(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        hosts
+    }
+
+    fn agent(&self) -> PathBuf {
+        self.dir.path().join("agent")
+    }
+
+    /// The words of `mpirun` that start `each` ranks on each host.
+    fn mpirun(&self, net: u8, each: usize) -> Vec<String> {
+        let [a, b] = self.names;
+        let net = format!("10.77.{net}.0/24");
+        let mut words = mpirun(2 * each);
+        for (name, value) in [
+            ("plm_rsh_agent", self.agent().to_str().unwrap()),
+            ("plm_rsh_no_tree_spawn", "1"),
+            ("btl_tcp_if_include", &net),
+            ("oob_tcp_if_include", &net),
+        ] {
+            words.extend(["--mca".to_owned(), name.to_owned(), value.to_owned()]);
+        }
+        words.extend(["--host".to_owned(), format!("{a}:{each},{b}:{each}")]);
+        words
+    }
+
+    /// Sets the link of the second host up or down.
+    fn link(&self, state: &str) {
+        ip(&["link", "set", &format!("o-{}", self.names[1]), state]);
+    }
+
+    fn remove(&self) {
+        for name in self.names {
+            let _ = Command::new("ip").args(["netns", "del", name]).output();
+            let _ = Command::new("ip").args(["link", "del", &format!("o-{name}")]).output();
+        }
+        let _ = Command::new("ip").args(["link", "del", &format!("br-{}", self.names[0])]).output();
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+fn ip(words: &[&str]) {
+    let output = Command::new("ip").args(words).output().unwrap();
+    assert!(output.status.success(), "ip {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The words that start so many ranks.
+fn mpirun(ranks: usize) -> Vec<String> {
+    let words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np"];
+    words.iter().map(|word| (*word).to_owned()).chain([ranks.to_string()]).collect()
+}
+
+/// A call of the script under `mpirun`, in a directory with a folder `d` for its file sets.
+fn call(mpirun: Vec<String>, seconds: &str) -> Wml {
+    let wml = Wml::new().file("x.wml", SCRIPT).folder("d").under(mpirun);
+    wml.args(["x.wml", "--dir", "d", "--no-quiesce", "--clean", "--runtime", seconds]).result()
+}
+
+/// Waits until a rank has created its file set and reads it. Returns the process ID of the rank.
+fn reading(dir: &Path, rank: usize) -> i32 {
+    let variable = format!("OMPI_COMM_WORLD_RANK={rank}");
+    let began = std::time::Instant::now();
+    loop {
+        assert!(began.elapsed() < Duration::from_mins(1), "rank {rank} never began to read");
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(environment) = std::fs::read(entry.path().join("environ")) else { continue };
+            let is_here = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == dir);
+            let is_rank = environment.split(|byte| *byte == 0).any(|text| text == variable.as_bytes());
+            let is_wmlrun = std::fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe.ends_with("wmlrun"));
+            let threads = std::fs::read_dir(entry.path().join("task")).map_or(0, Iterator::count);
+            // The main thread, the message thread, the watchdog, and two threads with their leader.
+            if is_here && is_rank && is_wmlrun && threads >= 6 {
+                std::thread::sleep(Duration::from_secs(1));
+                return entry.file_name().to_str().unwrap().parse().unwrap();
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Sends a signal to a rank once it reads.
+fn signal(running: &Running, dir: &Path, rank: usize, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(reading(dir, rank)).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+    assert!(running.pid() > 0);
+}
+
+/// Checks that the sums of the ranks are the figures of the run, which is complete.
+fn is_sum(output: &Output, ranks: usize) -> Value {
+    let run = output.only_run();
+    assert_eq!((&run["state"], run["ranks"].as_array().unwrap().len()), (&"complete".into(), ranks), "{run:#}");
+    let of = |value: &Value, key: &str| value[key].as_u64().unwrap();
+    let sum = |key: &str| run["ranks"].as_array().unwrap().iter().map(|rank| of(rank, key)).sum::<u64>();
+    assert_eq!((sum("ops"), sum("bytes")), (of(&run["summary"], "ops"), of(&run["summary"], "bytes")));
+    assert!(sum("ops") > 0);
+    for flowop in run["flowops"].as_array().unwrap() {
+        assert_eq!(of(flowop, "instances"), 2 * ranks as u64, "{flowop}");
+    }
+    run
+}
+
+#[test]
+fn ranks_on_one_host_make_one_run() {
+    let output = call(mpirun(4), "2").run().exits(0);
+    let run = is_sum(&output, 4);
+    assert_eq!(run["hosts"].as_array().unwrap().len(), 1);
+    let skews = run["ranks"].as_array().unwrap().iter().map(|rank| rank["start_skew_ns"].as_i64().unwrap());
+    assert!(skews.clone().all(|skew| skew >= 0), "no rank starts early: {:?}", skews.collect::<Vec<_>>());
+    assert!(run["ranks"][1]["clock_error_ns"].as_u64().unwrap() > 0);
+    // Rank 0 alone prints.
+    assert_eq!(output.stdout.matches("all I/O").count(), 1, "{}", output.stdout);
+    assert_eq!(output.stderr.matches("running for 2 s").count(), 1, "{}", output.stderr);
+    assert_eq!(std::fs::read_dir(output.dir().join("d")).unwrap().count(), 0, "all file sets are removed");
+}
+
+#[test]
+fn ranks_on_two_hosts_make_one_run() {
+    let hosts = Hosts::new(["wma1", "wma2"], 11);
+    let output = call(hosts.mpirun(11, 2), "2").timeout(Duration::from_mins(3)).run().exits(0);
+    let run = is_sum(&output, 4);
+    let named: Vec<&str> = run["hosts"].as_array().unwrap().iter().map(|host| host["host"].as_str().unwrap()).collect();
+    assert_eq!(named, ["wma1", "wma2"]);
+    assert_eq!(
+        (&run["hosts"][0]["ranks"], &run["hosts"][1]["ranks"]),
+        (&serde_json::json!([0, 1]), &serde_json::json!([2, 3]))
+    );
+}
+
+/// Each rank writes a trace of its own. The trace of rank 0 is that of a single process.
+#[test]
+fn each_rank_writes_its_trace() {
+    let output = call(mpirun(2), "1").args(["--trace", "t:20", "--seed", "7"]).run().exits(0);
+    let lines = |name: &str| std::fs::read_to_string(output.dir().join(name)).unwrap().lines().count();
+    assert_eq!((lines("t"), lines("t.1")), (lines("t"), lines("t")));
+    assert!(lines("t") > 20);
+}
+
+#[test]
+fn ranks_that_differ_are_refused() {
+    let more = |words: &[&str]| {
+        let wml = Wml::new().file("x.wml", SCRIPT).file("y.wml", &format!("{SCRIPT}#\n")).folder("d").folder("e");
+        let first = ["x.wml", "--dir", "d", "--runtime", "1", ":", "-n", "1"];
+        let second: Vec<String> = std::iter::once(binary().to_str().unwrap().to_owned())
+            .chain(words.iter().map(|w| (*w).to_owned()))
+            .collect();
+        wml.under(mpirun(1)).args(first).args(second).run()
+    };
+    let host = tool("uname", &["-n"]).trim().to_owned();
+    let start = format!("error: rank 1 on `{host}` differs from rank 0 on `{host}`: ");
+    for (words, status, message) in [
+        (&["x.wml", "--dir", "d", "--runtime", "1", "--set", "n=5"][..], 3, format!("{start}`$n` is 5, not 50")),
+        (&["y.wml", "--dir", "d", "--runtime", "1"], 3, format!("{start}the SHA-256 digest of the script is ")),
+        (&["x.wml", "--dir", "d", "--runtime", "2"], 3, format!("{start}`--runtime` is 2s, not 1s")),
+        (&["x.wml", "--dir", "e", "--runtime", "1"], 3, format!("{start}`$dir` is e, not d")),
+        (
+            &["z.wml", "--dir", "d", "--runtime", "1"],
+            2,
+            format!("rank 1 on `{host}`:\nerror: no file or personality is named `z.wml`"),
+        ),
+    ] {
+        let output = more(words).exits(status);
+        assert!(output.stderr.contains(&message), "{message}: {}", output.stderr);
+        let empty = |name: &str| std::fs::read_dir(output.dir().join(name)).unwrap().count() == 0;
+        assert!(empty("d") && empty("e"), "nothing is created");
+    }
+}
+
+/// Open MPI ends the other ranks a moment after one has died. The report of the rest is out before that.
+#[test]
+fn a_killed_rank_is_named_and_the_others_are_reported() {
+    let running = call(mpirun(3), "60").start();
+    let dir = running.dir().to_owned();
+    signal(&running, &dir, 1, rustix::process::Signal::KILL);
+    let output = running.wait();
+    assert_eq!(output.code(), 137, "{}", output.shown());
+    let run = output.only_run();
+    assert_eq!((&run["state"], run["ranks"].as_array().unwrap().len()), (&"failed".into(), 2), "{run:#}");
+    assert_eq!(run["lost_ranks"][0]["rank"], 1);
+}
+
+/// With `--enable-recovery` the others go on to their end.
+#[test]
+fn the_other_ranks_go_on_without_a_killed_one() {
+    let words = [&mpirun(3)[..], &["--enable-recovery".to_owned()]].concat();
+    let running = call(words, "8").start();
+    let dir = running.dir().to_owned();
+    signal(&running, &dir, 1, rustix::process::Signal::KILL);
+    let output = running.wait();
+    let run = output.only_run();
+    assert_eq!((&run["state"], run["ranks"].as_array().unwrap().len()), (&"failed".into(), 2), "{run:#}");
+    assert!(run["measured_seconds"].as_f64().unwrap() > 7.0, "{run:#}");
+    assert!(output.stderr.contains("error: rank 1 on `"), "{}", output.stderr);
+}
+
+/// A stopped rank is lost after twenty seconds.
+#[test]
+fn a_stopped_rank_is_lost() {
+    let running = call(mpirun(3), "4").start();
+    let dir = running.dir().to_owned();
+    signal(&running, &dir, 2, rustix::process::Signal::STOP);
+    let output = running.wait();
+    let run = output.only_run();
+    assert_eq!((output.code(), &run["lost_ranks"][0]["rank"]), (1, &2.into()), "{}", output.shown());
+    let why = run["lost_ranks"][0]["why"].as_str().unwrap();
+    assert!(why.starts_with("has not answered for 2"), "{why}");
+}
+
+/// A network that fails for five seconds does not end the run.
+#[test]
+fn a_short_failure_of_the_network_is_survived() {
+    let hosts = Hosts::new(["wmb1", "wmb2"], 12);
+    let running = call(hosts.mpirun(12, 1), "12").timeout(Duration::from_mins(3)).start();
+    let dir = running.dir().to_owned();
+    reading(&dir, 1);
+    hosts.link("down");
+    std::thread::sleep(Duration::from_secs(5));
+    hosts.link("up");
+    let output = running.wait().exits(0);
+    is_sum(&output, 2);
+}
+
+/// An interrupt ends all ranks, with a report.
+#[test]
+fn an_interrupt_ends_all_ranks() {
+    let running = call(mpirun(3), "60").start();
+    let dir = running.dir().to_owned();
+    reading(&dir, 2);
+    running.signal(rustix::process::Signal::INT);
+    let output = running.wait();
+    assert_ne!(output.code(), 0, "{}", output.shown());
+    let run = output.only_run();
+    assert!(["interrupted", "failed"].contains(&run["state"].as_str().unwrap()), "{run:#}");
+    assert!(run["summary"]["ops"].as_u64().unwrap() > 0, "{run:#}");
+}
+
+/// The shell and experiments are not for several processes.
+#[test]
+fn commands_other_than_run_are_refused() {
+    let output = Wml::new().file("x.wml", SCRIPT).under(mpirun(2)).args(["repeat", "x.wml"]).run().exits(2);
+    assert!(output.stderr.contains("start `wmlrun repeat` once; the place for a command"), "{}", output.stderr);
+}
+
+/// An experiment starts its runs under `mpirun`.
+#[test]
+fn an_experiment_starts_ranks() {
+    let wml = Wml::new().file("x.wml", SCRIPT).folder("d").args(["repeat", "x.wml", "--runs", "2", "--results", "r"]);
+    let launch = mpirun(2).join(" ");
+    let output = wml.args(["--dir", "d", "--no-quiesce", "--runtime", "1", "--launch", &launch]).run();
+    assert!([0, 11].contains(&output.code()), "{}", output.shown());
+    for run in ["0001", "0002"] {
+        let text = std::fs::read_to_string(output.dir().join(format!("r/runs/{run}.json"))).unwrap();
+        let document: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(document["runs"][0]["ranks"].as_array().unwrap().len(), 2);
+    }
+}
