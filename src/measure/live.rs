@@ -1,6 +1,7 @@
 //! Processes that run from `create processes` to `shutdown processes`, and their measurement by a script.
 
 use super::cpu::CpuReading;
+use super::rank_runs::MergedRun;
 use super::ready::Live;
 use super::record;
 use super::results::JOIN_TIMEOUT;
@@ -177,11 +178,14 @@ impl Runner {
         let start = live.start;
         self.live = Some(live);
         self.publish_run(&mut run, &about.secrets);
-        let (run, status) = self.merge_with_ranks(run, start, status);
+        let MergedRun { run, status, is_unreported } = self.merge_with_ranks(run, start, status);
         let figures = record::figures(&run);
         self.document.runs.push(run);
         crate::result::warnings::note(&mut self.document);
         front.run_ended(&self.document);
+        if is_unreported {
+            self.write_unreported(front);
+        }
         self.write_json(is_stuck, front);
         self.append_run(is_stuck, front);
         Record { status, figures }

@@ -1,7 +1,7 @@
 //! One measurement from a plan to an entry of the result: [`Runner::measure`].
 
 use super::cpu::CpuReading;
-use super::rank_runs::RankStart;
+use super::rank_runs::{MergedRun, RankStart};
 use super::ready::{Ready, RunLocation};
 use super::record;
 use super::results::final_end;
@@ -302,11 +302,14 @@ impl Runner {
         let held = run.state == crate::result::RunState::Stuck;
         run.steady = run.steadiness();
         self.publish_run(&mut run, secrets);
-        let (run, status) = self.merge_with_ranks(run, start, status);
+        let MergedRun { run, status, is_unreported } = self.merge_with_ranks(run, start, status);
         let figures = record::figures(&run);
         self.document.runs.push(run);
         crate::result::warnings::note(&mut self.document);
         front.run_ended(&self.document);
+        if is_unreported {
+            self.write_unreported(front);
+        }
         self.write_json(held, front);
         self.append_run(held, front);
         self.write_trace(ready, streams, secrets, held, front);

@@ -4,20 +4,29 @@
 //! time after the common start.
 
 use super::record::status_of_state;
-use super::{Runner, Status};
+use super::time_limit::with_timeout;
+use super::{Front, Runner, Status};
 use crate::os::clock::{monotonic_ns, wait_until};
 use crate::ranks::{LostRank, Ranks, RanksLost};
+use crate::report::json;
 use crate::result::ranks::{RankRun, merge_ranks};
 use crate::result::{Run, RunState};
 use crate::runtime::{Ended, Fault, FaultKind, Running};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The time in which the runs of the other ranks must arrive after the end on rank 0. A rank may wait for system calls
-/// that do not return, and read the counters of its devices.
-const COLLECT: Duration = Duration::from_mins(1);
+/// The time for writing a result that rank 0 does not have: a launcher may end this process a moment later.
+const UNREPORTED: Duration = Duration::from_secs(5);
 
-/// The same after a signal: a launcher ends its processes a moment later.
-const COLLECT_AFTER_SIGNAL: Duration = Duration::from_millis(250);
+/// The end of a run on one rank.
+pub(crate) struct MergedRun {
+    /// The run of all ranks on rank 0; the rank's own on the others.
+    pub(crate) run: Run,
+    /// The status of the run.
+    pub(crate) status: Status,
+    /// Rank 0 does not have this rank's run.
+    pub(crate) is_unreported: bool,
+}
 
 /// The start of a run on one rank.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,10 +71,10 @@ impl Runner {
 
     /// Returns the run of all ranks on rank 0, and its status; on the others their own run. Every rank calls this at the
     /// end of a run.
-    pub(crate) fn merge_with_ranks(&self, run: Run, start: RankStart, status: Status) -> (Run, Status) {
+    pub(crate) fn merge_with_ranks(&self, run: Run, start: RankStart, status: Status) -> MergedRun {
         let ranks = self.settings.ranks.as_ref();
         if ranks.size() == 1 {
-            return (run, status);
+            return MergedRun { run, status, is_unreported: false };
         }
         let own = RankRun {
             rank: ranks.rank() as u64,
@@ -75,9 +84,10 @@ impl Runner {
             environment: self.document.environment.clone(),
             run,
         };
-        let limit = if self.signal() == 0 { COLLECT } else { COLLECT_AFTER_SIGNAL };
-        let Some(collected) = ranks.collect(serde_json::to_vec(&own).unwrap_or_default(), limit) else {
-            return (own.run, status);
+        let collected = match ranks.collect(serde_json::to_vec(&own).unwrap_or_default()) {
+            Ok(Some(collected)) => collected,
+            Ok(None) => return MergedRun { run: own.run, status, is_unreported: false },
+            Err(_) => return MergedRun { run: own.run, status, is_unreported: true },
         };
         let (mut runs, mut lost) = (Vec::new(), Vec::new());
         for (rank, message) in collected.into_iter().enumerate() {
@@ -96,7 +106,31 @@ impl Runner {
         }
         let merged = merge_ranks(runs, lost);
         let of_state = if merged.state == RunState::Interrupted { status } else { status_of_state(merged.state) };
-        (merged, status.max(of_state))
+        MergedRun { run: merged, status: status.max(of_state), is_unreported: false }
+    }
+
+    /// Writes the result of a rank other than 0 to a file in the results directory, because rank 0 does not have it.
+    pub(crate) fn write_unreported(&self, front: &mut dyn Front) {
+        let name = format!("rank-{}.json", self.settings.ranks.rank());
+        match self.write_in_results(&name) {
+            Some(path) => {
+                let text = format!("rank 0 has not got the result of this rank: it is in {}", path.display());
+                front.error(None, &text, None);
+            }
+            None => front.result_aside(&self.document),
+        }
+    }
+
+    /// Writes the document to a file of the results directory. Returns its path, or `None` if it can't be written in
+    /// time.
+    fn write_in_results(&self, name: &str) -> Option<PathBuf> {
+        let (results, document) = (self.outputs.results.clone(), self.document.clone());
+        let place = results.place(Path::new(name));
+        with_timeout(UNREPORTED, move || {
+            let placed = results.write(&place, &json::is_result, &mut |out| json::serialize(&document, out));
+            placed.ok().map(|placed| placed.path)
+        })
+        .flatten()
     }
 
     /// Returns the name of a rank's host for the result.

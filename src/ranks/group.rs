@@ -7,7 +7,7 @@
 
 use super::clock_offsets::{self, ClockOffset};
 use super::transport::{Message, Transport};
-use super::{CommonStart, LostRank, Ranks, RanksLost};
+use super::{Collected, CommonStart, LostRank, Ranks, RanksLost};
 use crate::os::clock::monotonic_ns;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -26,6 +26,10 @@ const IDLE: Duration = Duration::from_millis(20);
 const BUSY: Duration = Duration::from_micros(500);
 /// The longest time for which a rank answers at once after [`Message::Attend`].
 const ATTENTION: Duration = Duration::from_millis(500);
+/// The time after a signal in which an exchange waits for other ranks: a launcher ends its processes a moment later.
+const AFTER_SIGNAL: Duration = Duration::from_millis(250);
+/// The interval at which a wait looks for a signal.
+const SIGNAL_POLL: Duration = Duration::from_millis(50);
 /// The time in which the last messages have to be sent at the end.
 const LAST_MESSAGES: Duration = Duration::from_secs(2);
 /// The least time from the agreement on a start to the start.
@@ -52,6 +56,8 @@ pub struct RankGroup {
     hosts: Vec<String>,
     /// The time without a message after which a rank is lost.
     silence: Duration,
+    /// The number of the signal that was received; 0 if there is none.
+    interrupt: Arc<AtomicUsize>,
     mail: Arc<Mail>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
@@ -78,6 +84,8 @@ struct MailState {
     heard: Vec<Instant>,
     /// The ranks that have ended.
     ended: Vec<Option<RankEnd>>,
+    /// The last message of rank 0: whether all ranks have ended.
+    finish: Option<bool>,
     /// The ranks that rank 0 has reported as lost.
     lost: Vec<LostRank>,
     /// The clocks of all ranks against that of rank 0, when rank 0 has read them.
@@ -101,6 +109,7 @@ impl RankGroup {
         interrupt: Arc<AtomicUsize>,
     ) -> Result<Self, String> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let own_interrupt = Arc::clone(&interrupt);
         let builder = std::thread::Builder::new().name("messages".to_owned());
         let thread = builder
             .spawn(move || {
@@ -119,7 +128,8 @@ impl RankGroup {
             .map_err(|e| format!("can't start a thread: {e}"))?;
         let (rank, size, mail) = receiver.recv().map_err(|_| "the message thread has ended".to_owned())??;
         let unnamed = vec![String::new(); size];
-        let mut group = Self { rank, hosts: unnamed, silence, mail, thread: Mutex::new(Some(thread)) };
+        let mut group =
+            Self { rank, hosts: unnamed, silence, interrupt: own_interrupt, mail, thread: Mutex::new(Some(thread)) };
         group.hosts = group.exchange_hosts(host).map_err(|lost| lost.to_string())?;
         Ok(group)
     }
@@ -134,28 +144,34 @@ impl RankGroup {
         Ok(serde_json::from_slice(&names).unwrap_or_else(|_| self.hosts.clone()))
     }
 
-    /// Ends this rank with an exit status and the text of its errors. On rank 0 waits until all other ranks have ended
-    /// or are lost, and returns their ends. No exchange may follow.
+    /// Ends this rank with an exit status and the text of its errors, when all ranks have ended or are lost. Returns on
+    /// rank 0 the ends of the others. No exchange may follow.
     pub fn end(&self, status: u8, text: &str) -> Vec<Result<RankEnd, LostRank>> {
         let Some(thread) = self.thread.lock().take() else { return Vec::new() };
         let end = Message::End { status, text: text.to_owned() };
-        let mut ends = Vec::new();
         let mut state = self.mail.state.lock();
-        if self.rank == 0 {
-            // Rank 0 tells its end first: a rank that waits for an exchange then ends too.
+        let mut ends = Vec::new();
+        let all_end = if self.rank == 0 {
+            // First of all, so that a rank that waits for an exchange ends too.
             (1..self.hosts.len()).for_each(|to| state.outbox.push_back((to, end.clone())));
-            self.mail.work.notify_all();
             for from in 1..self.hosts.len() {
-                ends.push(self.mail.wait(&mut state, None, |state| {
-                    state.ended[from].clone().map(Ok).or_else(|| self.silent(state, from).map(Err))
-                }));
+                ends.extend(self.mail.wait(
+                    &mut state,
+                    || false,
+                    |state| state.ended[from].clone().map(Ok).or_else(|| self.silent(state, from).map(Err)),
+                ));
             }
+            let all_end = ends.iter().all(Result::is_ok);
+            (1..self.hosts.len()).for_each(|to| state.outbox.push_back((to, Message::Finish(all_end))));
+            all_end
         } else {
             state.outbox.push_back((0, end));
-        }
-        let all_end = match self.rank {
-            0 => ends.iter().all(|end| matches!(end, Some(Ok(_)))),
-            _ => state.lost.is_empty() && self.silent(&state, 0).is_none(),
+            let finish = self.mail.wait(
+                &mut state,
+                || false,
+                |state| state.finish.or_else(|| self.silent(state, 0).map(|_| false)),
+            );
+            finish.unwrap_or_default()
         };
         state.closing = Some(all_end);
         self.mail.work.notify_all();
@@ -170,7 +186,7 @@ impl RankGroup {
                 std::thread::sleep(IDLE);
             }
         }
-        ends.into_iter().flatten().collect()
+        ends
     }
 
     /// Returns whether this rank can't rely on rank 0 to report for it: it has been told of lost ranks, or rank 0 does not
@@ -203,9 +219,14 @@ impl RankGroup {
     }
 
     /// Returns the next data from a rank. The error is the loss of that rank, or of those that rank 0 has lost.
-    fn receive(&self, from: usize, limit: Option<Instant>) -> Result<Vec<u8>, RanksLost> {
+    fn receive(&self, from: usize) -> Result<Vec<u8>, RanksLost> {
         let mut state = self.mail.state.lock();
-        let received = self.mail.wait(&mut state, limit, |state| {
+        let mut signalled: Option<Instant> = None;
+        let is_over = || {
+            let is_signalled = self.interrupt.load(SeqCst) != 0;
+            is_signalled && signalled.get_or_insert_with(Instant::now).elapsed() >= AFTER_SIGNAL
+        };
+        let received = self.mail.wait(&mut state, is_over, |state| {
             if let Some(data) = state.inbox[from].pop_front() {
                 return Some(Ok(data));
             }
@@ -214,7 +235,8 @@ impl RankGroup {
             }
             self.gone(state, from).map(|lost| Err(RanksLost(vec![lost])))
         });
-        received.unwrap_or_else(|| Err(RanksLost(vec![self.lost(from, "has not sent its result in time".to_owned())])))
+        let late = || RanksLost(vec![self.lost(from, "has not answered since the signal".to_owned())]);
+        received.unwrap_or_else(|| Err(late()))
     }
 
     /// Sends a message. The message thread does so later.
@@ -236,7 +258,7 @@ impl RankGroup {
         let mut state = self.mail.state.lock();
         (state.offsets, state.read_clocks) = (None, true);
         self.mail.work.notify_all();
-        let offsets = self.mail.wait(&mut state, None, |state| state.offsets.clone());
+        let offsets = self.mail.wait(&mut state, || false, |state| state.offsets.clone());
         offsets.unwrap_or_default()
     }
 }
@@ -252,7 +274,7 @@ impl Ranks for RankGroup {
 
     fn broadcast(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
         if self.rank > 0 {
-            return self.receive(0, None);
+            return self.receive(0);
         }
         (1..self.hosts.len()).for_each(|to| self.send(to, Message::Data(message.clone())));
         Ok(message)
@@ -266,7 +288,7 @@ impl Ranks for RankGroup {
         let mut all = vec![message];
         let mut lost = Vec::new();
         for from in 1..self.hosts.len() {
-            match self.receive(from, None) {
+            match self.receive(from) {
                 Ok(data) => all.push(data),
                 Err(RanksLost(ranks)) => lost.extend(ranks),
             }
@@ -274,21 +296,27 @@ impl Ranks for RankGroup {
         if lost.is_empty() { Ok(Some(all)) } else { Err(self.report_lost(lost)) }
     }
 
-    fn collect(&self, message: Vec<u8>, limit: Duration) -> Option<Vec<Result<Vec<u8>, LostRank>>> {
+    fn collect(&self, message: Vec<u8>) -> Result<Option<Collected>, RanksLost> {
         if self.rank > 0 {
             self.send(0, Message::Data(message));
-            return None;
+            // The answer of rank 0 confirms that it has the message.
+            return self.receive(0).map(|_| None);
         }
-        let until = Instant::now() + limit;
-        let of = |from: usize| self.receive(from, Some(until)).map_err(|RanksLost(mut lost)| lost.swap_remove(0));
-        Some(std::iter::once(Ok(message)).chain((1..self.hosts.len()).map(of)).collect())
+        let of = |from: usize| match self.receive(from) {
+            Ok(message) => {
+                self.send(from, Message::Data(Vec::new()));
+                Ok(message)
+            }
+            Err(RanksLost(mut lost)) => Err(lost.swap_remove(0)),
+        };
+        Ok(Some(std::iter::once(Ok(message)).chain((1..self.hosts.len()).map(of)).collect()))
     }
 
     fn common_start(&self) -> Result<CommonStart, RanksLost> {
         // All ranks are ready before the clocks are read, so that their answers are not delayed by the preparation.
         self.gather(Vec::new())?;
         if self.rank > 0 {
-            let start = self.receive(0, None)?;
+            let start = self.receive(0)?;
             let numbers: [u64; 2] = serde_json::from_slice(&start).unwrap_or_default();
             return Ok(CommonStart { at_ns: Some(numbers[0]), clock_error_ns: numbers[1] });
         }
@@ -317,6 +345,7 @@ impl Mail {
             inbox: (0..size).map(|_| VecDeque::new()).collect(),
             heard: vec![Instant::now(); size],
             ended: vec![None; size],
+            finish: None,
             lost: Vec::new(),
             offsets: None,
             read_clocks: false,
@@ -326,11 +355,11 @@ impl Mail {
         Self { state: Mutex::new(state), pulse, arrived: Condvar::new(), work: Condvar::new() }
     }
 
-    /// Waits until `find` returns a value, at most until `limit`.
+    /// Waits until `find` returns a value, or `is_over` is true.
     fn wait<R>(
         &self,
         state: &mut parking_lot::MutexGuard<'_, MailState>,
-        limit: Option<Instant>,
+        mut is_over: impl FnMut() -> bool,
         mut find: impl FnMut(&mut MailState) -> Option<R>,
     ) -> Option<R> {
         state.waiting += 1;
@@ -339,13 +368,11 @@ impl Mail {
             if let Some(found) = find(state) {
                 break Some(found);
             }
-            // The silence of a rank is not notified.
-            let until = Instant::now() + self.pulse;
-            let until = limit.map_or(until, |limit| limit.min(until));
-            self.arrived.wait_until(state, until);
-            if limit.is_some_and(|limit| Instant::now() >= limit) {
-                break find(state);
+            if is_over() {
+                break None;
             }
+            // Neither the silence of a rank nor a signal is notified.
+            self.arrived.wait_for(state, SIGNAL_POLL.min(self.pulse));
         };
         state.waiting -= 1;
         found
@@ -426,10 +453,7 @@ impl MessageThread {
                 let _ = self.interrupt.compare_exchange(0, END_SIGNAL, SeqCst, SeqCst);
             }
         } else {
-            let ended: Vec<bool> = self.mail.state.lock().ended.iter().map(Option::is_some).collect();
-            for to in (1..self.transport.size()).filter(|to| !ended[*to]) {
-                self.transport.send(to, &pulse);
-            }
+            (1..self.transport.size()).for_each(|to| self.transport.send(to, &pulse));
         }
     }
 
@@ -457,6 +481,7 @@ impl Mail {
         match message {
             Message::Data(data) => state.inbox[from].push_back(data),
             Message::End { status, text } => state.ended[from] = Some(RankEnd { status, text }),
+            Message::Finish(all_end) => state.finish = Some(all_end),
             Message::Lost(ranks) => state.lost = ranks,
             // The clock is read by rank 0 only, and a late answer is of no use.
             Message::Pulse | Message::Attend(_) | Message::ReadClock | Message::Clock(_) => {}

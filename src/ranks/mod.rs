@@ -26,7 +26,6 @@ use crate::os::proc;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::time::Duration;
 
 /// A rank that takes no part in the run any more: its process ended, or it no longer answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +64,9 @@ impl fmt::Display for RanksLost {
 
 impl std::error::Error for RanksLost {}
 
+/// The messages of all ranks in the order of their numbers, or the loss of a rank.
+pub type Collected = Vec<Result<Vec<u8>, LostRank>>;
+
 /// The common start of all ranks: an instant on the clock of each host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommonStart {
@@ -95,9 +97,10 @@ pub trait Ranks: std::fmt::Debug + Send + Sync {
     /// calls this. An error on rank 0 if any rank is lost, and on the others if rank 0 is.
     fn gather(&self, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, RanksLost>;
 
-    /// Returns on rank 0 the message of each rank that sent one within `limit` of the call, in the order of their
-    /// numbers; `None` on the others, which do not wait. Every rank calls this.
-    fn collect(&self, message: Vec<u8>, limit: Duration) -> Option<Vec<Result<Vec<u8>, LostRank>>>;
+    /// Returns on rank 0 the message of each rank, in the order of their numbers, or the loss of that rank; `None` on the
+    /// others once rank 0 has their message. Every rank calls this at the end of its run, and waits for ranks whose
+    /// runs last longer, but after a signal for a moment only. An error on a rank that has lost rank 0.
+    fn collect(&self, message: Vec<u8>) -> Result<Option<Collected>, RanksLost>;
 
     /// Agrees on an instant at which all ranks start. Every rank calls this.
     fn common_start(&self) -> Result<CommonStart, RanksLost>;
@@ -155,8 +158,8 @@ impl Ranks for SingleRank {
         Ok(Some(vec![message]))
     }
 
-    fn collect(&self, message: Vec<u8>, _: Duration) -> Option<Vec<Result<Vec<u8>, LostRank>>> {
-        Some(vec![Ok(message)])
+    fn collect(&self, message: Vec<u8>) -> Result<Option<Collected>, RanksLost> {
+        Ok(Some(vec![Ok(message)]))
     }
 
     fn common_start(&self) -> Result<CommonStart, RanksLost> {

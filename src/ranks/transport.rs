@@ -35,6 +35,8 @@ pub(crate) enum Message {
     Data(Vec<u8>),
     /// The sender ends, with this exit status and text of its errors.
     End { status: u8, text: String },
+    /// All ranks have ended or are lost, and whether none is lost. The last message of rank 0.
+    Finish(bool),
     /// These ranks are lost: the exchange that the receiver waits for fails.
     Lost(Vec<LostRank>),
     /// Requests that the receiver answers at once for a moment: its clock is read next. `false` ends that.
@@ -54,6 +56,7 @@ mod kind {
     pub(super) const ATTEND: u8 = 4;
     pub(super) const READ_CLOCK: u8 = 5;
     pub(super) const CLOCK: u8 = 6;
+    pub(super) const FINISH: u8 = 7;
 }
 
 impl Message {
@@ -64,6 +67,7 @@ impl Message {
             Self::Pulse => vec![kind::PULSE],
             Self::Data(content) => of(kind::DATA, content),
             Self::End { status, text } => of(kind::END, &[&[*status], text.as_bytes()].concat()),
+            Self::Finish(all_end) => vec![kind::FINISH, u8::from(*all_end)],
             Self::Lost(ranks) => of(kind::LOST, &serde_json::to_vec(ranks).unwrap_or_default()),
             Self::Attend(on) => vec![kind::ATTEND, u8::from(*on)],
             Self::ReadClock => vec![kind::READ_CLOCK],
@@ -81,6 +85,7 @@ impl Message {
                 let (status, text) = content.split_first()?;
                 Self::End { status: *status, text: String::from_utf8_lossy(text).into_owned() }
             }
+            kind::FINISH => Self::Finish(*content.first()? != 0),
             kind::LOST => Self::Lost(serde_json::from_slice(content).ok()?),
             kind::ATTEND => Self::Attend(*content.first()? != 0),
             kind::READ_CLOCK => Self::ReadClock,
@@ -105,6 +110,8 @@ mod tests {
             Message::Data(vec![0, 1, 255]),
             Message::End { status: 3, text: "no such directory".to_owned() },
             Message::Lost(vec![lost]),
+            Message::Finish(true),
+            Message::Finish(false),
             Message::Attend(true),
             Message::Attend(false),
             Message::ReadClock,
@@ -116,7 +123,7 @@ mod tests {
 
     #[test]
     fn unknown_and_short_messages_are_rejected() {
-        for bytes in [&[][..], &[99], &[2], &[4], &[6, 1, 2], &[3, b'x']] {
+        for bytes in [&[][..], &[99], &[2], &[4], &[7], &[6, 1, 2], &[3, b'x']] {
             assert_eq!(Message::decode(bytes), None, "{bytes:?}");
         }
     }

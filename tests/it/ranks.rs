@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use wml::ranks::{CommonStart, LostRank, Ranks, RanksLost};
+use wml::ranks::{Collected, CommonStart, Ranks, RanksLost};
 use wml::session::{Settings, Status};
 use wml::spec::Dialect;
 
@@ -172,8 +172,8 @@ impl Ranks for ThreadRank {
         Ok(Some(std::iter::once(message).chain(others).collect()))
     }
 
-    fn collect(&self, message: Vec<u8>, _: Duration) -> Option<Vec<Result<Vec<u8>, LostRank>>> {
-        self.gather(message).unwrap().map(|all| all.into_iter().map(Ok).collect())
+    fn collect(&self, message: Vec<u8>) -> Result<Option<Collected>, RanksLost> {
+        Ok(self.gather(message)?.map(|all| all.into_iter().map(Ok).collect()))
     }
 
     fn common_start(&self) -> Result<CommonStart, RanksLost> {
