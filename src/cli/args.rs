@@ -76,6 +76,9 @@ pub(super) struct RunArgs {
     /// for dashboards; `--interval` sets the length of the intervals
     #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats())]
     pub(super) live: Option<LiveOutput>,
+    /// Add to the report as text a table of the hosts of a run of several ranks
+    #[arg(long)]
+    pub(super) per_host: bool,
 }
 
 /// Options on the output of results.

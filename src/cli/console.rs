@@ -258,8 +258,9 @@ impl Front for Console {
         for s in run.stragglers.iter().take(MAX_STRAGGLERS) {
             let path = s.path.as_ref().map_or(String::new(), |path| format!(" on {}", printable::line(path)));
             let place = s.wait_channel.as_ref().map_or(String::new(), |w| format!(", in the kernel at {w}"));
+            let rank = s.rank.map_or(String::new(), |rank| format!("rank {rank}, "));
             notice(&format!(
-                "note: {} (process {}, thread {}) is still in a system call{path}{place}",
+                "note: {} ({rank}process {}, thread {}) is still in a system call{path}{place}",
                 printable::line(&s.flowop),
                 s.instance + 1,
                 s.thread + 1

@@ -280,7 +280,11 @@ fn stdout_taken(settings: &Settings, live: Option<&Path>) -> Option<bool> {
 fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Result<Console, u8> {
     let live = args.live.as_ref();
     let taken = stdout_taken(settings, live.map(|live| live.path.as_path())).ok_or(2)?;
-    let console = console_for(taken, args.output.format, args.output.verbosity());
+    let format: &'static dyn report::Report = match args.output.format {
+        text if args.per_host && text.name() == "text" => &report::text::TextPerHost,
+        format => format,
+    };
+    let console = console_for(taken, format, args.output.verbosity());
     let scripts: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
     let open = |live: &LiveOutput| open_stream(live, args.output.force, &scripts);
     Ok(console.with_stream(live.map(open).transpose()?))

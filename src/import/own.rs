@@ -292,6 +292,9 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     // A run without earlier writes has nothing to wait for.
     put("quiesced", if run.quiesced == Some(false) { "no" } else { "yes" }.to_owned());
     put("pinned", pinned(run));
+    // A run in one process is its only rank.
+    put("ranks", (run.ranks.len() + run.lost_ranks.len()).max(1).to_string());
+    put("hosts", run.hosts.len().max(1).to_string());
     put("as-is", run.as_is.to_string());
     put("layout seed", document.layout_seed.to_string());
     for (n, mount) in run.environment.mounts.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::float_cmp)]
 use super::*;
-use crate::result::fixture::fixture;
+use crate::result::fixture::{fixture, of_ranks};
 
 fn figures(text: &str) -> Vec<BTreeMap<String, f64>> {
     of_text(text, "x").unwrap().into_iter().map(|found| found.figures).collect()
@@ -184,6 +184,13 @@ fn conditions_include_the_start_of_a_run_and_the_limits_of_the_machine() {
     assert_eq!(changed(|d| d.runs[0].quiesced = None), Vec::new());
     assert_eq!(changed(|d| d.runs[0].pinned_processors = None), pair("pinned", "no"));
     assert_eq!(changed(|d| d.tool.commit = None), pair("tool", "wmlrun 0.1.0"));
+    // A run in one process is its only rank. A lost rank is one of the ranks that were started.
+    assert_eq!((before["ranks"].as_str(), before["hosts"].as_str()), ("1", "1"));
+    let of_ranks = |d: &mut crate::result::Document| {
+        let merged = of_ranks().runs.remove(0);
+        (d.runs[0].hosts, d.runs[0].ranks, d.runs[0].lost_ranks) = (merged.hosts, merged.ranks, merged.lost_ranks);
+    };
+    assert_eq!(changed(of_ranks), [pair("hosts", "2"), pair("ranks", "4")].concat());
     // The limit of a control group.
     assert_eq!(changed(|d| d.environment.memory.total /= 2), pair("memory", "8.0 GiB"));
     assert_eq!(

@@ -127,6 +127,7 @@ impl Runner {
                 thread: s.number as u64,
                 wait_channel: s.wait_channel.clone(),
                 path: Some(s.path.clone().unwrap_or_else(|| roots_text(plan, s.flowop))),
+                rank: None,
             })
             .collect();
         run.phases = phases(running, waited.tick);

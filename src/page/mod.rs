@@ -10,6 +10,7 @@ mod blocks;
 mod chart;
 mod experiment;
 mod factorial;
+mod hosts;
 mod run;
 mod source;
 mod sweep;

@@ -4,7 +4,7 @@
 use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
-use super::timeline;
+use super::{hosts, timeline};
 use crate::report::text::{FlowopLabels, conditions, detail_lines, figures};
 use crate::result::{Document, FilesetResult, FlowopResult, Latency, Run, RunState, warnings};
 use crate::util::count::{count, grouped, measured};
@@ -45,6 +45,7 @@ pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<Page
         blocks.extend(timeline::latency_map(run).map(PageBlock::Picture));
     }
     blocks.extend(responses(run).block());
+    blocks.extend(hosts::blocks(run, pictures));
     blocks.extend(filesets(run).block());
     blocks.extend(devices(run).block());
     let pair = |(name, line): (&str, String)| (name.to_owned(), line);

@@ -8,7 +8,7 @@ use crate::analysis::{ResponseMethod, ecdf};
 use crate::comparison::FactorialTables;
 use crate::experiment::{Arm, Blocks, Experiment, Hooks, Identity, RecordedExperiment, RecordedRun, RuleWanted};
 use crate::import::Observation;
-use crate::result::fixture::fixture;
+use crate::result::fixture::{fixture, of_ranks};
 use crate::result::{Document, Run};
 use std::collections::BTreeMap;
 use svg::parser::Event;
@@ -91,6 +91,20 @@ fn the_pictures_of_a_run_have_the_values_of_the_result() {
         (0..2).flat_map(|n| all().map(move |interval| interval.flowops[n].p99_ns.unwrap() as f64)).collect();
     assert_eq!(points(map).into_iter().map(|(_, ns)| ns).collect::<Vec<_>>(), expected);
     assert_eq!((map.table.rows.len(), map.table.columns.len()), (expected.len() / 2, 3));
+}
+
+#[test]
+fn the_ranks_of_a_run_have_a_picture_and_tables() {
+    let document = of_ranks();
+    let run = &document.runs[0];
+    let rates: Vec<(f64, f64)> = run.ranks.iter().map(|rank| (rank.rank as f64, rank.ops_per_s)).collect();
+    assert_eq!(points(&pictures(super::run::blocks(&document, run, true))["Rate of each rank"]), rates);
+    assert!(!pictures(super::run::blocks(&fixture(), &fixture().runs[0], true)).contains_key("Rate of each rank"));
+    let text = page(vec![document]);
+    for expected in ["lost: rank 3 on", "3 ranks on 2 hosts; start skew at most", "<caption>Hosts</caption>", "h2"] {
+        assert!(text.contains(expected), "{expected}");
+    }
+    assert!(!page(vec![fixture()]).contains("<caption>Hosts</caption>"));
 }
 
 #[test]

@@ -48,7 +48,7 @@ const COLUMNS: &[RunColumn] = &[
     ("errors", false, |r| r.run.summary.errors.to_string()),
     ("cpu_us_per_op", false, |r| optional(r.run.summary.cpu_us_per_op)),
     ("seed", false, |r| r.document.seed.to_string()),
-    ("host", true, |r| r.document.environment.uname.nodename.clone()),
+    ("host", true, |r| hosts(r.document, r.run)),
     ("kernel", true, |r| r.document.environment.uname.release.clone()),
     ("version", true, |r| version(r.document)),
     ("warnings", true, |r| r.run.warnings.iter().map(|note| note.code.as_str()).collect::<Vec<_>>().join(" ")),
@@ -109,6 +109,14 @@ pub fn experiment_row(of: ExperimentRun<'_>, document: &Document, index: usize, 
     row(out, place.into_iter().chain(COLUMNS.iter().map(|(_, is_text, cell)| (*is_text, cell(&row_of)))))
 }
 
+/// Returns the names of the hosts of a run.
+fn hosts(document: &Document, run: &Run) -> String {
+    if run.hosts.is_empty() {
+        return document.environment.uname.nodename.clone();
+    }
+    run.hosts.iter().map(|host| host.host.as_str()).collect::<Vec<_>>().join(" ")
+}
+
 /// Returns the types of the file systems of a run.
 fn file_systems(run: &Run) -> String {
     let types: BTreeSet<&str> = run.environment.mounts.iter().map(|mount| mount.kind.as_str()).collect();
@@ -126,7 +134,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{COLUMNS, CsvRuns, ExperimentRun, experiment_header, experiment_row};
     use crate::report::to_string;
-    use crate::result::fixture::fixture;
+    use crate::result::fixture::{fixture, of_ranks};
 
     #[test]
     fn one_row_per_run_with_all_columns() {
@@ -139,6 +147,7 @@ mod tests {
         assert_eq!((rows.len(), rows[0].split(',').count()), (3, COLUMNS.len()));
         assert!(rows[1].contains(",\"'=1+1\\nof \"\"two\"\"\",oltp_sync.wml,"), "{}", rows[1]);
         assert!(rows[1].contains(",1,complete,60,") && rows[2].contains(",2,complete,60,"), "{text}");
+        assert!(to_string(&CsvRuns, &of_ranks()).contains(",h1 h2,") && text.contains(",bench,"), "{text}");
         // The row of a run of an experiment begins with its place.
         let mut bytes = Vec::new();
         let of = ExperimentRun { experiment: "=mail", arm: "fs=ext4,n=1", number: 7 };

@@ -13,6 +13,7 @@ pub mod filebench;
 pub mod hgrm;
 pub mod histogram;
 pub mod hlog;
+pub(crate) mod hosts;
 pub mod index;
 pub mod json;
 pub mod live;

@@ -2,8 +2,8 @@
 //!
 //! Designed for terminals of 80 to 100 columns. Rows are in order of definition, with I/O flowops first.
 
-use super::Report;
 use super::histogram::Axis;
+use super::{Report, hosts};
 use crate::result::warnings;
 use crate::result::{DeviceBytes, Document, FilesetResult, FlowopResult, Latency, PhaseResult, Run, Verdict};
 use crate::spec::dialect::Dialect;
@@ -42,17 +42,7 @@ impl Report for Text {
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
-        let document = &*super::visible(document);
-        let Some(run) = document.runs.get(index) else { return Ok(()) };
-        if index > 0 {
-            writeln!(out)?;
-        }
-        let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
-        let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
-        let state = run.state.name().replace('_', " ");
-        let ended = format!("{}{number}: {state} after {}{by}", script(document), seconds(run.measured_seconds));
-        body(document, run, &ended, out)?;
-        write_warnings(document, run, out)
+        write_run(document, index, false, out)
     }
 
     /// Writes no warnings, since they refer to the whole run.
@@ -61,9 +51,49 @@ impl Report for Text {
         let Some(run) = document.runs.first() else { return Ok(()) };
         let of = if apart { "the last" } else { "after" };
         let so_far = format!("{}: so far, {of} {}", script(document), seconds(run.measured_seconds));
-        body(document, run, &so_far, out)?;
+        body(document, run, &so_far, false, out)?;
         writeln!(out)
     }
+}
+
+/// The format `text` with `--per-host`: in a run of several ranks, a table of the hosts.
+pub struct TextPerHost;
+
+impl Report for TextPerHost {
+    fn name(&self) -> &'static str {
+        Text.name()
+    }
+
+    fn about(&self) -> &'static str {
+        Text.about()
+    }
+
+    fn warns(&self) -> bool {
+        Text.warns()
+    }
+
+    fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        write_run(document, index, true, out)
+    }
+
+    fn interim(&self, document: &Document, apart: bool, out: &mut dyn Write) -> io::Result<()> {
+        Text.interim(document, apart, out)
+    }
+}
+
+/// Writes the report of a run.
+fn write_run(document: &Document, index: usize, per_host: bool, out: &mut dyn Write) -> io::Result<()> {
+    let document = &*super::visible(document);
+    let Some(run) = document.runs.get(index) else { return Ok(()) };
+    if index > 0 {
+        writeln!(out)?;
+    }
+    let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
+    let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
+    let state = run.state.name().replace('_', " ");
+    let ended = format!("{}{number}: {state} after {}{by}", script(document), seconds(run.measured_seconds));
+    body(document, run, &ended, per_host, out)?;
+    write_warnings(document, run, out)
 }
 
 /// Returns the name of the script for headings.
@@ -75,13 +105,14 @@ pub(crate) fn script(document: &Document) -> &str {
     }
 }
 
-/// Writes a heading and all figures of a run.
-fn body(document: &Document, run: &Run, heading: &str, out: &mut dyn Write) -> io::Result<()> {
+/// Writes a heading and all figures of a run; with `per_host`, also those of its hosts.
+fn body(document: &Document, run: &Run, heading: &str, per_host: bool, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{heading}")?;
     load(document, run, out)?;
     if !run.flowops.is_empty() {
         writeln!(out, "\n{}", table(run).trim_end())?;
     }
+    hosts::write(run, per_host, out)?;
     distributions(run, out)?;
     open_loop(run, out)?;
     details(run, out)
@@ -120,7 +151,7 @@ fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
 fn set_line(document: &Document, run: &Run, set: &FilesetResult) -> String {
     let place = warnings::mount_of(run, &set.path)
         .map_or_else(|| set.path.clone(), |mount| format!("{} on {}", mount.kind, mount.source));
-    let memory = document.environment.memory.total;
+    let memory = run.memory(document);
     let multiple = (memory > 0).then(|| format!(" = {:.2} x memory", set.bytes as f64 / memory as f64));
     let resident = set.resident_before.map(|share| format!(", {:.0} % in memory", share * 100.0));
     let (files, bytes) = (count(set.files, "file"), size::format(set.bytes));

@@ -62,7 +62,9 @@ pub fn flowop(identity: FlowopResult, snapshot: &Snapshot, seconds: f64) -> Flow
         command_system_seconds: of_commands(snapshot.system_ns),
         latency_ns: latency(&snapshot.latency),
         response_ns: snapshot.response.as_ref().map(latency),
+        response_histogram: snapshot.response.as_ref().map(hdr::encode).unwrap_or_default(),
         lateness_ns: snapshot.lateness.as_ref().map(latency),
+        lateness_histogram: snapshot.lateness.as_ref().map(hdr::encode).unwrap_or_default(),
         histogram: hdr::encode(&snapshot.latency),
         ..identity
     }

@@ -4,10 +4,12 @@
 
 use super::build::{self, CpuTime};
 use super::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
+use super::ranks::{RankRun, merge_ranks};
 use super::{
-    CacheState, DirtyBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult, Interval, Run,
+    CacheState, DirtyBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult, Interval, Note, Run,
     RunEnvironment, Script, Warmup,
 };
+use crate::ranks::LostRank;
 use crate::stats::snapshot::{Dist, Snapshot};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -113,6 +115,39 @@ pub(crate) fn run() -> Run {
     };
     run.name_intervals();
     run
+}
+
+/// Returns the runs of ranks 0 to 2 on the hosts `h1` and `h2`. Rank 2 is slower, and has a note of its own.
+pub(crate) fn rank_runs() -> Vec<RankRun> {
+    let rank = |(number, skew_ns): (u64, i64)| {
+        let host = if number < 2 { "h1" } else { "h2" };
+        let mut run = run();
+        run.flowops[1].errors.clear();
+        if number == 2 {
+            let slower = 0.75;
+            run.summary.ops_per_s *= slower;
+            run.summary.ops = (run.summary.ops as f64 * slower) as u64;
+            run.warnings.push(Note { code: "exhausted".into(), message: "1 thread ended early".into() });
+        }
+        let mut environment = environment();
+        environment.uname.nodename = host.into();
+        RankRun {
+            rank: number,
+            host: host.into(),
+            start_skew_ns: Some(skew_ns),
+            clock_error_ns: Some(15_000),
+            environment,
+            run,
+        }
+    };
+    [(0, 40_000), (1, -20_000), (2, 210_000)].map(rank).to_vec()
+}
+
+/// Returns the fixture as the document of four ranks on two hosts, of which rank 3 was lost.
+pub(crate) fn of_ranks() -> Document {
+    let why = "has not answered for 30 s".into();
+    let lost = LostRank { rank: 3, host: "h2".into(), why };
+    Document { runs: vec![merge_ranks(rank_runs(), vec![lost])], ..fixture() }
 }
 
 fn intervals(snapshots: &[Snapshot]) -> Vec<Interval> {

@@ -1,6 +1,6 @@
 //! The hosts and ranks of a run that several processes made together, as parts of its result.
 
-use super::{CacheState, Environment, FilesetResult, Latency, RunEnvironment, RunState, Summary};
+use super::{CacheState, Document, Environment, FilesetResult, Latency, Run, RunEnvironment, RunState, Summary};
 use serde::{Deserialize, Serialize};
 
 /// One host of a run, with the figures of its ranks.
@@ -56,4 +56,36 @@ pub struct RankResult {
     pub latency_ns: Latency,
     /// Number of failed operations of flowops of all classes.
     pub errors: u64,
+}
+
+impl Run {
+    /// Returns the memory of all hosts of the run in bytes.
+    pub fn memory(&self, document: &Document) -> u64 {
+        if self.hosts.is_empty() {
+            return document.environment.memory.total;
+        }
+        self.hosts.iter().map(|host| host.environment.memory.total).sum()
+    }
+
+    /// Returns the time that a thread worked, in seconds: of several ranks the mean of their measured times, which is
+    /// longer than that of the run if they did not start and end together.
+    pub fn seconds_of_ranks(&self) -> f64 {
+        let working = || self.ranks.iter().filter(|rank| rank.threads > 0);
+        match working().count() {
+            0 => self.measured_seconds,
+            n => working().map(|rank| rank.measured_seconds).sum::<f64>() / n as f64,
+        }
+    }
+
+    /// Returns an upper bound of the time between the first and the last start of a rank, in nanoseconds; `None` if it
+    /// is unknown for a rank.
+    pub fn start_skew_ns(&self) -> Option<u64> {
+        let bound = |rank: &RankResult| {
+            let (skew, error) = (rank.start_skew_ns?, i64::try_from(rank.clock_error_ns?).ok()?);
+            Some((skew.saturating_sub(error), skew.saturating_add(error)))
+        };
+        let bounds: Vec<(i64, i64)> = self.ranks.iter().map(bound).collect::<Option<_>>()?;
+        let (first, last) = (bounds.iter().map(|(low, _)| low).min()?, bounds.iter().map(|(_, high)| high).max()?);
+        Some(last.abs_diff(*first))
+    }
 }

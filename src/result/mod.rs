@@ -20,6 +20,7 @@ mod schema_tests;
 mod steadiness;
 pub mod texts;
 pub mod timeline;
+mod warning_rules;
 pub mod warnings;
 
 pub use digest::Digest;
@@ -326,6 +327,9 @@ pub struct Straggler {
     pub wait_channel: Option<String>,
     /// Path of the file that the call accesses; if unknown, the directory of the flowop's files.
     pub path: Option<String>,
+    /// Number of its rank; absent in a run in one process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u64>,
 }
 
 /// The warm-up before measuring.
@@ -472,9 +476,15 @@ pub struct FlowopResult {
     /// Time from the intended start to completion; only for open loops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_ns: Option<Latency>,
+    /// Histogram of these times, in the form of `histogram`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub response_histogram: String,
     /// Time from the intended to the actual start; only for open loops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ns: Option<Latency>,
+    /// Histogram of these times, in the form of `histogram`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub lateness_histogram: String,
     /// Latency histogram: `HdrHistogram` V2, deflated, in base64.
     pub histogram: String,
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::fixture::fixture;
+use super::fixture::{fixture, of_ranks};
 use super::{DeviceBytes, Document, OpenLoop, Run, RunState, SCHEMA, Verdict};
 use serde_json::{Value, json};
 
@@ -50,7 +50,12 @@ fn full() -> Document {
     (run.flowops[0].command_user_seconds, run.flowops[0].command_system_seconds) = (Some(1.5), Some(0.25));
     run.flowops[0].response_ns = Some(run.flowops[1].latency_ns);
     run.flowops[0].lateness_ns = Some(run.flowops[2].latency_ns);
+    run.flowops[0].response_histogram = run.flowops[1].histogram.clone();
+    run.flowops[0].lateness_histogram = run.flowops[2].histogram.clone();
+    run.stragglers = vec![super::Straggler { rank: Some(1), ..super::Straggler::default() }];
     run.warnings.push(super::Note::default());
+    let of_ranks = of_ranks().runs.remove(0);
+    (run.hosts, run.ranks, run.lost_ranks) = (of_ranks.hosts, of_ranks.ranks, of_ranks.lost_ranks);
     document
 }
 
@@ -59,7 +64,7 @@ fn documents_are_valid_with_and_without_operations() {
     let empty_run = Document { runs: vec![Run { state: RunState::Stuck, ..Run::default() }], ..Document::default() };
     let mut unused = fixture();
     unused.runs[0].flowops.iter_mut().for_each(|f| f.latency_ns = super::Latency::default());
-    for document in [Document::default(), empty_run, unused, fixture(), full()] {
+    for document in [Document::default(), empty_run, unused, fixture(), of_ranks(), full()] {
         let value = serde_json::to_value(document).unwrap();
         assert_eq!(check(&strict(), &value), Vec::<String>::new());
     }
@@ -145,4 +150,5 @@ fn public_names_are_stable() {
     assert_eq!(run["flowops"][0]["kind"], "read");
     assert_eq!(run["cache_state"], "as-is");
     assert!(run["flowops"][0].get("response_ns").is_none());
+    assert!(["hosts", "ranks", "lost_ranks"].iter().all(|key| run.get(key).is_none()));
 }

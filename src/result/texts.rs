@@ -2,7 +2,7 @@
 //!
 //! Every string field of the document needs a line here; a test with the fixture checks that.
 
-use super::{Document, Environment, Run};
+use super::{Document, Environment, FilesetResult, Run, RunEnvironment};
 use serde_json::Value;
 
 /// The kind of a string in a document.
@@ -36,7 +36,10 @@ pub enum TextField {
 
 /// Generates the visitor functions, for shared and for mutable references.
 macro_rules! visitors {
-    ($document:ident, $environment:ident, $run:ident, $($change:ident)?, $iter:ident, $values:ident, $as_ref:ident) => {
+    (
+        $document:ident, $environment:ident, $run:ident, $run_environment:ident, $filesets:ident, $hosts:ident,
+        $($change:ident)?, $iter:ident, $values:ident, $as_ref:ident
+    ) => {
         fn $environment(environment: &$($change)? Environment, each: &mut dyn FnMut(TextField, &$($change)? String)) {
             let uname = &$($change)? environment.uname;
             each(TextField::Host, &$($change)? uname.nodename);
@@ -52,8 +55,8 @@ macro_rules! visitors {
             }
         }
 
-        fn $run(run: &$($change)? Run, each: &mut dyn FnMut(TextField, &$($change)? String)) {
-            for mount in run.environment.mounts.$iter() {
+        fn $run_environment(environment: &$($change)? RunEnvironment, each: &mut dyn FnMut(TextField, &$($change)? String)) {
+            for mount in environment.mounts.$iter() {
                 each(TextField::MountPoint, &$($change)? mount.path);
                 each(TextField::MountSource, &$($change)? mount.source);
                 each(TextField::Fixed, &$($change)? mount.kind);
@@ -64,11 +67,45 @@ macro_rules! visitors {
                     each(TextField::Fixed, &$($change)? device.scheduler);
                 }
             }
-            for value in run.environment.other.$values() {
+            for value in environment.other.$values() {
                 if let Value::String(text) = value {
                     each(TextField::Fixed, text);
                 }
             }
+        }
+
+        fn $filesets(filesets: &$($change)? [FilesetResult], each: &mut dyn FnMut(TextField, &$($change)? String)) {
+            for set in filesets.$iter() {
+                each(TextField::Name, &$($change)? set.name);
+                each(TextField::Path, &$($change)? set.path);
+                for value in set.layout.$values() {
+                    if let Value::String(text) = value {
+                        each(TextField::Fixed, text);
+                    }
+                }
+            }
+        }
+
+        fn $hosts(run: &$($change)? Run, each: &mut dyn FnMut(TextField, &$($change)? String)) {
+            for host in run.hosts.$iter() {
+                each(TextField::Host, &$($change)? host.host);
+                $environment(&$($change)? host.environment, each);
+                $run_environment(&$($change)? host.run_environment, each);
+                each(TextField::Fixed, &$($change)? host.summary.histogram);
+                $filesets(&$($change)? host.filesets, each);
+            }
+            for rank in run.ranks.$iter() {
+                each(TextField::Host, &$($change)? rank.host);
+                each(TextField::Words, &$($change)? rank.ended_by);
+            }
+            for lost in run.lost_ranks.$iter() {
+                each(TextField::Host, &$($change)? lost.host);
+                each(TextField::Words, &$($change)? lost.why);
+            }
+        }
+
+        fn $run(run: &$($change)? Run, each: &mut dyn FnMut(TextField, &$($change)? String)) {
+            $run_environment(&$($change)? run.environment, each);
             each(TextField::Words, &$($change)? run.ended_by);
             each(TextField::Fixed, &$($change)? run.started_at);
             each(TextField::Fixed, &$($change)? run.engine);
@@ -84,17 +121,11 @@ macro_rules! visitors {
                 each(TextField::Name, &$($change)? flowop.thread);
                 each(TextField::Name, &$($change)? flowop.name);
                 each(TextField::Fixed, &$($change)? flowop.kind);
-                each(TextField::Fixed, &$($change)? flowop.histogram);
-            }
-            for set in run.filesets.$iter() {
-                each(TextField::Name, &$($change)? set.name);
-                each(TextField::Path, &$($change)? set.path);
-                for value in set.layout.$values() {
-                    if let Value::String(text) = value {
-                        each(TextField::Fixed, text);
-                    }
+                for histogram in [&$($change)? flowop.histogram, &$($change)? flowop.response_histogram, &$($change)? flowop.lateness_histogram] {
+                    each(TextField::Fixed, histogram);
                 }
             }
+            $filesets(&$($change)? run.filesets, each);
             let warmup = run.warmup.$iter().flat_map(|warmup| warmup.intervals.$iter());
             for interval in run.intervals.$iter().chain(warmup) {
                 for flowop in interval.flowops.$iter() {
@@ -130,6 +161,7 @@ macro_rules! visitors {
                 each(TextField::Fixed, &$($change)? note.code);
                 each(TextField::Words, &$($change)? note.message);
             }
+            $hosts(run, each);
         }
 
         fn $document(document: &$($change)? Document, each: &mut dyn FnMut(TextField, &$($change)? String)) {
@@ -161,8 +193,19 @@ macro_rules! visitors {
     };
 }
 
-visitors!(document, environment, run, , iter, values, as_ref);
-visitors!(document_mut, environment_mut, run_mut, mut, iter_mut, values_mut, as_mut);
+visitors!(document, environment, run, run_environment, filesets, hosts, , iter, values, as_ref);
+visitors!(
+    document_mut,
+    environment_mut,
+    run_mut,
+    run_environment_mut,
+    filesets_mut,
+    hosts_mut,
+    mut,
+    iter_mut,
+    values_mut,
+    as_mut
+);
 
 impl Document {
     /// Calls `each` with every string.
@@ -200,7 +243,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Document, Value};
-    use crate::result::fixture::fixture;
+    use crate::result::fixture::{fixture, of_ranks};
 
     /// Appends an escape character to every string of a JSON value, except to those that encode an enumeration.
     /// Counts the strings.
@@ -219,7 +262,13 @@ mod tests {
 
     #[test]
     fn the_visitor_visits_every_string() {
-        let mut json = serde_json::to_value(fixture()).unwrap();
+        for document in [fixture(), of_ranks()] {
+            visits_every_string(&document);
+        }
+    }
+
+    fn visits_every_string(original: &Document) {
+        let mut json = serde_json::to_value(original).unwrap();
         let mut count = 0;
         marked(&mut json, "", &mut count);
         let mut document: Document = serde_json::from_value(json).unwrap();
@@ -228,6 +277,6 @@ mod tests {
         assert_eq!(seen, count);
         document.texts_mut(&mut |_, text| *text = text.replace('\x1b', ""));
         assert!(!serde_json::to_string(&document).unwrap().contains("\\u001b"));
-        assert_eq!(document, fixture());
+        assert_eq!(document, *original);
     }
 }

@@ -1,40 +1,18 @@
 //! Warnings about the validity of a run's figures, with advice.
 //!
 //! They are derived from the document only, so that a stored result gives the same warnings as the run. A [`Warning`]
-//! holds data; [`Warning::message`] and [`Warning::advice`] return its text.
+//! holds data; [`Warning::message`] and [`Warning::advice`] return its text. Not here: the conditions of the warnings
+//! (`warning_rules`).
+
+pub use super::warning_rules::{nothing_done, of};
 
 use crate::result::environment::MountInfo;
-use crate::result::{CacheState, Document, FilesetResult, Interval, Note, Run, RunState, Verdict};
+use crate::result::{CacheState, Document, Note, Run, RunState};
 use crate::util::count::{count, measured};
 use crate::util::{duration, size};
 
-/// A run with a shorter measured time is dominated by its start.
-const MIN_SECONDS: f64 = 5.0;
-/// With fewer operations, fewer than ten are above the 99th percentile.
-const MIN_OPS: u64 = 1_000;
-/// Share of the tool's own time in the mean latency above which there is a warning; likewise of wake-up latency in the
-/// response time.
-const MAX_TOOL_SHARE: f64 = 0.10;
-/// Share of busy processor time above which the processors limit the threads.
-const MAX_BUSY: f64 = 0.90;
 /// Share of processor time of other programs above which they affect the figures.
-const MAX_OTHERS: f64 = 0.20;
-/// Relative change of the rate from the first to the last third of a run above which there is a warning.
-const MAX_DRIFT: f64 = 0.20;
-/// An unsteady first part gives no warning if it changes the overall rate by less than this share.
-const MIN_CHANGE: f64 = 0.01;
-/// Minimum number of intervals for comparing the first with the last third.
-const MIN_INTERVALS: usize = 6;
-/// Share of threads' time spent waiting for a file above which there is a warning.
-const MAX_STARVED: f64 = 0.01;
-/// Achieved share of the offered rate of an open loop below which there is a warning.
-const MIN_ACHIEVED: f64 = 0.98;
-/// Dirty pages before the start, in bytes, above which there is a warning.
-const MAX_DIRTY: u64 = 64 << 20;
-/// A file set is regarded as not in memory if less than this share of its pages is resident.
-const MIN_RESIDENT: f64 = 0.1;
-/// Age of the oldest operation in flight at the end above which there is a warning, in seconds.
-const MAX_LATE_SECONDS: f64 = 1.0;
+pub(super) const MAX_OTHERS: f64 = 0.20;
 
 /// A warning about a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +101,8 @@ pub enum Warning {
         busy: f64,
         /// Share of the run itself, 0 to 1.
         own: f64,
+        /// The host, if the run has several.
+        host: Option<String>,
     },
     /// The rate changed during the run.
     Unsteady {
@@ -163,10 +143,17 @@ pub enum Warning {
     },
     /// WML processes shared one descriptor table.
     SharedDescriptors,
+    /// Some ranks ran while others did not.
+    RanksOverlap {
+        /// The time in which all ranks ran, in seconds.
+        seconds: f64,
+        /// The least share of a rank's measured time that it covers, 0 to 1.
+        covered: f64,
+    },
 }
 
 /// Every code that [`Warning::code`] returns.
-pub const CODES: [&str; 19] = [
+pub const CODES: [&str; 20] = [
     "not_complete",
     "errors",
     "no_operations",
@@ -186,6 +173,7 @@ pub const CODES: [&str; 19] = [
     "unstable",
     "late_ops",
     "shared_descriptors",
+    "ranks_overlap",
 ];
 
 impl Warning {
@@ -211,13 +199,14 @@ impl Warning {
             Self::Unstable { .. } => 16,
             Self::LateOps { .. } => 17,
             Self::SharedDescriptors => 18,
+            Self::RanksOverlap { .. } => 19,
         };
         CODES[index]
     }
 
     /// Returns whether the warning is about other programs that used the processors.
     pub fn is_about_others(&self) -> bool {
-        matches!(self, Self::ProcessorBound { busy, own } if busy - own > MAX_OTHERS)
+        matches!(self, Self::ProcessorBound { busy, own, .. } if busy - own > MAX_OTHERS)
     }
 
     /// Returns the text of the warning.
@@ -273,8 +262,9 @@ impl Warning {
                 share * 100.0,
                 duration::latency(*late_ns)
             ),
-            Self::ProcessorBound { busy, own } => {
-                format!("all processors were {:.0} % busy; this run used {:.0} %", busy * 100.0, own * 100.0)
+            Self::ProcessorBound { busy, own, host } => {
+                let of = host.as_ref().map(|host| format!(" of `{host}`")).unwrap_or_default();
+                format!("all processors{of} were {:.0} % busy; this run used {:.0} %", busy * 100.0, own * 100.0)
             }
             Self::Unsteady { first_per_s, last_per_s } => {
                 let change = (last_per_s / first_per_s - 1.0) * 100.0;
@@ -302,6 +292,14 @@ impl Warning {
                 duration::seconds(*oldest_seconds)
             ),
             Self::SharedDescriptors => "the processes shared one descriptor table".to_owned(),
+            Self::RanksOverlap { seconds, .. } if *seconds <= 0.0 => {
+                "there was no time in which all ranks ran: the run has no rates".to_owned()
+            }
+            Self::RanksOverlap { seconds, covered } => format!(
+                "all ranks ran together for {} only, {:.0} % of the time of the longest: the rates refer to this time",
+                duration::seconds(*seconds),
+                (covered * 100.0).floor()
+            ),
         }
     }
 
@@ -345,6 +343,9 @@ impl Warning {
             Self::LateOps { .. } => {
                 "the device stalled: run longer, so that stalled operations complete and are counted"
             }
+            Self::RanksOverlap { .. } => {
+                "operations outside this time are in the counts and latencies; give all ranks the same run time"
+            }
             Self::SharedDescriptors => {
                 "the kernel lacks `close_range` and `unshare`; many open files cost more than in separate tables"
             }
@@ -355,171 +356,6 @@ impl Warning {
     pub fn note(&self) -> Note {
         Note { code: self.code().to_owned(), message: format!("{}; {}", self.message(), self.advice()) }
     }
-}
-
-/// Returns all warnings about a run, the most serious first.
-pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
-    let mut found = Vec::new();
-    // A run without operations has a separate warning, `NoOperations`.
-    if !matches!(run.state, RunState::Complete | RunState::NothingDone) {
-        found.push(Warning::NotComplete { state: run.state, ended_by: run.ended_by.clone() });
-    }
-    for flowop in &run.flowops {
-        for (errno, count) in &flowop.errors {
-            found.push(Warning::Errors { flowop: flowop.name.clone(), errno: errno.clone(), count: *count });
-        }
-    }
-    check_amount(run, &mut found);
-    if run.engine != "null" {
-        check_storage(document, run, &mut found);
-    }
-    check_machine(document, run, &mut found);
-    check_course(run, &mut found);
-    found
-}
-
-/// Returns the warning that no flowop completed an operation; `None` if one did.
-pub fn nothing_done(document: &Document, run: &Run) -> Option<Warning> {
-    of(document, run).into_iter().find(|warning| matches!(warning, Warning::NoOperations { others: 0 }))
-}
-
-/// Finds warnings about runs with too few operations or too little time.
-fn check_amount(run: &Run, found: &mut Vec<Warning>) {
-    let few: Vec<String> = run
-        .flowops
-        .iter()
-        .filter(|f| f.class.is_io() && (1..MIN_OPS).contains(&f.ops))
-        .map(|f| f.name.clone())
-        .collect();
-    match run.summary.ops {
-        0 => found.push(Warning::NoOperations { others: run.flowops.iter().map(|f| f.ops).sum() }),
-        ops if ops < MIN_OPS => found.push(Warning::FewOperations { ops }),
-        _ if !few.is_empty() => found.push(Warning::FewForPercentiles { flowops: few }),
-        _ => {}
-    }
-    if run.measured_seconds < MIN_SECONDS && run.state == RunState::Complete {
-        found.push(Warning::ShortRun { seconds: run.measured_seconds });
-    }
-}
-
-/// Finds warnings about runs that measured memory or another cache instead of storage.
-fn check_storage(document: &Document, run: &Run, found: &mut Vec<Warning>) {
-    let mut on_disk = Vec::new();
-    let mut below = Vec::new();
-    for set in &run.filesets {
-        let mount = mount_of(run, &set.path);
-        if let Some(mount) = mount.filter(|mount| mount.in_memory()) {
-            found.push(Warning::MemoryFileSystem { path: set.path.clone(), kind: mount.kind.clone() });
-            continue;
-        }
-        on_disk.push(set);
-        let buffered = mount.and_then(|mount| mount.devices.iter().find(|device| device.direct_io == Some(false)));
-        if let Some(device) = buffered.filter(|device| !below.contains(&device.name)) {
-            below.push(device.name.clone());
-        }
-    }
-    if below.is_empty() && run.cache_state == CacheState::UnknownBelow {
-        below.push("the file system".to_owned());
-    }
-    found.extend(below.into_iter().map(|device| Warning::CacheUnknown { device }));
-
-    let (bytes, memory) = (on_disk.iter().map(|set| set.bytes).sum::<u64>(), document.environment.memory.total);
-    let reads = run.flowops.iter().any(|f| f.class.is_io() && f.reads && f.ops > 0);
-    // Direct I/O leaves nothing in the page cache, even if the set would fit. If residency could not be measured, use
-    // the bytes that the devices moved. That is weak evidence, since it includes read-ahead and other programs.
-    let by_device = |set: &FilesetResult| {
-        set.resident_after.map_or(set.verdict == Some(Verdict::Device), |share| share < MIN_RESIDENT)
-    };
-    let known = on_disk.iter().any(|set| set.asked_bytes.read > 0);
-    let mut read = on_disk.iter().filter(|set| !known || set.asked_bytes.read > 0).peekable();
-    let bypassed = read.peek().is_some() && read.all(|set| by_device(set));
-    if reads && bytes > 0 && bytes < memory && run.cache_state != CacheState::Warm && !bypassed {
-        let cold = run.cache_state == CacheState::Cold || document.command_line.iter().any(|word| word == "--cold");
-        found.push(Warning::FitsInMemory { bytes, memory, cache_state: run.cache_state, cold });
-    }
-    let dirty = run.dirty_bytes.as_ref().map_or(0, |dirty| dirty.before);
-    if run.quiesced == Some(false) && dirty > MAX_DIRTY {
-        found.push(Warning::NotQuiesced { dirty });
-    }
-}
-
-/// Finds warnings about runs that were limited by the tool or the machine.
-fn check_machine(document: &Document, run: &Run, found: &mut Vec<Warning>) {
-    if let (Some(overhead), Some(mean_ns)) = (run.overhead_ns_per_op, run.summary.latency_ns.mean) {
-        let io = || run.flowops.iter().filter(|f| f.class.is_io());
-        let tool: f64 = io().filter_map(|f| f.tool_ns_mean.map(|ns| ns * f.ops as f64)).sum();
-        let ops: u64 = io().map(|f| f.ops).sum();
-        let overhead_ns = overhead + tool / ops.max(1) as f64;
-        if overhead_ns > MAX_TOOL_SHARE * mean_ns {
-            found.push(Warning::ToolBound { overhead_ns, mean_ns });
-        }
-    }
-    let open = run.open_loop.as_ref();
-    if run.engine != "null"
-        && let Some((late_ns, share)) = open.and_then(|open| open.wakeup_latency_ns_mean.zip(open.wakeup_latency_share))
-        && share > MAX_TOOL_SHARE
-    {
-        found.push(Warning::WakeupLatency { late_ns, share });
-    }
-    if let Some(busy) = run.summary.cpu_busy.filter(|busy| *busy > MAX_BUSY) {
-        let processor_seconds = run.measured_seconds * document.environment.cpu.count.max(1) as f64;
-        let used_us = run.summary.cpu_us_per_op.map_or(0.0, |us| us * run.summary.ops as f64);
-        let own = used_us / 1e6 / processor_seconds;
-        // Busy-waiting is not load, so subtract it. But other programs may delay a busy-waiting thread.
-        let spinning = open.map_or(0.0, |open| open.spin_seconds / processor_seconds);
-        if busy - spinning > MAX_BUSY || spinning > 0.0 && busy - own > MAX_OTHERS {
-            found.push(Warning::ProcessorBound { busy, own });
-        }
-    }
-    if run.descriptor_tables == "shared" && run.processes > 1 {
-        found.push(Warning::SharedDescriptors);
-    }
-}
-
-/// Finds warnings about the course of the run: drift, starvation, overload, stalls.
-fn check_course(run: &Run, found: &mut Vec<Warning>) {
-    found.extend(unsteady(run));
-    found.extend(not_steady(run));
-    for flowop in &run.flowops {
-        let share = flowop.starved_seconds / (run.measured_seconds * flowop.instances.max(1) as f64);
-        if share > MAX_STARVED && share.is_finite() {
-            found.push(Warning::Starved { flowop: flowop.name.clone(), share });
-        }
-    }
-    if let Some(open) = &run.open_loop
-        && open.achieved_per_s < MIN_ACHIEVED * open.offered_per_s
-    {
-        found.push(Warning::Unstable { offered_per_s: open.offered_per_s, achieved_per_s: open.achieved_per_s });
-    }
-    if let Some(oldest_seconds) = run.late_oldest_seconds.filter(|s| *s > MAX_LATE_SECONDS) {
-        found.push(Warning::LateOps { ops: run.late_ops, oldest_seconds });
-    }
-}
-
-/// Compares the rates of the first and the last third of the intervals.
-fn unsteady(run: &Run) -> Option<Warning> {
-    let third = run.intervals.len() / 3;
-    if run.intervals.len() < MIN_INTERVALS {
-        return None;
-    }
-    let rate = |part: &[Interval]| {
-        let seconds: f64 = part.iter().map(|interval| interval.seconds).sum();
-        part.iter().map(|interval| run.io_ops(interval)).sum::<u64>() as f64 / seconds
-    };
-    let first_per_s = rate(&run.intervals[..third]);
-    let last_per_s = rate(&run.intervals[run.intervals.len() - third..]);
-    let drift = (last_per_s - first_per_s).abs() / first_per_s;
-    (drift.is_finite() && drift > MAX_DRIFT).then_some(Warning::Unsteady { first_per_s, last_per_s })
-}
-
-/// Returns a warning if a first part of the run was unsteady and changes the overall rate.
-fn not_steady(run: &Run) -> Option<Warning> {
-    let steady = run.steady.as_ref()?;
-    let all_per_s = run.summary.ops_per_s;
-    let rest_per_s = steady.ops_per_s.unwrap_or(all_per_s);
-    let matters =
-        steady.from_seconds.is_none_or(|from| from > 0.0 && (rest_per_s / all_per_s - 1.0).abs() > MIN_CHANGE);
-    matters.then_some(Warning::NotSteady { first_seconds: steady.from_seconds, all_per_s, rest_per_s })
 }
 
 /// Stores the warnings of every run in the document. Keeps warnings from other sources.
@@ -538,9 +374,14 @@ pub fn is_derived(note: &Note) -> bool {
 
 /// Returns the mount that contains a path: the mount with the longest mount point that is a prefix of the path.
 pub fn mount_of<'a>(run: &'a Run, path: &str) -> Option<&'a MountInfo> {
+    mount_among(&run.environment.mounts, path)
+}
+
+/// Returns the mount of `mounts` that contains a path.
+pub(super) fn mount_among<'a>(mounts: &'a [MountInfo], path: &str) -> Option<&'a MountInfo> {
     let path = std::path::Path::new(path);
     let holds = |mount: &&MountInfo| path.starts_with(&mount.path);
-    run.environment.mounts.iter().filter(holds).max_by_key(|mount| mount.path.len())
+    mounts.iter().filter(holds).max_by_key(|mount| mount.path.len())
 }
 
 fn quoted(names: &[String]) -> String {

@@ -4,7 +4,9 @@
 
 use super::{CODES, Warning, note, of};
 use crate::result::fixture::fixture;
-use crate::result::{CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, RunState, Steadiness, Verdict};
+use crate::result::{
+    CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, RankResult, RunState, Steadiness, Verdict,
+};
 
 /// Returns the fixture without the errors that cause a warning.
 fn sound() -> Document {
@@ -21,6 +23,12 @@ fn after(change: impl FnOnce(&mut Document)) -> Warning {
     let found = of(&document, &document.runs[0]);
     assert_eq!(found.len(), 1, "{found:?}");
     found.into_iter().next().unwrap()
+}
+
+/// Gives the run two ranks, with these measured times in seconds.
+fn ranks(document: &mut Document, seconds: [f64; 2]) {
+    let rank = |measured_seconds| RankResult { threads: 1, measured_seconds, ..RankResult::default() };
+    document.runs[0].ranks = seconds.map(rank).to_vec();
 }
 
 #[test]
@@ -92,6 +100,8 @@ fn each_cause_has_its_warning() {
         ),
         ("late_ops", after(|d| d.runs[0].late_oldest_seconds = Some(3.0))),
         ("shared_descriptors", after(|d| d.runs[0].descriptor_tables = "shared".into())),
+        ("ranks_overlap", after(|d| ranks(d, [60.0, 45.0]))),
+        ("ranks_overlap", after(|d| ranks(d, [60.0, 0.0]))),
     ];
     let mut texts = String::new();
     for (code, warning) in &causes {
@@ -110,6 +120,7 @@ fn warnings_are_absent_without_their_condition() {
         change(&mut document);
         assert_eq!(of(&document, &document.runs[0]), []);
     };
+    silent(|d| ranks(d, [60.0, 59.5]));
     // A small set gives no warning if it is meant to be in memory, if nothing is read, or if direct I/O bypasses
     // memory.
     silent(|d| {

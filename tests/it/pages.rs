@@ -68,13 +68,14 @@ fn warnings() -> Vec<Warning> {
         Warning::NotQuiesced { dirty: 1 << 30 },
         Warning::ToolBound { overhead_ns: 200.0, mean_ns: 900.0 },
         Warning::WakeupLatency { late_ns: 60_000.0, share: 0.3 },
-        Warning::ProcessorBound { busy: 1.0, own: 0.4 },
+        Warning::ProcessorBound { busy: 1.0, own: 0.4, host: None },
         Warning::Unsteady { first_per_s: 9000.0, last_per_s: 6000.0 },
         Warning::NotSteady { first_seconds: Some(14.0), all_per_s: 8000.0, rest_per_s: 9000.0 },
         Warning::Starved { flowop, share: 0.25 },
         Warning::Unstable { offered_per_s: 5000.0, achieved_per_s: 4100.0 },
         Warning::LateOps { ops: 16, oldest_seconds: 2.5 },
         Warning::SharedDescriptors,
+        Warning::RanksOverlap { seconds: 48.0, covered: 0.8 },
     ]
 }
 

@@ -1,0 +1,108 @@
+//! The parts of a page about the hosts and ranks of a run that several processes made together.
+
+use super::axis::{AxisUnit, ChartAxis};
+use super::blocks::{PageBlock, PageTable, Picture};
+use super::chart::{Chart, ChartPoint, Symbol};
+use crate::report::hosts::lines;
+use crate::report::text::figures;
+use crate::result::{RankResult, Run};
+use crate::util::count::{grouped, measured};
+use crate::util::duration::{latency, seconds};
+use crate::util::size;
+
+/// The classes and symbols of hosts, which alternate.
+const HOST_SYMBOLS: [(&str, Symbol); 2] = [("a", Symbol::Circle), ("b", Symbol::Square)];
+
+/// The columns of the table of hosts after those that describe the host, as [`figures`] returns them.
+const FIGURES: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
+
+/// Returns the parts; none for a run in one process. Without `pictures`, the tables only.
+pub(super) fn blocks(run: &Run, pictures: bool) -> Vec<PageBlock> {
+    if run.ranks.is_empty() && run.lost_ranks.is_empty() {
+        return Vec::new();
+    }
+    let mut blocks = vec![PageBlock::Heading { text: "Hosts".to_owned() }];
+    blocks.extend(run.lost_ranks.iter().map(|lost| PageBlock::Banner { tone: "bad", text: format!("lost: {lost}") }));
+    let lines = lines(run).into_iter().take_while(|line| !line.starts_with("lost: "));
+    blocks.push(PageBlock::Text { text: lines.collect::<Vec<_>>().join("; ") + "." });
+    blocks.extend(hosts(run).block());
+    if pictures {
+        blocks.extend(rates(run).map(PageBlock::Picture));
+    }
+    blocks.extend(ranks(run).block());
+    blocks
+}
+
+fn hosts(run: &Run) -> PageTable {
+    let mut table =
+        PageTable::new("Hosts", ["host", "ranks", "processors", "memory", "cache"].into_iter().chain(FIGURES));
+    for host in &run.hosts {
+        let (machine, summary) = (&host.environment, &host.summary);
+        let about = [
+            host.host.clone(),
+            host.ranks.len().to_string(),
+            machine.cpu.count.to_string(),
+            size::format(machine.memory.total),
+            host.cache_state.name().to_owned(),
+        ];
+        table.row(about.into_iter().chain(figures(
+            summary.ops,
+            summary.ops_per_s,
+            summary.mib_per_s,
+            &summary.latency_ns,
+        )));
+    }
+    table
+}
+
+fn ranks(run: &Run) -> PageTable {
+    let columns = ["rank", "host", "state", "ended by", "start skew", "measured", "errors"];
+    let mut table = PageTable::new("Ranks", columns.into_iter().chain(FIGURES)).folded();
+    let skew = |rank: &RankResult| {
+        let ns = rank.start_skew_ns?;
+        Some(format!("{}{}", if ns < 0 { "-" } else { "" }, latency(ns.unsigned_abs() as f64)))
+    };
+    for rank in &run.ranks {
+        let about = [
+            rank.rank.to_string(),
+            rank.host.clone(),
+            rank.state.name().replace('_', " "),
+            rank.ended_by.clone(),
+            skew(rank).unwrap_or_else(|| "-".to_owned()),
+            seconds(rank.measured_seconds),
+            if rank.errors == 0 { "-".to_owned() } else { grouped(rank.errors) },
+        ];
+        table.row(about.into_iter().chain(figures(rank.ops, rank.ops_per_s, rank.mib_per_s, &rank.latency_ns)));
+    }
+    table
+}
+
+/// Draws the rate of each rank; `None` for a single one.
+fn rates(run: &Run) -> Option<Picture> {
+    let (first, last) = (run.ranks.first()?, run.ranks.last()?);
+    if first.rank == last.rank {
+        return None;
+    }
+    let x = ChartAxis::fitted("rank", AxisUnit::Number, [first.rank as f64, last.rank as f64]);
+    let rates = run.ranks.iter().map(|rank| rank.ops_per_s);
+    let y = ChartAxis::linear("I/O operations per second", AxisUnit::Number, std::iter::once(0.0).chain(rates));
+    let mut chart = Chart::new(x, y);
+    let mut table = PageTable::new("Rate of each rank", ["rank", "host", "ops/s"]);
+    for rank in &run.ranks {
+        let host = run.hosts.iter().position(|host| host.host == rank.host).unwrap_or(0);
+        let (class, symbol) = HOST_SYMBOLS[host % HOST_SYMBOLS.len()];
+        let title = format!("rank {} on {}: {} ops/s", rank.rank, rank.host, measured(rank.ops_per_s));
+        chart.plot(symbol, &ChartPoint { x: rank.rank as f64, y: rank.ops_per_s, class, title });
+        table.row([rank.rank.to_string(), rank.host.clone(), measured(rank.ops_per_s)]);
+    }
+    Some(Picture {
+        title: "Rate of each rank".to_owned(),
+        note:
+            "Each point is a rank, with its rate over its own measured time. Colours and symbols alternate from host \
+               to host."
+                .to_owned(),
+        legend: Vec::new(),
+        svg: chart.svg("Rate of each rank"),
+        table,
+    })
+}

@@ -1,0 +1,126 @@
+//! The part of the text report about the ranks and hosts of a run that several processes made together.
+
+use super::text::figures;
+use crate::result::{HostResult, RankResult, Run};
+use crate::util::count::{count, measured};
+use crate::util::duration::latency;
+use crate::util::printable;
+use crate::util::table::{Align, Table};
+use std::io::{self, Write};
+
+/// Maximum width of a line of this part.
+const WIDTH: usize = 80;
+
+/// Maximum width of the name of a host in the table.
+const MAX_HOST_WIDTH: usize = 20;
+
+/// The columns of the table after the host and the number of its ranks, each with its place in [`figures`].
+const COLUMNS: [(&str, usize); 5] = [("ops/s", 1), ("MiB/s", 2), ("mean", 3), ("p99", 5), ("max", 7)];
+
+/// Writes the part: the number of ranks and hosts, the skew of their starts, the slowest and the fastest rank, and each
+/// lost rank. With `per_host` also a table of the hosts. Nothing for a run in one process.
+pub(super) fn write(run: &Run, per_host: bool, out: &mut dyn Write) -> io::Result<()> {
+    if run.ranks.is_empty() && run.lost_ranks.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    lines(run).iter().try_for_each(|line| writeln!(out, "{}", wrapped(line)))?;
+    if per_host && !run.hosts.is_empty() {
+        write!(out, "\n{}", table(&run.hosts))?;
+    }
+    Ok(())
+}
+
+/// Returns the lines of the part.
+pub(crate) fn lines(run: &Run) -> Vec<String> {
+    let mut first = format!("{} on {}", count(run.ranks.len() as u64, "rank"), count(run.hosts.len() as u64, "host"));
+    if let Some(skew_ns) = run.start_skew_ns().filter(|_| run.ranks.len() > 1) {
+        first += &format!("; start skew at most {}", latency(skew_ns as f64));
+    }
+    let mut lines = vec![first];
+    let rate = |rank: &&RankResult| rank.ops_per_s;
+    let working = || run.ranks.iter().filter(|rank| rank.threads > 0);
+    let slowest = working().min_by(|a, b| rate(a).total_cmp(&rate(b)));
+    // Of several equally fast ranks, the last one.
+    let fastest = working().max_by(|a, b| rate(a).total_cmp(&rate(b)));
+    if let (Some(slowest), Some(fastest)) = (slowest, fastest)
+        && slowest.rank != fastest.rank
+    {
+        let of = |rank: &RankResult| format!("rank {} on {}, {} ops/s", rank.rank, rank.host, measured(rank.ops_per_s));
+        lines.push(format!("slowest: {}; fastest: {}", of(slowest), of(fastest)));
+    }
+    lines.extend(run.lost_ranks.iter().map(|lost| format!("lost: {lost}")));
+    lines
+}
+
+fn table(hosts: &[HostResult]) -> String {
+    let columns = COLUMNS.map(|(heading, _)| (heading, Align::Right));
+    let mut table = Table::new([("host", Align::Left), ("ranks", Align::Right)].into_iter().chain(columns));
+    for host in hosts {
+        let summary = &host.summary;
+        let all = figures(summary.ops, summary.ops_per_s, summary.mib_per_s, &summary.latency_ns);
+        let cells = COLUMNS.iter().filter_map(|(_, place)| all.get(*place).cloned());
+        let host_cells = [printable::short(&host.host, MAX_HOST_WIDTH).to_string(), host.ranks.len().to_string()];
+        table.row(host_cells.into_iter().chain(cells));
+    }
+    table.render()
+}
+
+fn wrapped(text: &str) -> String {
+    let options = textwrap::Options::new(WIDTH)
+        .subsequent_indent("  ")
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(text, options)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Run, lines, write};
+    use crate::report::text::{Text, TextPerHost};
+    use crate::report::{Report, to_string};
+    use crate::result::fixture::{fixture, of_ranks};
+
+    #[test]
+    fn goldens() {
+        insta::assert_snapshot!("text_ranks", to_string(&Text, &of_ranks()));
+        let mut table = Vec::new();
+        write(&of_ranks().runs[0], true, &mut table).unwrap();
+        insta::assert_snapshot!("text_per_host", String::from_utf8(table).unwrap());
+    }
+
+    #[test]
+    fn the_option_adds_a_table_of_hosts_only() {
+        let (without, with) = (to_string(&Text, &of_ranks()), to_string(&TextPerHost, &of_ranks()));
+        assert_eq!(with.lines().count(), without.lines().count() + 4, "{with}");
+        assert!(without.lines().all(|line| with.contains(line)), "{with}");
+        assert_eq!(to_string(&TextPerHost, &fixture()), to_string(&Text, &fixture()));
+        assert_eq!(TextPerHost.name(), Text.name());
+    }
+
+    #[test]
+    fn lines_fit_80_columns() {
+        let mut document = of_ranks();
+        let run = &mut document.runs[0];
+        for host in ["host-with-a-long-name.rack-17.example.org", "\x1b[2J"] {
+            run.hosts[1].host = host.to_owned();
+            run.ranks.iter_mut().for_each(|rank| rank.host = host.to_owned());
+            let mut out = Vec::new();
+            write(run, true, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.lines().all(|line| line.chars().count() <= super::WIDTH), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_single_rank_is_neither_slow_nor_fast() {
+        let mut run = of_ranks().runs.remove(0);
+        run.ranks.truncate(1);
+        run.hosts.truncate(1);
+        run.lost_ranks.clear();
+        assert_eq!(lines(&run), ["1 rank on 1 host"]);
+        assert!(lines(&Run { ranks: Vec::new(), ..run })[0].starts_with("0 ranks"));
+    }
+}

@@ -1,0 +1,270 @@
+//! Counts, rates and distributions of several ranks as those of one run.
+
+use super::RankRun;
+use super::window::CommonTime;
+use crate::result::build;
+use crate::result::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary};
+use crate::stats::hdr;
+use crate::stats::snapshot::Dist;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes in a MiB.
+const MIB: f64 = 1_048_576.0;
+
+/// A distribution that is merged from stored ones.
+#[derive(Debug, Default)]
+struct MergedLatency {
+    dist: Dist,
+    /// Whether a histogram is missing, so that there are no percentiles.
+    lacks_histogram: bool,
+}
+
+impl MergedLatency {
+    /// Adds a distribution: its figures, its histogram, and the number of operations for the case that the histogram is
+    /// missing.
+    fn add(&mut self, latency: &Latency, histogram: &str, ops: u64) {
+        let Some(mean) = latency.mean else { return };
+        let mut dist = hdr::decode(histogram).unwrap_or_default();
+        if dist.count == 0 {
+            dist.count = ops;
+            self.lacks_histogram |= ops > 0;
+        }
+        // The histogram has these within the width of a bucket only.
+        dist.sum = (mean * dist.count as f64).round() as u64;
+        dist.min = latency.min.unwrap_or(dist.min);
+        dist.max = latency.max.unwrap_or(dist.max);
+        self.dist.merge(&dist);
+    }
+
+    /// Returns the figures and the histogram.
+    fn finish(&self) -> (Latency, String) {
+        if self.lacks_histogram {
+            let Dist { min, max, .. } = self.dist;
+            let known = Latency { min: Some(min), mean: self.dist.mean(), max: Some(max), ..Latency::default() };
+            return (known, String::new());
+        }
+        (build::latency(&self.dist), hdr::encode(&self.dist))
+    }
+}
+
+/// Returns the mean of values, each with its weight. It is null if a value with a weight is unknown, since it would then
+/// be the mean of a part only. Without any weight it is the mean of the known values.
+pub(super) fn weighted_mean(values: impl IntoIterator<Item = (Option<f64>, f64)>) -> Option<f64> {
+    let values: Vec<(Option<f64>, f64)> = values.into_iter().collect();
+    let weighted: Vec<(Option<f64>, f64)> = values.iter().copied().filter(|(_, weight)| *weight > 0.0).collect();
+    match weighted[..] {
+        [] => mean(values.into_iter().filter_map(|(value, _)| value)),
+        // Exact, without a rounding error of the division.
+        [(value, _)] => value,
+        _ => {
+            let weights: f64 = weighted.iter().map(|(_, weight)| weight).sum();
+            let sum: Option<f64> = weighted.iter().map(|(value, weight)| Some((*value)? * weight)).sum();
+            sum.map(|sum| sum / weights)
+        }
+    }
+}
+
+/// Returns the mean; `None` without values.
+pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (n, sum) = values.fold((0_u64, 0.0), |(n, sum), value| (n + 1, sum + value));
+    (n > 0).then(|| sum / n as f64)
+}
+
+/// The flowops of all ranks, and where each rank has them.
+pub(super) struct FlowopMap {
+    /// Of each rank the position of each of its flowops among those of the merged run.
+    pub(super) positions: Vec<Vec<usize>>,
+    /// Number of flowops of the merged run.
+    pub(super) len: usize,
+}
+
+impl FlowopMap {
+    /// Finds the same flowop in all ranks: the same process, thread, index, name and phase. The order is that of the
+    /// first rank.
+    pub(super) fn of<'a>(ranks: &'a [RankRun]) -> Self {
+        let mut known = BTreeMap::new();
+        let positions = ranks.iter().map(|rank| {
+            // Processes with the same name and the same flowops differ in their position only.
+            let mut seen: BTreeMap<_, usize> = BTreeMap::new();
+            let position = |flowop: &'a FlowopResult| {
+                let FlowopResult { process, thread, index, name, phase, .. } = flowop;
+                let same = seen.entry((process, thread, index, name, phase)).or_default();
+                *same += 1;
+                let next = known.len();
+                *known.entry((process, thread, index, name, phase, *same)).or_insert(next)
+            };
+            rank.run.flowops.iter().map(position).collect()
+        });
+        let positions = positions.collect();
+        Self { positions, len: known.len() }
+    }
+
+    /// Returns of each flowop of the merged run the ranks that have it, each with the position there.
+    fn parts<'a>(&self, ranks: &'a [RankRun]) -> Vec<Vec<(&'a RankRun, usize)>> {
+        let mut parts = vec![Vec::new(); self.len];
+        for (rank, positions) in ranks.iter().zip(&self.positions) {
+            positions.iter().enumerate().for_each(|(own, merged)| parts[*merged].push((rank, own)));
+        }
+        parts
+    }
+}
+
+/// Returns the flowops of all ranks. The rates of a flowop refer to the common time of its phase.
+pub(super) fn flowops(ranks: &[RankRun], map: &FlowopMap, common: &CommonTime) -> Vec<FlowopResult> {
+    let numbers: BTreeSet<u64> = ranks.iter().flat_map(|rank| &rank.run.phases).map(|phase| phase.number).collect();
+    let phases: BTreeMap<u64, CommonTime> =
+        numbers.into_iter().map(|number| (number, CommonTime::of_phase(ranks, number))).collect();
+    let merged = |parts: &Vec<(&RankRun, usize)>| {
+        let phase = parts.first().map_or(0, |(rank, at)| rank.run.flowops[*at].phase);
+        flowop(parts, phases.get(&phase).unwrap_or(common))
+    };
+    map.parts(ranks).iter().map(merged).collect()
+}
+
+/// Returns one flowop from its results on the ranks.
+fn flowop(parts: &[(&RankRun, usize)], common: &CommonTime) -> FlowopResult {
+    let own = || parts.iter().map(|(rank, at)| &rank.run.flowops[*at]);
+    let sum = |of: fn(&FlowopResult) -> u64| own().map(of).sum::<u64>();
+    let seconds = |of: fn(&FlowopResult) -> Option<f64>| own().filter_map(of).reduce(|sum, own| sum + own);
+    let rate = |own: fn(&FlowopResult) -> f64, count: fn(&IntervalFlowop) -> u64| -> f64 {
+        let of = |(rank, at): &(&RankRun, usize)| {
+            let count = |flowops: &[IntervalFlowop]| flowops.get(*at).map_or(0.0, |flowop| count(flowop) as f64);
+            common.rate(rank, own(&rank.run.flowops[*at]), |interval| count(&interval.flowops))
+        };
+        parts.iter().map(of).sum()
+    };
+    let mut errors: BTreeMap<String, u64> = BTreeMap::new();
+    for (errno, count) in own().flat_map(|flowop| &flowop.errors) {
+        *errors.entry(errno.clone()).or_default() += count;
+    }
+    let (latency_ns, histogram) = distribution(own().map(|f| (Some(&f.latency_ns), f.histogram.as_str(), f.ops)));
+    let (response_ns, response_histogram) =
+        distribution(own().map(|f| (f.response_ns.as_ref(), f.response_histogram.as_str(), f.ops)));
+    let (lateness_ns, lateness_histogram) =
+        distribution(own().map(|f| (f.lateness_ns.as_ref(), f.lateness_histogram.as_str(), f.ops)));
+    FlowopResult {
+        instances: sum(|f| f.instances),
+        ops: sum(|f| f.ops),
+        ops_per_s: rate(|f| f.ops_per_s, |f| f.ops),
+        bytes: sum(|f| f.bytes),
+        mib_per_s: rate(|f| f.mib_per_s * MIB, |f| f.bytes) / MIB,
+        implicit_opens: sum(|f| f.implicit_opens),
+        open_ns_mean: weighted_mean(own().map(|f| (f.open_ns_mean, f.implicit_opens as f64))),
+        calls: sum(|f| f.calls),
+        errors,
+        late_ops: sum(|f| f.late_ops),
+        late_bytes: sum(|f| f.late_bytes),
+        listed_bytes: sum(|f| f.listed_bytes),
+        starved_seconds: seconds(|f| Some(f.starved_seconds)).unwrap_or(0.0),
+        tool_ns_mean: weighted_mean(own().map(|f| (f.tool_ns_mean, f.ops as f64))),
+        command_user_seconds: seconds(|f| f.command_user_seconds),
+        command_system_seconds: seconds(|f| f.command_system_seconds),
+        latency_ns: latency_ns.unwrap_or_default(),
+        histogram,
+        response_ns,
+        response_histogram,
+        lateness_ns,
+        lateness_histogram,
+        ..own().next().cloned().unwrap_or_default()
+    }
+}
+
+/// Merges distributions: figures, histogram and number of operations of each. `None` if none has figures.
+fn distribution<'a>(
+    parts: impl Iterator<Item = (Option<&'a Latency>, &'a str, u64)> + Clone,
+) -> (Option<Latency>, String) {
+    let mut known = parts.clone().filter(|(latency, ..)| latency.is_some()).peekable();
+    if known.peek().is_none() {
+        return (None, String::new());
+    }
+    let mut merged = MergedLatency::default();
+    for (latency, histogram, ops) in known {
+        latency.into_iter().for_each(|latency| merged.add(latency, histogram, ops));
+    }
+    let (latency, histogram) = merged.finish();
+    // A result without operations has an empty histogram, or none if it is of an earlier version.
+    let stored = parts.into_iter().any(|(.., histogram, _)| !histogram.is_empty());
+    (Some(latency), if stored { histogram } else { String::new() })
+}
+
+/// Returns the totals of ranks. Rates refer to the common time of all ranks of the run.
+pub(super) fn summary(ranks: &[&RankRun], common: &CommonTime) -> Summary {
+    let own = || ranks.iter().map(|rank| &rank.run.summary);
+    let sum = |of: fn(&Summary) -> u64| own().map(of).sum::<u64>();
+    let rate =
+        |own: fn(&Summary) -> f64, counts: fn(&FlowopResult) -> bool, count: fn(&IntervalFlowop) -> u64| -> f64 {
+            let of = |rank: &&RankRun| {
+                common.rate(rank, own(&rank.run.summary), |interval| {
+                    let flowops = rank.run.flowops.iter().zip(&interval.flowops);
+                    let counted = flowops.filter(|(flowop, _)| flowop.class.is_io() && counts(flowop));
+                    counted.map(|(_, figures)| count(figures)).sum::<u64>() as f64
+                })
+            };
+            ranks.iter().map(of).sum()
+        };
+    let (latency_ns, histogram) = distribution(own().map(|s| (Some(&s.latency_ns), s.histogram.as_str(), s.ops)));
+    let latency_ns = latency_ns.unwrap_or_default();
+    Summary {
+        ops: sum(|s| s.ops),
+        ops_per_s: rate(|s| s.ops_per_s, |_| true, |f| f.ops),
+        reads_per_s: rate(|s| s.reads_per_s, |f| f.reads, |f| f.ops),
+        writes_per_s: rate(|s| s.writes_per_s, |f| f.writes, |f| f.ops),
+        bytes: sum(|s| s.bytes),
+        mib_per_s: rate(|s| s.mib_per_s * MIB, |_| true, |f| f.bytes) / MIB,
+        listed_bytes: sum(|s| s.listed_bytes),
+        latency_ms: latency_ns.mean.map(|ns| ns / 1e6),
+        latency_ns,
+        histogram,
+        cpu_us_per_op: weighted_mean(own().map(|s| (s.cpu_us_per_op, s.ops as f64))),
+        system_cpu_us_per_op: system_cpu_us_per_op(ranks),
+        cpu_busy: mean(own().filter_map(|s| s.cpu_busy)),
+        errors: sum(|s| s.errors),
+    }
+}
+
+/// Returns the busy time per operation of the processors of all hosts. Each rank of a host reports the busy time of the
+/// whole host, so that the time of a host is the mean of its ranks.
+fn system_cpu_us_per_op(ranks: &[&RankRun]) -> Option<f64> {
+    let ops: u64 = ranks.iter().map(|rank| rank.run.summary.ops).sum();
+    if let [rank] = ranks {
+        return rank.run.summary.system_cpu_us_per_op;
+    }
+    let mut hosts: BTreeMap<&str, Vec<Option<f64>>> = BTreeMap::new();
+    for rank in ranks.iter().filter(|rank| rank.run.summary.ops > 0) {
+        let summary = &rank.run.summary;
+        let busy_us = summary.system_cpu_us_per_op.map(|us| us * summary.ops as f64);
+        hosts.entry(&rank.host).or_default().push(busy_us);
+    }
+    let host_us = |busy_us: Vec<Option<f64>>| mean(busy_us.into_iter().collect::<Option<Vec<f64>>>()?.into_iter());
+    let total: Option<f64> = hosts.into_values().map(host_us).sum();
+    total.filter(|_| ops > 0).map(|us| us / ops as f64)
+}
+
+/// Returns the load of an open loop on all ranks; `None` if none has one.
+pub(super) fn open_loop(ranks: &[RankRun]) -> Option<OpenLoop> {
+    let own = || ranks.iter().filter_map(|rank| Some((rank, rank.run.open_loop.as_ref()?)));
+    own().next()?;
+    let sum = |of: fn(&OpenLoop) -> f64| own().map(|(_, open)| of(open)).sum::<f64>();
+    let completed = |rank: &RankRun, open: &OpenLoop| open.achieved_per_s * rank.run.measured_seconds;
+    let response_ns = |rank: &RankRun| -> f64 {
+        rank.run.flowops.iter().filter_map(|f| Some(f.response_ns?.mean? * f.ops as f64)).sum()
+    };
+    Some(OpenLoop {
+        offered_per_s: sum(|open| open.offered_per_s),
+        achieved_per_s: sum(|open| open.achieved_per_s),
+        backlog: own().map(|(_, open)| open.backlog).sum(),
+        backlog_oldest_seconds: own().map(|(_, open)| open.backlog_oldest_seconds).fold(0.0, f64::max),
+        // A rank whose threads never slept has no wake-up latency, which is no missing value.
+        wakeup_latency_ns_mean: weighted_mean(
+            own()
+                .filter(|(_, open)| open.wakeup_latency_ns_mean.is_some())
+                .map(|(rank, open)| (open.wakeup_latency_ns_mean, completed(rank, open))),
+        ),
+        wakeup_latency_share: weighted_mean(
+            own()
+                .filter(|(_, open)| open.wakeup_latency_share.is_some())
+                .map(|(rank, open)| (open.wakeup_latency_share, response_ns(rank))),
+        ),
+        spin_seconds: sum(|open| open.spin_seconds),
+    })
+}

@@ -1,0 +1,126 @@
+//! The time in which all ranks ran, on the clock that they have in common, and rates over it.
+
+use super::RankRun;
+use crate::result::{Interval, RankResult};
+
+/// The least share of each rank's measured time that the common time must cover, so that the rate of all ranks is the
+/// sum of their rates.
+pub const MIN_COVERED: f64 = 0.99;
+
+/// The time of a rank, or of all, in seconds after the latest start of a rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct RankTime {
+    start: f64,
+    end: f64,
+}
+
+/// The time in which all ranks ran.
+#[derive(Clone, Debug)]
+pub(super) struct CommonTime {
+    /// The latest start of a rank's measured time, in nanoseconds after the common start.
+    origin_ns: i64,
+    time: RankTime,
+    /// Whether it covers [`MIN_COVERED`] of the time of each rank.
+    covers: bool,
+}
+
+/// The part of the measured time that all ranks have in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overlap {
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// The least share of a rank's measured time that it covers, 0 to 1.
+    pub covered: f64,
+}
+
+/// Returns the time that all ranks have in common. Ranks without threads do not count. `None` without other ranks.
+pub fn overlap(ranks: &[RankResult]) -> Option<Overlap> {
+    let working: Vec<&RankResult> = ranks.iter().filter(|rank| rank.threads > 0).collect();
+    let origin_ns = working.iter().map(|rank| rank.start_skew_ns.unwrap_or(0)).max()?;
+    let times: Vec<RankTime> = working
+        .iter()
+        .map(|rank| {
+            let start = seconds_after(origin_ns, rank.start_skew_ns);
+            RankTime { start, end: start + rank.measured_seconds }
+        })
+        .collect();
+    let (common, covered) = intersection(&times);
+    Some(Overlap { seconds: common.end - common.start, covered })
+}
+
+impl CommonTime {
+    /// Returns the time that the measured times of all ranks have in common.
+    pub(super) fn of_runs(ranks: &[RankRun]) -> Self {
+        Self::of(ranks, |rank| Some((0.0, rank.run.measured_seconds)))
+    }
+
+    /// Returns the time in which all ranks were in a phase. It is empty if the phase did not start on a rank.
+    pub(super) fn of_phase(ranks: &[RankRun], number: u64) -> Self {
+        Self::of(ranks, |rank| {
+            let phase = rank.run.phases.iter().find(|phase| phase.number == number)?;
+            let warmup = rank.run.warmup.as_ref().map_or(0.0, |warmup| warmup.seconds);
+            let start = (phase.start_seconds? - warmup).max(0.0);
+            Some((start, start + phase.seconds))
+        })
+    }
+
+    /// `time` returns the start and the end of the time of a rank, in seconds since it began to measure.
+    fn of(ranks: &[RankRun], time: impl Fn(&RankRun) -> Option<(f64, f64)>) -> Self {
+        // A rank without threads, to which a split of the instances gave none, ends at once.
+        let any = ranks.iter().any(|rank| rank.run.threads > 0);
+        let working = || ranks.iter().filter(|rank| !any || rank.run.threads > 0);
+        let origin_ns = working().map(|rank| rank.start_skew_ns.unwrap_or(0)).max().unwrap_or(0);
+        let times: Option<Vec<RankTime>> = working()
+            .map(|rank| {
+                let (start, end) = time(rank)?;
+                let began = seconds_after(origin_ns, rank.start_skew_ns);
+                Some(RankTime { start: began + start, end: began + end })
+            })
+            .collect();
+        let times = times.filter(|times| !times.is_empty());
+        let (time, covered) = times.map_or((RankTime { start: 0.0, end: 0.0 }, 0.0), |times| intersection(&times));
+        Self { origin_ns, time, covers: covered >= MIN_COVERED }
+    }
+
+    /// Returns its length in seconds.
+    pub(super) fn seconds(&self) -> f64 {
+        self.time.end - self.time.start
+    }
+
+    /// Returns how many of the events of a rank that `count` counts in an interval occurred in this time, per second.
+    /// `own` is the rate over the rank's own time, which is the result if this time covers it.
+    pub(super) fn rate(&self, rank: &RankRun, own: f64, count: impl Fn(&Interval) -> f64) -> f64 {
+        let seconds = self.seconds();
+        if self.covers || rank.run.intervals.is_empty() {
+            return own;
+        }
+        if seconds <= 0.0 {
+            return 0.0;
+        }
+        let began = seconds_after(self.origin_ns, rank.start_skew_ns);
+        let within = |interval: &Interval| {
+            let end = began + interval.t;
+            let common = end.min(self.time.end) - (end - interval.seconds).max(self.time.start);
+            if interval.seconds > 0.0 { (common / interval.seconds).clamp(0.0, 1.0) } else { 0.0 }
+        };
+        rank.run.intervals.iter().map(|interval| count(interval) * within(interval)).sum::<f64>() / seconds
+    }
+}
+
+/// Returns the time that all have in common, and the least share of one that it covers. A time without length is
+/// covered by nothing.
+fn intersection(times: &[RankTime]) -> (RankTime, f64) {
+    let start = times.iter().map(|time| time.start).fold(f64::NEG_INFINITY, f64::max);
+    let end = times.iter().map(|time| time.end).fold(f64::INFINITY, f64::min);
+    let common = RankTime { start, end: end.max(start) };
+    let share = |time: &RankTime| match time.end - time.start {
+        own if own > 0.0 => ((common.end - common.start) / own).min(1.0),
+        _ => 0.0,
+    };
+    (common, times.iter().map(share).fold(1.0, f64::min))
+}
+
+/// Returns a start skew as seconds after `origin_ns`. An unknown skew counts as none.
+fn seconds_after(origin_ns: i64, skew_ns: Option<i64>) -> f64 {
+    skew_ns.unwrap_or(0).saturating_sub(origin_ns) as f64 / 1e9
+}

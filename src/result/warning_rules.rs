@@ -1,0 +1,266 @@
+//! The conditions of the warnings about a run's figures, with their limits.
+//!
+//! Not here: the texts of the warnings (`warnings`).
+
+use super::environment::MountInfo;
+use super::ranks::{MIN_COVERED, Overlap, overlap};
+use super::warnings::{MAX_OTHERS, Warning, mount_among};
+use super::{CacheState, Document, FilesetResult, HostResult, Interval, Run, RunState, Verdict};
+
+/// A run with a shorter measured time is dominated by its start.
+const MIN_SECONDS: f64 = 5.0;
+/// With fewer operations, fewer than ten are above the 99th percentile.
+const MIN_OPS: u64 = 1_000;
+/// Share of the tool's own time in the mean latency above which there is a warning; likewise of wake-up latency in the
+/// response time.
+const MAX_TOOL_SHARE: f64 = 0.10;
+/// Share of busy processor time above which the processors limit the threads.
+const MAX_BUSY: f64 = 0.90;
+/// Relative change of the rate from the first to the last third of a run above which there is a warning.
+const MAX_DRIFT: f64 = 0.20;
+/// An unsteady first part gives no warning if it changes the overall rate by less than this share.
+const MIN_CHANGE: f64 = 0.01;
+/// Minimum number of intervals for comparing the first with the last third.
+const MIN_INTERVALS: usize = 6;
+/// Share of threads' time spent waiting for a file above which there is a warning.
+const MAX_STARVED: f64 = 0.01;
+/// Achieved share of the offered rate of an open loop below which there is a warning.
+const MIN_ACHIEVED: f64 = 0.98;
+/// Dirty pages before the start, in bytes, above which there is a warning.
+const MAX_DIRTY: u64 = 64 << 20;
+/// A file set is regarded as not in memory if less than this share of its pages is resident.
+const MIN_RESIDENT: f64 = 0.1;
+/// Age of the oldest operation in flight at the end above which there is a warning, in seconds.
+const MAX_LATE_SECONDS: f64 = 1.0;
+
+/// Returns all warnings about a run, the most serious first.
+pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
+    let mut found = Vec::new();
+    // A run without operations has a separate warning, `NoOperations`.
+    if !matches!(run.state, RunState::Complete | RunState::NothingDone) {
+        found.push(Warning::NotComplete { state: run.state, ended_by: run.ended_by.clone() });
+    }
+    for flowop in &run.flowops {
+        for (errno, count) in &flowop.errors {
+            found.push(Warning::Errors { flowop: flowop.name.clone(), errno: errno.clone(), count: *count });
+        }
+    }
+    check_amount(run, &mut found);
+    if run.engine != "null" {
+        check_storages(document, run, &mut found);
+    }
+    check_machine(document, run, &mut found);
+    check_course(run, &mut found);
+    found.extend(ranks_overlap(run));
+    found
+}
+
+/// Returns the warning that no flowop completed an operation; `None` if one did.
+pub fn nothing_done(document: &Document, run: &Run) -> Option<Warning> {
+    of(document, run).into_iter().find(|warning| matches!(warning, Warning::NoOperations { others: 0 }))
+}
+
+/// Finds warnings about runs with too few operations or too little time.
+fn check_amount(run: &Run, found: &mut Vec<Warning>) {
+    let few: Vec<String> = run
+        .flowops
+        .iter()
+        .filter(|f| f.class.is_io() && (1..MIN_OPS).contains(&f.ops))
+        .map(|f| f.name.clone())
+        .collect();
+    match run.summary.ops {
+        0 => found.push(Warning::NoOperations { others: run.flowops.iter().map(|f| f.ops).sum() }),
+        ops if ops < MIN_OPS => found.push(Warning::FewOperations { ops }),
+        _ if !few.is_empty() => found.push(Warning::FewForPercentiles { flowops: few }),
+        _ => {}
+    }
+    if run.measured_seconds < MIN_SECONDS && run.state == RunState::Complete {
+        found.push(Warning::ShortRun { seconds: run.measured_seconds });
+    }
+}
+
+/// The storage of a host: its memory, its file systems and the file sets on them.
+struct HostStorage<'a> {
+    memory: u64,
+    mounts: &'a [MountInfo],
+    filesets: &'a [FilesetResult],
+    cache_state: CacheState,
+}
+
+impl<'a> HostStorage<'a> {
+    fn of(host: &'a HostResult) -> Self {
+        Self {
+            memory: host.environment.memory.total,
+            mounts: &host.run_environment.mounts,
+            filesets: &host.filesets,
+            cache_state: host.cache_state,
+        }
+    }
+}
+
+/// Finds warnings about runs that measured memory or another cache instead of storage. Those of several hosts that differ
+/// in numbers only are given once, for the host with the largest share of its files in memory.
+fn check_storages(document: &Document, run: &Run, found: &mut Vec<Warning>) {
+    let own = HostStorage {
+        memory: document.environment.memory.total,
+        mounts: &run.environment.mounts,
+        filesets: &run.filesets,
+        cache_state: run.cache_state,
+    };
+    let hosts: Vec<HostStorage> =
+        if run.hosts.is_empty() { vec![own] } else { run.hosts.iter().map(HostStorage::of).collect() };
+    let share = |warning: &Warning| match warning {
+        Warning::FitsInMemory { bytes, memory, .. } => Some(*bytes as f64 / *memory as f64),
+        _ => None,
+    };
+    let mut of_all: Vec<Warning> = Vec::new();
+    for warning in hosts.iter().flat_map(|storage| check_storage(document, run, storage)) {
+        let same = |known: &Warning| *known == warning || share(known).is_some() && share(&warning).is_some();
+        match of_all.iter().position(same) {
+            Some(at) if share(&warning) < share(&of_all[at]) => of_all[at] = warning,
+            Some(_) => {}
+            None => of_all.push(warning),
+        }
+    }
+    found.extend(of_all);
+    let dirty = run.dirty_bytes.as_ref().map_or(0, |dirty| dirty.before);
+    if run.quiesced == Some(false) && dirty > MAX_DIRTY {
+        found.push(Warning::NotQuiesced { dirty });
+    }
+}
+
+/// Returns the warnings about the storage of one host.
+fn check_storage(document: &Document, run: &Run, storage: &HostStorage) -> Vec<Warning> {
+    let mut found = Vec::new();
+    let mut on_disk = Vec::new();
+    let mut below = Vec::new();
+    for set in storage.filesets {
+        let mount = mount_among(storage.mounts, &set.path);
+        if let Some(mount) = mount.filter(|mount| mount.in_memory()) {
+            found.push(Warning::MemoryFileSystem { path: set.path.clone(), kind: mount.kind.clone() });
+            continue;
+        }
+        on_disk.push(set);
+        let buffered = mount.and_then(|mount| mount.devices.iter().find(|device| device.direct_io == Some(false)));
+        if let Some(device) = buffered.filter(|device| !below.contains(&device.name)) {
+            below.push(device.name.clone());
+        }
+    }
+    let cache_state = storage.cache_state;
+    if below.is_empty() && cache_state == CacheState::UnknownBelow {
+        below.push("the file system".to_owned());
+    }
+    found.extend(below.into_iter().map(|device| Warning::CacheUnknown { device }));
+
+    let (bytes, memory) = (on_disk.iter().map(|set| set.bytes).sum::<u64>(), storage.memory);
+    let reads = run.flowops.iter().any(|f| f.class.is_io() && f.reads && f.ops > 0);
+    // Direct I/O leaves nothing in the page cache, even if the set would fit. If residency could not be measured, use
+    // the bytes that the devices moved. That is weak evidence, since it includes read-ahead and other programs.
+    let by_device = |set: &FilesetResult| {
+        set.resident_after.map_or(set.verdict == Some(Verdict::Device), |share| share < MIN_RESIDENT)
+    };
+    let known = on_disk.iter().any(|set| set.asked_bytes.read > 0);
+    let mut read = on_disk.iter().filter(|set| !known || set.asked_bytes.read > 0).peekable();
+    let bypassed = read.peek().is_some() && read.all(|set| by_device(set));
+    if reads && bytes > 0 && bytes < memory && cache_state != CacheState::Warm && !bypassed {
+        let cold = cache_state == CacheState::Cold || document.command_line.iter().any(|word| word == "--cold");
+        found.push(Warning::FitsInMemory { bytes, memory, cache_state, cold });
+    }
+    found
+}
+
+/// Finds warnings about runs that were limited by the tool or the machine.
+fn check_machine(document: &Document, run: &Run, found: &mut Vec<Warning>) {
+    if let (Some(overhead), Some(mean_ns)) = (run.overhead_ns_per_op, run.summary.latency_ns.mean) {
+        let io = || run.flowops.iter().filter(|f| f.class.is_io());
+        let tool: f64 = io().filter_map(|f| f.tool_ns_mean.map(|ns| ns * f.ops as f64)).sum();
+        let ops: u64 = io().map(|f| f.ops).sum();
+        let overhead_ns = overhead + tool / ops.max(1) as f64;
+        if overhead_ns > MAX_TOOL_SHARE * mean_ns {
+            found.push(Warning::ToolBound { overhead_ns, mean_ns });
+        }
+    }
+    let open = run.open_loop.as_ref();
+    if run.engine != "null"
+        && let Some((late_ns, share)) = open.and_then(|open| open.wakeup_latency_ns_mean.zip(open.wakeup_latency_share))
+        && share > MAX_TOOL_SHARE
+    {
+        found.push(Warning::WakeupLatency { late_ns, share });
+    }
+    found.extend(processor_bound(document, run));
+    // Ranks are separate processes in any case.
+    if run.descriptor_tables == "shared" && run.processes > run.ranks.len().max(1) as u64 {
+        found.push(Warning::SharedDescriptors);
+    }
+}
+
+/// Returns a warning if the processors were busy: in a run on several hosts those of the host that was the busiest.
+fn processor_bound(document: &Document, run: &Run) -> Option<Warning> {
+    let busiest =
+        run.hosts.iter().max_by(|a, b| a.summary.cpu_busy.unwrap_or(0.0).total_cmp(&b.summary.cpu_busy.unwrap_or(0.0)));
+    let (summary, processors, host) = match busiest {
+        Some(host) => (&host.summary, host.environment.cpu.count, Some(host.host.clone())),
+        None => (&run.summary, document.environment.cpu.count, None),
+    };
+    let busy = summary.cpu_busy.filter(|busy| *busy > MAX_BUSY)?;
+    let processor_seconds = run.seconds_of_ranks() * processors.max(1) as f64;
+    let used_us = summary.cpu_us_per_op.map_or(0.0, |us| us * summary.ops as f64);
+    let own = used_us / 1e6 / processor_seconds;
+    // Busy-waiting is not load, so subtract it. But other programs may delay a busy-waiting thread.
+    let spin_seconds = run.open_loop.as_ref().map_or(0.0, |open| open.spin_seconds);
+    let spinning = spin_seconds / run.hosts.len().max(1) as f64 / processor_seconds;
+    let bound = busy - spinning > MAX_BUSY || spinning > 0.0 && busy - own > MAX_OTHERS;
+    bound.then_some(Warning::ProcessorBound { busy, own, host })
+}
+
+/// Finds warnings about the course of the run: drift, starvation, overload, stalls.
+fn check_course(run: &Run, found: &mut Vec<Warning>) {
+    found.extend(unsteady(run));
+    found.extend(not_steady(run));
+    for flowop in &run.flowops {
+        let share = flowop.starved_seconds / (run.seconds_of_ranks() * flowop.instances.max(1) as f64);
+        if share > MAX_STARVED && share.is_finite() {
+            found.push(Warning::Starved { flowop: flowop.name.clone(), share });
+        }
+    }
+    if let Some(open) = &run.open_loop
+        && open.achieved_per_s < MIN_ACHIEVED * open.offered_per_s
+    {
+        found.push(Warning::Unstable { offered_per_s: open.offered_per_s, achieved_per_s: open.achieved_per_s });
+    }
+    if let Some(oldest_seconds) = run.late_oldest_seconds.filter(|s| *s > MAX_LATE_SECONDS) {
+        found.push(Warning::LateOps { ops: run.late_ops, oldest_seconds });
+    }
+}
+
+/// Compares the rates of the first and the last third of the intervals.
+fn unsteady(run: &Run) -> Option<Warning> {
+    let third = run.intervals.len() / 3;
+    if run.intervals.len() < MIN_INTERVALS {
+        return None;
+    }
+    let rate = |part: &[Interval]| {
+        let seconds: f64 = part.iter().map(|interval| interval.seconds).sum();
+        part.iter().map(|interval| run.io_ops(interval)).sum::<u64>() as f64 / seconds
+    };
+    let first_per_s = rate(&run.intervals[..third]);
+    let last_per_s = rate(&run.intervals[run.intervals.len() - third..]);
+    let drift = (last_per_s - first_per_s).abs() / first_per_s;
+    (drift.is_finite() && drift > MAX_DRIFT).then_some(Warning::Unsteady { first_per_s, last_per_s })
+}
+
+/// Returns a warning if a first part of the run was unsteady and changes the overall rate.
+fn not_steady(run: &Run) -> Option<Warning> {
+    let steady = run.steady.as_ref()?;
+    let all_per_s = run.summary.ops_per_s;
+    let rest_per_s = steady.ops_per_s.unwrap_or(all_per_s);
+    let matters =
+        steady.from_seconds.is_none_or(|from| from > 0.0 && (rest_per_s / all_per_s - 1.0).abs() > MIN_CHANGE);
+    matters.then_some(Warning::NotSteady { first_seconds: steady.from_seconds, all_per_s, rest_per_s })
+}
+
+/// Returns a warning if some ranks ran for a time in which others did not.
+fn ranks_overlap(run: &Run) -> Option<Warning> {
+    let Overlap { seconds, covered } = overlap(&run.ranks)?;
+    (covered < MIN_COVERED).then_some(Warning::RanksOverlap { seconds, covered })
+}
