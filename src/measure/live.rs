@@ -1,7 +1,7 @@
 //! Processes that run from `create processes` to `shutdown processes`, and their measurement by a script.
 
 use super::cpu::CpuReading;
-use super::rank_runs::MergedRun;
+use super::rank_start::MergedRun;
 use super::ready::Live;
 use super::record;
 use super::results::JOIN_TIMEOUT;

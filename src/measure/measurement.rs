@@ -1,7 +1,7 @@
 //! One measurement from a plan to an entry of the result: [`Runner::measure`].
 
 use super::cpu::CpuReading;
-use super::rank_runs::{MergedRun, RankStart};
+use super::rank_start::{MergedRun, RankStart};
 use super::ready::{Ready, RunLocation};
 use super::record;
 use super::results::final_end;

@@ -22,6 +22,7 @@ mod preparation;
 mod programs;
 mod publish;
 mod rank_runs;
+mod rank_start;
 mod ready;
 mod record;
 mod redaction;

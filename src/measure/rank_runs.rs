@@ -3,7 +3,7 @@
 //! Between the start and the end of a run the ranks exchange nothing. Each ends at its own deadline, which is the same
 //! time after the common start.
 
-use super::record::status_of_state;
+use super::rank_start::{MergedRun, RankStart};
 use super::time_limit::with_timeout;
 use super::{Front, Runner, Status};
 use crate::os::clock::{monotonic_ns, wait_until};
@@ -17,25 +17,6 @@ use std::time::Duration;
 
 /// The time for writing a result that rank 0 does not have: a launcher may end this process a moment later.
 const UNREPORTED: Duration = Duration::from_secs(5);
-
-/// The end of a run on one rank.
-pub(crate) struct MergedRun {
-    /// The run of all ranks on rank 0; the rank's own on the others.
-    pub(crate) run: Run,
-    /// The status of the run.
-    pub(crate) status: Status,
-    /// Rank 0 does not have this rank's run.
-    pub(crate) is_unreported: bool,
-}
-
-/// The start of a run on one rank.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RankStart {
-    /// Delay compared to the common start, in nanoseconds. `None` for a single rank.
-    skew_ns: Option<i64>,
-    /// The bound of the error of the delay.
-    error_ns: u64,
-}
 
 impl Runner {
     /// Waits until the threads of all ranks are ready, and opens the gate at the common start. The run ends after
@@ -105,7 +86,7 @@ impl Runner {
             }
         }
         let merged = merge_ranks(runs, lost);
-        let of_state = if merged.state == RunState::Interrupted { status } else { status_of_state(merged.state) };
+        let of_state = if merged.state == RunState::Interrupted { status } else { Status::of_state(merged.state) };
         MergedRun { run: merged, status: status.max(of_state), is_unreported: false }
     }
 

@@ -3,7 +3,7 @@
 use super::cache::Cache;
 use super::cpu::CpuReading;
 use super::environment;
-use super::rank_runs::RankStart;
+use super::rank_start::RankStart;
 use super::series::RunTimeline;
 use crate::disk::Fileset;
 use crate::disk::prepare::Prepared;

@@ -280,15 +280,6 @@ pub(crate) fn status_of(kind: FaultKind) -> Status {
     }
 }
 
-/// Returns the status of a run by its state alone.
-pub(crate) fn status_of_state(state: RunState) -> Status {
-    match state {
-        RunState::Complete => Status::Done,
-        RunState::Interrupted | RunState::Failed | RunState::Stuck | RunState::NothingDone => Status::Failed,
-        RunState::LowSpace => Status::Refused,
-    }
-}
-
 fn per_second(n: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { n as f64 / seconds } else { 0.0 }
 }

@@ -1,5 +1,7 @@
 //! The outcome of a command, and its exit status.
 
+use crate::result::RunState;
+
 /// The outcome of a command. The greatest one of a session is the exit status.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Status {
@@ -17,6 +19,15 @@ pub enum Status {
 }
 
 impl Status {
+    /// Returns the status of a run by its state alone.
+    pub(crate) fn of_state(state: RunState) -> Self {
+        match state {
+            RunState::Complete => Self::Done,
+            RunState::Interrupted | RunState::Failed | RunState::Stuck | RunState::NothingDone => Self::Failed,
+            RunState::LowSpace => Self::Refused,
+        }
+    }
+
     /// Returns the exit status of the process.
     pub fn code(self) -> u8 {
         match self {

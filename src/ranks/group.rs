@@ -33,9 +33,9 @@ const SIGNAL_POLL: Duration = Duration::from_millis(50);
 /// The time in which the last messages have to be sent at the end.
 const LAST_MESSAGES: Duration = Duration::from_secs(2);
 /// The least time from the agreement on a start to the start.
-const LEAD: Duration = Duration::from_millis(20);
+const START_DELAY: Duration = Duration::from_millis(20);
 /// The part of that time for each rank, to which rank 0 sends the instant one after another.
-const LEAD_OF_RANK: Duration = Duration::from_micros(20);
+const START_DELAY_OF_RANK: Duration = Duration::from_micros(20);
 
 /// The signal that ends the run of a rank that has lost rank 0: `SIGTERM`.
 const END_SIGNAL: usize = 15;
@@ -322,8 +322,9 @@ impl Ranks for RankGroup {
         }
         let offsets = self.read_clocks();
         let worst = offsets.iter().map(|offset| offset.round_trip_ns).max().unwrap_or_default();
-        let lead = (5 * worst).max(LEAD.as_nanos() as u64) + LEAD_OF_RANK.as_nanos() as u64 * self.hosts.len() as u64;
-        let at = monotonic_ns() + lead;
+        let delay = (5 * worst).max(START_DELAY.as_nanos() as u64)
+            + START_DELAY_OF_RANK.as_nanos() as u64 * self.hosts.len() as u64;
+        let at = monotonic_ns() + delay;
         for (to, offset) in offsets.iter().enumerate().skip(1) {
             let start = [offset.local(at), offset.error_ns()];
             self.send(to, Message::Data(serde_json::to_vec(&start).unwrap_or_default()));

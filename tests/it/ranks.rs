@@ -68,6 +68,8 @@ fn launched(numbers: [(&'static str, &str); 2], args: &[&str]) -> Output {
 
 const OPEN_MPI: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"];
 
+/// In a build with MPI these processes would look for one another.
+#[cfg(not(feature = "mpi"))]
 #[test]
 fn a_workload_that_a_launcher_starts_several_times_is_refused_once() {
     let slurm = ["SLURM_STEP_NUM_TASKS", "SLURM_PROCID"];
@@ -286,10 +288,10 @@ fn a_script_may_depend_on_its_rank() {
 fn rank_0_has_the_random_numbers_of_a_single_process() {
     let text = format!("set $size=64m\n{READS}");
     let settings = |seed: u64| Settings { seed, digest: Some(50), ..support::null(60_000) };
+    // The result of rank 0 has the digest of all ranks. Each rank prints its own.
     let digest = |outcome: &Outcome| {
-        let digest = outcome.run().digest.clone().unwrap();
-        assert_eq!((digest.operations, digest.short_threads), (50, 0));
-        digest.value
+        let start = "digest of the first 50 operations of each thread: ";
+        outcome.said.lines().find_map(|line| Some(line.split_once(start)?.1.to_owned())).unwrap()
     };
     let single = digest(&support::run("x.wml", &text, settings(7)));
     // Without `--seed` each process has another seed; that of rank 0 counts.
