@@ -86,7 +86,7 @@ pub fn merge_ranks(mut runs: Vec<RankRun>, mut lost: Vec<LostRank>) -> Run {
         summary: figures::summary(&ranks.iter().collect::<Vec<_>>(), &common),
         flowops: figures::flowops(ranks, &map, &common),
         filesets: filesets::of_run(&by_host(ranks)),
-        intervals: intervals::merged(ranks, &map, measured),
+        intervals: intervals::merged(ranks, &map, |rank| Some((&rank.run.intervals[..], start_seconds(rank)))),
         digest: digest(ranks),
         stragglers: stragglers(ranks),
         warnings: notes::merged(ranks),
@@ -200,15 +200,15 @@ fn rank_result(rank: &RankRun) -> RankResult {
     }
 }
 
-/// Returns the time series of a rank's measured time, and its start in seconds after the common start.
-fn measured(rank: &RankRun) -> Option<(&[Interval], f64)> {
-    Some((&rank.run.intervals, rank.start_skew_ns.unwrap_or(0) as f64 / 1e9))
+/// Returns the start of a rank's measured time in seconds after the common start.
+fn start_seconds(rank: &RankRun) -> f64 {
+    rank.start_skew_ns.unwrap_or(0) as f64 / 1e9
 }
 
 /// Returns the time series of a rank's warm-up, and its start in seconds after the common start.
 fn warmup_series(rank: &RankRun) -> Option<(&[Interval], f64)> {
     let warmup = rank.run.warmup.as_ref()?;
-    Some((&warmup.intervals, rank.start_skew_ns.unwrap_or(0) as f64 / 1e9 - warmup.seconds))
+    Some((&warmup.intervals, start_seconds(rank) - warmup.seconds))
 }
 
 fn warmup(ranks: &[RankRun], map: &FlowopMap) -> Option<Warmup> {
