@@ -371,7 +371,8 @@ fn script_settings(script: &ScriptArgs) -> Settings {
 
 /// Converts the options of a command that runs scripts in this process to settings.
 fn run_settings(args: &RunArgs) -> Settings {
-    settings(&args.workload, &args.output)
+    let live = args.live.as_ref().map(|live| live.path.clone());
+    Settings { live, ..settings(&args.workload, &args.output) }
 }
 
 /// Converts the options to settings, with defaults for those that were not given.

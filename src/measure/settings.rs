@@ -94,6 +94,8 @@ pub struct Settings {
     pub json: Option<PathBuf>,
     /// The table to which each run is appended.
     pub append: Option<PathBuf>,
+    /// The file of the live stream, which the front end writes.
+    pub live: Option<PathBuf>,
     /// Replace files of the result and the trace that this program has not written.
     pub force: bool,
     /// The label of the result.
@@ -144,6 +146,7 @@ impl Default for Settings {
             trace: None,
             json: None,
             append: None,
+            live: None,
             force: false,
             label: None,
             note: None,

@@ -7,7 +7,10 @@ use super::time_limit::with_timeout;
 use super::watch::Stage;
 use super::{Front, Runner, Settings, Status};
 use crate::diag::{Code, Diagnostic};
-use crate::output::{Appender, FileIdentity, Placed, ResultPlace, TableFile, Target, check_replaceable, file_id};
+use crate::output::{
+    Appender, FileIdentity, IN_TREE_HELP, Placed, ResultPlace, TableFile, Target, check_replaceable, file_id,
+    output_in_tree,
+};
 use crate::plan::Plan;
 use crate::report::{Report, csv_runs, filebench, json};
 use crate::source::{SourceMap, Spanned};
@@ -76,23 +79,22 @@ impl Runner {
 
     /// Returns the outputs that the command line names, each with its option.
     fn named_outputs(&self) -> Vec<(&'static str, &PathBuf)> {
-        let Settings { json, trace, append, .. } = &self.settings;
+        let Settings { json, trace, append, live, .. } = &self.settings;
         let trace = trace.as_ref().map(|(path, _)| path);
-        let named = [("--json", json.as_ref()), ("--trace", trace), ("--append", append.as_ref())];
+        let named =
+            [("--json", json.as_ref()), ("--trace", trace), ("--append", append.as_ref()), ("--live", live.as_ref())];
         named.into_iter().filter_map(|(option, path)| Some((option, path?))).collect()
     }
 
     /// Reports an output in the tree of a file set: it would be a foreign file there, and its writes would be measured.
     pub(super) fn outputs_outside(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
-        let is_below = |path: &Path, root: &Path| std::path::absolute(root).is_ok_and(|root| path.starts_with(root));
-        let inside = self.named_outputs().into_iter().find_map(|(option, path)| {
-            let whole = std::path::absolute(path).ok()?;
-            let set = plan.filesets.iter().find(|set| is_below(&whole, &set.root()))?;
-            let (path, name) = (path.display(), &set.name);
-            Some(format!("`{option}` names {path}, which is in the tree of the file set `{name}`"))
-        });
-        let Some(message) = inside else { return Ok(()) };
-        front.error(None, &message, Some("give a path outside of the directories of the file sets"));
+        let named = self.named_outputs();
+        if named.is_empty() {
+            return Ok(());
+        }
+        let trees: Vec<(&str, PathBuf)> = plan.filesets.iter().map(|set| (set.name.as_str(), set.root())).collect();
+        let Some(message) = output_in_tree(&named, &trees) else { return Ok(()) };
+        front.error(None, &message, Some(IN_TREE_HELP));
         self.give_up_outputs();
         Err(Status::Refused)
     }

@@ -26,6 +26,8 @@ pub struct Mount {
     /// The options of the mount and of the file system.
     pub options: String,
     device: (u32, u32),
+    /// The directory of the file system that is mounted.
+    root: PathBuf,
 }
 
 /// The stack of block devices below a path.
@@ -117,6 +119,14 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
     deepest(&mut all.iter().filter(|m| m.device == device).cloned()).or_else(|| deepest(&mut all.into_iter()))
 }
 
+/// Returns the path of a file within its file system: it does not depend on the mount through which the file is named.
+/// `None` if the file does not exist or its mount can't be determined.
+pub fn path_in_file_system(path: &Path) -> Option<PathBuf> {
+    let path = fs::canonicalize(path).ok()?;
+    let mount = mount_of(&path)?;
+    Some(mount.root.join(path.strip_prefix(&mount.path).ok()?))
+}
+
 /// Returns a mount point below a path: a directory or a file on which something is mounted. `None` if there is no such
 /// mount point or it can't be determined.
 pub fn mounted_below(path: &Path) -> Option<PathBuf> {
@@ -132,7 +142,8 @@ fn parse_mount(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ').skip(2);
     let (major, minor) = left.next()?.split_once(':')?;
-    let path = unescape(left.nth(1)?);
+    let root = unescape(left.next()?);
+    let path = unescape(left.next()?);
     let options = left.next()?;
     let mut right = right.split(' ');
     let (kind, source, fs_options) = (right.next()?, right.next()?, right.next().unwrap_or(""));
@@ -142,6 +153,7 @@ fn parse_mount(line: &str) -> Option<Mount> {
         kind: kind.to_owned(),
         options: if fs_options.is_empty() { options.to_owned() } else { format!("{options},{fs_options}") },
         device: (major.parse().ok()?, minor.parse().ok()?),
+        root: PathBuf::from(std::ffi::OsStr::from_bytes(&root)),
     })
 }
 

@@ -5,11 +5,13 @@
 //! scripts. Written bytes are not retained. A target is `Send`, so that a helper thread can write it where a file
 //! system may hang. Deliberately absent: the contents of the files, and messages about them.
 
+mod containment;
 mod replace;
 mod results;
 mod table_file;
 mod target;
 
+pub use containment::{IN_TREE_HELP, output_in_tree};
 pub use replace::replace;
 pub use results::{Placed, ResultPlace, Results};
 pub use table_file::TableFile;

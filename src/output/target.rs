@@ -190,7 +190,7 @@ fn write_to_stream(file: &File, write: WriteTo<'_>) -> io::Result<()> {
 }
 
 /// Returns the number of the descriptor that a path such as `/dev/fd/3` denotes. `None` for all other paths.
-fn descriptor_of(path: &Path) -> Option<i32> {
+pub(super) fn descriptor_of(path: &Path) -> Option<i32> {
     match path.to_str()? {
         "-" | "/dev/stdout" => Some(1),
         "/dev/stderr" => Some(2),

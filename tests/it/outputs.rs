@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -349,20 +349,67 @@ fn the_current_directory_need_not_be_writable() {
 fn an_output_in_the_tree_of_a_file_set_is_refused() {
     let script = "define fileset name=data,path=$dir,entries=5,dirwidth=5,size=4k,prealloc\n\
         define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
-    for option in ["--json", "--trace", "--append"] {
+    for option in ["--json", "--trace", "--append", "--live"] {
         let call = Wml::new().file("x.wml", script).folder("d").args(["x.wml", "--dir", "d", "--runtime", "0.1"]);
         call.args(["--no-quiesce"]).run().exits(0);
         let call = Wml::new().file("x.wml", script).folder("d/data").args(["x.wml", "--dir", "d", "--runtime", "0.1"]);
-        let output =
-            call.args([option, if option == "--trace" { "d/data/out:5" } else { "d/data/out" }]).run().exits(3);
+        let path = match option {
+            "--trace" => "d/data/out:5",
+            "--live" => "jsonl:d/data/out",
+            _ => "d/data/out",
+        };
+        let output = call.args([option, path]).run().exits(3);
         assert!(output.stderr.contains("which is in the tree of the file set `data`"), "{}", output.stderr);
         assert!(!output.dir().join("d/data/out").exists(), "{option}");
+    }
+    // Other names of the same directory.
+    for path in ["d/../d/data/out", "link/out", "link/dangling"] {
+        let call = Wml::new().file("x.wml", script).folder("d/data").args(["x.wml", "--dir", "d", "--runtime", "0.1"]);
+        symlink("d/data", call.dir().join("link")).unwrap();
+        symlink("out", call.dir().join("d/data/dangling")).unwrap();
+        let output = call.args(["--json", path]).run().exits(3);
+        assert!(output.stderr.contains("which is in the tree of the file set `data`"), "{path}: {}", output.stderr);
+        assert!(!output.dir().join("d/data/out").exists(), "{path}");
     }
     // An empty file of the user is not removed.
     let call = Wml::new().file("x.wml", script).folder("d/data").file("d/data/notes", "");
     let output = call.args(["x.wml", "--dir", "d", "--json", "d/data/notes"]).run().exits(3);
     assert!(output.stderr.contains("which is in the tree of the file set `data`"), "{}", output.stderr);
     assert!(output.dir().join("d/data/notes").exists());
+}
+
+/// A mount of a directory at another one, taken away again however the test ends.
+struct BoundDir(PathBuf);
+
+impl BoundDir {
+    fn new(from: &Path, to: &Path) -> Self {
+        tool("mount", &["--bind", from.to_str().unwrap(), to.to_str().unwrap()]);
+        Self(to.to_owned())
+    }
+}
+
+impl Drop for BoundDir {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn an_output_in_another_mount_of_a_tree_is_refused() {
+    if !available("an_output_in_another_mount_of_a_tree_is_refused", &[]) {
+        return;
+    }
+    // A directory in a mount of the tree, the tree in a mount of its parent, and a mount of a directory in the tree.
+    for (from, path) in [("d/data", "m/out"), ("d", "m/data/out"), ("d/data/sub", "m/out")] {
+        let script = DEFINED.replace("name=s,", "name=data,").replace("=s }", "=data }");
+        let call = Wml::new().file("x.wml", &script).folder("d/data/sub").folder("m");
+        let bound = BoundDir::new(&call.dir().join(from), &call.dir().join("m"));
+        let output = call.args(["x.wml", "--dir", "d", "--runtime", "0.1", "--json", path]).run();
+        // Before the directory of the test is removed.
+        drop(bound);
+        let output = output.exits(3);
+        assert!(output.stderr.contains("which is in the tree of the file set `data`"), "{from}: {}", output.stderr);
+    }
 }
 
 #[test]
