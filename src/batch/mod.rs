@@ -409,6 +409,7 @@ fn run_one<'a>(
             Status::Done => workload.measure(&mut session, front),
             status => status,
         };
+        session.runner.end_script(status);
         front.end(&session.runner.document);
     }
     let document = session.runner.document.clone();
@@ -470,6 +471,7 @@ fn joined(batch: &Batch<'_>, all: &[Done<'_>]) -> Document {
     if batch.settings.redact {
         crate::measure::redact_script(&mut document.script);
     }
+    document.complete = all.iter().all(|d| d.document.complete);
     document.runs = all.iter().flat_map(|d| d.document.runs.iter().cloned()).collect();
     document
 }

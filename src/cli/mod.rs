@@ -198,6 +198,7 @@ fn run_script(
     if status == Status::Done {
         front.begin(&session.runner.document);
         status = session.script(&found.name, &found.text, front);
+        session.runner.end_script(status);
         front.end(&session.runner.document);
     }
     session.runner.note_status(status);

@@ -270,10 +270,12 @@ fn recover(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<BTreeSe
     if let Some(run) = under_way.as_ref().filter(|run| run.started && run.run == folder.runs.len() + 1)
         && let Ok(observation) = folder.observation(run.run)
         && observation.failure.is_none()
-        // Before the commands after the run, which may unmount its file systems.
-        && complete_record(folder, run, host)?
     {
-        complete = Some(observation);
+        // Before the commands after the run, which may unmount its file systems.
+        match observation.file_is_complete {
+            true => complete = complete_record(folder, run, host)?.then_some(observation),
+            false => host.note(&format!("run {} is made again: its script had not ended", run.run)),
+        }
     }
     if let Some((run, arm)) = folder.scopes.last {
         let arm = arm.unwrap_or_else(|| Design::new(&folder.experiment).arm(run - 1));

@@ -54,6 +54,9 @@ pub struct Observation {
     pub operations: BTreeMap<String, f64>,
     /// The reason why the run failed; `None` when it is complete.
     pub failure: Option<String>,
+    /// Whether its file is complete: the script made no run after the last one in it. `false` for results of other
+    /// programs and of earlier versions, which do not say so.
+    pub file_is_complete: bool,
 }
 
 /// The observations of one side of a comparison.

@@ -161,6 +161,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         is_rounded: false,
         unsteady: warnings.iter().any(|w| matches!(w, Warning::Unsteady { .. } | Warning::NotSteady { .. })),
         operations,
+        file_is_complete: document.complete,
         failure: (run.state != RunState::Complete).then(|| format!("{}: {}", run.state.name(), run.ended_by)),
     }
 }

@@ -58,11 +58,18 @@ impl Runner {
         self.worst = self.worst.max(status);
     }
 
+    /// Records the status of the work so far, and in the result whether it is complete. Called when the script has been
+    /// executed, and again when its processes have ended.
+    pub fn end_script(&mut self, status: Status) {
+        self.note_status(status);
+        self.document.complete = self.worst == Status::Done;
+    }
+
     /// Ends the session: stops running processes, removes its own directories, and writes the final result.
     pub fn finish(mut self, secrets: &[String], front: &mut dyn Front) -> Status {
         let mut status = self.shutdown_processes(secrets, front);
         self.end_collector(front);
-        self.note_status(status);
+        self.end_script(status);
         // Before the trees are removed: their file system may not answer.
         status = status.max(self.finish_json(front));
         if self.outputs.write_failed {

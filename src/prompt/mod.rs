@@ -80,7 +80,10 @@ pub fn run(
     } else {
         input::run(&mut shell);
     }
-    let PromptLoop { prompt, front, worst, .. } = shell;
+    let PromptLoop { mut prompt, front, worst, .. } = shell;
+    if !terminal {
+        prompt.session.runner.note_status(worst);
+    }
     let last = prompt.session.finish(front);
     match worst {
         Status::Interrupted(_) => last.max(worst),

@@ -32,6 +32,7 @@ pub(crate) fn fixture() -> Document {
         seed: 42,
         layout_seed: 1,
         environment: environment(),
+        complete: true,
         runs: vec![run()],
         ..Document::default()
     }

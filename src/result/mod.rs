@@ -65,6 +65,9 @@ pub struct Document {
     pub layout_seed: u64,
     /// The machine when the program started.
     pub environment: Environment,
+    /// Whether the session has ended without an error, so that no run of the script is missing. False in the file that
+    /// is replaced after each run.
+    pub complete: bool,
     /// One entry for each `run`, and for each `stats snap`.
     pub runs: Vec<Run>,
 }
@@ -82,6 +85,7 @@ impl Default for Document {
             seed: 0,
             layout_seed: 0,
             environment: Environment::default(),
+            complete: false,
             runs: Vec::new(),
         }
     }
