@@ -1,8 +1,10 @@
 //! The results folder of an experiment: `experiment.toml`, `journal.jsonl`, `runs/0001.json`, and the output of runs
 //! and commands.
 
+use super::dropped::DROPPED;
 use super::identity::{Identity, digest, owner};
 use super::journal::{Event, Journal};
+use super::prune::OwnFiles;
 use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWay, mean};
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, SCHEMA};
@@ -121,7 +123,7 @@ pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
 }
 
 /// Flushes a directory to the device: the names of the files in it. File systems that can't do so are ignored.
-fn sync_dir(dir: &Path) -> io::Result<()> {
+pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
     match File::open(dir)?.sync_all() {
         Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
         synced => synced,
@@ -246,12 +248,10 @@ impl Folder {
     /// result of a first run, after which a command failed.
     pub fn remove_without_runs(self) -> Result<bool, FolderError> {
         let is_measured = || self.observation(1).is_ok_and(|observation| observation.failure.is_none());
-        if !self.runs.is_empty() || is_measured() {
+        if !self.runs.is_empty() || self.path.join(DROPPED).exists() || is_measured() {
             return Ok(false);
         }
-        for dir in [RUNS, HOOK_LOGS, RECORDS].map(|name| self.path.join(name)).iter().filter(|dir| dir.exists()) {
-            fs::remove_dir_all(dir).map_err(io_error(dir))?;
-        }
+        OwnFiles::of(&self.experiment, &self.path.join(JOURNAL))?.remove_all(&self.path)?;
         for file in [EXPERIMENT, JOURNAL].map(|name| self.path.join(name)) {
             fs::remove_file(&file).map_err(io_error(&file))?;
         }
@@ -354,9 +354,13 @@ impl Folder {
                     let why = found.err().map_or_else(|| "it has no runs".to_owned(), |e| e.to_string());
                     let last = state.runs.len();
                     let runs = if run == last { format!("run {run} is") } else { format!("runs {run} to {last} are") };
-                    self.dropped = Some(format!("{runs} made again: {why}"));
+                    let note = format!("{runs} made again: {why}");
                     self.write(&Event::Dropped { run: run as u64, why })?;
                     state.drop_from(run);
+                    self.dropped = Some(match self.keep_dropped(run..=last)? {
+                        Some(dir) => format!("{note}; the files are kept in {}", dir.display()),
+                        None => note,
+                    });
                     break;
                 }
             };
@@ -450,9 +454,13 @@ impl Folder {
         found.into_iter().next_back().ok_or_else(|| content("it has no runs".to_owned()))
     }
 
-    /// Removes the files of an earlier attempt of a run, which must not be taken for those of the next attempt.
-    pub(super) fn clear(&mut self, run: usize) -> Result<(), FolderError> {
+    /// Makes room for the next attempt of a run: the files of an earlier attempt must not be taken for its own. If that
+    /// has a result, its files are moved, and the directory with them is returned.
+    pub(super) fn clear(&mut self, run: usize) -> Result<Option<PathBuf>, FolderError> {
         self.figures = RecordedFigures::default();
+        if fs::symlink_metadata(self.result(run)).is_ok_and(|meta| meta.len() > 0) {
+            return self.keep_dropped(run..=run);
+        }
         let mut is_cleared = true;
         for file in [self.result(run), self.log(run), self.files(run)] {
             let removed = match fs::symlink_metadata(&file) {
@@ -463,9 +471,12 @@ impl Folder {
             removed.map_err(io_error(&file))?;
             is_cleared = false;
         }
-        // Otherwise the result would be there again after a power failure.
+        // Otherwise an empty result would be there again after a power failure.
         let runs = self.path.join(RUNS);
-        if is_cleared { Ok(()) } else { sync_dir(&runs).map_err(io_error(&runs)) }
+        if !is_cleared {
+            sync_dir(&runs).map_err(io_error(&runs))?;
+        }
+        Ok(None)
     }
 
     /// Records the used space of a run's file systems.

@@ -87,7 +87,7 @@ fn two_experiments_do_not_share_a_folder() {
 
 /// Creates an experiment of five runs of which four are complete.
 fn four_runs(path: &Path) {
-    let mut folder = Folder::create(path, experiment(5, &[])).unwrap();
+    let mut folder = Folder::create(path, experiment(5, &[("before", "true".to_owned())])).unwrap();
     for run in 1..=4 {
         let (arm, control, mounts) = (0, Some(100.0), vec!["/x: ext4".to_owned()]);
         folder.write(&Event::Started { run, arm, control, mounts, time: now() }).unwrap();
@@ -132,6 +132,12 @@ fn results_after_a_lost_one_are_dropped() {
             let said = folder.dropped().unwrap().to_owned();
             let which = if lost == 4 { "run 4 is".to_owned() } else { format!("runs {lost} to 4 are") };
             assert!(said.starts_with(&format!("{which} made again: ")), "{said}");
+            let kept = |run: usize| fs::read_to_string(path.join(format!("dropped/1/{run:04}.json"))).ok();
+            assert_eq!(kept(lost).as_deref(), damage, "run {lost}");
+            assert!((lost + 1..=4).all(|run| kept(run).as_ref() == Some(&text)), "{said}");
+            assert!((1..lost).all(|run| kept(run).is_none() && folder.result(run).exists()), "{said}");
+            assert!((lost..=4).all(|run| !folder.result(run).exists()), "{said}");
+            assert_eq!(said.contains(&format!("kept in {}/dropped/1", path.display())), damage.is_some() || lost < 4);
             drop(folder);
             // The journal says so, so that a result that is there again is not used.
             fs::write(&file, &text).unwrap();
@@ -141,6 +147,37 @@ fn results_after_a_lost_one_are_dropped() {
             fs::remove_dir_all(&path).unwrap();
         }
     }
+}
+
+#[test]
+fn the_files_of_each_attempt_are_kept_apart() {
+    let dir = directory();
+    let path = dir.path().join("r");
+    four_runs(&path);
+    let mut folder = Folder::resume(&path, &identity(), false).unwrap();
+    folder.experiment.records = vec!["df -i".to_owned()];
+    fs::create_dir(path.join(RECORDS)).unwrap();
+    for attempt in ["1", "2"] {
+        fs::create_dir(folder.files(4)).unwrap();
+        let files = [folder.result(4), folder.log(4), folder.files(4).join("x"), folder.record(4, 0)];
+        files.iter().for_each(|file| fs::write(file, attempt).unwrap());
+        let kept = folder.clear(4).unwrap().unwrap();
+        assert_eq!(kept, path.join(DROPPED).join(attempt));
+        for file in ["0004.json", "0004.log", "0004.files/x", "0004-1.txt"] {
+            assert_eq!(fs::read_to_string(kept.join(file)).unwrap(), attempt, "{file}");
+        }
+        assert!(files.iter().all(|file| !file.exists()));
+    }
+    // Without a result nothing was measured.
+    fs::write(folder.log(4), "x").unwrap();
+    fs::write(folder.result(4), "").unwrap();
+    assert_eq!(folder.clear(4).unwrap(), None);
+    assert!(!folder.log(4).exists() && !folder.result(4).exists() && !path.join("dropped/3").exists());
+    drop(folder);
+    // Their output is removed like that of other runs.
+    assert_eq!(prune(&path).unwrap(), 4);
+    assert!(path.join("dropped/2/0004.json").exists() && path.join("dropped/2/0004-1.txt").exists());
+    assert!(!path.join("dropped/2/0004.log").exists() && !path.join("dropped/1/0004.files").exists());
 }
 
 #[test]
@@ -213,6 +250,7 @@ fn pruning_removes_all_but_the_results() {
     let path = dir.path().join("r");
     four_runs(&path);
     fs::create_dir_all(path.join("runs/0002.files/deep")).unwrap();
+    fs::create_dir(path.join("runs/2024.files")).unwrap();
     for (file, is_kept) in [
         ("runs/0002.files/deep/dump", false),
         ("runs/0001.log", false),
@@ -220,7 +258,17 @@ fn pruning_removes_all_but_the_results() {
         ("runs/.0003.json.77.tmp", false),
         ("runs/.0003.json.tmp", true),
         ("runs/mine.log", true),
+        ("runs/0001-before.log", true),
+        ("runs/1.log", true),
+        ("runs/2024.log", true),
+        ("runs/2024-notes.log", true),
+        ("runs/2024.files/x", true),
+        ("runs/.2024.json.77.tmp", true),
         ("hooks/0001-before.log", false),
+        ("hooks/0001-after.log", true),
+        ("hooks/0001.log", true),
+        ("hooks/2024-before.log", true),
+        ("hooks/2024-notes.log", true),
         (".experiment.toml.12.tmp", false),
         (".mine.tmp", true),
     ] {

@@ -131,6 +131,31 @@ pub(super) enum Event {
     },
 }
 
+impl Event {
+    /// Returns the number of the run that the event is about; `None` when it is about the experiment.
+    pub(super) fn run(&self) -> Option<u64> {
+        match self {
+            Self::HookStarted { run, .. }
+            | Self::Hook { run, .. }
+            | Self::HookFailed { run, .. }
+            | Self::Recorded { run, .. }
+            | Self::Space { run, .. }
+            | Self::Started { run, .. }
+            | Self::Finished { run, .. }
+            | Self::Failed { run, .. }
+            | Self::Dropped { run, .. } => Some(*run),
+            Self::Begun { .. } | Self::Resumed { .. } | Self::Stopped { .. } | Self::Ended { .. } => None,
+        }
+    }
+}
+
+/// Reads the events of a journal without locking it. Lines that are not events are ignored, such as the last line of an
+/// experiment that is in progress.
+pub(super) fn events_of(path: &Path) -> io::Result<Vec<Event>> {
+    let bytes = std::fs::read(path)?;
+    Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+}
+
 /// An open and locked journal.
 #[derive(Debug)]
 pub(super) struct Journal {

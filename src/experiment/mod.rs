@@ -8,6 +8,7 @@
 mod commands;
 mod control;
 mod design;
+mod dropped;
 mod factorial;
 mod file;
 mod file_keys;

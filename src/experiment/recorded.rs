@@ -3,7 +3,7 @@
 
 use super::design::{Design, Next};
 use super::folder::{FolderError, io_error};
-use super::journal::Event;
+use super::journal::{self, Event};
 use super::replay::{EndedRun, Replayed};
 use super::wanted::{Experiment, ExperimentKind, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, boots_note, result_name};
@@ -47,8 +47,7 @@ pub fn is_folder(path: &Path) -> bool {
 }
 
 impl RecordedExperiment {
-    /// Reads a results folder. Lines of the journal that are not events are ignored, such as the last line of an
-    /// experiment that is in progress.
+    /// Reads a results folder. Lines of the journal that are not events are ignored.
     pub fn read(path: &Path) -> Result<Self, FolderError> {
         let file = path.join(EXPERIMENT);
         let content = |why: String| FolderError::Content { path: file.clone(), why };
@@ -61,9 +60,7 @@ impl RecordedExperiment {
             return Err(content("it has no metric or no arm".to_owned()));
         }
         let journal = path.join(JOURNAL);
-        let lines = fs::read(&journal).map_err(io_error(&journal))?;
-        let lines = lines.split(|byte| *byte == b'\n');
-        let events: Vec<Event> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let events = journal::events_of(&journal).map_err(io_error(&journal))?;
         let replayed = Replayed::of(&events, experiment.arms.len())
             .map_err(|why| FolderError::Content { path: journal.clone(), why })?;
         let mut recorded = Self {

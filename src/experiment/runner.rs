@@ -359,7 +359,9 @@ fn make_run(
 ) -> Result<(), ExperimentError> {
     let number = folder.runs.len() + 1;
     let began = Instant::now();
-    folder.clear(number)?;
+    if let Some(dir) = folder.clear(number)? {
+        host.note(&format!("the files of an earlier attempt of run {number} are kept in {}", dir.display()));
+    }
     commands::begin_scopes(folder, ScopePosition { run: number, arm }, host)?;
     let used = commands::used_space(folder, arm, host);
     let prepared = prepare(folder, number, arm, set_up, host);

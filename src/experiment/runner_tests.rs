@@ -8,6 +8,7 @@ use super::*;
 use crate::experiment::journal::Journal;
 use crate::experiment::replay::Replayed;
 use crate::experiment::{Arm, Experiment, Hooks, Identity, RuleWanted};
+use crate::result::Document;
 use crate::result::fixture::fixture;
 use std::fs;
 use std::path::Path;
@@ -19,8 +20,12 @@ pub(in crate::experiment) fn directory() -> tempfile::TempDir {
 
 /// Returns the text of a result with one complete run.
 pub(in crate::experiment) fn result_text() -> String {
+    text_of(&fixture())
+}
+
+fn text_of(document: &Document) -> String {
     let mut bytes = Vec::new();
-    crate::report::json::serialize(&fixture(), &mut bytes).unwrap();
+    crate::report::json::serialize(document, &mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
 }
 
@@ -127,7 +132,7 @@ pub(in crate::experiment) fn finished_runs(events: &[Event]) -> Vec<u64> {
 }
 
 /// The result of the run in progress at the moment of a kill.
-const RESULTS: [&str; 4] = ["absent", "temporary", "empty", "complete"];
+const RESULTS: [&str; 5] = ["absent", "temporary", "empty", "unfinished", "complete"];
 
 /// Makes a complete experiment of three runs. Then restores each of its states: the first `n` events, the result of the
 /// run in progress in each form, and the directory `up`, on which the commands work, as `up` says for the last event.
@@ -148,11 +153,12 @@ fn complete_after_each_event(hooks: &[(&str, &str)], at_start: bool, up: &dyn Fn
     let journal = fs::read_to_string(folder.join("journal.jsonl")).unwrap();
     let (lines, all) = (journal.lines().collect::<Vec<_>>(), events(&folder));
     assert_eq!((finished_runs(&all), host.made()), (vec![1, 2, 3], 3));
+    let unfinished = text_of(&Document { complete: false, ..fixture() });
     let mut states = 0;
     for n in 1..=all.len() {
         let state = Replayed::of(&all[..n], 1).unwrap();
         let is_started = state.under_way.as_ref().is_some_and(|under_way| under_way.started);
-        for result in RESULTS.iter().take(if is_started { 4 } else { 1 }) {
+        for result in RESULTS.iter().take(if is_started { RESULTS.len() } else { 1 }) {
             for is_up in up(&all[n - 1]) {
                 let _ = fs::remove_file(host.path("made"));
                 fs::remove_dir_all(&folder).unwrap();
@@ -170,6 +176,8 @@ fn complete_after_each_event(hooks: &[(&str, &str)], at_start: bool, up: &dyn Fn
                 match *result {
                     "temporary" => fs::write(file(".N.json.1234.tmp"), "{").unwrap(),
                     "empty" => fs::write(file("N.json"), "").unwrap(),
+                    // The script makes further runs.
+                    "unfinished" => fs::write(file("N.json"), &unfinished).unwrap(),
                     "complete" => drop(fs::copy(host.path("result"), file("N.json")).unwrap()),
                     _ => {}
                 }
@@ -186,6 +194,8 @@ fn complete_after_each_event(hooks: &[(&str, &str)], at_start: bool, up: &dyn Fn
                     let text = fs::read_to_string(folder.join(format!("runs/{run:04}.json"))).unwrap();
                     assert_eq!(crate::report::json::read(&text).unwrap().runs.len(), 1, "{place}");
                 }
+                let kept = fs::read_to_string(folder.join(format!("dropped/1/{:04}.json", done + 1))).ok();
+                assert_eq!(kept.as_ref(), (*result == "unfinished").then_some(&unfinished), "{place}");
                 assert_eq!(dir.exists(), at_start, "{place}");
                 states += 1;
             }

@@ -5,7 +5,8 @@
 //! of `experiment` enumerate the states of the folder without a program.
 
 use crate::cmd::short_or_long;
-use crate::experiments::{Lab, SHORT, any_verdict, exits, series};
+use crate::experiments::{Lab, SCRIPT, SHORT, any_verdict, exits, series};
+use crate::signals::wait_for;
 use crate::strace;
 use serde_json::Value;
 use std::fs;
@@ -186,16 +187,46 @@ fn repeats_are_resumed_after_kills_at_random_moments() {
 fn a_run_whose_result_is_lost_is_made_again() {
     let lab = Lab::new();
     lab.run(&format!("repeat {SHORT} --runs 4 --results r --quiet"), 0);
-    let first = fs::read(lab.path("r/runs/0001.json")).unwrap();
+    let (first, last) =
+        (fs::read(lab.path("r/runs/0001.json")).unwrap(), fs::read(lab.path("r/runs/0004.json")).unwrap());
     fs::write(lab.path("r/runs/0003.json"), "").unwrap();
     let shown = lab.run("repeat --resume r", 0);
     assert!(shown.contains("runs 3 to 4 are made again: ") && shown.contains("run 3 of 4"), "{shown}");
+    assert!(shown.contains("the files are kept in r/dropped/1"), "{shown}");
+    assert_eq!(fs::read(lab.path("r/dropped/1/0004.json")).unwrap(), last, "no result is removed");
     assert_eq!(lab.runs("r", "dropped"), [3]);
     assert_eq!(lab.runs("r", "finished"), [1, 2, 3, 4, 3, 4]);
     results_are_whole(&lab.path("r"), "after the loss");
     assert_eq!(fs::read(lab.path("r/runs/0001.json")).unwrap(), first);
     lab.run("repeat --resume r", 0);
     assert_eq!(lab.runs("r", "finished").len(), 6, "nothing more is made again");
+}
+
+/// The result is on the disk after each run of a script. It is complete after the last one.
+#[test]
+fn a_result_that_lacks_a_run_of_its_script_is_not_used() {
+    let lab = Lab::new();
+    let script = format!("{SCRIPT}run 60\nsystem \"test -e go || {{ touch waits; sleep 300; }}\"\nrun 60\n");
+    fs::write(lab.path("two.wml"), script).unwrap();
+    let options = "--engine null --no-quiesce --set reads=20000 --allow-system";
+    let words = format!("repeat two.wml {options} --runs 1 --metric seconds --results r --quiet");
+    let mut child = lab.command(&words).spawn().unwrap();
+    wait_for("the command between two runs", || lab.path("waits").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let result =
+        || -> Value { serde_json::from_str(&fs::read_to_string(lab.path("r/runs/0001.json")).unwrap()).unwrap() };
+    let runs = |result: &Value| result["runs"].as_array().unwrap().len();
+    let first = result();
+    assert_eq!((runs(&first), &first["complete"], &first["runs"][0]["state"]), (1, &false.into(), &"complete".into()));
+    fs::write(lab.path("go"), "").unwrap();
+    let shown = lab.run("repeat --resume r", 0);
+    assert!(shown.contains("run 1 is made again: its script had not ended"), "{shown}");
+    assert!(shown.contains("the files of an earlier attempt of run 1 are kept in r/dropped/1"), "{shown}");
+    assert_eq!((runs(&result()), &result()["complete"]), (2, &true.into()));
+    let kept = fs::read_to_string(lab.path("r/dropped/1/0001.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&kept).unwrap(), first);
+    is_complete(&lab, "r", 1, "two runs");
 }
 
 /// Starts repeats of two runs that a failing command has stopped after the first; with the file `go` they continue.
