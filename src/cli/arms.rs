@@ -67,10 +67,37 @@ impl Front for Probe {
     }
 }
 
+/// The beginnings of the options that permit something. An experiment file can't give them.
+const PERMISSIONS: [&str; 2] = ["--adopt", "--allow-"];
+
+/// Returns whether a word of a command line is an option that permits something.
+pub(super) fn is_permission(word: &str) -> bool {
+    PERMISSIONS.iter().any(|start| word.starts_with(start))
+}
+
+/// Where the file sets of an arm are. Empty for an engine that creates no files.
+#[derive(Default)]
+pub(super) struct ArmPlaces {
+    /// The directories of its file sets. They need not exist.
+    pub(super) dirs: Vec<PathBuf>,
+    /// The names and the roots of its file sets, except for those in the fresh directory of a run.
+    pub(super) trees: Vec<(String, PathBuf)>,
+}
+
+impl ArmPlaces {
+    fn of(plan: &Plan) -> Self {
+        let is_fresh = |dir: &PathBuf| dir.starts_with(plan::FRESH);
+        // The fresh directory of a run is made in the current directory.
+        let dir = |dir: PathBuf| if is_fresh(&dir) { PathBuf::from(".") } else { dir };
+        let dirs: BTreeSet<PathBuf> = plan.filesets.iter().map(FilesetSpec::root).map(dir).collect();
+        let trees = plan.filesets.iter().map(|set| (set.name.clone(), set.root())).filter(|(_, root)| !is_fresh(root));
+        Self { dirs: dirs.into_iter().collect(), trees: trees.collect() }
+    }
+}
+
 /// What the plan of an arm says about its runs.
 pub(super) struct ArmPlan {
-    /// The directories of its file sets. Empty for an engine that creates no files.
-    dirs: Vec<PathBuf>,
+    places: ArmPlaces,
     /// The lengths of its runs with their warm-ups; `None` for a run without a limit.
     pub(super) lengths: Vec<Option<Duration>>,
     /// The names of its flowops: `NAME` and `PROCESS/THREAD/NAME`.
@@ -79,16 +106,13 @@ pub(super) struct ArmPlan {
 
 impl ArmPlan {
     fn of(plan: &Plan, is_on_disk: bool) -> Self {
-        let dirs = plan.filesets.iter().filter(|_| is_on_disk).map(FilesetSpec::root);
-        // The fresh directory of a run is made in the current directory.
-        let dir = |dir: PathBuf| if dir.starts_with(plan::FRESH) { PathBuf::from(".") } else { dir };
         let names = plan.flowops.iter().flat_map(|flowop| {
             let process = &plan.processes[flowop.process];
             let whole = format!("{}/{}/{}", process.name, process.threads[flowop.thread].name, flowop.name);
             [flowop.name.clone(), whole]
         });
-        let dirs: BTreeSet<PathBuf> = dirs.map(dir).collect();
-        Self { dirs: dirs.into_iter().collect(), lengths: Vec::new(), flowops: names.collect() }
+        let places = if is_on_disk { ArmPlaces::of(plan) } else { ArmPlaces::default() };
+        Self { places, lengths: Vec::new(), flowops: names.collect() }
     }
 
     /// Returns the error that the plan has no flowop of this metric, with its help, or `None` when it has.
@@ -172,14 +196,15 @@ pub(super) fn line(arm: &Arm) -> Option<ArmLine> {
     ArmLine::read(&arm.words).ok()
 }
 
-/// Returns the directories of an arm's file sets. If its script has no plan, it is the directory that its options give.
-pub(super) fn dirs(arm: &Arm) -> Vec<PathBuf> {
+/// Returns where the file sets of an arm are. If its script has no plan, it is the directory that its options give.
+pub(super) fn places(arm: &Arm) -> ArmPlaces {
     if let Ok(Some(plan)) = inspect(&arm.words, &[], None) {
-        return plan.dirs;
+        return plan.places;
     }
-    let Some(workload) = line(arm).map(|line| line.workload) else { return Vec::new() };
+    let Some(workload) = line(arm).map(|line| line.workload) else { return ArmPlaces::default() };
     let set = workload.script.set.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| value.clone());
-    vec![PathBuf::from(workload.script.dir.or(set).unwrap_or_else(|| ".".to_owned()))]
+    let dir = workload.script.dir.or(set).unwrap_or_else(|| ".".to_owned());
+    ArmPlaces { dirs: vec![PathBuf::from(dir)], trees: Vec::new() }
 }
 
 /// Returns the current conditions of an experiment with these arms: kernel, program, scripts, and the mounts unless
@@ -193,7 +218,8 @@ pub(super) fn identity(arms: &[Arm], has_hooks: bool) -> Result<Identity, (Strin
         texts.push(found.ok_or(why)?.text);
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let dirs: Vec<PathBuf> = if has_hooks { Vec::new() } else { arms.iter().flat_map(dirs).collect() };
+    let dirs: Vec<PathBuf> =
+        if has_hooks { Vec::new() } else { arms.iter().flat_map(|arm| places(arm).dirs).collect() };
     Ok(Identity::now(&texts, &dirs))
 }
 

@@ -88,6 +88,13 @@ impl<const ARMS: bool> Args for HookArgs<ARMS> {
     }
 }
 
+impl WorkloadWords {
+    /// Returns whether `--allow-system` is given.
+    pub(super) fn allow_system(&self) -> bool {
+        self.0.iter().any(|word| word == "--allow-system")
+    }
+}
+
 /// Options that all experiments share.
 #[derive(Args, Clone)]
 pub(super) struct ExperimentArgs {
@@ -130,8 +137,19 @@ pub(super) struct ExperimentArgs {
 }
 
 /// The options that do not change the runs of an experiment, and may be given with `--resume`.
-const WITH_RESUME: [&str; 10] =
-    ["resume", "anyway", "command_timeout", "budget", "append", "live", "format", "quiet", "expect", "method"];
+const WITH_RESUME: [&str; 11] = [
+    "resume",
+    "anyway",
+    "allow_system",
+    "command_timeout",
+    "budget",
+    "append",
+    "live",
+    "format",
+    "quiet",
+    "expect",
+    "method",
+];
 
 /// Makes the other options of an experiment's command conflict with `--resume`, which would ignore them.
 pub(super) fn resumable(command: Command) -> Command {

@@ -5,7 +5,8 @@
 use super::arms::{self, ArmError, inspect};
 use super::console;
 use super::experiment_args::FileArgs;
-use super::experiment_host::{hook_lines, perform};
+use super::experiment_host::perform;
+use super::experiment_permission::hook_lines;
 use super::experiments::{Refused, describe, print_text, refuse, set_option, split, status};
 use super::failed_command::SHIPPED;
 use crate::diag::{Code, Diagnostic, nearest};
@@ -117,9 +118,6 @@ struct Planned {
     is_allowed: bool,
 }
 
-/// The options that an experiment file can't give, because they permit something.
-const NOT_IN_FILE: [&str; 2] = ["--adopt", "--allow-"];
-
 /// Prints diagnostics. Returns the exit status.
 fn refuse_diagnostics(map: &SourceMap, found: &[Diagnostic], status: u8) -> Refused {
     console::diagnostics(map, found);
@@ -154,7 +152,7 @@ impl Planned {
             }
         }
         let arms: Vec<Arm> = cells.into_iter().map(|cell| cell.arm).collect();
-        let is_allowed = args.experiment.words.0.iter().any(|word| word == "--allow-system");
+        let is_allowed = args.experiment.words.allow_system();
         let name = file.name.clone().unwrap_or(found.stem);
         Ok(Self { map, file, file_name: found.name, name, arms, lengths, is_allowed })
     }
@@ -381,7 +379,7 @@ fn placed(options: &[Spanned<String>], set: &[SetVariable]) -> Result<PlacedWord
             let error = Diagnostic::error(Code::WrongValue, text.span, format!("`options` {e}"));
             Box::new(error.help("use the quoting rules of a shell"))
         })?;
-        if let Some(word) = words.iter().find(|word| NOT_IN_FILE.iter().any(|start| word.starts_with(start))) {
+        if let Some(word) = words.iter().find(|word| arms::is_permission(word)) {
             let message = format!("an experiment file can't give the option `{word}`");
             let help = "give it on the command line, after the name of the file";
             return Err(Box::new(Diagnostic::error(Code::Refused, text.span, message).help(help)));

@@ -7,11 +7,11 @@ use super::arms;
 use super::console;
 use super::experiment_args::ExperimentArgs;
 use super::experiment_outputs::RunOutputs;
-use super::experiments::{COMMAND_TIMEOUT, Refused, joined, print_text, program, refuse};
+use super::experiment_permission::{check_permission, command_lines};
+use super::experiments::{COMMAND_TIMEOUT, Refused, print_text, program, refuse};
 use super::failed_command;
 use crate::experiment::{
     self, Arm, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, Folder, FolderError, RunEnd,
-    ScopeHook,
 };
 use crate::measure::now;
 use crate::os::signals;
@@ -56,19 +56,20 @@ pub(super) fn perform(
 ) -> Result<Performed, Refused> {
     let (interrupt, _) = signals::install_handlers();
     let outputs = RunOutputs::open(args)?;
-    let mut folder = match &args.resume {
-        Some(path) => resume(path, kind, args.anyway)?,
+    let (mut folder, dirs) = match &args.resume {
+        Some(path) => resume(path, kind, args, &outputs)?,
         None => {
             let experiment = wanted(&interrupt)?;
-            match &args.results {
+            let dirs = outputs.check_outside(&experiment.arms)?;
+            let folder = match &args.results {
                 Some(path) => Folder::create(path, experiment),
                 None => Folder::create_beside(&default_results(&experiment.name), experiment),
-            }
-            .map_err(refuse_folder)?
+            };
+            (folder.map_err(refuse_folder)?, dirs)
         }
     };
     let path = folder.path().display().to_string();
-    let mut host = CliHost::of(args, &folder.experiment, interrupt, outputs);
+    let mut host = CliHost::of(args, &folder.experiment, dirs, interrupt, outputs);
     announce(&folder, &mut host);
     host.note(&format!("writing results to {path}"));
     let result = experiment::run(&mut folder, &mut host);
@@ -115,18 +116,25 @@ fn refuse_folder(e: FolderError) -> Refused {
     refuse(&e.to_string(), e.help(), 3)
 }
 
-/// Opens the folder of an interrupted experiment of this kind, in the working directory in which it was started.
-fn resume(path: &Path, kind: ExperimentKind, anyway: bool) -> Result<Folder, Refused> {
+/// Opens the folder of an interrupted experiment of this kind, in the working directory in which it was started. Returns
+/// it with the directories of each arm's file sets.
+fn resume(
+    path: &Path,
+    kind: ExperimentKind,
+    args: &ExperimentArgs,
+    outputs: &RunOutputs,
+) -> Result<(Folder, Vec<Vec<PathBuf>>), Refused> {
     let experiment = Folder::description(path).map_err(refuse_folder)?;
     if experiment.kind() != kind {
         let other = experiment.kind().command();
         let text = format!("{} holds another kind of experiment", path.display());
         return Err(refuse(&text, &format!("`wmlrun {other} --resume` continues it"), 2));
     }
+    check_permission(path, &experiment, args.words.allow_system())?;
     let path = match arms::enter(&experiment.directory, path) {
         Ok(path) => path,
         // The user has moved the directory, and is in it.
-        Err(_) if anyway => path.to_owned(),
+        Err(_) if args.anyway => path.to_owned(),
         Err(e) => {
             let directory = printable::line(&experiment.directory).into_owned();
             let text = format!("the experiment was started in {directory}, which can't be entered: {e}");
@@ -135,22 +143,15 @@ fn resume(path: &Path, kind: ExperimentKind, anyway: bool) -> Result<Folder, Ref
     };
     let current =
         arms::identity(&experiment.arms, experiment.has_commands()).map_err(|(text, help)| refuse(&text, &help, 3))?;
-    Folder::resume(&path, &current, anyway).map_err(refuse_folder)
+    let dirs = outputs.check_outside(&experiment.arms)?;
+    let folder = Folder::resume(&path, &current, args.anyway).map_err(refuse_folder)?;
+    Ok((folder, dirs))
 }
 
 /// Displays what happens beside the runs: the commands around them, the command that starts them, and eviction.
 fn announce(folder: &Folder, host: &mut dyn ExperimentHost) {
     let experiment = &folder.experiment;
-    for (name, command) in &experiment.hooks.0 {
-        host.note(&format!("`--{name}` runs `{command}`"));
-    }
-    experiment.scopes.iter().flat_map(hook_lines).for_each(|line| host.note(&line));
-    for command in &experiment.records {
-        host.note(&format!("`record` runs `{command}` after each run"));
-    }
-    if !experiment.launch.is_empty() {
-        host.note(&format!("`--launch` starts each run with `{}`", joined(&experiment.launch)));
-    }
+    command_lines(experiment).iter().for_each(|line| host.note(line));
     let is_cold = |arm: &Arm| arms::line(arm).is_some_and(|line| line.workload.cold);
     let cold: Vec<&str> = experiment.arms.iter().filter(|arm| is_cold(arm)).map(|arm| arm.name.as_str()).collect();
     if !cold.is_empty() {
@@ -164,15 +165,6 @@ fn announce(folder: &Folder, host: &mut dyn ExperimentHost) {
     if folder.is_after_reboot() {
         host.note("the machine was rebooted since the experiment was interrupted: all scopes begin again");
     }
-}
-
-/// Describes the commands of a scope, a line for each.
-pub(super) fn hook_lines(hook: &ScopeHook) -> Vec<String> {
-    let line = |(before, text): (bool, &str)| {
-        let word = if before { "before" } else { "after" };
-        format!("{}: `{word}` runs `{text}`", hook.origin(before))
-    };
-    hook.commands().map(line).collect()
 }
 
 /// Returns the default results folder, `wmlrun-results/NAME-TIME`. It may exist.
@@ -196,10 +188,15 @@ struct CliHost {
 }
 
 impl CliHost {
-    fn of(args: &ExperimentArgs, experiment: &Experiment, interrupt: Arc<AtomicUsize>, outputs: RunOutputs) -> Self {
+    fn of(
+        args: &ExperimentArgs,
+        experiment: &Experiment,
+        dirs: Vec<Vec<PathBuf>>,
+        interrupt: Arc<AtomicUsize>,
+        outputs: RunOutputs,
+    ) -> Self {
         let recorded = Duration::try_from_secs_f64(experiment.command_timeout).unwrap_or(COMMAND_TIMEOUT);
         let hook_limit = args.command_timeout.unwrap_or(recorded);
-        let dirs = experiment.arms.iter().map(arms::dirs).collect();
         Self { quiet: args.quiet, interrupt, hook_limit, budget: args.budget, dirs, outputs }
     }
 }

@@ -3,21 +3,52 @@
 //!
 //! An output that fails is reported and does not end the experiment, whose folder has all results.
 
+use super::arms::{self, ArmPlaces};
 use super::console;
 use super::experiment_args::ExperimentArgs;
-use super::experiments::Refused;
+use super::experiments::{Refused, refuse};
 use super::live_stream::LiveStream;
-use crate::experiment::{Experiment, RunEnd};
+use super::option_values::LiveOutput;
+use crate::experiment::{Arm, Experiment, RunEnd};
 use crate::import;
-use crate::output::TableFile;
+use crate::output::{IN_TREE_HELP, TableFile, output_in_tree};
 use crate::report::csv_runs::{self, ExperimentRun};
 use crate::report::json;
 use crate::report::live::LiveEvent;
 use crate::util::count::count;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Returns the outputs and the folder that the options of an experiment name, with the options. The paths are absolute:
+/// a resumed experiment changes the working directory.
+pub(super) fn named_outputs(args: &ExperimentArgs) -> Vec<(&'static str, PathBuf)> {
+    let live = args.live.as_ref().map(|live| &live.path);
+    let named = [("--append", args.append.as_ref()), ("--live", live), ("--results", args.results.as_ref())];
+    named.into_iter().filter_map(|(option, path)| Some((option, absolute(path?)))).collect()
+}
+
+/// Returns the absolute form of the path of an output. `-`, which is standard output, has none.
+fn absolute(path: &Path) -> PathBuf {
+    let whole = (path != Path::new("-")).then(|| std::path::absolute(path).ok()).flatten();
+    whole.unwrap_or_else(|| path.to_owned())
+}
+
+/// Refuses an output in a tree that the runs measure: it would be a foreign file there. Called before the first run.
+/// Returns the directories of each arm's file sets.
+pub(super) fn check_outside(named: &[(&str, PathBuf)], arms: &[Arm]) -> Result<Vec<Vec<PathBuf>>, Refused> {
+    let places: Vec<ArmPlaces> = arms.iter().map(arms::places).collect();
+    let trees: BTreeSet<&(String, PathBuf)> = places.iter().flat_map(|places| &places.trees).collect();
+    let trees: Vec<(&str, PathBuf)> = trees.into_iter().map(|(name, root)| (name.as_str(), root.clone())).collect();
+    match output_in_tree(named, &trees) {
+        Some(text) => Err(refuse(&text, IN_TREE_HELP, 3)),
+        None => Ok(places.into_iter().map(|places| places.dirs).collect()),
+    }
+}
 
 /// The open outputs.
 pub(super) struct RunOutputs {
+    /// The paths that the options name.
+    named: Vec<(&'static str, PathBuf)>,
     table: Option<(TableFile, PathBuf)>,
     stream: Option<LiveStream>,
     /// Whether standard output belongs to the live stream.
@@ -29,16 +60,26 @@ impl RunOutputs {
     /// Opens the outputs that the options name. On an error it is printed, and nothing is created.
     pub(super) fn open(args: &ExperimentArgs) -> Result<Self, Refused> {
         let open = |path: &PathBuf| {
-            TableFile::open(path, &csv_runs::experiment_header(), &[]).map_err(|e| {
+            TableFile::open(&absolute(path), &csv_runs::experiment_header(), &[]).map_err(|e| {
                 let text = format!("can't write the table {}: {e}", path.display());
                 console::error(&text, Some("give `--append` another path"));
                 Refused::printed(3)
             })
         };
         let table = args.append.as_ref().map(|path| Ok((open(path)?, path.clone()))).transpose()?;
-        let stream = args.live.as_ref().map(|live| super::open_stream(live, false, &[]).map_err(Refused::printed));
+        let open = |live: &LiveOutput| {
+            let live = LiveOutput { path: absolute(&live.path), ..live.clone() };
+            super::open_stream(&live, false, &[]).map_err(Refused::printed)
+        };
+        let stream = args.live.as_ref().map(open);
         let takes_stdout = args.live.as_ref().is_some_and(|live| super::is_stdout(&live.path));
-        Ok(Self { table, stream: stream.transpose()?, takes_stdout, has_failed: false })
+        let named = named_outputs(args);
+        Ok(Self { named, table, stream: stream.transpose()?, takes_stdout, has_failed: false })
+    }
+
+    /// Refuses outputs in a tree that the runs of these arms measure. See [`check_outside`].
+    pub(super) fn check_outside(&self, arms: &[Arm]) -> Result<Vec<Vec<PathBuf>>, Refused> {
+        check_outside(&self.named, arms)
     }
 
     /// Returns whether standard output belongs to the live stream.

@@ -16,6 +16,7 @@ mod experiment_args;
 mod experiment_file;
 mod experiment_host;
 mod experiment_outputs;
+mod experiment_permission;
 mod experiments;
 mod failed_command;
 mod info;

@@ -3,7 +3,9 @@
 
 use super::console;
 use super::experiment_args::SweepArgs;
+use super::experiment_outputs::{check_outside, named_outputs};
 use super::experiments::{Refused, program, refuse, set_option, split, words_of};
+use crate::experiment::Arm;
 use crate::import;
 use crate::os::child;
 use crate::util::count::measured;
@@ -68,6 +70,9 @@ fn value(value: f64) -> String {
 /// Measures the value of a variable at which the rate reaches its peak. The value is increased until the file system
 /// does not keep the offered rate.
 fn peak(args: &SweepArgs, factor: &str, interrupt: &AtomicUsize) -> Result<f64, Refused> {
+    let script = args.script.clone().unwrap_or_default();
+    let words = args.experiment.words.0.iter().cloned().chain([script]).collect();
+    check_outside(&named_outputs(&args.experiment), &[Arm { name: String::new(), words, metric: None }])?;
     let mut tried = FIRST;
     for _ in 0..MAX_RUNS {
         let (offered, achieved) = run(args, factor, tried, interrupt)?;

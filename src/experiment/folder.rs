@@ -187,7 +187,8 @@ impl Folder {
             .map_err(|e| FolderError::Content { path: file.clone(), why: e.to_string() })?;
         output::replace(&file, &mut |out| out.write_all(text.as_bytes())).map_err(io_error(&file))?;
         let boot = experiment.identity.boot.clone();
-        let begun = Event::Begun { experiment: digest(text.as_bytes()), time: now(), boot };
+        let origin = Some(journal.origin(path).map_err(io_error(path))?);
+        let begun = Event::Begun { experiment: digest(text.as_bytes()), time: now(), boot, origin };
         journal.write(&begun).map_err(io_error(path))?;
         // The names of the files, that of the folder, and those of its parents, which may be new as well.
         for (level, dir) in path.ancestors().enumerate() {
@@ -311,7 +312,8 @@ impl Folder {
                 return Err(FolderError::Content { path: log, why });
             }
             None => {
-                let begun = Event::Begun { experiment: current_digest, time: now(), boot: current.boot.clone() };
+                let (boot, origin) = (current.boot.clone(), Some(journal.origin(path).map_err(io_error(path))?));
+                let begun = Event::Begun { experiment: current_digest, time: now(), boot, origin };
                 journal.write(&begun).map_err(io_error(&log))?;
             }
         }

@@ -1,6 +1,7 @@
 //! The journal of an experiment: an append-only file with one event on each line. Each event is on the disk before the
 //! experiment continues.
 
+use super::origin::FolderOrigin;
 use crate::os::fd;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -21,6 +22,9 @@ pub(super) enum Event {
         /// The ID of the boot; empty when it is unknown.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         boot: String,
+        /// Where the folder was made; absent in experiments of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<FolderOrigin>,
     },
     /// The experiment was resumed.
     Resumed {
@@ -185,6 +189,11 @@ impl Journal {
         let event = |(n, line): (usize, &[u8])| serde_json::from_slice(line).map_err(|e| invalid(n, e.to_string()));
         let events = lines.map(event).collect::<io::Result<_>>()?;
         Ok((Self { file, len: len as u64 }, events))
+    }
+
+    /// Returns where the folder of this journal was made, if that is now.
+    pub(super) fn origin(&self, folder: &Path) -> io::Result<FolderOrigin> {
+        FolderOrigin::of(&self.file, folder)
     }
 
     /// Appends an event and returns when it is on the disk. On an error the incomplete line is removed.

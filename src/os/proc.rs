@@ -106,6 +106,14 @@ pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or_else(|_| String::new(), |id| id.trim().to_owned())
 }
 
+/// Returns the ID of this installation of the operating system. `None` if it has none.
+pub fn machine_id() -> Option<String> {
+    const LENGTH: usize = 32;
+    let text = std::fs::read_to_string("/etc/machine-id").ok()?;
+    // Before the first boot the file may be empty or have another text.
+    Some(text.trim().to_owned()).filter(|id| id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 /// Returns the fields of `uname`: system name, node name, release, version and hardware name.
 pub fn uname() -> [String; 5] {
     let uname = rustix::system::uname();

@@ -43,6 +43,7 @@ mod exports;
 mod filesystems;
 mod five_mistakes;
 mod flowops;
+mod folders;
 mod foreign;
 mod formats;
 mod generated;
