@@ -248,7 +248,8 @@ impl Folder {
     /// it. Returns whether the folder was removed: one that holds other files is kept with them, and so is one with the
     /// result of a first run, after which a command failed.
     pub fn remove_without_runs(self) -> Result<bool, FolderError> {
-        let is_measured = || self.observation(1).is_ok_and(|observation| observation.failure.is_none());
+        let measured = import::observations(&self.result(1)).unwrap_or_default();
+        let is_measured = || measured.iter().any(|observation| observation.failure.is_none());
         if !self.runs.is_empty() || self.path.join(DROPPED).exists() || is_measured() {
             return Ok(false);
         }

@@ -304,10 +304,18 @@ mod tests {
             ("/mnt/my disk", "/dev/root", "ext3")
         );
         assert_eq!((mount.options.as_str(), mount.device), ("rw,noatime,rw,errors=continue", (98, 0)));
+        assert_eq!(mount.root, Path::new("/a"));
         let bare = parse_mount("22 1 0:21 / /proc rw - proc proc rw").unwrap();
         assert_eq!(bare.kind, "proc");
         assert_eq!(parse_mount("nonsense"), None);
         assert_eq!(unescape(r"a\134b\9"), br"a\b\9");
+    }
+
+    #[test]
+    fn a_path_in_a_file_system_does_not_begin_with_the_mount_point() {
+        assert_eq!(path_in_file_system(Path::new("/proc")).unwrap(), Path::new("/"));
+        assert_eq!(path_in_file_system(Path::new("/proc/../proc/sys")).unwrap(), Path::new("/sys"));
+        assert_eq!(path_in_file_system(Path::new("/proc/missing")), None);
     }
 
     #[test]
