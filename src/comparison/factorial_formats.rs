@@ -1,11 +1,12 @@
 //! The formats of factorial experiments for people and for programs.
 
-use super::formats::{csv_cell, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text};
+use super::formats::{csv_cell, go_units, go_value, json_text, notes_markdown, notes_text};
 use super::numbers::{figure, percent};
 use super::{CellMetric, Factorial, FactorialCell, LevelTests, Pivot, Sweep, sweep_formats};
 use crate::analysis::{Estimate, RepeatState};
 use crate::util::count::count;
 use crate::util::go_bench;
+use crate::util::markdown::literal;
 use crate::util::table::{Align, Table};
 use crate::util::{printable, size};
 use serde_json::json;
@@ -118,19 +119,15 @@ pub(super) fn text(result: &Factorial) -> String {
 
 pub(super) fn markdown(result: &Factorial) -> String {
     let rows: Vec<Vec<String>> = result.cells.iter().map(|cell| row(result, cell)).collect();
-    let title = format!("**{}** {}", markdown_cell(&result.name), factorial_ending(result));
+    let title = format!("**{}** {}", literal(&result.name), factorial_ending(result));
     let pivot = |pivot: &Pivot| {
-        let ending = pivot.ending().map_or_else(String::new, |line| format!("\n{}\n", markdown_cell(&line)));
-        format!(
-            "\n**{}**\n\n{}{ending}",
-            markdown_cell(pivot.title()),
-            markdown_table(&pivot.headings(), &pivot.lines())
-        )
+        let ending = pivot.ending().map_or_else(String::new, |line| format!("\n{}\n", literal(&line)));
+        format!("\n**{}**\n\n{}{ending}", literal(pivot.title()), markdown_table(&pivot.headings(), &pivot.lines()))
     };
     let tests = |tests: &LevelTests| {
         let headings = tests.headings().map(|(name, align)| (name.to_owned(), align));
         let rows: Vec<Vec<String>> = tests.lines().into_iter().map(Vec::from).collect();
-        let (title, ending) = (markdown_cell(&tests.title()), markdown_cell(&tests.ending()));
+        let (title, ending) = (literal(&tests.title()), literal(&tests.ending()));
         format!("\n**{title}**\n\n{}\n{ending}\n", markdown_table(&headings, &rows))
     };
     let curve = |curve: &Sweep| format!("\n{}", sweep_formats::markdown(curve));
@@ -147,7 +144,7 @@ pub(super) fn markdown(result: &Factorial) -> String {
 /// Formats a table.
 fn markdown_table(headings: &[(String, Align)], rows: &[Vec<String>]) -> String {
     let line = |cells: &mut dyn Iterator<Item = &String>| {
-        let cells: Vec<String> = cells.map(|cell| markdown_cell(cell)).collect();
+        let cells: Vec<String> = cells.map(|cell| literal(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
     let rule: String = headings.iter().map(|(_, align)| if *align == Align::Right { "--:|" } else { "---|" }).collect();

@@ -11,6 +11,7 @@ use crate::analysis::{ComparisonVerdict, Direction, SampleSummary, StudyTest, TT
 use crate::import::Metric;
 use crate::util::count::count;
 use crate::util::go_bench;
+use crate::util::markdown::literal;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde_json::{Value, json};
@@ -311,21 +312,12 @@ pub(super) fn notes_text(notes: &[String]) -> String {
 
 /// Formats notes as Markdown, each a paragraph.
 pub(super) fn notes_markdown(notes: &[String]) -> String {
-    let paragraph = |note: &String| format!("\n{}\n", markdown_cell(note));
+    let paragraph = |note: &String| format!("\n{}\n", literal(note));
     notes.iter().map(paragraph).collect()
 }
 
-/// Escapes text for a cell or a paragraph of Markdown, so that it neither makes links and images nor mentions anyone.
-pub(super) fn markdown_cell(text: &str) -> String {
-    let text = printable::line(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
-    // Without one of these pairs brackets are text, such as those of an interval.
-    let text = ["](", "][", "]:"].into_iter().fold(text, |text, pair| text.replace(pair, &format!("\\{pair}")));
-    // An escaped `@` would still be a mention, because it is searched for in the resulting text.
-    text.replace('@', "@<!-- -->")
-}
-
 fn markdown(comparison: &Comparison) -> String {
-    let cell = markdown_cell;
+    let cell = literal;
     let table = |head: &str, rows: Vec<[String; 3]>| {
         if rows.is_empty() {
             return String::new();

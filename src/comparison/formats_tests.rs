@@ -149,22 +149,6 @@ fn the_study_has_its_printed_digits() {
     );
 }
 
-/// A label becomes neither a link nor a mention in a pull request.
-#[test]
-fn markdown_has_no_links_and_mentions_of_labels() {
-    for (text, shown) in [
-        ("[x](https://e.org)", "[x\\](https://e.org)"),
-        ("![](https://e.org/i.png)", "![\\](https://e.org/i.png)"),
-        ("[x][y]", "[x\\][y]"),
-        ("[x]: https://e.org", "[x\\]: https://e.org"),
-        ("thanks @name", "thanks @<!-- -->name"),
-        ("1.2 [0.9, 1.5]", "1.2 [0.9, 1.5]"),
-        ("a|b<c\\d", "a\\|b&lt;c\\\\d"),
-    ] {
-        assert_eq!(markdown_cell(text), shown);
-    }
-}
-
 #[test]
 fn benchstat_knows_in_which_direction_a_unit_improves() {
     assert!(benchstat(&compared("ops", 4, true)).starts_with("Unit ops/s better=higher\nside: A\nBenchmarkVarmail 1 "));

@@ -1,10 +1,11 @@
 //! The formats of repeats for people and for programs.
 
-use super::formats::{csv_cell, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text};
+use super::formats::{csv_cell, go_units, go_value, json_text, notes_markdown, notes_text};
 use super::numbers::{figure, percent};
 use super::{RepeatedMetric, Repeats};
 use crate::util::count::count;
 use crate::util::go_bench;
+use crate::util::markdown::literal;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde_json::json;
@@ -93,7 +94,7 @@ pub(super) fn text(repeats: &Repeats) -> String {
 }
 
 pub(super) fn markdown(repeats: &Repeats) -> String {
-    let cell = markdown_cell;
+    let cell = literal;
     let mut text = format!("**{}** {}\n\n", cell(&repeats.name), ending(repeats));
     text += "| metric | runs | mean | ± |\n|---|--:|--:|--:|\n";
     for metric in &repeats.metrics {

@@ -1,11 +1,12 @@
 //! The formats of sweeps for people and for programs.
 
-use super::formats::{csv_cell, go_units, go_value, json_text, markdown_cell, notes_markdown, notes_text};
+use super::formats::{csv_cell, go_units, go_value, json_text, notes_markdown, notes_text};
 use super::numbers::{figure, percent};
 use super::sweep::curve;
 use super::{Sweep, SweepPoint};
 use crate::analysis::{self, Estimate};
 use crate::util::go_bench;
+use crate::util::markdown::literal;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde_json::json;
@@ -96,7 +97,7 @@ pub fn ending(sweep: &Sweep) -> String {
 }
 
 pub(super) fn markdown(sweep: &Sweep) -> String {
-    let cell = markdown_cell;
+    let cell = literal;
     let mut text = format!("**{}** {}\n\n", cell(&sweep.name), cell(&ending(sweep)));
     text += &format!("| {} | runs | ops/s | ± | mean response | |\n|--:|--:|--:|--:|--:|---|\n", cell(&sweep.factor));
     for (n, point) in sweep.points.iter().enumerate() {

@@ -7,7 +7,7 @@ use super::text::{figures, script};
 use crate::result::warnings::{self, Warning};
 use crate::result::{Document, FlowopResult, Run};
 use crate::util::duration::seconds;
-use crate::util::printable;
+use crate::util::markdown::literal;
 use std::io::{self, Write};
 
 /// `--format markdown`.
@@ -37,20 +37,20 @@ impl Report for Markdown {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         let state = run.state.name().replace('_', " ");
         let of = if document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
-        writeln!(out, "### {}{of}: {state} after {}\n", escaped(script(document)), seconds(run.measured_seconds))?;
+        writeln!(out, "### {}{of}: {state} after {}\n", literal(script(document)), seconds(run.measured_seconds))?;
         for (name, text) in document.annotations() {
-            writeln!(out, "- {name}: {}", escaped(text))?;
+            writeln!(out, "- {name}: {}", literal(text))?;
         }
         for set in &run.filesets {
             let place = warnings::mount_of(run, &set.path).map_or(set.path.as_str(), |mount| &mount.kind);
-            writeln!(out, "- {} on {}", escaped(&set.name), escaped(place))?;
+            writeln!(out, "- {} on {}", literal(&set.name), literal(place))?;
         }
         let (tool, kernel) = (&document.tool.version, &document.environment.uname.release);
-        writeln!(out, "- wmlrun {}, kernel {}, seed {}\n", escaped(tool), escaped(kernel), document.seed)?;
+        writeln!(out, "- wmlrun {}, kernel {}, seed {}\n", literal(tool), literal(kernel), document.seed)?;
         table(run, out)?;
         let notes = run.warnings.iter().filter(|note| !warnings::is_derived(note)).map(|note| note.message.clone());
         for message in warnings::of(document, run).iter().map(Warning::message).chain(notes) {
-            writeln!(out, "\n> **Warning:** {}", escaped(&message))?;
+            writeln!(out, "\n> **Warning:** {}", literal(&message))?;
         }
         writeln!(out)
     }
@@ -66,7 +66,7 @@ fn table(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let (io, other): (Vec<_>, Vec<_>) = run.flowops.iter().partition(|f| f.class.is_io());
     let row = |f: &FlowopResult| {
         let cells = figures(f.ops, f.ops_per_s, f.mib_per_s, &f.latency_ns);
-        format!("| {} | {} |", escaped(&name(f)), cells.join(" | "))
+        format!("| {} | {} |", literal(&name(f)), cells.join(" | "))
     };
     for flowop in io {
         writeln!(out, "{}", row(flowop))?;
@@ -79,27 +79,19 @@ fn table(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Escapes markup and control characters, so that a text is literal and one line.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in printable::line(text).chars() {
-        if r"\`*_{}[]<>()#+!|~&@".contains(letter) {
-            escaped.push('\\');
-        }
-        escaped.push(letter);
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Markdown, escaped};
+    use super::Markdown;
     use crate::report::to_string;
     use crate::result::fixture::fixture;
 
     #[test]
-    fn markup_in_names_is_escaped() {
-        assert_eq!(escaped("a|b\n<b>`x`"), r"a\|b\\n\<b\>\`x\`");
+    fn names_mention_nobody() {
+        let mut document = fixture();
+        document.runs[0].flowops[0].name = "@name".to_owned();
+        document.runs[0].filesets[0].name = "# <b>".to_owned();
+        let text = to_string(&Markdown, &document);
+        assert!(text.contains("/@<!-- -->name |") && text.contains("- \\# &lt;b> on "), "{text}");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Parses and formats sizes, durations, dates and counts, aligns tables of text, and escapes control characters.
+//! Parses and formats sizes, durations, dates and counts, aligns tables of text, and escapes control characters and
+//! Markdown.
 //!
 //! Input and output are numbers and text. Not in here: WML's notation of sizes (see `syntax`), and colours.
 //! `util::size::format(3 << 30)` is `3.0 GiB`.
@@ -6,6 +7,7 @@
 pub mod count;
 pub mod duration;
 pub mod go_bench;
+pub mod markdown;
 pub mod printable;
 pub mod size;
 pub mod table;
