@@ -1,7 +1,11 @@
 //! Definition of the command line: commands, options and their help texts.
 //!
-//! Only this file, `experiment_args`, `completion`, `examples` and `man` use the argument parser.
+//! Only this file, `experiment_args`, `choices`, `completion`, `examples` and `man` use the argument parser.
 
+use super::choices::{
+    DumpStage, EngineChoice, ExportFormat, FigureFormat, Format, OnError, PAGE_FORMAT, choice, dialect_parser,
+    engine_parser, export_parser, format_parser,
+};
 use super::completion::{self, SHELLS};
 use super::console::Verbosity;
 use super::editor::{EDITORS, Editor, find_editor};
@@ -16,15 +20,13 @@ use super::option_values::{
 };
 use super::stdout::Stdout;
 use crate::analysis::ResponseMethod;
-use crate::engine::{self, Engine};
 use crate::measure::WarmupLength;
-use crate::report::{self, Report};
 use crate::spec::Dialect;
 use crate::util::printable;
 use crate::util::version::VERSION;
-use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -416,76 +418,11 @@ pub(super) enum CliCommand {
         editor: &'static Editor,
     },
     /// Serve an editor on standard input and output: diagnostics, hover, completion, definitions, formatting
-    Lsp,
-}
-
-/// How a failed operation is handled.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub(super) enum OnError {
-    /// End the run at the first error
-    Stop,
-    /// Count the error and continue the run
-    Count,
-}
-
-/// The format of figures that are computed from a file.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub(super) enum FigureFormat {
-    /// Text for people
-    Text,
-    /// JSON for programs
-    Json,
-}
-
-/// A parsing stage whose output can be printed.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub(super) enum DumpStage {
-    /// Tokens of the lexer
-    Tokens,
-    /// Statements of the parser
-    Ast,
-}
-
-/// A format of [`report::TABLE`].
-pub(super) type Format = &'static dyn Report;
-
-/// The format of `wmlrun report`: one of [`report::TABLE`], or `None` for a page.
-#[derive(Clone, Copy)]
-pub(super) struct ExportFormat(pub(super) Option<Format>);
-
-/// The name and the description of the format of pages.
-const PAGE_FORMAT: (&str, &str) = ("html", "a page with pictures and tables");
-
-fn export_parser() -> impl TypedValueParser<Value = ExportFormat> {
-    let reports = report::TABLE.iter().map(|report| (report.name(), report.about()));
-    choice(std::iter::once(PAGE_FORMAT).chain(reports), |name| match report::find(name) {
-        None if name != PAGE_FORMAT.0 => None,
-        found => Some(ExportFormat(found)),
-    })
-}
-
-/// An engine of [`engine::TABLE`].
-pub(super) type EngineChoice = &'static dyn Engine;
-
-/// Returns a parser of one of the names in `rows`, pairs of a name and its help text. `find` maps a name to its value.
-pub(super) fn choice<T: Clone + Send + Sync + 'static>(
-    rows: impl IntoIterator<Item = (&'static str, &'static str)>,
-    find: impl Fn(&str) -> Option<T> + Clone + Send + Sync + 'static,
-) -> impl TypedValueParser<Value = T> {
-    let values = rows.into_iter().map(|(name, about)| PossibleValue::new(name).help(about));
-    PossibleValuesParser::new(values).try_map(move |name| find(&name).ok_or("not in the table"))
-}
-
-fn format_parser() -> impl TypedValueParser<Value = Format> {
-    choice(report::TABLE.iter().map(|report| (report.name(), report.about())), report::find)
-}
-
-fn engine_parser() -> impl TypedValueParser<Value = EngineChoice> {
-    choice(engine::TABLE.iter().map(|(name, about, _)| (*name, *about)), engine::find)
-}
-
-fn dialect_parser() -> impl TypedValueParser<Value = Dialect> {
-    choice(Dialect::ALL.map(|dialect| (dialect.name(), dialect.about())), Dialect::from_name)
+    Lsp {
+        /// Use standard input and output, which the server always does; some editors give this option
+        #[arg(long)]
+        stdio: bool,
+    },
 }
 
 fn list_parser() -> impl TypedValueParser<Value = String> {

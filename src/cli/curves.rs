@@ -1,6 +1,6 @@
 //! Load curves: `wmlrun sweep` measures one, `wmlrun ort` evaluates one from a file.
 
-use super::args::FigureFormat;
+use super::choices::FigureFormat;
 use super::console;
 use super::experiment_args::SweepArgs;
 use super::experiment_host::perform;

@@ -1,6 +1,7 @@
 //! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`, `experiment`), of `compare` and of `age`.
 
-use super::args::{WorkloadArgs, choice};
+use super::args::WorkloadArgs;
+use super::choices::choice;
 use super::completion;
 use super::option_values::{LiveOutput, live_output, time};
 use crate::analysis::ResponseMethod;

@@ -99,7 +99,7 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
         | CliCommand::Completions { .. }
         | CliCommand::Man { .. }
         | CliCommand::Editor { .. }
-        | CliCommand::Lsp => return None,
+        | CliCommand::Lsp { .. } => return None,
     };
     Some(work)
 }

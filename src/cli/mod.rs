@@ -7,6 +7,7 @@ mod age;
 mod args;
 mod arms;
 mod bars;
+mod choices;
 mod completion;
 mod console;
 mod curves;
@@ -41,7 +42,8 @@ use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
 use crate::report;
 use crate::session::{Front, Session, Settings, Status, library};
-use args::{CliCommand, OnError, OutputArgs, RunArgs, ScriptArgs, WorkloadArgs};
+use args::{CliCommand, OutputArgs, RunArgs, ScriptArgs, WorkloadArgs};
+use choices::OnError;
 use console::{Console, Verbosity};
 use live_stream::LiveStream;
 use option_values::LiveOutput;
@@ -123,7 +125,8 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Completions { shell } => info::completions(&shell),
             CliCommand::Man { dir } => info::manual(&dir),
             CliCommand::Editor { editor } => editor::print(editor),
-            CliCommand::Lsp => editor::serve(),
+            // The protocol has no other channel here than standard input and output.
+            CliCommand::Lsp { stdio: _ } => editor::serve(),
         },
     }
 }

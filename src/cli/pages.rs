@@ -1,6 +1,6 @@
 //! `wmlrun report`: results as one HTML page, or in a format of the reports of runs.
 
-use super::args::ExportFormat;
+use super::choices::ExportFormat;
 use super::console;
 use super::experiments::{known_floor, print_text};
 use crate::experiment::ExperimentKind;

@@ -1,6 +1,6 @@
 //! `wmlrun check`, `fmt` and `plan`: process a script up to a stage, without running it.
 
-use super::args::DumpStage;
+use super::choices::DumpStage;
 use super::console::{self, Console, Verbosity, print_lines};
 use super::find;
 use super::stdout::Stdout;

@@ -1,6 +1,6 @@
 //! `wmlrun wins`: which of two sides is better in each of several tests whose figures are in a file.
 
-use super::args::FigureFormat;
+use super::choices::FigureFormat;
 use super::console;
 use super::experiments::print_text;
 use crate::analysis::{Direction, TestOutcome, Wins, outcome, wins as count_wins};

@@ -1,11 +1,12 @@
 //! Tests `wmlrun editor` and `wmlrun lsp` in Neovim: its syntax file knows every word of the personalities, and the
 //! editor gets diagnostics, hover and definitions from the language server.
 
-use crate::cmd::{Wml, has, scratch, skip};
+use crate::cmd::{Wml, binary, has, scratch, skip};
 use crate::completion::path;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Writes a line for each word that begins a line, each flowop and each attribute: its role, the word and its group.
 const PROBE: &str = r"
@@ -122,6 +123,30 @@ define fileset name=data,path=$dir,entries=$n,dirwidth=5
 define process name=p { thread name=t { flowop read filesetname=data,name=r } }
 rum 1
 ";
+
+/// Some editors give each server the option by which others are told to use standard input and output.
+#[test]
+fn the_language_server_accepts_the_option_for_standard_input_and_output() {
+    for words in [&["lsp"][..], &["lsp", "--stdio"]] {
+        let mut command = Command::new(binary());
+        let mut server =
+            command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut input = server.stdin.take().unwrap();
+        for message in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}"#,
+            r#"{"jsonrpc":"2.0","method":"initialized","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":2,"method":"shutdown"}"#,
+            r#"{"jsonrpc":"2.0","method":"exit"}"#,
+        ] {
+            write!(input, "Content-Length: {}\r\n\r\n{message}", message.len()).unwrap();
+        }
+        drop(input);
+        let output = server.wait_with_output().unwrap();
+        let (said, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && failed.is_empty(), "{words:?}: {failed}");
+        assert!(said.contains("hoverProvider") && said.contains("\"id\":2"), "{words:?}: {said}");
+    }
+}
 
 #[test]
 fn neovim_gets_diagnostics_hover_and_definitions_from_the_language_server() {

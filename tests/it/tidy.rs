@@ -14,7 +14,17 @@ const WALLS: &[(&str, &[&str])] = &[
     ("lalrpop_util", &["syntax/parse.rs"]),
     ("lsp_server", &["lsp/"]),
     ("lsp_types", &["lsp/"]),
-    ("clap", &["cli/args.rs", "cli/experiment_args.rs", "cli/completion.rs", "cli/examples.rs", "cli/man.rs"]),
+    (
+        "clap",
+        &[
+            "cli/args.rs",
+            "cli/experiment_args.rs",
+            "cli/choices.rs",
+            "cli/completion.rs",
+            "cli/examples.rs",
+            "cli/man.rs",
+        ],
+    ),
     ("clap_complete", &["cli/completion.rs"]),
     ("clap_mangen", &["cli/man.rs"]),
     ("terminal", &["cli/live.rs"]),
