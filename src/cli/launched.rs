@@ -1,5 +1,5 @@
-//! Refuses commands that would do the same work several times, because a launcher such as `mpirun` started several
-//! processes of this program.
+//! Refuses commands that would do the same work several times, or remove the same files, because a launcher such as
+//! `mpirun` started several processes of this program.
 
 use super::args::CliCommand;
 use super::console;
@@ -57,6 +57,10 @@ pub(super) fn refused(command: Option<&CliCommand>) -> Option<u8> {
                 format!("`{command}` started {size} processes, each of which would do the whole work"),
                 format!("start wmlrun once, without `{command}`"),
             ),
+            Work::Removal(name) => (
+                format!("`{command}` started {size} processes, each of which would remove the same files"),
+                format!("start `wmlrun {name}` once, without `{command}`"),
+            ),
         };
         console::error(&what, Some(&help));
     }
@@ -71,6 +75,8 @@ enum Work {
     Runs,
     /// It starts runs as child processes. Has the name of the command.
     Experiment(&'static str),
+    /// It removes files. Has the name of the command.
+    Removal(&'static str),
 }
 
 /// Returns the work of a command; `None` if several processes may execute it.
@@ -84,18 +90,18 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
         CliCommand::Floor(_) => Work::Experiment("floor"),
         CliCommand::Sweep(_) => Work::Experiment("sweep"),
         CliCommand::Experiment(_) => Work::Experiment("experiment"),
+        CliCommand::Clean { .. } => Work::Removal("clean"),
+        CliCommand::Prune { .. } => Work::Removal("prune"),
         CliCommand::Check { .. }
         | CliCommand::Fmt { .. }
         | CliCommand::Plan { .. }
         | CliCommand::Compare(_)
-        | CliCommand::Prune { .. }
         | CliCommand::Ort { .. }
         | CliCommand::Wins { .. }
         | CliCommand::Report { .. }
         | CliCommand::List { .. }
         | CliCommand::Show { .. }
         | CliCommand::Explain { .. }
-        | CliCommand::Clean { .. }
         | CliCommand::Completions { .. }
         | CliCommand::Man { .. }
         | CliCommand::Editor { .. }

@@ -106,6 +106,18 @@ fn an_experiment_that_a_launcher_starts_names_the_option_for_it() {
     }
 }
 
+/// Several processes that remove the same files would report each other's removals as errors.
+#[test]
+fn a_removal_that_a_launcher_starts_several_times_is_refused() {
+    for args in [&["clean", "."][..], &["prune", "."]] {
+        let output = launched([(OPEN_MPI[0], "4"), (OPEN_MPI[1], "0")], args).exits(2);
+        let (fact, help) = ("each of which would remove the same files", format!("start `wmlrun {}` once", args[0]));
+        assert!(output.stderr.contains(fact) && output.stderr.contains(&help), "{args:?}: {}", output.stderr);
+        let other = launched([(OPEN_MPI[0], "4"), (OPEN_MPI[1], "3")], args).exits(2);
+        assert_eq!((other.shown().as_str(), other.left()), ("", vec!["x.wml".to_owned()]), "{args:?}");
+    }
+}
+
 /// A rank that is a thread of the test, with a channel to and from rank 0. Rank 0 has those of all others.
 #[derive(Debug)]
 struct ThreadRank {
