@@ -48,7 +48,7 @@ use std::time::Duration;
                     2    wrong usage, or an error in the script\n  \
                     3    the environment does not allow the run (directory, permissions, space)\n  \
                     10   of a comparison: B is worse\n  \
-                    11   of a comparison: unclear; of repeated runs: not converged\n  \
+                    11   of a comparison: unclear; of other experiments: not converged, or not complete\n  \
                     12   of a comparison: invalid\n  \
                     129  ended by SIGHUP\n  \
                     130  interrupted by SIGINT\n  \

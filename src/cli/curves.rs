@@ -6,7 +6,7 @@ use super::experiment_args::SweepArgs;
 use super::experiment_host::perform;
 use super::experiments::{Refused, print_text, refuse, set_option, status, wanted};
 use super::peak;
-use crate::analysis::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
+use crate::analysis::{LoadPoint, OverallResponse, RepeatState, ResponseMethod, knee, overall_response};
 use crate::comparison;
 use crate::experiment::{ExperimentKind, RuleWanted};
 use crate::import;
@@ -58,6 +58,12 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
     let script = args.script.as_deref().unwrap_or_default();
     let (factor, levels) = args.vary.clone().unwrap_or_default();
     let metric = "ops".parse().map_err(|e: String| refuse(&e, "", 2))?;
+    if factor == "dir"
+        && let Some(dir) = common.words.value_of("dir")
+    {
+        let text = format!("`--vary dir=…` and `--dir {dir}` set the same variable");
+        return Err(refuse(&text, "omit `--dir`: `--vary` gives each run its directory", 2));
+    }
     let wanted = |interrupt: &AtomicUsize| {
         let levels = peak::resolve(args, &factor, levels, interrupt)?;
         let option = |level: &String| set_option(&format!("{factor}={level}"));
@@ -73,15 +79,25 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
     };
     let performed = perform(common, ExperimentKind::Sweep, "sweep", wanted)?;
     let (experiment, finished) = (&performed.folder.experiment, &performed.finished);
-    let RuleWanted::Sweep { factor, levels, method, .. } = &experiment.rule else {
+    let RuleWanted::Sweep { factor, levels, repeats, method, .. } = &experiment.rule else {
         return Err(refuse("the experiment is not a sweep", "start a new one in another folder", 2));
     };
     let method = args.method.or(*method).unwrap_or(ResponseMethod::Sfs3);
     let found = comparison::sweep(&experiment.name, factor, levels, &finished.observations, method);
-    let found = comparison::Sweep { notes: finished.notes.clone(), ..found };
+    let planned_runs = Some(repeats * levels.len() as u64);
+    let found = comparison::Sweep { planned_runs, notes: finished.notes.clone(), ..found };
     performed.print(&(common.format.sweep)(&found));
-    // A curve without points has no result: exit with 1.
-    Ok(performed.status(u8::from(found.overall.is_none())))
+    Ok(performed.status(exit_status(&found)))
+}
+
+/// Returns the exit status of a sweep: 1 for a curve without points, which is no result, and 11 if the budget ended
+/// before the last run.
+fn exit_status(found: &comparison::Sweep) -> u8 {
+    match (found.overall, found.missing_runs()) {
+        (None, _) => 1,
+        (Some(_), Some(_)) => RepeatState::NotConverged.code(),
+        (Some(_), None) => 0,
+    }
 }
 
 fn table(points: &[LoadPoint], found: OverallResponse, method: ResponseMethod) -> String {

@@ -21,6 +21,13 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkloadWords(pub(super) Vec<String>);
 
+impl WorkloadWords {
+    /// Returns the value of an option, or `None` if it is not given.
+    pub(super) fn value_of(&self, option: &str) -> Option<&str> {
+        self.0.iter().rev().find_map(|word| word.strip_prefix("--")?.strip_prefix(option)?.strip_prefix('='))
+    }
+}
+
 impl FromArgMatches for WorkloadWords {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         // Parse them here, so that a wrong option is reported before the first run.

@@ -26,6 +26,10 @@ pub struct Sweep {
     pub method: ResponseMethod,
     /// The peak rate and the overall response time; null if no point has results.
     pub overall: Option<OverallResponse>,
+    /// The number of requested runs of all points. The budget may have ended before it was reached. Absent in a curve of a
+    /// factorial experiment, which has the number itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_runs: Option<u64>,
     /// Notes on how the runs were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -66,6 +70,7 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         knee: knee(&curve).ok().and_then(|n| order.get(n).copied()),
         method,
         overall: overall_response(&curve, method),
+        planned_runs: None,
         notes: Vec::new(),
         points,
     }
@@ -98,6 +103,12 @@ pub(super) fn curve(points: &[SweepPoint]) -> Vec<LoadPoint> {
 }
 
 impl Sweep {
+    /// Returns the number of runs that were made, and that of those requested, if some were not made.
+    pub fn missing_runs(&self) -> Option<(u64, u64)> {
+        let made = self.points.iter().map(|point| point.runs + point.failed).sum();
+        self.planned_runs.filter(|planned| *planned > made).map(|planned| (made, planned))
+    }
+
     /// Returns whether the order of the loads is unknown and may be another one than that of the points: the levels are
     /// not numbers, and the first has the greatest rate.
     pub(super) fn has_doubtful_order(&self) -> bool {
@@ -183,5 +194,8 @@ mod tests {
         assert!(first.value == 100.0 && first.low < 98.0 && first.high > 102.0, "{first:?}");
         assert_eq!((found.points[3].rate, found.points[3].failure.as_deref()), (None, Some("no space")));
         assert_eq!((found.overall.unwrap().peak, found.knee), (300.0, Some(1)));
+        // Failed runs were made too.
+        let of = |planned_runs| Sweep { planned_runs, ..found.clone() }.missing_runs();
+        assert_eq!([of(None), of(Some(10)), of(Some(12))], [None, None, Some((10, 12))]);
     }
 }

@@ -5,6 +5,7 @@ use super::numbers::{figure, percent};
 use super::sweep::curve;
 use super::{Sweep, SweepPoint};
 use crate::analysis::{self, Estimate};
+use crate::util::count::count;
 use crate::util::go_bench;
 use crate::util::markdown::literal;
 use crate::util::printable;
@@ -76,9 +77,14 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
     annotations.join(", ")
 }
 
-/// Returns the last line: peak, knee and overall response time, and whether the order of the points is doubtful.
+/// Returns the last line: whether runs are missing, then peak, knee and overall response time, and whether the order of
+/// the points is doubtful.
 pub fn ending(sweep: &Sweep) -> String {
-    let Some(overall) = sweep.overall else { return "no point has results".to_owned() };
+    // The budget ended before all of the runs were made.
+    let missing = sweep
+        .missing_runs()
+        .map_or_else(String::new, |(made, planned)| format!("not complete: {made} of {}; ", count(planned, "run")));
+    let Some(overall) = sweep.overall else { return format!("{missing}no point has results") };
     let knee = match (sweep.knee.and_then(|n| sweep.points.get(n)), analysis::knee(&curve(&sweep.points))) {
         (Some(point), _) => format!("knee at {}={}", sweep.factor, point.level),
         (None, Err(why)) => format!("no knee ({})", why.about()),
@@ -89,7 +95,7 @@ pub fn ending(sweep: &Sweep) -> String {
         false => "",
     };
     format!(
-        "peak {} ops/s, {knee}, overall response time {} ({}){order}",
+        "{missing}peak {} ops/s, {knee}, overall response time {} ({}){order}",
         figure("ops", overall.peak),
         figure("latency.mean", overall.ort),
         sweep.method.name()

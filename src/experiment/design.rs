@@ -122,7 +122,7 @@ impl<'a> Design<'a> {
 
     /// Returns the total number of runs of which the last ends within the time `left`, after `done` runs that each took
     /// at most `longest`. Only whole blocks count, of which a comparison has at least two, and repeats have at least
-    /// three runs. Returns `None` as long as the duration of a run is unknown.
+    /// three runs. Returns `None` as long as the duration of a run is unknown and time is left.
     pub fn runs_within(&self, done: usize, left: Duration, longest: Duration) -> Option<usize> {
         let (block, least) = match &self.experiment.rule {
             RuleWanted::Repeat { .. } => (1, 3),
@@ -131,7 +131,8 @@ impl<'a> Design<'a> {
                 (self.experiment.arms.len(), self.experiment.arms.len())
             }
         };
-        let more = left.as_nanos().checked_div(longest.as_nanos())?;
+        // The duration stays unknown if all runs fail.
+        let more = if left.is_zero() { 0 } else { left.as_nanos().checked_div(longest.as_nanos())? };
         let runs = done.saturating_add(usize::try_from(more).unwrap_or(usize::MAX));
         // A block that was begun is completed.
         Some((runs / block * block).max(done.next_multiple_of(block)).max(least))
@@ -344,6 +345,7 @@ mod tests {
         let within = |done, left| design.runs_within(done, Duration::from_secs(left), Duration::from_secs(10));
         assert_eq!((within(1, 0), within(8, 39), within(8, 40), within(9, 0)), (Some(8), Some(8), Some(12), Some(12)));
         assert_eq!((within(16, 640), design.runs_within(0, Duration::MAX, Duration::ZERO)), (Some(80), None));
+        assert_eq!(design.runs_within(9, Duration::ZERO, Duration::ZERO), Some(12));
         let repeat = experiment(RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: None });
         let design = Design::new(&repeat);
         let within = |done| design.runs_within(done, Duration::from_secs(15), Duration::from_secs(10));

@@ -23,19 +23,22 @@ pub(super) fn level(recorded: &RecordedExperiment, arm: usize) -> String {
 
 /// Returns the parts about a load curve.
 pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
-    let RuleWanted::Sweep { factor, levels, method, .. } = &recorded.experiment.rule else { return Vec::new() };
+    let RuleWanted::Sweep { factor, levels, repeats, method, .. } = &recorded.experiment.rule else {
+        return Vec::new();
+    };
     let arms = recorded.by_arm();
     let of_arm = |runs: &Vec<&crate::experiment::RecordedRun>| -> Vec<Observation> {
         runs.iter().map(|run| run.observation.clone()).collect()
     };
     let runs: Vec<Vec<Observation>> = arms.iter().map(of_arm).collect();
-    of_curve(&sweep(&recorded.experiment.name, factor, levels, &runs, method.unwrap_or(ResponseMethod::Sfs3)))
+    let found = sweep(&recorded.experiment.name, factor, levels, &runs, method.unwrap_or(ResponseMethod::Sfs3));
+    of_curve(&Sweep { planned_runs: Some(repeats * levels.len() as u64), ..found })
 }
 
 /// Returns the parts about a load curve that has been computed.
 pub(super) fn of_curve(found: &Sweep) -> Vec<PageBlock> {
     let factor = found.factor.as_str();
-    let tone = if found.overall.is_some() { "neutral" } else { "bad" };
+    let tone = if found.overall.is_some() && found.missing_runs().is_none() { "neutral" } else { "bad" };
     let mut blocks = vec![PageBlock::Banner { tone, text: sweep_ending(found) }];
     let failed = found.points.iter().filter_map(|point| {
         let why = point.failure.as_ref()?;

@@ -119,6 +119,21 @@ fn a_rate_is_varied_in_parts_of_the_measured_peak() {
     assert!(output.stderr.contains("is not an open loop"), "{}", output.stderr);
 }
 
+/// However short the budget is, each value has one run.
+#[test]
+fn a_sweep_that_the_budget_ends_is_not_complete() {
+    let text = sweep("--vary n=1,2 --repeats 10000 --budget 1 --format json", 11);
+    let found: Value = serde_json::from_str(&text).unwrap();
+    let points = found["points"].as_array().unwrap();
+    let made: u64 = points.iter().map(|point| point["runs"].as_u64().unwrap()).sum();
+    assert!((2..20_000).contains(&made) && found["planned_runs"] == 20_000, "{text}");
+    let text = sweep("--vary n=1,2 --repeats 10000 --budget 1", 11);
+    assert!(text.contains("\nnot complete: ") && text.contains(" of 20,000 runs; peak "), "{text}");
+    // Runs that fail are part of the budget too, and a curve without points is a failure in any case.
+    let text = sweep("--vary n=900000 --repeats 10000 --budget 1", 1);
+    assert!(text.contains(" of 10,000 runs; no point has results"), "{text}");
+}
+
 /// A level that can't be run is a point; a script that is wrong is an error.
 #[test]
 fn a_point_that_fails_is_shown() {
@@ -129,6 +144,9 @@ fn a_point_that_fails_is_shown() {
     assert!(text.contains("no point has results"), "{text}");
     let text = sweep("--vary m=1,2", 2);
     assert!(text.contains("in `--vary`: `--set m=…`: the script has no variable `$m`"), "{text}");
+    let text = sweep("--vary dir=/a,/b --dir /c", 2);
+    let says = ["`--vary dir=…` and `--dir /c` set the same variable", "omit `--dir`"];
+    assert!(says.iter().all(|part| text.contains(part)), "{text}");
     for (words, says) in [("--vary n", "NAME=VALUE"), ("--vary n=1,1", "duplicate"), ("--vary n=1,,2", "NAME=VALUE")] {
         let text = sweep(words, 2);
         assert!(text.contains(says), "{words}: {text}");
