@@ -33,7 +33,8 @@ pub struct Handle {
     /// Offset of the next sequential I/O of flowops that pass offsets explicitly: strided, backward and asynchronous
     /// I/O.
     pub cursor: u64,
-    /// File size in bytes, as far as known: the nominal size when it was opened, extended by the writes since.
+    /// File size in bytes, as far as known: the nominal size when it was opened, or what was read since, extended by the
+    /// writes since.
     pub size: u64,
 }
 

@@ -17,6 +17,7 @@ mod moves;
 mod ownership;
 mod pick;
 mod sink;
+mod size;
 mod starvation;
 
 pub use aio::{Aio, AioMode, AioPool, Outstanding};

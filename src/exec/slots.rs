@@ -26,6 +26,8 @@ pub struct Slot {
     pub nominal: u64,
     /// Number of the open in this thread. It distinguishes two opens in the same slot, of the same file or of two.
     pub opening: u64,
+    /// Whether the size in `handle` was read since the open. Otherwise it is the nominal size, extended by writes.
+    pub is_size_known: bool,
 }
 
 impl Slot {
@@ -166,7 +168,8 @@ impl Slots {
     pub fn fill(&mut self, slot: usize, handle: Handle, file: FileRef, nominal: u64) {
         self.openings += 1;
         self.version += 1;
-        self.table[slot] = Slot { handle: Some(handle), file: Some(file), nominal, opening: self.openings };
+        let opening = self.openings;
+        self.table[slot] = Slot { handle: Some(handle), file: Some(file), nominal, opening, is_size_known: false };
     }
 
     /// Returns the number of slots.

@@ -154,6 +154,9 @@ impl Step for SubmitStep<'_> {
         let slot = self.op.file.ensure_open(cx)?;
         let len = self.op.iosize.draw(&mut cx.rng);
         let offset = self.offsets.next(cx, slot, len)?;
+        if offset.is_none() && !self.op.write {
+            cx.file_size(slot)?;
+        }
         let Some(mut aio) = cx.io.aio.take() else { return Err(Stop::over()) };
         let outcome = self.submit(cx, &mut aio, slot, len, offset);
         cx.io.aio = Some(aio);
@@ -177,7 +180,7 @@ impl SubmitStep<'_> {
         aio.reap(cx, excess, false)?;
         let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
         let write = self.op.write;
-        // A sequential reader returns to the start at the end of the file, by the size that this slot knows.
+        // A sequential reader returns to the start at the end of the file.
         let in_order = offset.is_none();
         let next = if !write && handle.cursor >= handle.size { 0 } else { handle.cursor };
         let offset = offset.unwrap_or(next);

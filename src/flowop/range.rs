@@ -223,7 +223,7 @@ impl Step for FileRangeStep<'_> {
         let len = self.op.size.draw(&mut cx.rng);
         let offset = match call {
             // Space for later appends, behind the end of the file.
-            RangeCall::Allocate { keep_size: true } => cx.handle(slot).map_or(0, |handle| handle.size),
+            RangeCall::Allocate { keep_size: true } => cx.file_size(slot)?,
             _ if len == 0 => 0,
             _ => self.offsets.next(cx, slot, len)?.unwrap_or(0),
         };

@@ -149,7 +149,7 @@ impl Step for CopyStep<'_> {
         };
         let slot = self.op.file.ensure_open(cx)?;
         let (offset, len) = match self.op.size.draw(&mut cx.rng) {
-            0 => (0, source.nominal),
+            0 => (0, cx.file_size(self.op.source)?),
             len => (self.offsets.next(cx, self.op.source, len)?.unwrap_or(0), len),
         };
         let engine = cx.env.engine;
@@ -161,7 +161,7 @@ impl Step for CopyStep<'_> {
                 Ok(n) => {
                     calls += 1;
                     done += n;
-                    // The source is shorter than its nominal size.
+                    // The source ends before the range.
                     if n == 0 {
                         break;
                     }

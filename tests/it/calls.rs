@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::cmd::Wml;
+use crate::cmd::{Wml, count, flowop};
 use crate::mounts::{self, Fs, Mount};
 use crate::strace;
 
@@ -114,6 +114,27 @@ fn makes_its_calls(kind: Fs) {
     let made = log.calls().filter(creates).filter(|call| number(call.path())).count();
     assert!(made > 4, "{made} files were created");
     assert_eq!(files(&output.dir().join("d")), made - 4, "four of {made} files were replaced");
+}
+
+/// Not where its file set says that it ends. The size is read once after each open.
+#[test]
+fn space_for_appends_is_allocated_where_the_file_ends() {
+    if !strace::available("space_for_appends_is_allocated_where_the_file_ends") {
+        return;
+    }
+    let script = "# dialect: fsl\nset mode quit alldone\ndefine file name=f,path=$dir,size=1m,prealloc\n\
+        define process name=p { thread name=t {\n\
+        flowop openfile name=op,filename=f,fd=1\nflowop truncate name=cut,fd=1,value=16k\nflowop closefile name=cl,fd=1\n\
+        flowop openfile name=op2,filename=f,fd=1\nflowop fallocate name=al,fd=1,iosize=64k,keepsize,iters=2\n\
+        flowop closefile name=cl2,fd=1\nflowop finishoncount name=end,value=1\n} }\n";
+    let call = Wml::new().file("x.wml", script).args(["x.wml", "--no-quiesce"]);
+    let (output, log) = strace::run(call.result());
+    let run = output.exits(0).only_run();
+    let steps = log.of_steps();
+    let offsets = steps.calls().filter(|call| call.name == "fallocate").map(|call| call.args[2].as_str());
+    assert_eq!(offsets.collect::<Vec<_>>(), ["16384", "16384"]);
+    let allocate = flowop(&run, "al");
+    assert_eq!((count(allocate, "ops"), count(allocate, "calls")), (2, 1), "{allocate}");
 }
 
 #[test]
