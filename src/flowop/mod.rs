@@ -281,6 +281,8 @@ pub struct Effects {
     pub buffer: u64,
     /// Largest buffer in bytes that it certainly needs; 0 for a random size.
     pub exact_buffer: u64,
+    /// The slot that it works on; 0: none named.
+    pub slot: usize,
     /// Highest slot that it uses; 0: none named.
     pub max_fd: usize,
     /// Whether it uses one slot after another (`opennext`).

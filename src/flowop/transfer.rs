@@ -235,6 +235,7 @@ impl FileUse {
     pub(super) fn effects(&self) -> Effects {
         Effects {
             sets: self.set.iter().map(|s| s.id).collect(),
+            slot: self.slot.fd,
             max_fd: self.slot.rotate.max(self.slot.fd),
             opennext: self.slot.rotate > 0,
             direct: self.flags.contains(OFlags::DIRECT),

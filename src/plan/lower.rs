@@ -205,7 +205,7 @@ fn lower_thread(
                     let report = Diagnostic::error(Code::OutOfRange, pending.span, message);
                     diag::push(found, report.help(format!("one call moves at most {LARGEST_IO} bytes")));
                 }
-                own.push(SlotSets { named: one.sets.clone(), slot: one.max_fd, after: one.left_in_slot.clone() });
+                own.push(SlotSets { named: one.sets.clone(), slot: one.slot, after: one.left_in_slot.clone() });
                 in_slots.extend(one.makes_in_slot.map(|made| (local, made)));
                 together.join(one);
                 ops.push(Some(op));

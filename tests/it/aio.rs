@@ -245,6 +245,9 @@ fn unaligned_direct_io_is_refused_and_names_the_flowop() {
     let renamed = "flowop openfile name=op,filesetname=a,fd=1,directio\nflowop rename name=mv,filesetname=a,toset=b,fd=1\n\
         flowop read name=odd,fd=1,iosize=1000\nflowop closefile name=cl,fd=1\n\
         flowop rename name=back,filesetname=b,toset=a,fd=1";
+    let copied = "flowop openfile name=op,filesetname=a,fd=1,directio\nflowop openfile name=from,filesetname=a,fd=2\n\
+        flowop writewholefile name=odd,fd=1,srcfd=2,iosize=1000\nflowop closefile name=cl,fd=1\n\
+        flowop closefile name=cl2,fd=2";
     for (flowops, value) in [
         ("flowop aiowrite name=odd,filename=f,iosize=1000,random,directio", "`iosize` is 1000"),
         ("flowop read name=odd,filename=f,iosize=4k,random,align=100,directio", "`align` is 100"),
@@ -252,6 +255,7 @@ fn unaligned_direct_io_is_refused_and_names_the_flowop() {
         ("flowop appendfilerand name=odd,filename=f,iosize=4k,wrap=1m,directio", "any number of bytes"),
         (by_slot, "`iosize` is 1000"),
         (renamed, "`iosize` is 1000"),
+        (copied, "`iosize` is 1000"),
     ] {
         let output = run(flowops).exits(3);
         for part in ["error[E0309]", "`odd`", value, &format!("multiples of {} bytes", wanted.offset)] {
