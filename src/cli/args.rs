@@ -93,7 +93,7 @@ pub(super) struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) append: Option<PathBuf>,
     /// Write the first N operations of each thread to FILE, one per line: process, its instance, thread, its instance,
-    /// flowop, file, offset, size
+    /// flowop, file, offset, size; a line `# run N` precedes the operations of each run after the first
     #[arg(long, value_name = "FILE:N", allow_hyphen_values = true, value_parser = file_and_count)]
     pub(super) trace: Option<(PathBuf, usize)>,
     /// Replace a file of `--json`, `--trace` or `--live` even if wmlrun has not written it
@@ -159,7 +159,8 @@ pub(super) struct WorkloadArgs {
     /// Evict the file sets from the page cache before each run, and drop dentries and inodes if permitted
     #[arg(long)]
     pub(super) cold: bool,
-    /// Do not wait for the disks to become idle before measuring
+    /// Do not wait for the disks to become idle before measuring. Between the runs of `ab` and `floor` wmlrun waits in any
+    /// case
     #[arg(long, alias = "no-settle")]
     pub(super) no_quiesce: bool,
     /// Create the directory of the file sets if it does not exist

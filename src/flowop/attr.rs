@@ -62,7 +62,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         &[Role::NeedsFile],
         |args| SetAttr::build(args, "chmod failed", InodeChange::Mode(mode(args)?)),
         &["filesetname", "fd", "indexed", "uniform", "recent", "shuffle", "mode"],
-        "sets the permission bits to `mode`, of the open file in the slot, else of a file of the set",
+        "sets the permission bits to `mode`, of the open file in the slot (`fchmod`), else of a file of the set \
+         (`fchmodat2`; before Linux 6.6 an open, `fstat`, `chmod` and a close)",
         "flowop chmod name=cm,filesetname=data,mode=600",
     ),
     file_entry(
