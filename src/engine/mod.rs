@@ -110,8 +110,8 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// Sends a range of the file to the open file `sink` without a copy to user space. Returns the bytes sent, fewer than
     /// `len` at the end of the file. Does not move the file position.
     fn send(&self, file: &Handle, offset: u64, sink: Fd, len: u64) -> Result<u64>;
-    /// Changes times, mode or owner of the file with a name.
-    fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<()>;
+    /// Changes times, mode or owner of the file with a name. Returns the number of system calls beyond the first.
+    fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<u64>;
     /// Changes times, mode or owner of an open file.
     fn change_open(&self, file: &Handle, change: &InodeChange) -> Result<()>;
     /// Checks whether the file with a name can be read.

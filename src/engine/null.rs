@@ -161,8 +161,8 @@ impl Engine for Null {
         Ok(len.min(file.size.saturating_sub(offset)))
     }
 
-    fn change(&self, _dir: Fd, _name: &CStr, _change: &InodeChange) -> Result<()> {
-        Ok(())
+    fn change(&self, _dir: Fd, _name: &CStr, _change: &InodeChange) -> Result<u64> {
+        Ok(0)
     }
 
     fn change_open(&self, _file: &Handle, _change: &InodeChange) -> Result<()> {

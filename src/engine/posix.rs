@@ -174,7 +174,7 @@ impl Engine for Posix {
         retry_interrupted(|| range::send(file.fd, offset, sink, len as usize)).map(|n| n as u64)
     }
 
-    fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<()> {
+    fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<u64> {
         inode::change_at(dir, name, change)
     }
 

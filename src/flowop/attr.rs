@@ -214,9 +214,15 @@ impl Stateless for SetAttr {
                 Err(errno) => Err(cx.failed(self.failure, errno, file)),
             };
         }
-        call_by_name::<true>(&self.file, cx, self.failure, |engine, dir, name| {
-            engine.change(dir, name, &self.change).map(|()| 0)
-        })
+        let mut further = 0;
+        let outcome = call_by_name::<true>(&self.file, cx, self.failure, |engine, dir, name| {
+            further = engine.change(dir, name, &self.change)?;
+            Ok(0)
+        });
+        if further > 0 {
+            cx.cell().add_calls(further);
+        }
+        outcome
     }
 }
 

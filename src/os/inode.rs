@@ -38,22 +38,24 @@ const fn times(tv_sec: i64, tv_nsec: i64) -> rfs::Timestamps {
 
 const NOW: rfs::Timestamps = times(0, rfs::UTIME_NOW);
 
-/// Changes `name` in `dir`. Changes a symbolic link itself, not its target. Fails with [`Errno::OPNOTSUPP`] for the mode
-/// of a symbolic link, which Linux can't change.
+/// Changes `name` in `dir`. Changes a symbolic link itself, not its target. Returns the number of system calls beyond the
+/// first. Fails with [`Errno::OPNOTSUPP`] for the mode of a symbolic link, which Linux can't change.
 #[inline]
-pub fn change_at(dir: Fd, name: &CStr, change: &InodeChange) -> Result<()> {
+pub fn change_at(dir: Fd, name: &CStr, change: &InodeChange) -> Result<u64> {
     let dir = borrow(dir);
-    match *change {
+    let changed = match *change {
         InodeChange::TimesNow => rfs::utimensat(dir, name, &NOW, AtFlags::SYMLINK_NOFOLLOW),
         InodeChange::Times(seconds) => rfs::utimensat(dir, name, &times(seconds, 0), AtFlags::SYMLINK_NOFOLLOW),
-        InodeChange::Mode(bits) => set_mode_at(dir.as_raw_fd(), name, bits),
+        InodeChange::Mode(bits) => return set_mode_at(dir.as_raw_fd(), name, bits),
         InodeChange::Owner(user, group) => rfs::chownat(dir, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW),
-    }
+    };
+    changed.map(|()| 0)
 }
 
-/// Sets the permission bits of `name` in `dir`. The older call `fchmodat` follows a symbolic link.
+/// Sets the permission bits of `name` in `dir`. Returns the number of system calls beyond the first. The older call
+/// `fchmodat` follows a symbolic link.
 #[inline]
-fn set_mode_at(dir: Fd, name: &CStr, bits: u32) -> Result<()> {
+fn set_mode_at(dir: Fd, name: &CStr, bits: u32) -> Result<u64> {
     /// `fchmodat2`, since Linux 6.6. It has the same number on all architectures.
     const SYS_FCHMODAT2: libc::c_long = 452;
     static ABSENT: AtomicBool = AtomicBool::new(false);
@@ -63,22 +65,21 @@ fn set_mode_at(dir: Fd, name: &CStr, bits: u32) -> Result<()> {
     // SAFETY: `name` is a live string that ends in a zero byte; all other arguments are integers.
     let rc = unsafe { libc::syscall(SYS_FCHMODAT2, dir, name.as_ptr(), bits, libc::AT_SYMLINK_NOFOLLOW) };
     if rc == 0 {
-        return Ok(());
+        return Ok(0);
     }
     match last_errno() {
-        Errno::NOSYS => {
-            ABSENT.store(true, Ordering::Relaxed);
-            set_mode_by_path(dir, name, bits)
-        }
+        Errno::NOSYS => ABSENT.store(true, Ordering::Relaxed),
         // The file's owner is another user, or the container forbids the call, which some do instead of hiding it.
-        Errno::PERM => set_mode_by_path(dir, name, bits),
-        errno => Err(errno),
+        Errno::PERM => {}
+        errno => return Err(errno),
     }
+    set_mode_by_path(dir, name, bits).map(|further| further + 1)
 }
 
-/// Sets the permission bits by a descriptor that only locates the file, where the kernel has no `fchmodat2`.
+/// Sets the permission bits by a descriptor that only locates the file, where the kernel has no `fchmodat2`. Returns the
+/// number of system calls beyond the first: `fstat`, `chmod` and `close`.
 #[cold]
-fn set_mode_by_path(dir: Fd, name: &CStr, bits: u32) -> Result<()> {
+fn set_mode_by_path(dir: Fd, name: &CStr, bits: u32) -> Result<u64> {
     let file = fd::open_at(dir, name, OFlags::PATH, Mode::empty())?;
     let done = match fd::fstat(file) {
         Ok(stat) if stat.kind == FileType::Symlink => Err(Errno::OPNOTSUPP),
@@ -86,7 +87,7 @@ fn set_mode_by_path(dir: Fd, name: &CStr, bits: u32) -> Result<()> {
         Err(errno) => Err(errno),
     };
     fd::close(file);
-    done
+    done.map(|()| 3)
 }
 
 /// Sets the permission bits of a file whose descriptor only locates it, through its link in `/proc`. Not `/proc/self`:
@@ -157,12 +158,13 @@ mod tests {
         symlink("file", dir.path().join("link")).unwrap();
         let mode = || fs::metadata(dir.path().join("file")).unwrap().permissions().mode() & 0o777;
         let open = File::open(dir.path()).unwrap();
-        for (set, bits) in [(set_mode_at as fn(Fd, &CStr, u32) -> Result<()>, 0o640), (set_mode_by_path, 0o600)] {
+        for (set, bits) in [(set_mode_at as fn(Fd, &CStr, u32) -> Result<u64>, 0o640), (set_mode_by_path, 0o600)] {
             set(open.as_raw_fd(), c"file", bits).unwrap();
             assert_eq!(mode(), bits);
             assert_eq!(set(open.as_raw_fd(), c"link", 0o666), Err(Errno::OPNOTSUPP));
             assert_eq!(mode(), bits);
             assert_eq!(set(open.as_raw_fd(), c"missing", 0o600), Err(Errno::NOENT));
         }
+        assert_eq!(set_mode_by_path(open.as_raw_fd(), c"file", 0o600), Ok(3));
     }
 }
