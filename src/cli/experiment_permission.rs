@@ -44,7 +44,9 @@ pub(super) fn check_permission(folder: &Path, experiment: &Experiment, is_allowe
         return Ok(());
     }
     lines.iter().for_each(|line| console::notice(&printable::line(line)));
-    let text =
-        format!("{} was not made on this host by this user, so what is listed above is not permitted", folder.display());
+    let text = format!(
+        "{} was not made on this host by this user, so what is listed above is not permitted",
+        folder.display()
+    );
     Err(refuse(&text, "if you trust the folder, permit it with `--allow-system`", 3))
 }
