@@ -36,7 +36,7 @@ impl Populator<'_> {
     /// Creates a symbolic link to the next file in the same directory.
     #[cold]
     pub(super) fn create_link(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
-        let to = self.tree.name(self.tree.next_sibling(i));
+        let to = self.tree.next_name(i);
         fd::symlink_at(to.as_c(), dir, name.as_c()).map_err(|e| self.error(i, "link", e))?;
         self.own.files += 1;
         self.worker.tally.add(1, 0);

@@ -10,6 +10,7 @@
 
 pub mod aging;
 pub mod content;
+mod interleave;
 pub mod members;
 pub mod shape;
 pub mod sizes;
@@ -18,6 +19,8 @@ pub mod tree;
 
 pub use crate::os::name::Name;
 use crate::random::Quantity;
+use crate::spec::Sharing;
+pub use interleave::Interleave;
 pub use members::{How, Members, OwnRotor, Picked, Rotor, Want};
 pub use sizes::{SizeRow, SizeTable};
 pub use state::State;
@@ -39,6 +42,8 @@ pub struct FilesetSpec {
     /// Process instance that this set belongs to, from 0. `None` for a set that all instances share. Each instance's
     /// set is a separate set in this module.
     pub instance: Option<u32>,
+    /// The ranks that share the tree. `None` if the script does not say.
+    pub share: Option<Sharing>,
     /// Number of files.
     pub entries: u64,
     /// Number of leaf directories, which flowops can create and remove.
@@ -93,6 +98,7 @@ impl FilesetSpec {
             path: path.into(),
             part: 0,
             instance: None,
+            share: None,
             entries,
             leafdirs: 0,
             size: Quantity::Const(size),

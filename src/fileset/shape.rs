@@ -3,6 +3,7 @@
 //!
 //! Deals with numbers only: no names, no sizes, no disk.
 
+use super::Interleave;
 use crate::random::{self, Quantity, Rng};
 use std::ops::Range;
 
@@ -156,7 +157,13 @@ impl Shape {
 
     /// Returns the position of a leaf directory within its directory, from 0.
     pub(crate) fn position_of_leaf(&self, leaf: u32) -> u32 {
-        leaf - self.leafs.first[self.leafs.find(leaf) as usize]
+        self.leafs.dir_and_position(leaf).1
+    }
+
+    /// Returns the shape with files and leaf directories numbered as members of a part. The ranges of
+    /// [`Shape::files_in`] and [`Shape::leafs_in`] stay those of the whole shape.
+    pub(crate) fn interleaved(self, part: Interleave) -> Self {
+        Self { files: self.files.interleaved(part), leafs: self.leafs.interleaved(part), ..self }
     }
 
     /// Returns the heap memory used, in bytes.
@@ -257,8 +264,13 @@ pub(crate) struct Holders {
     total: u32,
     /// For every `1 << shift` entries, the directory that contains the first of them. The index has about as many
     /// elements as there are directories, so that a search inspects only a few directories on average.
+    ///
+    /// Empty if entries have the numbers of a part: the check of its bounds, which each search makes anyway, then leads
+    /// to [`Holders::part`]. So the search in a whole set has no further instruction.
     coarse: Vec<u32>,
     shift: u32,
+    /// The part whose numbers the entries have, and the index of the whole set. `None` for the whole set.
+    part: Option<Box<(Interleave, Vec<u32>)>>,
 }
 
 impl Holders {
@@ -273,16 +285,31 @@ impl Holders {
             }
             coarse.push(dir as u32);
         }
-        Self { first, total, coarse, shift }
+        Self { first, total, coarse, shift, part: None }
     }
 
-    /// Returns the directory that contains an entry: the last one with at most `entry` entries before it. (An empty
-    /// directory has the same count as its successor.)
+    /// Numbers the entries as members of a part. A part of a part is not possible.
+    fn interleaved(mut self, part: Interleave) -> Self {
+        if part != Interleave::WHOLE {
+            self.part = Some(Box::new((part, std::mem::take(&mut self.coarse))));
+        }
+        self
+    }
+
+    /// Returns the directory that contains an entry.
     #[inline]
     fn find(&self, entry: u32) -> u32 {
+        let Some(&low) = self.coarse.get((entry >> self.shift) as usize) else { return self.find_in_part(entry).0 };
+        self.search(&self.coarse, low, entry)
+    }
+
+    /// Returns the directory that contains an entry, given the first one to be examined: the last one with at most
+    /// `entry` entries before it. (An empty directory has the same count as its successor.)
+    #[inline]
+    fn search(&self, coarse: &[u32], low: u32, entry: u32) -> u32 {
         let at = (entry >> self.shift) as usize;
-        let mut low = self.coarse[at] as usize;
-        let mut high = self.coarse.get(at + 1).map_or(self.first.len() - 1, |&d| d as usize);
+        let mut low = low as usize;
+        let mut high = coarse.get(at + 1).map_or(self.first.len() - 1, |&d| d as usize);
         // Invariant: `first[low] <= entry`, and the result is at most `high`.
         while high - low > 8 {
             let mid = low + (high - low) / 2;
@@ -294,6 +321,15 @@ impl Holders {
         low as u32
     }
 
+    /// Returns the directory that contains an entry with the number of a part, and the number of the entry in the whole
+    /// set. Not inlined, to keep the search in a whole set small.
+    #[inline(never)]
+    fn find_in_part(&self, entry: u32) -> (u32, u32) {
+        let (part, coarse): (_, &[u32]) = self.part.as_deref().map_or((Interleave::WHOLE, &[]), |(p, c)| (*p, c));
+        let entry = part.number(u64::from(entry)) as u32;
+        (self.search(coarse, coarse[(entry >> self.shift) as usize], entry), entry)
+    }
+
     fn range(&self, dir: u32) -> Range<u32> {
         let dir = dir as usize;
         self.first[dir]..self.first.get(dir + 1).copied().unwrap_or(self.total)
@@ -302,11 +338,15 @@ impl Holders {
     /// Returns the directory of an entry, and the position of the entry in it, from 0.
     #[inline]
     pub(crate) fn dir_and_position(&self, entry: u32) -> (u32, u32) {
-        let dir = self.find(entry);
+        let Some(&low) = self.coarse.get((entry >> self.shift) as usize) else {
+            let (dir, entry) = self.find_in_part(entry);
+            return (dir, entry - self.first[dir as usize]);
+        };
+        let dir = self.search(&self.coarse, low, entry);
         (dir, entry - self.first[dir as usize])
     }
 
     fn memory(&self) -> usize {
-        4 * (self.first.len() + self.coarse.len())
+        4 * (self.first.len() + self.coarse.len() + self.part.as_ref().map_or(0, |part| part.1.len()))
     }
 }

@@ -5,6 +5,7 @@
 //! every seed; only their assignment to files differs. Only the draws of small sets are cached. No disk, no directories
 //! here.
 
+use super::Interleave;
 use crate::random::{self, Permutation, Quantity};
 use std::sync::Arc;
 
@@ -163,6 +164,8 @@ pub(super) enum Sizes {
     Known(Arc<[u64]>),
     /// A table, and the permutation that assigns ranks to files.
     Table(SizeTable, Permutation),
+    /// Those of a part of the set: the files have the numbers of the part.
+    Part(Interleave, Box<Sizes>),
 }
 
 impl Sizes {
@@ -185,6 +188,18 @@ impl Sizes {
         }
     }
 
+    /// Numbers the `n` files as members of a part.
+    pub(super) fn interleaved(self, part: Interleave, n: u64) -> Self {
+        match self {
+            Self::Const(size) => Self::Const(size),
+            sizes if part == Interleave::WHOLE => sizes,
+            Self::Known(sizes) => {
+                Self::Known((0..part.len(n)).map(|index| sizes[part.number(index) as usize]).collect())
+            }
+            sizes => Self::Part(part, Box::new(sizes)),
+        }
+    }
+
     /// Returns the size of a file in bytes.
     #[inline]
     pub(super) fn of(&self, file: u64) -> u64 {
@@ -193,7 +208,15 @@ impl Sizes {
             Self::Drawn(var, seed) => var.draw(&mut random::stream(*seed, &[file])),
             Self::Known(sizes) => sizes[file as usize],
             Self::Table(table, order) => table.at_rank(order.at(file)),
+            Self::Part(part, sizes) => sizes.of_whole(part.number(file)),
         }
+    }
+
+    /// Does the same as [`Sizes::of`] for a set of which a part is used. A separate function, so that `of` can be
+    /// inlined.
+    #[inline(never)]
+    fn of_whole(&self, file: u64) -> u64 {
+        self.of(file)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::shape::{FoundShape, Rule, Shape, ShapeError};
 use super::sizes::Sizes;
-use super::{FilesetSpec, Name};
+use super::{FilesetSpec, Interleave, Name};
 use crate::random::{self, Quantity, mix};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -20,9 +20,15 @@ mod purpose {
 
 /// The tree of a file set: files `0..n_files`, directories `0..n_dirs` (0 is the root), leaf directories
 /// `0..n_leafdirs`.
+///
+/// A tree can have a part of the files and leaf directories of a set ([`Tree::interleaved`]). They are then numbered from
+/// 0 in the part, with the names and sizes that they have in the whole set. Directories are always those of the whole
+/// set.
 #[derive(Debug)]
 pub struct Tree {
     shape: Shape,
+    /// The part of the set's files and leaf directories that this tree has.
+    part: Interleave,
     n_files: u64,
     n_leafdirs: u64,
     sizes: Sizes,
@@ -81,6 +87,7 @@ impl Tree {
         let own = spec.instance.map_or(own, |instance| mix(own, 1 + u64::from(instance)));
         Self {
             shape,
+            part: Interleave::WHOLE,
             n_files: spec.entries,
             n_leafdirs: spec.leafdirs,
             sizes: Sizes::new(&spec.size, spec.sizes.as_ref(), mix(own, purpose::SIZES)).cached(spec.entries),
@@ -92,6 +99,25 @@ impl Tree {
             depth: mean_depth(spec),
             bytes: OnceLock::new(),
         }
+    }
+
+    /// Returns the tree with a part of the files and leaf directories of this one, which must be whole.
+    #[must_use]
+    pub fn interleaved(self, part: Interleave) -> Self {
+        Self {
+            shape: self.shape.interleaved(part),
+            part,
+            n_files: part.len(self.n_files),
+            n_leafdirs: part.len(self.n_leafdirs),
+            sizes: self.sizes.interleaved(part, self.n_files),
+            bytes: OnceLock::new(),
+            ..self
+        }
+    }
+
+    /// Returns the part of the set's files and leaf directories that the tree has.
+    pub fn part(&self) -> Interleave {
+        self.part
     }
 
     /// Returns the number of files.
@@ -225,30 +251,31 @@ impl Tree {
     /// Returns whether file `i` exists at the start, which `prealloc` percent of the files do.
     #[inline]
     pub fn exists_at_start(&self, i: u64) -> bool {
-        present(self.present_seed, self.present, i)
+        present(self.present_seed, self.present, self.part.number(i))
     }
 
     /// Returns whether leaf directory `i` exists at the start.
     pub fn leafdir_at_start(&self, i: u64) -> bool {
-        present(self.leafdir_seed, self.present, i)
+        present(self.leafdir_seed, self.present, self.part.number(i))
     }
 
     /// Returns the files of directory `d`.
     pub fn files_in(&self, d: u64) -> Range<u64> {
         let files = self.shape.files_in(d as u32);
-        u64::from(files.start)..u64::from(files.end)
+        self.part.range(u64::from(files.start)..u64::from(files.end))
     }
 
-    /// Returns the next file in the same directory. The first file follows the last one.
-    pub fn next_sibling(&self, file: u64) -> u64 {
-        let siblings = self.files_in(self.dir_of(file));
-        if file + 1 < siblings.end { file + 1 } else { siblings.start }
+    /// Returns the name of the next file in the same directory of the whole set. The first file follows the last one.
+    pub fn next_name(&self, file: u64) -> Name {
+        let (dir, serial) = self.dir_and_serial(file);
+        let files = self.shape.files_in(dir as u32);
+        Name::new(if serial < u64::from(files.end - files.start) { serial + 1 } else { 1 })
     }
 
     /// Returns the leaf directories in directory `d`.
     pub fn leafdirs_in(&self, d: u64) -> Range<u64> {
         let leafs = self.shape.leafs_in(d as u32);
-        u64::from(leafs.start)..u64::from(leafs.end)
+        self.part.range(u64::from(leafs.start)..u64::from(leafs.end))
     }
 
     /// Returns the parent of directory `d`. The root is its own parent.

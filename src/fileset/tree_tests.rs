@@ -1,8 +1,8 @@
 //! Tests of tree shapes: against trees observed in Filebench, and against a direct implementation of its construction.
 #![allow(clippy::unwrap_used)]
 
-use super::super::FilesetSpec;
 use super::super::shape::ShapeError;
+use super::super::{FilesetSpec, Interleave, SizeRow, SizeTable};
 use super::Tree;
 use crate::random::{self, Quantity};
 use proptest::prelude::*;
@@ -202,6 +202,77 @@ proptest! {
             }
         }
         prop_assert_eq!((next, next_leaf), (entries, leafdirs));
+    }
+}
+
+/// Compares a part of a tree with the whole tree: all properties of each file and leaf directory, and of directories.
+fn compare_part(whole: &Tree, part: &Tree, of: Interleave) {
+    assert_eq!(
+        (part.part(), part.n_files(), part.n_leafdirs()),
+        (of, of.len(whole.n_files()), of.len(whole.n_leafdirs()))
+    );
+    for (i, number) in (0..part.n_files()).map(|i| (i, of.number(i))) {
+        assert_eq!((part.rel_path(i), part.name(i)), (whole.rel_path(number), whole.name(number)));
+        assert_eq!(part.dir_and_serial(i), whole.dir_and_serial(number));
+        assert_eq!(part.dir_of(i), whole.dir_of(number));
+        assert_eq!((part.size_of(i), part.size_at_start(i)), (whole.size_of(number), whole.size_at_start(number)));
+        assert_eq!(part.exists_at_start(i), whole.exists_at_start(number));
+        assert_eq!(part.next_name(i), whole.next_name(number));
+    }
+    for (i, number) in (0..part.n_leafdirs()).map(|i| (i, of.number(i))) {
+        assert_eq!(part.leafdir_rel_path(i), whole.leafdir_rel_path(number));
+        assert_eq!(part.leafdir_at_start(i), whole.leafdir_at_start(number));
+    }
+    assert_eq!((part.n_dirs(), part.levels()), (whole.n_dirs(), whole.levels()));
+    for d in 0..whole.n_dirs() {
+        assert_eq!(part.dir_rel_path(d), whole.dir_rel_path(d));
+        let inside = part.files_in(d).map(|i| of.number(i)).collect::<Vec<_>>();
+        let expected = whole.files_in(d).filter(|i| i % of.step == of.first).collect::<Vec<_>>();
+        assert_eq!(inside, expected, "{of:?}, directory {d}");
+        assert_eq!(part.leafdirs_in(d), of.range(whole.leafdirs_in(d)));
+    }
+}
+
+#[test]
+fn the_parts_of_a_tree_have_its_files_with_their_names_and_sizes() {
+    let table = SizeTable::new(&[SizeRow { above: 0, up_to: 9000, count: 1 }], 700, None);
+    let plain = spec(700, 60, Some(7), 1.5);
+    let partial = FilesetSpec { prealloc: 40, ..plain.clone() };
+    let specs = [
+        plain.clone(),
+        FilesetSpec { size: gamma_sized(9e3), ..partial.clone() },
+        FilesetSpec { sizes: Some(table), ..partial },
+        FilesetSpec { empty: true, ..plain },
+        spec(3, 0, Some(2), 0.0),
+        spec(1, 5, None, 0.0),
+    ];
+    for spec in specs {
+        let whole = Tree::new(&spec, 3).unwrap();
+        for n in 1..5 {
+            let parts: Vec<Tree> =
+                (0..n).map(|k| Tree::new(&spec, 3).unwrap().interleaved(Interleave::part(k, n))).collect();
+            for (k, part) in (0..n).zip(&parts) {
+                compare_part(&whole, part, Interleave::part(k, n));
+            }
+            let sum = |of: fn(&Tree) -> u64| parts.iter().map(of).sum::<u64>();
+            assert_eq!(sum(Tree::bytes), whole.bytes());
+            assert_eq!(sum(Tree::bytes_at_start), whole.bytes_at_start());
+            assert_eq!(sum(Tree::files_at_start), whole.files_at_start());
+        }
+    }
+}
+
+/// Sizes of a larger set are drawn when they are needed.
+#[test]
+fn the_drawn_sizes_of_a_large_tree_are_those_of_its_parts() {
+    let spec = FilesetSpec { size: gamma_sized(9e3), ..spec(70_000, 0, Some(1000), 0.0) };
+    let whole = Tree::new(&spec, 3).unwrap();
+    for k in 0..3 {
+        let of = Interleave::part(k, 3);
+        let part = Tree::new(&spec, 3).unwrap().interleaved(of);
+        for i in (0..part.n_files()).step_by(101) {
+            assert_eq!(part.size_of(i), whole.size_of(of.number(i)));
+        }
     }
 }
 

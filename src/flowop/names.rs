@@ -218,7 +218,7 @@ impl Stateless for Symlink {
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let file @ FileRef { set, index } = cx.pick(self.set, Want::Absent, PickBy::Rotate, true)?;
         let tree = &cx.files.views[set].set.tree;
-        let text = tree.name(tree.next_sibling(index));
+        let text = tree.next_name(index);
         let (dir, name) = match cx.locate(file) {
             Ok(found) => found,
             Err(stop) => {

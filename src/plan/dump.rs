@@ -152,6 +152,10 @@ fn flags(spec: &crate::fileset::FilesetSpec) -> String {
             text.push_str(word);
         }
     }
+    if let Some(sharing) = spec.share {
+        text.push_str(", share=");
+        text.push_str(sharing.name());
+    }
     match spec.cached {
         Some(true) => text.push_str(", cached"),
         Some(false) => text.push_str(", uncached"),

@@ -6,7 +6,7 @@ use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
 use crate::model::{Evaluated, FilesetDef, Lookup, ModelValue};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
 use crate::source::Span;
-use crate::spec::Dialect;
+use crate::spec::{Dialect, Sharing};
 use crate::syntax::ast::{Variable, VariableForm};
 use std::sync::Arc;
 
@@ -133,6 +133,7 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         symlinks,
         late_dirs: values.flag("latedirs"),
         instance: values.flag("perinstance").then_some(0),
+        share: share(&values, found),
         cached: values.get("cached").map(|_| values.flag("cached")),
         single: def.single,
         compress: fraction(&values, "compress", found),
@@ -155,6 +156,19 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
         );
     }
     (errors(found) == before).then_some(spec)
+}
+
+/// Evaluates `share`. `None` if it is not given.
+fn share(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Sharing> {
+    let (value, span) = values.get("share")?;
+    let word = value.print();
+    let sharing = Sharing::from_name(&word);
+    if sharing.is_none() {
+        let words: Vec<String> = Sharing::WORDS.iter().map(|word| format!("`{word}`")).collect();
+        let report = Diagnostic::error(Code::WrongType, span, format!("`share` is `{word}`"));
+        found.push(report.help(format!("it is one of {}", words.join(", "))));
+    }
+    sharing
 }
 
 fn text(values: &Evaluated, name: &str, span: Span, found: &mut Vec<Diagnostic>) -> Option<String> {

@@ -3,7 +3,7 @@
 //! To add an attribute, add a line here and read its value where it takes effect. The grammar knows no attribute by
 //! name.
 
-use super::{Attr, Kind, Origin, find_attr};
+use super::{Attr, Kind, Origin, Sharing, find_attr};
 
 const fn attr(name: &'static str, kind: Kind, default: &'static str, origin: Origin, doc: &'static str) -> Attr {
     Attr { name, aliases: &[], kind, random: false, default, origin, doc }
@@ -99,6 +99,14 @@ pub const FILESET: &[Attr] = &[
     attr("readonly", Bool, "false", Both, "files are opened read-only (O_RDONLY)"),
     attr("writeonly", Bool, "false", Fsl, "files are opened write-only (O_WRONLY)"),
     attr("perinstance", Bool, "false", Wmlrun, "each process instance has a separate file set: `name.1`, `name.2`, …"),
+    attr(
+        "share",
+        Choice(Sharing::WORDS),
+        "host",
+        Wmlrun,
+        "ranks that share the tree, each with a part of its files: those of a host, all, or all with each rank using the \
+         part of the next one (`neighbour`); `--share` sets the default",
+    ),
     attr("symlinks", Bool, "false", Wmlrun, "the files of the set are symbolic links, for `readlink`"),
     attr(
         "latedirs",

@@ -7,9 +7,11 @@
 pub mod attrs;
 pub mod dialect;
 pub mod predefined;
+mod share;
 pub mod words;
 
 pub use dialect::Dialect;
+pub use share::Sharing;
 
 /// The type of an attribute's value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
