@@ -12,6 +12,8 @@ use std::ffi::CStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub use super::not_shared::NotShared;
+
 /// An error, with the file set and the path.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
@@ -99,6 +101,15 @@ pub enum Error {
         path: PathBuf,
         /// Why: a predicate of `path`.
         why: String,
+    },
+    /// The tree can't be shared by several ranks.
+    Shared {
+        /// The file set.
+        set: String,
+        /// Its root.
+        path: PathBuf,
+        /// Why.
+        why: NotShared,
     },
     /// Not enough free space. Detected before anything is created.
     Space {
@@ -381,6 +392,11 @@ pub const CODES: &[CodeRow] = &[
         "a directory that can't be aged",
         "`wmlrun age DIR` creates its files in `DIR/aged`, and continues there after an interruption if fullness, rounds and seed are the same. The directory was aged with others, or it contains the file set of a script; or a script has a file set with the name and path of an aged directory, which a run does not change.",
     ),
+    (
+        "E0519",
+        "a tree that ranks can't share",
+        "The ranks of a run share the tree of a file set: one of them prepares it, and the others open it. The message names the rank and host on which the directory does not exist, or is another one. With `share=all` and `share=neighbour` the directory must be on a file system that all hosts have mounted. Ranks that share a directory need the same definition of the file set, and an adopted tree can't be shared.",
+    ),
 ];
 
 impl Error {
@@ -411,6 +427,7 @@ impl Error {
             Self::Name { .. } => "E0512",
             Self::Shape { .. } => "E0513",
             Self::Aging { .. } => "E0518",
+            Self::Shared { .. } => "E0519",
             Self::Call { .. } => "E0514",
             Self::Stopped { .. } => "E0515",
             Self::Overlap { .. } => "E0516",
@@ -457,6 +474,7 @@ impl Error {
             Self::Memory { .. } => "make the file sets smaller".into(),
             Self::Aging { why, .. } => return why.help().map(str::to_owned),
             Self::Overlap { .. } => "give each file set a separate name or path".into(),
+            Self::Shared { why, .. } => why.help().into(),
             Self::Name { .. } | Self::Shape { .. } | Self::Call { .. } | Self::Stopped { .. } => return None,
         })
     }
@@ -527,6 +545,7 @@ impl fmt::Display for Error {
                 ShapeError::Levels => write!(f, "file set `{set}` would be deeper than the maximum path length allows"),
             },
             Self::Aging { set, path, why } => write!(f, "file set `{set}`: `{}` can't be used: {why}", path.display()),
+            Self::Shared { set, path, why } => write!(f, "file set `{set}`: `{}` {why}", path.display()),
             Self::Call { set, path, call, errno, free } => {
                 if !set.is_empty() {
                     write!(f, "file set `{set}`: ")?;

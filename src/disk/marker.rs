@@ -79,6 +79,9 @@ pub(super) struct Marker {
     /// The parameters and the progress of `wmlrun age`. `None` in the root of a file set of a script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) aging: Option<AgingRecord>,
+    /// A number that no other marker has, in hexadecimal. Empty in markers of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    unique: String,
     /// Identity of the marker's own file.
     at: MarkerIdentity,
 }
@@ -120,6 +123,7 @@ impl Marker {
             names: None,
             links: false,
             aging: None,
+            unique: unique_number(),
             at: MarkerIdentity::of(file, root)?,
         })
     }
@@ -136,6 +140,16 @@ impl Marker {
             n if n == record.len() => fd::fsync(file),
             _ => Err(Errno::NOSPC),
         }
+    }
+
+    /// Gives the marker a new unique number.
+    pub(super) fn renew(&mut self) {
+        self.unique = unique_number();
+    }
+
+    /// Returns a checksum of the contents. Two trees have different ones, and a tree at different times too.
+    pub(super) fn checksum(&self) -> String {
+        checksum(serde_json::to_string(self).unwrap_or_default().as_bytes())
     }
 
     /// Returns the marker as a record. `None` when it does not fit.
@@ -172,6 +186,13 @@ impl Marker {
         });
         Ok(Ok((marker, note)))
     }
+}
+
+/// Returns a number in hexadecimal that no other process and no other call has. Inode numbers and times alone do not tell
+/// apart the markers of two hosts with equal local file systems.
+fn unique_number() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
 impl MarkerIdentity {

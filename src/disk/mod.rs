@@ -12,21 +12,25 @@ pub mod dirs;
 pub mod error;
 mod known;
 mod links;
+mod make_dirs;
 mod marker;
+mod not_shared;
 mod populate;
+mod preparation;
 pub mod prepare;
 mod remove;
 mod root;
 mod scan;
+pub mod shared;
 pub mod quiesce;
 pub mod space;
 mod walk;
 pub mod disk_usage;
 
-use crate::fileset::{FilesetSpec, State, Tree};
+use crate::fileset::{FilesetSpec, Interleave, State, Tree};
 use crate::os::{Errno, Fd, fd, limits};
 use crate::random::Quantity;
-pub use error::{CODES, Error, Foreign};
+pub use error::{CODES, Error, Foreign, NotShared};
 use parking_lot::Mutex;
 pub use root::Stamp;
 use std::path::{Component, Path, PathBuf};
@@ -87,9 +91,14 @@ impl Fileset {
     ///
     /// Returns an error when the tree exceeds a limit, or its tables do not fit into memory.
     pub fn new(spec: FilesetSpec, layout_seed: u64) -> Result<Self, Error> {
+        Self::part_of(spec, layout_seed, Interleave::WHOLE)
+    }
+
+    /// Creates a set with a part of the files of the tree, of which each rank has another one.
+    pub fn part_of(spec: FilesetSpec, layout_seed: u64, part: Interleave) -> Result<Self, Error> {
         memory_for(&spec)?;
         let tree = Tree::new(&spec, layout_seed).map_err(|why| Error::Shape { set: spec.name.clone(), why })?;
-        Ok(Self::with_tree(spec, layout_seed, tree, false))
+        Ok(Self::with_tree(spec, layout_seed, tree.interleaved(part), false))
     }
 
     /// Creates a set like [`Self::new`], except that the tree is read from the disk if it was adopted before, or if

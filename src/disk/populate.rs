@@ -6,17 +6,17 @@
 
 use super::Fileset;
 use super::error::{Error, Foreign};
-use super::root::{DIR_MODE, Root};
+use super::make_dirs;
+use super::root::Root;
 use super::thread_pool::{self, Worker};
-use super::walk::{self, AT_DIR, CloseOnDrop, READ_DIR};
+use super::walk::CloseOnDrop;
 use crate::fileset::Tree;
 use crate::fileset::content::{self, Stamper};
+use crate::os::OFlags;
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd};
-use crate::os::{FileType, OFlags};
 use crate::random::mix;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -35,6 +35,10 @@ const ITEM_FILES: u64 = 20_000;
 pub(super) enum Mode {
     /// Create all files in an empty root.
     Create,
+    /// Create all directories in an empty root, and no file.
+    Directories,
+    /// Create all files in directories that exist.
+    Files,
     /// Examine each file. Create, truncate or extend it, or remove it if it should not exist.
     Repair,
     /// Examine each file, and count the changes that a repair would make.
@@ -45,8 +49,18 @@ pub(super) enum Mode {
 
 impl Mode {
     /// Returns whether the mode is a dry run, which changes nothing on the disk.
-    fn is_dry_run(self) -> bool {
+    pub(super) fn is_dry_run(self) -> bool {
         matches!(self, Self::DryRun | Self::Read)
+    }
+
+    /// Returns whether the mode creates files or directories of a new tree.
+    fn is_new(self) -> bool {
+        matches!(self, Self::Create | Self::Directories | Self::Files)
+    }
+
+    /// Returns whether missing directories are created.
+    pub(super) fn makes_directories(self) -> bool {
+        !self.is_dry_run() && self != Self::Files
     }
 }
 
@@ -79,13 +93,13 @@ pub(super) struct Changes {
 
 /// The sums of [`Changes`] over all workers.
 #[derive(Default)]
-struct SharedChanges {
+pub(super) struct SharedChanges {
     files: AtomicU64,
     resized: AtomicU64,
     removed: AtomicU64,
     bytes: AtomicU64,
-    dirs: AtomicU64,
-    removed_dirs: AtomicU64,
+    pub(super) dirs: AtomicU64,
+    pub(super) removed_dirs: AtomicU64,
     /// Files with several hard links. They are examined again after all files that should not exist have been removed.
     linked: Mutex<Vec<u64>>,
 }
@@ -94,10 +108,12 @@ struct SharedChanges {
 pub(super) fn run(job: &PopulateJob<'_>, stop: &AtomicBool, watch: impl FnMut(u64, u64)) -> Result<Changes, Error> {
     let sums = SharedChanges::default();
     let tree = &job.set.tree;
-    if job.set.spec.late_dirs && job.mode == Mode::Create {
+    if job.set.spec.late_dirs && job.mode.is_new() {
         return Ok(Changes::default());
     }
-    inner_dirs(job, &sums, stop)?;
+    if job.mode != Mode::Files {
+        make_dirs::inner_dirs(job, &sums, stop)?;
+    }
     let queue = WorkQueue::new(tree, job.threads);
     thread_pool::run(&job.set.spec.name, job.threads, stop, watch, |worker| {
         let mut populator = Populator::new(job, worker, &sums);
@@ -111,7 +127,7 @@ pub(super) fn run(job: &PopulateJob<'_>, stop: &AtomicBool, watch: impl FnMut(u6
         Ok(())
     })?;
     repair_linked(job, &sums, stop)?;
-    leafdirs(job, &sums, stop)?;
+    make_dirs::leafdirs(job, &sums, stop)?;
     let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
     Ok(Changes {
         files: get(&sums.files),
@@ -206,16 +222,18 @@ impl<'a> Populator<'a> {
         let mut at = files.start;
         while at < files.end {
             let dir = self.tree.dir_of(at);
-            let in_dir = self.tree.files_in(dir);
-            let end = in_dir.end.min(files.end);
+            let end = self.tree.files_in(dir).end.min(files.end);
             match self.enter(dir)? {
                 Some(fd) => {
                     let fd = CloseOnDrop(fd);
-                    for i in at..end {
+                    let (first, step) = (self.tree.serial(at), self.tree.part().step);
+                    // The directories are made, and each rank makes its files.
+                    let files = if self.job.mode == Mode::Directories { at..at } else { at..end };
+                    for i in files {
                         if self.worker.halted().is_break() {
                             return Ok(());
                         }
-                        self.file(fd.0, i, Name::new(i - in_dir.start + 1))?;
+                        self.file(fd.0, i, Name::new(first + (i - at) * step))?;
                     }
                 }
                 None => self.count_missing(at..end),
@@ -241,13 +259,13 @@ impl<'a> Populator<'a> {
         let parent = self.tree.parent(dir);
         let parent_fd = match &self.parent {
             Some((at, fd)) if *at == parent => fd.0,
-            _ => match open(self.job, parent) {
+            _ => match make_dirs::open(self.job, parent) {
                 Ok(fd) => self.parent.insert((parent, CloseOnDrop(fd))).1.0,
                 Err(Errno::NOENT) if self.job.mode.is_dry_run() => return Ok(None),
-                Err(e) => return Err(dir_error(self.job, parent, "open", e)),
+                Err(e) => return Err(make_dirs::dir_error(self.job, parent, "open", e)),
             },
         };
-        let (fd, made) = make_dir(self.job, parent_fd, dir)?;
+        let (fd, made) = make_dirs::make_dir(self.job, parent_fd, dir)?;
         self.own.dirs += made;
         Ok(fd)
     }
@@ -255,7 +273,7 @@ impl<'a> Populator<'a> {
     /// Creates or repairs a file, according to the mode.
     fn file(&mut self, dir: Fd, i: u64, name: Name) -> Result<(), Error> {
         let wanted = self.job.wanted(i);
-        if self.job.mode == Mode::Create {
+        if self.job.mode.is_new() {
             return if wanted { self.create(dir, i, name) } else { Ok(()) };
         }
         if self.job.mode == Mode::Read {
@@ -415,149 +433,6 @@ impl PopulateJob<'_> {
     #[inline]
     fn wanted(&self, i: u64) -> bool {
         self.set.adopted || self.set.tree.exists_at_start(i)
-    }
-}
-
-/// Opens a directory by its path from the root.
-fn open(job: &PopulateJob<'_>, dir: u64) -> Result<Fd, Errno> {
-    let tree = &job.set.tree;
-    walk::open_chain(job.root.fd, &walk::chain(dir, |d| tree.parent(d), |d| tree.dir_name(d)), AT_DIR, job.root.device)
-}
-
-/// Creates a directory unless it exists, and opens it. Returns its descriptor (`None` if it does not exist in a dry
-/// run), and 1 if it was created or would be, else 0.
-fn make_dir(job: &PopulateJob<'_>, parent: Fd, dir: u64) -> Result<(Option<Fd>, u64), Error> {
-    let name = job.set.tree.dir_name(dir);
-    let mut made = 0;
-    if !job.mode.is_dry_run() {
-        match fd::mkdir_at(parent, name.as_c(), DIR_MODE) {
-            Ok(()) => made = 1,
-            // Another worker created it, or this is a repair.
-            Err(Errno::EXIST) => {}
-            Err(e) => return Err(dir_error(job, dir, "create", e)),
-        }
-    }
-    match walk::open_dir(parent, name.as_c(), AT_DIR, job.root.device) {
-        Ok(fd) => Ok((Some(fd), made)),
-        Err(Errno::NOENT) if job.mode.is_dry_run() => Ok((None, 1)),
-        Err(e) => Err(dir_error(job, dir, "open", e)),
-    }
-}
-
-/// Returns the error for a failed call on a directory of the tree.
-#[cold]
-fn dir_error(job: &PopulateJob<'_>, dir: u64, call: &'static str, e: Errno) -> Error {
-    let set = job.set.spec.name.clone();
-    let path: PathBuf = job.root.path.join(job.set.tree.dir_rel_path(dir));
-    match e {
-        Errno::LOOP | Errno::NOTDIR => match fd::lstat(&path).map(|stat| stat.kind) {
-            Ok(FileType::RegularFile) => Error::Foreign { set, path, what: Foreign::Mixed },
-            Ok(FileType::Symlink) => Error::Foreign { set, path, what: Foreign::Link },
-            Ok(kind) => Error::Foreign { set, path, what: Foreign::of_kind(kind).unwrap_or(Foreign::Mixed) },
-            Err(_) => Error::call(&set, call, &path, e),
-        },
-        Errno::XDEV => Error::Foreign { set, path, what: Foreign::Mount },
-        e => Error::call(&set, call, &path, e),
-    }
-}
-
-/// Creates the few directories that contain directories, parents first. The workers create those that contain files.
-fn inner_dirs(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &AtomicBool) -> Result<(), Error> {
-    let tree = &job.set.tree;
-    // The open directories on the path from the root to the current directory.
-    let mut open: Vec<(u64, CloseOnDrop)> = Vec::new();
-    for dir in 1..tree.n_dirs() {
-        if !tree.files_in(dir).is_empty() || !tree.leafdirs_in(dir).is_empty() {
-            continue;
-        }
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Stopped { set: job.set.spec.name.clone() });
-        }
-        let parent = tree.parent(dir);
-        while open.last().is_some_and(|(at, _)| *at != parent) {
-            open.pop();
-        }
-        let parent_fd = open.last().map_or(job.root.fd, |(_, fd)| fd.0);
-        let (fd, made) = make_dir(job, parent_fd, dir)?;
-        sums.dirs.fetch_add(made, Ordering::Relaxed);
-        // The directory does not exist in a dry run: the workers count the missing files below it.
-        match fd {
-            Some(fd) => open.push((dir, CloseOnDrop(fd))),
-            None => return Ok(()),
-        }
-    }
-    Ok(())
-}
-
-/// Creates the leaf directories that should exist, and the directories that contain them.
-fn leafdirs(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &AtomicBool) -> Result<(), Error> {
-    let tree = &job.set.tree;
-    for dir in 1..tree.n_dirs() {
-        let leafs = tree.leafdirs_in(dir);
-        if leafs.is_empty() {
-            continue;
-        }
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Stopped { set: job.set.spec.name.clone() });
-        }
-        let parent_fd = match open(job, tree.parent(dir)) {
-            Ok(fd) => CloseOnDrop(fd),
-            Err(Errno::NOENT) if job.mode.is_dry_run() => continue,
-            Err(e) => return Err(dir_error(job, tree.parent(dir), "open", e)),
-        };
-        let (fd, mut made) = make_dir(job, parent_fd.0, dir)?;
-        let Some(fd) = fd.map(CloseOnDrop) else { continue };
-        for leaf in leafs {
-            made += leafdir(job, fd.0, leaf, sums)?;
-        }
-        sums.dirs.fetch_add(made, Ordering::Relaxed);
-    }
-    Ok(())
-}
-
-/// Creates or repairs a leaf directory, according to the mode. Returns 1 if it was created (or would be), else 0.
-fn leafdir(job: &PopulateJob<'_>, dir: Fd, leaf: u64, sums: &SharedChanges) -> Result<u64, Error> {
-    let name = job.set.tree.leafdir_name(leaf);
-    let path = || job.root.path.join(job.set.tree.leafdir_rel_path(leaf));
-    let call = |call, e| Error::call(&job.set.spec.name, call, &path(), e);
-    let exists = || match fd::stat_at(dir, name.as_c()) {
-        Ok(stat) => Ok(stat.kind == FileType::Directory),
-        Err(Errno::NOENT) => Ok(false),
-        Err(e) => Err(call("stat", e)),
-    };
-    match (job.mode, job.set.adopted || job.set.tree.leafdir_at_start(leaf)) {
-        (Mode::Create, false) => Ok(0),
-        (Mode::Read, _) => {
-            job.set.state.leafdirs.set_exists(leaf, exists()?);
-            Ok(0)
-        }
-        (Mode::DryRun, wanted) => {
-            let exists = exists()?;
-            sums.removed_dirs.fetch_add(u64::from(exists && !wanted), Ordering::Relaxed);
-            Ok(u64::from(wanted && !exists))
-        }
-        (Mode::Repair, false) => {
-            // A subvolume or a link is not part of the set, even if it is empty.
-            let seen = walk::open_dir(dir, name.as_c(), READ_DIR, job.root.device).map(fd::close);
-            match seen.and_then(|()| fd::rmdir_at(dir, name.as_c())) {
-                Ok(()) => {
-                    sums.removed_dirs.fetch_add(1, Ordering::Relaxed);
-                    Ok(0)
-                }
-                Err(Errno::NOENT) => Ok(0),
-                Err(e) => Err(call("remove", e)),
-            }
-        }
-        (_, true) => match fd::mkdir_at(dir, name.as_c(), DIR_MODE) {
-            Ok(()) => Ok(1),
-            Err(Errno::EXIST) if job.mode == Mode::Repair => {
-                // Check that it is a directory: a file or link of that name is not accepted.
-                let fd = walk::open_dir(dir, name.as_c(), READ_DIR, job.root.device).map_err(|e| call("open", e))?;
-                fd::close(fd);
-                Ok(0)
-            }
-            Err(e) => Err(call("create", e)),
-        },
     }
 }
 

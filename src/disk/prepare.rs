@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+pub use super::preparation::Preparation;
 pub use super::remove::{CleanReport, Removed, clean, clean_fresh, clean_places, is_marked, remove};
 
 /// Options of [`prepare`].
@@ -190,7 +191,7 @@ impl From<Changes> for Repairs {
 }
 
 /// The action for a root.
-enum Action {
+pub(super) enum Action {
     /// Create the tree in an empty root.
     Make,
     /// Remove the old tree, and create a new one.
@@ -206,14 +207,20 @@ enum Action {
 }
 
 /// The preparation of one set.
-struct PrepareTask<'a> {
-    set: &'a Arc<Fileset>,
-    root: Root,
-    action: Action,
+pub(super) struct PrepareTask {
+    pub(super) set: Arc<Fileset>,
+    pub(super) root: Root,
+    pub(super) action: Action,
+    /// Whether ranks create the files of a new tree, each its part, after the directories.
+    pub(super) in_parts: bool,
+    /// The checksum of the marker, by which other ranks recognise the tree. Empty with one rank.
+    pub(super) token: String,
     /// Whether anything was changed on the disk.
-    begun: bool,
+    pub(super) begun: bool,
     removed_seconds: f64,
     populate_seconds: f64,
+    /// The start of the population of a new tree that is not complete yet.
+    populating: Option<Instant>,
     repairs: Repairs,
 }
 
@@ -229,69 +236,31 @@ pub fn prepare(
     progress: &dyn Progress,
     stop: &AtomicBool,
 ) -> Result<Vec<Prepared>, Error> {
-    check_overlap(sets)?;
-    let mut tasks: Vec<PrepareTask<'_>> = Vec::with_capacity(sets.len());
-    let done = sets
-        .iter()
-        .try_for_each(|set| {
-            let root = take(set, options)?;
-            tasks.push(PrepareTask {
-                set,
-                root,
-                action: Action::Make,
-                begun: false,
-                removed_seconds: 0.0,
-                populate_seconds: 0.0,
-                repairs: Repairs::default(),
-            });
-            Ok(())
-        })
-        .and_then(|()| prepare_taken(&mut tasks, options, progress, stop));
-    match done {
-        Ok(quiesced) => Ok(tasks.into_iter().map(|task| task.finish(quiesced)).collect()),
+    let mut preparation = Preparation::begin(sets, options, progress, stop)?;
+    let done = preparation.perform(options, progress, stop);
+    match done.and_then(|()| wait_for_disks(sets, options, progress, stop)) {
+        Ok(quiesced) => Ok(preparation.finish(quiesced)),
         Err(e) => {
-            // In reverse order: directories that one set created may be inside directories that an earlier set created.
-            for task in tasks.into_iter().rev() {
-                if task.begun { task.root.close() } else { task.root.roll_back() }
-            }
+            preparation.abandon();
             Err(e)
         }
     }
 }
 
-/// Decides on actions, checks the space, performs the actions, and quiesces the disks.
-fn prepare_taken(
-    tasks: &mut [PrepareTask<'_>],
+/// Waits until the disks of the sets are idle, if this is requested.
+pub fn wait_for_disks(
+    sets: &[Arc<Fileset>],
     options: &PrepareOptions,
     progress: &dyn Progress,
     stop: &AtomicBool,
 ) -> Result<Option<Quiesced>, Error> {
-    for task in tasks.iter_mut() {
-        task.decide(options, progress, stop)?;
-    }
-    let mut demands: Vec<Demand> = tasks.iter().filter_map(PrepareTask::demand).collect();
-    if check_space(&demands, options).is_err() {
-        // Determine the size of the trees to be removed only if it matters, since this takes one system call per file.
-        for task in tasks.iter() {
-            if let Action::Replace(scan) = &task.action {
-                let bytes = remove::bytes_of(&task.root, scan, stop)?;
-                for demand in demands.iter_mut().filter(|demand| demand.path == task.root.path) {
-                    demand.freed.0 = bytes;
-                }
-            }
-        }
-        check_space(&demands, options)?;
-    }
-    for task in tasks.iter_mut() {
-        task.perform(options, progress, stop)?;
-    }
     if !options.quiesce {
         return Ok(None);
     }
     progress.started("", Phase::Quiesce, 0, 0);
-    let roots: Vec<&Path> = tasks.iter().map(|task| task.root.path.as_path()).collect();
-    let quiesced = quiesce::quiesce(&roots, stop)
-        .map_err(|(at, e)| Error::call(&tasks[at].set.spec.name, "sync", &tasks[at].root.path, e))?;
+    let roots: Vec<PathBuf> = sets.iter().map(|set| set.spec.root()).collect();
+    let quiesced =
+        quiesce::quiesce(&roots, stop).map_err(|(at, e)| Error::call(&sets[at].spec.name, "sync", &roots[at], e))?;
     Ok(Some(quiesced))
 }
 
@@ -302,7 +271,7 @@ pub(super) fn check_space(demands: &[Demand], options: &PrepareOptions) -> Resul
 }
 
 /// Takes the root of a set, and adopts an unmarked tree if requested.
-fn take(set: &Fileset, options: &PrepareOptions) -> Result<Root, Error> {
+pub(super) fn take(set: &Fileset, options: &PrepareOptions) -> Result<Root, Error> {
     // A second run with the same set: release the lock first.
     set.close();
     match root::take(&set.spec)? {
@@ -313,7 +282,7 @@ fn take(set: &Fileset, options: &PrepareOptions) -> Result<Root, Error> {
 }
 
 /// Returns an error when two sets share a root, or the root of one is inside the root of the other.
-fn check_overlap(sets: &[Arc<Fileset>]) -> Result<(), Error> {
+pub(super) fn check_overlap(sets: &[Arc<Fileset>]) -> Result<(), Error> {
     let roots: Vec<PathBuf> = sets.iter().map(|set| resolved_path(&set.spec.root())).collect();
     for (at, one) in roots.iter().enumerate() {
         for (other_at, other) in roots.iter().enumerate() {
@@ -355,14 +324,40 @@ fn check_memory(demands: &[Demand]) -> Result<(), Error> {
     Ok(())
 }
 
-impl PrepareTask<'_> {
+impl PrepareTask {
+    /// Creates the preparation of a set whose root is taken.
+    pub(super) fn new(set: &Arc<Fileset>, root: Root) -> Self {
+        Self {
+            set: Arc::clone(set),
+            root,
+            action: Action::Make,
+            in_parts: false,
+            token: String::new(),
+            begun: false,
+            removed_seconds: 0.0,
+            populate_seconds: 0.0,
+            populating: None,
+            repairs: Repairs::default(),
+        }
+    }
+
+    /// Returns whether the tree is created anew.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self.action, Action::Make | Action::Replace(_))
+    }
+
     /// Returns the population job of this set.
     fn job(&self, mode: Mode, options: &PrepareOptions) -> PopulateJob<'_> {
-        PopulateJob { set: self.set, root: &self.root, mode, threads: options.threads, seed: options.data_seed }
+        PopulateJob { set: &self.set, root: &self.root, mode, threads: options.threads, seed: options.data_seed }
     }
 
     /// Decides on the action, based on the marker and the existing tree.
-    fn decide(&mut self, options: &PrepareOptions, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), Error> {
+    pub(super) fn decide(
+        &mut self,
+        options: &PrepareOptions,
+        progress: &dyn Progress,
+        stop: &AtomicBool,
+    ) -> Result<(), Error> {
         let spec = &self.set.spec;
         let marker = &self.root.marker;
         if marker.aging.is_some() {
@@ -436,7 +431,7 @@ impl PrepareTask<'_> {
     }
 
     /// Returns the space that the action needs. `None` when it creates no files.
-    fn demand(&self) -> Option<Demand> {
+    pub(super) fn demand(&self) -> Option<Demand> {
         let tree = &self.set.tree;
         let (files, bytes, dirs) = match &self.action {
             Action::Trust | Action::Unchanged | Action::Keep(_) => return None,
@@ -467,9 +462,14 @@ impl PrepareTask<'_> {
         })
     }
 
-    /// Performs the action.
-    fn perform(&mut self, options: &PrepareOptions, progress: &dyn Progress, stop: &AtomicBool) -> Result<(), Error> {
-        let set = Arc::clone(self.set);
+    /// Performs the action. Of a tree that is created in parts, only the directories are created.
+    pub(super) fn perform(
+        &mut self,
+        options: &PrepareOptions,
+        progress: &dyn Progress,
+        stop: &AtomicBool,
+    ) -> Result<(), Error> {
+        let set = Arc::clone(&self.set);
         let (name, tree) = (set.spec.name.as_str(), &set.tree);
         let watch = |files, bytes| progress.advanced(files, bytes);
         if let Action::Replace(scan) = &self.action {
@@ -481,7 +481,7 @@ impl PrepareTask<'_> {
             self.removed_seconds += start.elapsed().as_secs_f64();
         }
         let mode = match &self.action {
-            Action::Make | Action::Replace(_) => Some(Mode::Create),
+            Action::Make | Action::Replace(_) => Some(if self.in_parts { Mode::Directories } else { Mode::Create }),
             Action::Repair(made) if *made != Changes::default() || self.root.marker.state != Stage::Ready => {
                 Some(Mode::Repair)
             }
@@ -498,14 +498,13 @@ impl PrepareTask<'_> {
             self.root.marker.state = Stage::Populating;
             self.root.write_marker()?;
             progress.started(name, Phase::Populate, tree.files_at_start(), tree.bytes_at_start());
+            self.populating = Some(start);
             let made = populate::run(&self.job(mode, options), stop, watch)?;
-            self.root.marker.state = Stage::Ready;
-            // The repair has replaced all files that had several names.
-            self.root.marker.links = set.has_links();
-            self.root.write_marker()?;
-            self.populate_seconds += start.elapsed().as_secs_f64();
             if mode == Mode::Repair {
                 self.repairs = made.into();
+            }
+            if !self.in_parts || !self.is_new() {
+                self.complete()?;
             }
         } else if set.has_links() && !self.root.marker.links {
             self.root.marker.links = true;
@@ -520,6 +519,17 @@ impl PrepareTask<'_> {
         Ok(())
     }
 
+    /// Records in the marker that the tree is complete, if it was created or repaired.
+    pub(super) fn complete(&mut self) -> Result<(), Error> {
+        let Some(start) = self.populating.take() else { return Ok(()) };
+        self.root.marker.state = Stage::Ready;
+        // The repair has replaced all files that had several names.
+        self.root.marker.links = self.set.has_links();
+        self.root.write_marker()?;
+        self.populate_seconds += start.elapsed().as_secs_f64();
+        Ok(())
+    }
+
     /// Reads the state of the set from the existing tree.
     fn read(&self, options: &PrepareOptions, progress: &dyn Progress, stop: &AtomicBool) -> Result<Changes, Error> {
         let state = &self.set.state;
@@ -529,7 +539,7 @@ impl PrepareTask<'_> {
     }
 
     /// Stores the root in the set, and returns the result.
-    fn finish(self, quiesced: Option<Quiesced>) -> Prepared {
+    pub(super) fn finish(self, quiesced: Option<Quiesced>) -> Prepared {
         let tree = &self.set.tree;
         let adopted = self.set.adopted;
         let (files, bytes) = match &self.action {
@@ -547,7 +557,7 @@ impl PrepareTask<'_> {
             sync_seconds: quiesced.map_or(0.0, |quiesced| quiesced.seconds),
             removed_seconds: self.removed_seconds,
             made_root: self.root.marker.made_root,
-            reused: !matches!(self.action, Action::Make | Action::Replace(_)),
+            reused: !self.is_new(),
             unchanged: matches!(self.action, Action::Unchanged),
             adopted,
             repairs: self.repairs,

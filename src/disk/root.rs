@@ -4,7 +4,7 @@
 //! its creation has progressed. The marker is locked while the root is in use. An empty directory may be marked; any
 //! other directory without a marker is not owned by wmlrun. The contents of a marked root are not examined here.
 
-use super::error::Error;
+use super::error::{Error, NotShared};
 use super::known::KnownTree;
 use super::marker::{self, Invalid, Marker, MarkerProgress};
 use super::walk::{self, AT_DIR, READ_DIR};
@@ -384,6 +384,42 @@ pub(super) fn take_marked(dir: &Path) -> Result<Option<Root>, Error> {
     }
 }
 
+/// Opens the root of a set that another rank has taken, without a lock and without a change. The checksum of its marker
+/// must be `token`. The inner error is the difference from the tree of that rank.
+pub(super) fn open_taken(spec: &FilesetSpec, token: &str) -> Result<Result<Root, NotShared>, Error> {
+    let (path, set) = (spec.root(), &spec.name);
+    let call = |call, e| Error::call(set, call, &path, e);
+    let (parent_path, name) = spec.root_location().ok_or_else(|| Error::Name { set: set.clone() })?;
+    let name = CString::new(name).map_err(|_| Error::Name { set: set.clone() })?;
+    // Opened for reading, because a network file system then looks at the server for names that did not exist before.
+    let parent = match fd::open_path(&parent_path, READ_DIR, Mode::empty()) {
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Err(NotShared::Missing)),
+        opened => walk::CloseOnDrop(opened.map_err(|e| call("open", e))?),
+    };
+    if matches!(fd::stat_at(parent.0, &name), Err(Errno::NOENT)) {
+        return Ok(Err(NotShared::Missing));
+    }
+    let root = walk::CloseOnDrop(open_root(set, &path, parent.0, &name)?);
+    let lock = match fd::open_existing(root.0, MARKER_C, OFlags::RDONLY) {
+        Err(Errno::NOENT) => return Ok(Err(NotShared::Unmarked)),
+        opened => walk::CloseOnDrop(opened.map_err(|e| call("open", e))?),
+    };
+    match Marker::read(lock.0, &path).map_err(|e| call("read", e))? {
+        Ok((marker, note)) if marker.checksum() == token => Ok(Ok(Root {
+            set: set.clone(),
+            device: device(root.0),
+            path,
+            fd: root.keep(),
+            lock: lock.keep(),
+            marker,
+            fresh: false,
+            note,
+            made_parents: Vec::new(),
+        })),
+        _ => Ok(Err(NotShared::OtherTree)),
+    }
+}
+
 impl Unmarked {
     /// Marks the directory as adopted.
     pub(super) fn adopt(self) -> Result<Root, Error> {
@@ -404,16 +440,39 @@ impl Root {
         self.marker.write(self.lock).map_err(|e| Error::call(&self.set, "write", &self.path.join(MARKER), e))
     }
 
+    /// Gives the marker new contents that no other marker has, if they can be written.
+    pub(super) fn renew(&mut self) -> Result<(), Error> {
+        self.marker.renew();
+        self.write_if_possible()
+    }
+
     /// Records in the marker that the removal of the tree begins, so that a tree whose removal was interrupted does not
     /// count as complete.
     pub(super) fn announce_removal(&mut self) -> Result<(), Error> {
         self.marker.state = MarkerProgress::Removing;
+        self.write_if_possible()
+    }
+
+    /// Writes the marker to the disk, unless the file system is full or read-only.
+    fn write_if_possible(&mut self) -> Result<(), Error> {
         match self.write_marker() {
             // A full file system with copy-on-write has no space for the record. It must still be possible to empty it.
             Err(Error::Call { errno: Errno::NOSPC | Errno::DQUOT, .. }) => Ok(()),
             // The marker was opened for reading on a read-only file system: the removal itself reports that.
             Err(Error::Call { errno: Errno::BADF | Errno::ROFS, .. }) => Ok(()),
             written => written,
+        }
+    }
+
+    /// Returns the checksum of the marker on the disk.
+    pub(super) fn token(&self) -> Result<String, Error> {
+        let at = || self.path.join(MARKER);
+        match Marker::read(self.lock, &self.path).map_err(|e| Error::call(&self.set, "read", &at(), e))? {
+            Ok((marker, _)) => Ok(marker.checksum()),
+            Err(_) => {
+                let why = "another program has changed it".to_owned();
+                Err(Error::Marker { set: self.set.clone(), path: at(), why })
+            }
         }
     }
 
