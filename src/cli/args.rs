@@ -4,7 +4,7 @@
 
 use super::choices::{
     DumpStage, EngineChoice, ExportFormat, FigureFormat, Format, OnError, PAGE_FORMAT, choice, dialect_parser,
-    engine_parser, export_parser, format_parser,
+    engine_parser, export_parser, format_parser, sharing_parser,
 };
 use super::completion::{self, SHELLS};
 use super::console::Verbosity;
@@ -21,7 +21,7 @@ use super::option_values::{
 use super::stdout::Stdout;
 use crate::analysis::ResponseMethod;
 use crate::measure::WarmupLength;
-use crate::spec::Dialect;
+use crate::spec::{Dialect, Sharing};
 use crate::util::printable;
 use crate::util::version::VERSION;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
@@ -175,6 +175,9 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "",
         value_parser = mount_point)]
     pub(super) require_mount: Option<PathBuf>,
+    /// The ranks that share the tree of a file set, unless the script says it with `share=` [default: host]
+    #[arg(long, value_name = "RANKS", value_parser = sharing_parser())]
+    pub(super) share: Option<Sharing>,
     /// Start every run with the existing files: do not restore the file sets to their definitions first
     #[arg(long)]
     pub(super) as_is: bool,

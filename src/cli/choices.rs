@@ -5,7 +5,7 @@
 
 use crate::engine::{self, Engine};
 use crate::report::{self, Report};
-use crate::spec::Dialect;
+use crate::spec::{Dialect, Sharing};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -45,6 +45,11 @@ pub(super) struct ExportFormat(pub(super) Option<Format>);
 
 /// The name and the description of the format of pages.
 pub(super) const PAGE_FORMAT: (&str, &str) = ("html", "a page with pictures and tables");
+
+/// Returns a parser of the ways to share a file set.
+pub(super) fn sharing_parser() -> impl TypedValueParser<Value = Sharing> {
+    choice(Sharing::ALL.map(|sharing| (sharing.name(), sharing.about())), Sharing::from_name)
+}
 
 /// Returns a parser of the formats of `wmlrun report`.
 pub(super) fn export_parser() -> impl TypedValueParser<Value = ExportFormat> {

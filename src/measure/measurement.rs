@@ -130,13 +130,19 @@ impl Runner {
         let _watch = self.begin(Stage::Prepare, "checking the file sets", roots.clone());
         let real = self.settings.engine.real();
         let unaligned = if real { direct::unaligned(&plan) } else { Vec::new() };
-        if !unaligned.is_empty() {
-            front.diagnostics(what.map, &unaligned);
-            return Err(Status::Refused);
-        }
+        let mut all = self.all_ranks(front);
+        let aligned = if unaligned.is_empty() {
+            Ok(())
+        } else {
+            all.diagnostics(what.map, &unaligned);
+            Err(Status::Refused)
+        };
+        all.agree("the sizes of direct I/O", aligned)?;
         let as_is = what.as_is || self.settings.as_is;
-        let (sets, prepared) = self.prepare(&plan, as_is, true, front)?;
-        let cache = self.prepare_caches(&sets, front)?;
+        let (sets, prepared) = self.prepare(&plan, (as_is, true), what.map, front)?;
+        let mut all = self.all_ranks(front);
+        let cache = self.prepare_caches(&sets, &mut all);
+        let cache = all.agree("the caches", cache)?;
         let dirty_before = quiesce::dirty_bytes();
         self.trees.wrote |= plan.writes();
         let location = RunLocation::of(if real { &roots } else { &[] });
@@ -144,11 +150,11 @@ impl Runner {
         Ok(Ready { plan, lines, sets, prepared, as_is, dirty_before, cache, location })
     }
 
-    /// `create files`: prepares the file sets of a plan on disk now.
-    pub fn create_files(&mut self, plan: &Plan, front: &mut dyn Front) -> Status {
+    /// `create files`: prepares the file sets of a plan on disk now. `map`: the source texts of the plan.
+    pub fn create_files(&mut self, plan: &Plan, map: &SourceMap, front: &mut dyn Front) -> Status {
         let roots = plan.filesets.iter().map(FilesetSpec::root).collect();
         let _watch = self.begin(Stage::Prepare, "checking the file sets", roots);
-        let prepared = self.prepare(plan, self.settings.as_is, false, front);
+        let prepared = self.prepare(plan, (self.settings.as_is, false), map, front);
         self.release_sets();
         prepared.map_or_else(|status| status, |_| Status::Done)
     }

@@ -5,6 +5,7 @@
 //! (`session`).
 
 mod agreement;
+mod all_ranks;
 mod cache;
 mod caches;
 mod collector;
@@ -33,6 +34,7 @@ mod run_notes;
 mod runner;
 mod series;
 mod settings;
+mod shared_sets;
 mod status;
 mod streams;
 mod ticker;

@@ -14,13 +14,15 @@ use crate::disk::{Error, Existing, Fileset, StartState};
 use crate::fileset::FilesetSpec;
 use crate::os::limits;
 use crate::plan::Plan;
+use crate::source::SourceMap;
 use crate::util::count::{count, grouped};
 use crate::util::duration;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The sets of a plan, and how each was prepared.
-type OnDisk = (Vec<Arc<Fileset>>, Vec<Option<Prepared>>);
+pub(super) type OnDisk = (Vec<Arc<Fileset>>, Vec<Option<Prepared>>);
 
 impl Runner {
     /// Checks that the directory of `--dir` exists: a mistyped mount point would measure another file system. With
@@ -61,35 +63,23 @@ impl Runner {
     }
 
     /// Creates the fresh directory, unless it exists or the engine creates no files. Returns it if it was created now.
-    pub fn make_fresh_dir(&mut self, front: &mut dyn Front) -> Result<Option<PathBuf>, Status> {
+    ///
+    /// With several ranks one of each host creates it, or one of all ranks if the sets are `shared_by_all`. All ranks call
+    /// this.
+    pub fn make_fresh_dir(&mut self, shared_by_all: bool, front: &mut dyn Front) -> Result<Option<PathBuf>, Status> {
         if self.trees.fresh.is_some() || !self.settings.engine.real() {
             return Ok(None);
         }
-        let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        for n in 0..1000 {
-            let path = base.join(format!("wmlrun-{}-{n}", std::process::id()));
-            match std::fs::create_dir(&path) {
-                Ok(()) => {
-                    self.trees.fresh = Some(path.clone());
-                    return Ok(Some(path));
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(e) => {
-                    front.error(
-                        None,
-                        &format!("can't create a directory in {}: {e}", base.display()),
-                        Some("give a directory with `--dir`"),
-                    );
-                    return Err(Status::Refused);
-                }
-            }
-        }
-        front.error(
-            None,
-            &format!("{} has too many directories of other runs", base.display()),
-            Some("`wmlrun clean` removes them"),
-        );
-        Err(Status::Refused)
+        let ranks = Arc::clone(&self.settings.ranks);
+        let same_host = ranks.hosts().iter().position(|host| host == ranks.host()).unwrap_or(0);
+        let maker = if shared_by_all { 0 } else { same_host };
+        let mut all = self.all_ranks(front);
+        let made = if maker == ranks.rank() { new_directory(&mut all).map(Some) } else { Ok(None) };
+        let text = |dir: &Option<PathBuf>| dir.as_ref().map(|dir| dir.to_string_lossy().into_owned());
+        let (own, made) = all.exchange("the fresh directory", made.map(|dir| (dir.clone(), text(&dir))))?;
+        self.trees.fresh_of_other = own.is_none();
+        self.trees.fresh = own.or_else(|| made.get(maker).cloned().flatten().map(PathBuf::from));
+        Ok(self.trees.fresh.clone())
     }
 
     /// Returns the fresh directory if it was created.
@@ -98,22 +88,25 @@ impl Runner {
     }
 
     /// Brings the plan's sets to their definitions or, if `as_is`, takes their trees as they are. Trees that this
-    /// session knows are repaired in place. `runs`: the plan is run afterwards and may change the sets.
+    /// session knows are repaired in place. `runs`: the plan is run afterwards and may change the sets. `map`: the source
+    /// texts of the plan.
     pub(crate) fn prepare(
         &mut self,
         plan: &Plan,
-        as_is: bool,
-        runs: bool,
+        (as_is, runs): (bool, bool),
+        map: &SourceMap,
         front: &mut dyn Front,
     ) -> Result<OnDisk, Status> {
+        if self.settings.ranks.size() > 1 {
+            return self.prepare_with_ranks(plan, (as_is, runs), map, front);
+        }
         if !self.settings.engine.real() {
             let sets = trees(plan, self.settings.layout_seed, front).ok_or(Status::Refused)?;
             machine::check(plan, &sets, front)?;
             let nothing = sets.iter().map(|_| None).collect();
             return Ok((sets, nothing));
         }
-        self.settings.required.check(plan.filesets.iter().map(FilesetSpec::root), front)?;
-        self.outputs_outside(plan, front)?;
+        self.check_sets(plan, front)?;
         let keys: Vec<String> = plan.filesets.iter().map(|s| format!("{s:?}")).collect();
         self.release_other_sets(plan, &keys, front);
         let changes = if runs { plan.changed_sets() } else { vec![false; keys.len()] };
@@ -156,7 +149,8 @@ impl Runner {
                 self.trees.roots.insert(set.spec.root(), data_properties(&set.spec));
                 let changed = changes || (as_is && !prepared.unchanged);
                 let (set, prepared) = (Arc::clone(set), prepared.clone());
-                ReadySet { set, prepared, definition, changed, stamp: None }
+                let (is_shared, whole) = (false, None);
+                ReadySet { set, is_shared, whole, prepared, definition, changed, stamp: None }
             })
             .collect();
         Ok((sets, prepared.into_iter().map(Some).collect()))
@@ -164,7 +158,7 @@ impl Runner {
 
     /// Releases the sets that the plan does not have or that have another definition. Keeps those whose root the plan
     /// uses.
-    fn release_other_sets(&mut self, plan: &Plan, keys: &[String], front: &mut dyn Front) {
+    pub(super) fn release_other_sets(&mut self, plan: &Plan, keys: &[String], front: &mut dyn Front) {
         for ready in std::mem::take(&mut self.trees.sets) {
             if keys.contains(&ready.definition) || plan.filesets.iter().any(|s| s.root() == ready.set.spec.root()) {
                 self.trees.sets.push(ready);
@@ -177,6 +171,15 @@ impl Runner {
 
     /// Opens a set for the start of a run, according to what is known of its tree.
     fn open_at_start(&self, spec: &FilesetSpec, key: &str, as_is: bool, changes: bool) -> Result<Fileset, Error> {
+        let start = self.start_state(spec, key, as_is, changes);
+        match self.trees.sets.iter().find(|ready| ready.definition == key) {
+            Some(ready) => Ok(ready.set.again(start)),
+            None => Ok(Fileset::open(spec.clone(), self.settings.layout_seed, self.settings.adopt)?.with_start(start)),
+        }
+    }
+
+    /// Returns how the tree of a set is treated at the start of a run.
+    pub(super) fn start_state(&self, spec: &FilesetSpec, key: &str, as_is: bool, changes: bool) -> StartState {
         let before = self.trees.sets.iter().find(|ready| ready.definition == key);
         let known = before.and_then(|ready| ready.stamp.filter(|_| !ready.changed));
         let tree = match self.trees.roots.get(&spec.root()) {
@@ -185,15 +188,20 @@ impl Runner {
             Some(data) if *data == data_properties(spec) && !spec.late_dirs => Existing::Repair,
             _ => Existing::Replace,
         };
-        let start = StartState { tree, known, changes };
-        match before {
-            Some(ready) => Ok(ready.set.again(start)),
-            None => Ok(Fileset::open(spec.clone(), self.settings.layout_seed, self.settings.adopt)?.with_start(start)),
-        }
+        StartState { tree, known, changes }
     }
 
-    /// Releases the sets after a run, so that between runs no file of them is open or locked.
+    /// Releases the sets after a run, so that between runs no file of them is open or locked. If several ranks have
+    /// prepared the sets, all of them call this, and no tree is unlocked while a rank uses it.
     pub fn release_sets(&mut self) {
+        if std::mem::take(&mut self.trees.held_with_ranks) {
+            if !self.trees.stalled {
+                self.trees.sets.iter().for_each(ReadySet::close_part);
+            }
+            let _waiting = self.watch.pause();
+            // If a rank is lost, the next step reports it.
+            let _ = self.settings.ranks.barrier();
+        }
         if self.trees.stalled {
             // The file system does not answer.
             return;
@@ -201,7 +209,7 @@ impl Runner {
         let roots = self.trees.sets.iter().map(|ready| ready.set.spec.root()).collect();
         let _watch = self.begin(Stage::CleanUp, "releasing the file sets", roots);
         for ready in &mut self.trees.sets {
-            if let Some(stamp) = ready.set.close() {
+            if let Some(stamp) = ready.owner().and_then(|set| set.close()) {
                 ready.stamp = Some(stamp);
             }
         }
@@ -221,25 +229,39 @@ impl Runner {
         if sets.is_empty() {
             return Ok(Vec::new());
         }
-        limits::raise_descriptors(super::machine::MAX_DESCRIPTORS);
-        let options = prepare::PrepareOptions {
+        limits::raise_descriptors(machine::MAX_DESCRIPTORS);
+        let mut options = self.prepare_options();
+        options.quiesce = self.settings.quiesce && (self.trees.wrote || sets.iter().any(|set| !set.is_known()));
+        let prepared = self.on_disk(front, |progress, stop| prepare::prepare(sets, &options, progress, stop))?;
+        self.trees.wrote &= !options.quiesce;
+        prepared.iter().filter_map(|set| set.note.as_deref()).for_each(|note| front.note(note));
+        if let Some(line) = changes_line(&prepared, as_is) {
+            front.note(&line);
+        }
+        Ok(prepared)
+    }
+
+    /// Returns the options of the preparation, without a wait for idle disks.
+    pub(super) fn prepare_options(&self) -> prepare::PrepareOptions {
+        prepare::PrepareOptions {
             threads: self.settings.populate_threads,
-            quiesce: self.settings.quiesce && (self.trees.wrote || sets.iter().any(|set| !set.is_known())),
+            quiesce: false,
             adopt: self.settings.adopt,
             data_seed: self.stream_seed(),
             ..prepare::PrepareOptions::default()
-        };
-        let watch = std::sync::Arc::clone(&self.watch);
+        }
+    }
+
+    /// Does work on trees so that a signal stops it, and the watchdog sees its progress. Reports an error.
+    pub(super) fn on_disk<T>(
+        &self,
+        front: &mut dyn Front,
+        work: impl FnOnce(&dyn prepare::Progress, &AtomicBool) -> Result<T, Error>,
+    ) -> Result<T, Status> {
+        let watch = Arc::clone(&self.watch);
         let progress = WatchedProgress { watch: &watch, progress: front.progress() };
-        match self.interruptible(|stop| prepare::prepare(sets, &options, &progress, stop)) {
-            Ok(prepared) => {
-                self.trees.wrote &= !options.quiesce;
-                prepared.iter().filter_map(|set| set.note.as_deref()).for_each(|note| front.note(note));
-                if let Some(line) = changes_line(&prepared, as_is) {
-                    front.note(&line);
-                }
-                Ok(prepared)
-            }
+        match self.interruptible(|stop| work(&progress, stop)) {
+            Ok(done) => Ok(done),
             Err(_) if self.signal() != 0 => {
                 front.note("interrupted while files were created: there was no run");
                 Err(Status::Interrupted(self.signal()))
@@ -250,6 +272,32 @@ impl Runner {
             }
         }
     }
+}
+
+/// Creates a directory in the current one, with a name that no other has.
+fn new_directory(front: &mut dyn Front) -> Result<PathBuf, Status> {
+    let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    for n in 0..1000 {
+        let path = base.join(format!("wmlrun-{}-{n}", std::process::id()));
+        match std::fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => {
+                front.error(
+                    None,
+                    &format!("can't create a directory in {}: {e}", base.display()),
+                    Some("give a directory with `--dir`"),
+                );
+                return Err(Status::Refused);
+            }
+        }
+    }
+    front.error(
+        None,
+        &format!("{} has too many directories of other runs", base.display()),
+        Some("`wmlrun clean` removes them"),
+    );
+    Err(Status::Refused)
 }
 
 /// Splits the directories of a `path=`: a single path, or several separated by colons, each starting like a path.
@@ -277,13 +325,13 @@ fn similar_path(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the data properties of a set as a text. Files with other data properties are not reused.
-fn data_properties(spec: &FilesetSpec) -> String {
+pub(super) fn data_properties(spec: &FilesetSpec) -> String {
     format!("{:?} {:?}", spec.compress, spec.dedupe)
 }
 
 /// Returns the message on the changes that brought existing trees to their definitions, or on their use as they are.
 /// `None` if nothing was changed.
-fn changes_line(prepared: &[Prepared], as_is: bool) -> Option<String> {
+pub(super) fn changes_line(prepared: &[Prepared], as_is: bool) -> Option<String> {
     let existing: Vec<&Prepared> = prepared.iter().filter(|set| set.reused).collect();
     if as_is && !existing.is_empty() {
         let files = existing.iter().map(|set| set.files).sum();

@@ -2,6 +2,7 @@
 //!
 //! Not here: how a tree is removed (`disk`).
 
+use super::all_ranks::AllRanks;
 use super::leftovers::{self, Leftover};
 use super::trees::ReadySet;
 use super::{Front, Runner, Status};
@@ -14,20 +15,23 @@ impl Runner {
     pub fn remove_trees(&mut self, front: &mut dyn Front) -> Status {
         let mut worst = Status::Done;
         let _watch = self.removing();
+        let mut all = self.all_ranks(front);
         for ready in std::mem::take(&mut self.trees.sets) {
-            worst = worst.max(self.remove_tree(&ready, front));
+            worst = worst.max(self.remove_tree(&ready, &mut all));
         }
-        worst
+        agree_on_removal(all, worst)
     }
 
     fn remove_tree(&self, ready: &ReadySet, front: &mut dyn Front) -> Status {
+        // The rank that has prepared a shared tree removes it.
+        let Some(set) = ready.owner() else { return Status::Done };
         // The file system may have been unmounted or recreated.
-        if !prepare::is_marked(&ready.set.spec.root()) {
-            ready.set.close();
+        if !prepare::is_marked(&set.spec.root()) {
+            set.close();
             return Status::Done;
         }
         let stop = AtomicBool::new(false);
-        match prepare::remove(&ready.set, self.settings.populate_threads, &stop) {
+        match prepare::remove(set, self.settings.populate_threads, &stop) {
             Ok(removed) => {
                 if removed.adopted {
                     front.note(&format!(
@@ -51,18 +55,11 @@ impl Runner {
         if (is_fresh && !self.settings.keep) || self.settings.clean {
             return self.remove_tree(ready, front);
         }
-        if !prepare::is_marked(&ready.set.spec.root()) {
-            return Status::Done;
-        }
-        let files = ready.set.state.n_existing();
+        let Some(set) = ready.owner().filter(|set| prepare::is_marked(&set.spec.root())) else { return Status::Done };
+        let files = if ready.is_shared { set.tree.n_files() } else { set.state.n_existing() };
         let adopted = ready.prepared.adopted;
-        self.trees.leftovers.push(Leftover {
-            root: ready.set.spec.root(),
-            bytes: ready.prepared.bytes,
-            files,
-            adopted,
-        });
-        ready.set.close();
+        self.trees.leftovers.push(Leftover { root: set.spec.root(), bytes: ready.prepared.bytes, files, adopted });
+        set.close();
         Status::Done
     }
 
@@ -88,14 +85,19 @@ impl Runner {
     /// remain.
     pub(crate) fn finish_trees(&mut self, front: &mut dyn Front) -> Status {
         let mut status = Status::Done;
+        let mut all = self.all_ranks(front);
         if self.trees.stalled {
-            return self.report_stalled(front);
+            let status = self.report_stalled(&mut all);
+            return agree_on_removal(all, status);
         }
         let _watch = self.removing();
         for ready in std::mem::take(&mut self.trees.sets) {
-            status = status.max(self.release_or_remove(&ready, front));
+            status = status.max(self.release_or_remove(&ready, &mut all));
         }
-        if let Some(dir) = self.trees.fresh.take().filter(|_| !self.settings.keep) {
+        // The fresh directory may contain trees of several ranks.
+        let status = agree_on_removal(all, status);
+        let fresh = self.trees.fresh.take().filter(|_| !self.settings.keep && !self.trees.fresh_of_other);
+        if let Some(dir) = fresh {
             // Paths through the directory to trees outside of it will not exist.
             for leftover in self.trees.leftovers.iter_mut().filter(|leftover| leftover.root.starts_with(&dir)) {
                 leftover.root = std::fs::canonicalize(&leftover.root).unwrap_or_else(|_| leftover.root.clone());
@@ -115,6 +117,12 @@ impl Runner {
         }
         status
     }
+}
+
+/// Returns the worst status of all ranks, after all have removed their trees.
+fn agree_on_removal(all: AllRanks<'_>, own: Status) -> Status {
+    let own = if own == Status::Done { Ok(()) } else { Err(own) };
+    all.agree("the removal", own).map_or_else(|status| status, |()| Status::Done)
 }
 
 /// Reports trees that could not be removed, and why.

@@ -3,7 +3,7 @@
 use super::Required;
 use crate::engine::Engine;
 use crate::ranks::{Ranks, SingleRank};
-use crate::spec::Dialect;
+use crate::spec::{Dialect, Sharing};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +42,8 @@ impl WarmupLength {
 pub struct Settings {
     /// The processes that make the runs together.
     pub ranks: Arc<dyn Ranks>,
+    /// The ranks that share the trees of file sets for which the script does not say it.
+    pub share: Sharing,
     /// Overrides the run time of every run.
     pub runtime: Option<Duration>,
     /// The values of `--set NAME=VALUE` in order. `--dir D` is `dir=D`.
@@ -120,6 +122,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             ranks: Arc::new(SingleRank::new()),
+            share: Sharing::default(),
             runtime: None,
             sets: Vec::new(),
             seed: 0,

@@ -1,9 +1,10 @@
 //! The outcome of a command, and its exit status.
 
 use crate::result::RunState;
+use serde::{Deserialize, Serialize};
 
 /// The outcome of a command. The greatest one of a session is the exit status.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub enum Status {
     /// Success.
     #[default]

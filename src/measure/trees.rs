@@ -24,6 +24,10 @@ pub(crate) struct Trees {
     pub(crate) parent_dirs: BTreeSet<PathBuf>,
     /// Trees that were released and remain on disk.
     pub(crate) leftovers: Vec<Leftover>,
+    /// The fresh directory was created by another rank, which removes it.
+    pub(crate) fresh_of_other: bool,
+    /// The ranks have prepared their sets together, and have not released them yet.
+    pub(crate) held_with_ranks: bool,
     /// Threads of a run were left behind in system calls.
     pub(crate) stalled: bool,
 }
@@ -39,7 +43,12 @@ impl Trees {
 
 /// A file set that is on disk.
 pub(crate) struct ReadySet {
+    /// The files that runs of this rank use.
     pub(crate) set: Arc<Fileset>,
+    /// The ranks of a run share the tree.
+    pub(crate) is_shared: bool,
+    /// The whole shared tree, on the rank that has prepared it and removes it.
+    pub(crate) whole: Option<Arc<Fileset>>,
     pub(crate) prepared: Prepared,
     /// The definition from which it was created, in its debug format.
     pub(crate) definition: String,
@@ -48,6 +57,21 @@ pub(crate) struct ReadySet {
     /// The stamp of the marker when the set was released after its last run. `None` if the tree may have been changed
     /// since.
     pub(crate) stamp: Option<Stamp>,
+}
+
+impl ReadySet {
+    /// Returns the set that has the tree's lock while it is in use, and by which the tree is removed. `None` if another
+    /// rank has it.
+    pub(crate) fn owner(&self) -> Option<&Arc<Fileset>> {
+        if self.is_shared { self.whole.as_ref() } else { Some(&self.set) }
+    }
+
+    /// Closes the root by which this rank uses a shared tree, if it is not the locked one.
+    pub(crate) fn close_part(&self) {
+        if !self.owner().is_some_and(|owner| Arc::ptr_eq(owner, &self.set)) {
+            self.set.close();
+        }
+    }
 }
 
 /// Returns the file sets of a plan as trees that are not on disk. Reports an error and returns `None` if one is

@@ -67,6 +67,13 @@ impl Watch {
         WatchGuard { watch: Arc::clone(self), before }
     }
 
+    /// Interrupts the current work until the returned guard is dropped: the session waits for other ranks.
+    pub(crate) fn pause(self: &Arc<Self>) -> WatchGuard {
+        steps::count();
+        let before = self.now.lock().take();
+        WatchGuard { watch: Arc::clone(self), before }
+    }
+
     fn phase(&self, phase: Phase, what: String) {
         if let Some(now) = &mut *self.now.lock() {
             now.is_quiescing = matches!(phase, Phase::Quiesce | Phase::Evict);
@@ -120,6 +127,10 @@ mod tests {
         let inner = watch.begin(Stage::CleanUp, "removing data", Vec::new(), 1);
         assert_eq!(watch.now().map(|now| (now.stage, now.status)), Some((Stage::CleanUp, 1)));
         drop(inner);
+        assert_eq!(watch.now().map(|now| now.what), Some("creating data".to_owned()));
+        let pause = watch.pause();
+        assert_eq!(watch.now(), None);
+        drop(pause);
         assert_eq!(watch.now().map(|now| now.what), Some("creating data".to_owned()));
         drop(outer);
         assert_eq!(watch.now(), None);

@@ -264,6 +264,21 @@ impl Plan {
         (0..changed.len()).map(|set| changed[self.named(set)]).collect()
     }
 
+    /// The first flowop that creates, removes or renames files or leaf directories of a set. `None` if there is none.
+    pub fn changer(&self, set: usize) -> Option<&FlowopInfo> {
+        let named = self.named(set) - self.filesets[set].part as usize;
+        self.threads().find_map(|(_, thread)| {
+            thread.steps.iter().find_map(|step| {
+                let PlanStep::Op { local, op, .. } = step else { return None };
+                let (info, effects) = (&self.flowops[thread.first + local], op.effects());
+                let makes = effects.makes.iter().any(|(set, ..)| *set == named)
+                    || effects.moves.contains(&named)
+                    || (effects.makes_in_slot.is_some() && info.sets.contains(&named));
+                makes.then_some(info)
+            })
+        })
+    }
+
     /// The file sets whose files may have several names: those that flowops link, and those that such files are moved
     /// to.
     pub fn linked_sets(&self) -> HashSet<usize> {

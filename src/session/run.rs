@@ -5,9 +5,10 @@
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
 use crate::measure::{Description, ENVIRONMENT, Length, Measurement, Periodic, Record, WarmupLength, secrets};
-use crate::model::{CommandKind, Expr, ModelValue, Object, QuitMode, SetBy};
+use crate::model::{CommandKind, Expr, FilesetDef, ModelValue, Object, QuitMode, SetBy};
 use crate::plan::{self, Plan};
 use crate::source::{Span, Spanned};
+use crate::spec::Sharing;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -207,10 +208,17 @@ impl Session {
         let _looking = self.runner.looking("looking where the file sets are to be", None);
         let checked = defined.and_then(|()| self.check_before_run(front));
         self.agree(checked, front)?;
+        self.plan_in_dir(front).map(Arc::new)
+    }
+
+    /// Makes the plan after its directory: checks that of the user, or creates one. With several ranks this succeeds on
+    /// all or on none.
+    fn plan_in_dir(&mut self, front: &mut dyn Front) -> Result<Plan, Status> {
         self.make_dir_if_used(front)?;
-        let plan = Arc::new(self.plan(front).ok_or(Status::Script)?);
-        self.check_dir(front)?;
-        Ok(plan)
+        let mut all = self.runner.all_ranks(front);
+        let plan = self.plan(&mut all).ok_or(Status::Script);
+        let checked = plan.and_then(|plan| self.check_dir(&mut all).map(|()| plan));
+        all.agree("the plan", checked)
     }
 
     /// Refuses a run without a process, or with asynchronous I/O that the machine does not have.
@@ -252,15 +260,12 @@ impl Session {
     pub(crate) fn create_files(&mut self, front: &mut dyn Front) -> Status {
         let looking = self.runner.looking("looking where the file sets are to be", None);
         let checked = self.refuse_devices(front);
-        if let Err(status) = self.agree(checked, front).and_then(|()| self.make_dir_if_used(front)) {
-            return status;
-        }
-        let Some(plan) = self.plan(front) else { return Status::Script };
-        if let Err(status) = self.check_dir(front) {
-            return status;
-        }
+        let plan = match self.agree(checked, front).and_then(|()| self.plan_in_dir(front)) {
+            Ok(plan) => plan,
+            Err(status) => return status,
+        };
         drop(looking);
-        self.runner.create_files(&plan, front)
+        self.runner.create_files(&plan, &self.map, front)
     }
 
     /// `shutdown files`: removes the trees.
@@ -314,12 +319,24 @@ impl Session {
         if self.scope.binding("dir").is_none_or(|b| b.by != SetBy::Default) {
             return Ok(());
         }
-        if let Some(path) = self.runner.make_fresh_dir(front)? {
+        let shared_by_all = self.runner.settings.ranks.size() > 1 && self.shares_with_all();
+        if let Some(path) = self.runner.make_fresh_dir(shared_by_all, front)? {
             let path = path.display().to_string();
             let file = self.map.add("<fresh directory>", path.clone());
             self.set_default_dir(&path, Span::new(file, 0, 0));
         }
         Ok(())
+    }
+
+    /// Returns whether ranks of several hosts share a tree.
+    fn shares_with_all(&self) -> bool {
+        let default = self.runner.settings.share;
+        let of = |def: &Arc<FilesetDef>| {
+            // Errors are reported by the plan.
+            let spec = plan::fileset_spec(def, &self.scope, &mut Vec::new());
+            spec.and_then(|spec| spec.share).unwrap_or(default) != Sharing::Host
+        };
+        self.definitions.filesets.iter().any(of)
     }
 }
 

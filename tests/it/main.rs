@@ -79,6 +79,7 @@ mod resume;
 mod safety;
 mod series;
 mod shapes;
+mod shared_sets;
 mod shipped;
 mod short_transfers;
 mod signals;

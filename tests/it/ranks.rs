@@ -120,8 +120,8 @@ fn a_removal_that_a_launcher_starts_several_times_is_refused() {
 
 /// A rank that is a thread of the test, with a channel to and from rank 0. Rank 0 has those of all others.
 #[derive(Debug)]
-struct ThreadRank {
-    rank: usize,
+pub(crate) struct ThreadRank {
+    pub(crate) rank: usize,
     hosts: Vec<String>,
     senders: Vec<Sender<Vec<u8>>>,
     receivers: Mutex<Vec<Receiver<Vec<u8>>>>,
@@ -131,7 +131,7 @@ struct ThreadRank {
 
 impl ThreadRank {
     /// One rank on each of these hosts.
-    fn on(hosts: &[&str]) -> Vec<Arc<Self>> {
+    pub(crate) fn on(hosts: &[&str]) -> Vec<Arc<Self>> {
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
         let (mut to_others, mut from_others, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 1..hosts.len() {

@@ -1,0 +1,499 @@
+//! The preparation of file sets by several ranks.
+//!
+//! The ranks that share a tree are a group. Its first rank takes and locks the root, decides what to do with the tree by
+//! the rules of a single rank, and does it, except that each rank of the group creates its own part of the files of a
+//! new tree. Between these steps all ranks exchange their outcomes ([`AllRanks`](super::all_ranks::AllRanks)). Not here:
+//! the work on the trees (`disk`).
+
+use super::machine;
+use super::preparation::{OnDisk, changes_line, data_properties};
+use super::trees::ReadySet;
+use super::{Front, Runner, Status};
+use crate::diag::{Code, Diagnostic};
+use crate::disk::prepare::{self, Preparation, PrepareOptions, Prepared};
+use crate::disk::shared::TreeReport;
+use crate::disk::{Error, Fileset, NotShared, StartState};
+use crate::fileset::{FilesetSpec, Interleave};
+use crate::os::limits;
+use crate::plan::Plan;
+use crate::random::mix;
+use crate::ranks::Ranks;
+use crate::source::SourceMap;
+use crate::spec::Sharing;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the other ranks must know of a file set of a rank.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct SetKey {
+    root: String,
+    /// A hash of the definition.
+    definition: u64,
+    /// Whether the run changes the tree.
+    changes: bool,
+}
+
+impl SetKey {
+    fn of(spec: &FilesetSpec, changes: bool) -> Self {
+        let definition = format!("{spec:?}").bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)));
+        Self { root: root_text(spec), definition, changes }
+    }
+}
+
+/// Returns the root of a set as text, which messages contain.
+fn root_text(spec: &FilesetSpec) -> String {
+    spec.root().to_string_lossy().into_owned()
+}
+
+/// The ranks that share the tree of a set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct SharingGroup {
+    /// Their numbers, in order. The first one prepares the tree.
+    ranks: Vec<usize>,
+    /// The position of this rank.
+    at: usize,
+    sharing: Sharing,
+    /// Whether a run of one of them changes the tree.
+    changes: bool,
+    /// Whether each has a part of the files. Otherwise there are fewer files than ranks, and all use all files.
+    in_parts: bool,
+}
+
+impl SharingGroup {
+    /// Returns the group of a set, given the sets of all ranks by their roots. The error is a rank of which a set with
+    /// the same root has another definition.
+    fn of(
+        spec: &FilesetSpec,
+        default: Sharing,
+        ranks: &dyn Ranks,
+        keys: &[HashMap<&str, &SetKey>],
+    ) -> (Self, Option<usize>) {
+        let sharing = spec.share.unwrap_or(default);
+        let (root, own) = (root_text(spec), SetKey::of(spec, false).definition);
+        let shares =
+            |rank: &usize| sharing != Sharing::Host || ranks.hosts().get(*rank).is_some_and(|h| h == ranks.host());
+        let (mut group, mut changes, mut other) = (Vec::new(), false, None);
+        for rank in (0..keys.len()).filter(shares) {
+            match keys[rank].get(root.as_str()) {
+                Some(key) if key.definition == own => {
+                    group.push(rank);
+                    changes |= key.changes;
+                }
+                Some(_) => other = other.or(Some(rank)),
+                None => {}
+            }
+        }
+        let n = group.len() as u64;
+        let enough = |members: u64| members == 0 || members >= n;
+        let in_parts = n > 1 && enough(spec.entries) && enough(spec.leafdirs);
+        let at = group.iter().position(|rank| *rank == ranks.rank()).unwrap_or(0);
+        (Self { ranks: group, at, sharing, changes, in_parts }, other)
+    }
+
+    /// Returns whether this rank prepares the tree.
+    fn is_first(&self) -> bool {
+        self.at == 0
+    }
+
+    /// Returns whether other ranks have the tree too.
+    fn is_shared(&self) -> bool {
+        self.ranks.len() > 1
+    }
+
+    /// Returns the files that this rank creates in a new tree.
+    fn created(&self) -> Interleave {
+        if self.in_parts { Interleave::part(self.at as u64, self.ranks.len() as u64) } else { Interleave::WHOLE }
+    }
+
+    /// Returns the files that this rank uses.
+    fn used(&self) -> Interleave {
+        let n = self.ranks.len() as u64;
+        match self.sharing {
+            Sharing::Neighbour if self.in_parts => Interleave::part((self.at as u64 + 1) % n, n),
+            _ => self.created(),
+        }
+    }
+}
+
+/// A file set of this rank while it is prepared.
+struct RankSet {
+    group: SharingGroup,
+    /// The whole tree, on the first rank of the group.
+    whole: Option<Arc<Fileset>>,
+    /// The files that the run uses. The same as `whole` if this rank uses all files of a tree that it prepares.
+    used: Arc<Fileset>,
+    /// The files that this rank creates, if they are others.
+    created: Option<Arc<Fileset>>,
+    /// Duration of their creation in seconds.
+    seconds: f64,
+}
+
+impl RankSet {
+    /// Returns whether the run uses the tree by an open root of its own, beside the locked one of the first rank.
+    fn opens_shared(&self) -> bool {
+        self.whole.as_ref().is_none_or(|whole| !Arc::ptr_eq(whole, &self.used))
+    }
+}
+
+/// The file sets of this rank while they are prepared.
+#[derive(Default)]
+struct SharedWork {
+    sets: Vec<RankSet>,
+    preparation: Option<Preparation>,
+    /// What the ranks that prepared the trees have reported of them, in the order of `sets`.
+    reports: Vec<TreeReport>,
+}
+
+impl SharedWork {
+    /// Returns the trees that this rank prepares.
+    fn wholes(&self) -> Vec<Arc<Fileset>> {
+        self.sets.iter().filter_map(|set| set.whole.clone()).collect()
+    }
+
+    fn used(&self) -> Vec<Arc<Fileset>> {
+        self.sets.iter().map(|set| Arc::clone(&set.used)).collect()
+    }
+
+    /// Closes all roots after a failure. A tree whose creation has begun remains marked as incomplete.
+    fn abandon(self) {
+        for set in &self.sets {
+            set.used.close();
+            if let Some(whole) = &set.whole {
+                whole.close();
+            }
+        }
+        if let Some(preparation) = self.preparation {
+            preparation.abandon();
+        }
+    }
+}
+
+impl Runner {
+    /// Prepares the plan's sets together with the other ranks. All ranks call this, and all return with the same status.
+    /// `map`: the source texts of the plan.
+    pub(super) fn prepare_with_ranks(
+        &mut self,
+        plan: &Plan,
+        (as_is, runs): (bool, bool),
+        map: &SourceMap,
+        front: &mut dyn Front,
+    ) -> Result<OnDisk, Status> {
+        let definitions: Vec<String> = plan.filesets.iter().map(|s| format!("{s:?}")).collect();
+        let changes = if runs { plan.changed_sets() } else { vec![false; definitions.len()] };
+        let own: Vec<SetKey> = plan.filesets.iter().zip(&changes).map(|(spec, c)| SetKey::of(spec, *c)).collect();
+        let mut all = self.all_ranks(front);
+        let checked = self.check_sets(plan, &mut all);
+        let ((), keys) = all.exchange("the file sets", checked.map(|()| ((), own)))?;
+        let by_root: Vec<HashMap<&str, &SetKey>> =
+            keys.iter().map(|keys| keys.iter().map(|key| (key.root.as_str(), key)).collect()).collect();
+        let ranks = Arc::clone(&self.settings.ranks);
+        let group = |spec| SharingGroup::of(spec, self.settings.share, ranks.as_ref(), &by_root);
+        let (groups, others): (Vec<SharingGroup>, Vec<Option<usize>>) = plan.filesets.iter().map(group).unzip();
+        let real = self.settings.engine.real();
+        if real {
+            self.release_other_sets(plan, &definitions, front);
+        }
+        let led =
+            || plan.filesets.iter().zip(&groups).filter(|(_, group)| group.is_first()).map(|(spec, _)| spec.root());
+        let known = |root: &PathBuf| self.trees.sets.iter().any(|r| r.set.spec.root() == *root);
+        let new_roots: Vec<PathBuf> = led().filter(|root| !known(root) && !prepare::is_marked(root)).collect();
+        let mut work = SharedWork::default();
+        let mut all = self.all_ranks(front);
+        let found = shared_changes(plan, &groups, runs);
+        let refused = if found.is_empty() {
+            Ok(())
+        } else {
+            all.diagnostics(map, &found);
+            Err(Status::Refused)
+        };
+        let begun = refused.and_then(|()| {
+            if real {
+                refuse_other_definitions(plan, &others, &mut all)?;
+            }
+            self.begin_sets(&mut work, plan, groups, &definitions, (as_is, runs), &mut all)
+        });
+        let done = all.exchange("the roots", begun.map(|taken| ((), taken))).and_then(|((), taken)| {
+            if !real {
+                return Ok(work.sets.iter().map(|_| None).collect());
+            }
+            self.prepare_trees(&mut work, &taken, as_is, front)
+        });
+        match done {
+            Ok(prepared) => Ok(self.keep_sets(work, prepared, definitions, as_is)),
+            Err(status) => {
+                work.abandon();
+                // The state of the trees is unknown.
+                self.trees.sets.iter_mut().for_each(|ready| ready.stamp = None);
+                self.clean_unfinished(new_roots, front);
+                Err(status)
+            }
+        }
+    }
+
+    /// Makes the checks of a plan's file sets that need no access to them.
+    pub(super) fn check_sets(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+        if !self.settings.engine.real() {
+            return Ok(());
+        }
+        self.settings.required.check(plan.filesets.iter().map(FilesetSpec::root), front)?;
+        self.outputs_outside(plan, front)
+    }
+
+    /// Creates the sets of this rank, and takes the roots of those that it prepares. Returns their reports by root.
+    fn begin_sets(
+        &mut self,
+        work: &mut SharedWork,
+        plan: &Plan,
+        groups: Vec<SharingGroup>,
+        definitions: &[String],
+        (as_is, runs): (bool, bool),
+        front: &mut dyn Front,
+    ) -> Result<BTreeMap<String, TreeReport>, Status> {
+        for ((spec, group), definition) in plan.filesets.iter().zip(groups).zip(definitions) {
+            match self.rank_set(spec, group, definition, as_is) {
+                Ok(set) => work.sets.push(set),
+                Err(e) => {
+                    front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+                    return Err(Status::Refused);
+                }
+            }
+        }
+        if runs || !self.settings.engine.real() {
+            machine::check(plan, &work.used(), front)?;
+        }
+        if !self.settings.engine.real() {
+            return Ok(BTreeMap::new());
+        }
+        let linked = plan.linked_sets();
+        for (_, set) in work.sets.iter().enumerate().filter(|(at, _)| linked.contains(&plan.named(*at))) {
+            let RankSet { whole, used, created, .. } = set;
+            [whole.as_ref(), Some(used), created.as_ref()].into_iter().flatten().for_each(|set| set.allow_links());
+        }
+        let parents = work.sets.iter().filter_map(|set| set.used.spec.root().parent().map(Path::to_owned));
+        self.trees.parent_dirs.extend(parents);
+        limits::raise_descriptors(machine::MAX_DESCRIPTORS);
+        let (wholes, options) = (work.wholes(), self.prepare_options());
+        let several_hosts = self.settings.ranks.distinct_hosts() > 1;
+        let begun = self.on_disk(front, |progress, stop| {
+            let begun = Preparation::begin(&wholes, &options, progress, stop);
+            begun.map_err(|e| if several_hosts { e.between_hosts() } else { e })
+        })?;
+        let preparation = work.preparation.insert(begun);
+        self.on_disk(front, |_, _| preparation.renew_tokens())?;
+        for (at, set) in work.sets.iter().filter(|set| set.whole.is_some()).enumerate() {
+            if set.group.in_parts {
+                preparation.create_in_parts(at);
+            }
+        }
+        let reports = preparation.reports();
+        Ok(work.wholes().iter().map(|set| root_text(&set.spec)).zip(reports).collect())
+    }
+
+    /// Returns a set of this rank, according to what is known of its tree.
+    fn rank_set(
+        &self,
+        spec: &FilesetSpec,
+        group: SharingGroup,
+        definition: &str,
+        as_is: bool,
+    ) -> Result<RankSet, Error> {
+        let (real, seed) = (self.settings.engine.real(), self.settings.layout_seed);
+        let before = self.trees.sets.iter().find(|ready| ready.definition == definition);
+        let part = |part: Interleave| match before.filter(|ready| ready.set.tree.part() == part && ready.is_shared) {
+            Some(ready) => Ok(Arc::new(ready.set.again(StartState::default()))),
+            None => Fileset::part_of(spec.clone(), seed, part).map(Arc::new),
+        };
+        let whole = if group.is_first() && real {
+            let start = self.start_state(spec, definition, as_is, group.changes);
+            let whole = match before.and_then(ReadySet::owner) {
+                Some(whole) => whole.again(start),
+                None => Fileset::open(spec.clone(), seed, self.settings.adopt)?.with_start(start),
+            };
+            if whole.is_adopted() && group.is_shared() {
+                let (set, path) = (spec.name.clone(), spec.root());
+                return Err(Error::Shared { set, path, why: NotShared::Adopted });
+            }
+            Some(Arc::new(whole))
+        } else {
+            None
+        };
+        let (used, created) = match &whole {
+            Some(whole) if !group.in_parts => (Arc::clone(whole), None),
+            _ if !real || group.created() == group.used() => (part(group.used())?, None),
+            _ => {
+                let created = Fileset::part_of(spec.clone(), seed, group.created())?;
+                (part(group.used())?, Some(Arc::new(created)))
+            }
+        };
+        Ok(RankSet { group, whole, used, created, seconds: 0.0 })
+    }
+
+    /// Performs the preparation after all roots are taken, given the reports of all ranks. Returns how each set was
+    /// prepared.
+    fn prepare_trees(
+        &mut self,
+        work: &mut SharedWork,
+        taken: &[BTreeMap<String, TreeReport>],
+        as_is: bool,
+        front: &mut dyn Front,
+    ) -> Result<Vec<Option<Prepared>>, Status> {
+        let mut options = self.prepare_options();
+        // The same directory on all ranks of a group. Checked before anything is changed.
+        let mut all = self.all_ranks(front);
+        let opened = self.open_trees(work, taken, &mut all);
+        all.agree("the directories", opened)?;
+        // The trees: removed, repaired, or their directories made.
+        let mut all = self.all_ranks(front);
+        let performed = match &mut work.preparation {
+            Some(preparation) => self.on_disk(&mut all, |progress, stop| preparation.perform(&options, progress, stop)),
+            None => Ok(()),
+        };
+        all.agree("the trees", performed)?;
+        // The files.
+        let mut all = self.all_ranks(front);
+        let created = self.create_parts(work, &options, &mut all);
+        all.agree("the files", created)?;
+        let changed = work.reports.iter().any(|report| !report.unchanged);
+        options.quiesce = self.settings.quiesce && (self.trees.wrote || changed);
+        let mut all = self.all_ranks(front);
+        let completed = self.complete_trees(work, &options, as_is, &mut all);
+        all.agree("the complete trees", completed)
+    }
+
+    /// Opens the roots that other ranks have taken, and checks that no other rank has taken those of this one.
+    fn open_trees(
+        &self,
+        work: &mut SharedWork,
+        reports: &[BTreeMap<String, TreeReport>],
+        front: &mut dyn Front,
+    ) -> Result<(), Status> {
+        if let Some(preparation) = &work.preparation {
+            self.on_disk(front, |_, _| preparation.check_tokens())?;
+        }
+        for set in &work.sets {
+            let first = set.group.ranks.first().and_then(|first| reports.get(*first));
+            let Some(report) = first.and_then(|reports| reports.get(&root_text(&set.used.spec))) else {
+                front.error(None, "the rank that prepares a file set has not reported it", None);
+                return Err(Status::Failed);
+            };
+            if set.opens_shared() {
+                self.on_disk(front, |_, _| set.used.open_shared(report))?;
+            }
+            work.reports.push(report.clone());
+        }
+        Ok(())
+    }
+
+    /// Creates this rank's files in new trees.
+    fn create_parts(
+        &self,
+        work: &mut SharedWork,
+        options: &PrepareOptions,
+        front: &mut dyn Front,
+    ) -> Result<(), Status> {
+        for (set, _) in work.sets.iter_mut().zip(&work.reports).filter(|(_, report)| report.in_parts) {
+            let part = set.created.as_ref().unwrap_or(&set.used);
+            set.seconds = self.on_disk(front, |progress, stop| set.used.create_part(part, options, progress, stop))?;
+        }
+        Ok(())
+    }
+
+    /// Completes the trees that this rank prepares, waits for its disks, and stores the roots in the sets. Returns how
+    /// each set was prepared.
+    fn complete_trees(
+        &mut self,
+        work: &mut SharedWork,
+        options: &PrepareOptions,
+        as_is: bool,
+        front: &mut dyn Front,
+    ) -> Result<Vec<Option<Prepared>>, Status> {
+        if let Some(preparation) = &mut work.preparation {
+            self.on_disk(front, |_, _| preparation.complete())?;
+        }
+        let sets = work.used();
+        let waited = self.on_disk(front, |progress, stop| prepare::wait_for_disks(&sets, options, progress, stop))?;
+        self.trees.wrote &= !options.quiesce;
+        let mut parts = Vec::new();
+        for (set, report) in work.sets.iter().zip(&work.reports) {
+            parts.push(if set.opens_shared() {
+                Some(self.on_disk(front, |progress, stop| {
+                    set.used.prepared_part(report, set.seconds, options, progress, stop)
+                })?)
+            } else {
+                None
+            });
+        }
+        let wholes = work.preparation.take().map_or_else(Vec::new, |preparation| preparation.finish(waited));
+        wholes.iter().filter_map(|set| set.note.as_deref()).for_each(|note| front.note(note));
+        if let Some(line) = changes_line(&wholes, as_is) {
+            front.note(&line);
+        }
+        let mut wholes = wholes.into_iter();
+        let of_set = |(set, part): (&RankSet, Option<Prepared>)| {
+            let whole = set.whole.as_ref().and_then(|_| wholes.next());
+            match (whole, part) {
+                (Some(whole), Some(part)) => Some(Prepared { files: part.files, bytes: part.bytes, ..whole }),
+                (whole, part) => whole.or(part.map(|part| part.with_wait(waited))),
+            }
+        };
+        Ok(work.sets.iter().zip(parts).map(of_set).collect())
+    }
+
+    /// Keeps the prepared sets for later runs of the session.
+    fn keep_sets(
+        &mut self,
+        work: SharedWork,
+        prepared: Vec<Option<Prepared>>,
+        definitions: Vec<String>,
+        as_is: bool,
+    ) -> OnDisk {
+        let sets = work.used();
+        if self.settings.engine.real() {
+            let ready = work.sets.into_iter().zip(prepared.iter().flatten()).zip(definitions);
+            let ready = ready.map(|((set, prepared), definition)| ReadySet {
+                is_shared: set.group.is_shared(),
+                changed: set.group.changes || (as_is && !prepared.unchanged),
+                whole: set.whole.filter(|_| set.group.is_shared()),
+                set: set.used,
+                prepared: prepared.clone(),
+                definition,
+                stamp: None,
+            });
+            self.trees.sets = ready.collect();
+            for set in &sets {
+                self.trees.roots.insert(set.spec.root(), data_properties(&set.spec));
+            }
+            self.trees.held_with_ranks = true;
+        }
+        (sets, prepared)
+    }
+}
+
+/// Refuses a set that has the root of another rank's set with another definition. `others`: the rank for each set.
+fn refuse_other_definitions(plan: &Plan, others: &[Option<usize>], front: &mut dyn Front) -> Result<(), Status> {
+    let Some((spec, _)) = plan.filesets.iter().zip(others).find(|(_, other)| other.is_some()) else { return Ok(()) };
+    let (set, path) = (spec.name.clone(), spec.root());
+    let e = Error::Shared { set, path, why: NotShared::OtherDefinition };
+    front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
+    Err(Status::Refused)
+}
+
+/// Returns errors for flowops that create, remove or rename files of a set with fewer files than ranks: a rank does not
+/// see such changes of another one.
+fn shared_changes(plan: &Plan, groups: &[SharingGroup], runs: bool) -> Vec<Diagnostic> {
+    let common = groups.iter().enumerate().filter(|(_, group)| runs && group.is_shared() && !group.in_parts);
+    let error = |(set, group): (usize, &SharingGroup)| {
+        let flowop = plan.changer(set)?;
+        let (name, kind, n) = (&plan.filesets[set].name, flowop.kind, group.ranks.len());
+        let message = format!("`{kind}` changes which files of `{name}` exist, and {n} ranks use each of them");
+        let help = format!("give the set at least {n} files, so that each rank has some of its own");
+        Some(Diagnostic::error(Code::Unsupported, flowop.span, message).help(help))
+    };
+    common.filter_map(error).collect()
+}
+
+#[cfg(test)]
+#[path = "shared_sets_tests.rs"]
+mod tests;
