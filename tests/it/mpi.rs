@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cmd::{Output, Running, Wml, binary, tool};
+use crate::mounts::{Fs, Mount};
 
 /// A workload with a file set for each rank, at a fixed rate, so that the ranks do the same number of operations.
 const SCRIPT: &str = "\
@@ -147,15 +148,28 @@ fn signal(running: &Running, dir: &Path, rank: usize, signal: rustix::process::S
 /// Checks that the sums of the ranks are the figures of the run, which is complete.
 fn is_sum(output: &Output, ranks: usize) -> Value {
     let run = output.only_run();
-    assert_eq!((&run["state"], run["ranks"].as_array().unwrap().len()), (&"complete".into(), ranks), "{run:#}");
+    assert_eq!(run["state"], "complete", "{run:#}");
+    counts_agree(&run, ranks);
+    for flowop in run["flowops"].as_array().unwrap() {
+        assert_eq!(flowop["instances"], 2 * ranks, "{flowop}");
+    }
+    run
+}
+
+/// Checks that the counts of the ranks add up to those of the run, and that its histograms have as many values as there
+/// are operations.
+fn counts_agree(run: &Value, ranks: usize) {
+    assert_eq!(run["ranks"].as_array().unwrap().len(), ranks, "{run:#}");
     let of = |value: &Value, key: &str| value[key].as_u64().unwrap();
     let sum = |key: &str| run["ranks"].as_array().unwrap().iter().map(|rank| of(rank, key)).sum::<u64>();
     assert_eq!((sum("ops"), sum("bytes")), (of(&run["summary"], "ops"), of(&run["summary"], "bytes")));
     assert!(sum("ops") > 0);
-    for flowop in run["flowops"].as_array().unwrap() {
-        assert_eq!(of(flowop, "instances"), 2 * ranks as u64, "{flowop}");
+    for entry in run["flowops"].as_array().unwrap().iter().chain([&run["summary"]]) {
+        let text = entry["histogram"].as_str().unwrap();
+        if !text.is_empty() {
+            assert_eq!(wml::stats::hdr::decode(text).unwrap().count, of(entry, "ops"), "{entry}");
+        }
     }
-    run
 }
 
 #[test]
@@ -183,6 +197,61 @@ fn ranks_on_two_hosts_make_one_run() {
         (&run["hosts"][0]["ranks"], &run["hosts"][1]["ranks"]),
         (&serde_json::json!([0, 1]), &serde_json::json!([2, 3]))
     );
+}
+
+/// Shipped workloads on one directory that both hosts see: the ranks share the trees, or those of a host do.
+#[test]
+fn shipped_workloads_run_on_shared_trees() {
+    let hosts = Hosts::new(["wmc1", "wmc2"], 13);
+    let mount = Mount::new(Fs::Ext4, 2 << 30);
+    for each in [2, 4] {
+        for (script, sets) in [
+            ("varmail", &[("nfiles", "200")][..]),
+            ("oltp_sync", &[("filesize", "4m")]),
+            ("specsfs97", &[("nfiles", "400")]),
+        ] {
+            let wml = Wml::below(mount.dir()).folder("d").under(hosts.mpirun(13, each)).sets(sets);
+            let words = [script, "--dir", "d", "--share", "all", "--no-quiesce", "--clean", "--runtime", "2"];
+            let output = wml.args(words).result().timeout(Duration::from_mins(3)).run().exits(0);
+            let run = output.only_run();
+            assert_eq!(run["state"], "complete", "{script}: {run:#}");
+            for set in run["filesets"].as_array().unwrap() {
+                assert!(set["files"].as_u64().unwrap() > 0, "{script}: {set:#}");
+            }
+            counts_agree(&run, 2 * each);
+            let left: Vec<_> = std::fs::read_dir(output.dir().join("d")).unwrap().flatten().collect();
+            assert!(left.is_empty(), "{script} with {} ranks: {left:?}", 2 * each);
+        }
+        let text = SCRIPT.replace("$dir/$rank", "$dir/$host").replace("prealloc", "prealloc,share=host");
+        let wml = Wml::below(mount.dir()).file("x.wml", &text).folder("d").under(hosts.mpirun(13, each));
+        let words = ["x.wml", "--dir", "d", "--no-quiesce", "--clean", "--runtime", "2"];
+        let run = wml.args(words).result().timeout(Duration::from_mins(3)).run().exits(0).only_run();
+        counts_agree(&run, 2 * each);
+        // The parts of the ranks of both hosts: two trees of 50 files.
+        assert_eq!(run["filesets"][0]["files"], 100, "{:#}", run["filesets"]);
+    }
+}
+
+/// Each rank reads what the next one has written.
+#[test]
+fn ranks_read_the_files_of_their_neighbours() {
+    let text = SCRIPT.replace("$dir/$rank", "$dir").replace("prealloc", "prealloc,share=neighbour");
+    let wml = Wml::new().file("x.wml", &text).folder("d").under(mpirun(3));
+    let words = ["x.wml", "--dir", "d", "--no-quiesce", "--clean", "--runtime", "2", "--trace", "t:40"];
+    let output = wml.args(words).run().exits(0);
+    // File n of the set is in the part of rank n modulo 3. The names end with the number in directory order, so that the
+    // files of a part are compared as sets.
+    let files = |name: &str| {
+        let text = std::fs::read_to_string(output.dir().join(name)).unwrap();
+        let file = |line: &str| line.split('\t').find(|field| field.contains("/data/")).map(str::to_owned);
+        text.lines().filter_map(file).collect::<std::collections::BTreeSet<String>>()
+    };
+    let parts = [files("t"), files("t.1"), files("t.2")];
+    // 50 files: the parts of the ranks 0, 1 and 2 have 17, 17 and 16. Rank 1 reads that of rank 2.
+    assert_eq!(parts.each_ref().map(std::collections::BTreeSet::len), [17, 16, 17]);
+    for (one, other) in [(0, 1), (1, 2), (0, 2)] {
+        assert!(parts[one].is_disjoint(&parts[other]), "{one} and {other}");
+    }
 }
 
 /// Each rank writes a trace of its own. The trace of rank 0 is that of a single process.
