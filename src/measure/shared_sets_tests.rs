@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::ranks::{CommonStart, LostRank, RanksLost};
-use std::time::Duration;
+use crate::ranks::{Collected, CommonStart, RanksLost};
 
 /// A rank that exchanges no messages.
 #[derive(Debug)]
@@ -29,8 +28,8 @@ impl Ranks for SilentRank {
         Ok(None)
     }
 
-    fn collect(&self, _: Vec<u8>, _: Duration) -> Option<Vec<Result<Vec<u8>, LostRank>>> {
-        None
+    fn collect(&self, _: Vec<u8>) -> Result<Option<Collected>, RanksLost> {
+        Ok(None)
     }
 
     fn common_start(&self) -> Result<CommonStart, RanksLost> {

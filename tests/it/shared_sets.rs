@@ -9,9 +9,8 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use wml::ranks::{CommonStart, LostRank, Ranks, RanksLost};
+use wml::ranks::{Collected, CommonStart, LostRank, Ranks, RanksLost};
 use wml::session::{Settings, Status};
 use wml::spec::Sharing;
 
@@ -64,8 +63,8 @@ impl Ranks for IncidentRank {
         self.rank.gather(message)
     }
 
-    fn collect(&self, message: Vec<u8>, limit: Duration) -> Option<Vec<Result<Vec<u8>, LostRank>>> {
-        self.rank.collect(message, limit)
+    fn collect(&self, message: Vec<u8>) -> Result<Option<Collected>, RanksLost> {
+        self.rank.collect(message)
     }
 
     fn common_start(&self) -> Result<CommonStart, RanksLost> {
