@@ -58,7 +58,10 @@ impl Runner {
         self.limit_trace(ready.plan.n_threads(), front);
         let (mut running, printed) = match self.start(&ready, front) {
             Ok(started) => started,
-            Err(status) => return status,
+            Err(status) => {
+                self.report_unready();
+                return status;
+            }
         };
         let start = match self.open(&mut running, None) {
             Ok(start) => start,

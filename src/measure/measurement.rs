@@ -105,7 +105,8 @@ struct End {
     waited: Waited,
     timeline: RunTimeline,
     cpu: CpuTime,
-    start: RankStart,
+    /// The start compared to the other ranks; `None` if the gate was not opened.
+    start: Option<RankStart>,
 }
 
 impl Runner {
@@ -223,7 +224,10 @@ impl Runner {
         let length = length.limit(front);
         let (mut running, printed) = match self.start(ready, front) {
             Ok(started) => started,
-            Err(status) => return Record::of(status),
+            Err(status) => {
+                self.report_unready();
+                return Record::of(status);
+            }
         };
         let mut run = self.new_run(ready, &running, length, &about);
         ready.cache.start_counting();
@@ -239,7 +243,7 @@ impl Runner {
         front.run_started(&self.document, &run, length);
         if warmup != WarmupLength::NONE {
             if let Err(waited) = self.warm_up(warmup, length, &mut running, &mut run, &ready.plan) {
-                let end = End { start, ..self.end_before_measurement(&running, waited) };
+                let end = End { start: Some(start), ..self.end_before_measurement(&running, waited) };
                 return self.conclude(ready, running, run, end, &about.secrets, front);
             }
             ready.cache.start_counting();
@@ -273,13 +277,13 @@ impl Runner {
         let cpu = cpu.since(running.ns(running.from(), waited.tick) as f64 / 1e9);
         running.join_within(GRACE);
         printed.show(&mut |message| front.note(message));
-        self.conclude(ready, running, run, End { waited, timeline, cpu, start }, &about.secrets, front)
+        self.conclude(ready, running, run, End { waited, timeline, cpu, start: Some(start) }, &about.secrets, front)
     }
 
     /// Returns the end of a run that ended before its measurement.
     fn end_before_measurement(&self, running: &Running, waited: Waited) -> End {
         let timeline = RunTimeline::new(running, self.settings.interval);
-        End { waited, timeline, cpu: CpuTime::default(), start: RankStart::default() }
+        End { waited, timeline, cpu: CpuTime::default(), start: None }
     }
 
     /// Writes the result, then waits for threads that are still in a system call.
@@ -308,7 +312,11 @@ impl Runner {
         let held = run.state == crate::result::RunState::Stuck;
         run.steady = run.steadiness();
         self.publish_run(&mut run, secrets);
-        let MergedRun { run, status, is_unreported } = self.merge_with_ranks(run, start, status);
+        // A run that did not begin on one rank did so on none.
+        let MergedRun { run, status, is_unreported } = match start {
+            Some(start) => self.merge_with_ranks(run, start, status),
+            None => MergedRun { run, status, is_unreported: false },
+        };
         let figures = record::figures(&run);
         self.document.runs.push(run);
         crate::result::warnings::note(&mut self.document);

@@ -50,6 +50,15 @@ impl Runner {
         Ok(RankStart { skew_ns, error_ns: start.clock_error_ns })
     }
 
+    /// Tells the other ranks, which wait in [`Runner::open`], that this one could not start its threads.
+    pub(crate) fn report_unready(&self) {
+        let ranks = self.settings.ranks.as_ref();
+        if ranks.size() > 1 {
+            // This rank ends with its own error in any case.
+            let _ = unready(ranks, false);
+        }
+    }
+
     /// Returns the run of all ranks on rank 0, and its status; on the others their own run. Every rank calls this at the
     /// end of a run.
     pub(crate) fn merge_with_ranks(&self, run: Run, start: RankStart, status: Status) -> MergedRun {
