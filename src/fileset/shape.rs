@@ -299,15 +299,15 @@ impl Holders {
     /// Returns the directory that contains an entry.
     #[inline]
     fn find(&self, entry: u32) -> u32 {
-        let Some(&low) = self.coarse.get((entry >> self.shift) as usize) else { return self.find_in_part(entry).0 };
-        self.search(&self.coarse, low, entry)
+        let at = (entry >> self.shift) as usize;
+        let Some(&low) = self.coarse.get(at) else { return self.find_in_part(entry).0 };
+        self.search(&self.coarse, at, low, entry)
     }
 
-    /// Returns the directory that contains an entry, given the first one to be examined: the last one with at most
-    /// `entry` entries before it. (An empty directory has the same count as its successor.)
+    /// Returns the directory that contains an entry, given the position of its part of the index and the directory there,
+    /// which is the first one to be examined: the last one with at most `entry` entries before it. (An empty directory has the same count as its successor.)
     #[inline]
-    fn search(&self, coarse: &[u32], low: u32, entry: u32) -> u32 {
-        let at = (entry >> self.shift) as usize;
+    fn search(&self, coarse: &[u32], at: usize, low: u32, entry: u32) -> u32 {
         let mut low = low as usize;
         let mut high = coarse.get(at + 1).map_or(self.first.len() - 1, |&d| d as usize);
         // Invariant: `first[low] <= entry`, and the result is at most `high`.
@@ -321,13 +321,16 @@ impl Holders {
         low as u32
     }
 
-    /// Returns the directory that contains an entry with the number of a part, and the number of the entry in the whole
-    /// set. Not inlined, to keep the search in a whole set small.
+    /// Returns the directory that contains an entry with the number of a part, and the position of the entry in it. Not
+    /// inlined, to keep the search in a whole set small.
+    #[cold]
     #[inline(never)]
     fn find_in_part(&self, entry: u32) -> (u32, u32) {
         let (part, coarse): (_, &[u32]) = self.part.as_deref().map_or((Interleave::WHOLE, &[]), |(p, c)| (*p, c));
         let entry = part.number(u64::from(entry)) as u32;
-        (self.search(coarse, coarse[(entry >> self.shift) as usize], entry), entry)
+        let at = (entry >> self.shift) as usize;
+        let dir = self.search(coarse, at, coarse[at], entry);
+        (dir, entry - self.first[dir as usize])
     }
 
     fn range(&self, dir: u32) -> Range<u32> {
@@ -338,11 +341,9 @@ impl Holders {
     /// Returns the directory of an entry, and the position of the entry in it, from 0.
     #[inline]
     pub(crate) fn dir_and_position(&self, entry: u32) -> (u32, u32) {
-        let Some(&low) = self.coarse.get((entry >> self.shift) as usize) else {
-            let (dir, entry) = self.find_in_part(entry);
-            return (dir, entry - self.first[dir as usize]);
-        };
-        let dir = self.search(&self.coarse, low, entry);
+        let at = (entry >> self.shift) as usize;
+        let Some(&low) = self.coarse.get(at) else { return self.find_in_part(entry) };
+        let dir = self.search(&self.coarse, at, low, entry);
         (dir, entry - self.first[dir as usize])
     }
 

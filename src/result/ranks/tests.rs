@@ -91,6 +91,9 @@ fn the_run_of_a_single_rank_is_unchanged() {
 }
 
 proptest! {
+    // Each case encodes and decodes about ten histograms.
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
     #[test]
     fn the_run_of_a_single_rank_keeps_its_figures(
         latencies in prop::collection::vec(prop::collection::vec(1_u64..1 << 40, 0..40), 1..4),
