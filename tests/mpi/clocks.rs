@@ -4,6 +4,8 @@
 //! Started alone, this program starts itself under `mpirun` as four ranks. Two of them are in time namespaces of their
 //! own, whose clocks differ from the others' by a known time.
 
+#![allow(clippy::print_stdout, reason = "a test program without a harness prints its result")]
+
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
