@@ -6,7 +6,7 @@
 use super::args::RunArgs;
 use super::rank_front::RankFront;
 use super::{console, console_of, end_run, find_for, run_script, run_settings, watchdog};
-use crate::ranks::{self, LostRank, RankEnd, RankGroup, Ranks};
+use crate::ranks::{self, LostRank, RankEnd, RankGroup, Ranks, RanksLost};
 use crate::session::{Settings, library::FoundScript};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicUsize;
 /// Runs a script on this rank. Returns the exit status.
 pub(super) fn run(script: &str, args: &RunArgs, group: &Arc<RankGroup>, interrupt: &Arc<AtomicUsize>) -> u8 {
     let settings = Settings { ranks: Arc::clone(group) as Arc<dyn Ranks>, ..run_settings(args) };
-    let mut front = RankFront::default();
     let rank = group.rank();
+    let mut front = RankFront::new(format!("rank {rank} on `{}`", group.host()));
     let found = find(script, group, &mut |text, help| {
         if rank == 0 { console::error(text, Some(help)) } else { front.add(None, text, Some(help)) }
     });
@@ -50,7 +50,7 @@ fn find(name: &str, group: &RankGroup, refuse: &mut dyn FnMut(&str, &str)) -> Op
     match ranks::of_first(group, own) {
         Ok(text) => Some(FoundScript::new("<stdin>".to_owned(), text.into_bytes(), None)),
         Err(lost) => {
-            refuse(&lost.to_string(), "look at the messages of that rank");
+            refuse(&lost.to_string(), RanksLost::HELP);
             None
         }
     }
@@ -63,7 +63,7 @@ fn of_other_rank(settings: Settings, rank: usize) -> Settings {
         name.push(format!(".{rank}"));
         (PathBuf::from(name), operations)
     });
-    Settings { json: None, append: None, trace, ..settings }
+    Settings { json: None, append: None, live: None, trace, ..settings }
 }
 
 /// Prints the errors of the other ranks, equal ones once.
@@ -71,7 +71,7 @@ fn report(ends: &[Result<RankEnd, LostRank>], hosts: &[String]) {
     let mut shown: Vec<(&str, Vec<usize>)> = Vec::new();
     for (n, end) in ends.iter().enumerate() {
         match end {
-            Err(lost) => console::error(&lost.to_string(), Some("look at its host and network")),
+            Err(lost) => console::error(&lost.to_string(), Some(RanksLost::HELP)),
             Ok(end) if !end.text.is_empty() => match shown.iter_mut().find(|(text, _)| *text == end.text) {
                 Some((_, ranks)) => ranks.push(n + 1),
                 None => shown.push((&end.text, vec![n + 1])),

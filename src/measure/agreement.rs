@@ -37,7 +37,7 @@ impl Runner {
 
     /// Reports ranks that do not answer. Returns the status of the session.
     pub(crate) fn report_lost(lost: &RanksLost, front: &mut dyn Front) -> Status {
-        front.error(None, &lost.to_string(), Some("look at the messages of that rank, and at its host and network"));
+        front.error(None, &lost.to_string(), Some(RanksLost::HELP));
         Status::Failed
     }
 

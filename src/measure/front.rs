@@ -35,6 +35,8 @@ pub trait Front {
     fn run_ended(&mut self, _document: &Document) {}
     /// Writes the result beside the report, because the result file can't be written.
     fn result_aside(&mut self, _document: &Document) {}
+    /// Shows where a rank other than 0 has written its result, which rank 0 does not have.
+    fn result_kept(&mut self, _text: &str) {}
     /// Shows an interim report of a run in progress (`psrun`). `apart`: it covers only its own period.
     fn interim(&mut self, _document: &Document, _run: &Run, _apart: bool) {}
     /// Returns the receiver of progress notifications while files are created. A total of 0 is unknown.

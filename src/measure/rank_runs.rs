@@ -4,15 +4,12 @@
 //! time after the common start.
 
 use super::rank_start::{MergedRun, RankStart};
-use super::time_limit::with_timeout;
 use super::{Front, Runner, Status};
 use crate::os::clock::{monotonic_ns, wait_until};
 use crate::ranks::{LostRank, Ranks, RanksLost};
-use crate::report::json;
 use crate::result::ranks::{RankRun, merge_ranks};
 use crate::result::{Run, RunState};
 use crate::runtime::{Ended, Fault, FaultKind, Running};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The time for writing a result that rank 0 does not have: a launcher may end this process a moment later.
@@ -30,14 +27,14 @@ impl Runner {
             running.open(limit);
             return Ok(RankStart::default());
         }
-        let unready = unready(ranks, ready.is_ok()).map_err(|lost| ended_by(&lost))?;
+        let unready = unready(ranks, ready.is_ok());
         ready?;
-        if let Some(rank) = unready {
+        if let Some(rank) = unready.map_err(|lost| self.ended_by(&lost))? {
             let host = ranks.hosts().get(rank).map_or("", String::as_str);
             let what = format!("rank {rank} on `{host}` could not start its threads");
             return Err(Ended::Fault(Fault::plain(FaultKind::Setup, what, "look at the error of that rank")));
         }
-        let start = ranks.common_start().map_err(|lost| ended_by(&lost))?;
+        let start = ranks.common_start().map_err(|lost| self.ended_by(&lost))?;
         let Some(at) = start.at_ns else {
             running.open(limit);
             return Ok(RankStart::default());
@@ -48,6 +45,14 @@ impl Runner {
         running.open(limit);
         let skew_ns = Some(began.wrapping_sub(at).cast_signed());
         Ok(RankStart { skew_ns, error_ns: start.clock_error_ns })
+    }
+
+    /// Returns the end of a run for lack of ranks. After a signal they are not missing: they have ended too.
+    fn ended_by(&self, lost: &RanksLost) -> Ended {
+        match self.signal() {
+            0 => Ended::Fault(Fault::plain(FaultKind::Setup, lost.to_string(), RanksLost::HELP)),
+            signal => Ended::Interrupted(usize::from(signal)),
+        }
     }
 
     /// Tells the other ranks, which wait in [`Runner::open`], that this one could not start its threads.
@@ -102,25 +107,13 @@ impl Runner {
     /// Writes the result of a rank other than 0 to a file in the results directory, because rank 0 does not have it.
     pub(crate) fn write_unreported(&self, front: &mut dyn Front) {
         let name = format!("rank-{}.json", self.settings.ranks.rank());
-        match self.write_in_results(&name) {
+        match self.write_in_results(name.into(), |_| true, UNREPORTED) {
             Some(path) => {
-                let text = format!("rank 0 has not got the result of this rank: it is in {}", path.display());
-                front.error(None, &text, None);
+                front
+                    .result_kept(&format!("rank 0 does not have the result of this rank; it is in {}", path.display()));
             }
             None => front.result_aside(&self.document),
         }
-    }
-
-    /// Writes the document to a file of the results directory. Returns its path, or `None` if it can't be written in
-    /// time.
-    fn write_in_results(&self, name: &str) -> Option<PathBuf> {
-        let (results, document) = (self.outputs.results.clone(), self.document.clone());
-        let place = results.place(Path::new(name));
-        with_timeout(UNREPORTED, move || {
-            let placed = results.write(&place, &json::is_result, &mut |out| json::serialize(&document, out));
-            placed.ok().map(|placed| placed.path)
-        })
-        .flatten()
     }
 
     /// Returns the name of a rank's host for the result.
@@ -148,10 +141,4 @@ fn unready(ranks: &dyn Ranks, ready: bool) -> Result<Option<usize>, RanksLost> {
     let message = lowest.map(|rank| rank.to_string()).unwrap_or_default().into_bytes();
     let message = ranks.broadcast(message)?;
     Ok(std::str::from_utf8(&message).ok().and_then(|text| text.parse().ok()))
-}
-
-/// Returns the end of a run for lack of ranks.
-fn ended_by(lost: &RanksLost) -> Ended {
-    let help = "look at the messages of that rank, and at its host and network";
-    Ended::Fault(Fault::plain(FaultKind::Setup, lost.to_string(), help))
 }

@@ -14,8 +14,10 @@ use crate::output::{
 use crate::plan::Plan;
 use crate::report::{Report, csv_runs, filebench, json};
 use crate::source::{SourceMap, Spanned};
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Reports that the output of an option can't be written.
 fn refused(front: &mut dyn Front, what: &str, path: &Path, e: &io::Error, option: &str) -> Status {
@@ -168,12 +170,24 @@ impl Runner {
     pub(crate) fn result_in_results(&self, taken: bool) -> Option<PathBuf> {
         let path = self.settings.json.clone().unwrap_or_default();
         let name = path.file_name().filter(|name| *name != "-").unwrap_or("result.json".as_ref()).to_owned();
+        // A file system without free space has none for another name.
+        let is_other = move |place: &Path| taken || !std::path::absolute(&path).is_ok_and(|path| path == place);
+        self.write_in_results(name, is_other, ANSWER_TIMEOUT)
+    }
+
+    /// Writes the document to a file of the results directory, if `is_wanted` returns true for its path. Returns the path
+    /// written, or `None` if the directory, which may be on a file system that does not answer, takes longer than
+    /// `limit`.
+    pub(crate) fn write_in_results(
+        &self,
+        name: OsString,
+        is_wanted: impl FnOnce(&Path) -> bool + Send + 'static,
+        limit: Duration,
+    ) -> Option<PathBuf> {
         let (results, document) = (self.outputs.results.clone(), self.document.clone());
-        // The results directory may be on a file system that does not answer.
-        with_timeout(ANSWER_TIMEOUT, move || {
+        with_timeout(limit, move || {
             let place = results.place(Path::new(&name));
-            // A file system without free space has none for another name.
-            if !taken && std::path::absolute(&path).is_ok_and(|path| path == place.path()) {
+            if !is_wanted(&place.path()) {
                 return None;
             }
             let placed = results.write(&place, &json::is_result, &mut |out| json::serialize(&document, out));

@@ -22,6 +22,9 @@ const SAME_SIGNAL_MS: u64 = 300;
 /// The stack size in bytes of the thread that forwards signals.
 const SIGNAL_STACK: usize = 64 << 10;
 
+/// The number of `SIGTERM`, as the handlers store it.
+pub(crate) const TERMINATE: usize = SIGTERM as usize;
+
 /// The first signal and its time; 0 before any signal.
 #[derive(Default, Debug)]
 pub struct FirstSignal(AtomicU64);

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 const ROUND_TRIPS: u32 = 60;
 /// The time for these round trips at most, if at least one has been made.
 const TIME: Duration = Duration::from_millis(100);
-/// The time for the first answer of a rank. One that does not answer is lost for other reasons.
-const FIRST_ANSWER: Duration = Duration::from_secs(2);
+/// The time for an answer of a rank: its message thread may wait for a processor.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// The clock of a rank against that of rank 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,34 +51,29 @@ impl Fastest {
     }
 }
 
-/// Reads the clocks of all ranks, one rank after another. Passes all other messages on. Called by rank 0.
-pub(crate) fn read(transport: &mut dyn Transport, put: &mut dyn FnMut(usize, Message)) -> Vec<ClockOffset> {
-    let others = 1..transport.size();
-    std::iter::once(ClockOffset::default()).chain(others.map(|rank| read_one(transport, rank, put))).collect()
-}
-
-fn read_one(transport: &mut dyn Transport, rank: usize, put: &mut dyn FnMut(usize, Message)) -> ClockOffset {
+/// Reads the clock of a rank. Passes all other messages on. Called by rank 0. Returns `None` if the rank does not answer.
+pub(crate) fn read(
+    transport: &mut dyn Transport,
+    rank: usize,
+    put: &mut dyn FnMut(usize, Message),
+) -> Option<ClockOffset> {
     let mut fastest = Fastest::default();
     transport.send(rank, &Message::Attend(true).encode());
-    if wait_for(transport, rank, Instant::now() + FIRST_ANSWER, put, &|message| matches!(message, Message::Attend(_)))
-        .is_some()
-    {
-        let until = Instant::now() + TIME;
-        for _ in 0..ROUND_TRIPS {
-            let sent = monotonic_ns();
-            transport.send(rank, &Message::ReadClock.encode());
-            let answer = wait_for(transport, rank, Instant::now() + FIRST_ANSWER, put, &|message| {
-                matches!(message, Message::Clock(_))
-            });
-            let Some((Message::Clock(clock), arrived)) = answer else { break };
-            fastest.add(sent, clock, arrived);
-            if Instant::now() >= until {
-                break;
-            }
+    wait_for(transport, rank, Instant::now() + ANSWER, put, &|message| matches!(message, Message::Attend(_)))?;
+    let until = Instant::now() + TIME;
+    for _ in 0..ROUND_TRIPS {
+        let sent = monotonic_ns();
+        transport.send(rank, &Message::ReadClock.encode());
+        let is_clock = |message: &Message| matches!(message, Message::Clock(_));
+        let answer = wait_for(transport, rank, Instant::now() + ANSWER, put, &is_clock);
+        let Some((Message::Clock(clock), arrived)) = answer else { break };
+        fastest.add(sent, clock, arrived);
+        if Instant::now() >= until {
+            break;
         }
-        transport.send(rank, &Message::Attend(false).encode());
     }
-    fastest.0.unwrap_or_default()
+    transport.send(rank, &Message::Attend(false).encode());
+    fastest.0
 }
 
 /// Waits for a message of a rank, without a sleep. Returns it with the time of its arrival, or `None` at `until`.

@@ -9,6 +9,7 @@ use super::clock_offsets::{self, ClockOffset};
 use super::transport::{Message, Transport};
 use super::{Collected, CommonStart, LostRank, Ranks, RanksLost};
 use crate::os::clock::monotonic_ns;
+use crate::os::signals::TERMINATE;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,9 +37,6 @@ const LAST_MESSAGES: Duration = Duration::from_secs(2);
 const START_DELAY: Duration = Duration::from_millis(20);
 /// The part of that time for each rank, to which rank 0 sends the instant one after another.
 const START_DELAY_OF_RANK: Duration = Duration::from_micros(20);
-
-/// The signal that ends the run of a rank that has lost rank 0: `SIGTERM`.
-const END_SIGNAL: usize = 15;
 
 /// The end of a rank: its exit status, and its errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,10 +86,9 @@ struct MailState {
     finish: Option<bool>,
     /// The ranks that rank 0 has reported as lost.
     lost: Vec<LostRank>,
-    /// The clocks of all ranks against that of rank 0, when rank 0 has read them.
-    offsets: Option<Vec<ClockOffset>>,
-    /// The clocks are to be read.
-    read_clocks: bool,
+    /// The clocks against that of rank 0, by rank, as far as rank 0 has read them. `None` for a rank that did not answer.
+    /// Empty if they are not to be read.
+    clocks: Vec<Option<ClockOffset>>,
     /// The number of exchanges that wait.
     waiting: usize,
     /// No more messages follow, and whether all ranks end.
@@ -220,8 +217,12 @@ impl RankGroup {
 
     /// Returns the next data from a rank. The error is the loss of that rank, or of those that rank 0 has lost.
     fn receive(&self, from: usize) -> Result<Vec<u8>, RanksLost> {
+        self.receive_within(from, &mut None)
+    }
+
+    /// The same as a part of an exchange with several ranks. `signalled`: when the exchange has found a signal.
+    fn receive_within(&self, from: usize, signalled: &mut Option<Instant>) -> Result<Vec<u8>, RanksLost> {
         let mut state = self.mail.state.lock();
-        let mut signalled: Option<Instant> = None;
         let is_over = || {
             let is_signalled = self.interrupt.load(SeqCst) != 0;
             is_signalled && signalled.get_or_insert_with(Instant::now).elapsed() >= AFTER_SIGNAL
@@ -254,12 +255,18 @@ impl RankGroup {
     }
 
     /// Reads the clocks of all ranks. Only for rank 0.
-    fn read_clocks(&self) -> Vec<ClockOffset> {
+    fn read_clocks(&self) -> Result<Vec<ClockOffset>, RanksLost> {
         let mut state = self.mail.state.lock();
-        (state.offsets, state.read_clocks) = (None, true);
-        self.mail.work.notify_all();
-        let offsets = self.mail.wait(&mut state, || false, |state| state.offsets.clone());
-        offsets.unwrap_or_default()
+        // The message thread adds those of the others.
+        state.clocks = vec![Some(ClockOffset::default())];
+        let size = self.hosts.len();
+        let read = |state: &mut MailState| (state.clocks.len() == size).then(|| std::mem::take(&mut state.clocks));
+        let clocks = self.mail.wait(&mut state, || false, read).unwrap_or_default();
+        drop(state);
+        let silent = clocks.iter().enumerate().filter(|(_, clock)| clock.is_none());
+        let lost: Vec<LostRank> =
+            silent.map(|(rank, _)| self.lost(rank, "has not answered with its clock".to_owned())).collect();
+        if lost.is_empty() { Ok(clocks.into_iter().flatten().collect()) } else { Err(self.report_lost(lost)) }
     }
 }
 
@@ -286,9 +293,9 @@ impl Ranks for RankGroup {
             return Ok(None);
         }
         let mut all = vec![message];
-        let mut lost = Vec::new();
+        let (mut lost, mut signalled) = (Vec::new(), None);
         for from in 1..self.hosts.len() {
-            match self.receive(from) {
+            match self.receive_within(from, &mut signalled) {
                 Ok(data) => all.push(data),
                 Err(RanksLost(ranks)) => lost.extend(ranks),
             }
@@ -302,7 +309,8 @@ impl Ranks for RankGroup {
             // The answer of rank 0 confirms that it has the message.
             return self.receive(0).map(|_| None);
         }
-        let of = |from: usize| match self.receive(from) {
+        let mut signalled = None;
+        let of = |from: usize| match self.receive_within(from, &mut signalled) {
             Ok(message) => {
                 self.send(from, Message::Data(Vec::new()));
                 Ok(message)
@@ -320,7 +328,7 @@ impl Ranks for RankGroup {
             let numbers: [u64; 2] = serde_json::from_slice(&start).unwrap_or_default();
             return Ok(CommonStart { at_ns: Some(numbers[0]), clock_error_ns: numbers[1] });
         }
-        let offsets = self.read_clocks();
+        let offsets = self.read_clocks()?;
         let worst = offsets.iter().map(|offset| offset.round_trip_ns).max().unwrap_or_default();
         let delay = (5 * worst).max(START_DELAY.as_nanos() as u64)
             + START_DELAY_OF_RANK.as_nanos() as u64 * self.hosts.len() as u64;
@@ -348,8 +356,7 @@ impl Mail {
             ended: vec![None; size],
             finish: None,
             lost: Vec::new(),
-            offsets: None,
-            read_clocks: false,
+            clocks: Vec::new(),
             waiting: 0,
             closing: None,
         };
@@ -402,11 +409,13 @@ impl MessageThread {
             }
             self.pulse();
             let mut state = self.mail.state.lock();
-            if std::mem::take(&mut state.read_clocks) {
+            // One rank at a time, so that pulses are sent in between.
+            let next = state.clocks.len();
+            if (1..self.transport.size()).contains(&next) {
                 drop(state);
-                let offsets =
-                    clock_offsets::read(self.transport.as_mut(), &mut |from, message| self.mail.put(from, message));
-                self.mail.state.lock().offsets = Some(offsets);
+                let put = &mut |from, message| self.mail.put(from, message);
+                let clock = clock_offsets::read(self.transport.as_mut(), next, put);
+                self.mail.state.lock().clocks.push(clock);
                 self.mail.arrived.notify_all();
                 continue;
             }
@@ -451,7 +460,7 @@ impl MessageThread {
             self.transport.send(0, &pulse);
             if self.mail.state.lock().heard[0].elapsed() >= self.silence {
                 // A signal that was received before stays.
-                let _ = self.interrupt.compare_exchange(0, END_SIGNAL, SeqCst, SeqCst);
+                let _ = self.interrupt.compare_exchange(0, TERMINATE, SeqCst, SeqCst);
             }
         } else {
             (1..self.transport.size()).for_each(|to| self.transport.send(to, &pulse));

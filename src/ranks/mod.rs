@@ -64,6 +64,11 @@ impl fmt::Display for RanksLost {
 
 impl std::error::Error for RanksLost {}
 
+impl RanksLost {
+    /// The help for this error.
+    pub const HELP: &str = "look at the messages of that rank, and at its host and network";
+}
+
 /// The messages of all ranks in the order of their numbers, or the loss of a rank.
 pub type Collected = Vec<Result<Vec<u8>, LostRank>>;
 

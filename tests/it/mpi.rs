@@ -322,6 +322,24 @@ fn the_other_ranks_go_on_without_a_killed_one() {
     assert!(output.stderr.contains("error: rank 1 on `"), "{}", output.stderr);
 }
 
+/// The results of the others are not lost with rank 0.
+#[test]
+fn ranks_without_rank_0_keep_their_results() {
+    let running = call(mpirun(3), "60").start();
+    let dir = running.dir().to_owned();
+    signal(&running, &dir, 0, rustix::process::Signal::KILL);
+    let output = running.wait();
+    assert_eq!(output.code(), 137, "{}", output.shown());
+    for rank in [1, 2] {
+        let text = std::fs::read_to_string(output.dir().join(format!("rank-{rank}.json"))).unwrap();
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let run = &document["runs"][0];
+        assert_eq!(run["state"], "interrupted", "{run:#}");
+        assert!(run["summary"]["ops"].as_u64().unwrap() > 0, "{run:#}");
+        assert!(output.stderr.contains(&format!("rank {rank} on `")), "{}", output.stderr);
+    }
+}
+
 /// A stopped rank is lost after twenty seconds.
 #[test]
 fn a_stopped_rank_is_lost() {
