@@ -266,7 +266,7 @@ pub(crate) struct Holders {
     /// elements as there are directories, so that a search inspects only a few directories on average.
     ///
     /// Empty if entries have the numbers of a part: the check of its bounds, which each search makes anyway, then leads
-    /// to [`Holders::part`]. So the search in a whole set has no further instruction.
+    /// to [`Holders::part`]. So the search in a whole set has no further branch.
     coarse: Vec<u32>,
     shift: u32,
     /// The part whose numbers the entries have, and the index of the whole set. `None` for the whole set.

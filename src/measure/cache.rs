@@ -23,9 +23,8 @@ const WARM: f64 = 0.99;
 const TIMEOUT_BEFORE: Duration = Duration::from_secs(30);
 /// The time limit for reading residency after a run. It delays the report.
 const TIMEOUT_AFTER: Duration = Duration::from_millis(150);
-/// A device served a file set if it transferred at least this part of the requested bytes. A set is resident throughout
-/// a run if at least this part of it was resident before and after.
-const LARGE_PART: f64 = 0.9;
+/// A set is resident throughout a run if at least this part of it was resident before and after.
+const RESIDENT_PART: f64 = 0.9;
 /// A device did not serve a file set if it transferred at most this part of the requested bytes.
 const SMALL_PART: f64 = 0.1;
 
@@ -118,8 +117,9 @@ impl Cache {
             let residency = resident.as_ref().and_then(|all| *all.get(id)?);
             entry.resident_after = residency.map(|r| r.part);
             entry.resident_after_interval = residency.map(|r| [r.low, r.high]);
-            let resident_throughout =
-                [entry.resident_before, entry.resident_after].iter().all(|part| part.is_some_and(|p| p >= LARGE_PART));
+            let resident_throughout = [entry.resident_before, entry.resident_after]
+                .iter()
+                .all(|part| part.is_some_and(|p| p >= RESIDENT_PART));
             entry.verdict = verdict(set, &entry.asked_bytes, &sum, transferred[id], resident_throughout);
         }
     }
@@ -186,8 +186,8 @@ fn verdict(
     let (least, most) = (transferred.saturating_sub(sum - own).min(own), transferred.min(own));
     let share = |part: u64| part as f64 / own as f64;
     match () {
-        () if share(least) >= LARGE_PART && resident_throughout && reads => None,
-        () if share(least) >= LARGE_PART => Some(Verdict::Device),
+        () if share(least) >= Verdict::DEVICE_PART && resident_throughout && reads => None,
+        () if share(least) >= Verdict::DEVICE_PART => Some(Verdict::Device),
         () if share(most) <= SMALL_PART => Some(Verdict::Memory),
         () if sum == own => Some(Verdict::Both),
         () => None,

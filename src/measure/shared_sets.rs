@@ -131,6 +131,12 @@ struct RankSet {
 }
 
 impl RankSet {
+    /// Returns what counts for this rank, which has not prepared the tree: the sums of all ranks are those of the tree.
+    fn own_part(&self, part: Prepared) -> Prepared {
+        let (files, bytes) = if self.group.in_parts { (part.files, part.bytes) } else { (0, 0) };
+        Prepared { files, bytes, directories: 0, ..part }
+    }
+
     /// Returns whether the run uses the tree by an open root of its own, beside the locked one of the first rank.
     fn opens_shared(&self) -> bool {
         self.whole.as_ref().is_none_or(|whole| !Arc::ptr_eq(whole, &self.used))
@@ -435,7 +441,7 @@ impl Runner {
             let whole = set.whole.as_ref().and_then(|_| wholes.next());
             match (whole, part) {
                 (Some(whole), Some(part)) => Some(Prepared { files: part.files, bytes: part.bytes, ..whole }),
-                (whole, part) => whole.or(part.map(|part| part.with_wait(waited))),
+                (whole, part) => whole.or(part.map(|part| set.own_part(part).with_wait(waited))),
             }
         };
         Ok(work.sets.iter().zip(parts).map(of_set).collect())

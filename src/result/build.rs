@@ -6,7 +6,7 @@ use crate::stats::hdr::{self, Quantiles};
 use crate::stats::snapshot::{Dist, Snapshot};
 
 /// Bytes in a MiB.
-const MB: f64 = 1_048_576.0;
+pub(super) const MIB: f64 = 1_048_576.0;
 
 /// Processor time of a run, the input of [`summary`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -48,7 +48,7 @@ pub fn flowop(identity: FlowopResult, snapshot: &Snapshot, seconds: f64) -> Flow
         ops: snapshot.ops,
         ops_per_s: rate(snapshot.ops, seconds),
         bytes: snapshot.bytes,
-        mib_per_s: rate(snapshot.bytes, seconds) / MB,
+        mib_per_s: rate(snapshot.bytes, seconds) / MIB,
         implicit_opens: snapshot.opens,
         open_ns_mean: each(snapshot.open_ns, snapshot.opens),
         calls: snapshot.calls,
@@ -96,7 +96,7 @@ pub fn summary<'a>(
         reads_per_s: rate(reads, seconds),
         writes_per_s: rate(writes, seconds),
         bytes: all.bytes,
-        mib_per_s: rate(all.bytes, seconds) / MB,
+        mib_per_s: rate(all.bytes, seconds) / MIB,
         listed_bytes: all.listed_bytes,
         latency_ms: all.mean().map(|ns| ns / 1e6),
         latency_ns: latency(&all.latency),

@@ -511,6 +511,9 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The devices served a file set if they transferred at least this part of the requested bytes.
+    pub(crate) const DEVICE_PART: f64 = 0.9;
+
     /// Returns the name in JSON.
     pub fn name(self) -> &'static str {
         match self {

@@ -174,9 +174,10 @@ fn operations(outcomes: &[Outcome]) -> u64 {
     outcomes[0].run().flowops.iter().find(|f| f.name == "x").map_or(0, |f| f.ops)
 }
 
-/// The files of the first set on all ranks.
-fn files(outcomes: &[Outcome]) -> u64 {
-    outcomes[0].run().filesets[0].files
+/// The numbers of files, directories and bytes of the first set on all ranks.
+fn contents(outcomes: &[Outcome]) -> [u64; 3] {
+    let set = &outcomes[0].run().filesets[0];
+    [set.files, set.directories, set.bytes]
 }
 
 /// A set of 47 files of different sizes in several directories, most of which exist, and a thread that reads them.
@@ -206,7 +207,7 @@ fn the_parts_of_all_ranks_are_the_tree_of_one_rank() {
             let outcomes = RankRun::ranks(n, dir.path()).share(share).run(READ);
             all_done(&outcomes);
             assert_eq!(sizes(dir.path()), expected, "{share:?}, {n} ranks");
-            assert_eq!(files(&outcomes), files(&single), "{share:?}, {n} ranks");
+            assert_eq!(contents(&outcomes), contents(&single), "{share:?}, {n} ranks");
         }
     }
 }
@@ -417,10 +418,13 @@ define process name=p {
   thread name=t { flowop write name=x,filename=f,iosize=4k,random,iters=20 flowop finishoncount name=end,value=1 }
 }
 ";
+    let alone = tempfile::tempdir().unwrap();
+    let single = RankRun::ranks(1, alone.path()).run(write);
+    all_done(&single);
     for share in [Sharing::All, Sharing::Neighbour] {
         let outcomes = RankRun::ranks(3, dir.path()).share(share).run(write);
         all_done(&outcomes);
-        assert_eq!(operations(&outcomes), 60);
+        assert_eq!((operations(&outcomes), contents(&outcomes)), (60, contents(&single)));
         let found: Vec<u64> = sizes(dir.path()).into_values().flatten().collect();
         assert_eq!(found, [1 << 20]);
     }

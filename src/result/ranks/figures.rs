@@ -2,14 +2,11 @@
 
 use super::RankRun;
 use super::window::CommonTime;
-use crate::result::build;
+use crate::result::build::{self, MIB};
 use crate::result::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary};
 use crate::stats::hdr;
 use crate::stats::snapshot::Dist;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Bytes in a MiB.
-const MIB: f64 = 1_048_576.0;
 
 /// A distribution that is merged from stored ones.
 #[derive(Debug, Default)]

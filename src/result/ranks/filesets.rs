@@ -4,9 +4,6 @@ use super::RankRun;
 use super::figures::weighted_mean;
 use crate::result::{DeviceBytes, FilesetResult, Repaired, Verdict};
 
-/// The least share of the requested bytes that the devices must have transferred for the verdict `device`.
-const DEVICE_SHARE: f64 = 0.9;
-
 /// Whether the file sets to be merged are on one host, so that each entry has the bytes of the same devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SetScope {
@@ -132,7 +129,7 @@ fn verdict<'a>(
     // A rank compares its own bytes with those that the devices moved for all ranks of the host.
     let enough = moved.is_none_or(|moved| {
         let (asked, moved) = if asked.read > 0 { (asked.read, moved.read) } else { (asked.written, moved.written) };
-        moved as f64 >= DEVICE_SHARE * asked as f64
+        moved as f64 >= Verdict::DEVICE_PART * asked as f64
     });
     let same = verdicts.iter().all(|verdict| *verdict == first) && (first != Verdict::Device || enough);
     Some(if same { first } else { Verdict::Both })
