@@ -372,7 +372,11 @@ pub(super) enum CliCommand {
         /// Format: a page, or for results of runs a format of their reports
         #[arg(long, default_value = PAGE_FORMAT.0, value_name = "FORMAT", value_parser = export_parser())]
         format: ExportFormat,
-        /// Replace the file of `-o` whatever it contains
+        /// Write each picture of the page as an SVG file to the directory DIR, which is created; the page itself is then
+        /// written only with `-o`
+        #[arg(long, value_name = "DIR", conflicts_with = "format")]
+        pictures: Option<PathBuf>,
+        /// Replace the files of `-o` and `--pictures` whatever they contain
         #[arg(long)]
         force: bool,
     },

@@ -114,8 +114,8 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Sweep(args) => curves::sweep(&args),
             CliCommand::Ort { file, method, format } => curves::ort(&file, method, format),
             CliCommand::Wins { file, lower_is_better, format } => wins::wins(&file, lower_is_better, format),
-            CliCommand::Report { paths, output, format, force } => {
-                pages::report(&paths, output.as_deref(), format, force)
+            CliCommand::Report { paths, output, format, pictures, force } => {
+                pages::report(&paths, &pages::Outputs { output, pictures, force }, format)
             }
             CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => info::list(&what),

@@ -11,20 +11,61 @@ use crate::report::{self, Report};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// Writes the results at `paths` to `output`, or else to standard output, as a page or in another format. Without `force`
-/// only a page is replaced. Returns the exit status.
-pub(super) fn report(paths: &[PathBuf], output: Option<&Path>, format: ExportFormat, force: bool) -> u8 {
-    if output.is_none() && format.0.is_none() && std::io::stdout().is_terminal() {
+/// Where the results go.
+pub(super) struct Outputs {
+    /// The file of the page or of another format. `None`: standard output.
+    pub(super) output: Option<PathBuf>,
+    /// The directory of the pictures.
+    pub(super) pictures: Option<PathBuf>,
+    /// Files are replaced whatever they contain.
+    pub(super) force: bool,
+}
+
+/// Writes the results at `paths` as a page or in another format, and their pictures. Without `force` only a page or a
+/// picture is replaced. Returns the exit status.
+pub(super) fn report(paths: &[PathBuf], outputs: &Outputs, format: ExportFormat) -> u8 {
+    let output = outputs.output.as_deref();
+    if output.is_none() && outputs.pictures.is_none() && format.0.is_none() && std::io::stdout().is_terminal() {
         console::error(
             "the page is HTML, which a terminal can't show",
             Some("write it to a file, with `-o page.html`"),
         );
         return 2;
     }
-    let target = match output.map(|output| open(output, paths, format, force)).transpose() {
+    let is_own: fn(&[u8]) -> bool = if format.0.is_none() { page::is_page } else { |_| false };
+    let kind = if format.0.is_none() { ", and is not a page of wmlrun" } else { "" };
+    let target = match output.map(|output| open(output, paths, is_own, kind, outputs.force)).transpose() {
         Ok(target) => target,
         Err(status) => return status,
     };
+    let sources = match read(paths) {
+        Ok(sources) => sources,
+        Err(status) => return status,
+    };
+    if let Some(dir) = &outputs.pictures {
+        match write_pictures(dir, paths, &sources, outputs.force) {
+            0 => {}
+            status => return status,
+        }
+        if target.is_none() {
+            return 0;
+        }
+    }
+    let text = match format.0 {
+        Some(format) => exported(format, &sources),
+        None => page::html(&sources).map_err(|e| {
+            console::error(&format!("can't make the page: {e}"), None);
+            70
+        }),
+    };
+    match text {
+        Ok(text) => written(target, &text),
+        Err(status) => status,
+    }
+}
+
+/// Reads the results. `Err` holds the exit status after an error was printed.
+fn read(paths: &[PathBuf]) -> Result<Vec<ResultSource>, u8> {
     let mut sources = Vec::new();
     for path in paths {
         match page::read(path) {
@@ -35,27 +76,50 @@ pub(super) fn report(paths: &[PathBuf], output: Option<&Path>, format: ExportFor
                     _ => "give a file that `--json` wrote, or the results folder of an experiment",
                 };
                 console::error(&e.to_string(), Some(help));
-                return 2;
+                return Err(2);
             }
         }
     }
-    let text = match format.0 {
-        Some(format) => exported(format, &sources),
-        None => page::html(&sources).map_err(|e| {
-            console::error(&format!("can't make the page: {e}"), None);
-            70
-        }),
-    };
-    let text = match text {
-        Ok(text) => text,
-        Err(status) => return status,
-    };
+    Ok(sources)
+}
+
+/// Writes a text to a target, or else to standard output. Returns the exit status.
+fn written(target: Option<Target>, text: &str) -> u8 {
     match target.map(|target| target.write(&mut |out| out.write_all(text.as_bytes()))) {
-        None => print_text(&text),
+        None => print_text(text),
         Some(Ok(())) => {}
         Some(Err(e)) => {
-            console::error(&format!("the output can't be written: {e}"), Some("give `-o` another path"));
+            console::error(&format!("the output can't be written: {e}"), Some("give another path"));
             return 1;
+        }
+    }
+    0
+}
+
+/// Writes the pictures of the page to files in a directory. All files are checked before the first is written. Returns
+/// the exit status.
+fn write_pictures(dir: &Path, paths: &[PathBuf], sources: &[ResultSource], force: bool) -> u8 {
+    let files = page::pictures(sources);
+    if files.is_empty() {
+        console::error("the results have no pictures", Some("a picture needs at least one run that was measured"));
+        return 2;
+    }
+    if let Err(e) = std::fs::create_dir_all(dir) {
+        let text = format!("{} can't be created: {e}", dir.display());
+        console::error(&text, Some("give `--pictures` another path"));
+        return 3;
+    }
+    let mut targets = Vec::new();
+    for file in &files {
+        match open(&dir.join(&file.name), paths, page::is_picture, ", and is not a picture of wmlrun", force) {
+            Ok(target) => targets.push(target),
+            Err(status) => return status,
+        }
+    }
+    for (file, target) in files.iter().zip(targets) {
+        match written(Some(target), &file.text) {
+            0 => {}
+            status => return status,
         }
     }
     0
@@ -101,21 +165,17 @@ fn with_floor(source: ResultSource) -> ResultSource {
     }
 }
 
-/// Opens the output. It must not be one of the results, nor, unless `force` is set, any other file than a page. `Err` holds
-/// the exit status after an error was printed.
-fn open(output: &Path, paths: &[PathBuf], format: ExportFormat, force: bool) -> Result<Target, u8> {
+/// Opens an output. It must not be one of the results, nor, unless `force` is set, an existing file that `is_own` does not
+/// accept; `kind` then ends the error. `Err` holds the exit status after an error was printed.
+fn open(output: &Path, paths: &[PathBuf], is_own: fn(&[u8]) -> bool, kind: &str, force: bool) -> Result<Target, u8> {
     let results: Vec<FileIdentity> = paths.iter().filter_map(|path| file_id(path)).collect();
-    let is_own: fn(&[u8]) -> bool = if format.0.is_none() { page::is_page } else { |_| false };
     if !force && check_replaceable(output, &is_own).is_err() {
-        let text = match format.0 {
-            None => format!("{} exists, and is not a page of wmlrun", output.display()),
-            Some(_) => format!("{} exists", output.display()),
-        };
-        console::error(&text, Some("give `-o` another path, or replace the file with `--force`"));
+        let help = "give another path, or replace the file with `--force`";
+        console::error(&format!("{} exists{kind}", output.display()), Some(help));
         return Err(3);
     }
     Target::open(output, &results).map(|target| target.recognizing(is_own)).map_err(|e| {
-        console::error(&format!("{} can't be written: {e}", output.display()), Some("give `-o` another path"));
+        console::error(&format!("{} can't be written: {e}", output.display()), Some("give another path"));
         3
     })
 }

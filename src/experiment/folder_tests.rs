@@ -280,7 +280,7 @@ fn pruning_removes_all_but_the_results() {
     assert_eq!(Folder::resume(&path, &identity(), false).unwrap().runs.len(), 4);
 
     fs::write(path.join("runs/0001.log"), "12345").unwrap();
-    let lock = journal::locked(&path.join(JOURNAL)).unwrap();
+    let lock = journal::LockedJournal::open(&path.join(JOURNAL)).unwrap();
     let error = prune(&path).unwrap_err();
     assert!(error.to_string().contains("another process"), "{error}");
     assert!(path.join("runs/0001.log").exists(), "nothing is removed while another process has the journal");

@@ -163,7 +163,7 @@ pub(super) fn events_of(path: &Path) -> io::Result<Vec<Event>> {
 /// An open and locked journal.
 #[derive(Debug)]
 pub(super) struct Journal {
-    file: File,
+    file: LockedJournal,
     /// The length of the complete lines, in bytes.
     len: u64,
 }
@@ -172,13 +172,13 @@ impl Journal {
     /// Opens or creates the journal, locks it and reads its events. An incomplete last line, which a crash may leave,
     /// is removed. Returns an error when another process has locked the journal, or when a line is not an event.
     pub(super) fn open(path: &Path) -> io::Result<(Self, Vec<Event>)> {
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        lock(&file)?;
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut file = LockedJournal::new(file)?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        file.0.read_to_end(&mut bytes)?;
         let len = complete(&bytes).len();
         if len < bytes.len() {
-            file.set_len(len as u64)?;
+            file.0.set_len(len as u64)?;
         }
         let invalid = |n: usize, why: String| {
             let text = format!("line {} of the journal is not an event: {why}", n + 1);
@@ -193,33 +193,45 @@ impl Journal {
 
     /// Returns where the folder of this journal was made, if that is now.
     pub(super) fn origin(&self, folder: &Path) -> io::Result<FolderOrigin> {
-        FolderOrigin::of(&self.file, folder)
+        FolderOrigin::of(&self.file.0, folder)
     }
 
     /// Appends an event and returns when it is on the disk. On an error the incomplete line is removed.
     pub(super) fn write(&mut self, event: &Event) -> io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
-        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        let written = self.file.0.write_all(&line).and_then(|()| self.file.0.sync_data());
         match written {
             Ok(()) => self.len += line.len() as u64,
-            Err(_) => self.file.set_len(self.len)?,
+            Err(_) => self.file.0.set_len(self.len)?,
         }
         written
     }
 }
 
-/// Locks a journal. Returns an error when another process has locked it.
-fn lock(file: &File) -> io::Result<()> {
-    fd::lock(file.as_raw_fd()).map_err(|_| io::Error::other("another process is using it"))
+/// The file of a journal, locked until it is dropped.
+#[derive(Debug)]
+pub(super) struct LockedJournal(File);
+
+impl LockedJournal {
+    /// Locks an open journal. Returns an error when another process has locked it.
+    fn new(file: File) -> io::Result<Self> {
+        match fd::lock(file.as_raw_fd()) {
+            Ok(()) => Ok(Self(file)),
+            Err(_) => Err(io::Error::other("another process is using it")),
+        }
+    }
+
+    /// Locks the journal at `path`, and leaves it unchanged. Returns an error when another process has locked it.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Self::new(File::open(path)?)
+    }
 }
 
-/// Locks the journal of an experiment as long as the returned file is open, and leaves it unchanged. Returns an error
-/// when another process has locked it.
-pub(super) fn locked(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
-    lock(&file)?;
-    Ok(file)
+impl Drop for LockedJournal {
+    fn drop(&mut self) {
+        fd::release_lock(self.0.as_raw_fd());
+    }
 }
 
 /// Returns the complete lines of a journal. The last line is incomplete if it does not end, or has a null byte: after a
@@ -235,6 +247,17 @@ fn complete(bytes: &[u8]) -> &[u8] {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.jsonl");
+        let (journal, _) = Journal::open(&path).unwrap();
+        // As a program has one that is being started.
+        let _copy = journal.file.0.try_clone().unwrap();
+        drop(journal);
+        assert!(Journal::open(&path).is_ok());
+    }
 
     #[test]
     fn an_incomplete_last_line_is_removed() {

@@ -22,7 +22,7 @@ pub fn prune(path: &Path) -> Result<u64, FolderError> {
     }
     let experiment = folder::parse(&text).map_err(|why| FolderError::Content { path: file, why })?;
     let log = path.join(JOURNAL);
-    let _lock = match journal::locked(&log) {
+    let _lock = match journal::LockedJournal::open(&log) {
         // It is missing if the experiment was killed before its first event.
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
         locked => Some(locked.map_err(io_error(&log))?),

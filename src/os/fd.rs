@@ -375,11 +375,16 @@ pub fn lock(fd: Fd) -> Result<()> {
     }
 }
 
-/// Releases a lock and closes its file. Closing alone does not suffice: the lock lasts as long as any copy of the
-/// descriptor, and a program that is being started holds a copy for a moment.
+/// Releases a lock and closes its file.
 pub fn unlock(fd: Fd) {
-    let _ = rfs::flock(borrow(fd), rfs::FlockOperation::Unlock);
+    release_lock(fd);
     close(fd);
+}
+
+/// Releases a lock. Closing the file alone does not suffice: the lock lasts as long as any copy of the descriptor, and a
+/// program that is being started holds a copy for a moment.
+pub fn release_lock(fd: Fd) {
+    let _ = rfs::flock(borrow(fd), rfs::FlockOperation::Unlock);
 }
 
 /// Returns the space on the file system of an open file.

@@ -164,7 +164,7 @@ fn ratios(comparison: &Comparison) -> Picture {
              these, or unclear. {depends}"
         ),
         legend: vec![("box", tolerance)],
-        svg: chart.svg("Ratios of B to A with their intervals"),
+        drawing: chart.drawing("Ratios of B to A with their intervals"),
         table,
     }
 }
@@ -210,7 +210,7 @@ pub(super) fn quantiles(name: &str, a: (&str, &[f64]), b: (&str, &[f64])) -> Opt
                equal; a line beside it is a shift, another slope a different spread."
                 .to_owned(),
         legend: Vec::new(),
-        svg: chart.svg(&format!("Quantiles of {b} against quantiles of {a}")),
+        drawing: chart.drawing(&format!("Quantiles of {b} against quantiles of {a}")),
         table,
     })
 }

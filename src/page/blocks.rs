@@ -2,6 +2,7 @@
 //!
 //! All texts are plain: the template escapes them. A picture always has a table with the same values.
 
+use super::drawing::Drawing;
 use serde::Serialize;
 
 /// A part of a page.
@@ -117,8 +118,8 @@ pub(super) struct Picture {
     pub(super) note: String,
     /// The legend: classes and names of series.
     pub(super) legend: Vec<(&'static str, String)>,
-    /// The drawing, which is markup.
-    pub(super) svg: String,
+    /// The drawing, which is markup in the page.
+    pub(super) drawing: Box<Drawing>,
     /// The same values as a table.
     pub(super) table: PageTable,
 }

@@ -1,10 +1,11 @@
 //! A chart as typed SVG: axes, lines, and marks with their values in `data-x` and `data-y`.
 //!
 //! Horizontal positions are percentages of the width, vertical ones are pixels. So a chart fills any width while its
-//! text and its marks keep their size. Colours come from the classes, which the page's style defines. This is the only
-//! file that uses the `svg` crate. Not in here: the meaning of the values.
+//! text and its marks keep their size. Colours come from the classes, which `picture.css` defines. Not in here: the meaning
+//! of the values, and the document around the drawing ([`Drawing`]).
 
 use super::axis::ChartAxis;
+use super::drawing::{Drawing, Margins};
 use crate::util::printable;
 use svg::node::Node;
 use svg::node::element::path::Data;
@@ -27,7 +28,7 @@ const RIGHT: f64 = 26.0;
 /// The largest number of characters of the label of a category, which must fit into a width of 300 pixels.
 const MAX_ROW_LABEL: usize = 42;
 /// The width of a character of a label, in pixels.
-const CHARACTER_WIDTH: f64 = 7.0;
+pub(super) const CHARACTER_WIDTH: f64 = 7.0;
 /// Units of the coordinates of paths, along each axis.
 const PATH_UNITS: f64 = 1000.0;
 
@@ -285,25 +286,23 @@ impl Chart {
         self.lines = lines.add(Path::new().set("d", found).set("class", class));
     }
 
-    /// Returns the chart as SVG. `name` is its name for screen readers.
-    pub(super) fn svg(self, name: &str) -> String {
+    /// Returns the finished drawing. `name` is its name for screen readers.
+    pub(super) fn drawing(self, name: &str) -> Box<Drawing> {
         let longest = |ticks: &[super::axis::AxisTick]| ticks.iter().map(|tick| tick.label.chars().count()).max();
         let start = match self.y.count() {
             Some(_) => 4.0,
             None => longest(&self.y.ticks).unwrap_or(0) as f64 * CHARACTER_WIDTH + 12.0,
         };
-        // The labels are in the padding. The style of the page cuts off what is wider than the page.
-        let mut chart = SVG::new()
-            .set("class", "chart")
-            .set("role", "img")
-            .set("aria-label", printable::line(name).into_owned())
-            .set("width", "100%")
-            .set("height", self.height + TOP + BOTTOM)
-            .set("style", format!("padding:{TOP}px {RIGHT}px {BOTTOM}px {start}px"));
+        let mut content = Group::new();
         if !self.y.title.is_empty() {
-            chart = chart.add(text(&self.y.title).set("x", -start).set("y", 13.0 - TOP).set("class", "axis"));
+            content = content.add(text(&self.y.title).set("x", -start).set("y", 13.0 - TOP).set("class", "axis"));
         }
-        chart.add(self.under).add(self.labels).add(self.lines).add(self.symbols).to_string()
+        Box::new(Drawing {
+            name: printable::line(name).into_owned(),
+            height: self.height,
+            margins: Margins { top: TOP, right: RIGHT, bottom: BOTTOM, left: start },
+            content: content.add(self.under).add(self.labels).add(self.lines).add(self.symbols),
+        })
     }
 }
 
@@ -318,7 +317,7 @@ fn data(interval: Line, class: &str) -> Line {
 }
 
 /// Creates a text without control characters. The `svg` crate escapes markup.
-fn text(content: &str) -> Text {
+pub(super) fn text(content: &str) -> Text {
     Text::new(printable::line(content))
 }
 

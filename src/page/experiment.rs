@@ -118,7 +118,7 @@ pub(super) fn run_points(
         title: format!("Runs: {name}"),
         note: "Each point is a run. A line is a mean, the area around it its 95 % interval.".to_owned(),
         legend,
-        svg: chart.svg(&format!("{name} of each run")),
+        drawing: chart.drawing(&format!("{name} of each run")),
         table,
     })
 }
@@ -150,7 +150,7 @@ pub(super) fn distributions(metric: &str, samples: &[(String, Vec<f64>)]) -> Opt
         title: format!("Distribution of the runs: {metric}"),
         note: "The share of the runs whose value is at most that on the horizontal axis.".to_owned(),
         legend,
-        svg: chart.svg("Empirical distribution functions"),
+        drawing: chart.drawing("Empirical distribution functions"),
         table,
     })
 }

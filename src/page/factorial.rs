@@ -120,7 +120,7 @@ fn levels(found: &Factorial, n: usize, name: &str, position: usize) -> Picture {
         title: factor.name.clone(),
         note: String::new(),
         legend: vec![("a", "cell".to_owned()), ("b", "mean of the cells at a level".to_owned())],
-        svg: chart.svg(&format!("{name} by {}", factor.name)),
+        drawing: chart.drawing(&format!("{name} by {}", factor.name)),
         table,
     }
 }
@@ -256,7 +256,7 @@ fn dots(found: &Factorial, n: usize, name: &str) -> Option<Picture> {
         title: format!("Cells: {name}"),
         note: format!("Each circle is a run, each square the mean of a cell with its 95 % interval.{rest}"),
         legend: vec![("a", "run".to_owned()), ("b", "mean".to_owned())],
-        svg: chart.svg(&format!("{name} of the runs of each cell")),
+        drawing: chart.drawing(&format!("{name} of the runs of each cell")),
         table,
     })
 }

@@ -102,7 +102,7 @@ fn rates(run: &Run) -> Option<Picture> {
                to host."
                 .to_owned(),
         legend: Vec::new(),
-        svg: chart.svg("Rate of each rank"),
+        drawing: chart.drawing("Rate of each rank"),
         table,
     })
 }

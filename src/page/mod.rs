@@ -8,14 +8,18 @@ mod ab;
 mod axis;
 mod blocks;
 mod chart;
+mod drawing;
 mod experiment;
 mod factorial;
 mod hosts;
+mod pictures;
 mod run;
 mod source;
 mod sweep;
 mod timeline;
 
+pub use drawing::is_picture;
+pub use pictures::{PictureFile, pictures};
 pub use source::{PageError, ResultSource, is_page, read};
 
 use crate::report::text::script;
@@ -32,6 +36,8 @@ use serde::Serialize;
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
+/// The style of the pictures, in pages and in files of their own.
+const PICTURE_STYLE: &str = include_str!("picture.css");
 
 /// The largest number of runs of a page that have pictures of their own. It bounds the size of the page.
 const MAX_RUNS_WITH_PICTURES: usize = 6;
@@ -47,8 +53,7 @@ struct PageSection {
 
 /// Returns the page of these results, a section for each.
 pub fn html(sources: &[ResultSource]) -> Result<String, String> {
-    let mut runs_with_pictures = 0;
-    let sections: Vec<PageSection> = sources.iter().map(|source| section(source, &mut runs_with_pictures)).collect();
+    let sections = sections(sources);
     let title = match &sections[..] {
         [only] => only.title.clone(),
         all => count(all.len() as u64, "result"),
@@ -66,8 +71,14 @@ fn render(title: &str, sections: &[PageSection]) -> Result<String, minijinja::Er
     });
     environment.add_template("page.html", TEMPLATE)?;
     let version = env!("CARGO_PKG_VERSION");
-    let values = context! { title, sections => Value::from(Serde(sections)), style => STYLE, version };
+    let style = format!("{PICTURE_STYLE}{STYLE}");
+    let values = context! { title, sections => Value::from(Serde(sections)), style, version };
     environment.get_template("page.html")?.render(values).map(|text| text + "\n")
+}
+
+fn sections(sources: &[ResultSource]) -> Vec<PageSection> {
+    let mut runs_with_pictures = 0;
+    sources.iter().map(|source| section(source, &mut runs_with_pictures)).collect()
 }
 
 fn section(source: &ResultSource, runs_with_pictures: &mut usize) -> PageSection {
@@ -138,7 +149,7 @@ fn overview(runs: &[Run]) -> Picture {
         title: "Runs".to_owned(),
         note: "The rate of each run.".to_owned(),
         legend: Vec::new(),
-        svg: chart.svg("The rate of each run"),
+        drawing: chart.drawing("The rate of each run"),
         table,
     }
 }

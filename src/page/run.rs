@@ -169,7 +169,7 @@ fn percentiles(run: &Run) -> Option<Picture> {
         title: "Latency percentiles".to_owned(),
         note: format!("Each line is an I/O flowop, from its median to its maximum.{hidden}"),
         legend: PERCENTILES.map(|(name, class, _)| (class, name.to_owned())).to_vec(),
-        svg: chart.svg("Latency percentiles of the I/O flowops"),
+        drawing: chart.drawing("Latency percentiles of the I/O flowops"),
         table,
     })
 }

@@ -148,7 +148,7 @@ fn over_load(
         note: "Each point is the mean of the runs at a load, with its 95 % interval. The loads have equal distances."
             .to_owned(),
         legend,
-        svg: chart.svg(title),
+        drawing: chart.drawing(title),
         table,
     }
 }
@@ -183,7 +183,7 @@ fn load_curve(sweep: &Sweep) -> Option<Picture> {
         title: "Load curve".to_owned(),
         note: "The response time at each achieved rate; the line joins the loads in their order.".to_owned(),
         legend,
-        svg: chart.svg("Response time over the achieved rate"),
+        drawing: chart.drawing("Response time over the achieved rate"),
         table,
     })
 }

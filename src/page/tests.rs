@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::blocks::{PageBlock, Picture};
-use super::{ResultSource, experiment, html, run};
+use super::{ResultSource, experiment, html, is_picture, pictures as files, run};
 use crate::analysis::{ResponseMethod, ecdf};
 use crate::comparison::FactorialTables;
 use crate::experiment::{Arm, Blocks, Experiment, Hooks, Identity, RecordedExperiment, RecordedRun, RuleWanted};
@@ -16,9 +16,9 @@ use svg::parser::Event;
 /// The attributes of all elements that have both `data-x` and `data-y`.
 fn symbols(picture: &Picture) -> Vec<BTreeMap<String, String>> {
     let mut found = Vec::new();
-    for event in svg::read(&picture.svg).unwrap() {
+    for event in svg::read(&picture.drawing.to_string()).unwrap() {
         match event {
-            Event::Error(e) => panic!("{e}: {}", picture.svg),
+            Event::Error(e) => panic!("{e}: {}", picture.drawing),
             Event::Tag(_, _, attributes) if attributes.contains_key("data-x") => {
                 found.push(attributes.into_iter().map(|(name, value)| (name, value.to_string())).collect());
             }
@@ -300,7 +300,8 @@ fn the_tolerance_of_the_picture_is_that_of_the_verdict() {
         wide.experiment.metrics = vec![metric.to_owned()];
         wide.experiment.rule = RuleWanted::Ab { tolerance: 0.5, blocks: Blocks::Exactly(4) };
         let picture = shown(&wide).2;
-        let band = picture.svg.split("<rect").find(|part| part.contains("class=\"band\"")).unwrap();
+        let markup = picture.drawing.to_string();
+        let band = markup.split("<rect").find(|part| part.contains("class=\"band\"")).unwrap();
         let band = band.split('>').next().unwrap().to_owned();
         (picture.legend[0].1.clone(), band)
     };
@@ -381,10 +382,10 @@ const TAGS: &str = " html head meta title style body a header h1 nav ul li main 
     details summary pre table caption thead tr th tbody td figure figcaption svg g line text rect path circle footer ";
 const ATTRIBUTES: &str = " lang charset name content http-equiv class href aria-label aria-labelledby aria-hidden id scope \
     tabindex role width height x y x1 x2 y1 y2 cx cy r d style viewBox preserveAspectRatio overflow transform text-anchor dx \
-    data-x data-y data-low data-high xmlns ";
+    data-x data-y data-low data-high data-generator xmlns ";
 
-#[test]
-fn hostile_names_stay_text_and_a_page_requests_nothing() {
+/// Results in which every name is hostile.
+fn hostile() -> [ResultSource; 2] {
     let mut document = fixture();
     document.texts_mut(&mut |_, text| *text = HOSTILE.to_owned());
     document.runs[0].name_intervals();
@@ -396,15 +397,18 @@ fn hostile_names_stay_text_and_a_page_requests_nothing() {
         run.observation.conditions.insert(HOSTILE.to_owned(), HOSTILE.to_owned());
         run.observation.figures.insert(format!("p/t/{HOSTILE}.ops"), 1.0);
     }
-    let sources = [
+    [
         ResultSource::Runs { name: HOSTILE.to_owned(), document: Box::new(document) },
         ResultSource::Experiment { name: HOSTILE.to_owned(), recorded: Box::new(experiment), floor: None },
-    ];
-    let text = html(&sources).unwrap();
-    assert!(text.contains("&lt;script&gt;alert(1)"), "the names are shown");
+    ]
+}
+
+/// Fails unless a text shows hostile names as text, has only allowed elements and attributes, and requests nothing. Returns
+/// the number of its elements.
+fn harmless_elements(text: &str) -> usize {
     assert!(text.chars().all(|c| c == '\n' || !crate::util::printable::is_control(c)), "control characters");
     let mut tags = 0;
-    for event in svg::read(&text).unwrap() {
+    for event in svg::read(text).unwrap() {
         let Event::Tag(name, _, attributes) = event else { continue };
         tags += 1;
         assert!(TAGS.contains(&format!(" {name} ")), "<{name}>");
@@ -413,10 +417,39 @@ fn hostile_names_stay_text_and_a_page_requests_nothing() {
             assert!(attribute != "href" || value.starts_with('#'), "{value}");
         }
     }
-    assert!(tags > 500, "{tags} tags");
     for request in ["url(", "@import", "src=x onerror=alert(2)>"] {
         assert!(!text.contains(request), "{request}");
     }
+    tags
+}
+
+#[test]
+fn hostile_names_stay_text_and_a_page_requests_nothing() {
+    let text = html(&hostile()).unwrap();
+    assert!(text.contains("&lt;script&gt;alert(1)"), "the names are shown");
+    let tags = harmless_elements(&text);
+    assert!(tags > 500, "{tags} tags");
+}
+
+#[test]
+fn each_picture_of_a_page_is_a_file_with_the_same_marks() {
+    let sources = hostile();
+    let page = html(&sources).unwrap();
+    let files = files(&sources);
+    assert_eq!(files.len(), page.matches("<figure>").count());
+    let marks = |text: &str| text.matches("data-x=").count();
+    assert_eq!(files.iter().map(|file| marks(&file.text)).sum::<usize>(), marks(&page));
+    for file in &files {
+        assert!(is_picture(file.text.as_bytes()), "{}", file.name);
+        assert!(harmless_elements(&file.text) > 10, "{}", file.name);
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+        assert!(file.name.chars().all(is_plain), "{}", file.name);
+        // Its title, and all of it inside of the drawing.
+        assert!(file.text.contains("class=\"title\""), "{}", file.name);
+    }
+    let names: std::collections::BTreeSet<&str> = files.iter().map(|file| &*file.name).collect();
+    assert_eq!(names.len(), files.len(), "{names:?}");
+    assert!(!is_picture(page.as_bytes()) && !is_picture(b"<svg width=\"1\"/>"));
 }
 
 #[test]

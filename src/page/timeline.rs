@@ -131,8 +131,8 @@ pub(super) fn rate(run: &Run) -> Option<Picture> {
             column.mean_ns.map_or_else(|| "-".to_owned(), latency),
         ]);
     }
-    let svg = chart.svg("Rate over time");
-    Some(Picture { title: "Rate over time".to_owned(), note, legend, svg, table })
+    let drawing = chart.drawing("Rate over time");
+    Some(Picture { title: "Rate over time".to_owned(), note, legend, drawing, table })
 }
 
 /// Draws the 99th percentile of the latency of each flowop over time.
@@ -174,7 +174,7 @@ pub(super) fn latency_map(run: &Run) -> Option<Picture> {
             merged(each, ", and has the highest of their percentiles")
         ),
         legend: HEAT_LEGEND.into_iter().enumerate().map(key).collect(),
-        svg: chart.svg("99th percentile of the latency of the I/O flowops over time"),
+        drawing: chart.drawing("99th percentile of the latency of the I/O flowops over time"),
         table,
     })
 }
