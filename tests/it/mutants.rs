@@ -176,8 +176,11 @@ fn mutant(texts: &[String], numbers: &mut Numbers) -> String {
 
 /// The plan of a script as text, if it has one that is small enough to be drawn.
 fn planned(text: &str) -> Option<String> {
-    let settings = Settings { engine: wml::engine::find("null").unwrap(), ..Settings::default() };
+    // The memory that is free differs from one plan to the next.
+    let sets = vec![("freememory".to_owned(), "8g".to_owned())];
+    let settings = Settings { engine: wml::engine::find("null").unwrap(), sets, ..Settings::default() };
     let mut session = Session::new(settings, Arc::default());
+    assert_eq!(session.apply_sets(&mut Silent), Status::Done);
     if session.read("mutant.wml", text, &mut Silent) != Status::Done {
         return None;
     }
