@@ -6,6 +6,7 @@
 
 use super::transport::{Message, Transport};
 use crate::os::clock::monotonic_ns;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// The number of round trips to each rank.
@@ -34,6 +35,67 @@ impl ClockOffset {
     pub(crate) fn error_ns(self) -> u64 {
         self.round_trip_ns.div_ceil(2)
     }
+}
+
+/// A reading of a rank's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClockReading {
+    /// When it was read, on the clock of rank 0.
+    pub(crate) at_ns: u64,
+    /// The clock at that time.
+    pub(crate) offset: ClockOffset,
+}
+
+impl ClockReading {
+    /// Returns the clock of the rank from this reading and a later one, if there is one.
+    pub(crate) fn clock(self, later: Option<Self>) -> RankClock {
+        RankClock {
+            offset_ns: self.offset.ahead_ns,
+            error_ns: self.offset.error_ns(),
+            drift: later.and_then(|later| self.drift(later)),
+        }
+    }
+
+    /// Returns the drift between two readings; `None` if no time lies between them.
+    fn drift(self, later: Self) -> Option<ClockDrift> {
+        let elapsed = later.at_ns.checked_sub(self.at_ns).filter(|ns| *ns > 0)? as f64;
+        let gained = later.offset.ahead_ns.saturating_sub(self.offset.ahead_ns) as f64;
+        let error = (self.offset.error_ns() + later.offset.error_ns()) as f64;
+        Some(ClockDrift { ppm: gained / elapsed * 1e6, error_ppm: error / elapsed * 1e6 })
+    }
+}
+
+/// The drift of a rank's clock against that of rank 0, in millionths (microseconds per second).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockDrift {
+    /// What the rank's clock gains.
+    pub ppm: f64,
+    /// The bound of the error of this.
+    pub error_ppm: f64,
+}
+
+impl ClockDrift {
+    /// Returns whether the drift is greater than its error.
+    pub fn is_certain(self) -> bool {
+        self.ppm.abs() > self.error_ppm
+    }
+
+    /// Returns the time that passes on the clock of rank 0 while a second passes on that of the rank. A drift within its
+    /// error counts as none.
+    pub fn seconds_of_rank_0(self) -> f64 {
+        if self.is_certain() { 1.0 / (1.0 + self.ppm / 1e6) } else { 1.0 }
+    }
+}
+
+/// The clock of a rank against that of rank 0, from readings before and after a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankClock {
+    /// What the clock was ahead before the start, in nanoseconds.
+    pub offset_ns: i64,
+    /// The bound of the error of the offset, in nanoseconds.
+    pub error_ns: u64,
+    /// The drift during the run; `None` if the clock could not be read after the run.
+    pub drift: Option<ClockDrift>,
 }
 
 /// The fastest round trip so far.
@@ -104,7 +166,7 @@ fn wait_for(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{ClockOffset, Fastest};
+    use super::{ClockDrift, ClockOffset, ClockReading, Fastest};
 
     #[test]
     fn the_fastest_round_trip_decides() {
@@ -116,6 +178,26 @@ mod tests {
         fastest.add(6000, 0, 9000);
         let offset = fastest.0.unwrap();
         assert_eq!((offset.local(1000), offset.error_ns()), (500_990, 100));
+    }
+
+    #[test]
+    fn the_drift_is_that_between_two_readings() {
+        let reading = |at_ns, ahead_ns| ClockReading { at_ns, offset: ClockOffset { ahead_ns, round_trip_ns: 2000 } };
+        let first = reading(1_000_000_000, -5000);
+        // In ten seconds the clock gains 100 µs.
+        let clock = first.clock(Some(reading(11_000_000_000, 95_000)));
+        assert_eq!((clock.offset_ns, clock.error_ns), (-5000, 1000));
+        let drift = clock.drift.unwrap();
+        assert!((drift.ppm - 10.0).abs() < 1e-9 && (drift.error_ppm - 0.2).abs() < 1e-9, "{drift:?}");
+        assert!(drift.is_certain() && (drift.seconds_of_rank_0() - 0.999_990_000_1).abs() < 1e-12, "{drift:?}");
+        assert_eq!(first.clock(None).drift, None);
+        assert_eq!(first.clock(Some(first)).drift, None);
+    }
+
+    #[test]
+    fn a_drift_within_its_error_is_none() {
+        let drift = ClockDrift { ppm: -3.0, error_ppm: 4.0 };
+        assert_eq!((drift.is_certain(), drift.seconds_of_rank_0()), (false, 1.0));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The ranks of a run that several processes make: exchanges between them over a [`Transport`].
 //!
 //! A thread of its own, the message thread, makes all calls of the transport. It sleeps between them, because the
-//! waiting calls of MPI keep a processor busy. While a run is measured it does nothing but to look for messages fifty
-//! times a second. Each rank sends a pulse once a second, and a rank without a message for twenty seconds is lost: no
-//! exchange waits for longer.
+//! waiting calls of MPI keep a processor busy. While a run is measured it looks for messages fifty times a second, and
+//! sends the progress of its rank to rank 0. Each rank sends a pulse once a second, and a rank without a message for
+//! twenty seconds is lost: no exchange waits for longer.
 
-use super::clock_offsets::{self, ClockOffset};
+use super::clock_offsets::{self, ClockOffset, ClockReading};
 use super::transport::{Message, Transport};
-use super::{Collected, CommonStart, LostRank, Ranks, RanksLost};
+use super::{Collected, CommonStart, LastProgress, LostRank, RankClock, RankProgress, Ranks, RanksLost};
 use crate::os::clock::monotonic_ns;
 use crate::os::signals::TERMINATE;
 use parking_lot::{Condvar, Mutex};
@@ -28,7 +28,7 @@ const BUSY: Duration = Duration::from_micros(500);
 /// The longest time for which a rank answers at once after [`Message::Attend`].
 const ATTENTION: Duration = Duration::from_millis(500);
 /// The time after a signal in which an exchange waits for other ranks: a launcher ends its processes a moment later.
-const AFTER_SIGNAL: Duration = Duration::from_millis(250);
+const AFTER_SIGNAL: Duration = Duration::from_millis(200);
 /// The interval at which a wait looks for a signal.
 const SIGNAL_POLL: Duration = Duration::from_millis(50);
 /// The time in which the last messages have to be sent at the end.
@@ -57,6 +57,8 @@ pub struct RankGroup {
     /// The number of the signal that was received; 0 if there is none.
     interrupt: Arc<AtomicUsize>,
     mail: Arc<Mail>,
+    /// The clocks of all ranks before the last common start. Only on rank 0.
+    start_clocks: Mutex<Vec<ClockReading>>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -86,9 +88,14 @@ struct MailState {
     finish: Option<bool>,
     /// The ranks that rank 0 has reported as lost.
     lost: Vec<LostRank>,
-    /// The clocks against that of rank 0, by rank, as far as rank 0 has read them. `None` for a rank that did not answer.
-    /// Empty if they are not to be read.
-    clocks: Vec<Option<ClockOffset>>,
+    /// The clocks against that of rank 0, by rank, as rank 0 has read them last. `None` for a rank that did not answer.
+    clocks: Vec<Option<ClockReading>>,
+    /// The ranks whose clocks are to be read, the next one first.
+    unread: Vec<usize>,
+    /// The progress of this rank that is to be sent.
+    unsent_progress: Option<RankProgress>,
+    /// The progress of each rank. Only on rank 0.
+    progress: Vec<LastProgress>,
     /// The number of exchanges that wait.
     waiting: usize,
     /// No more messages follow, and whether all ranks end.
@@ -125,8 +132,8 @@ impl RankGroup {
             .map_err(|e| format!("can't start a thread: {e}"))?;
         let (rank, size, mail) = receiver.recv().map_err(|_| "the message thread has ended".to_owned())??;
         let unnamed = vec![String::new(); size];
-        let mut group =
-            Self { rank, hosts: unnamed, silence, interrupt: own_interrupt, mail, thread: Mutex::new(Some(thread)) };
+        let (start_clocks, thread) = (Mutex::default(), Mutex::new(Some(thread)));
+        let mut group = Self { rank, hosts: unnamed, silence, interrupt: own_interrupt, mail, start_clocks, thread };
         group.hosts = group.exchange_hosts(host).map_err(|lost| lost.to_string())?;
         Ok(group)
     }
@@ -254,15 +261,22 @@ impl RankGroup {
         RanksLost(lost)
     }
 
-    /// Reads the clocks of all ranks. Only for rank 0.
-    fn read_clocks(&self) -> Result<Vec<ClockOffset>, RanksLost> {
+    /// Reads the clocks of these ranks, until `is_over`. Returns those of all ranks, by rank. Only for rank 0.
+    fn read_clocks(&self, ranks: &[usize], is_over: impl FnMut() -> bool) -> Vec<Option<ClockReading>> {
         let mut state = self.mail.state.lock();
-        // The message thread adds those of the others.
-        state.clocks = vec![Some(ClockOffset::default())];
-        let size = self.hosts.len();
-        let read = |state: &mut MailState| (state.clocks.len() == size).then(|| std::mem::take(&mut state.clocks));
-        let clocks = self.mail.wait(&mut state, || false, read).unwrap_or_default();
-        drop(state);
+        state.clocks = vec![None; self.hosts.len()];
+        state.clocks[0] = Some(ClockReading { at_ns: monotonic_ns(), offset: ClockOffset::default() });
+        // The message thread reads them.
+        state.unread = ranks.iter().copied().filter(|rank| *rank > 0).collect();
+        self.mail.wait(&mut state, is_over, |state| state.unread.is_empty().then_some(()));
+        state.unread.clear();
+        std::mem::take(&mut state.clocks)
+    }
+
+    /// Reads the clocks of all ranks before a start. Only for rank 0.
+    fn read_start_clocks(&self) -> Result<Vec<ClockReading>, RanksLost> {
+        let all: Vec<usize> = (0..self.hosts.len()).collect();
+        let clocks = self.read_clocks(&all, || false);
         let silent = clocks.iter().enumerate().filter(|(_, clock)| clock.is_none());
         let lost: Vec<LostRank> =
             silent.map(|(rank, _)| self.lost(rank, "has not answered with its clock".to_owned())).collect();
@@ -328,16 +342,37 @@ impl Ranks for RankGroup {
             let numbers: [u64; 2] = serde_json::from_slice(&start).unwrap_or_default();
             return Ok(CommonStart { at_ns: Some(numbers[0]), clock_error_ns: numbers[1] });
         }
-        let offsets = self.read_clocks()?;
-        let worst = offsets.iter().map(|offset| offset.round_trip_ns).max().unwrap_or_default();
+        let clocks = self.read_start_clocks()?;
+        let worst = clocks.iter().map(|clock| clock.offset.round_trip_ns).max().unwrap_or_default();
         let delay = (5 * worst).max(START_DELAY.as_nanos() as u64)
             + START_DELAY_OF_RANK.as_nanos() as u64 * self.hosts.len() as u64;
         let at = monotonic_ns() + delay;
-        for (to, offset) in offsets.iter().enumerate().skip(1) {
+        for (to, ClockReading { offset, .. }) in clocks.iter().enumerate().skip(1) {
             let start = [offset.local(at), offset.error_ns()];
             self.send(to, Message::Data(serde_json::to_vec(&start).unwrap_or_default()));
         }
+        *self.start_clocks.lock() = clocks;
         Ok(CommonStart { at_ns: Some(at), clock_error_ns: 0 })
+    }
+
+    fn clocks(&self, ranks: &[usize]) -> Vec<Option<RankClock>> {
+        let start = self.start_clocks.lock().clone();
+        if self.rank > 0 {
+            return Vec::new();
+        }
+        let is_signalled = || self.interrupt.load(SeqCst) != 0;
+        // After a signal the launcher leaves no time for this.
+        let end = if is_signalled() || start.is_empty() { Vec::new() } else { self.read_clocks(ranks, is_signalled) };
+        ranks.iter().map(|rank| Some(start.get(*rank)?.clock(end.get(*rank).copied().flatten()))).collect()
+    }
+
+    fn report_progress(&self, progress: RankProgress) {
+        self.mail.state.lock().unsent_progress = Some(progress);
+        self.mail.work.notify_all();
+    }
+
+    fn progress(&self) -> Vec<LastProgress> {
+        if self.rank > 0 { Vec::new() } else { self.mail.state.lock().progress.clone() }
     }
 }
 
@@ -357,6 +392,9 @@ impl Mail {
             finish: None,
             lost: Vec::new(),
             clocks: Vec::new(),
+            unread: Vec::new(),
+            unsent_progress: None,
+            progress: vec![LastProgress::default(); size],
             waiting: 0,
             closing: None,
         };
@@ -408,15 +446,12 @@ impl MessageThread {
                 self.handle(from, &bytes, &mut attends);
             }
             self.pulse();
+            self.send_progress();
             let mut state = self.mail.state.lock();
             // One rank at a time, so that pulses are sent in between.
-            let next = state.clocks.len();
-            if (1..self.transport.size()).contains(&next) {
+            if let Some(next) = state.unread.first().copied() {
                 drop(state);
-                let put = &mut |from, message| self.mail.put(from, message);
-                let clock = clock_offsets::read(self.transport.as_mut(), next, put);
-                self.mail.state.lock().clocks.push(clock);
-                self.mail.arrived.notify_all();
+                self.read_clock(next);
                 continue;
             }
             if let Some(all_end) = state.closing
@@ -433,7 +468,7 @@ impl MessageThread {
                 std::thread::yield_now();
                 continue;
             }
-            if state.outbox.is_empty() {
+            if state.outbox.is_empty() && state.unread.is_empty() && state.unsent_progress.is_none() {
                 let pause = if state.waiting > 0 || state.closing.is_some() { BUSY } else { IDLE };
                 self.mail.work.wait_for(&mut state, pause);
             }
@@ -446,6 +481,29 @@ impl MessageThread {
             let next = self.mail.state.lock().outbox.pop_front();
             let Some((to, message)) = next else { return };
             self.transport.send(to, &message.encode());
+        }
+    }
+
+    /// Reads the clock of a rank.
+    fn read_clock(&mut self, rank: usize) {
+        let put = &mut |from, message| self.mail.put(from, message);
+        let offset = clock_offsets::read(self.transport.as_mut(), rank, put);
+        let reading = offset.map(|offset| ClockReading { at_ns: monotonic_ns(), offset });
+        let mut state = self.mail.state.lock();
+        // The request may have been withdrawn in the meantime.
+        if let Some(clock) = state.clocks.get_mut(rank) {
+            *clock = reading;
+        }
+        state.unread.retain(|unread| *unread != rank);
+        drop(state);
+        self.mail.arrived.notify_all();
+    }
+
+    /// Sends the progress of this rank, unless an earlier message is still on its way.
+    fn send_progress(&mut self) {
+        let Some(progress) = self.mail.state.lock().unsent_progress.take() else { return };
+        if self.transport.rank() > 0 && self.transport.has_sent_all() {
+            self.transport.send(0, &Message::Progress(progress).encode());
         }
     }
 
@@ -493,6 +551,7 @@ impl Mail {
             Message::End { status, text } => state.ended[from] = Some(RankEnd { status, text }),
             Message::Finish(all_end) => state.finish = Some(all_end),
             Message::Lost(ranks) => state.lost = ranks,
+            Message::Progress(progress) => state.progress[from].add(progress),
             // The clock is read by rank 0 only, and a late answer is of no use.
             Message::Pulse | Message::Attend(_) | Message::ReadClock | Message::Clock(_) => {}
         }

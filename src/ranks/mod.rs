@@ -9,6 +9,8 @@ mod clock_offsets;
 #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "without MPI only the tests start a group"))]
 mod group;
 mod launcher;
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "without MPI only the tests start a group"))]
+mod progress;
 #[cfg(feature = "mpi")]
 mod mpi;
 #[cfg(test)]
@@ -17,10 +19,12 @@ mod tests;
 mod transport;
 
 pub use agreement::{Conditions, Disagreement, NoAgreement, agree, of_first};
+pub use clock_offsets::{ClockDrift, RankClock};
 pub use group::{RankEnd, RankGroup};
 pub use launcher::Launch;
 #[cfg(feature = "mpi")]
 pub use mpi::connect;
+pub use progress::{LastProgress, RankProgress, RankRate, RanksInterval, RanksProgress};
 
 use crate::os::proc;
 use serde::{Deserialize, Serialize};
@@ -109,6 +113,21 @@ pub trait Ranks: std::fmt::Debug + Send + Sync {
 
     /// Agrees on an instant at which all ranks start. Every rank calls this.
     fn common_start(&self) -> Result<CommonStart, RanksLost>;
+
+    /// Returns on rank 0 the clocks of the ranks with these numbers, in their order: `None` for a rank without a common
+    /// start. Reads the clocks again, except after a signal, without a call on the other ranks. Empty on the others.
+    fn clocks(&self, _ranks: &[usize]) -> Vec<Option<RankClock>> {
+        Vec::new()
+    }
+
+    /// Sends the progress of this rank to rank 0. Drops the message instead of waiting if an earlier one is still on its
+    /// way.
+    fn report_progress(&self, _progress: RankProgress) {}
+
+    /// Returns on rank 0 the last progress of each rank, in the order of their numbers. Empty on the others.
+    fn progress(&self) -> Vec<LastProgress> {
+        Vec::new()
+    }
 
     /// Returns the number of ranks, at least 1.
     fn size(&self) -> usize {

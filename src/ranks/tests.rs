@@ -4,7 +4,7 @@
 
 use super::group::RankGroup;
 use super::transport::{Message, Transport};
-use super::{LostRank, Ranks, RanksLost};
+use super::{LastProgress, LostRank, RankProgress, Ranks, RanksLost};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -213,6 +213,59 @@ fn all_ranks_start_at_the_same_time() {
         }
     }
     assert!(starts[0].windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns), "{:?}", starts[0]);
+}
+
+/// All ranks of this process read the same clock, which does not drift.
+#[test]
+fn clocks_are_read_again_after_a_run() {
+    let clocks = on_ranks(&HOSTS, |Member { group, .. }| {
+        let before = group.clocks(&[1]);
+        group.common_start().unwrap();
+        group.collect(Vec::new()).unwrap();
+        let clocks = group.clocks(&[0, 1, 3]);
+        group.end(0, "");
+        (before, clocks)
+    });
+    assert_eq!((&clocks[0].0[..], &clocks[1].1[..]), (&[None][..], &[][..]));
+    assert_eq!(clocks[0].1.len(), 3);
+    for clock in &clocks[0].1 {
+        let clock = clock.unwrap();
+        assert!(clock.offset_ns.unsigned_abs() <= clock.error_ns, "{clock:?}");
+        assert!(!clock.drift.unwrap().is_certain(), "{clock:?}");
+    }
+}
+
+#[test]
+fn after_a_signal_no_clock_is_read() {
+    let clocks = on_ranks(&HOSTS[..2], |Member { group, interrupt, .. }| {
+        group.common_start().unwrap();
+        group.barrier().unwrap();
+        interrupt.store(15, SeqCst);
+        let clocks = group.clocks(&[0, 1]);
+        group.end(0, "");
+        clocks
+    });
+    assert!(clocks[0].iter().all(|clock| clock.unwrap().drift.is_none()), "{clocks:?}");
+}
+
+#[test]
+fn rank_0_has_the_progress_of_the_others() {
+    let last = on_ranks(&HOSTS[..3], |Member { group, .. }| {
+        let own = RankProgress { run: 1, elapsed_ns: 1, ops: 10 + group.rank() as u64, ..RankProgress::default() };
+        group.report_progress(own);
+        let mut last = group.progress();
+        while group.rank() == 0 && last[1..].contains(&LastProgress::default()) {
+            std::thread::sleep(Duration::from_millis(1));
+            last = group.progress();
+        }
+        group.end(0, "");
+        last
+    });
+    let mut expected = [LastProgress::default(); 3];
+    for (rank, last) in expected.iter_mut().enumerate().skip(1) {
+        last.add(RankProgress { run: 1, elapsed_ns: 1, ops: 10 + rank as u64, ..RankProgress::default() });
+    }
+    assert_eq!(last, [expected.to_vec(), Vec::new(), Vec::new()]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! All messages of other ranks go to rank 0, and all of rank 0's to the others: the ranks form a star. A transport
 //! keeps the order of the messages between two ranks, and loses none while both exist.
 
-use super::LostRank;
+use super::{LostRank, RankProgress};
 
 /// The sending and receiving of messages, without waiting. Used by one thread.
 pub(crate) trait Transport {
@@ -45,6 +45,8 @@ pub(crate) enum Message {
     ReadClock,
     /// The sender's clock in nanoseconds.
     Clock(u64),
+    /// The sender's progress in a run.
+    Progress(RankProgress),
 }
 
 /// The first byte of a message.
@@ -57,6 +59,7 @@ mod kind {
     pub(super) const READ_CLOCK: u8 = 5;
     pub(super) const CLOCK: u8 = 6;
     pub(super) const FINISH: u8 = 7;
+    pub(super) const PROGRESS: u8 = 8;
 }
 
 impl Message {
@@ -72,6 +75,7 @@ impl Message {
             Self::Attend(on) => vec![kind::ATTEND, u8::from(*on)],
             Self::ReadClock => vec![kind::READ_CLOCK],
             Self::Clock(ns) => of(kind::CLOCK, &ns.to_le_bytes()),
+            Self::Progress(progress) => of(kind::PROGRESS, &progress.encode()),
         }
     }
 
@@ -90,6 +94,7 @@ impl Message {
             kind::ATTEND => Self::Attend(*content.first()? != 0),
             kind::READ_CLOCK => Self::ReadClock,
             kind::CLOCK => Self::Clock(u64::from_le_bytes(content.try_into().ok()?)),
+            kind::PROGRESS => Self::Progress(RankProgress::decode(content)?),
             _ => return None,
         })
     }
@@ -99,7 +104,7 @@ impl Message {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::Message;
-    use crate::ranks::LostRank;
+    use crate::ranks::{LostRank, RankProgress};
 
     #[test]
     fn messages_are_read_back() {
@@ -116,6 +121,7 @@ mod tests {
             Message::Attend(false),
             Message::ReadClock,
             Message::Clock(u64::MAX - 1),
+            Message::Progress(RankProgress { run: 1, ops: 7, ..RankProgress::default() }),
         ] {
             assert_eq!(Message::decode(&message.encode()), Some(message));
         }
@@ -123,7 +129,7 @@ mod tests {
 
     #[test]
     fn unknown_and_short_messages_are_rejected() {
-        for bytes in [&[][..], &[99], &[2], &[4], &[7], &[6, 1, 2], &[3, b'x']] {
+        for bytes in [&[][..], &[99], &[2], &[4], &[7], &[6, 1, 2], &[8, 1], &[3, b'x']] {
             assert_eq!(Message::decode(bytes), None, "{bytes:?}");
         }
     }
