@@ -1,7 +1,7 @@
 //! A run of several ranks: their common start, and the merge of their runs on rank 0.
 //!
-//! Between the start and the end of a run the ranks exchange nothing. Each ends at its own deadline, which is the same
-//! time after the common start.
+//! Between the start and the end of a run the ranks send only their progress (`rank_ticks`). Each ends at its own
+//! deadline, which is the same time after the common start.
 
 use super::rank_start::{MergedRun, RankStart};
 use super::{Front, Runner, Status};
@@ -76,6 +76,7 @@ impl Runner {
             host: self.host_label(ranks.rank()),
             start_skew_ns: start.skew_ns,
             clock_error_ns: start.skew_ns.map(|_| start.error_ns),
+            clock: None,
             environment: self.document.environment.clone(),
             run,
         };
@@ -84,7 +85,7 @@ impl Runner {
             Ok(None) => return MergedRun { run: own.run, status, is_unreported: false },
             Err(_) => return MergedRun { run: own.run, status, is_unreported: true },
         };
-        let (mut runs, mut lost) = (Vec::new(), Vec::new());
+        let (mut runs, mut lost) = (Vec::<RankRun>::new(), Vec::new());
         for (rank, message) in collected.into_iter().enumerate() {
             let read = |bytes: Vec<u8>| {
                 let why = || "has sent a result that can't be read".to_owned();
@@ -99,25 +100,31 @@ impl Runner {
                 Err(rank) => lost.push(LostRank { host: self.host_label(rank.rank as usize), ..rank }),
             }
         }
+        // Only now, so that no rank that is lost is waited for.
+        let numbers: Vec<usize> = runs.iter().map(|run| run.rank as usize).collect();
+        runs.iter_mut().zip(ranks.clocks(&numbers)).for_each(|(run, clock)| run.clock = clock);
         let merged = merge_ranks(runs, lost);
         let of_state = if merged.state == RunState::Interrupted { status } else { Status::of_state(merged.state) };
         MergedRun { run: merged, status: status.max(of_state), is_unreported: false }
     }
 
     /// Writes the result of a rank other than 0 to a file in the results directory, because rank 0 does not have it.
-    pub(crate) fn write_unreported(&self, front: &mut dyn Front) {
+    /// Returns whether that succeeded.
+    pub(crate) fn write_unreported(&self, front: &mut dyn Front) -> bool {
         let name = format!("rank-{}.json", self.settings.ranks.rank());
-        match self.write_in_results(name.into(), |_| true, UNREPORTED) {
+        let written = self.write_in_results(name.into(), |_| true, UNREPORTED);
+        match &written {
             Some(path) => {
                 front
                     .result_kept(&format!("rank 0 does not have the result of this rank; it is in {}", path.display()));
             }
             None => front.result_aside(&self.document),
         }
+        written.is_some()
     }
 
     /// Returns the name of a rank's host for the result.
-    fn host_label(&self, rank: usize) -> String {
+    pub(crate) fn host_label(&self, rank: usize) -> String {
         let hosts = self.settings.ranks.hosts();
         let Some(host) = hosts.get(rank) else { return String::new() };
         if !self.settings.redact {

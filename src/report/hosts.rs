@@ -38,6 +38,12 @@ pub(crate) fn lines(run: &Run) -> Vec<String> {
         first += &format!("; start skew at most {}", latency(skew_ns as f64));
     }
     let mut lines = vec![first];
+    if let Some((rank, drift)) = run.largest_clock_drift() {
+        lines.push(format!(
+            "clock drift at most {:.1} ± {:.1} ppm (rank {} on {})",
+            drift.ppm, drift.error_ppm, rank.rank, rank.host
+        ));
+    }
     let rate = |rank: &&RankResult| rank.ops_per_s;
     let working = || run.ranks.iter().filter(|rank| rank.threads > 0);
     let slowest = working().min_by(|a, b| rate(a).total_cmp(&rate(b)));
@@ -112,6 +118,20 @@ mod tests {
             let text = String::from_utf8(out).unwrap();
             assert!(text.lines().all(|line| line.chars().count() <= super::WIDTH), "{text}");
         }
+    }
+
+    #[test]
+    fn the_largest_drift_is_shown_if_it_is_certain() {
+        let mut run = of_ranks().runs.remove(0);
+        let with = |run: &mut Run, rank: usize, ppm, error_ppm| {
+            run.ranks[rank].clock_drift_ppm = Some(ppm);
+            run.ranks[rank].clock_drift_error_ppm = Some(error_ppm);
+        };
+        with(&mut run, 1, 40.0, 50.0);
+        assert!(!lines(&run)[1].starts_with("clock drift"), "{:?}", lines(&run));
+        with(&mut run, 2, -12.34, 0.5);
+        with(&mut run, 0, 3.0, 0.5);
+        assert_eq!(lines(&run)[1], "clock drift at most -12.3 ± 0.5 ppm (rank 2 on h2)");
     }
 
     #[test]

@@ -135,6 +135,7 @@ pub(crate) fn rank_runs() -> Vec<RankRun> {
             host: host.into(),
             start_skew_ns: Some(skew_ns),
             clock_error_ns: Some(15_000),
+            clock: None,
             environment,
             run,
         }

@@ -1,6 +1,7 @@
 //! The hosts and ranks of a run that several processes made together, as parts of its result.
 
 use super::{CacheState, Document, Environment, FilesetResult, Latency, Run, RunEnvironment, RunState, Summary};
+use crate::ranks::ClockDrift;
 use serde::{Deserialize, Serialize};
 
 /// One host of a run, with the figures of its ranks.
@@ -40,6 +41,12 @@ pub struct RankResult {
     pub start_skew_ns: Option<i64>,
     /// Bound of the error of `start_skew_ns`, in nanoseconds; null if unknown.
     pub clock_error_ns: Option<u64>,
+    /// What its clock was ahead of that of rank 0 before the start, in nanoseconds, with the same bound; null if unknown.
+    pub clock_offset_ns: Option<i64>,
+    /// What its clock gained on that of rank 0 during the run, in millionths; null if unknown.
+    pub clock_drift_ppm: Option<f64>,
+    /// Bound of the error of `clock_drift_ppm`, in millionths; null if unknown.
+    pub clock_drift_error_ppm: Option<f64>,
     /// Number of its WML threads.
     pub threads: u64,
     /// Its measured time.
@@ -58,7 +65,20 @@ pub struct RankResult {
     pub errors: u64,
 }
 
+impl RankResult {
+    /// Returns the drift of its clock against that of rank 0; `None` if it is unknown.
+    pub fn clock_drift(&self) -> Option<ClockDrift> {
+        Some(ClockDrift { ppm: self.clock_drift_ppm?, error_ppm: self.clock_drift_error_ppm? })
+    }
+}
+
 impl Run {
+    /// Returns the rank whose clock drifts most against that of rank 0, of those whose drift is greater than its error.
+    pub fn largest_clock_drift(&self) -> Option<(&RankResult, ClockDrift)> {
+        let drifts = self.ranks.iter().filter_map(|rank| Some((rank, rank.clock_drift()?)));
+        drifts.filter(|(_, drift)| drift.is_certain()).max_by(|a, b| a.1.ppm.abs().total_cmp(&b.1.ppm.abs()))
+    }
+
     /// Returns the memory of all hosts of the run in bytes.
     pub fn memory(&self, document: &Document) -> u64 {
         if self.hosts.is_empty() {

@@ -21,7 +21,7 @@ use super::{
     RunEnvironment, RunState, Straggler, Warmup,
 };
 use crate::random;
-use crate::ranks::LostRank;
+use crate::ranks::{LostRank, RankClock};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +38,8 @@ pub struct RankRun {
     pub start_skew_ns: Option<i64>,
     /// Bound of the error of `start_skew_ns`, in nanoseconds; `None` if unknown.
     pub clock_error_ns: Option<u64>,
+    /// Its clock against that of rank 0; `None` if it is unknown.
+    pub clock: Option<RankClock>,
     /// Its machine when the program started.
     pub environment: Environment,
     /// Its run.
@@ -115,7 +117,11 @@ fn outcome(ranks: &[RankRun], lost: &[LostRank]) -> (RunState, String, Option<Fa
         && failed.is_none_or(|rank| first.rank < rank.rank)
     {
         let text = first.to_string();
-        let help = format!("the figures are those of the other ranks; look for errors of rank {}", first.rank);
+        let rank = first.rank;
+        let help = format!(
+            "the figures are those of the other ranks; look for errors of rank {rank}, and for its last figures in \
+             `rank-{rank}.snapshots` on its host"
+        );
         let failure = Failure { what: text.clone(), help, ..Failure::default() };
         return (RunState::Failed, text, Some(failure));
     }
@@ -181,7 +187,7 @@ fn host(ranks: &[&RankRun], common: &CommonTime) -> Option<HostResult> {
 }
 
 fn rank_result(rank: &RankRun) -> RankResult {
-    let (run, summary) = (&rank.run, &rank.run.summary);
+    let (run, summary, drift) = (&rank.run, &rank.run.summary, rank.clock.and_then(|clock| clock.drift));
     RankResult {
         rank: rank.rank,
         host: rank.host.clone(),
@@ -189,6 +195,9 @@ fn rank_result(rank: &RankRun) -> RankResult {
         ended_by: run.ended_by.clone(),
         start_skew_ns: rank.start_skew_ns,
         clock_error_ns: rank.clock_error_ns,
+        clock_offset_ns: rank.clock.map(|clock| clock.offset_ns),
+        clock_drift_ppm: drift.map(|drift| drift.ppm),
+        clock_drift_error_ppm: drift.map(|drift| drift.error_ppm),
         threads: run.threads,
         measured_seconds: run.measured_seconds,
         ops: summary.ops,

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{RankRun, merge_ranks};
-use crate::ranks::LostRank;
+use super::{RankRun, merge_ranks, overlap};
+use crate::ranks::{ClockDrift, LostRank, RankClock};
 use crate::result::build::{self, CpuTime};
 use crate::result::fixture::{fixture, of_ranks, rank_runs};
 use crate::result::{
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 fn rank(number: u64, host: &str, run: Run) -> RankRun {
     let (start_skew_ns, clock_error_ns) = (Some(0), Some(1_000));
     let environment = fixture().environment;
-    RankRun { rank: number, host: host.to_owned(), start_skew_ns, clock_error_ns, environment, run }
+    RankRun { rank: number, host: host.to_owned(), start_skew_ns, clock_error_ns, clock: None, environment, run }
 }
 
 /// Returns the run of these flowops, one for each snapshot, of `seconds`, with an interval for each second. The
@@ -230,6 +230,25 @@ fn rates_are_those_of_the_time_in_which_all_ranks_ran() {
     let merged = merge_ranks(vec![with(0, 0, steady_run(10, 2)), with(1, 3_000, steady_run(10, 2))], Vec::new());
     assert_eq!((merged.measured_seconds, merged.summary.ops_per_s, merged.summary.ops), (0.0, 0.0, 20));
     assert!(codes(&merged).contains(&"ranks_overlap"));
+}
+
+/// A clock that gains a tenth shows 11 s in 10 s of rank 0.
+#[test]
+fn the_common_time_is_that_of_the_clock_of_rank_0() {
+    let with_drift = |error_ppm| {
+        let clock = RankClock { drift: Some(ClockDrift { ppm: 1e5, error_ppm }), ..RankClock::default() };
+        let fast = RankRun { clock: Some(clock), ..rank(1, "h2", steady_run(1100, 11)) };
+        merge_ranks(vec![rank(0, "h1", steady_run(1000, 20)), fast], Vec::new())
+    };
+    let merged = with_drift(10.0);
+    assert!((merged.measured_seconds - 10.0).abs() < 1e-9, "{}", merged.measured_seconds);
+    // All operations of rank 1, and half of those of rank 0.
+    assert!((merged.summary.ops_per_s - 160.0).abs() < 1e-6, "{}", merged.summary.ops_per_s);
+    assert_eq!(merged.ranks[1].clock_drift(), Some(ClockDrift { ppm: 1e5, error_ppm: 10.0 }));
+    assert_eq!(merged.ranks[0].clock_drift(), None);
+    assert!((overlap(&merged.ranks).unwrap().seconds - 10.0).abs() < 1e-9);
+    // A drift within its error counts as none.
+    assert!((with_drift(2e5).measured_seconds - 11.0).abs() < 1e-9);
 }
 
 #[test]

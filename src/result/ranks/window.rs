@@ -1,6 +1,7 @@
 //! The time in which all ranks ran, on the clock that they have in common, and rates over it.
 
 use super::RankRun;
+use crate::ranks::ClockDrift;
 use crate::result::{Interval, RankResult};
 
 /// The least share of each rank's measured time that the common time must cover, so that the rate of all ranks is the
@@ -41,7 +42,7 @@ pub fn overlap(ranks: &[RankResult]) -> Option<Overlap> {
         .iter()
         .map(|rank| {
             let start = seconds_after(origin_ns, rank.start_skew_ns);
-            RankTime { start, end: start + rank.measured_seconds }
+            RankTime { start, end: start + rank.measured_seconds * seconds_of_rank_0(rank.clock_drift()) }
         })
         .collect();
     let (common, covered) = intersection(&times);
@@ -73,8 +74,8 @@ impl CommonTime {
         let times: Option<Vec<RankTime>> = working()
             .map(|rank| {
                 let (start, end) = time(rank)?;
-                let began = seconds_after(origin_ns, rank.start_skew_ns);
-                Some(RankTime { start: began + start, end: began + end })
+                let (began, scale) = (seconds_after(origin_ns, rank.start_skew_ns), scale(rank));
+                Some(RankTime { start: began + start * scale, end: began + end * scale })
             })
             .collect();
         let times = times.filter(|times| !times.is_empty());
@@ -97,11 +98,11 @@ impl CommonTime {
         if seconds <= 0.0 {
             return 0.0;
         }
-        let began = seconds_after(self.origin_ns, rank.start_skew_ns);
+        let (began, scale) = (seconds_after(self.origin_ns, rank.start_skew_ns), scale(rank));
         let within = |interval: &Interval| {
-            let end = began + interval.t;
-            let common = end.min(self.time.end) - (end - interval.seconds).max(self.time.start);
-            if interval.seconds > 0.0 { (common / interval.seconds).clamp(0.0, 1.0) } else { 0.0 }
+            let (end, seconds) = (began + interval.t * scale, interval.seconds * scale);
+            let common = end.min(self.time.end) - (end - seconds).max(self.time.start);
+            if seconds > 0.0 { (common / seconds).clamp(0.0, 1.0) } else { 0.0 }
         };
         rank.run.intervals.iter().map(|interval| count(interval) * within(interval)).sum::<f64>() / seconds
     }
@@ -118,6 +119,16 @@ fn intersection(times: &[RankTime]) -> (RankTime, f64) {
         _ => 0.0,
     };
     (common, times.iter().map(share).fold(1.0, f64::min))
+}
+
+/// Returns the time on the clock of rank 0 that passes in a second on that of a rank.
+fn scale(rank: &RankRun) -> f64 {
+    seconds_of_rank_0(rank.clock.and_then(|clock| clock.drift))
+}
+
+/// The same for a drift. An unknown one counts as none.
+fn seconds_of_rank_0(drift: Option<ClockDrift>) -> f64 {
+    drift.map_or(1.0, ClockDrift::seconds_of_rank_0)
 }
 
 /// Returns a start skew as seconds after `origin_ns`. An unknown skew counts as none.
