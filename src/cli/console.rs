@@ -6,6 +6,7 @@ use super::live_stream::LiveStream;
 use super::stdout::Stdout;
 use crate::diag::{self, Diagnostic};
 use crate::disk::prepare::Progress;
+use crate::ranks::RanksInterval;
 use crate::report::live::LiveEvent;
 use crate::report::{Report, json};
 use crate::result::environment::MountInfo;
@@ -218,12 +219,12 @@ impl Front for Console {
         ));
     }
 
-    fn run_ticks(&mut self, run: &Run, tick: &Tick<'_>) {
+    fn run_ticks(&mut self, run: &Run, tick: &Tick<'_>, ranks: Option<&RanksInterval>) {
         if let Some(stream) = &mut self.stream {
             let errors = tick.running.measured().flowops.iter().map(Snapshot::failed).sum();
-            stream.write(&LiveEvent::Interval { number: stream.number(), run, errors });
+            stream.write(&LiveEvent::Interval { number: stream.number(), run, errors, ranks });
         }
-        self.live.tick(run, tick);
+        self.live.tick(run, tick, ranks);
     }
 
     fn run_ended(&mut self, document: &Document) {

@@ -4,9 +4,10 @@
 //! it, so that no operation is delayed. It measures nothing itself: the report has the exact figures.
 
 use super::console::notice;
+use crate::ranks::{RankRate, RanksInterval};
 use crate::result::{FlowopResult, Interval, Run};
 use crate::runtime::Tick;
-use crate::util::count::{grouped, measured};
+use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
 use crate::util::{printable, size};
 use std::fmt::Write as _;
@@ -20,7 +21,7 @@ struct TroubleCounts {
     starved_ns: u64,
 }
 
-/// Number of rows of the block that show no flowop: progress, totals, column titles.
+/// Number of rows of the block that show no flowop: progress, totals, column titles. Several ranks have one more.
 const HEADER_ROWS: usize = 3;
 
 /// Width of a row's four numbers, ten columns each.
@@ -46,8 +47,8 @@ impl LiveScreen {
         Self { screen, quiet, colour: std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) }
     }
 
-    /// Updates the display after an interval.
-    pub(super) fn tick(&mut self, run: &Run, tick: &Tick<'_>) {
+    /// Updates the display after an interval. `ranks`: the interval of all ranks, if there are several.
+    pub(super) fn tick(&mut self, run: &Run, tick: &Tick<'_>, ranks: Option<&RanksInterval>) {
         if self.quiet {
             return;
         }
@@ -57,10 +58,10 @@ impl LiveScreen {
             counters.iter().map(|s| TroubleCounts { errors: s.failed(), starved_ns: s.starved_ns }).collect();
         match &mut self.screen {
             Some(screen) => {
-                let lines = block(run, elapsed, &trouble, screen.size(), self.colour);
+                let lines = block(run, elapsed, &trouble, ranks, screen.size(), self.colour);
                 screen.draw(&lines);
             }
-            None => notice(&log_line(run, elapsed, &trouble)),
+            None => notice(&log_line(run, elapsed, &trouble, ranks)),
         }
     }
 
@@ -153,11 +154,39 @@ impl LiveTotals {
             most_starved,
         }
     }
+
+    /// Replaces the totals of this rank by those of all ranks. Starvation stays that of this rank.
+    fn with_ranks(self, ranks: Option<&RanksInterval>) -> Self {
+        let Some(all) = ranks else { return self };
+        Self {
+            ops_per_s: all.ops_per_s,
+            bytes_per_s: all.bytes_per_s,
+            mean_ns: all.mean_ns,
+            errors: all.errors,
+            ..self
+        }
+    }
+}
+
+/// Returns the part of the view about the ranks: how many report their progress, if not all, and the extremes.
+fn ranks_text(all: &RanksInterval) -> String {
+    let ranks = count(all.ranks as u64, "rank");
+    let mut text = if all.reporting < all.ranks { format!("{} of {ranks}", all.reporting) } else { ranks };
+    if let (Some(slowest), Some(fastest)) = (&all.slowest, &all.fastest)
+        && slowest.rank != fastest.rank
+    {
+        let of = |rate: &RankRate| {
+            let (host, rate_text) = (printable::line(&rate.host), grouped(rate.ops_per_s as u64));
+            format!("rank {} on {host}, {rate_text} ops/s", rate.rank)
+        };
+        text.push_str(&format!("; slowest: {}; fastest: {}", of(slowest), of(fastest)));
+    }
+    text
 }
 
 /// Returns the line of an interval for output that is not a terminal.
-fn log_line(run: &Run, elapsed: f64, trouble: &[TroubleCounts]) -> String {
-    let current = LiveTotals::of(run, elapsed, trouble);
+fn log_line(run: &Run, elapsed: f64, trouble: &[TroubleCounts], ranks: Option<&RanksInterval>) -> String {
+    let current = LiveTotals::of(run, elapsed, trouble).with_ranks(ranks);
     let mut line = format!(
         "{elapsed:7.1} s: {} ops/s, {}/s, mean {}",
         grouped(current.ops_per_s as u64),
@@ -170,6 +199,9 @@ fn log_line(run: &Run, elapsed: f64, trouble: &[TroubleCounts]) -> String {
     if current.starved >= 0.001 {
         line.push_str(&format!(", {:.1} % starved", current.starved * 100.0));
     }
+    if let Some(ranks) = ranks {
+        line.push_str(&format!("; {}", ranks_text(ranks)));
+    }
     line
 }
 
@@ -178,11 +210,12 @@ fn block(
     run: &Run,
     elapsed: f64,
     trouble: &[TroubleCounts],
+    ranks: Option<&RanksInterval>,
     (width, height): (usize, usize),
     colour: bool,
 ) -> Vec<String> {
     let paint = |code: &str, text: String| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text };
-    let current = LiveTotals::of(run, elapsed, trouble);
+    let current = LiveTotals::of(run, elapsed, trouble).with_ranks(ranks);
     let mut lines = vec![progress(run, elapsed, width)];
     let mut totals = format!(
         "{} ops/s   {}/s   mean {}",
@@ -199,16 +232,18 @@ fn block(
         totals.push_str(&format!("   {}", paint("33", text)));
     }
     lines.push(totals);
+    lines.extend(ranks.map(ranks_text));
+    // The flowops of the other ranks are not known yet.
+    let title = if ranks.is_some() { "flowop of rank 0" } else { "flowop" };
     let name = |f: &FlowopResult| printable::line(&format!("{}/{}/{}", f.process, f.thread, f.name)).into_owned();
     let names: Vec<String> = run.flowops.iter().map(name).collect();
-    let widest = names.iter().map(|n| n.chars().count()).max().unwrap_or(0).max("flowop".len());
+    let widest = names.iter().map(|n| n.chars().count()).max().unwrap_or(0).max(title.len());
     let name_width = widest.min((width / 3).max(8));
     let spark_width =
         width.saturating_sub(name_width + NUMBERS_WIDTH + 2).min(run.intervals.len().max("over time".len()));
-    let max_rows = height.saturating_sub(1 + HEADER_ROWS);
+    let max_rows = height.saturating_sub(1 + HEADER_ROWS + usize::from(ranks.is_some()));
     let shown = shown_flowops(run, max_rows);
-    let head =
-        format!("{:name_width$}{:>10}{:>10}{:>10}{:>10}  {}", "flowop", "ops/s", "MiB/s", "p50", "p99", "over time");
+    let head = format!("{title:name_width$}{:>10}{:>10}{:>10}{:>10}  {}", "ops/s", "MiB/s", "p50", "p99", "over time");
     lines.push(paint("1", fit(&head, width)));
     for &i in &shown {
         lines.push(row(run, i, &names[i], name_width, spark_width));
@@ -344,9 +379,18 @@ mod tests {
     }
 
     fn drawn(flowops: usize, size: (usize, usize), colour: bool) -> Vec<String> {
+        drawn_of_ranks(flowops, size, colour, None)
+    }
+
+    fn drawn_of_ranks(
+        flowops: usize,
+        size: (usize, usize),
+        colour: bool,
+        ranks: Option<&RanksInterval>,
+    ) -> Vec<String> {
         let mut trouble = vec![TroubleCounts::default(); flowops];
         trouble[1] = TroubleCounts { errors: 3, starved_ns: 6_000_000_000 };
-        block(&run(flowops, 12), 12.0, &trouble, size, colour)
+        block(&run(flowops, 12), 12.0, &trouble, ranks, size, colour)
     }
 
     #[test]
@@ -357,15 +401,49 @@ mod tests {
         }
     }
 
+    /// The interval of four ranks, one of which is silent.
+    fn of_ranks() -> RanksInterval {
+        let rate = |rank, ops_per_s| Some(RankRate { rank, host: format!("h{rank}\x1b[2J"), ops_per_s });
+        RanksInterval {
+            ranks: 4,
+            reporting: 3,
+            ops: 30_000,
+            ops_per_s: 30_000.0,
+            bytes: 3 << 30,
+            bytes_per_s: f64::from(3 << 20),
+            mean_ns: Some(5_000.0),
+            errors: 7,
+            slowest: rate(2, 9_000.4),
+            fastest: rate(0, 11_000.0),
+        }
+    }
+
+    #[test]
+    fn ranks_are_shown_as_sums_and_extremes() {
+        let line = log_line(&run(3, 12), 12.0, &[TroubleCounts::default(); 3], Some(&of_ranks()));
+        let text = "   12.0 s: 30,000 ops/s, 3.0 MiB/s, mean 5.00 µs, 7 errors; 3 of 4 ranks; slowest: rank 2 on h2";
+        assert!(line.starts_with(text) && !line.contains('\x1b'), "{line}");
+        let lines = drawn_of_ranks(3, (120, 24), false, Some(&of_ranks()));
+        assert!(lines[1].starts_with("30,000 ops/s   3.0 MiB/s   mean 5.00 µs   7 errors"), "{lines:#?}");
+        assert!(
+            lines[2].starts_with("3 of 4 ranks; slowest: rank 2 on h2") && lines[2].contains("9,000 ops/s; fastest")
+        );
+        assert!(lines[3].starts_with("flowop of rank 0"), "{lines:#?}");
+        let same = RanksInterval { reporting: 4, slowest: of_ranks().fastest, ..of_ranks() };
+        assert_eq!(ranks_text(&same), "4 ranks");
+    }
+
     #[test]
     fn the_block_fits_every_terminal() {
         for width in [1, 8, 20, 79, 80, 81, 200] {
             for height in [1, 2, 3, 5, 24, 50] {
                 for flowops in [2, 3, 40] {
                     for colour in [false, true] {
-                        let lines = drawn(flowops, (width, height), colour);
-                        assert!(lines.len() <= (height - 1).max(1), "{flowops} flowops on {width} × {height}");
-                        assert!(lines.iter().all(|l| measure_text_width(l) <= width), "{lines:#?}");
+                        for ranks in [None, Some(&of_ranks())] {
+                            let lines = drawn_of_ranks(flowops, (width, height), colour, ranks);
+                            assert!(lines.len() <= (height - 1).max(1), "{flowops} flowops on {width} × {height}");
+                            assert!(lines.iter().all(|l| measure_text_width(l) <= width), "{lines:#?}");
+                        }
                     }
                 }
             }
@@ -398,9 +476,9 @@ mod tests {
             TroubleCounts { errors: 3, starved_ns: 6_000_000_000 },
             TroubleCounts::default(),
         ];
-        let line = log_line(&run(3, 12), 12.0, &trouble);
+        let line = log_line(&run(3, 12), 12.0, &trouble, None);
         assert_eq!(line, "   12.0 s: 7,500 ops/s, 14.6 MiB/s, mean 3.00 µs, 3 errors, 5.0 % starved");
-        let nothing = log_line(&Run::default(), 0.0, &[]);
+        let nothing = log_line(&Run::default(), 0.0, &[], None);
         assert_eq!(nothing, "    0.0 s: 0 ops/s, 0 B/s, mean -");
     }
 }

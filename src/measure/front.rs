@@ -2,6 +2,7 @@
 
 use crate::diag::Diagnostic;
 use crate::disk::prepare::{Progress, Quiet};
+use crate::ranks::RanksInterval;
 use crate::result::{Document, Run};
 use crate::runtime::Tick;
 use crate::source::SourceMap;
@@ -30,7 +31,8 @@ pub trait Front {
     /// Called at the start of a run, with its entry so far and its planned length.
     fn run_started(&mut self, _document: &Document, _run: &Run, _length: Option<Duration>) {}
     /// Called at each interval of a run. The newest interval of the time series is the last one of `run.intervals`.
-    fn run_ticks(&mut self, _run: &Run, _tick: &Tick<'_>) {}
+    /// `ranks`: the interval of all ranks, on rank 0 of a run of several.
+    fn run_ticks(&mut self, _run: &Run, _tick: &Tick<'_>, _ranks: Option<&RanksInterval>) {}
     /// Called at the end of a run, which is the last one of the document.
     fn run_ended(&mut self, _document: &Document) {}
     /// Writes the result beside the report, because the result file can't be written.

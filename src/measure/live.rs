@@ -83,6 +83,7 @@ impl Runner {
             recent: Vec::new(),
             ended: None,
             start,
+            reports: None,
         });
         Status::Done
     }
@@ -97,14 +98,21 @@ impl Runner {
         if live.measuring {
             live.requested = Some(live.requested.unwrap_or_default() + length);
             front.run_started(&self.document, &run, Some(length));
+            if live.reports.is_none() {
+                live.reports = self.rank_ticks(&live.ready.plan, &run);
+            }
         }
         let running = &live.running;
         let elapsed = Duration::from_nanos(running.ns(running.from(), Clock::get().raw()));
-        let (printed, timeline) = (&live.printed, &mut live.timeline);
+        let (printed, timeline, reports) = (&live.printed, &mut live.timeline, &mut live.reports);
         let waited = running.wait(Some(elapsed + length), self.settings.interval, &mut |tick| {
             printed.show(&mut |message| front.note(message));
             if timeline.end_interval(tick.running, &mut run.intervals) {
-                front.run_ticks(&run, tick);
+                let of_ranks = reports.as_mut().and_then(|reports| reports.interval(tick));
+                front.run_ticks(&run, tick, of_ranks.as_ref());
+            }
+            if let Some(reports) = reports {
+                reports.sample(tick, &run.intervals);
             }
             true
         });
@@ -144,6 +152,10 @@ impl Runner {
             live.requested = None;
             live.timeline = RunTimeline::new(&live.running, interval);
             live.recent.clear();
+            // The snapshots of what was measured before are of no use.
+            if let Some(reports) = live.reports.take() {
+                reports.finish();
+            }
         }
     }
 
@@ -178,7 +190,7 @@ impl Runner {
         run.flowops.iter_mut().for_each(|flowop| flowop.late_ops = 0);
         run.late_oldest_seconds = None;
         live.measuring = false;
-        let start = live.start;
+        let (start, reports) = (live.start, live.reports.take());
         self.live = Some(live);
         self.publish_run(&mut run, &about.secrets);
         let MergedRun { run, status, is_unreported } = self.merge_with_ranks(run, start, status);
@@ -186,17 +198,21 @@ impl Runner {
         self.document.runs.push(run);
         crate::result::warnings::note(&mut self.document);
         front.run_ended(&self.document);
-        if is_unreported {
-            self.write_unreported(front);
-        }
+        let is_kept = !is_unreported || self.write_unreported(front);
         self.write_json(is_stuck, front);
+        if let Some(reports) = reports.filter(|_| is_kept) {
+            reports.finish();
+        }
         self.append_run(is_stuck, front);
         Record { status, figures }
     }
 
     /// `shutdown processes`: ends the running processes, as the end of the session does too.
     pub fn shutdown_processes(&mut self, secrets: &[String], front: &mut dyn Front) -> Status {
-        let Some(live) = self.live.take() else { return Status::Done };
+        let Some(mut live) = self.live.take() else { return Status::Done };
+        if let Some(reports) = live.reports.take() {
+            reports.finish();
+        }
         // Report a fault that no `sleep` or `stats snap` has reported.
         let mut status = Status::Done;
         if live.ended.is_none()

@@ -2,10 +2,12 @@
 
 use super::cpu::CpuReading;
 use super::rank_start::{MergedRun, RankStart};
+use super::rank_ticks::RankTicks;
 use super::ready::{Ready, RunLocation};
 use super::record;
 use super::results::final_end;
 use super::series::{Periodic, RunTimeline};
+use super::snapshots::SNAPSHOT_PERIOD;
 use super::ticker::Ticker;
 use super::watch::Stage;
 use super::{Front, Runner, Status, WarmupLength, direct, machine};
@@ -27,6 +29,9 @@ use std::time::Duration;
 
 /// The time that threads in a system call have to return before the report is written.
 const GRACE: Duration = Duration::from_millis(300);
+
+/// The same after a signal to one of several ranks: the launcher may kill them a moment later.
+const GRACE_OF_RANK: Duration = Duration::from_millis(100);
 
 /// The length of a measurement, which ends earlier if its threads end.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +112,8 @@ struct End {
     cpu: CpuTime,
     /// The start compared to the other ranks; `None` if the gate was not opened.
     start: Option<RankStart>,
+    /// The reports of one of several ranks.
+    reports: Option<RankTicks>,
 }
 
 impl Runner {
@@ -253,14 +260,22 @@ impl Runner {
         }
         let cpu = CpuReading::now();
         let mut timeline = RunTimeline::new(&running, self.settings.interval);
+        let mut reports = self.rank_ticks(&ready.plan, &run);
         let (document, started) = (&self.document, self.started);
         let waited = {
             let mut ticker = Ticker::new(self.settings.interval, periodic.as_ref().map(Periodic::period));
+            if reports.is_some() {
+                ticker = ticker.with_samples_every(SNAPSHOT_PERIOD);
+            }
             let run = &mut run;
             running.wait(length, ticker.period(), &mut |tick| {
                 printed.show(&mut |message| front.note(message));
                 if ticker.ends_interval(tick.elapsed_ns) && timeline.end_interval(tick.running, &mut run.intervals) {
-                    front.run_ticks(run, tick);
+                    let of_ranks = reports.as_mut().and_then(|reports| reports.interval(tick));
+                    front.run_ticks(run, tick, of_ranks.as_ref());
+                }
+                if let Some(reports) = &mut reports {
+                    reports.sample(tick, &run.intervals);
                 }
                 if let Some(periodic) = &mut periodic
                     && periodic.due(tick.elapsed_ns)
@@ -275,15 +290,17 @@ impl Runner {
         };
         running.stop(waited.tick);
         let cpu = cpu.since(running.ns(running.from(), waited.tick) as f64 / 1e9);
-        running.join_within(GRACE);
+        let is_signalled_rank = reports.is_some() && self.signal() != 0;
+        running.join_within(if is_signalled_rank { GRACE_OF_RANK } else { GRACE });
         printed.show(&mut |message| front.note(message));
-        self.conclude(ready, running, run, End { waited, timeline, cpu, start: Some(start) }, &about.secrets, front)
+        let end = End { waited, timeline, cpu, start: Some(start), reports };
+        self.conclude(ready, running, run, end, &about.secrets, front)
     }
 
     /// Returns the end of a run that ended before its measurement.
     fn end_before_measurement(&self, running: &Running, waited: Waited) -> End {
         let timeline = RunTimeline::new(running, self.settings.interval);
-        End { waited, timeline, cpu: CpuTime::default(), start: None }
+        End { waited, timeline, cpu: CpuTime::default(), start: None, reports: None }
     }
 
     /// Writes the result, then waits for threads that are still in a system call.
@@ -296,7 +313,7 @@ impl Runner {
         secrets: &[String],
         front: &mut dyn Front,
     ) -> Record {
-        let End { waited, timeline, cpu, start } = end;
+        let End { waited, timeline, cpu, start, reports } = end;
         running.stop(waited.tick);
         // Read the counters once: everything in the result is computed from this sample.
         let mut waited = final_end(&running, waited);
@@ -321,10 +338,11 @@ impl Runner {
         self.document.runs.push(run);
         crate::result::warnings::note(&mut self.document);
         front.run_ended(&self.document);
-        if is_unreported {
-            self.write_unreported(front);
-        }
+        let is_kept = !is_unreported || self.write_unreported(front);
         self.write_json(held, front);
+        if let Some(reports) = reports.filter(|_| is_kept) {
+            reports.finish();
+        }
         self.append_run(held, front);
         self.write_trace(ready, streams, secrets, held, front);
         self.note_status(status);

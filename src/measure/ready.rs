@@ -4,6 +4,7 @@ use super::cache::Cache;
 use super::cpu::CpuReading;
 use super::environment;
 use super::rank_start::RankStart;
+use super::rank_ticks::RankTicks;
 use super::series::RunTimeline;
 use crate::disk::Fileset;
 use crate::disk::prepare::Prepared;
@@ -63,4 +64,6 @@ pub(crate) struct Live {
     pub(crate) ended: Option<Waited>,
     /// The start of the processes, compared to that of the other ranks.
     pub(crate) start: RankStart,
+    /// The reports of one of several ranks, while processes are measured.
+    pub(crate) reports: Option<RankTicks>,
 }

@@ -26,6 +26,13 @@ impl Ticker {
         Self { sample_period: Duration::from_nanos(interval_ns.div_ceil(samples)), interval_ns, next_ns: interval_ns }
     }
 
+    /// Takes samples at most this far apart.
+    pub(crate) fn with_samples_every(self, longest: Duration) -> Self {
+        let wanted = self.sample_period.min(longest).as_nanos() as u64;
+        let samples = self.interval_ns.div_ceil(wanted.max(1));
+        Self { sample_period: Duration::from_nanos(self.interval_ns.div_ceil(samples)), ..self }
+    }
+
     /// Returns the time between two samples.
     pub(crate) fn period(&self) -> Duration {
         self.sample_period
@@ -78,6 +85,18 @@ mod tests {
             assert!(sample_period <= Duration::from_millis(period.min(100)), "samples every {sample_period:?}");
         }
         assert_eq!(ticker(700, None).period(), Duration::from_millis(700), "no samples within an interval");
+    }
+
+    #[test]
+    fn samples_can_be_more_frequent_than_intervals() {
+        for (interval, longest, period) in [(10_000, 1000, 1000), (700, 1000, 700), (1500, 1000, 750), (100, 1000, 100)]
+        {
+            let mut ticker = ticker(interval, None).with_samples_every(Duration::from_millis(longest));
+            assert_eq!(ticker.period(), Duration::from_millis(period), "intervals of {interval} ms");
+            let ends: Vec<u64> = (1..=40).map(|n| n * period).filter(|ms| ticker.ends_interval(ms * MS)).collect();
+            let wanted: Vec<u64> = (1..).map(|n| n * interval).take_while(|ms| *ms <= 40 * period).collect();
+            assert_eq!(ends, wanted, "intervals of {interval} ms");
+        }
     }
 
     #[test]

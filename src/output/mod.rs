@@ -8,12 +8,14 @@
 mod containment;
 mod replace;
 mod results;
+mod snapshot_file;
 mod table_file;
 mod target;
 
 pub use containment::{IN_TREE_HELP, output_in_tree};
 pub use replace::replace;
 pub use results::{Placed, ResultPlace, Results};
+pub use snapshot_file::SnapshotFile;
 pub use table_file::TableFile;
 pub use target::{Appender, FileIdentity, Target, check_replaceable, file_id};
 

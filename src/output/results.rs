@@ -10,6 +10,7 @@ use super::replace::write_all;
 use crate::os::temporary::Temporary;
 use crate::os::{Errno, handle};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
@@ -169,6 +170,21 @@ impl Results {
             if publish(new.dir(), &from, &name, is_own)? {
                 new.renamed()?;
                 return Ok(Placed { path: place.root.join(parent).join(name), renamed: n > 0 });
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
+    }
+
+    /// Creates an empty file. An existing file is never replaced: the first free name of `NAME.1`, `NAME.2`, … is used.
+    /// Returns the file and its path.
+    pub fn create(&self, place: &ResultPlace) -> io::Result<(File, PathBuf)> {
+        let (parent, name) = split(place)?;
+        let mut new = Temporary::new(self.open_dir(place, parent)?, ".wmlrun".into())?;
+        let from = new.name()?.to_owned();
+        for n in 0..MAX_NAMES {
+            let name = numbered_name(name, n);
+            if publish(new.dir(), &from, &name, &|_| false)? {
+                return Ok((new.renamed()?, place.root.join(parent).join(name)));
             }
         }
         Err(ErrorKind::AlreadyExists.into())

@@ -47,9 +47,26 @@ pub enum ReadError {
     Schema(String),
 }
 
-/// Parses a document. Ignores unknown fields.
+/// Returns a document as a line, with its end. A file of such lines is read by [`read`].
+pub fn snapshot_line(document: &Document) -> serde_json::Result<Vec<u8>> {
+    super::visible_json::line(document)
+}
+
+/// Returns the latest document of several lines, of which some may be incomplete. `None` if there is none.
+fn latest_of_lines(text: &str) -> Option<Document> {
+    let start = format!("{{\"schema\":\"{SCHEMA}\"");
+    let lines = text.split('\n').filter(|line| line.starts_with(&start));
+    let documents = lines.filter_map(|line| serde_json::from_str::<Document>(line).ok());
+    let time = |document: &Document| document.runs.last().map_or(0.0, |run| run.finished_seconds);
+    documents.max_by(|a, b| time(a).total_cmp(&time(b)))
+}
+
+/// Parses a document, or the latest one of the snapshots that a rank has left. Ignores unknown fields.
 pub fn read(text: &str) -> Result<Document, ReadError> {
-    let value: serde_json::Value = serde_json::from_str(text)?;
+    let value: serde_json::Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => return latest_of_lines(text).ok_or(ReadError::Json(error)),
+    };
     match value.get("schema").and_then(serde_json::Value::as_str) {
         Some(SCHEMA) => Ok(serde_json::from_value(value)?),
         other => Err(ReadError::Schema(other.unwrap_or("missing").to_owned())),

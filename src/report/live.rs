@@ -1,11 +1,12 @@
 //! The live stream of a run for dashboards (`--live`), `wmlrun.live/1`: a JSON object per line, for the start of a run,
 //! for each interval, and for its end. Experiments have one for each run that was recorded.
 //!
-//! Totals are those of the I/O flowops, as in the summary of a result. Not in here: when a line is due, and where it is
-//! written.
+//! Totals are those of the I/O flowops, as in the summary of a result. In a run of several ranks they are the sums of all
+//! ranks, while the flowops of an interval are those of rank 0. Not in here: when a line is due, and where it is written.
 
 use super::csv_runs::ExperimentRun;
 use super::visible_json;
+use crate::ranks::{RankRate, RanksInterval};
 use crate::result::{Document, Interval, IntervalFlowop, Run};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -53,6 +54,8 @@ pub enum LiveEvent<'a> {
         run: &'a Run,
         /// The number of failed operations since the start.
         errors: u64,
+        /// The interval of all ranks, if there are several.
+        ranks: Option<&'a RanksInterval>,
     },
     /// A run has ended, the last one of the document.
     Ended {
@@ -100,7 +103,7 @@ struct StartedLine<'a> {
 
 /// The line for an interval.
 #[derive(Serialize)]
-struct IntervalLine {
+struct IntervalLine<'a> {
     schema: &'static str,
     event: &'static str,
     run: usize,
@@ -112,7 +115,34 @@ struct IntervalLine {
     mib_per_s: f64,
     mean_ns: Option<f64>,
     errors: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ranks: Option<LiveRanks<'a>>,
     flowops: Vec<IntervalFlowop>,
+}
+
+/// The ranks of an interval.
+#[derive(Serialize)]
+struct LiveRanks<'a> {
+    all: usize,
+    reporting: usize,
+    slowest: Option<LiveRank<'a>>,
+    fastest: Option<LiveRank<'a>>,
+}
+
+/// A rank of an interval.
+#[derive(Serialize)]
+struct LiveRank<'a> {
+    rank: usize,
+    host: &'a str,
+    ops_per_s: f64,
+}
+
+impl<'a> LiveRanks<'a> {
+    fn of(interval: &'a RanksInterval) -> Self {
+        let rank = |rate: &'a RankRate| LiveRank { rank: rate.rank, host: &rate.host, ops_per_s: rate.ops_per_s };
+        let (slowest, fastest) = (interval.slowest.as_ref().map(rank), interval.fastest.as_ref().map(rank));
+        Self { all: interval.ranks, reporting: interval.reporting, slowest, fastest }
+    }
 }
 
 /// The line for the end of a run.
@@ -147,9 +177,13 @@ fn json_line(event: &LiveEvent<'_>) -> Vec<u8> {
             processes: run.processes,
             threads: run.threads,
         }),
-        LiveEvent::Interval { number, run, errors } => {
+        LiveEvent::Interval { number, run, errors, ranks } => {
             let Some(interval) = run.intervals.last() else { return Vec::new() };
-            visible_json::line(&interval_line(*number, run, interval, *errors))
+            let line = interval_line(*number, run, interval, *errors);
+            visible_json::line(&match ranks {
+                Some(ranks) => line.of_ranks(ranks),
+                None => line,
+            })
         }
         LiveEvent::Recorded { of, failure, seconds, metrics } => visible_json::line(&RecordedLine {
             schema,
@@ -185,7 +219,23 @@ fn json_line(event: &LiveEvent<'_>) -> Vec<u8> {
     line.unwrap_or_default()
 }
 
-fn interval_line(number: usize, run: &Run, interval: &Interval, errors: u64) -> IntervalLine {
+impl<'a> IntervalLine<'a> {
+    /// Replaces the totals of this rank by those of all ranks.
+    fn of_ranks(self, all: &'a RanksInterval) -> Self {
+        Self {
+            ops: all.ops,
+            ops_per_s: all.ops_per_s,
+            bytes: all.bytes,
+            mib_per_s: all.bytes_per_s / 1_048_576.0,
+            mean_ns: all.mean_ns,
+            errors: all.errors,
+            ranks: Some(LiveRanks::of(all)),
+            ..self
+        }
+    }
+}
+
+fn interval_line(number: usize, run: &Run, interval: &Interval, errors: u64) -> IntervalLine<'static> {
     let of_io = || interval.flowops.iter().zip(&run.flowops).filter(|(_, flowop)| flowop.class.is_io()).map(|(i, _)| i);
     let (ops, bytes) = of_io().fold((0, 0), |(ops, bytes), flowop| (ops + flowop.ops, bytes + flowop.bytes));
     let latency: f64 = of_io().filter_map(|flowop| Some(flowop.mean_ns? * flowop.ops as f64)).sum();
@@ -207,6 +257,7 @@ fn interval_line(number: usize, run: &Run, interval: &Interval, errors: u64) -> 
         mib_per_s: per_second(bytes as f64 / 1_048_576.0),
         mean_ns: (ops > 0).then(|| latency / ops as f64),
         errors,
+        ranks: None,
         flowops: named.collect(),
     }
 }
@@ -219,7 +270,7 @@ fn is_json_line(head: &[u8]) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{ExperimentRun, LIVE_FORMATS, LiveEvent, is_json_line};
+    use super::{ExperimentRun, LIVE_FORMATS, LiveEvent, RankRate, RanksInterval, is_json_line};
     use crate::result::fixture::fixture;
 
     fn line(event: &LiveEvent<'_>) -> String {
@@ -236,7 +287,7 @@ mod tests {
         document.script.path = "a\nb\u{9b}".to_owned();
         let lines = [
             line(&LiveEvent::Started { document: &document, run: &run, seconds: Some(60.0) }),
-            line(&LiveEvent::Interval { number: 2, run: &run, errors: 3 }),
+            line(&LiveEvent::Interval { number: 2, run: &run, errors: 3, ranks: None }),
             line(&LiveEvent::Ended { document: &document }),
         ];
         for (text, (event, number)) in lines.iter().zip([("started", 2), ("interval", 2), ("ended", 1)]) {
@@ -246,7 +297,8 @@ mod tests {
         }
         assert!(lines[0].contains("a\\nb\\u009b"), "{}", lines[0]);
         run.intervals.clear();
-        assert!((LIVE_FORMATS[0].line)(&LiveEvent::Interval { number: 2, run: &run, errors: 0 }).is_empty());
+        let nothing = LiveEvent::Interval { number: 2, run: &run, errors: 0, ranks: None };
+        assert!((LIVE_FORMATS[0].line)(&nothing).is_empty());
     }
 
     #[test]
@@ -264,11 +316,41 @@ mod tests {
     }
 
     #[test]
+    fn totals_of_ranks_are_their_sums() {
+        let mut run = fixture().runs.remove(0);
+        run.intervals.truncate(1);
+        let rate = |rank, ops_per_s| Some(RankRate { rank, host: "h\u{9b}".to_owned(), ops_per_s });
+        let all = RanksInterval {
+            ranks: 3,
+            reporting: 2,
+            ops: 70,
+            ops_per_s: 7.0,
+            bytes: 5 << 20,
+            bytes_per_s: 1_048_576.0,
+            mean_ns: Some(1.5),
+            errors: 9,
+            slowest: rate(2, 3.0),
+            fastest: rate(0, 4.0),
+        };
+        let text = line(&LiveEvent::Interval { number: 1, run: &run, errors: 0, ranks: Some(&all) });
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let totals = ["ops", "ops_per_s", "bytes", "mib_per_s", "mean_ns", "errors"].map(|key| value[key].as_f64());
+        assert_eq!(totals, [70.0, 7.0, 5_242_880.0, 1.0, 1.5, 9.0].map(Some));
+        let ranks = serde_json::json!({
+            "all": 3, "reporting": 2,
+            "slowest": { "rank": 2, "host": "h\u{9b}", "ops_per_s": 3.0 },
+            "fastest": { "rank": 0, "host": "h\u{9b}", "ops_per_s": 4.0 },
+        });
+        assert_eq!(value["ranks"], ranks);
+        assert_eq!(value["flowops"].as_array().unwrap().len(), run.flowops.len());
+    }
+
+    #[test]
     fn totals_are_those_of_io() {
         let document = fixture();
         let mut run = document.runs[0].clone();
         run.intervals.truncate(1);
-        let text = line(&LiveEvent::Interval { number: 1, run: &run, errors: 0 });
+        let text = line(&LiveEvent::Interval { number: 1, run: &run, errors: 0, ranks: None });
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let io = run.flowops.iter().zip(&run.intervals[0].flowops).filter(|(flowop, _)| flowop.class.is_io());
         assert_eq!(value["ops"], io.map(|(_, interval)| interval.ops).sum::<u64>());
