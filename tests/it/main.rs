@@ -72,6 +72,8 @@ mod paths;
 mod phases;
 mod programs;
 mod promises;
+#[cfg(feature = "mpi")]
+mod rank_faults;
 mod ranks;
 mod rates;
 mod repl;

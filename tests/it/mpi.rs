@@ -13,7 +13,7 @@ use crate::cmd::{Output, Running, Wml, binary, tool};
 use crate::mounts::{Fs, Mount};
 
 /// A workload with a file set for each rank, at a fixed rate, so that the ranks do the same number of operations.
-const SCRIPT: &str = "\
+pub(crate) const SCRIPT: &str = "\
 # dialect: fsl
 set $n=50
 define fileset name=data,path=\"$dir/$rank\",entries=$n,dirwidth=20,size=4k,prealloc
@@ -27,14 +27,14 @@ eventgen rate=200
 ";
 
 /// Two hosts on this machine: network namespaces with a bridge between them, each with a host name of its own.
-struct Hosts {
+pub(crate) struct Hosts {
     dir: tempfile::TempDir,
     names: [&'static str; 2],
 }
 
 impl Hosts {
     /// Makes the hosts. `names` are distinct among the tests that run at the same time, and have at most 8 characters.
-    fn new(names: [&'static str; 2], net: u8) -> Self {
+    pub(crate) fn new(names: [&'static str; 2], net: u8) -> Self {
         let hosts = Self { dir: tempfile::tempdir().unwrap(), names };
         hosts.remove();
         let bridge = format!("br-{}", names[0]);
@@ -63,7 +63,7 @@ impl Hosts {
     }
 
     /// The words of `mpirun` that start `each` ranks on each host.
-    fn mpirun(&self, net: u8, each: usize) -> Vec<String> {
+    pub(crate) fn mpirun(&self, net: u8, each: usize) -> Vec<String> {
         let [a, b] = self.names;
         let net = format!("10.77.{net}.0/24");
         let mut words = mpirun(2 * each);
@@ -80,7 +80,7 @@ impl Hosts {
     }
 
     /// Sets the link of the second host up or down.
-    fn link(&self, state: &str) {
+    pub(crate) fn link(&self, state: &str) {
         ip(&["link", "set", &format!("o-{}", self.names[1]), state]);
     }
 
@@ -105,37 +105,48 @@ fn ip(words: &[&str]) {
 }
 
 /// The words that start so many ranks.
-fn mpirun(ranks: usize) -> Vec<String> {
+pub(crate) fn mpirun(ranks: usize) -> Vec<String> {
     let words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np"];
     words.iter().map(|word| (*word).to_owned()).chain([ranks.to_string()]).collect()
 }
 
 /// A call of the script under `mpirun`, in a directory with a folder `d` for its file sets.
-fn call(mpirun: Vec<String>, seconds: &str) -> Wml {
+pub(crate) fn call(mpirun: Vec<String>, seconds: &str) -> Wml {
     let wml = Wml::new().file("x.wml", SCRIPT).folder("d").under(mpirun);
     wml.args(["x.wml", "--dir", "d", "--no-quiesce", "--clean", "--runtime", seconds]).result()
 }
 
-/// Waits until a rank has created its file set and reads it. Returns the process ID of the rank.
-fn reading(dir: &Path, rank: usize) -> i32 {
+/// The process ID of a rank whose working directory is in `dir`, and the number of its threads; `None` if it does not run.
+pub(crate) fn process_of(dir: &Path, rank: usize) -> Option<(i32, usize)> {
     let variable = format!("OMPI_COMM_WORLD_RANK={rank}");
+    std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let environment = std::fs::read(entry.path().join("environ")).ok()?;
+        let is_here = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(dir));
+        let is_rank = environment.split(|byte| *byte == 0).any(|text| text == variable.as_bytes());
+        let is_wmlrun = std::fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe.ends_with("wmlrun"));
+        let threads = std::fs::read_dir(entry.path().join("task")).map_or(0, Iterator::count);
+        (is_here && is_rank && is_wmlrun).then(|| (entry.file_name().to_str().unwrap().parse().unwrap(), threads))
+    })
+}
+
+/// Waits until `find` returns a value.
+pub(crate) fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let began = std::time::Instant::now();
     loop {
-        assert!(began.elapsed() < Duration::from_mins(1), "rank {rank} never began to read");
-        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-            let Ok(environment) = std::fs::read(entry.path().join("environ")) else { continue };
-            let is_here = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == dir);
-            let is_rank = environment.split(|byte| *byte == 0).any(|text| text == variable.as_bytes());
-            let is_wmlrun = std::fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe.ends_with("wmlrun"));
-            let threads = std::fs::read_dir(entry.path().join("task")).map_or(0, Iterator::count);
-            // The main thread, the message thread, the watchdog, and two threads with their leader.
-            if is_here && is_rank && is_wmlrun && threads >= 6 {
-                std::thread::sleep(Duration::from_secs(1));
-                return entry.file_name().to_str().unwrap().parse().unwrap();
-            }
+        if let Some(found) = find() {
+            return found;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        assert!(began.elapsed() < Duration::from_mins(1), "it never {what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Waits until a rank has created its file set and reads it. Returns the process ID of the rank.
+pub(crate) fn reading(dir: &Path, rank: usize) -> i32 {
+    // The main thread, the message thread, the watchdog, and two threads with their leader.
+    let pid = wait_for("began to read", || process_of(dir, rank).filter(|(_, threads)| *threads >= 6)).0;
+    std::thread::sleep(Duration::from_secs(1));
+    pid
 }
 
 /// Sends a signal to a rank once it reads.
@@ -184,6 +195,26 @@ fn ranks_on_one_host_make_one_run() {
     assert_eq!(output.stdout.matches("all I/O").count(), 1, "{}", output.stdout);
     assert_eq!(output.stderr.matches("running for 2 s").count(), 1, "{}", output.stderr);
     assert!((0..4).all(|rank| !output.dir().join(format!("d/{rank}/data")).exists()), "all file sets are removed");
+    assert_eq!(output.left(), ["d", "x.wml"], "no snapshot is left");
+}
+
+/// Rank 0 shows the sums of all ranks while they run.
+#[test]
+fn the_live_view_has_all_ranks() {
+    let output = call(mpirun(3), "4").args(["--live", "jsonl:live.jsonl"]).run().exits(0);
+    let text = std::fs::read_to_string(output.dir().join("live.jsonl")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let intervals: Vec<&Value> = lines.iter().filter(|line| line["event"] == "interval").collect();
+    let all: Vec<&&Value> = intervals.iter().filter(|line| line["ranks"]["reporting"] == 3).collect();
+    assert!(!all.is_empty() && all.iter().all(|line| line["ranks"]["all"] == 3), "{text}");
+    for rank in all.iter().flat_map(|line| [&line["ranks"]["slowest"], &line["ranks"]["fastest"]]) {
+        assert!(rank["rank"].as_u64().unwrap() < 3 && rank["ops_per_s"].as_f64().is_some(), "{rank}");
+    }
+    let ops: u64 = intervals.iter().map(|line| line["ops"].as_u64().unwrap()).sum();
+    let run = output.only_run();
+    let [total, first] = [&run["summary"], &run["ranks"][0]].map(|figures| figures["ops"].as_u64().unwrap());
+    assert!(ops > first && ops <= total, "{ops} operations in the intervals, {first} of rank 0, {total} in all");
+    assert!(output.stderr.contains("; 3 ranks"), "{}", output.stderr);
 }
 
 #[test]
@@ -197,6 +228,13 @@ fn ranks_on_two_hosts_make_one_run() {
         (&run["hosts"][0]["ranks"], &run["hosts"][1]["ranks"]),
         (&serde_json::json!([0, 1]), &serde_json::json!([2, 3]))
     );
+    // Both hosts have the clock of this machine.
+    for rank in run["ranks"].as_array().unwrap() {
+        let [offset, error] = ["clock_offset_ns", "clock_error_ns"].map(|key| rank[key].as_i64().unwrap());
+        assert!(offset.abs() <= error, "{rank:#}");
+        let [drift, error] = ["clock_drift_ppm", "clock_drift_error_ppm"].map(|key| rank[key].as_f64().unwrap());
+        assert!(drift.abs() <= error, "{rank:#}");
+    }
 }
 
 /// Shipped workloads on one directory that both hosts see: the ranks share the trees, or those of a host do.
@@ -306,6 +344,30 @@ fn a_killed_rank_is_named_and_the_others_are_reported() {
     let run = output.only_run();
     assert_eq!((&run["state"], run["ranks"].as_array().unwrap().len()), (&"failed".into(), 2), "{run:#}");
     assert_eq!(run["lost_ranks"][0]["rank"], 1);
+}
+
+/// A rank that had no time to report leaves its figures up to the last second.
+#[test]
+fn a_killed_rank_leaves_its_snapshots() {
+    let running = call(mpirun(3), "60").start();
+    let (dir, name) = (running.dir().to_owned(), "rank-1.snapshots");
+    let (pid, _) = wait_for("wrote a snapshot", || {
+        let is_written = std::fs::metadata(dir.join(name)).is_ok_and(|meta| meta.len() > 0);
+        process_of(&dir, 1).filter(|_| is_written)
+    });
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let output = running.wait();
+    assert_eq!(output.code(), 137, "{}", output.shown());
+    assert!(output.stderr.contains("last figures in `rank-1.snapshots`"), "{}", output.stderr);
+    let path = output.dir().join(name);
+    let report = tool(binary().to_str().unwrap(), &["report", path.to_str().unwrap(), "--format", "json"]);
+    let run = serde_json::from_str::<Value>(&report).unwrap()["runs"][0].clone();
+    assert_eq!((&run["state"], &run["ranks"][0]["rank"]), (&"interrupted".into(), &1.into()), "{run:#}");
+    assert!(run["measured_seconds"].as_f64().unwrap() > 0.9, "{run:#}");
+    counts_agree(&run, 1);
+    let page = tool(binary().to_str().unwrap(), &["report", path.to_str().unwrap()]);
+    assert!(page.contains("<html"), "{page}");
 }
 
 /// With `--enable-recovery` the others go on to their end.
