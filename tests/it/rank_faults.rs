@@ -55,7 +55,7 @@ const KILLED: FaultCase = FaultCase { statuses: &[137], results: OF_KILLED, leav
 
 /// A signal to the launcher, which passes it on.
 const SIGNALLED: FaultCase = FaultCase {
-    statuses: &[1, 130, 143],
+    statuses: &[1, 130, 137, 143],
     states: &["interrupted", "failed"],
     results: OF_KILLED,
     leaves_sets: true,
@@ -70,7 +70,7 @@ const FAILED: FaultCase = FaultCase { statuses: &[1], states: &["failed"], leave
 
 static FAULTS: &[FaultCase] = &[
     FaultCase { name: "rank killed before the start", make: |limit| killed(limit, 1, "50", &|_| true), ..KILLED },
-    FaultCase { name: "rank killed in preparation", make: |limit| killed(limit, 1, "200000", &is_preparing), ..KILLED },
+    FaultCase { name: "rank killed in preparation", make: |limit| killed(limit, 1, "20000", &is_preparing), ..KILLED },
     FaultCase {
         name: "rank killed in the measured time",
         make: |limit| killed(limit, 1, "50", &is_measured),
@@ -218,7 +218,8 @@ static FAULTS: &[FaultCase] = &[
     FaultCase {
         name: "slow rank",
         make: |limit| {
-            let text = SCRIPT.replace("flowop eventlimit name=limit", "flowop delay name=wait,value=$rank");
+            let text = SCRIPT.replace("set $n=50", "set $n=50\nset $wait=$rank + 1");
+            let text = text.replace("flowop eventlimit name=limit", "flowop delay name=wait,value=$wait");
             let wml = Wml::new().file("x.wml", &text).folder("d").under(mpirun(3)).result().timeout(limit);
             wml.args(["x.wml", "--dir", "d", "--no-quiesce", "--clean", "--runtime", "4"]).run()
         },
