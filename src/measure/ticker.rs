@@ -94,7 +94,7 @@ mod tests {
             let mut ticker = ticker(interval, None).with_samples_every(Duration::from_millis(longest));
             assert_eq!(ticker.period(), Duration::from_millis(period), "intervals of {interval} ms");
             let ends: Vec<u64> = (1..=40).map(|n| n * period).filter(|ms| ticker.ends_interval(ms * MS)).collect();
-            let wanted: Vec<u64> = (1..).map(|n| n * interval).take_while(|ms| *ms <= 40 * period).collect();
+            let wanted: Vec<u64> = (1..=40 * period / interval).map(|n| n * interval).collect();
             assert_eq!(ends, wanted, "intervals of {interval} ms");
         }
     }

@@ -256,6 +256,7 @@ mod tests {
         // The counters of a run can be reset.
         others[2].add(progress(2, 1, 5));
         others[2].add(progress(2, 2, 10));
-        assert_eq!(all.interval(progress(2, 2, 80), &others).ops_per_s, 45.0);
+        let interval = all.interval(progress(2, 2, 80), &others);
+        assert_eq!((interval.ops_per_s, interval.reporting), (45.0, 2));
     }
 }

@@ -424,6 +424,7 @@ fn check(case: &FaultCase) -> (String, Vec<String>) {
 }
 
 #[test]
+#[allow(clippy::print_stdout, reason = "the table is for readers too")]
 fn each_fault_has_its_outcome() {
     let mut failed = Vec::new();
     println!("| fault | status | state | seconds | left |\n|---|---|---|---|---|");
