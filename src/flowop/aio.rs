@@ -6,7 +6,7 @@
 //! Deliberately absent: the backend, `io_uring` or a pool of threads (`exec::aio`).
 
 use super::args::Args;
-use super::transfer::{FileUse, OffsetSource, Offsets, constant_size, max_size, units};
+use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd, constant_size, max_size, units};
 use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
@@ -102,7 +102,8 @@ struct Submit {
 impl Op for Submit {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(init);
-        let offsets = Offsets::new(self.offset_source.clone(), workingset);
+        let end = if self.write { UnsizedEnd::Unlimited } else { UnsizedEnd::Actual };
+        let offsets = Offsets::new(self.offset_source.clone(), workingset, end);
         Box::new(SubmitStep { op: self, offsets, max_in_flight: self.max_in_flight() })
     }
 

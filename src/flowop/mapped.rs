@@ -8,7 +8,7 @@
 //! and starts over. A file that is shorter than its nominal size is extended to it before it is written.
 
 use super::args::Args;
-use super::transfer::{FileUse, OffsetSource, Offsets, constant_size, max_size};
+use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd, constant_size, max_size};
 use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
@@ -85,7 +85,7 @@ struct Mapped {
 impl Op for Mapped {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(init);
-        let offsets = Offsets::new(self.offset_source.clone(), workingset);
+        let offsets = Offsets::new(self.offset_source.clone(), workingset, UnsizedEnd::Defined);
         Box::new(MappedStep { op: self, offsets, map: None })
     }
 

@@ -2,7 +2,7 @@
 //! `readahead`, `fadvise`, `syncrange`, `lock`, `unlock`.
 
 use super::args::Args;
-use super::transfer::{FileUse, OffsetSource, Offsets};
+use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd};
 use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, file_entry};
 use crate::diag::{Code, Diagnostic};
@@ -194,7 +194,10 @@ impl FileRange {
 impl Op for FileRange {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(init);
-        Box::new(FileRangeStep { op: self, offsets: Offsets::new(self.offset_source.clone(), workingset) })
+        Box::new(FileRangeStep {
+            op: self,
+            offsets: Offsets::new(self.offset_source.clone(), workingset, UnsizedEnd::Defined),
+        })
     }
 
     fn describe(&self) -> String {

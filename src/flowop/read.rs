@@ -1,7 +1,9 @@
 //! `read`: one sequential or random read from a file.
 
 use super::args::Args;
-use super::transfer::{FileUse, OffsetSource, Offsets, Transfer, TransferTarget, constant_size, max_size, units};
+use super::transfer::{
+    FileUse, OffsetSource, Offsets, Transfer, TransferTarget, UnsizedEnd, constant_size, max_size, units,
+};
 use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit};
 use crate::exec::{OpCx, Stop, short};
@@ -58,7 +60,7 @@ struct Read {
 impl Op for Read {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(init);
-        let offsets = Offsets::new(self.offset_source.clone(), workingset);
+        let offsets = Offsets::new(self.offset_source.clone(), workingset, UnsizedEnd::Actual);
         Box::new(ReadStep { target: TransferTarget::new(self.file.clone(), self.iosize.clone(), offsets) })
     }
 

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::sync::on_handle;
-use super::transfer::{FileUse, OffsetSource, Offsets};
+use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd};
 use super::working_set::WorkingSet;
 use super::{Build, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
@@ -122,7 +122,10 @@ struct CopyRange {
 impl Op for CopyRange {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(init);
-        Box::new(CopyStep { op: self, offsets: Offsets::new(self.offset_source.clone(), workingset) })
+        Box::new(CopyStep {
+            op: self,
+            offsets: Offsets::new(self.offset_source.clone(), workingset, UnsizedEnd::Defined),
+        })
     }
 
     fn describe(&self) -> String {

@@ -338,11 +338,23 @@ pub(super) struct Offsets {
     /// Number of positions for an I/O in the file.
     positions: u64,
     shuffle: Shuffle,
+    unsized_end: UnsizedEnd,
+}
+
+/// The end of a pass over a file whose set has the size 0, for offsets in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum UnsizedEnd {
+    /// 0, as the set says.
+    Defined,
+    /// The size that the file has.
+    Actual,
+    /// None: the writer extends the file.
+    Unlimited,
 }
 
 impl Offsets {
-    pub(super) fn new(source: OffsetSource, workingset: u64) -> Self {
-        Self { source, workingset, cached: (0, 0), positions: 0, shuffle: Shuffle::new() }
+    pub(super) fn new(source: OffsetSource, workingset: u64, unsized_end: UnsizedEnd) -> Self {
+        Self { source, workingset, cached: (0, 0), positions: 0, shuffle: Shuffle::new(), unsized_end }
     }
 
     /// Returns the offset of the next I/O of `len` bytes in the file of `slot`. `None` when the I/O is at the file
@@ -369,7 +381,10 @@ impl Offsets {
                 let step = if align > 0 { align } else { len };
                 self.shuffle.draw(&mut cx.rng, self.positions) * step
             }
-            _ => self.next_in_order(cx, slot, len, nominal),
+            _ => {
+                let size = if nominal == 0 { self.end_of_unsized(cx, slot)? } else { nominal };
+                self.next_in_order(cx, slot, len, size)
+            }
         };
         cx.io.last_offset = offset;
         Ok(Some(offset))
@@ -396,10 +411,20 @@ impl Offsets {
         Ok(())
     }
 
-    /// Returns the next offset of all rules that draw no random number.
-    fn next_in_order(&self, cx: &mut OpCx<'_>, slot: usize, len: u64, nominal: u64) -> u64 {
+    /// Returns the end of a pass over the file in the slot, whose set has the size 0.
+    fn end_of_unsized(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
+        match (&self.source, self.unsized_end) {
+            (OffsetSource::Same, _) | (_, UnsizedEnd::Defined) => Ok(0),
+            (_, UnsizedEnd::Actual) => cx.file_size(slot),
+            (OffsetSource::Stride { .. }, UnsizedEnd::Unlimited) => Ok(u64::MAX),
+            (_, UnsizedEnd::Unlimited) => Ok(0),
+        }
+    }
+
+    /// Returns the next offset of all rules that draw no random number, in a file of `size` bytes.
+    fn next_in_order(&self, cx: &mut OpCx<'_>, slot: usize, len: u64, size: u64) -> u64 {
         let last = cx.io.last_offset;
-        let end = if self.workingset > 0 { self.workingset.min(nominal) } else { nominal };
+        let end = if self.workingset > 0 { self.workingset.min(size) } else { size };
         let Some(handle) = cx.handle(slot) else { return 0 };
         match self.source {
             OffsetSource::Same => last,

@@ -1,7 +1,9 @@
 //! `write`, `appendfile`, `appendfilerand`: one write to a file, sequential, random, or at its end.
 
 use super::args::Args;
-use super::transfer::{FileUse, OffsetSource, Offsets, Transfer, TransferTarget, constant_size, max_size, units};
+use super::transfer::{
+    FileUse, OffsetSource, Offsets, Transfer, TransferTarget, UnsizedEnd, constant_size, max_size, units,
+};
 use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, Unit};
 use crate::exec::{OpCx, Stop, short};
@@ -136,7 +138,7 @@ struct Write {
 impl Op for Write {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(init);
-        let offsets = Offsets::new(self.offset_source.clone(), workingset);
+        let offsets = Offsets::new(self.offset_source.clone(), workingset, UnsizedEnd::Unlimited);
         let target = TransferTarget::new(self.file.clone(), self.iosize.clone(), offsets);
         let step = WriteStep { op: self, target, unsynced: 0 };
         if self.max_size > 0 { Box::new(FillStep(step)) } else { Box::new(step) }
