@@ -211,6 +211,7 @@ impl Runner {
             stream: self.requested_stream(),
             interrupt: Arc::clone(&self.interrupt),
             devices: ready.cache.devices(),
+            ranks: Arc::clone(&self.settings.ranks),
         };
         if self.settings.engine.real() && ready.plan.flowops.iter().any(|flowop| flowop.runs_command) {
             crate::os::child::prepare();

@@ -1,7 +1,8 @@
 //! A run of several ranks: their common start, and the merge of their runs on rank 0.
 //!
-//! Between the start and the end of a run the ranks send only their progress (`rank_ticks`). Each ends at its own
-//! deadline, which is the same time after the common start.
+//! Between the start and the end of a run the ranks send only their progress (`rank_ticks`), and what threads report at
+//! the ends of phases and at stonewalls (`runtime`). Each ends at its own deadline, which is the same time after the common
+//! start.
 
 use super::rank_start::{MergedRun, RankStart};
 use super::{Front, Runner, Status};

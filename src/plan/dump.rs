@@ -4,7 +4,7 @@ use super::{Plan, PlanStep, Thread};
 use crate::disk::Fileset;
 use crate::exec::Aio;
 use crate::util::count::{count, grouped};
-use crate::util::{printable, size};
+use crate::util::{duration, printable, size};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -104,7 +104,9 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
             let pace = thread.pace.map_or(String::new(), |pace| {
                 format!(", {} requests/s{}", pace.rate, if pace.poisson { " (poisson)" } else { "" })
             });
-            writeln!(out, "  thread {} × {}, buffer {}{pace}", thread.name, thread.instances, size::format(memsize))?;
+            let limits = limits(plan, thread);
+            let (name, n, memsize) = (&thread.name, thread.instances, size::format(memsize));
+            writeln!(out, "  thread {name} × {n}, buffer {memsize}{pace}{limits}")?;
             steps(out, plan, thread)?;
         }
     }
@@ -162,6 +164,14 @@ fn flags(spec: &crate::fileset::FilesetSpec) -> String {
         None => {}
     }
     text
+}
+
+/// Returns the limits of a thread's iterations as text.
+fn limits(plan: &Plan, thread: &Thread) -> String {
+    let stonewall =
+        thread.stonewall.map_or(String::new(), |time| format!(", stonewall after {}", duration::format(time)));
+    let other = thread.iterations_of.and_then(|index| plan.threads().nth(index));
+    other.map_or(stonewall.clone(), |(_, other)| format!("{stonewall}, as many iterations as {}", other.name))
 }
 
 fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {

@@ -4,7 +4,7 @@
 use super::compile::{CompileOptions, DraftThread, count};
 use super::program::Draft;
 use super::values::quantity;
-use super::{FlowopInfo, Pace, Plan, PlanStep, Process, Thread, filesets};
+use super::{FlowopInfo, Pace, Plan, PlanStep, Process, Thread, filesets, stonewall};
 use crate::diag::{self, Code, Diagnostic};
 use crate::exec::UnitKind;
 use crate::fileset::{FilesetSpec, Want};
@@ -121,6 +121,7 @@ pub(super) fn lower(
 ) -> Plan {
     let mut first = 0;
     let mut processes = Vec::new();
+    let followed = threads.iter().flatten().map(|draft| stonewall::followed(&draft.values)).collect();
     let index = Index::new(&filesets, &flowops);
     let targets_left = Cell::new(MOST_TARGETS);
     for (p, (mut head, own)) in heads.into_iter().zip(threads).enumerate() {
@@ -154,6 +155,7 @@ pub(super) fn lower(
     }
     let mut plan = Plan { filesets, processes, flowops, mode: options.mode, event_rate: options.event_rate };
     leave_to_create(&mut plan);
+    stonewall::resolve(&mut plan, followed, found);
     plan
 }
 
@@ -274,6 +276,8 @@ fn lower_thread(
         instances: instances.max(1) as u32,
         memsize,
         pace: pace(&draft.values, found),
+        stonewall: stonewall::time(&draft.values, found),
+        iterations_of: None,
         ioprio: Some(draft.values.int("ioprio", 8)).filter(|n| *n < 8).map(|n| n as u8),
         steps,
         first: names.first,

@@ -9,6 +9,7 @@ mod dump;
 mod filesets;
 mod lower;
 mod program;
+mod stonewall;
 mod values;
 
 pub use compile::{CompileOptions, Definitions, compile};
@@ -25,6 +26,7 @@ use crate::source::Span;
 use crate::spec::{Class, Dialect, IoDirection};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Placeholder of the session's temporary directory, the default of `$dir`, until that is created.
 pub const FRESH: &str = "(fresh directory)";
@@ -116,6 +118,11 @@ pub struct Thread {
     pub ioprio: Option<u8>,
     /// The starts of its iterations in an open loop. `None` for a closed loop.
     pub pace: Option<Pace>,
+    /// The time after the start of its phase at which its threads only catch up with the fastest of all ranks. `None`
+    /// for no such time.
+    pub stonewall: Option<Duration>,
+    /// The index, among all thread definitions, of the one whose number of iterations is its own. `None` for no limit.
+    pub iterations_of: Option<usize>,
     /// The program of its loop.
     pub steps: Vec<PlanStep>,
     /// Index of its first flowop in [`Plan::flowops`].

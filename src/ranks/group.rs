@@ -6,6 +6,7 @@
 //! twenty seconds is lost: no exchange waits for longer.
 
 use super::clock_offsets::{self, ClockOffset, ClockReading};
+use super::meetings::{Meeting, MeetingNote, MeetingPoint, Meetings};
 use super::transport::{Message, Transport};
 use super::{Collected, CommonStart, LastProgress, LostRank, RankClock, RankProgress, Ranks, RanksLost};
 use crate::os::clock::monotonic_ns;
@@ -68,7 +69,7 @@ struct Mail {
     state: Mutex<MailState>,
     /// The interval of the pulses.
     pulse: Duration,
-    /// Notified when a message has arrived, a rank is lost, or the thread has ended.
+    /// Notified when a message has arrived, a meeting is over, a rank is lost, or the thread has ended.
     arrived: Condvar,
     /// Notified when there is work for the message thread.
     work: Condvar,
@@ -96,6 +97,7 @@ struct MailState {
     unsent_progress: Option<RankProgress>,
     /// The progress of each rank. Only on rank 0.
     progress: Vec<LastProgress>,
+    meetings: Meetings,
     /// The number of exchanges that wait.
     waiting: usize,
     /// No more messages follow, and whether all ranks end.
@@ -261,6 +263,20 @@ impl RankGroup {
         RanksLost(lost)
     }
 
+    /// Reports to rank 0 what this rank does at a meeting.
+    fn take_part(&self, note: impl FnOnce(&Meetings) -> MeetingNote) {
+        let mut state = self.mail.state.lock();
+        let note = note(&state.meetings);
+        if self.rank > 0 {
+            state.outbox.push_back((0, Message::Meeting(note)));
+        } else {
+            state.meetings.put(0, note);
+            self.mail.conclude_meetings(&mut state);
+        }
+        drop(state);
+        self.mail.work.notify_all();
+    }
+
     /// Reads the clocks of these ranks, until `is_over`. Returns those of all ranks, by rank. Only for rank 0.
     fn read_clocks(&self, ranks: &[usize], is_over: impl FnMut() -> bool) -> Vec<Option<ClockReading>> {
         let mut state = self.mail.state.lock();
@@ -335,6 +351,7 @@ impl Ranks for RankGroup {
     }
 
     fn common_start(&self) -> Result<CommonStart, RanksLost> {
+        self.mail.state.lock().meetings.begin_run();
         // All ranks are ready before the clocks are read, so that their answers are not delayed by the preparation.
         self.gather(Vec::new())?;
         if self.rank > 0 {
@@ -374,6 +391,21 @@ impl Ranks for RankGroup {
     fn progress(&self) -> Vec<LastProgress> {
         if self.rank > 0 { Vec::new() } else { self.mail.state.lock().progress.clone() }
     }
+
+    fn arrive(&self, point: MeetingPoint, number: u64) {
+        self.take_part(|meetings| meetings.arrival(point, number));
+    }
+
+    fn meet(&self, point: MeetingPoint, number: u64, is_over: &dyn Fn() -> bool) -> Option<Meeting> {
+        self.arrive(point, number);
+        let least = if point == MeetingPoint::Phase { number } else { 0 };
+        let mut state = self.mail.state.lock();
+        self.mail.wait(&mut state, is_over, |state| state.meetings.at(point).filter(|meeting| meeting.least >= least))
+    }
+
+    fn leave_run(&self) {
+        self.take_part(Meetings::leaving);
+    }
 }
 
 impl Drop for RankGroup {
@@ -395,6 +427,7 @@ impl Mail {
             unread: Vec::new(),
             unsent_progress: None,
             progress: vec![LastProgress::default(); size],
+            meetings: Meetings::new(size),
             waiting: 0,
             closing: None,
         };
@@ -522,6 +555,8 @@ impl MessageThread {
             }
         } else {
             (1..self.transport.size()).for_each(|to| self.transport.send(to, &pulse));
+            // The others do not wait for a rank that has fallen silent.
+            self.mail.conclude_meetings(&mut self.mail.state.lock());
         }
     }
 
@@ -542,16 +577,39 @@ impl MessageThread {
 }
 
 impl Mail {
+    /// Sends the results of the meetings at which all ranks have arrived. On the others than rank 0, which know of no
+    /// arrivals, nothing happens.
+    fn conclude_meetings(&self, state: &mut MailState) {
+        let silence = self.pulse * PULSES;
+        let MailState { meetings, ended, heard, outbox, .. } = state;
+        let present = |rank: usize| rank == 0 || (ended[rank].is_none() && heard[rank].elapsed() < silence);
+        let messages = meetings.conclude(present);
+        if messages.is_empty() {
+            return;
+        }
+        for to in (1..ended.len()).filter(|to| ended[*to].is_none()) {
+            outbox.extend(messages.iter().map(|message| (to, message.clone())));
+        }
+        self.arrived.notify_all();
+    }
+
     /// Records a message that has arrived.
     fn put(&self, from: usize, message: Message) {
         let mut state = self.state.lock();
         state.heard[from] = Instant::now();
         match message {
             Message::Data(data) => state.inbox[from].push_back(data),
-            Message::End { status, text } => state.ended[from] = Some(RankEnd { status, text }),
+            Message::End { status, text } => {
+                state.ended[from] = Some(RankEnd { status, text });
+                self.conclude_meetings(&mut state);
+            }
             Message::Finish(all_end) => state.finish = Some(all_end),
             Message::Lost(ranks) => state.lost = ranks,
             Message::Progress(progress) => state.progress[from].add(progress),
+            Message::Meeting(note) => {
+                state.meetings.put(from, note);
+                self.conclude_meetings(&mut state);
+            }
             // The clock is read by rank 0 only, and a late answer is of no use.
             Message::Pulse | Message::Attend(_) | Message::ReadClock | Message::Clock(_) => {}
         }

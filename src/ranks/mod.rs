@@ -10,6 +10,8 @@ mod clock_offsets;
 mod group;
 mod launcher;
 #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "without MPI only the tests start a group"))]
+mod meetings;
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "without MPI only the tests start a group"))]
 mod progress;
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -22,6 +24,7 @@ pub use agreement::{Conditions, Disagreement, NoAgreement, agree, of_first};
 pub use clock_offsets::{ClockDrift, RankClock};
 pub use group::{RankEnd, RankGroup};
 pub use launcher::Launch;
+pub use meetings::{Meeting, MeetingPoint};
 #[cfg(feature = "mpi")]
 pub use mpi::connect;
 pub use progress::{LastProgress, RankProgress, RankRate, RanksInterval, RanksProgress};
@@ -128,6 +131,22 @@ pub trait Ranks: std::fmt::Debug + Send + Sync {
     fn progress(&self) -> Vec<LastProgress> {
         Vec::new()
     }
+
+    /// Reports a number at a point of the run, and does not wait. The default, as that of [`Ranks::meet`], is for a
+    /// rank without others.
+    fn arrive(&self, _point: MeetingPoint, _number: u64) {}
+
+    /// Reports a number at a point of the run, and waits until all ranks that take part in the run have reported
+    /// theirs; at [`MeetingPoint::Phase`] until none of their numbers is below this one. `None` when `_is_over` says
+    /// that the run is over; it is called several times a second. Only during a run, from [`Ranks::common_start`] to
+    /// [`Ranks::leave_run`].
+    fn meet(&self, _point: MeetingPoint, number: u64, _is_over: &dyn Fn() -> bool) -> Option<Meeting> {
+        Some(Meeting { least: number, largest: number })
+    }
+
+    /// Ends the part of this rank in the run: the others do not wait for it at a point. Every rank calls this before
+    /// [`Ranks::collect`].
+    fn leave_run(&self) {}
 
     /// Returns the number of ranks, at least 1.
     fn size(&self) -> usize {

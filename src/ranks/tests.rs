@@ -4,7 +4,7 @@
 
 use super::group::RankGroup;
 use super::transport::{Message, Transport};
-use super::{LastProgress, LostRank, RankProgress, Ranks, RanksLost};
+use super::{LastProgress, LostRank, Meeting, MeetingPoint, RankProgress, Ranks, RanksLost};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -266,6 +266,74 @@ fn rank_0_has_the_progress_of_the_others() {
         last.add(RankProgress { run: 1, elapsed_ns: 1, ops: 10 + rank as u64, ..RankProgress::default() });
     }
     assert_eq!(last, [expected.to_vec(), Vec::new(), Vec::new()]);
+}
+
+const POINT: MeetingPoint = MeetingPoint::Iterations(0);
+
+#[test]
+fn all_ranks_meet_at_the_points_of_a_run() {
+    let results = on_ranks(&HOSTS, |Member { group, .. }| {
+        let own = group.rank() as u64;
+        let of_run = || {
+            group.common_start().unwrap();
+            let iterations = group.meet(POINT, 10 + own, &|| false).unwrap();
+            let phase = group.meet(MeetingPoint::Phase, 2, &|| false).unwrap();
+            // Rank 3 has no phase 3: it begins the fourth when the others have come to it.
+            let third = if own < 3 { group.meet(MeetingPoint::Phase, 3, &|| false) } else { None };
+            let fourth = group.meet(MeetingPoint::Phase, 4, &|| false).unwrap();
+            group.leave_run();
+            (iterations, phase.least, third.map(|third| third.least), fourth)
+        };
+        let runs = [of_run(), of_run()];
+        group.end(0, "");
+        runs
+    });
+    for (rank, runs) in results.iter().enumerate() {
+        for (iterations, phase, third, fourth) in runs {
+            assert_eq!(*iterations, Meeting { least: 10, largest: 13 });
+            // A rank may see a later result.
+            assert!(*phase >= 2 && third.is_none_or(|third| third >= 3), "{rank}: {phase} {third:?}");
+            assert_eq!((third.is_some(), fourth.least, fourth.largest), (rank < 3, 4, 4));
+        }
+    }
+}
+
+/// Ranks that have left the run, have ended, or are silent are not waited for.
+#[test]
+fn ranks_that_take_no_part_are_not_waited_for() {
+    let results = on_ranks(&HOSTS, |Member { group, silent, .. }| {
+        group.common_start().unwrap();
+        let met = match group.rank() {
+            1 => {
+                group.leave_run();
+                None
+            }
+            2 => {
+                silent.store(true, SeqCst);
+                None
+            }
+            rank => group.meet(POINT, rank as u64, &|| false),
+        };
+        group.leave_run();
+        group.end(0, "");
+        met
+    });
+    let meeting = Some(Meeting { least: 0, largest: 3 });
+    assert_eq!(results, [meeting, None, None, meeting]);
+}
+
+#[test]
+fn a_rank_whose_run_is_over_does_not_wait() {
+    on_ranks(&HOSTS[..2], |Member { group, .. }| {
+        group.common_start().unwrap();
+        if group.rank() == 1 {
+            let over = AtomicBool::new(false);
+            let met = group.meet(POINT, 1, &|| over.swap(true, SeqCst));
+            assert_eq!(met, None);
+        }
+        group.barrier().unwrap();
+        group.end(0, "");
+    });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! All messages of other ranks go to rank 0, and all of rank 0's to the others: the ranks form a star. A transport
 //! keeps the order of the messages between two ranks, and loses none while both exist.
 
+use super::meetings::MeetingNote;
 use super::{LostRank, RankProgress};
 
 /// The sending and receiving of messages, without waiting. Used by one thread.
@@ -47,6 +48,8 @@ pub(crate) enum Message {
     Clock(u64),
     /// The sender's progress in a run.
     Progress(RankProgress),
+    /// A part of a meeting.
+    Meeting(MeetingNote),
 }
 
 /// The first byte of a message.
@@ -60,6 +63,7 @@ mod kind {
     pub(super) const CLOCK: u8 = 6;
     pub(super) const FINISH: u8 = 7;
     pub(super) const PROGRESS: u8 = 8;
+    pub(super) const MEETING: u8 = 9;
 }
 
 impl Message {
@@ -76,6 +80,7 @@ impl Message {
             Self::ReadClock => vec![kind::READ_CLOCK],
             Self::Clock(ns) => of(kind::CLOCK, &ns.to_le_bytes()),
             Self::Progress(progress) => of(kind::PROGRESS, &progress.encode()),
+            Self::Meeting(note) => of(kind::MEETING, &serde_json::to_vec(note).unwrap_or_default()),
         }
     }
 
@@ -95,6 +100,7 @@ impl Message {
             kind::READ_CLOCK => Self::ReadClock,
             kind::CLOCK => Self::Clock(u64::from_le_bytes(content.try_into().ok()?)),
             kind::PROGRESS => Self::Progress(RankProgress::decode(content)?),
+            kind::MEETING => Self::Meeting(serde_json::from_slice(content).ok()?),
             _ => return None,
         })
     }
@@ -104,7 +110,8 @@ impl Message {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::Message;
-    use crate::ranks::{LostRank, RankProgress};
+    use crate::ranks::meetings::MeetingNote;
+    use crate::ranks::{LostRank, Meeting, MeetingPoint, RankProgress};
 
     #[test]
     fn messages_are_read_back() {
@@ -122,6 +129,13 @@ mod tests {
             Message::ReadClock,
             Message::Clock(u64::MAX - 1),
             Message::Progress(RankProgress { run: 1, ops: 7, ..RankProgress::default() }),
+            Message::Meeting(MeetingNote::Arrive { run: 1, point: MeetingPoint::Phase, number: u64::MAX }),
+            Message::Meeting(MeetingNote::Leave { run: u32::MAX }),
+            Message::Meeting(MeetingNote::Met {
+                run: 2,
+                point: MeetingPoint::Iterations(4),
+                meeting: Meeting { least: 1, largest: 2 },
+            }),
         ] {
             assert_eq!(Message::decode(&message.encode()), Some(message));
         }

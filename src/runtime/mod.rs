@@ -10,6 +10,7 @@
 mod space_watch;
 mod stop_detector;
 mod hang;
+mod iterations;
 mod pace;
 mod phases;
 mod process;
@@ -28,6 +29,7 @@ use crate::exec::messages::Messages;
 use crate::exec::trace::WantedStream;
 use crate::os::futex;
 use crate::plan::Plan;
+use crate::ranks::Ranks;
 use shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -54,6 +56,8 @@ pub struct Options {
     /// The names of the block devices on which the file systems of the sets are. Empty if they are not known, or a file
     /// system is on none.
     pub devices: Vec<String>,
+    /// The ranks of the run, which meet at the ends of phases and at stonewalls.
+    pub ranks: Arc<dyn Ranks>,
 }
 
 /// Starts the processes of a plan. Their threads wait at the gate until [`Running::open`]. `Err` when a thread cannot

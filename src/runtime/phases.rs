@@ -1,4 +1,4 @@
-//! Phases: groups of processes, each of which starts when all threads of the previous group have ended.
+//! Phases: groups of processes, each of which starts when all threads of the previous group have ended, on all ranks.
 //!
 //! The threads of all phases are prepared before the run begins; those of later phases wait for their start at a latch.
 //!
@@ -89,17 +89,23 @@ impl Phases {
         self.is_first(process) || self.of(process).is_some_and(|place| self.phases[place].began.load(SeqCst) > 0)
     }
 
-    /// Accounts for the end of a thread at `tick`. The last thread of a phase begins the next phase.
-    pub(super) fn leave(&self, process: usize, tick: u64) {
-        let Some(place) = self.of(process) else { return };
+    /// Accounts for the end of a thread at `tick`. Returns the number of the next phase if this thread was the last one
+    /// of its phase, and is to begin the next.
+    pub(super) fn leave(&self, process: usize, tick: u64) -> Option<u32> {
+        let place = self.of(process)?;
         let phase = &self.phases[place];
         if phase.unfinished.fetch_sub(1, SeqCst) != 1 {
-            return;
+            return None;
         }
         phase.ended.store(tick, SeqCst);
-        if let Some(next) = self.phases.get(place + 1) {
-            next.began.store(tick, SeqCst);
-            next.start.raise();
+        self.phases.get(place + 1).map(|next| next.number)
+    }
+
+    /// Begins a phase at `tick`.
+    pub(super) fn begin(&self, number: u32, tick: u64) {
+        if let Some(phase) = self.phases.iter().find(|phase| phase.number == number) {
+            phase.began.store(tick, SeqCst);
+            phase.start.raise();
         }
     }
 

@@ -170,6 +170,7 @@ impl Running {
         shared.gate.set_deadline(self.tick_after(limit));
         shared.gate.open(self.from);
         self.space_watch = space_watch::start(shared);
+        shared.iterations.report_absent(shared);
     }
 
     /// Returns the tick that is `limit` after the start of the measurement.
@@ -298,6 +299,9 @@ impl Running {
     /// Returns a flowop if all remaining threads wait for another one at a semaphore or a latch. Meaningful only after
     /// some time without progress.
     fn all_wait(&self) -> Option<usize> {
+        if self.shared.iterations.is_awaited() {
+            return None;
+        }
         let mut left = self
             .shared
             .thread_slots

@@ -6,6 +6,7 @@
 //! per thread, so the stronger ordering costs no operation anything.
 
 use super::Options;
+use super::iterations::IterationTallies;
 use super::pace::Arrivals;
 use super::phases::Phases;
 use crate::disk::Fileset;
@@ -14,6 +15,7 @@ use crate::exec::{Makers, OpFailure, View, maker};
 use crate::flowop::SemPair;
 use crate::os::{Clock, limits};
 use crate::plan::{self, Plan, Process, Thread};
+use crate::ranks::{Meeting, MeetingPoint};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{EventPool, Gate, Latch, Notifier, Semaphore};
 use parking_lot::Mutex;
@@ -144,6 +146,7 @@ pub(super) struct Shared {
     pub(super) latches: Vec<Vec<Arc<Latch>>>,
     pub(super) thread_slots: Vec<ThreadSlot>,
     pub(super) phases: Phases,
+    pub(super) iterations: IterationTallies,
     /// Whether there are more processors than threads. Determined before any thread is bound to a processor and sees no
     /// other.
     pub(super) spare_cpus: bool,
@@ -187,6 +190,7 @@ impl Shared {
         let (thread_slots, first_thread_slot) = thread_slots(&plan)?;
         Ok(Self {
             phases: Phases::new(&plan),
+            iterations: IterationTallies::new(&plan),
             views: views(&plan, sets),
             events: EventPool::new(plan.event_rate),
             clock: Clock::get(),
@@ -222,7 +226,7 @@ impl Shared {
         Some(processors[thread_slot % processors.len()])
     }
 
-    /// Ends the run at `tick` and wakes all waiting threads.
+    /// Ends the run at `tick` and wakes all waiting threads. The other ranks do not wait for this one.
     pub(super) fn stop(&self, tick: u64) {
         self.gate.stop(tick);
         self.events.close();
@@ -232,7 +236,24 @@ impl Shared {
         });
         self.latches.iter().flatten().for_each(|latch| latch.close());
         self.phases.close();
+        self.iterations.close();
+        self.options.ranks.leave_run();
         self.views.iter().for_each(|view| view.set.state.wake_all());
+    }
+
+    /// Meets the other ranks at a point of the run. `None` when the run has stopped.
+    pub(super) fn meet(&self, point: MeetingPoint, number: u64) -> Option<Meeting> {
+        self.options.ranks.meet(point, number, &|| self.gate.is_stopped())
+    }
+
+    /// Begins a phase whose predecessor ended on this rank at `tick`: at once if there is no other rank, else when it
+    /// has ended on all of them.
+    pub(super) fn begin_phase(&self, number: u32, tick: u64) {
+        if self.options.ranks.size() == 1 {
+            self.phases.begin(number, tick);
+        } else if self.meet(MeetingPoint::Phase, u64::from(number)).is_some() {
+            self.phases.begin(number, self.clock.raw());
+        }
     }
 
     /// Changes the reports and notifies the controller.

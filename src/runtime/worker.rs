@@ -1,5 +1,6 @@
 //! A thread of a workload: prepares its program and buffer, waits at the gate, and executes its steps in a loop.
 
+use super::iterations::IterationLimit;
 use super::pace::Timetable;
 use super::process::ProcessContext;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot, panicked};
@@ -71,6 +72,8 @@ enum ThreadEnd {
     Over,
     /// It has nothing left to do.
     Done,
+    /// It has made the iterations that `stonewall=` or `iterationsof=` allow.
+    Complete,
     /// It has reached a `finishoncount` or `finishonbytes`.
     Finished,
     /// It cannot continue.
@@ -99,15 +102,19 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             let arrived = shared.gate.arrive();
             done_guard.ready = true;
             let began = if arrived { wait_for_phase(&cx, context, thread_slot) } else { None };
-            let open = began.is_some();
+            let mut limit = IterationLimit::of(shared, thread_slot);
+            let may_begin = began.map(|began| limit.as_mut().map_or(Ok(true), |limit| limit.start(began, thread_slot)));
             cx.start();
             if let (Some(timetable), Some(began)) = (&mut timetable, began) {
                 timetable.start(&cx, began, &thread_slot.arrivals);
             }
-            let mut end = if open {
-                iterate(&mut steps, &mut cx, timetable.as_mut(), thread_slot, shared)
-            } else {
-                ThreadEnd::Over
+            let mut end = match may_begin {
+                Some(Ok(true)) => {
+                    let views = context.views;
+                    iterate(&mut steps, &mut cx, timetable.as_mut(), limit.as_mut(), (thread_slot, views), shared)
+                }
+                Some(Ok(false)) => ThreadEnd::Complete,
+                None | Some(Err(_)) => ThreadEnd::Over,
             };
             if !matches!(end, ThreadEnd::Over) {
                 Timetable::close(&thread_slot.arrivals);
@@ -123,7 +130,7 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             crate::os::annotate("thread done");
             *thread_slot.stream.lock() = cx.account.stream.take();
             thread_slot.exhausted.store(matches!(end, ThreadEnd::Done), SeqCst);
-            report(context, end);
+            report(context, &end);
             cx.files.starvation.leave(context.views);
             if let Some(failure) = cx.close_all().filter(|_| !shared.options.count_errors) {
                 let at = flowop_id(shared, thread_slot, failure.flowop.unwrap_or_else(|| cx.current()));
@@ -131,6 +138,9 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             }
             // Stored last, so that a call in progress at the end of the run counts as late as it returned.
             thread_slot.ended.store(shared.clock.raw(), SeqCst);
+            if let (Some(limit), Some(partial)) = (limit, partial_iterations(&end)) {
+                limit.end(partial);
+            }
             // Report the end before memory is freed, for which thousands of threads contend.
             done_guard.finish();
         }
@@ -167,8 +177,11 @@ impl DoneGuard<'_> {
         if !std::mem::replace(&mut self.is_finished, true) && !self.thread_slot.done.swap(true, SeqCst) {
             let now = self.shared.clock.raw();
             // A thread that ends with the run does not begin the next phase.
-            if now <= self.shared.gate.deadline() {
-                self.shared.phases.leave(self.thread_slot.process, now);
+            if now <= self.shared.gate.deadline()
+                && let Some(next) = self.shared.phases.leave(self.thread_slot.process, now)
+                && !std::thread::panicking()
+            {
+                self.shared.begin_phase(next, now);
             }
             self.shared.notify(|reports| reports.done += 1);
         }
@@ -200,7 +213,7 @@ pub(super) fn never_ran(shared: &Shared, thread_slot: &ThreadSlot) {
 fn ends_independently(context: &ProcessContext<'_>, end: &ThreadEnd) -> bool {
     match end {
         ThreadEnd::Over | ThreadEnd::Fault(_) => false,
-        ThreadEnd::Done => true,
+        ThreadEnd::Done | ThreadEnd::Complete => true,
         ThreadEnd::Finished => ends_alone(context),
     }
 }
@@ -210,17 +223,29 @@ fn ends_alone(context: &ProcessContext<'_>) -> bool {
     context.shared.plan.mode == QuitMode::AllDone && !context.process.dialect.semantics().finish_ends_run
 }
 
+/// Returns 1 if a count has ended the thread within an iteration, which counts, and else 0. `None` if the end of the run,
+/// or a fault, has ended the thread.
+fn partial_iterations(end: &ThreadEnd) -> Option<u64> {
+    match end {
+        ThreadEnd::Over | ThreadEnd::Fault(_) => None,
+        ThreadEnd::Done | ThreadEnd::Complete => Some(0),
+        ThreadEnd::Finished => Some(1),
+    }
+}
+
 /// Reports the thread's end, and ends the run if this end requires it.
-fn report(context: &ProcessContext<'_>, end: ThreadEnd) {
+fn report(context: &ProcessContext<'_>, end: &ThreadEnd) {
     let shared = context.shared;
     let mode = shared.plan.mode;
     match end {
         ThreadEnd::Over => {}
-        ThreadEnd::Done if mode == QuitMode::FirstDone => shared.finish(|reports| reports.first_done = true),
-        ThreadEnd::Done => {}
+        ThreadEnd::Done | ThreadEnd::Complete if mode == QuitMode::FirstDone => {
+            shared.finish(|reports| reports.first_done = true);
+        }
+        ThreadEnd::Done | ThreadEnd::Complete => {}
         ThreadEnd::Finished if ends_alone(context) => {}
         ThreadEnd::Finished => shared.finish(|reports| reports.finished = true),
-        ThreadEnd::Fault(fault) => shared.fail(fault),
+        ThreadEnd::Fault(fault) => shared.fail(fault.clone()),
     }
 }
 
@@ -384,7 +409,8 @@ fn instantiate<'r>(
 /// The loop of a thread. Each step that does something checks the deadline. The end of each iteration checks it too,
 /// for programs whose steps all do nothing.
 ///
-/// With a timetable each iteration begins at its time, or as soon after it as the previous iteration has ended.
+/// With a timetable each iteration begins at its time, or as soon after it as the previous iteration has ended. With a
+/// limit the loop ends when it is reached.
 ///
 /// Split for speed: [`iterate_fast`] executes runs of steps that are executed once per iteration; this function handles
 /// all other steps, open loops and ends. `#[inline(never)]` on both keeps the registers of the short loop free of the
@@ -394,7 +420,8 @@ fn iterate<'r>(
     steps: &mut [ThreadStep<'r>],
     cx: &mut OpCx<'r>,
     mut timetable: Option<&mut Timetable>,
-    thread_slot: &ThreadSlot,
+    mut limit: Option<&mut IterationLimit<'_>>,
+    (thread_slot, views): (&ThreadSlot, &[View]),
     shared: &Shared,
 ) -> ThreadEnd {
     // Remaining repetitions of each composite that is being executed, by the index of its `Enter`.
@@ -406,7 +433,7 @@ fn iterate<'r>(
         intended = tick;
     }
     loop {
-        if timetable.is_none() {
+        if timetable.is_none() && limit.is_none() {
             let (at, outcome) = iterate_fast(steps, pc, cx, &thread_slot.at, &shared.gate);
             pc = at;
             if let Err(stop) = outcome {
@@ -421,8 +448,15 @@ fn iterate<'r>(
             if shared.gate.is_stopped() {
                 return ThreadEnd::Over;
             }
-            if let Some(timetable) = &mut timetable {
+            if timetable.is_some() {
                 Timetable::end(&thread_slot.arrivals, intended, cx);
+            }
+            match limit.as_mut().map_or(Ok(true), |limit| limit.end_iteration(cx, views)) {
+                Ok(true) => {}
+                Ok(false) => return ThreadEnd::Complete,
+                Err(_) => return ThreadEnd::Over,
+            }
+            if let Some(timetable) = &mut timetable {
                 let Some(tick) = timetable.begin(cx, &thread_slot.arrivals) else { return ThreadEnd::Over };
                 intended = tick;
             }

@@ -210,6 +210,22 @@ pub const THREAD: &[Attr] = &[
         "start times in an open loop: evenly spaced, or a Poisson process",
     ),
     attr("measure", Name, "", Wmlrun, "name of a further row of the results: the time of each iteration of the thread"),
+    attr(
+        "stonewall",
+        Real,
+        "0",
+        Wmlrun,
+        "seconds after the start of the phase, after which each thread makes as many iterations as the fastest thread of \
+         this definition, of all ranks, has made by then, and ends; 0: none",
+    ),
+    attr(
+        "iterationsof",
+        Name,
+        "",
+        Wmlrun,
+        "name of a thread of an earlier phase: this thread makes as many iterations as the fastest of those, of all \
+         ranks, and ends",
+    ),
 ];
 
 /// Attributes of `flowop`, in threads and in `define flowop`. As in Filebench every flowop accepts all of them;

@@ -91,6 +91,7 @@ mod spread;
 mod starvation;
 mod std_streams;
 mod steady;
+mod stonewall;
 mod stream;
 mod strict;
 mod study;

@@ -71,6 +71,7 @@ fn a_panic_in_a_thread_fails_the_run_and_names_it() {
             stream: None,
             interrupt: Arc::default(),
             devices: Vec::new(),
+            ranks: Arc::new(wml::ranks::SingleRank::new()),
         };
         let mut running = runtime::start(Arc::new(plan), &[], options).unwrap();
         let ended = match running.wait_until_ready() {

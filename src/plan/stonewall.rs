@@ -1,0 +1,65 @@
+//! `stonewall=` and `iterationsof=` of threads: their values, and the thread definition that a name means.
+
+use super::Plan;
+use crate::diag::{Code, Diagnostic};
+use crate::model::Evaluated;
+use crate::source::Span;
+use std::time::Duration;
+
+/// Seconds of the longest `stonewall=`, a hundred years. A larger number is a mistake.
+const LONGEST: f64 = 3.2e9;
+
+/// Evaluates `stonewall=`. A time of 0 is none.
+pub(super) fn time(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Duration> {
+    let (value, span) = values.get("stonewall")?;
+    match value.as_f64() {
+        Some(seconds) if (0.0..=LONGEST).contains(&seconds) => {
+            (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
+        }
+        _ => {
+            found.push(
+                Diagnostic::error(Code::OutOfRange, span, format!("`stonewall` can't be {}", value.print()))
+                    .help("give a number of seconds, or 0 for none"),
+            );
+            None
+        }
+    }
+}
+
+/// Returns the name of the thread whose iterations are the limit of another, and its place. `None` if there is none.
+pub(super) fn followed(values: &Evaluated) -> Option<(String, Span)> {
+    let (_, span) = values.get("iterationsof")?;
+    values.text("iterationsof").filter(|name| !name.is_empty()).map(|name| (name, span))
+}
+
+/// Finds the thread definitions that `iterationsof=` names. `followed`: the name for each definition. A name that means
+/// no definition of an earlier phase, or several, is an error.
+pub(super) fn resolve(plan: &mut Plan, followed: Vec<Option<(String, Span)>>, found: &mut Vec<Diagnostic>) {
+    let all: Vec<(String, u32)> =
+        plan.threads().map(|(process, thread)| (thread.name.clone(), process.phase)).collect();
+    let mut targets = Vec::new();
+    for (own, named) in followed.into_iter().enumerate() {
+        let Some((name, span)) = named else { continue };
+        let mut matches = all.iter().enumerate().filter(|(_, (other, phase))| *other == name && *phase < all[own].1);
+        match (matches.next(), matches.next()) {
+            (Some((target, _)), None) => targets.push((own, target)),
+            (None, _) => {
+                let message = format!("no thread of an earlier phase is called `{name}`");
+                let d = Diagnostic::error(Code::UnknownTarget, span, message);
+                let names = all.iter().filter(|(_, phase)| *phase < all[own].1).map(|(name, _)| name.as_str());
+                found.push(
+                    d.near_miss(&name, names)
+                        .or_help("`iterationsof=` takes the `name=` of a thread whose process has a lower `phase=`"),
+                );
+            }
+            (Some(_), Some(_)) => {
+                let message = format!("several threads of earlier phases are called `{name}`");
+                found.push(Diagnostic::error(Code::UnknownTarget, span, message).help("give them different names"));
+            }
+        }
+    }
+    let mut threads: Vec<_> = plan.processes.iter_mut().flat_map(|process| &mut process.threads).collect();
+    for (own, target) in targets {
+        threads[own].iterations_of = Some(target);
+    }
+}
