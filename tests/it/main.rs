@@ -61,6 +61,8 @@ mod model;
 mod moves;
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(feature = "mpi")]
+mod mpi_phases;
 mod mutants;
 mod notes;
 mod outputs;

@@ -169,7 +169,7 @@ fn is_sum(output: &Output, ranks: usize) -> Value {
 
 /// Checks that the counts of the ranks add up to those of the run, and that its histograms have as many values as there
 /// are operations.
-fn counts_agree(run: &Value, ranks: usize) {
+pub(crate) fn counts_agree(run: &Value, ranks: usize) {
     assert_eq!(run["ranks"].as_array().unwrap().len(), ranks, "{run:#}");
     let of = |value: &Value, key: &str| value[key].as_u64().unwrap();
     let sum = |key: &str| run["ranks"].as_array().unwrap().iter().map(|rank| of(rank, key)).sum::<u64>();
