@@ -1,5 +1,6 @@
 //! The bare loops: each makes the system calls of a workload with as little other work as possible.
 
+use super::pairs::next;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
 use rustix::{fs, io};
@@ -16,15 +17,6 @@ const PAGE: usize = 4096;
 const FILE_BUFFER: usize = 1 << 20;
 /// The size in bytes at which the log is truncated.
 const MAX_LOG: u64 = 256 << 20;
-
-/// Returns the next number of the generator splitmix64.
-pub(super) fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 /// Returns a random number below `n`.
 fn below(state: &mut u64, n: u64) -> u64 {

@@ -13,10 +13,12 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs, reason = "a separate program")]
 
 mod bare;
+mod pairs;
 mod peers;
 mod rows;
 mod scaling;
 
+use pairs::{interval, median};
 use rows::{ROWS, Row};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -129,20 +131,9 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
     )
 }
 
-/// Measures two rates in pairs, with the order reversed in every other pair. Returns the ratio of the second rate to
-/// the first for each pair, and the first rates.
-fn alternate(pairs: usize, mut first: impl FnMut() -> f64, mut second: impl FnMut() -> f64) -> (Vec<f64>, Vec<f64>) {
-    let pair = |pair: usize| {
-        let (a, b) = if pair.is_multiple_of(2) {
-            let a = first();
-            (a, second())
-        } else {
-            let b = second();
-            (first(), b)
-        };
-        (b / a, a)
-    };
-    (0..pairs).map(pair).unzip()
+/// Measures two rates in pairs. Returns the ratio of the second rate to the first for each pair, and the first rates.
+fn alternate(pairs: usize, first: impl FnMut() -> f64, second: impl FnMut() -> f64) -> (Vec<f64>, Vec<f64>) {
+    pairs::alternate(pairs, first, second).into_iter().map(|(first, second)| (second / first, first)).unzip()
 }
 
 /// Runs wmlrun and returns its rate in operations per second; with `populate`, that of the population in files per
@@ -193,28 +184,6 @@ fn fio(args: &[&str], dir: &Path, seconds: f64, threads: usize) -> Option<f64> {
     let value: serde_json::Value = serde_json::from_slice(&out.stdout).ok()?;
     let job = &value["jobs"][0];
     Some(job["read"]["iops"].as_f64()? + job["write"]["iops"].as_f64()?)
-}
-
-/// Returns the median, or NaN of no values.
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let n = sorted.len();
-    if n == 0 { f64::NAN } else { f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]) }
-}
-
-/// Returns the 95 % percentile bootstrap interval of the median, from 10,000 resamples with a fixed seed.
-fn interval(values: &[f64]) -> (f64, f64) {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut medians: Vec<f64> = (0..10_000)
-        .map(|_| {
-            let resampled: Vec<f64> =
-                values.iter().map(|_| values[(bare::next(&mut state) % values.len() as u64) as usize]).collect();
-            median(&resampled)
-        })
-        .collect();
-    medians.sort_by(f64::total_cmp);
-    (medians[250], medians[9749])
 }
 
 /// Replaces the text between the markers of a document by the table, with processor, kernel and date.
