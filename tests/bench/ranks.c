@@ -1,5 +1,5 @@
 /*
- * The calls of the personalities ior_hard and mdtest_hard under MPI, with as little other work as possible.
+ * The work of the personalities ior_hard and mdtest_hard under MPI, with as few calls and as little else as possible.
  *
  * mpirun -n RANKS ranks ior_hard|mdtest_hard DIR COUNT
  *

@@ -1,5 +1,5 @@
 //! `cargo bench --features mpi --bench ranks`: the time of wmlrun's phases under `mpirun` relative to that of a program
-//! in C with MPI that makes the same calls (`ranks.c`).
+//! in C with MPI that does the same work (`ranks.c`).
 //!
 //! The work is that of the personalities `ior_hard` and `mdtest_hard`. Both sides run in alternation, with the order
 //! reversed in every other pair. The time of a phase is that from its common start to its end on the last rank. The
