@@ -1,18 +1,16 @@
 //! The ranks of a run that several processes make: exchanges between them over a [`Transport`].
 //!
-//! A thread of its own, the message thread, makes all calls of the transport. It sleeps between them, because the
-//! waiting calls of MPI keep a processor busy. While a run is measured it looks for messages fifty times a second, and
-//! sends the progress of its rank to rank 0. Each rank sends a pulse once a second, and a rank without a message for
-//! twenty seconds is lost: no exchange waits for longer.
+//! A thread of its own, the message thread, makes all calls of the transport. Each rank sends a pulse once a second, and a
+//! rank without a message for twenty seconds is lost: no exchange waits for longer.
 
-use super::clock_offsets::{self, ClockOffset, ClockReading};
+use super::clock_offsets::{ClockOffset, ClockReading};
+use super::mail::{Mail, MailState, PULSES, RankEnd};
 use super::meetings::{Meeting, MeetingNote, MeetingPoint, Meetings};
+use super::message_thread::{LAST_MESSAGES, MessageThread};
 use super::transport::{Message, Transport};
 use super::{Collected, CommonStart, LastProgress, LostRank, RankClock, RankProgress, Ranks, RanksLost};
 use crate::os::clock::monotonic_ns;
-use crate::os::signals::TERMINATE;
-use parking_lot::{Condvar, Mutex};
-use std::collections::VecDeque;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -20,33 +18,14 @@ use std::time::{Duration, Instant};
 /// The time without a message after which a rank is lost. A host whose network fails for less is not.
 #[cfg(feature = "mpi")]
 pub(super) const SILENCE: Duration = Duration::from_secs(20);
-/// The number of pulses in that time.
-const PULSES: u32 = 20;
-/// The time between two looks for messages, if nothing waits for one.
-const IDLE: Duration = Duration::from_millis(20);
-/// The same while an exchange waits.
-const BUSY: Duration = Duration::from_micros(500);
-/// The longest time for which a rank answers at once after [`Message::Attend`].
-const ATTENTION: Duration = Duration::from_millis(500);
 /// The time after a signal in which an exchange waits for other ranks: a launcher ends its processes a moment later.
 const AFTER_SIGNAL: Duration = Duration::from_millis(200);
-/// The interval at which a wait looks for a signal.
-const SIGNAL_POLL: Duration = Duration::from_millis(50);
-/// The time in which the last messages have to be sent at the end.
-const LAST_MESSAGES: Duration = Duration::from_secs(2);
+/// The interval at which the end of the message thread is checked.
+const END_POLL: Duration = Duration::from_millis(20);
 /// The least time from the agreement on a start to the start.
 const START_DELAY: Duration = Duration::from_millis(20);
 /// The part of that time for each rank, to which rank 0 sends the instant one after another.
 const START_DELAY_OF_RANK: Duration = Duration::from_micros(20);
-
-/// The end of a rank: its exit status, and its errors.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RankEnd {
-    /// The exit status.
-    pub status: u8,
-    /// The errors that it reported, as text.
-    pub text: String,
-}
 
 /// The ranks of a run that several processes make, as one of them sees them.
 #[derive(Debug)]
@@ -61,47 +40,6 @@ pub struct RankGroup {
     /// The clocks of all ranks before the last common start. Only on rank 0.
     start_clocks: Mutex<Vec<ClockReading>>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
-}
-
-/// What the message thread and the exchanges share.
-#[derive(Debug)]
-struct Mail {
-    state: Mutex<MailState>,
-    /// The interval of the pulses.
-    pulse: Duration,
-    /// Notified when a message has arrived, a meeting is over, a rank is lost, or the thread has ended.
-    arrived: Condvar,
-    /// Notified when there is work for the message thread.
-    work: Condvar,
-}
-
-#[derive(Debug)]
-struct MailState {
-    /// Messages to be sent, and their receivers.
-    outbox: VecDeque<(usize, Message)>,
-    /// The data that has arrived from each rank.
-    inbox: Vec<VecDeque<Vec<u8>>>,
-    /// When the last message of each rank arrived.
-    heard: Vec<Instant>,
-    /// The ranks that have ended.
-    ended: Vec<Option<RankEnd>>,
-    /// The last message of rank 0: whether all ranks have ended.
-    finish: Option<bool>,
-    /// The ranks that rank 0 has reported as lost.
-    lost: Vec<LostRank>,
-    /// The clocks against that of rank 0, by rank, as rank 0 has read them last. `None` for a rank that did not answer.
-    clocks: Vec<Option<ClockReading>>,
-    /// The ranks whose clocks are to be read, the next one first.
-    unread: Vec<usize>,
-    /// The progress of this rank that is to be sent.
-    unsent_progress: Option<RankProgress>,
-    /// The progress of each rank. Only on rank 0.
-    progress: Vec<LastProgress>,
-    meetings: Meetings,
-    /// The number of exchanges that wait.
-    waiting: usize,
-    /// No more messages follow, and whether all ranks end.
-    closing: Option<bool>,
 }
 
 impl RankGroup {
@@ -189,7 +127,7 @@ impl RankGroup {
             // The transport of a lost rank may never return.
             let until = Instant::now() + LAST_MESSAGES;
             while !thread.is_finished() && Instant::now() < until {
-                std::thread::sleep(IDLE);
+                std::thread::sleep(END_POLL);
             }
         }
         ends
@@ -411,209 +349,5 @@ impl Ranks for RankGroup {
 impl Drop for RankGroup {
     fn drop(&mut self) {
         self.end(1, "");
-    }
-}
-
-impl Mail {
-    fn new(size: usize, pulse: Duration) -> Self {
-        let state = MailState {
-            outbox: VecDeque::new(),
-            inbox: (0..size).map(|_| VecDeque::new()).collect(),
-            heard: vec![Instant::now(); size],
-            ended: vec![None; size],
-            finish: None,
-            lost: Vec::new(),
-            clocks: Vec::new(),
-            unread: Vec::new(),
-            unsent_progress: None,
-            progress: vec![LastProgress::default(); size],
-            meetings: Meetings::new(size),
-            waiting: 0,
-            closing: None,
-        };
-        Self { state: Mutex::new(state), pulse, arrived: Condvar::new(), work: Condvar::new() }
-    }
-
-    /// Waits until `find` returns a value, or `is_over` is true.
-    fn wait<R>(
-        &self,
-        state: &mut parking_lot::MutexGuard<'_, MailState>,
-        mut is_over: impl FnMut() -> bool,
-        mut find: impl FnMut(&mut MailState) -> Option<R>,
-    ) -> Option<R> {
-        state.waiting += 1;
-        self.work.notify_all();
-        let found = loop {
-            if let Some(found) = find(state) {
-                break Some(found);
-            }
-            if is_over() {
-                break None;
-            }
-            // Neither the silence of a rank nor a signal is notified.
-            self.arrived.wait_for(state, SIGNAL_POLL.min(self.pulse));
-        };
-        state.waiting -= 1;
-        found
-    }
-}
-
-/// The thread that makes all calls of the transport.
-struct MessageThread {
-    transport: Box<dyn Transport>,
-    mail: Arc<Mail>,
-    interrupt: Arc<AtomicUsize>,
-    /// When the last pulse was sent.
-    pulsed: Instant,
-    silence: Duration,
-}
-
-impl MessageThread {
-    fn run(mut self) {
-        // Until then, requests for the clock are answered without a sleep.
-        let mut attends = Instant::now();
-        let mut closing_since: Option<Instant> = None;
-        loop {
-            self.send_all();
-            while let Some((from, bytes)) = self.transport.receive() {
-                self.handle(from, &bytes, &mut attends);
-            }
-            self.pulse();
-            self.send_progress();
-            let mut state = self.mail.state.lock();
-            // One rank at a time, so that pulses are sent in between.
-            if let Some(next) = state.unread.first().copied() {
-                drop(state);
-                self.read_clock(next);
-                continue;
-            }
-            if let Some(all_end) = state.closing
-                && state.outbox.is_empty()
-            {
-                let since = *closing_since.get_or_insert_with(Instant::now);
-                if self.transport.has_sent_all() || since.elapsed() >= LAST_MESSAGES {
-                    drop(state);
-                    return self.transport.end(all_end);
-                }
-            }
-            if Instant::now() < attends {
-                drop(state);
-                std::thread::yield_now();
-                continue;
-            }
-            if state.outbox.is_empty() && state.unread.is_empty() && state.unsent_progress.is_none() {
-                let pause = if state.waiting > 0 || state.closing.is_some() { BUSY } else { IDLE };
-                self.mail.work.wait_for(&mut state, pause);
-            }
-        }
-    }
-
-    /// Sends the messages of the outbox.
-    fn send_all(&mut self) {
-        loop {
-            let next = self.mail.state.lock().outbox.pop_front();
-            let Some((to, message)) = next else { return };
-            self.transport.send(to, &message.encode());
-        }
-    }
-
-    /// Reads the clock of a rank.
-    fn read_clock(&mut self, rank: usize) {
-        let put = &mut |from, message| self.mail.put(from, message);
-        let offset = clock_offsets::read(self.transport.as_mut(), rank, put);
-        let reading = offset.map(|offset| ClockReading { at_ns: monotonic_ns(), offset });
-        let mut state = self.mail.state.lock();
-        // The request may have been withdrawn in the meantime.
-        if let Some(clock) = state.clocks.get_mut(rank) {
-            *clock = reading;
-        }
-        state.unread.retain(|unread| *unread != rank);
-        drop(state);
-        self.mail.arrived.notify_all();
-    }
-
-    /// Sends the progress of this rank, unless an earlier message is still on its way.
-    fn send_progress(&mut self) {
-        let Some(progress) = self.mail.state.lock().unsent_progress.take() else { return };
-        if self.transport.rank() > 0 && self.transport.has_sent_all() {
-            self.transport.send(0, &Message::Progress(progress).encode());
-        }
-    }
-
-    /// Sends pulses when they are due. Ends the run of a rank without rank 0.
-    fn pulse(&mut self) {
-        if self.pulsed.elapsed() < self.mail.pulse {
-            return;
-        }
-        self.pulsed = Instant::now();
-        let pulse = Message::Pulse.encode();
-        if self.transport.rank() > 0 {
-            self.transport.send(0, &pulse);
-            if self.mail.state.lock().heard[0].elapsed() >= self.silence {
-                // A signal that was received before stays.
-                let _ = self.interrupt.compare_exchange(0, TERMINATE, SeqCst, SeqCst);
-            }
-        } else {
-            (1..self.transport.size()).for_each(|to| self.transport.send(to, &pulse));
-            // The others do not wait for a rank that has fallen silent.
-            self.mail.conclude_meetings(&mut self.mail.state.lock());
-        }
-    }
-
-    /// Handles a message that has arrived.
-    fn handle(&mut self, from: usize, bytes: &[u8], attends: &mut Instant) {
-        match Message::decode(bytes) {
-            Some(Message::Attend(true)) => {
-                *attends = Instant::now() + ATTENTION;
-                self.transport.send(from, &Message::Attend(true).encode());
-            }
-            Some(Message::Attend(false)) => *attends = Instant::now(),
-            Some(Message::ReadClock) => self.transport.send(from, &Message::Clock(monotonic_ns()).encode()),
-            Some(message) => self.mail.put(from, message),
-            // Another version of the program. The agreement detects it.
-            None => self.mail.put(from, Message::Data(Vec::new())),
-        }
-    }
-}
-
-impl Mail {
-    /// Sends the results of the meetings at which all ranks have arrived. On the others than rank 0, which know of no
-    /// arrivals, nothing happens.
-    fn conclude_meetings(&self, state: &mut MailState) {
-        let silence = self.pulse * PULSES;
-        let MailState { meetings, ended, heard, outbox, .. } = state;
-        let present = |rank: usize| rank == 0 || (ended[rank].is_none() && heard[rank].elapsed() < silence);
-        let messages = meetings.conclude(present);
-        if messages.is_empty() {
-            return;
-        }
-        for to in (1..ended.len()).filter(|to| ended[*to].is_none()) {
-            outbox.extend(messages.iter().map(|message| (to, message.clone())));
-        }
-        self.arrived.notify_all();
-    }
-
-    /// Records a message that has arrived.
-    fn put(&self, from: usize, message: Message) {
-        let mut state = self.state.lock();
-        state.heard[from] = Instant::now();
-        match message {
-            Message::Data(data) => state.inbox[from].push_back(data),
-            Message::End { status, text } => {
-                state.ended[from] = Some(RankEnd { status, text });
-                self.conclude_meetings(&mut state);
-            }
-            Message::Finish(all_end) => state.finish = Some(all_end),
-            Message::Lost(ranks) => state.lost = ranks,
-            Message::Progress(progress) => state.progress[from].add(progress),
-            Message::Meeting(note) => {
-                state.meetings.put(from, note);
-                self.conclude_meetings(&mut state);
-            }
-            // The clock is read by rank 0 only, and a late answer is of no use.
-            Message::Pulse | Message::Attend(_) | Message::ReadClock | Message::Clock(_) => {}
-        }
-        drop(state);
-        self.arrived.notify_all();
     }
 }

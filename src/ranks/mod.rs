@@ -10,7 +10,11 @@ mod clock_offsets;
 mod group;
 mod launcher;
 #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "without MPI only the tests start a group"))]
+mod mail;
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "without MPI only the tests start a group"))]
 mod meetings;
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "without MPI only the tests start a group"))]
+mod message_thread;
 #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "without MPI only the tests start a group"))]
 mod progress;
 #[cfg(feature = "mpi")]
@@ -22,8 +26,9 @@ mod transport;
 
 pub use agreement::{Conditions, Disagreement, NoAgreement, agree, of_first};
 pub use clock_offsets::{ClockDrift, RankClock};
-pub use group::{RankEnd, RankGroup};
+pub use group::RankGroup;
 pub use launcher::Launch;
+pub use mail::RankEnd;
 pub use meetings::{Meeting, MeetingPoint};
 #[cfg(feature = "mpi")]
 pub use mpi::connect;
