@@ -12,7 +12,7 @@ mod suggest;
 
 pub use code::Code;
 pub use render::{Style, render, texts};
-pub use suggest::nearest;
+pub use suggest::{meant, nearest};
 
 use crate::source::Span;
 
@@ -103,10 +103,10 @@ impl Diagnostic {
         }
     }
 
-    /// Adds the help ``did you mean `…`?`` if a known name is similar.
+    /// Adds the help ``did you mean `…`?`` if a known name is similar, or the only one that begins or ends so.
     #[must_use]
     pub fn near_miss<'a>(self, written: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        match nearest(written, known) {
+        match meant(written, known) {
             Some(name) => self.help(format!("did you mean `{name}`?")),
             None => self,
         }

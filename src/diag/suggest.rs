@@ -25,6 +25,28 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
+/// Returns the known name that `written` was probably meant to be, for a help: the most similar one ([`nearest`]), else
+/// the only one that begins or ends with `written`, as `filesetname` with `fileset`. A single character is not a part of
+/// a name. A decision about the text takes `nearest`, because the beginning of a name is no mistake everywhere.
+pub fn meant<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if written.len() > LONGEST_NAME {
+        return None;
+    }
+    let can_be_part = written.chars().nth(1).is_some();
+    let mut longer: Option<&str> = None;
+    let mut is_only = true;
+    let similar = nearest(
+        written,
+        known.into_iter().inspect(|&name| {
+            if can_be_part && name != written && (name.starts_with(written) || name.ends_with(written)) {
+                is_only &= longer.is_none_or(|other| other == name);
+                longer = Some(name);
+            }
+        }),
+    );
+    similar.or(longer.filter(|_| is_only))
+}
+
 /// Returns the edit distance of two names, or `None` when it exceeds `limit`.
 fn distance(written: &str, written_letters: u64, name: &str, limit: usize) -> Option<usize> {
     if name.eq_ignore_ascii_case(written) {
@@ -47,7 +69,7 @@ fn letter_set(name: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{meant, nearest};
 
     #[test]
     fn only_similar_names_are_suggested() {
@@ -57,5 +79,20 @@ mod tests {
         assert_eq!(nearest("bar", ["chr"]), None);
         assert_eq!(nearest("NAME", known), Some("name"));
         assert_eq!(nearest("name", ["name"]), None);
+    }
+
+    #[test]
+    fn a_part_of_a_name_means_the_only_name_that_has_it_at_an_end() {
+        let known = ["filesetname", "toset", "target", "latency.p99", "fetch.read", "read.all"];
+        assert_eq!(meant("fileset", known), Some("filesetname"));
+        assert_eq!(meant("to", known), Some("toset"));
+        assert_eq!(meant("p99", known), Some("latency.p99"));
+        assert_eq!(nearest("fileset", known), None);
+        // Two names, or one letter, say nothing.
+        assert_eq!(meant("read", known), None);
+        assert_eq!(meant("l", known), None);
+        // A similar name comes first.
+        assert_eq!(meant("reads", ["read", "all.reads"]), Some("read"));
+        assert_eq!(meant("read", ["fetch.read", "read", "fetch.read"]), Some("fetch.read"));
     }
 }
