@@ -69,15 +69,16 @@ fn misfit(attr: &Attr, value: &ModelValue, span: Span) -> Option<Diagnostic> {
     };
     problem.map(|what| {
         let help = match value {
-            ModelValue::Text(s) if number && s.starts_with(|c: char| c.is_ascii_digit()) => {
-                "give a number from 0 up, with one of the units k, m, g, t or none"
-            }
+            ModelValue::Text(s) if number && s.starts_with(|c: char| c.is_ascii_digit()) => WITH_UNIT,
             _ if number => "give a number from 0 up",
             _ => "give another kind of value",
         };
         Diagnostic::error(Code::WrongType, span, format!("`{}` is {what}", attr.name)).help(help)
     })
 }
+
+/// The help for a text that begins like a number.
+const WITH_UNIT: &str = "give a number from 0 up, with one of the units k, m, g, t or none";
 
 /// The largest size, 4 EiB: half of the largest file, so that a few sizes can be added up.
 pub(super) const LARGEST: u64 = 1 << 62;
@@ -145,6 +146,11 @@ fn random_variable(expr: &RandomExpr, used_at: Span, scope: &dyn Lookup) -> Resu
             let mut d = Diagnostic::error(Code::BadDistribution, at, bad.to_string());
             if let Some((name, known)) = bad.unknown() {
                 d = d.near_miss(name, known.iter().map(String::as_str));
+            }
+            if let BadDistribution::NotANumber { value, .. } = &bad
+                && value.starts_with(|c: char| c.is_ascii_digit())
+            {
+                d = d.help(WITH_UNIT);
             }
             d = d.or_help("`wmlrun list distributions` shows all with their parameters");
             if at == used_at { d } else { d.also(used_at, "used here") }

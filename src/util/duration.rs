@@ -22,8 +22,10 @@ pub enum DurationError {
     Empty,
     /// A number is missing or malformed. Holds the whole text.
     Number(String),
-    /// The text after a number is not a unit. Holds that text.
+    /// The text after a number is not a unit. Holds that text, which is not empty.
     Unit(String),
+    /// One of several numbers has no unit. Holds the number.
+    NoUnit(String),
     /// The duration exceeds 2⁶⁴ − 1 ns (584 years). Holds the whole text.
     TooLong(String),
 }
@@ -34,6 +36,7 @@ impl fmt::Display for DurationError {
             Self::Empty => f.write_str("a time is missing"),
             Self::Number(text) => write!(f, "`{text}` is not a time"),
             Self::Unit(unit) => write!(f, "`{unit}` is not a unit of time: use ns, us, ms, s, m, h or d"),
+            Self::NoUnit(number) => write!(f, "`{number}` has no unit of time: use ns, us, ms, s, m, h or d"),
             Self::TooLong(text) => write!(f, "`{text}` is longer than the maximum of 584 years"),
         }
     }
@@ -59,6 +62,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
             // A number without a unit means seconds, but only if it is the whole text: the `30` of `1h30` could mean
             // minutes or seconds.
             "" if number.len() == whole.len() => 1_000_000_000,
+            "" => return Err(DurationError::NoUnit(number.to_owned())),
             unit => {
                 let found = UNITS.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name));
                 found.ok_or_else(|| DurationError::Unit(unit.to_owned()))?.1
@@ -165,7 +169,8 @@ mod tests {
         assert_eq!(parse(" "), Err(DurationError::Empty));
         assert_eq!(parse("m"), Err(DurationError::Number("m".into())));
         assert_eq!(parse("10q"), Err(DurationError::Unit("q".into())));
-        assert_eq!(parse("1h30"), Err(DurationError::Unit(String::new())));
+        assert_eq!(parse("1h30"), Err(DurationError::NoUnit("30".into())));
+        assert_eq!(parse("5m0"), Err(DurationError::NoUnit("0".into())));
         assert_eq!(parse("-5"), Err(DurationError::Unit("-".into())));
         assert_eq!(parse("9999999d"), Err(DurationError::TooLong("9999999d".into())));
     }
