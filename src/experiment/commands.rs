@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The number of bytes of a command's output in which its last line is looked for.
+/// The number of bytes of a command's output in which its last message is looked for.
 const LAST_BYTES: usize = 4096;
 
 /// A command that is due.
@@ -90,18 +90,22 @@ pub(super) fn run_hook(
     }
 }
 
-/// Returns the last line of a command's output, after a colon. Returns an empty text when there is none.
+/// Returns the last message of a command's output, after a colon. Returns an empty text when there is none.
 fn said(log: &Path) -> String {
-    last_line(log).map_or_else(String::new, |line| format!(": {}", printable::short(&line, 200)))
+    last_message(log).map_or_else(String::new, |message| format!(": {}", printable::short(&message, 200)))
 }
 
-/// Returns the last line of a command's output that is not empty, or `None` when there is none or it is not text.
-fn last_line(log: &Path) -> Option<String> {
+/// Returns the last message of a command's output on one line, or `None` when there is none or it is not text. It is the
+/// last line that is not empty. If that line is indented, it continues a message, as the second line of `mount` does,
+/// whose first line has the reason.
+fn last_message(log: &Path) -> Option<String> {
     let bytes = std::fs::read(log).ok()?;
     // The output may be long, or not text.
     let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(LAST_BYTES)..]);
-    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
-    (!line.contains('\0')).then(|| line.to_owned())
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let first = lines.iter().rposition(|line| !line.starts_with([' ', '\t'])).unwrap_or(lines.len().saturating_sub(1));
+    let message = lines.get(first..)?.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+    (!message.is_empty() && !message.contains('\0')).then_some(message)
 }
 
 /// Makes the command at the begin or at the end of a scope; `None` if there is none.

@@ -257,12 +257,14 @@ fn every_prefix_of_a_journal_has_the_state_of_its_complete_events() {
 #[test]
 fn commands_after_a_run_are_executed_if_one_before_it_fails() {
     let mut host = ScriptHost::new();
-    let hooks =
-        [("before", "mkdir DIR/up; echo said; exit 3"), ("after", "rmdir DIR/up; echo after >> DIR/log; exit 4")];
+    let hooks = [
+        ("before", "mkdir DIR/up; printf 'first\\nsaid:\\n\\n  why\\n'; exit 3"),
+        ("after", "rmdir DIR/up; echo after >> DIR/log; exit 4"),
+    ];
     let hooks: Vec<_> = hooks.iter().map(|(name, text)| (*name, host.command(text))).collect();
     let folder = host.path("r");
     let error = run(&mut Folder::create(&folder, experiment(3, &hooks)).unwrap(), &mut host).unwrap_err();
-    assert_eq!(error.to_string(), "`--before` of run 1 failed: exit status: 3: said");
+    assert_eq!(error.to_string(), "`--before` of run 1 failed: exit status: 3: said: why");
     assert!(!host.path("up").exists() && host.path("log").exists() && host.made() == 0);
     let failed = |event: &Event| if let Event::HookFailed { name, .. } = event { Some(name.clone()) } else { None };
     assert_eq!(events(&folder).iter().filter_map(failed).collect::<Vec<_>>(), ["before", "after"]);
