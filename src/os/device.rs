@@ -147,11 +147,14 @@ fn parse_mount(line: &str) -> Option<Mount> {
     let options = left.next()?;
     let mut right = right.split(' ');
     let (kind, source, fs_options) = (right.next()?, right.next()?, right.next().unwrap_or(""));
+    // Most options of the mount and of the file system are separate, but both have `rw` or `ro`.
+    let is_new = |option: &&str| !option.is_empty() && !options.split(',').any(|known| known == *option);
+    let all: Vec<&str> = options.split(',').chain(fs_options.split(',').filter(is_new)).collect();
     Some(Mount {
         path: PathBuf::from(std::ffi::OsStr::from_bytes(&path)),
         source: String::from_utf8_lossy(&unescape(source)).into_owned(),
         kind: kind.to_owned(),
-        options: if fs_options.is_empty() { options.to_owned() } else { format!("{options},{fs_options}") },
+        options: all.join(","),
         device: (major.parse().ok()?, minor.parse().ok()?),
         root: PathBuf::from(std::ffi::OsStr::from_bytes(&root)),
     })
@@ -303,8 +306,10 @@ mod tests {
             (mount.path.to_str().unwrap(), mount.source.as_str(), mount.kind.as_str()),
             ("/mnt/my disk", "/dev/root", "ext3")
         );
-        assert_eq!((mount.options.as_str(), mount.device), ("rw,noatime,rw,errors=continue", (98, 0)));
+        assert_eq!((mount.options.as_str(), mount.device), ("rw,noatime,errors=continue", (98, 0)));
         assert_eq!(mount.root, Path::new("/a"));
+        let read_only = parse_mount("36 35 98:0 / /mnt ro,noatime - ext4 /dev/a rw,commit=5").unwrap();
+        assert_eq!(read_only.options, "ro,noatime,rw,commit=5");
         let bare = parse_mount("22 1 0:21 / /proc rw - proc proc rw").unwrap();
         assert_eq!(bare.kind, "proc");
         assert_eq!(parse_mount("nonsense"), None);
