@@ -311,7 +311,8 @@ impl OpCx<'_> {
         };
         OpFailure {
             what: format!(
-                "file set `{name}` has no {state} {thing} left, and all threads that could {other} one are waiting themselves"
+                "file set `{name}` has no {state} {thing} left, and each thread that could {other} one has ended or waits \
+                 itself"
             ),
             path: None,
             errno: None,
