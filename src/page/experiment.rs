@@ -226,7 +226,8 @@ fn flowops(recorded: &RecordedExperiment) -> PageTable {
     let label = |n: usize, figure: &str| match arms.len() {
         1 => figure.to_owned(),
         2 => format!("{} {figure}", ["A", "B"][n]),
-        _ => format!("{} {figure}", sweep::level(recorded, n)),
+        // The heading of a cell with many factors is wrapped between them.
+        _ => format!("{} {figure}", sweep::level(recorded, n).replace(',', ", ")),
     };
     // A load curve with many levels has the rates only, so that the table stays readable.
     let figures: &[(&str, &str)] = match arms.len() {

@@ -127,7 +127,7 @@ fn levels(found: &Factorial, n: usize, name: &str, position: usize) -> Picture {
 
 /// Formats an interval; `-` if there is none, as for a single run.
 fn interval(metric: &str, estimate: Option<Estimate>) -> String {
-    match estimate.filter(|found| found.low.is_finite() && found.high.is_finite()) {
+    match estimate.filter(|found| found.low.is_finite() && found.high.is_finite()).map(sweep::limited) {
         Some(found) => format!("{} to {}", figure(metric, found.low), figure(metric, found.high)),
         None => "-".to_owned(),
     }
@@ -218,7 +218,8 @@ fn dots(found: &Factorial, n: usize, name: &str) -> Option<Picture> {
     let shown = || with_metric().take(MAX_CELLS);
     let of = |cell: &FactorialCell| cell.metrics[n].clone();
     let values = shown().flat_map(|cell| of(cell).values);
-    let ends = shown().filter_map(|cell| of(cell).estimate).flat_map(|found| [found.low, found.high]);
+    let ends =
+        shown().filter_map(|cell| of(cell).estimate.map(sweep::limited)).flat_map(|found| [found.low, found.high]);
     let all: Vec<f64> = values.chain(ends.filter(|end| end.is_finite())).collect();
     if all.is_empty() {
         return None;
@@ -235,7 +236,8 @@ fn dots(found: &Factorial, n: usize, name: &str) -> Option<Picture> {
     for (at, cell) in shown().enumerate() {
         let metric = of(cell);
         let x = at as f64;
-        if let Some(found) = metric.estimate.filter(|found| found.low.is_finite() && found.high.is_finite()) {
+        let estimate = metric.estimate.map(sweep::limited);
+        if let Some(found) = estimate.filter(|found| found.low.is_finite() && found.high.is_finite()) {
             chart.vertical_interval(x, (found.low, found.high), "b");
         }
         for (run, value) in metric.values.iter().enumerate() {

@@ -102,7 +102,7 @@ fn interval(metric: &str, estimate: Estimate) -> String {
 }
 
 /// Limits an interval to what a metric can be: it is never negative.
-fn limited(estimate: Estimate) -> Estimate {
+pub(super) fn limited(estimate: Estimate) -> Estimate {
     Estimate { low: if estimate.low < 0.0 { 0.0 } else { estimate.low }, ..estimate }
 }
 

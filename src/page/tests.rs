@@ -204,6 +204,28 @@ fn each_run_of_a_cell_is_a_point_and_each_cell_a_row() {
     assert_eq!(points(&pictures["Factors: ops, fs"]).len(), 6);
 }
 
+#[test]
+fn the_interval_of_a_cell_ends_at_0() {
+    let levels = ["ext4", "xfs"].map(str::to_owned).to_vec();
+    let factors = vec![crate::experiment::WantedFactor { name: "fs".to_owned(), levels }];
+    let tables = FactorialTables::default();
+    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, in_order: false, tables };
+    let runs = [(0, 1.0), (1, 2.0), (0, 101.0), (1, 102.0)];
+    let blocks = experiment::blocks(&recorded(rule, &["fs=ext4", "fs=xfs"], &runs), None);
+    let cells = blocks.iter().find_map(|block| match block {
+        PageBlock::Table(table) if table.caption == "Cells" => Some(table),
+        _ => None,
+    });
+    let cells = cells.unwrap();
+    let interval = cells.columns.iter().position(|name| name == "95 % interval").unwrap();
+    for row in &cells.rows {
+        assert!(row[interval].starts_with("0.0 to ") || row[interval].starts_with("0 to "), "{row:?}");
+    }
+    let picture = pictures(blocks).remove("Cells: ops").unwrap();
+    // The axis has no negative label.
+    assert!(!picture.svg.contains(">-") && !picture.svg.contains(">\n-"), "{}", picture.svg);
+}
+
 /// Sixteen runs in blocks, of which those of B are faster by `gain`.
 fn ab(gain: f64) -> RecordedExperiment {
     let runs: Vec<(usize, f64)> = (0..16_usize)
