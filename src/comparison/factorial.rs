@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The confidence level of intervals.
-const LEVEL: f64 = 0.95;
+pub(super) const LEVEL: f64 = 0.95;
 
 /// The result of a factorial experiment. Latencies are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

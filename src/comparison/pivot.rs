@@ -1,10 +1,10 @@
 //! Tables of a metric over the levels of one factor: a line for each combination of the levels of the other factors, and
 //! a column for each level. With two levels, a line also says which of them is better.
 
-use super::factorial::{CellGroup, cell_groups};
+use super::factorial::{CellGroup, LEVEL, cell_groups};
 use super::numbers::figure;
 use super::{FactorLevels, FactorialCell};
-use crate::analysis::{DRAW, TestOutcome, TestWinner, Wins, WonTests, outcome, wins};
+use crate::analysis::{DRAW, TestOutcome, TestWinner, Wins, WonTests, outcome, welch_ratio, wins};
 use crate::import::Metric;
 use crate::util::table::{Align, Table};
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,10 @@ pub struct PivotRow {
     pub values: Vec<Option<f64>>,
     /// Which of two columns is better; null unless there are two values above 0.
     pub outcome: Option<TestOutcome>,
+    /// Whether the better column may be better by chance: the 95 % interval of the ratio of the runs contains 1, or is
+    /// unknown. `false` for a draw.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_chance: bool,
 }
 
 impl Pivot {
@@ -65,7 +69,9 @@ impl Pivot {
                 _ => None,
             };
             let levels = group.others.iter().map(|(_, level)| (*level).to_owned()).collect();
-            PivotRow { levels, metric: has_own.then_some(name), values, outcome }
+            let runs: Vec<&[f64]> = group.cells.iter().filter_map(of_cell).map(|cell| &cell.values[..]).collect();
+            let may_be_chance = outcome.is_some_and(|found| found.winner != TestWinner::Draw && !differ(&runs));
+            PivotRow { levels, metric: has_own.then_some(name), values, outcome, may_be_chance }
         };
         let rows: Vec<PivotRow> = groups.into_iter().map(row).collect();
         let outcomes: Vec<Option<TestOutcome>> = rows.iter().map(|row| row.outcome).collect();
@@ -100,7 +106,8 @@ impl Pivot {
             let values = row.values.iter().map(|value| value.map_or_else(dash, |value| figure(name, value)));
             let mut line: Vec<String> = row.levels.iter().chain(&row.metric).cloned().chain(values).collect();
             if let [a, b] = &self.columns[..] {
-                line.extend(outcome_cells(row.outcome, a, b));
+                let [better, factor] = outcome_cells(row.outcome, a, b);
+                line.extend([if row.may_be_chance { better + "?" } else { better }, factor]);
             }
             line
         };
@@ -121,7 +128,12 @@ impl Pivot {
     pub fn ending(&self) -> Option<String> {
         let found = self.wins?;
         let [a, b] = &self.columns[..] else { return None };
-        Some(wins_line(a, b, found))
+        let doubtful = self.rows.iter().filter(|row| row.may_be_chance).count();
+        let doubt = match doubtful {
+            0 => String::new(),
+            n => format!("; `?` in {n}: the 95 % interval of the ratio contains 1, or is unknown"),
+        };
+        Some(wins_line(a, b, found) + &doubt)
     }
 
     /// Formats the table.
@@ -134,6 +146,12 @@ impl Pivot {
         let ending = self.ending().map_or_else(String::new, |line| format!("{line}\n"));
         format!("{}\n\n{}{ending}", self.title(), table.render())
     }
+}
+
+/// Returns whether the runs of two cells differ significantly: the 95 % interval of their ratio does not contain 1.
+fn differ(runs: &[&[f64]]) -> bool {
+    let [a, b] = runs else { return false };
+    welch_ratio(a, b, LEVEL).is_some_and(|found| found.estimate.low > 1.0 || found.estimate.high < 1.0)
 }
 
 /// Formats the outcome of a test of two sides with these names: the better side and the factor; `-` without an outcome.
@@ -194,15 +212,37 @@ mod tests {
         ];
         let pivot = Pivot::new(&Metric::ops(), 0, "fs", &factors, &cells).unwrap();
         let lines: Vec<String> = pivot.lines().iter().map(|line| line.join(" ")).collect();
-        assert_eq!(lines, ["1 300.0 100.0 ext4 3.00", "2 100.0 101.0 draw 1.01", "3 - 1.00 - -"]);
+        assert_eq!(lines, ["1 300.0 100.0 ext4? 3.00", "2 100.0 101.0 draw 1.01", "3 - 1.00 - -"]);
         assert_eq!(
             pivot.ending().unwrap(),
-            "ext4 is better in 1 (mean factor 3.00), xfs is better in 0, draws 1, unknown 1; a draw is a factor below 1.05"
+            "ext4 is better in 1 (mean factor 3.00), xfs is better in 0, draws 1, unknown 1; a draw is a factor below \
+             1.05; `?` in 1: the 95 % interval of the ratio contains 1, or is unknown"
         );
         // With three levels nothing is said about the better one.
         let pivot = Pivot::new(&Metric::ops(), 0, "test", &factors, &cells).unwrap();
         assert_eq!(pivot.lines()[1].join(" "), "xfs 100.0 101.0 1.00");
         assert_eq!((pivot.ending(), pivot.headings().len()), (None, 4));
         assert_eq!(Pivot::new(&Metric::ops(), 0, "size", &factors, &cells), None);
+    }
+
+    #[test]
+    fn a_better_level_is_marked_unless_the_runs_differ_significantly() {
+        let factors = [factor("fs", &["ext4", "xfs"])];
+        let better = |a: &[f64], b: &[f64]| {
+            let of_runs = |level: &str, runs: &[f64]| {
+                let mut cell = cell([level, ""], Some(runs.iter().sum::<f64>() / runs.len() as f64));
+                cell.metrics[0].values = runs.to_vec();
+                cell
+            };
+            let cells = [of_runs("ext4", a), of_runs("xfs", b)];
+            let pivot = Pivot::new(&Metric::ops(), 0, "fs", &factors, &cells).unwrap();
+            (pivot.lines()[0][2].clone(), pivot.ending().unwrap().contains('?'))
+        };
+        assert_eq!(better(&[100.0, 101.0, 102.0], &[200.0, 201.0, 202.0]), ("xfs".to_owned(), false));
+        assert_eq!(better(&[100.0, 300.0, 20.0], &[200.0, 250.0, 202.0]), ("xfs?".to_owned(), true));
+        // A single run has no interval; equal values differ from others without doubt; a draw claims nothing.
+        assert_eq!(better(&[100.0], &[200.0]), ("xfs?".to_owned(), true));
+        assert_eq!(better(&[200.0, 200.0], &[100.0, 100.0]), ("ext4".to_owned(), false));
+        assert_eq!(better(&[100.0, 101.0], &[101.0, 100.0]), ("draw".to_owned(), false));
     }
 }
