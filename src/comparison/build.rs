@@ -74,6 +74,9 @@ pub struct Comparer {
     pub look: Option<InterimLook>,
     /// Whether an unclear comparison has a note that says what to do.
     pub advises: bool,
+    /// Whether runs that were not interleaved in blocks of four nevertheless alternated, as those of two cells of an
+    /// experiment do.
+    pub alternated: bool,
 }
 
 impl Comparer {
@@ -90,6 +93,7 @@ impl Comparer {
             floor: None,
             look: None,
             advises: true,
+            alternated: false,
         }
     }
 
@@ -120,7 +124,11 @@ impl Comparer {
             notes.push(no_ratio.clone().unwrap_or_else(|| few.to_owned()));
         }
         if !runs.interleaved {
-            notes.push("not interleaved: the ratio includes any drift of the machine between the two sides".to_owned());
+            let note = match self.alternated {
+                true => "the runs of both sides alternated: a drift of the machine widens the interval",
+                false => "not interleaved: the ratio includes any drift of the machine between the two sides",
+            };
+            notes.push(note.to_owned());
         }
         notes.extend(notes::on_conditions(runs.a, runs.b));
         if !runs.interleaved {

@@ -66,6 +66,10 @@ fn separate_samples_are_tested_by_welch_and_have_a_note() {
         ("Welch", ComparisonVerdict::Better, false)
     );
     assert!(found.notes.iter().any(|note| note.starts_with("not interleaved")));
+    let alternated = Comparer { alternated: true, ..comparer("ops") }.compare(&separate).unwrap();
+    assert!(alternated.notes.iter().any(|note| note.starts_with("the runs of both sides alternated")));
+    assert!(!alternated.notes.iter().any(|note| note.starts_with("not interleaved")), "{:?}", alternated.notes);
+    assert_eq!(alternated.ratio, found.ratio);
     assert_eq!((found.study.unwrap().f.df1, found.shapes.unwrap().qq.len()), (9.0, 8));
     let one = Runs { a: &a[..1], ..separate };
     assert_eq!(comparer("ops").compare(&one).unwrap().verdict, ComparisonVerdict::Unclear);

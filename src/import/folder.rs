@@ -39,7 +39,7 @@ struct ArmsDescription {
     scopes: Vec<serde::de::IgnoredAny>,
 }
 
-/// The kind of an experiment, and the factor of a load curve with its levels.
+/// The kind of an experiment, the factor of a load curve with its levels, and whether the arms follow each other.
 #[derive(Deserialize)]
 struct FactorDescription {
     kind: String,
@@ -47,6 +47,8 @@ struct FactorDescription {
     factor: String,
     #[serde(default)]
     levels: Vec<String>,
+    #[serde(default)]
+    in_order: bool,
 }
 
 /// An arm.
@@ -130,20 +132,22 @@ pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, Import
     let dir = parent.map_or(dir, |parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
     let names = match std::fs::symlink_metadata(dir.join(EXPERIMENT)) {
         Ok(_) => arm_names(dir)?,
-        Err(_) if arm.is_none() => return Ok(ImportedSide { runs: all_files(dir)?, notes: Vec::new() }),
+        Err(_) if arm.is_none() => return Ok(ImportedSide { runs: all_files(dir)?, ..ImportedSide::default() }),
         Err(error) => return Err(ImportError::Io { path: dir.join(EXPERIMENT), error }),
     };
     let index = match (arm, names.distinct) {
         (None, false) => None,
         (None, true) => return Err(ImportError::SeveralArms { path: dir.to_owned(), arms: names.all }),
-        (Some(arm), _) => match names.all.iter().position(|name| name == arm) {
+        (Some(arm), _) => match names.position(arm) {
             Some(index) => Some(index),
             None => {
                 return Err(ImportError::NoArm { path: dir.to_owned(), arm: arm.to_owned(), arms: names.all });
             }
         },
     };
-    finished_runs(dir, index)
+    let side = finished_runs(dir, index)?;
+    let blocks_of = if names.in_order { None } else { index.and_then(|_| dir.canonicalize().ok()) };
+    Ok(ImportedSide { blocks_of, ..side })
 }
 
 /// The names of an experiment's arms.
@@ -152,6 +156,19 @@ struct ArmNames {
     all: Vec<String>,
     /// Whether the arms differ, so that their runs are not of one sample.
     distinct: bool,
+    /// Whether all runs of an arm were made before those of the next.
+    in_order: bool,
+}
+
+impl ArmNames {
+    /// Returns the index of the arm with this name. The case is ignored if no other arm has the name: reports call the
+    /// arms `a` and `b` A and B.
+    fn position(&self, arm: &str) -> Option<usize> {
+        let is_it = |name: &String| name.eq_ignore_ascii_case(arm);
+        let only =
+            || self.all.iter().position(is_it).filter(|_| self.all.iter().filter(|name| is_it(name)).count() == 1);
+        self.all.iter().position(|name| name == arm).or_else(only)
+    }
 }
 
 /// Reads the names of the arms: `a` and `b`, `FACTOR=LEVEL` for a load curve, or the names of the cells of a factorial
@@ -177,7 +194,8 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
         command("a") != command("b")
     });
     let words_differ = found.arms.iter().any(|arm| arm.words != found.arms[0].words);
-    Ok(ArmNames { distinct: !all.is_empty() && (words_differ || hooks_differ || scopes_differ), all })
+    let distinct = !all.is_empty() && (words_differ || hooks_differ || scopes_differ);
+    Ok(ArmNames { distinct, all, in_order: found.rule.in_order })
 }
 
 /// A run according to the journal.
@@ -332,11 +350,19 @@ mod tests {
         );
         let error = side(Path::new(&format!("{path}:c"))).unwrap_err();
         assert!(error.to_string().ends_with("has no arm `c`") && error.help() == "its arms are a, b", "{error}");
+        assert_eq!(values(&format!("{path}:A")), vec![1.0, 4.0]);
+        // The runs of both arms alternated, those of a file have no blocks.
+        let blocks_of = |path: &str| side(Path::new(path)).unwrap().blocks_of;
+        assert_eq!(blocks_of(&format!("{path}:a")), dir.path().canonicalize().ok());
+        assert_eq!(blocks_of(&format!("{path}/runs/0001.json")), None);
         // A load curve, of which a level contains a colon.
         let sweep = "rule = {kind = 'sweep', factor = 'n', levels = ['4', 'x:5']}\n";
         folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", sweep), &finished(&[1, 0]));
         assert_eq!((values(&format!("{path}:n=4")), values(&format!("{path}:n=x:5"))), (vec![2.0], vec![1.0]));
         assert!(side(dir.path()).unwrap_err().to_string().contains("n=4, n=x:5"));
+        let sweep = sweep.replace("'sweep'", "'sweep', in_order = true");
+        folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", &sweep), &finished(&[1, 0]));
+        assert_eq!(blocks_of(&format!("{path}:n=4")), None);
     }
 
     #[test]

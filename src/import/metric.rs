@@ -2,6 +2,7 @@
 
 use super::Observation;
 use crate::analysis::Direction;
+use crate::diag::meant;
 use std::fmt;
 use std::str::FromStr;
 
@@ -61,7 +62,11 @@ impl FromStr for Metric {
             }
             _ => {
                 let names: Vec<&str> = ENDINGS.iter().map(|(name, _)| *name).collect();
-                Err(format!("unknown metric: the metrics are {}; for a flowop, such as `NAME.ops`", names.join(", ")))
+                // A fraction of the latencies is misspelt more often than anything else: `p99`, `latency.p95`.
+                let near = meant(name, names.iter().copied());
+                let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                let all = names.join(", ");
+                Err(format!("unknown metric: the metrics are {all}; for a flowop, such as `NAME.ops`{near}"))
             }
         }
     }

@@ -66,6 +66,8 @@ pub struct ImportedSide {
     pub runs: Vec<Observation>,
     /// Notes about runs that are not among them.
     pub notes: Vec<String>,
+    /// The results folder, if they are the runs of one of its arms, and the runs of its arms alternated in blocks.
+    pub blocks_of: Option<PathBuf>,
 }
 
 impl ImportedSide {
@@ -131,6 +133,12 @@ pub enum ImportError {
     },
 }
 
+/// Returns the first cell among the arms that has all levels in `part`, which names some of its factors.
+fn whole_cell<'a>(part: &str, arms: &'a [String]) -> Option<&'a str> {
+    let has_all = |arm: &&str| part.split(',').all(|level| arm.split(',').any(|own| own == level));
+    arms.iter().map(String::as_str).find(has_all)
+}
+
 impl ImportError {
     /// Returns the help for this error.
     pub fn help(&self) -> String {
@@ -146,7 +154,10 @@ impl ImportError {
             Self::NoArm { path, arms, .. } if arms.is_empty() => {
                 format!("give `{}`: its runs are of one arm", path.display())
             }
-            Self::NoArm { arms, .. } => format!("its arms are {}", shortened(arms)),
+            Self::NoArm { path, arm, arms } => match whole_cell(arm, arms) {
+                Some(cell) => format!("a cell has a level of each factor: `{}:{cell}`", path.display()),
+                None => format!("its arms are {}", shortened(arms)),
+            },
             Self::Incomplete { .. } => "repeat the run, or remove it from the results".to_owned(),
         }
     }
@@ -166,7 +177,7 @@ pub fn side(path: &Path) -> Result<ImportedSide, ImportError> {
     let side = match folder::split(path) {
         Some((dir, arm)) => folder::side(&dir, Some(&arm))?,
         None if path.is_dir() => folder::side(path, None)?,
-        None => ImportedSide { runs: observations(path)?, notes: Vec::new() },
+        None => ImportedSide { runs: observations(path)?, ..ImportedSide::default() },
     };
     match side.runs.iter().find_map(|run| Some((run, run.failure.as_ref()?))) {
         Some((run, why)) => Err(ImportError::Incomplete { run: run.source.clone(), why: why.clone() }),

@@ -102,6 +102,11 @@ fn a_cell_can_be_compared() {
             assert!(values.len() == 2 && f64::midpoint(values[0], values[1]) / mean > 0.999_999, "{metric}");
         }
     }
+    // Cells of one experiment were measured in turn, and a part of the name of a cell is not one.
+    let text = any_verdict(&lab.command("compare r:n=1,io=plain r:n=2,io=plain --anyway").output().unwrap());
+    assert!(text.contains("the runs of both sides alternated") && !text.contains("not interleaved"), "{text}");
+    let text = lab.run("compare r:n=1 r:n=2", 2);
+    assert!(text.contains("a cell has a level of each factor: `r:n=1,io=plain`"), "{text}");
     // The arms of the runs are those of the blocks, and their variables those of the cell.
     for event in lab.events("r").iter().filter(|event| event["event"] == "started") {
         let text = fs::read_to_string(lab.path(&format!("r/runs/{:04}.json", event["run"].as_u64().unwrap()))).unwrap();
