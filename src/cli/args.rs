@@ -1,6 +1,6 @@
 //! Definition of the command line: commands, options and their help texts.
 //!
-//! Only this file, `experiment_args`, `choices`, `completion`, `examples` and `man` use the argument parser.
+//! Only this file, `experiment_args`, `choices`, `completion`, `examples`, `man` and `usage` use the argument parser.
 
 use super::choices::{
     DumpStage, EngineChoice, ExportFormat, FigureFormat, Format, OnError, PAGE_FORMAT, choice, dialect_parser,
@@ -11,14 +11,14 @@ use super::console::Verbosity;
 use super::editor::{EDITORS, Editor, find_editor};
 use super::examples::with_examples;
 use super::experiment_args::{
-    AbArgs, AgeArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, about_whole_word, method_parser,
-    resumable, two_directories,
+    AbArgs, AgeArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable, two_directories,
 };
 use super::info;
 use super::option_values::{
     LiveOutput, assignment, file_and_count, interval, live_output, mount_point, run_time, time, warmup,
 };
 use super::stdout::Stdout;
+use super::usage::explained;
 use crate::analysis::ResponseMethod;
 use crate::measure::WarmupLength;
 use crate::spec::{Dialect, Sharing};
@@ -450,7 +450,10 @@ fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
         let names: Vec<String> = all.get_subcommands().filter(resumes).map(|c| c.get_name().to_owned()).collect();
         names.iter().fold(all, |all, name| all.mut_subcommand(name, resumable))
     };
-    let mut matches = command().try_get_matches_from(words).map_err(|e| about_whole_word(e, words))?;
+    let mut matches = command().try_get_matches_from(words).map_err(|e| {
+        let texts: Vec<&str> = words.iter().skip(1).filter_map(|word| word.to_str()).collect();
+        explained(e, &texts, &command())
+    })?;
     if let Some(message) = two_directories(&matches) {
         return Err(command().error(ErrorKind::ArgumentConflict, message));
     }

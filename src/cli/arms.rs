@@ -119,7 +119,7 @@ impl ArmPlan {
     fn lacks(&self, metric: &Metric) -> Option<(String, String)> {
         let name = metric.flowop().filter(|name| !self.flowops.contains(*name))?;
         let simple = || self.flowops.iter().map(String::as_str).filter(|name| !name.contains('/'));
-        let help = match diag::nearest(name, simple()) {
+        let help = match diag::meant(name, simple()) {
             Some(near) => format!("did you mean `{}`?", metric.of_flowop(near)),
             None => format!("its flowops are `{}`", simple().collect::<Vec<_>>().join("`, `")),
         };
@@ -138,10 +138,13 @@ pub(super) fn inspect(
     let mut probe = Probe { print, first: None };
     let line = match ArmLine::read(words) {
         Ok(line) => line,
-        Err(text) => {
-            let help = "`wmlrun --help` lists the options of a run";
-            probe.error(None, &text, Some(help));
-            return Err(ArmError { text, help: help.to_owned(), in_script: false });
+        Err((text, near)) => {
+            let help = near.map_or_else(
+                || "`wmlrun --help` lists the options of a run".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            probe.error(None, &text, Some(&help));
+            return Err(ArmError { text, help, in_script: false });
         }
     };
     let script = line.script().unwrap_or_default().to_owned();

@@ -4,16 +4,15 @@ use super::args::WorkloadArgs;
 use super::choices::choice;
 use super::completion;
 use super::option_values::{LiveOutput, live_output, time};
+use super::usage::{explained, suggested_option};
 use crate::analysis::ResponseMethod;
 use crate::comparison::{ComparisonFormat, ComparisonMethod, FORMATS, find_format};
 use crate::experiment::{HOOKS, Hook, Hooks, run_range, share};
 use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
 use crate::import::{Metric, STUDY};
 use clap::builder::TypedValueParser;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -357,6 +356,12 @@ fn factor(text: &str) -> Result<(String, Vec<String>), String> {
     if name.is_empty() || values.iter().any(String::is_empty) {
         return Err(help.to_owned());
     }
+    if let [range] = &values[..]
+        && let Some((first, last)) = range.split_once("..")
+        && [first, last].iter().all(|end| end.starts_with(|c: char| c.is_ascii_digit()))
+    {
+        return Err(format!("`{range}` is not a list: write the values, as in `1,2,4`; only percentages have ranges"));
+    }
     let twice = values.iter().enumerate().find(|(n, value)| values[..*n].contains(value));
     twice.map_or(Ok(()), |(_, value)| Err(format!("duplicate value `{value}`")))?;
     Ok((name.to_owned(), values))
@@ -457,15 +462,18 @@ impl ArmLine {
         self.script.as_deref().or(self.file.as_deref())
     }
 
-    /// Parses the words of an arm. The error is a message of one line.
-    pub(super) fn read(words: &[String]) -> Result<Self, String> {
+    /// Parses the words of an arm. The error is a message of one line, and the option that was probably meant.
+    pub(super) fn read(words: &[String]) -> Result<Self, (String, Option<String>)> {
         let message = |e: clap::Error| {
+            let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+            let e = explained(e, &texts, &Self::command());
             let text = e.to_string();
-            text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+            let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            (line, suggested_option(&e).map(str::to_owned))
         };
         let mut matches = Self::command().try_get_matches_from(words).map_err(message)?;
         match two_directories(&matches) {
-            Some(conflict) => Err(conflict),
+            Some(conflict) => Err((conflict, None)),
             None => Self::from_arg_matches_mut(&mut matches).map_err(message),
         }
     }
@@ -483,28 +491,6 @@ pub(super) fn two_directories(matches: &ArgMatches) -> Option<String> {
     Some(format!("`--dir {dir}` and `--set dir={other}` set the same variable: give one of them"))
 }
 
-/// Changes the error about an unknown option `-x` that is one letter of a word such as `-x.wml`, which is probably the
-/// name of a script.
-pub(super) fn about_whole_word(mut error: clap::Error, words: &[OsString]) -> clap::Error {
-    let unknown = match (error.kind(), error.get(ContextKind::InvalidArg)) {
-        (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.strip_prefix('-'),
-        _ => None,
-    };
-    let Some(letter) = unknown.filter(|letters| letters.chars().count() == 1) else { return error };
-    let has_more = |word: &&str| {
-        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-        letters.is_some_and(|letters| letters.len() > letter.len() && letters.contains(letter))
-    };
-    let Some(word) = words.iter().filter_map(|word| word.to_str()).find(has_more).map(str::to_owned) else {
-        return error;
-    };
-    let tip = format!("a script of this name is given as `./{word}`");
-    error.insert(ContextKind::InvalidArg, ContextValue::String(word));
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    error.remove(ContextKind::SuggestedArg);
-    error
-}
-
 #[cfg(test)]
 mod tests {
     use super::ArmLine;
@@ -512,8 +498,17 @@ mod tests {
     #[test]
     fn the_options_of_an_arm_name_one_directory() {
         let read = |words: &[&str]| ArmLine::read(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>()).err();
-        let said = read(&["--dir", "a", "--set", "dir=b"]).unwrap_or_default();
+        let (said, _) = read(&["--dir", "a", "--set", "dir=b"]).unwrap_or_default();
         assert!(said.contains("`--dir a` and `--set dir=b`"), "{said}");
         assert_eq!(read(&["--dir", "a", "--set", "n=1"]), None);
+    }
+
+    #[test]
+    fn a_mistyped_option_of_an_arm_has_a_suggestion() {
+        let read = |words: &[&str]| ArmLine::read(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>()).err();
+        for (written, meant) in [("--runtim", Some("--runtime")), ("--dri", Some("--dir")), ("--speed", None)] {
+            let (said, near) = read(&[written, "3"]).unwrap_or_default();
+            assert_eq!((said, near.as_deref()), (format!("unexpected argument '{written}' found"), meant));
+        }
     }
 }

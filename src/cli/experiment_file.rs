@@ -81,6 +81,12 @@ impl FoundFile {
             let (shown, text) = (format!("{name}{SHIPPED}"), text.to_owned());
             return Ok(Self { name: shown, stem: name.to_owned(), text, beside: None });
         }
+        let is_script = !path.exists() && library::personality(name).is_some()
+            || path.exists() && path.extension().is_some_and(|extension| extension == "wml" || extension == "f");
+        if is_script {
+            let help = format!("`wmlrun {name}` runs it; the key `script` of an experiment file names it");
+            return Err(refuse(&format!("`{name}` is a script, not an experiment"), &help, 2));
+        }
         if !is_path {
             let help = match nearest(name, SUITES.iter().map(|(name, _)| *name)) {
                 Some(near) => format!("did you mean `{near}`?"),

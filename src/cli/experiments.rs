@@ -99,7 +99,14 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     let metric = args.verdict.metric.clone().unwrap_or_else(Metric::ops);
     let metric = std::slice::from_ref(&metric);
     let script = args.script.as_deref().unwrap_or_default();
-    let wanted = |_: &AtomicUsize| wanted(common, script, &[&args.a, &args.b], metric, rule, args.hooks.0.clone());
+    let wanted = |_: &AtomicUsize| {
+        let found = wanted(common, script, &[&args.a, &args.b], metric, rule, args.hooks.0.clone())?;
+        // The runs may take half an hour.
+        if found.has_equal_arms() && !common.quiet {
+            console::notice(&format!("note: {EQUAL_ARMS}"));
+        }
+        Ok(found)
+    };
     let performed = perform(common, ExperimentKind::Ab, "ab", wanted)?;
     let (experiment, finished) = (&performed.folder.experiment, &performed.finished);
     let (Next::Compared(look), Some(tolerance), [metric, ..]) =
@@ -254,6 +261,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         method: args.method.method(),
         direction: if args.lower_is_better { Direction::LowerIsBetter } else { metric.direction() },
         floor: known_floor(&[&a.runs, &b.runs], &metric),
+        alternated: a.blocks_of.is_some() && a.blocks_of == b.blocks_of && args.a != args.b,
         ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &metric)
     };
     let mut comparison = comparer
@@ -331,9 +339,10 @@ pub(super) fn wanted(
     let arm = |(n, options): (usize, &str)| -> Result<Arm, Refused> {
         let option = option(n);
         let own = words_of(option, options)?;
-        let line = ArmLine::read(&own).map_err(|e| {
-            let help = "it accepts a script and the options that define the workload (see `wmlrun ab --help`)";
-            refuse(&format!("in `{option}`: {e}"), help, 2)
+        let line = ArmLine::read(&own).map_err(|(text, near)| {
+            let all = "it accepts a script and the options that define the workload (see `wmlrun ab --help`)";
+            let help = near.map_or_else(|| all.to_owned(), |near| format!("did you mean `{near}`?"));
+            refuse(&format!("in `{option}`: {text}"), &help, 2)
         })?;
         let mut words = args.words.0.clone();
         words.extend(own);

@@ -32,6 +32,7 @@ mod rank_front;
 mod ranked;
 mod stages;
 mod stdout;
+mod usage;
 mod watchdog;
 mod wins;
 
@@ -154,9 +155,19 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
             refuse(&format!("{} can't be read: {e}", path.display()), library::help(&e));
             None
         }
+        Err(library::NotFound::Experiment) => {
+            let (text, help) = library::instead_of_script(name);
+            refuse(&text, &help);
+            None
+        }
         Err(library::NotFound::Nowhere(near)) => {
-            let help = near
-                .map_or("`wmlrun list` lists the shipped personalities".to_owned(), |n| format!("did you mean `{n}`?"));
+            let all = "`wmlrun list` lists the shipped personalities";
+            let assigns = name.contains('=') && !name.contains('/');
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if assigns => format!("`--set {name}` sets a variable; {all}"),
+                None => all.to_owned(),
+            };
             refuse(&format!("no file or personality is named `{name}`"), &help);
             None
         }
@@ -168,11 +179,25 @@ fn run(script: &str, args: &RunArgs) -> u8 {
     let (interrupt, _) = signals::install_handlers();
     match launched::connect(&interrupt) {
         Ok(Some(group)) => ranked::run(script, args, &group, &interrupt),
-        Ok(None) => find(script).map_or(2, |found| run_found(&found, args, &interrupt)),
+        Ok(None) => match find(script) {
+            Some(found) => run_found(&found, args, &interrupt),
+            None => {
+                suggest_command(script);
+                2
+            }
+        },
         Err(e) => {
             console::error(&format!("the ranks can't be connected: {e}"), Some("check the installation of MPI"));
             3
         }
+    }
+}
+
+/// Prints the command that a word was probably meant to be, if its name is similar. The word has been refused as the
+/// name of a script.
+fn suggest_command(word: &str) {
+    if let Some(near) = usage::nearest_command(word) {
+        console::notice(&format!("  = help: for the command `{near}`, see `wmlrun {near} --help`"));
     }
 }
 

@@ -95,6 +95,12 @@ pub enum FolderError {
         /// The reason.
         why: String,
     },
+    /// The folder of an experiment to continue has no description of one, or does not exist.
+    #[error("{} is not a results folder: it has no `{}`", path.display(), EXPERIMENT)]
+    NotResults {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The conditions have changed since the experiment was started.
     #[error("{}: changed since the experiment was started: {}", path.display(), changed.join(", "))]
     Changed {
@@ -110,6 +116,7 @@ impl FolderError {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Io { .. } => "give another folder with `--results`",
+            Self::NotResults { .. } => "an experiment names its folder when it begins: `writing results to DIR`",
             Self::Content { .. } => "start a new experiment in another folder, which `--results` names",
             Self::Changed { .. } => "to continue the experiment nevertheless, give `--anyway`",
         }
@@ -270,7 +277,10 @@ impl Folder {
     fn described(path: &Path) -> Result<(Experiment, String), FolderError> {
         let file = path.join(EXPERIMENT);
         let content = |why: String| FolderError::Content { path: file.clone(), why };
-        let text = fs::read_to_string(&file).map_err(io_error(&file))?;
+        let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => FolderError::NotResults { path: path.to_owned() },
+            _ => io_error(&file)(error),
+        })?;
         let experiment = parse(&text).map_err(content)?;
         if experiment.schema != SCHEMA {
             return Err(content(format!("its schema is `{}`, not `{SCHEMA}`", experiment.schema)));

@@ -1,6 +1,7 @@
 //! The shipped personalities, and the search for a script by name.
 
 use crate::diag::{Code, Diagnostic};
+use crate::experiment::suite;
 use crate::source::Spanned;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
@@ -61,6 +62,8 @@ pub enum NotFound {
     Nowhere(Option<&'static str>),
     /// The path exists and can't be read.
     Unreadable(PathBuf, io::Error),
+    /// It is an experiment file, or the name of a shipped experiment.
+    Experiment,
 }
 
 impl NotFound {
@@ -71,6 +74,10 @@ impl NotFound {
                 let message = format!("{} can't be read: {e}", path.display());
                 Diagnostic::error(Code::BadArgument, name.span, message).help(help(&e))
             }
+            Self::Experiment => {
+                let (message, help) = instead_of_script(&name.node);
+                Diagnostic::error(Code::BadArgument, name.span, message).help(help)
+            }
             Self::Nowhere(near) => {
                 let message = format!("there is no script or personality `{}`", name.node);
                 let near = near.map(|near| format!("did you mean `{near}`?"));
@@ -79,6 +86,11 @@ impl NotFound {
             }
         }
     }
+}
+
+/// The error that the name of a script is that of an experiment, with its help.
+pub fn instead_of_script(name: &str) -> (String, String) {
+    (format!("`{name}` is an experiment, not a script"), format!("`wmlrun experiment {name}` makes its runs"))
 }
 
 /// The help for a script that can't be read.
@@ -119,6 +131,10 @@ fn find_in(name: &str, beside: Option<&Path>, pipes: bool) -> Result<FoundScript
     let mut in_the_way = None;
     for path in places.into_iter().chain(candidates.iter().map(PathBuf::from)) {
         match script_at(&path, pipes) {
+            // None of its lines is one of a script, so that the errors of a script would be about all of them.
+            Ok(true) if path.extension().is_some_and(|extension| extension == "toml") => {
+                return Err(NotFound::Experiment);
+            }
             Ok(true) => {
                 return match std::fs::File::open(&path).and_then(read_bytes) {
                     Ok(bytes) => Ok(FoundScript::new(path.display().to_string(), bytes, Some(path))),
@@ -134,6 +150,7 @@ fn find_in(name: &str, beside: Option<&Path>, pipes: bool) -> Result<FoundScript
             Ok(FoundScript { name: format!("{name} (shipped)"), text: text.to_owned(), utf8: true, path: None })
         }
         (None, Some(unreadable)) => Err(unreadable),
+        (None, None) if suite(name).is_some() => Err(NotFound::Experiment),
         (None, None) => Err(NotFound::Nowhere(crate::diag::nearest(stem(name), PERSONALITIES.iter().map(|(n, _)| *n)))),
     }
 }
@@ -199,6 +216,10 @@ mod tests {
         }
         for name in ["missing", "folder/missing", "folder/missing/x.wml"] {
             assert!(matches!(find(&at(name), None), Err(NotFound::Nowhere(_))), "{name}");
+        }
+        std::fs::write(at("plan.toml"), "script = \"varmail\"\n").unwrap();
+        for name in [at("plan.toml").as_str(), "quick", "quick.toml"] {
+            assert!(matches!(find(name, None), Err(NotFound::Experiment)), "{name}");
         }
         // A directory of that name hides neither a script nor a personality.
         std::fs::write(at("folder.wml"), "run 1").unwrap();

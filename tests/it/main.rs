@@ -57,6 +57,7 @@ mod limits;
 mod lints;
 mod main_job;
 mod manual;
+mod mistyped;
 mod model;
 mod moves;
 #[cfg(feature = "mpi")]

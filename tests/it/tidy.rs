@@ -24,6 +24,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "cli/completion.rs",
             "cli/examples.rs",
             "cli/man.rs",
+            "cli/usage.rs",
         ],
     ),
     ("clap_complete", &["cli/completion.rs"]),

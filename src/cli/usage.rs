@@ -1,0 +1,121 @@
+//! Errors of the command line that the parser explains wrongly or not at all: which option or command a word was meant
+//! to be.
+//!
+//! Not in here: the definition of the command line (`args`), and the errors of values, which their parsers explain.
+
+use super::args::full_command;
+use crate::diag::meant;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
+
+/// Adds to the error about an unexpected word what it was probably meant to be. `words` are those of the command line
+/// after the name of the program, and `all` is its definition.
+pub(super) fn explained(error: clap::Error, words: &[&str], all: &Command) -> clap::Error {
+    let mut error = about_whole_word(about_word(error, all), words);
+    let unknown = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.clone(),
+        _ => return error,
+    };
+    let used = words.iter().find_map(|word| all.find_subcommand(word)).unwrap_or(all);
+    let options: Vec<&str> = used.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(Arg::get_long).collect();
+    let name = unknown.strip_prefix("--");
+    let is_number = unknown.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if name.is_some() || is_number {
+        without_separator(&mut error, used);
+    }
+    if let Some(name) = name.filter(|_| error.get(ContextKind::SuggestedArg).is_none()) {
+        if let Some(near) = meant(name, options) {
+            error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{near}")));
+        }
+    } else if let Some(tip) = tip(&unknown, words, &options) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// Returns the option that an unexpected word was probably meant to be, from the error about it.
+pub(super) fn suggested_option(error: &clap::Error) -> Option<&str> {
+    match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(option)) => Some(option),
+        _ => None,
+    }
+}
+
+/// Returns the command with the name that is most similar to a word, if one is similar enough.
+pub(super) fn nearest_command(word: &str) -> Option<String> {
+    let all = full_command();
+    meant(word, all.get_subcommands().map(Command::get_name)).map(str::to_owned)
+}
+
+/// Removes the tip that the word can be given behind `--`: no script begins with two hyphens or is a negative number. The
+/// parser gives it before all others, if the command has an argument without an option.
+fn without_separator(error: &mut clap::Error, used: &Command) {
+    if used.get_positionals().next().is_none() {
+        return;
+    }
+    if let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested)
+        && tips.len() > 1
+    {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips[1..].to_vec()));
+    }
+}
+
+/// Returns a tip about an unexpected word that does not begin with a hyphen.
+fn tip(unknown: &str, words: &[&str], options: &[&str]) -> Option<String> {
+    if unknown.starts_with('-') {
+        return None;
+    }
+    let at = words.iter().position(|word| *word == unknown)?;
+    let before = |n: usize| at.checked_sub(n).map(|at| words[at]);
+    match (before(2), before(1)) {
+        (Some(side @ ("--a" | "--b")), Some(option)) if option.starts_with('-') => {
+            Some(format!("'{side}' takes all options of its side as one argument: {side} '{option} {unknown}'"))
+        }
+        (Some("--set"), Some(name)) if !name.contains('=') => {
+            Some(format!("'--set' takes a name and a value as one argument: --set {name}={unknown}"))
+        }
+        _ if unknown.contains('=') => Some(format!("to set a variable, write --set {unknown}")),
+        _ if options.contains(&unknown) => Some(format!("options begin with two hyphens: --{unknown}")),
+        _ => meant(unknown, options.iter().copied()).map(|near| format!("a similar option exists: '--{near}'")),
+    }
+}
+
+/// Changes the error that a command stands behind a script, if there is no command of this name: the word was not meant
+/// to be one.
+fn about_word(error: clap::Error, all: &Command) -> clap::Error {
+    let word = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::ArgumentConflict, Some(ContextValue::String(word))) => word.clone(),
+        _ => return error,
+    };
+    if all.find_subcommand(&word).is_some() {
+        return error;
+    }
+    let mut unknown = clap::Error::new(ErrorKind::UnknownArgument).with_cmd(all);
+    unknown.insert(ContextKind::InvalidArg, ContextValue::String(word));
+    if let Some(usage) = error.get(ContextKind::Usage) {
+        unknown.insert(ContextKind::Usage, usage.clone());
+    }
+    unknown
+}
+
+/// Changes the error about an unknown option `-x` that is one letter of a word such as `-x.wml`, which is probably the
+/// name of a script.
+fn about_whole_word(mut error: clap::Error, words: &[&str]) -> clap::Error {
+    let unknown = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.strip_prefix('-'),
+        _ => None,
+    };
+    let Some(letter) = unknown.filter(|letters| letters.chars().count() == 1) else { return error };
+    let has_more = |word: &&str| {
+        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        letters.is_some_and(|letters| letters.len() > letter.len() && letters.contains(letter))
+    };
+    let Some(word) = words.iter().copied().find(has_more).map(str::to_owned) else {
+        return error;
+    };
+    let tip = format!("a script of this name is given as `./{word}`");
+    error.insert(ContextKind::InvalidArg, ContextValue::String(word));
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error.remove(ContextKind::SuggestedArg);
+    error
+}
