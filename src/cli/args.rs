@@ -20,12 +20,13 @@ use super::option_values::{
 use super::stdout::Stdout;
 use super::usage::explained;
 use crate::analysis::ResponseMethod;
+use crate::import::Metric;
 use crate::measure::WarmupLength;
 use crate::spec::{Dialect, Sharing};
 use crate::util::printable;
 use crate::util::version::VERSION;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -348,13 +349,22 @@ pub(super) enum CliCommand {
         #[arg(long, value_enum, default_value_t = FigureFormat::Text, value_name = "FORMAT")]
         format: FigureFormat,
     },
-    /// Count which of two sides is better in each of several tests, and by which mean factor
+    /// Compare two sides test by test: which is better in each of several tests, and by which mean factor
+    #[command(override_usage = "wmlrun wins [OPTIONS] <FILE>\n       wmlrun wins [OPTIONS] <A> <B>")]
     Wins {
-        /// File with one line per test: its name and the figures of both sides (`-` if unknown); a heading names the sides
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-        /// The figures are times or costs: the lower one is better
-        #[arg(long)]
+        /// Results of A: a directory with a file or a directory for each test, a results folder whose arms are the
+        /// tests, or a result. Without B: a file with one line per test, its name and the figures of both sides (`-` if
+        /// unknown); a heading names the sides
+        #[arg(value_name = "A")]
+        a: PathBuf,
+        /// Results of B, in the same forms; tests of equal names are compared
+        #[arg(value_name = "B")]
+        b: Option<PathBuf>,
+        /// Metric of the results, as of `wmlrun compare` [default: ops]
+        #[arg(long, requires = "b")]
+        metric: Option<Metric>,
+        /// The figures of the file are times or costs: the lower one is better
+        #[arg(long, conflicts_with = "b")]
         lower_is_better: bool,
         /// Format of the result
         #[arg(long, value_enum, default_value_t = FigureFormat::Text, value_name = "FORMAT")]
@@ -515,5 +525,18 @@ mod tests {
             assert!(!said.contains("-- -"), "{said}");
         }
         assert_eq!(refused(&["--", "-x.wml"]), None);
+    }
+
+    #[test]
+    fn a_word_after_the_script_is_not_called_a_command() {
+        for (words, says) in [
+            (&["a.f", "b.f"][..], "`b.f` follows the script `a.f`"),
+            (&["--runtime", "5", "a.f", "b.f"], "`b.f` follows the script `a.f`"),
+            (&["varmail", "check"], "`wmlrun check varmail`"),
+            (&["experimnt", "x.toml"], "did you mean `experiment`?"),
+        ] {
+            let said = refused(words).unwrap_or_default();
+            assert!(said.contains(says) && !said.contains("subcommand"), "{words:?}: {said}");
+        }
     }
 }

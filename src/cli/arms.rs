@@ -5,7 +5,7 @@
 
 use super::console;
 use super::experiment_args::ArmLine;
-use crate::diag::{self, Diagnostic, Severity};
+use crate::diag::{self, Code, Diagnostic, Severity};
 use crate::experiment::{Arm, Identity};
 use crate::fileset::FilesetSpec;
 use crate::import::Metric;
@@ -27,6 +27,14 @@ pub(super) struct ArmError {
     pub(super) help: String,
     /// Whether its position is in the script, so that it is printed with the script's text.
     pub(super) in_script: bool,
+    /// The exit status: 3 for a command that is not permitted, else 2.
+    pub(super) status: u8,
+}
+
+impl ArmError {
+    fn of_line(text: &str, help: &str) -> Self {
+        Self { text: text.to_owned(), help: help.to_owned(), in_script: false, status: 2 }
+    }
 }
 
 /// The receiver of the messages of a check. Warnings and notes are dropped: each run repeats them.
@@ -38,8 +46,8 @@ struct Probe {
 }
 
 impl Probe {
-    fn found(&mut self, text: &str, help: &str, in_script: bool) {
-        self.first.get_or_insert_with(|| ArmError { text: text.to_owned(), help: help.to_owned(), in_script });
+    fn found(&mut self, error: ArmError) {
+        self.first.get_or_insert(error);
     }
 }
 
@@ -52,7 +60,8 @@ impl Front for Probe {
         let mut errors: Vec<Diagnostic> = found.iter().filter(|d| d.severity == Severity::Error).cloned().collect();
         let Some(first) = errors.first_mut() else { return };
         let help = first.help.first().cloned().unwrap_or_default();
-        self.found(&first.message, &help, true);
+        let status = if first.code == Code::Refused { 3 } else { 2 };
+        self.found(ArmError { text: first.message.clone(), help, in_script: true, status });
         if let Some(place) = &self.print {
             first.message.insert_str(0, place);
             console::diagnostics(map, &errors);
@@ -60,7 +69,7 @@ impl Front for Probe {
     }
 
     fn error(&mut self, _code: Option<&str>, text: &str, help: Option<&str>) {
-        self.found(text, help.unwrap_or_default(), false);
+        self.found(ArmError::of_line(text, help.unwrap_or_default()));
         if let Some(place) = &self.print {
             console::error(&format!("{place}{text}"), help);
         }
@@ -144,7 +153,7 @@ pub(super) fn inspect(
                 |near| format!("did you mean `{near}`?"),
             );
             probe.error(None, &text, Some(&help));
-            return Err(ArmError { text, help, in_script: false });
+            return Err(ArmError::of_line(&text, &help));
         }
     };
     let script = line.script().unwrap_or_default().to_owned();
@@ -160,6 +169,7 @@ pub(super) fn inspect(
         if session.read(&script.name, &script.text, &mut probe) == Status::Done {
             // A plan that is refused has printed its errors.
             found = session.plan(&mut probe).map(|plan| ArmPlan::of(&plan, is_on_disk));
+            session.permits(&script.name, &script.text, &mut probe);
             if let Some(plan) = &mut found {
                 let lengths = session.run_lengths(&script.name, &script.text, &mut probe);
                 plan.lengths = lengths.into_iter().map(|length| length.map(|length| length + warmup)).collect();
@@ -175,23 +185,23 @@ pub(super) fn inspect(
 }
 
 /// Checks the arms of an experiment. `common` is a command line with the options that all arms have, and `option` names
-/// the option that distinguishes an arm. Returns whether there is no error; else the errors of the first wrong arm have
-/// been printed, after the name of its option if the common options do not have the same error.
+/// the option that distinguishes an arm. Returns the exit status of an error, after the errors of the first wrong arm
+/// have been printed, with the name of its option if the common options do not have the same error.
 pub(super) fn check(
     arms: &[Arm],
     common: &[String],
     metrics: &[Metric],
     option: &dyn Fn(usize) -> &'static str,
-) -> bool {
+) -> Result<(), u8> {
     let problem = |words: &[String]| inspect(words, metrics, None).err();
     let Some((n, arm, found)) = arms.iter().enumerate().find_map(|(n, arm)| Some((n, arm, problem(&arm.words)?)))
     else {
-        return true;
+        return Ok(());
     };
     let is_common = arm.words == common || problem(common).as_ref() == Some(&found);
     let place = if is_common { String::new() } else { format!("in `{}`: ", option(n)) };
     let _ = inspect(&arm.words, metrics, Some(place));
-    false
+    Err(found.status)
 }
 
 /// Returns the options of an arm, or `None` when its words can't be parsed.

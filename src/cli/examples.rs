@@ -59,7 +59,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("prune", &["wmlrun prune wmlrun-results/varmail-20261124T093000Z"]),
     ("ort", &["wmlrun ort curve.txt", "wmlrun ort curve.txt --format json"]),
-    ("wins", &["wmlrun wins tests.txt", "wmlrun wins latencies.txt --lower-is-better --format json"]),
+    (
+        "wins",
+        &[
+            "wmlrun wins old new --metric latency.p99",
+            "wmlrun wins tests.txt",
+            "wmlrun wins latencies.txt --lower-is-better --format json",
+        ],
+    ),
     (
         "report",
         &[

@@ -403,7 +403,7 @@ pub(super) enum Expected {
 #[derive(Args)]
 pub(super) struct CompareArgs {
     /// Baseline: a result file, a results folder or an arm of one (`DIR:a`), a directory of results, or `FILE:N` for
-    /// column N of a text file
+    /// column N of a text file, or `FILE:HEADING`
     pub(super) a: PathBuf,
     /// Result to compare with A, in the same forms
     pub(super) b: PathBuf,

@@ -148,7 +148,7 @@ impl Planned {
                     if error.in_script {
                         let place = format!("in cell `{}`: ", cell.arm.name);
                         let _ = inspect(&cell.arm.words, &metrics, Some(place));
-                        return Err(Refused::printed(2));
+                        return Err(Refused::printed(error.status));
                     }
                     if reader.is_of_command_line(cell, &error) {
                         return Err(refuse(&error.text, &error.help, 2));

@@ -15,7 +15,7 @@ use crate::experiment::{
     self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, FloorSession, Floors, HOOKS, Hooks, Next,
     RuleWanted,
 };
-use crate::import::{self, ImportedSide, Metric, Observation};
+use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, shortened};
 use crate::measure::now;
 use crate::util::count::count;
 use crate::util::size;
@@ -256,6 +256,15 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     let metric = metric_of(args, &mut a, &mut b)?;
     let path = |path: &Path| path.display().to_string();
     let (name_a, name_b) = (path(&args.a), path(&args.b));
+    for (name, side) in [(&name_a, &a), (&name_b, &b)] {
+        let mixed = mixed_conditions(&side.runs);
+        if !mixed.is_empty() && !args.anyway {
+            let text = format!("{name} has runs of different workloads: they differ in {}", shortened(&mixed));
+            let help =
+                format!("`wmlrun wins {name_a} {name_b}` shows each by itself; `--anyway` takes them as one sample");
+            return Err(refuse(&text, &help, 2));
+        }
+    }
     let comparer = Comparer {
         tolerance: Tolerance(args.verdict.tolerance),
         method: args.method.method(),
@@ -357,9 +366,7 @@ pub(super) fn wanted(
     let mut common = args.words.0.clone();
     common.push(script.to_owned());
     let common = if arms.iter().all(|arm| arm.words == arms[0].words) { arms[0].words.clone() } else { common };
-    if !arms::check(&arms, &common, metrics, &option) {
-        return Err(Refused(2));
-    }
+    arms::check(&arms, &common, metrics, &option).map_err(Refused)?;
     check_commands(metrics, &hooks)?;
     describe(args, script, arms, metrics, rule, hooks)
 }

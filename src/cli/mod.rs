@@ -19,6 +19,7 @@ mod experiment_host;
 mod experiment_outputs;
 mod experiment_permission;
 mod experiments;
+mod extra_word;
 mod failed_command;
 mod info;
 mod launched;
@@ -114,7 +115,8 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),
             CliCommand::Ort { file, method, format } => curves::ort(&file, method, format),
-            CliCommand::Wins { file, lower_is_better, format } => wins::wins(&file, lower_is_better, format),
+            CliCommand::Wins { a, b: Some(b), metric, format, .. } => wins::of_results(&a, &b, metric, format),
+            CliCommand::Wins { a: file, lower_is_better, format, .. } => wins::of_file(&file, lower_is_better, format),
             CliCommand::Report { paths, output, format, pictures, force } => {
                 pages::report(&paths, &pages::Outputs { output, pictures, force }, format)
             }
@@ -150,6 +152,11 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
         };
     }
     match library::find_named(name) {
+        Ok(found) if library::is_result(&found.text) => {
+            let help = "`wmlrun report` shows results of wmlrun, `wmlrun compare` compares them with others";
+            refuse(&format!("{} is a result, not a script", found.name), help);
+            None
+        }
         Ok(found) => Some(found),
         Err(library::NotFound::Unreadable(path, e)) => {
             refuse(&format!("{} can't be read: {e}", path.display()), library::help(&e));

@@ -4,7 +4,7 @@ use super::choices::ExportFormat;
 use super::console;
 use super::experiments::{known_floor, print_text};
 use crate::experiment::ExperimentKind;
-use crate::import::Observation;
+use crate::import::{self, Observation};
 use crate::output::{FileIdentity, Target, check_replaceable, file_id};
 use crate::page::{self, PageError, ResultSource};
 use crate::report::{self, Report};
@@ -73,6 +73,9 @@ fn read(paths: &[PathBuf]) -> Result<Vec<ResultSource>, u8> {
             Err(e) => {
                 let help = match e {
                     PageError::Io { .. } => "give a result file or a results folder",
+                    _ if import::side(path).is_ok() => {
+                        "it is a result of another program: `wmlrun compare` and `wmlrun wins` read it"
+                    }
                     _ => "give a file that `--json` wrote, or the results folder of an experiment",
                 };
                 console::error(&e.to_string(), Some(help));

@@ -3,15 +3,16 @@
 //!
 //! Not in here: the definition of the command line (`args`), and the errors of values, which their parsers explain.
 
-use super::args::full_command;
+use super::args::{Cli, full_command};
+use super::extra_word;
 use crate::diag::meant;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command};
+use clap::{Arg, Command, Parser as _};
 
 /// Adds to the error about an unexpected word what it was probably meant to be. `words` are those of the command line
 /// after the name of the program, and `all` is its definition.
 pub(super) fn explained(error: clap::Error, words: &[&str], all: &Command) -> clap::Error {
-    let mut error = about_whole_word(about_word(error, all), words);
+    let mut error = about_whole_word(about_word(error, words, all), words);
     let unknown = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.clone(),
         _ => return error,
@@ -80,15 +81,18 @@ fn tip(unknown: &str, words: &[&str], options: &[&str]) -> Option<String> {
     }
 }
 
-/// Changes the error that a command stands behind a script, if there is no command of this name: the word was not meant
-/// to be one.
-fn about_word(error: clap::Error, all: &Command) -> clap::Error {
+/// Changes the error about a word after the script, which the parser takes for the name of a command.
+fn about_word(error: clap::Error, words: &[&str], all: &Command) -> clap::Error {
     let word = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::ArgumentConflict, Some(ContextValue::String(word))) => word.clone(),
         _ => return error,
     };
-    if all.find_subcommand(&word).is_some() {
-        return error;
+    let options: Vec<&str> = all.get_arguments().filter_map(Arg::get_long).collect();
+    let is_command = all.find_subcommand(&word).is_some();
+    if is_command || tip(&word, words, &options).is_none() {
+        let Some(script) = script_before(&word, words) else { return error };
+        let names: Vec<&str> = all.get_subcommands().map(Command::get_name).collect();
+        return all.clone().error(ErrorKind::ArgumentConflict, extra_word::message(&script, &word, &names));
     }
     let mut unknown = clap::Error::new(ErrorKind::UnknownArgument).with_cmd(all);
     unknown.insert(ContextKind::InvalidArg, ContextValue::String(word));
@@ -96,6 +100,13 @@ fn about_word(error: clap::Error, all: &Command) -> clap::Error {
         unknown.insert(ContextKind::Usage, usage.clone());
     }
     unknown
+}
+
+/// Returns the script of a command line that ends before a word.
+fn script_before(word: &str, words: &[&str]) -> Option<String> {
+    let before = words.get(..words.iter().rposition(|other| *other == word)?)?;
+    let line = Cli::try_parse_from(std::iter::once("wmlrun").chain(before.iter().copied())).ok()?;
+    line.script.or(line.file)
 }
 
 /// Changes the error about an unknown option `-x` that is one letter of a word such as `-x.wml`, which is probably the

@@ -1,11 +1,12 @@
-//! `wmlrun wins`: which of two sides is better in each of several tests whose figures are in a file.
+//! `wmlrun wins`: which of two sides is better in each of several tests. Their figures are in a file, or are those of
+//! results.
 
 use super::choices::FigureFormat;
 use super::console;
 use super::experiments::print_text;
 use crate::analysis::{Direction, TestOutcome, Wins, outcome, wins as count_wins};
-use crate::comparison::{outcome_cells, wins_line};
-use crate::import::{self, TestFigures};
+use crate::comparison::{figure, outcome_cells, wins_line, with_direction};
+use crate::import::{self, Metric, TestFigures, TestPairs, TestSample};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
@@ -16,6 +17,9 @@ use std::path::Path;
 struct WinsDocument<'a> {
     a: &'a str,
     b: &'a str,
+    /// The metric of results; absent for the figures of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metric: Option<String>,
     tests: Vec<TestLine<'a>>,
     wins: Wins,
 }
@@ -30,7 +34,12 @@ struct TestLine<'a> {
 }
 
 /// Prints the outcomes of the tests in a file. Returns the exit status.
-pub(super) fn wins(file: &Path, lower_is_better: bool, format: FigureFormat) -> u8 {
+pub(super) fn of_file(file: &Path, lower_is_better: bool, format: FigureFormat) -> u8 {
+    if file.is_dir() {
+        let help = format!("give the results of B too: `wmlrun wins {} B`", file.display());
+        console::error(&format!("{} is a directory", file.display()), Some(&help));
+        return 2;
+    }
     let found = match import::test_figures(file) {
         Ok(found) => found,
         Err(e) => {
@@ -40,16 +49,61 @@ pub(super) fn wins(file: &Path, lower_is_better: bool, format: FigureFormat) -> 
         }
     };
     let direction = if lower_is_better { Direction::LowerIsBetter } else { Direction::HigherIsBetter };
-    let document = document(&found, direction);
-    let text = match format {
-        FigureFormat::Json => serde_json::to_string_pretty(&document).unwrap_or_default() + "\n",
-        FigureFormat::Text => text(&document),
-    };
-    print_text(&text);
+    print(&document(&found, direction, None), format);
     0
 }
 
-fn document(found: &TestFigures, direction: Direction) -> WinsDocument<'_> {
+/// Prints the outcomes of the tests of which A and B have results. The figure of a test is the mean of its runs.
+/// Returns the exit status.
+pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: FigureFormat) -> u8 {
+    let TestPairs { tests, notes } = match import::test_pairs(a, b) {
+        Ok(found) => found,
+        Err(e) => {
+            console::error(&e.to_string(), Some(&e.help()));
+            return 2;
+        }
+    };
+    notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
+    let metric = metric.unwrap_or_else(Metric::ops);
+    let all = || tests.iter().flat_map(|test| test.runs.iter().flatten());
+    if all().all(|run| metric.of(run).is_none()) {
+        let help = all().next().map(|run| format!("the metrics of {} are {}", run.source, Metric::names(run)));
+        console::error(&format!("no result has `{metric}`"), help.as_deref());
+        return 2;
+    }
+    let mean = |test: &TestSample, side: usize| {
+        let values: Vec<f64> = test.runs[side].iter().filter_map(|run| metric.of(run)).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let figures = |test: &TestSample| (test.name.clone(), [mean(test, 0), mean(test, 1)]);
+    let found = TestFigures { sides: side_names(a, b), tests: tests.iter().map(figures).collect() };
+    let document = document(&found, metric.direction(), Some(&metric));
+    print(&document, format);
+    if tests.iter().any(|test| test.runs.iter().any(|runs| runs.len() == 1)) {
+        console::notice(
+            "note: one run does not show its variation: for a verdict, repeat the tests and compare each of them",
+        );
+    }
+    0
+}
+
+/// Returns the names of the sides: the last components of their paths if these differ, else the paths.
+fn side_names(a: &Path, b: &Path) -> [String; 2] {
+    let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    match (last(a), last(b)) {
+        (Some(a), Some(b)) if a != b => [a, b],
+        _ => [a, b].map(|path| path.display().to_string()),
+    }
+}
+
+fn print(document: &WinsDocument<'_>, format: FigureFormat) {
+    print_text(&match format {
+        FigureFormat::Json => serde_json::to_string_pretty(document).unwrap_or_default() + "\n",
+        FigureFormat::Text => text(document),
+    });
+}
+
+fn document<'a>(found: &'a TestFigures, direction: Direction, metric: Option<&Metric>) -> WinsDocument<'a> {
     let lines: Vec<TestLine<'_>> = found
         .tests
         .iter()
@@ -59,7 +113,8 @@ fn document(found: &TestFigures, direction: Direction) -> WinsDocument<'_> {
         })
         .collect();
     let outcomes: Vec<Option<TestOutcome>> = lines.iter().map(|line| line.outcome).collect();
-    WinsDocument { a: &found.sides[0], b: &found.sides[1], wins: count_wins(&outcomes), tests: lines }
+    let [a, b] = &found.sides;
+    WinsDocument { a, b, metric: metric.map(Metric::to_string), wins: count_wins(&outcomes), tests: lines }
 }
 
 fn text(document: &WinsDocument<'_>) -> String {
@@ -72,10 +127,15 @@ fn text(document: &WinsDocument<'_>) -> String {
         ("factor", Align::Right),
     ]);
     for test in &document.tests {
-        let number = |value: Option<f64>| value.map_or_else(dash, |value| value.to_string());
+        let shown = |value: f64| match &document.metric {
+            Some(metric) => figure(metric, value),
+            None => value.to_string(),
+        };
+        let number = |value: Option<f64>| value.map_or_else(dash, shown);
         let [better, factor] = outcome_cells(test.outcome, document.a, document.b);
         table.row([test.name.to_owned(), number(test.a), number(test.b), better, factor]);
     }
     let ending = wins_line(document.a, document.b, document.wins);
-    format!("{}\n{}\n", printable::lines(&table.render()), ending)
+    let title = document.metric.as_ref().map_or_else(String::new, |metric| format!("{}\n\n", with_direction(metric)));
+    format!("{title}{}\n{ending}\n", printable::lines(&table.render()))
 }

@@ -130,6 +130,7 @@ impl Comparer {
             };
             notes.push(note.to_owned());
         }
+        notes.extend(notes::on_flowops(runs.a, runs.b));
         notes.extend(notes::on_conditions(runs.a, runs.b));
         if !runs.interleaved {
             notes.extend(notes::on_times(runs.a, runs.b));
@@ -277,10 +278,9 @@ fn values(runs: &[Observation], metric: &Metric) -> Result<Vec<f64>, String> {
         if let Some(failure) = &run.failure {
             return Err(format!("{} is not complete: {failure}", run.source));
         }
-        metric.of(run).ok_or_else(|| {
-            let known: Vec<&str> = run.figures.keys().map(String::as_str).take(12).collect();
-            format!("{} has no `{metric}`; its metrics are {}", run.source, known.join(", "))
-        })
+        metric
+            .of(run)
+            .ok_or_else(|| format!("{} has no `{metric}`; its metrics are {}", run.source, Metric::names(run)))
     };
     runs.iter().map(value).collect()
 }

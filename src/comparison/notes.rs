@@ -2,7 +2,7 @@
 
 use super::{Comparison, Runs};
 use crate::analysis::{Estimate, NoiseFloor};
-use crate::import::{Metric, Observation};
+use crate::import::{Metric, Observation, shared_flowops};
 use crate::util::count::count;
 
 /// The minimum number of operations beyond a percentile. With fewer, a few slow operations determine it.
@@ -53,6 +53,12 @@ fn sides_with(a: &[Observation], b: &[Observation], has: impl Fn(&Observation) -
 pub(super) fn on_conditions(a: &[Observation], b: &[Observation]) -> Option<String> {
     let side = sides_with(a, b, |run| run.conditions.is_empty())?;
     Some(format!("the conditions of {side} are unknown: differences of script, caches and machine are not shown"))
+}
+
+/// Returns the note on sides that have no flowop of the same name, and are thus probably of different workloads.
+pub(super) fn on_flowops(a: &[Observation], b: &[Observation]) -> Option<String> {
+    let text = "A and B have no flowop of the same name: check that they are results of the same workload";
+    (!shared_flowops(a, b)).then(|| text.to_owned())
 }
 
 /// Returns the note on sides whose results do not tell the times of the runs, so that they may be of different days.
@@ -144,6 +150,20 @@ mod tests {
         let metrics = ["ops", "latency.mean", "latency.p99.9", "r.latency.p99"].map(|name| name.parse().unwrap());
         let found = on_runs(&[&side(8, 0, 10_001.0)], &metrics);
         assert!(found.len() == 1 && found[0].starts_with("`latency.p99.9` has fewer"), "{found:?}");
+    }
+
+    #[test]
+    fn sides_without_a_common_flowop_are_named() {
+        let of = |name: &str| {
+            let mut runs = side(4, 0, 20_000.0);
+            runs.iter_mut().for_each(|run| {
+                run.figures.insert(format!("{name}.ops"), 1.0);
+            });
+            runs
+        };
+        assert!(notes(&of("read"), &of("write")).contains("A and B have no flowop of the same name"));
+        assert!(!notes(&of("read"), &of("read")).contains("no flowop"));
+        assert!(!notes(&of("read"), &side(4, 0, 20_000.0)).contains("no flowop"), "those of B are unknown");
     }
 
     #[test]

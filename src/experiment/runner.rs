@@ -192,13 +192,10 @@ fn values<'a>(
     let metrics = experiment.metrics();
     let of_run = |run: &KeptRun| {
         let values = metrics.iter().map(|metric| metric.of(&run.observation).ok_or(metric)).collect::<Result<_, _>>();
-        values.map(|values| (run.arm, values)).map_err(|metric| {
-            let names: Vec<&str> = run.observation.figures.keys().map(String::as_str).collect();
-            ExperimentError::Failed {
-                why: format!("{} has no `{metric}`", run.observation.source),
-                help: format!("its metrics are {}", names.join(", ")),
-                status: 2,
-            }
+        values.map(|values| (run.arm, values)).map_err(|metric| ExperimentError::Failed {
+            why: format!("{} has no `{metric}`", run.observation.source),
+            help: format!("its metrics are {}", Metric::names(&run.observation)),
+            status: 2,
         })
     };
     runs.map(of_run).collect()

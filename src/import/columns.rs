@@ -1,7 +1,7 @@
 //! Reads columns of numbers, with one observation on each line.
 
 use super::metric::VALUE;
-use super::{MAX_OBSERVATIONS, Observation, TOO_MANY};
+use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, shortened};
 use crate::analysis::LoadPoint;
 use crate::util::printable;
 use std::borrow::Cow;
@@ -17,6 +17,27 @@ pub(super) fn split(path: &Path) -> Option<(PathBuf, usize)> {
     let (file, column) = path.to_str()?.rsplit_once(':')?;
     let column = column.parse().ok().filter(|n| *n > 0)?;
     Some((PathBuf::from(file), column))
+}
+
+/// Splits `FILE:HEADING` into the file, which must exist, and the heading of a column. Returns `None` when the path has
+/// another form, or when a file with the whole name exists.
+pub(super) fn split_heading(path: &Path) -> Option<(PathBuf, String)> {
+    if path.exists() {
+        return None;
+    }
+    let (file, heading) = path.to_str()?.rsplit_once(':')?;
+    let file = PathBuf::from(file);
+    (file.is_file() && !heading.is_empty()).then(|| (file, heading.to_owned()))
+}
+
+/// Returns the number of the column with a heading in the first line, counted from 1. Returns an error when there is
+/// none.
+pub(super) fn column_of(text: &str, heading: &str) -> Result<usize, String> {
+    let cells = rows(text)?.next().map(|(_, cells)| cells.collect::<Vec<_>>()).unwrap_or_default();
+    cells.iter().position(|cell| cell == heading).map(|index| index + 1).ok_or_else(|| {
+        let names: Vec<String> = cells.iter().map(|cell| shown(cell).into_owned()).collect();
+        format!("no column has the heading `{}`; its first line is {}", shown(heading), shortened(&names))
+    })
 }
 
 /// Reads the numbers of a column. The columns are separated by semicolons, tabs, commas or white space, whichever

@@ -124,8 +124,18 @@ pub(super) fn split(path: &Path) -> Option<(PathBuf, String)> {
     found.into_iter().find(|(dir, _)| dir.is_dir()).map(|(dir, arm)| (dir.to_owned(), arm.to_owned()))
 }
 
+/// Returns the names of the arms of a results folder: none if it has a single arm or equal ones. Returns `None` when
+/// the directory is not a results folder.
+pub(super) fn arms(dir: &Path) -> Result<Option<Vec<String>>, ImportError> {
+    if std::fs::symlink_metadata(dir.join(EXPERIMENT)).is_err() {
+        return Ok(None);
+    }
+    let names = arm_names(dir)?;
+    Ok(Some(if names.distinct { names.all } else { Vec::new() }))
+}
+
 /// Reads the finished runs of an arm, or of all arms if they are equal. If the directory is not a results folder, reads
-/// all JSON files in it or in its directory `runs`, in the order of their names.
+/// all JSON files in it or in its directory `runs`, or all files if none is JSON, in the order of their names.
 pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, ImportError> {
     // The directory of the results also has those of all arms.
     let parent = dir.parent().filter(|parent| dir.ends_with(RUNS) && parent.join(EXPERIMENT).exists());
@@ -259,19 +269,22 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
     Ok(side)
 }
 
-/// Reads all JSON files of a directory, or of its directory `runs`.
+/// Reads all JSON files of a directory, or of its directory `runs`. Other programs give their outputs any name, so that
+/// all visible files are read if none is JSON.
 fn all_files(path: &Path) -> Result<Vec<Observation>, ImportError> {
     let runs = path.join(RUNS);
     let dir = if runs.is_dir() { &runs } else { path };
     let list = |dir: &Path| -> io::Result<Vec<PathBuf>> {
         let mut files: Vec<PathBuf> = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>()?;
-        files.retain(|file| file.extension().is_some_and(|e| e == "json"));
+        let is_json = |file: &PathBuf| file.extension().is_some_and(|e| e == "json");
+        let has_json = files.iter().any(is_json);
+        files.retain(|file| if has_json { is_json(file) } else { is_visible(file) && file.is_file() });
         files.sort();
         Ok(files)
     };
     let files = list(dir).map_err(|error| ImportError::Io { path: dir.to_owned(), error })?;
     if files.is_empty() {
-        return Err(form(path)("it has no JSON file".to_owned()));
+        return Err(form(path)("it has no files".to_owned()));
     }
     let mut found = Vec::new();
     for file in files {
@@ -281,8 +294,13 @@ fn all_files(path: &Path) -> Result<Vec<Observation>, ImportError> {
     Ok(found)
 }
 
+/// Returns whether the name of a file does not begin with a point.
+pub(super) fn is_visible(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
+}
+
 /// Reads a result in a directory. A pipe is refused: the user has not named it.
-fn of_file(file: &Path) -> Result<Vec<Observation>, ImportError> {
+pub(super) fn of_file(file: &Path) -> Result<Vec<Observation>, ImportError> {
     let metadata = file.metadata().map_err(|error| ImportError::Io { path: file.to_owned(), error })?;
     if !metadata.is_file() {
         return Err(form(file)("it is not a regular file".to_owned()));

@@ -144,6 +144,19 @@ impl Metric {
         Some(run.operations.get(before)? * beyond)
     }
 
+    /// Returns the names of the metrics of a run for a message: those of the whole run, then those of flowops, at most
+    /// twelve, and the number of the others.
+    pub fn names(run: &Observation) -> String {
+        const SHOWN: usize = 12;
+        let mut names: Vec<&str> = run.figures.keys().map(String::as_str).filter(|name| !name.contains('/')).collect();
+        names.sort_by_key(|name| ending(name).is_some_and(|(before, _)| !before.is_empty()));
+        let first = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+        match names.len().saturating_sub(SHOWN) {
+            0 => first,
+            more => format!("{first} and {more} more"),
+        }
+    }
+
     /// Returns the value of the metric in a run, or `None` when the run has no such figure or the figure is not finite.
     pub fn of(&self, run: &Observation) -> Option<f64> {
         run.figures.get(&self.name).copied().filter(|value| value.is_finite())

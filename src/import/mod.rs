@@ -11,10 +11,12 @@ pub mod folder;
 mod input;
 mod metric;
 mod own;
+mod samples;
 
 pub use columns::{TestFigures, load_points};
 pub use metric::{Metric, STUDY};
 pub use own::of_run;
+pub use samples::{TestPairs, TestSample, mixed_conditions, shared_flowops, test_pairs};
 
 use crate::analysis::LoadPoint;
 use serde::Deserialize;
@@ -164,15 +166,15 @@ impl ImportError {
 }
 
 /// Joins names, at most twelve of them.
-fn shortened(names: &[String]) -> String {
+pub fn shortened(names: &[String]) -> String {
     let first = names.iter().take(12).map(String::as_str).collect::<Vec<_>>().join(", ");
     if names.len() > 12 { format!("{first}, …") } else { first }
 }
 
 /// Reads the observations of one side of a comparison: a result of wmlrun, a results folder or an arm of one
 /// (`DIR:ARM`), a directory of results, output of Filebench 1.4 or 1.5, JSON of fio, or `FILE:N`, the numbers in column
-/// N (counted from 1) of a file. Returns an error when a run failed or was interrupted, except for a results folder,
-/// whose unfinished runs give a note.
+/// N (counted from 1) of a file, or `FILE:HEADING`. Returns an error when a run failed or was interrupted, except for a
+/// results folder, whose unfinished runs give a note.
 pub fn side(path: &Path) -> Result<ImportedSide, ImportError> {
     let side = match folder::split(path) {
         Some((dir, arm)) => folder::side(&dir, Some(&arm))?,
@@ -190,6 +192,11 @@ pub fn side(path: &Path) -> Result<ImportedSide, ImportError> {
 pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
     if let Some((file, column)) = columns::split(path) {
         let text = input::read(&file)?;
+        return columns::observations(&text, column, &path.display().to_string()).map_err(form(&file));
+    }
+    if let Some((file, heading)) = columns::split_heading(path) {
+        let text = input::read(&file)?;
+        let column = columns::column_of(&text, &heading).map_err(form(&file))?;
         return columns::observations(&text, column, &path.display().to_string()).map_err(form(&file));
     }
     let text = input::read(path)?;

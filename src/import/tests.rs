@@ -340,6 +340,9 @@ fn columns_are_numbers_below_a_heading() {
     }
     assert_eq!(columns::split(Path::new("f.csv:3")), Some((PathBuf::from("f.csv"), 3)));
     assert_eq!(columns::split(Path::new("f.csv:0")), None);
+    assert_eq!(columns::column_of("a,\"b c\",d\n1,2,3\n", "b c"), Ok(2));
+    let error = columns::column_of("a,b\n1,2\n", "c").unwrap_err();
+    assert_eq!(error, "no column has the heading `c`; its first line is a, b");
 }
 
 #[test]

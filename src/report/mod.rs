@@ -18,6 +18,7 @@ pub mod index;
 pub mod json;
 pub mod live;
 pub mod markdown;
+pub mod markdown_runs;
 pub mod none;
 pub mod openmetrics;
 pub mod text;
@@ -130,6 +131,7 @@ pub static TABLE: &[&dyn Report] = &[
     &csv_runs::CsvRuns,
     &csv_intervals::CsvIntervals,
     &markdown::Markdown,
+    &markdown_runs::MarkdownRuns,
     &openmetrics::OpenMetrics,
     &benchstat::Benchstat,
     &hgrm::Hgrm,
@@ -202,7 +204,7 @@ mod tests {
     fn goldens() {
         let document = fixture();
         // These have tests beside them.
-        let others = ["json", "csv-runs", "csv-intervals", "benchstat", "hgrm", "hlog"];
+        let others = ["json", "csv-runs", "csv-intervals", "markdown-runs", "benchstat", "hgrm", "hlog"];
         for report in TABLE.iter().filter(|report| !others.contains(&report.name())) {
             insta::assert_snapshot!(report.name(), to_string(*report, &document));
         }

@@ -283,7 +283,9 @@ impl Session {
         {
             let seconds = length.as_secs_f64();
             self.options.default_seconds = Some(asked.clone());
-            front.note(&format!("`{word}` of {seconds} s in a loaded text: that is now the default run time"));
+            front.note(&format!(
+                "`{word}` in a loaded text starts no run: its {seconds} s are now the default run time"
+            ));
         }
         true
     }

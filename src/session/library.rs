@@ -104,6 +104,18 @@ pub fn help(error: &io::Error) -> &'static str {
     }
 }
 
+/// Returns whether a text is a result instead of a script: JSON, or the log of Filebench. A script begins with neither.
+pub fn is_result(text: &str) -> bool {
+    let Some(first) = text.lines().map(str::trim).find(|line| !line.is_empty()) else { return false };
+    let is_time = |word: &str| word.parse::<f64>().is_ok();
+    let is_log = || {
+        // Each line begins with the time, that of 1.4 with the process ID before it.
+        let mut words = first.split_whitespace().map(|word| word.strip_suffix(':').filter(|word| is_time(word)));
+        words.next().flatten().is_some()
+    };
+    first.starts_with('{') || first.starts_with("Filebench Version") || is_log()
+}
+
 /// The text of a personality, by its name with or without `.wml` or `.f`.
 pub fn personality(name: &str) -> Option<(&'static str, &'static str)> {
     let stem = stem(name);

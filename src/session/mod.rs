@@ -206,6 +206,16 @@ impl Session {
         self.commands(&definitions_of(&model.commands), front)
     }
 
+    /// Returns whether the settings permit the commands that a script runs in the shell. The first one that they do not
+    /// permit is reported, as [`Self::script`] does.
+    pub fn permits(&mut self, name: &str, text: &str, front: &mut dyn Front) -> bool {
+        let file = self.map.add(name, text);
+        let Some(model) = self.check(file, false, front) else { return false };
+        let refused = self.refused(&model.commands);
+        front.diagnostics(&self.map, refused.as_slice());
+        refused.is_none()
+    }
+
     /// Sets the variables of the command line for a whole script, before its commands. Returns false if one of them is not used,
     /// which is reported.
     pub(crate) fn apply_settings(

@@ -243,7 +243,7 @@ fn a_run_without_operations_has_a_warning_in_every_format() {
     const NOTHING: &str = "no operation of any flowop completed";
     let text = "# dialect: fsl\ndefine file name=f,path=$dir,size=4k,prealloc\n\
         define process name=p { thread name=t { flowop read name=rd,filename=f,iosize=4k,iters=0 } }\nrun 0.1\n";
-    for format in ["text", "none", "filebench", "filebench-1.4", "csv", "markdown", "openmetrics"] {
+    for format in ["text", "none", "filebench", "filebench-1.4", "csv", "markdown", "markdown-runs", "openmetrics"] {
         let call = Wml::new().file("x.wml", text).args(["x.wml", "--no-quiesce", "--quiet", "--format", format]);
         let output = call.result().run().exits(0);
         assert_eq!(output.shown().matches(NOTHING).count(), 1, "{format}:\n{}", output.shown());
@@ -257,6 +257,29 @@ fn a_run_without_operations_has_a_warning_in_every_format() {
     let unmeasured = text.replace("iters=0", "iters=1").replace("run 0.1", "create processes\nshutdown processes");
     let output = Wml::new().file("x.wml", &unmeasured).args(["x.wml", "--no-quiesce"]).run().exits(0);
     assert!(output.stderr.contains("note: nothing was measured"), "{}", output.stderr);
+}
+
+/// A result is not reported as a script with an error in each line.
+#[test]
+fn a_result_instead_of_a_script_is_one_error() {
+    for result in [
+        "{\n  \"schema\": \"wmlrun.result/1\"\n}\n",
+        "Filebench Version 1.5-alpha3\n0.000: Allocated 177MB of shared memory\n",
+        "\n 1234: 0.003: Creating/pre-allocating files and filesets\n",
+    ] {
+        for command in [&["run"][..], &["plan"], &["repeat"]] {
+            let output = Wml::new().file("old.out", result).args(command).args(["old.out"]).run().exits(2);
+            let said = output.stderr;
+            assert!(said.contains("old.out is a result, not a script"), "{command:?} {result}: {said}");
+            assert!(
+                said.contains("wmlrun compare") && said.matches("error").count() == 1,
+                "{command:?} {result}: {said}"
+            );
+        }
+    }
+    let output = Wml::new().file("old.out", "1.0: IO Summary: 10 ops 5 ops/s\n").args(["report", "old.out"]).run();
+    let said = output.exits(2).stderr;
+    assert!(said.contains("it is a result of another program: `wmlrun compare`"), "{said}");
 }
 
 #[test]

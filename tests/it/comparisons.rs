@@ -59,6 +59,21 @@ fn the_document_is_valid_and_every_format_has_the_figures() {
     }
 }
 
+#[test]
+fn a_column_is_named_by_its_heading() {
+    let run = |a: &str, b: &str| {
+        let wml = Wml::new().file("a.csv", &format!("run,ops\n{}", column(100.0, 9)));
+        wml.file("b.csv", &format!("run,ops\n{}", column(90.0, 9))).args(["compare", a, b]).run()
+    };
+    let shown = run("a.csv:ops", "b.csv:ops").exits(10).stdout;
+    assert!(shown.contains("worse: B is worse than A"), "{shown}");
+    let said = run("a.csv:mib", "b.csv:ops").exits(2).stderr;
+    assert!(
+        said.contains("a.csv is not a result: no column has the heading `mib`; its first line is run, ops"),
+        "{said}"
+    );
+}
+
 /// The unit of a column is unknown, so that it can't be compared with a figure of a run.
 #[test]
 fn columns_are_compared_only_with_columns() {
@@ -114,6 +129,60 @@ fn results_of_different_workloads_are_compared_only_with_anyway() {
     // One run of each: there is no interval.
     let output = call(&["--anyway"]).run().exits(11);
     assert!(output.stdout.contains("(should be equal)") && output.stdout.contains("too few runs"), "{}", output.stdout);
+}
+
+/// The runs of a `foreach`, or of a suite, have no common mean.
+#[test]
+fn runs_of_different_workloads_are_not_one_sample() {
+    let script = format!("{}foreach $n in 1,2 {{ run 60 }}\n", crate::experiments::SCRIPT);
+    let words = [
+        "x.wml",
+        "--engine",
+        "null",
+        "--no-quiesce",
+        "--quiet",
+        "--set",
+        "reads=2000",
+        "--format",
+        "none",
+        "--json",
+        "-",
+    ];
+    let ladder = Wml::new().file("x.wml", &script).args(words).run().exits(0).stdout;
+    let call = |words: &[&str]| {
+        let wml = Wml::new().file("old.json", &ladder).file("new.json", &ladder);
+        wml.args(words.iter().copied()).args(["old.json", "new.json"])
+    };
+    let said = call(&["compare"]).run().exits(2).stderr;
+    assert!(said.contains("old.json has runs of different workloads: they differ in $n"), "{said}");
+    assert!(said.contains("`wmlrun wins old.json new.json`") && said.contains("--anyway"), "{said}");
+    let shown = call(&["compare", "--anyway"]).run().stdout;
+    assert!(shown.contains("old.json and new.json"), "{shown}");
+    let shown = call(&["wins", "--format", "json"]).run().exits(0).stdout;
+    let found: Value = serde_json::from_str(&shown).unwrap();
+    let names: Vec<&str> = found["tests"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert_eq!((names, &found["wins"]["draws"]), (vec!["old, run 1", "old, run 2"], &2.into()));
+}
+
+/// Other programs give their outputs any name.
+#[test]
+fn a_directory_of_outputs_of_filebench_is_a_side() {
+    let output = |rate: u32| format!("1.0: IO Summary: 10 ops {rate} ops/s\n");
+    let call =
+        Wml::new().file("old/1.out", &output(100)).file("old/2.out", &output(102)).file("new/1.txt", &output(90));
+    let shown = call.file("new/2.txt", &output(91)).args(["compare", "old", "new"]).run().stdout;
+    let lines = ["A        2  101.0", "B        2   90.5"];
+    assert!(lines.iter().all(|line| shown.contains(line)), "{shown}");
+}
+
+#[test]
+fn a_missing_metric_is_reported_with_those_of_the_whole_run() {
+    let flowops: String = (0..20).map(|n| format!("a{n} 5ops/s 1.0mb/s\n")).collect();
+    let text = format!("1.0: Per-Operation Breakdown\n{flowops}1.0: IO Summary: 10 ops 5 ops/s 1.0mb/s 2.0ms/op\n");
+    let call = Wml::new().file("old.out", &text).args(["compare", "old.out", "old.out", "--metric", "latency.p99"]);
+    let said = call.run().exits(2).stderr;
+    assert!(said.contains("its metrics are latency.mean, mib, ops, a0.mib, a0.ops,"), "{said}");
+    assert!(said.contains(" and 31 more"), "{said}");
 }
 
 #[test]

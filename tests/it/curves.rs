@@ -60,6 +60,42 @@ fn the_wins_of_a_published_comparison_are_counted() {
     }
 }
 
+/// A suite before and after: a table with a line for each test.
+#[test]
+fn results_of_two_directories_are_compared_test_by_test() {
+    let output = |rate: u32, latency: u32| {
+        format!("1.0: Per-Operation Breakdown\nread 5ops/s\n1.0: IO Summary: 10 ops {rate} ops/s {latency}ms/op\n")
+    };
+    let wins = |words: &[&str]| {
+        let old = Wml::new().file("old/mail.out", &output(100, 4)).file("old/web.out", &output(50, 8));
+        let both =
+            old.file("new/mail.txt", &output(150, 2)).file("new/web.txt", &output(51, 8)).file("new/suite.f", "x");
+        both.args(["wins"]).args(words.iter().copied())
+    };
+    let output = wins(&["old", "new"]).run().exits(0);
+    let shown = "ops\n\n\
+        test    old    new  better  factor\n\
+        mail  100.0  150.0  new       1.50\n\
+        web    50.0   51.0  draw      1.02\n\
+        \nold is better in 0, new is better in 1 (mean factor 1.50), draws 1; a draw is a factor below 1.05\n";
+    assert_eq!(output.stdout, shown);
+    let notes = ["note: new: not a result: suite.f", "note: one run does not show its variation"];
+    assert!(notes.iter().all(|note| output.stderr.contains(note)), "{}", output.stderr);
+    let lower = wins(&["old", "new", "--metric", "latency.mean"]).run().exits(0).stdout;
+    assert!(lower.starts_with("latency.mean (lower is better)\n"), "{lower}");
+    assert!(lower.contains("mail  4.00 ms  2.00 ms  new       2.00\n"), "{lower}");
+    for (words, says) in [
+        (&["old"][..], "old is a directory"),
+        (&["old", "none"], "none can't be read"),
+        (&["old", "new", "--metric", "latency.p99"], "no result has `latency.p99`"),
+        (&["old", "new", "--lower-is-better"], "cannot be used with"),
+        (&["old", "--metric", "ops"], "required arguments"),
+    ] {
+        let said = wins(words).run().exits(2).stderr;
+        assert!(said.contains(says), "{words:?}: {said}");
+    }
+}
+
 /// What a sweep prints.
 fn sweep(words: &str, code: i32) -> String {
     let call = Wml::new().file("x.wml", SCRIPT);

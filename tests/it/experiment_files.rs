@@ -73,6 +73,25 @@ fn a_plan_starts_nothing() {
     assert!(text.contains("3 to 5 runs") && text.contains("measured for 45s to 1m15s in all"), "{text}");
 }
 
+/// A script without a permission is found before the first run of any cell.
+#[test]
+fn a_command_of_a_script_needs_permission_before_the_first_run() {
+    let file = "repeats = 1\n[[factor]]\nname = \"test\"\nlevels = [{ name = \"plain\", script = \"x\" }, \
+        { name = \"other\", script = \"system\" }]\n";
+    let lab = lab(file);
+    fs::write(lab.path("files/system.wml"), format!("{SCRIPT}system \"touch started\"\nrun 60\n")).unwrap();
+    let text = lab.run(&format!("experiment files/study.toml {SHORT} --results r"), 3);
+    assert!(text.contains("in cell `test=other`: `touch started` is not run"), "{text}");
+    assert!(text.contains("--allow-system") && !lab.path("r").exists(), "{text}");
+    let ab = "ab files/x.wml --b files/system.wml --blocks 2";
+    let text = lab.run(&format!("{ab} {SHORT} --results r"), 3);
+    assert!(text.contains("in `--b`: `touch started` is not run") && !lab.path("r").exists(), "{text}");
+    lab.run(&format!("experiment files/study.toml {SHORT} --results r --allow-system"), 0);
+    // The levels of the only factor are the names of the tests.
+    let text = lab.run("wins r r --format json", 0);
+    assert!(text.contains("\"name\": \"plain\"") && text.contains("\"name\": \"other\""), "{text}");
+}
+
 #[test]
 fn a_cell_can_be_compared() {
     let lab = lab(&FILE.replace("repeats = 2\n", "repeats = 2\ncolumns = \"io\"\nstudy = \"n\"\ncurve = \"n\"\n"));

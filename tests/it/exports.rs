@@ -208,6 +208,8 @@ fn the_library_of_hdrhistogram_reads_the_same_figures() {
     assert_eq!(units, ["ns/op", "p99-ns/op", "ops/s", "MiB/s"], "{lines}");
     // Rows of several results are one table; other formats have one result.
     let (_, joined, _) = again(dir, &["report", "r.json", "r.json", "--format", "csv-runs"]);
+    let (_, table, _) = again(dir, &["report", "r.json", "r.json", "--format", "markdown-runs"]);
+    assert!(table.starts_with("| workload | ") && table.lines().count() == joined.lines().count() + 1, "{table}");
     assert_eq!(joined.lines().count(), 3, "{joined}");
     let (code, _, stderr) = again(dir, &["report", "r.json", "r.json", "--format", "hlog"]);
     assert!(code == 2 && stderr.contains("one result"), "{stderr}");

@@ -1,0 +1,265 @@
+//! Reads the results of several tests: a sample of runs for each of them, by the name of its file, directory or arm.
+//!
+//! Not in here: the comparison of the samples, and the table of figures that a file has (`columns`).
+
+use super::{ImportError, MAX_OBSERVATIONS, Observation, TOO_MANY, folder, form, shortened, side};
+use crate::util::printable;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The runs of a test on both sides.
+#[derive(Clone, Debug, Default)]
+pub struct TestSample {
+    /// The name of the test.
+    pub name: String,
+    /// The complete runs of A and of B; none if the side does not have the test.
+    pub runs: [Vec<Observation>; 2],
+}
+
+/// The tests of two sides.
+#[derive(Clone, Debug, Default)]
+pub struct TestPairs {
+    /// The tests, in the order of A, then those that only B has.
+    pub tests: Vec<TestSample>,
+    /// Notes about files and runs that are not among them.
+    pub notes: Vec<String>,
+}
+
+/// The conditions that the runs of a sample share, besides the variables.
+const SHARED: [&str; 2] = ["script", "run time"];
+
+/// Returns the flowops of a run by their names, without processes and threads.
+fn flowops(run: &Observation) -> BTreeSet<&str> {
+    let names = run.figures.keys().filter_map(|name| name.strip_suffix(".ops"));
+    names.filter(|name| !name.contains('/')).collect()
+}
+
+/// Returns the conditions that show that runs are of different workloads, so that they are not one sample: the script,
+/// the flowops, the run time, and variables such as `$iosize`. Empty for runs of one workload. Other programs record
+/// only the flowops.
+pub fn mixed_conditions(runs: &[Observation]) -> Vec<String> {
+    let is_shared = |name: &str| SHARED.contains(&name) || name.starts_with('$') && name != "$dir";
+    let known: Vec<&Observation> = runs.iter().filter(|run| !run.conditions.is_empty()).collect();
+    let names: BTreeSet<&String> = known.iter().flat_map(|run| run.conditions.keys()).collect();
+    let differs = |name: &str| known.iter().map(|run| run.conditions.get(name)).collect::<BTreeSet<_>>().len() > 1;
+    let mut found: Vec<String> = names.into_iter().filter(|name| is_shared(name) && differs(name)).cloned().collect();
+    let known = runs.iter().map(flowops).filter(|flowops| !flowops.is_empty());
+    if known.collect::<BTreeSet<_>>().len() > 1 {
+        found.push("flowops".to_owned());
+    }
+    // The variables are last: a script may have many of them.
+    found.sort_by_key(|name| name.starts_with('$'));
+    found
+}
+
+/// Returns whether the two sides have a flowop of the same name, or one of them has no flowops.
+pub fn shared_flowops(a: &[Observation], b: &[Observation]) -> bool {
+    let all = |runs: &[Observation]| runs.iter().flat_map(flowops).map(str::to_owned).collect::<BTreeSet<String>>();
+    let (a, b) = (all(a), all(b));
+    a.is_empty() || b.is_empty() || !a.is_disjoint(&b)
+}
+
+/// Reads the results of A and B and pairs their tests by name. A path is a directory with a file or a directory for
+/// each test, a results folder whose arms are the tests, or the result of a single test. If one side has a sample of
+/// different workloads, such as the runs of a `foreach`, each run is a test. Files that are not results, and runs that
+/// are not complete, give a note. Returns an error when a path can't be read or has no results.
+pub fn test_pairs(a: &Path, b: &Path) -> Result<TestPairs, ImportError> {
+    let mut notes = Vec::new();
+    let mut read = |path: &Path| samples(path, &mut notes);
+    let (mut a, mut b) = (read(a)?, read(b)?);
+    // Two results of a single test need not have the same name.
+    if let ([(name, _)], [(other, _)]) = (&a[..], &mut b[..]) {
+        other.clone_from(name);
+    }
+    let is_mixed = |sample: &&NamedRuns| !mixed_conditions(&sample.1).is_empty();
+    let mixed: BTreeSet<String> = a.iter().chain(&b).filter(is_mixed).map(|(name, _)| name.clone()).collect();
+    for side in [&mut a, &mut b] {
+        *side = std::mem::take(side).into_iter().flat_map(|sample| split(sample, &mixed)).collect();
+    }
+    let mut tests: Vec<TestSample> = Vec::new();
+    for (index, side) in [a, b].into_iter().enumerate() {
+        for (name, runs) in side {
+            match tests.iter_mut().find(|test| test.name == name) {
+                Some(test) => test.runs[index].extend(runs),
+                None => {
+                    let mut test = TestSample { name, ..TestSample::default() };
+                    test.runs[index] = runs;
+                    tests.push(test);
+                }
+            }
+        }
+    }
+    Ok(TestPairs { tests, notes })
+}
+
+/// The name of a test, and its runs.
+type NamedRuns = (String, Vec<Observation>);
+
+/// Makes a test of each run if the test is one of `mixed`.
+fn split((name, runs): NamedRuns, mixed: &BTreeSet<String>) -> Vec<NamedRuns> {
+    if !mixed.contains(&name) {
+        return vec![(name, runs)];
+    }
+    runs.into_iter().enumerate().map(|(n, run)| (format!("{name}, run {}", n + 1), vec![run])).collect()
+}
+
+/// Reads the tests of a side.
+fn samples(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, ImportError> {
+    if !path.is_dir() {
+        let found = side(path)?;
+        notes.extend(found.notes);
+        return Ok(vec![(stem(path), found.runs)]);
+    }
+    let found = match folder::arms(path)? {
+        Some(arms) => of_arms(path, arms, notes)?,
+        None => of_directory(path, notes)?,
+    };
+    if found.is_empty() { Err(form(path)("it has no results".to_owned())) } else { Ok(found) }
+}
+
+/// Reads the arms of a results folder. Without different arms it has one test.
+fn of_arms(path: &Path, arms: Vec<String>, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, ImportError> {
+    if arms.is_empty() {
+        let found = folder::side(path, None)?;
+        notes.extend(found.notes);
+        return Ok(vec![(stem(path), complete(found.runs, notes))]);
+    }
+    // The only factor does not distinguish the tests, and directories of results have no factor.
+    let has_one_factor = arms.iter().all(|arm| !arm.contains(','));
+    let mut samples = Vec::new();
+    for arm in arms {
+        // An arm without a finished run is missing in the table.
+        let Ok(found) = folder::side(path, Some(&arm)) else { continue };
+        notes.extend(found.notes);
+        let level = arm.split_once('=').map(|(_, level)| level.to_owned()).filter(|_| has_one_factor);
+        samples.push((level.unwrap_or(arm), complete(found.runs, notes)));
+    }
+    Ok(samples)
+}
+
+/// Reads the files and directories of a directory, in the order of their names.
+fn of_directory(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, ImportError> {
+    let io = |error| ImportError::Io { path: path.to_owned(), error };
+    let entries = std::fs::read_dir(path).map_err(io)?;
+    let mut entries: Vec<PathBuf> = entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(io)?;
+    entries.retain(|entry| folder::is_visible(entry));
+    entries.sort();
+    let mut samples = Vec::new();
+    let mut skipped = Vec::new();
+    let mut count = 0;
+    for entry in &entries {
+        let is_dir = entry.is_dir();
+        let read = if is_dir { folder::side(entry, None).map(|side| side.runs) } else { folder::of_file(entry) };
+        match read {
+            Ok(runs) => {
+                count += runs.len();
+                samples.push((if is_dir { name(entry) } else { stem(entry) }, complete(runs, notes)));
+            }
+            Err(ImportError::SeveralArms { .. } | ImportError::Form { .. }) => skipped.push(name(entry)),
+            Err(error) => return Err(error),
+        }
+        if count > MAX_OBSERVATIONS {
+            return Err(form(path)(TOO_MANY.to_owned()));
+        }
+    }
+    if !skipped.is_empty() {
+        let dir = path.display().to_string();
+        notes.push(format!("{}: not a result: {}", printable::line(&dir), printable::line(&shortened(&skipped))));
+    }
+    Ok(samples)
+}
+
+/// Keeps the complete runs. The others give a note.
+fn complete(runs: Vec<Observation>, notes: &mut Vec<String>) -> Vec<Observation> {
+    let note = |run: &Observation| Some(format!("{} is not complete: {}", run.source, run.failure.as_ref()?));
+    notes.extend(runs.iter().filter_map(note));
+    runs.into_iter().filter(|run| run.failure.is_none()).collect()
+}
+
+/// Returns the last component of a path.
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Returns the last component of a path without the ending of a file's name.
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::fs;
+
+    /// Output of Filebench with a summary for each rate, and the flowop `read`.
+    fn filebench(rates: &[u32]) -> String {
+        let run = |rate: &u32| {
+            format!(
+                "1.0: Per-Operation Breakdown\nread 10ops {rate}ops/s 1.0mb/s\n1.0: IO Summary: 10 ops {rate} ops/s\n"
+            )
+        };
+        rates.iter().map(run).collect()
+    }
+
+    /// A result of this program, whose runs have a variable with each of these values. The value is also the rate.
+    fn own(values: &[u32]) -> String {
+        let run =
+            |value: &u32| format!("{{\"variables\": {{\"n\": {value}}}, \"summary\": {{\"ops_per_s\": {value}}}}}");
+        let runs: Vec<String> = values.iter().map(run).collect();
+        format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{}]}}", runs.join(", "))
+    }
+
+    fn rates(test: &TestSample) -> [Vec<f64>; 2] {
+        [0, 1].map(|side| test.runs[side].iter().map(|run| run.figures["ops"]).collect())
+    }
+
+    #[test]
+    fn tests_are_paired_by_the_names_of_files_and_directories() {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+        fs::create_dir(&old).unwrap();
+        fs::create_dir_all(new.join("mail")).unwrap();
+        fs::write(old.join("mail.out"), filebench(&[10, 12])).unwrap();
+        fs::write(old.join("web.txt"), filebench(&[30])).unwrap();
+        fs::write(old.join("gone.txt"), filebench(&[40])).unwrap();
+        fs::write(old.join("mail.f"), "run 10\n").unwrap();
+        fs::write(old.join(".hidden"), "").unwrap();
+        fs::write(new.join("mail/result.json"), own(&[20])).unwrap();
+        fs::write(new.join("web.json"), own(&[60])).unwrap();
+        let found = test_pairs(&old, &new).unwrap();
+        let names: Vec<&str> = found.tests.iter().map(|test| test.name.as_str()).collect();
+        assert_eq!(names, ["gone", "mail", "web"]);
+        let rates: Vec<_> = found.tests.iter().map(rates).collect();
+        assert_eq!(rates, [[vec![40.0], vec![]], [vec![10.0, 12.0], vec![20.0]], [vec![30.0], vec![60.0]]]);
+        assert_eq!(found.notes, [format!("{}: not a result: mail.f", old.display())]);
+        let error = test_pairs(&old, &new.join("none")).unwrap_err().to_string();
+        assert!(error.contains("can't be read"), "{error}");
+    }
+
+    /// The runs of a `foreach` are several tests. Output of Filebench does not say so.
+    #[test]
+    fn each_run_of_a_mixed_sample_is_a_test() {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (dir.path().join("ladder.out"), dir.path().join("new.json"));
+        fs::write(&old, filebench(&[4, 8])).unwrap();
+        fs::write(&new, own(&[5, 9])).unwrap();
+        let found = test_pairs(&old, &new).unwrap();
+        let shown: Vec<_> = found.tests.iter().map(|test| (test.name.as_str(), rates(test))).collect();
+        assert_eq!(shown, [("ladder, run 1", [vec![4.0], vec![5.0]]), ("ladder, run 2", [vec![8.0], vec![9.0]])]);
+        fs::write(&new, own(&[5, 5])).unwrap();
+        assert_eq!(rates(&test_pairs(&old, &new).unwrap().tests[0]), [vec![4.0, 8.0], vec![5.0, 5.0]]);
+    }
+
+    #[test]
+    fn runs_of_different_workloads_are_recognized() {
+        let runs = |text: &str| super::super::parse(text, "x").unwrap();
+        assert_eq!(mixed_conditions(&runs(&own(&[5, 9]))), ["$n"]);
+        assert_eq!(mixed_conditions(&runs(&own(&[5, 5]))), Vec::<String>::new());
+        let other = filebench(&[1]).replace("read", "write");
+        assert_eq!(mixed_conditions(&runs(&(filebench(&[1]) + &other))), ["flowops"]);
+        assert!(mixed_conditions(&runs(&filebench(&[1, 2]))).is_empty());
+        assert!(!shared_flowops(&runs(&other), &runs(&filebench(&[1]))));
+        assert!(shared_flowops(&runs(&own(&[1])), &runs(&other)), "the flowops of one side are unknown");
+    }
+}

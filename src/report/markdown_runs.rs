@@ -1,0 +1,114 @@
+//! A table in Markdown with one row per run: an overview of several results, for mails, issues and notes.
+//!
+//! Names are escaped, so that they contain no markup. Not in here: the figures of flowops (`markdown`).
+
+use super::Report;
+use super::text::{figures, script};
+use crate::result::{Document, Run, RunState};
+use crate::util::duration::seconds;
+use crate::util::markdown::literal;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// `--format markdown-runs`.
+pub struct MarkdownRuns;
+
+/// The columns after the workload and the file systems, as [`figures`] returns them.
+const COLUMNS: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
+
+/// The script that a batch writes into the directory of a workload, whose name is that of the workload.
+const OF_BATCH: &str = "thisrun.f";
+
+impl Report for MarkdownRuns {
+    fn name(&self) -> &'static str {
+        "markdown-runs"
+    }
+
+    fn about(&self) -> &'static str {
+        "a Markdown table, one row per run: an overview of several results"
+    }
+
+    fn for_programs(&self) -> bool {
+        true
+    }
+
+    fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "| workload | files on | time | {} |", COLUMNS.join(" | "))?;
+        writeln!(out, "|---|---|---:|{}", "---:|".repeat(COLUMNS.len()))
+    }
+
+    fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = document.runs.get(index) else { return Ok(()) };
+        let s = &run.summary;
+        let figures = figures(s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns).join(" | ");
+        let (name, places) = (name(document, run, index), file_systems(run));
+        let time = seconds(run.measured_seconds);
+        writeln!(out, "| {} | {} | {time} | {figures} |", literal(&name), literal(&places))
+    }
+}
+
+/// Returns the name of a run: the label of the result or the name of its script, the number of the run if there are
+/// several, and how it ended if it is not complete.
+fn name(document: &Document, run: &Run, index: usize) -> String {
+    let path = Path::new(script(document));
+    let is_of_batch = path.ends_with(OF_BATCH);
+    let last = if is_of_batch { path.parent().and_then(Path::file_name) } else { path.file_stem() };
+    let last = last.map(|name| name.to_string_lossy().into_owned());
+    let mut name = document.label.clone().or(last).unwrap_or_else(|| script(document).to_owned());
+    if document.runs.len() > 1 {
+        name += &format!(", run {}", index + 1);
+    }
+    if run.state != RunState::Complete {
+        name += &format!(" ({})", run.state.name().replace('_', " "));
+    }
+    name
+}
+
+/// Returns the types of the file systems of a run; `-` without file sets.
+fn file_systems(run: &Run) -> String {
+    let types: BTreeSet<&str> = run.environment.mounts.iter().map(|mount| mount.kind.as_str()).collect();
+    if types.is_empty() { "-".to_owned() } else { types.into_iter().collect::<Vec<_>>().join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MarkdownRuns;
+    use crate::report::{to_string, write_all};
+    use crate::result::RunState;
+    use crate::result::fixture::fixture;
+
+    fn row(document: &crate::result::Document) -> String {
+        to_string(&MarkdownRuns, document).lines().nth(2).unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn a_row_has_the_name_of_the_workload() {
+        let mut document = fixture();
+        document.label = None;
+        for (path, says) in [
+            ("/a/oltp_sync.wml", "| oltp_sync | "),
+            ("/a/results/mail/thisrun.f", "| mail | "),
+            ("varmail (shipped)", "| varmail (shipped) | "),
+            ("", "| run | "),
+        ] {
+            document.script.path = path.to_owned();
+            assert!(row(&document).starts_with(says), "{path}: {}", row(&document));
+        }
+        document.label = Some("a|b".to_owned());
+        document.runs[0].state = RunState::Failed;
+        document.runs.push(document.runs[0].clone());
+        assert!(row(&document).starts_with("| a\\|b, run 1 (failed) | ext4 | 60.0 s | "), "{}", row(&document));
+    }
+
+    #[test]
+    fn several_results_are_one_table() {
+        let document = fixture();
+        let mut out = Vec::new();
+        assert!(write_all(&MarkdownRuns, &[&document, &document], &mut out).is_ok());
+        let text = String::from_utf8_lossy(&out).into_owned();
+        let rows: Vec<&str> = text.lines().collect();
+        let cells = |row: &str| row.replace("\\|", "").matches('|').count();
+        assert!(rows.len() == 4 && rows.iter().all(|row| cells(row) == 12), "{text}");
+    }
+}
