@@ -11,7 +11,7 @@ mod workload;
 use crate::diag::{self, Diagnostic, has_errors};
 use crate::flowop;
 use crate::measure::WarmupLength;
-use crate::model::{self, Known};
+use crate::model::{self, Command, CommandKind, Known};
 use crate::output::{self, FileIdentity, Results, file_id};
 use crate::page::{self, ResultSource};
 use crate::report::{index, json};
@@ -90,7 +90,8 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
     let text = match read(path) {
         Ok(text) => text,
         Err(e) => {
-            front.error(None, &format!("{} can't be read: {e}", path.display()), Some("name a profile of Filebench's"));
+            let help = "a profile is a file that lists workloads, each with its personality (`CONFIG name { … }`)";
+            front.error(None, &format!("{} can't be read: {e}", path.display()), Some(help));
             return 2;
         }
     };
@@ -262,7 +263,20 @@ fn personality(
         found.extend(problems);
         return None;
     }
+    found.extend(dropped_runs(&model.commands));
     Some((script, hidden, model))
+}
+
+/// Returns the warning about a personality that makes several runs, of which a profile makes one.
+fn dropped_runs(commands: &[Command]) -> Option<Diagnostic> {
+    let is_run = |c: &&Command| matches!(c.kind, CommandKind::Run { .. } | CommandKind::PsRun { .. });
+    let in_loops = |c: &&Command| !commands.iter().any(|outer| outer.span == c.span);
+    let mut runs = model::visit::all(commands).filter(is_run);
+    let first = runs.next()?;
+    let second = runs.next().or_else(|| Some(first).filter(in_loops))?;
+    let message = "the script makes several runs, and a profile makes one of each personality";
+    let help = "run the script itself, by `wmlrun SCRIPT`, for all of its runs";
+    Some(Diagnostic::warning(diag::Code::Ignored, second.span, message).help(help))
 }
 
 /// The variables that the profile and the command line set for a workload, in order: a value of the command line

@@ -519,6 +519,20 @@ fn errors_of_a_profile_are_reported_before_its_directory_is_created() {
     }
 }
 
+/// A profile makes one run of each personality, whatever the personality does when it is run by itself.
+#[test]
+fn a_personality_with_several_runs_has_a_warning() {
+    let profile = "CONFIG one {\n personality = own;\n}\n";
+    let set = "define fileset name=f,path=$dir,entries=1,dirwidth=1,prealloc\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=f } }\nset $n=1\n";
+    for (runs, warns) in [("run 5", false), ("foreach $n in 1,2 { run 5 }", true), ("run 5\npsrun -1 5", true)] {
+        let own = Wml::new().file("p.prof", profile).file("own.f", &format!("{set}{runs}\n"));
+        let output = own.args(["batch", "p.prof", "--engine", "null", "--runtime", "0.1", "--quiet"]).run().exits(0);
+        let has = output.stderr.contains("the script makes several runs, and a profile makes one");
+        assert_eq!(has, warns, "{runs}: {}", output.stderr);
+    }
+}
+
 #[test]
 fn a_profile_writes_below_the_results_directory_only() {
     let other = tempfile::tempdir().unwrap();
