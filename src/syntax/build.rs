@@ -178,6 +178,9 @@ impl<'a> Builder<'a> {
                     .help(self.joined(left, arg.span));
                 match &arg.kind {
                     ArgKind::Bare(Value::Word(_)) => diagnostic.help("or, if both are one value: put it into quotes"),
+                    ArgKind::Assign { .. } => {
+                        diagnostic.help("or, if it is a command of its own: write `set` before it")
+                    }
                     _ => diagnostic,
                 }
             });
