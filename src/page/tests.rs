@@ -223,7 +223,8 @@ fn the_interval_of_a_cell_ends_at_0() {
     }
     let picture = pictures(blocks).remove("Cells: ops").unwrap();
     // The axis has no negative label.
-    assert!(!picture.svg.contains(">-") && !picture.svg.contains(">\n-"), "{}", picture.svg);
+    let drawing = picture.drawing.to_string();
+    assert!(!drawing.contains(">-") && !drawing.contains(">\n-"), "{drawing}");
 }
 
 /// Sixteen runs in blocks, of which those of B are faster by `gain`.

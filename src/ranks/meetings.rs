@@ -28,7 +28,7 @@ pub struct Meeting {
 }
 
 /// A message of a meeting.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum MeetingNote {
     /// To rank 0: the sender's number at a point of a run.
     Arrive { run: u32, point: MeetingPoint, number: u64 },
