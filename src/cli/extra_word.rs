@@ -2,13 +2,13 @@
 //!
 //! Not in here: the parsing of the command line (`args`).
 
-use crate::diag::nearest;
+use crate::diag::meant;
 use std::path::Path;
 
 /// Returns the message for the word `extra` after the script `script`: the error and its help. `commands` are the names
 /// of all commands.
 pub(super) fn message(script: &str, extra: &str, commands: &[&str]) -> String {
-    let command = nearest(script, commands.iter().copied()).filter(|_| !Path::new(script).exists());
+    let command = meant(script, commands.iter().copied()).filter(|_| !Path::new(script).exists());
     let (text, help) = if commands.contains(&extra) {
         let help = format!("a command is the first word: `wmlrun {extra} {script}`");
         (format!("the command `{extra}` follows the script `{script}`"), help)

@@ -39,6 +39,7 @@ mod wins;
 
 use crate::batch;
 use crate::engine;
+use crate::experiment::suite;
 use crate::measure::{Required, WarmupLength, Watch};
 use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
@@ -162,6 +163,11 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
             refuse(&format!("{} can't be read: {e}", path.display()), library::help(&e));
             None
         }
+        Err(library::NotFound::Nowhere(_)) if suite(name).is_some() => {
+            let (text, help) = library::instead_of_script(name);
+            refuse(&text, &help);
+            None
+        }
         Err(library::NotFound::Experiment) => {
             let (text, help) = library::instead_of_script(name);
             refuse(&text, &help);
@@ -203,7 +209,7 @@ fn run(script: &str, args: &RunArgs) -> u8 {
 /// Prints the command that a word was probably meant to be, if its name is similar. The word has been refused as the
 /// name of a script.
 fn suggest_command(word: &str) {
-    if let Some(near) = usage::nearest_command(word) {
+    if let Some(near) = usage::meant_command(word, &args::full_command()) {
         console::notice(&format!("  = help: for the command `{near}`, see `wmlrun {near} --help`"));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Not in here: the definition of the command line (`args`), and the errors of values, which their parsers explain.
 
-use super::args::{Cli, full_command};
+use super::args::Cli;
 use super::extra_word;
 use crate::diag::meant;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -42,9 +42,8 @@ pub(super) fn suggested_option(error: &clap::Error) -> Option<&str> {
     }
 }
 
-/// Returns the command with the name that is most similar to a word, if one is similar enough.
-pub(super) fn nearest_command(word: &str) -> Option<String> {
-    let all = full_command();
+/// Returns the name of the command that a word was probably meant to be. `all` is the definition of the command line.
+pub(super) fn meant_command(word: &str, all: &Command) -> Option<String> {
     meant(word, all.get_subcommands().map(Command::get_name)).map(str::to_owned)
 }
 

@@ -62,8 +62,8 @@ impl FromStr for Metric {
             }
             _ => {
                 let names: Vec<&str> = ENDINGS.iter().map(|(name, _)| *name).collect();
-                // A fraction of the latencies is misspelt more often than anything else: `p99`, `latency.p95`.
-                let near = meant(name, names.iter().copied());
+                // Another percentile, such as `latency.p75`, is no misspelt one.
+                let near = meant(name, names.iter().copied()).filter(|_| !name.starts_with("latency.p"));
                 let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                 let all = names.join(", ");
                 Err(format!("unknown metric: the metrics are {all}; for a flowop, such as `NAME.ops`{near}"))

@@ -1,7 +1,6 @@
 //! The shipped personalities, and the search for a script by name.
 
 use crate::diag::{Code, Diagnostic};
-use crate::experiment::suite;
 use crate::source::Spanned;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
@@ -62,7 +61,7 @@ pub enum NotFound {
     Nowhere(Option<&'static str>),
     /// The path exists and can't be read.
     Unreadable(PathBuf, io::Error),
-    /// It is an experiment file, or the name of a shipped experiment.
+    /// It is an experiment file.
     Experiment,
 }
 
@@ -162,7 +161,6 @@ fn find_in(name: &str, beside: Option<&Path>, pipes: bool) -> Result<FoundScript
             Ok(FoundScript { name: format!("{name} (shipped)"), text: text.to_owned(), utf8: true, path: None })
         }
         (None, Some(unreadable)) => Err(unreadable),
-        (None, None) if suite(name).is_some() => Err(NotFound::Experiment),
         (None, None) => Err(NotFound::Nowhere(crate::diag::nearest(stem(name), PERSONALITIES.iter().map(|(n, _)| *n)))),
     }
 }
@@ -230,9 +228,7 @@ mod tests {
             assert!(matches!(find(&at(name), None), Err(NotFound::Nowhere(_))), "{name}");
         }
         std::fs::write(at("plan.toml"), "script = \"varmail\"\n").unwrap();
-        for name in [at("plan.toml").as_str(), "quick", "quick.toml"] {
-            assert!(matches!(find(name, None), Err(NotFound::Experiment)), "{name}");
-        }
+        assert!(matches!(find(&at("plan.toml"), None), Err(NotFound::Experiment)));
         // A directory of that name hides neither a script nor a personality.
         std::fs::write(at("folder.wml"), "run 1").unwrap();
         assert_eq!(find(&at("folder"), None).unwrap().text, "run 1");

@@ -27,7 +27,8 @@ fn the_message_names_what_was_meant() {
         ("experiment varmail --plan", 2, "error: `varmail` is a script, not an experiment", "`wmlrun varmail` runs it"),
         ("experiment x.wml --plan", 2, "error: `x.wml` is a script, not an experiment", "`wmlrun x.wml` runs it"),
         // A command, an option.
-        ("lst", 2, "no file or personality is named `lst`", "for the command `list`"),
+        ("lits", 2, "no file or personality is named `lits`", "for the command `list`"),
+        ("lits experiments", 2, "no command is named `lits`", "did you mean `list`?"),
         ("x.wml --dri d", 2, "unexpected argument '--dri' found", "'--dir'"),
         ("x.wml runtime 3", 2, "unexpected argument 'runtime' found", "options begin with two hyphens: --runtime"),
         ("x.wml runtim 3", 2, "unexpected argument 'runtim' found", "'--runtime'"),
