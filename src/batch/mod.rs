@@ -16,7 +16,7 @@ use crate::output::{self, FileIdentity, Results, file_id};
 use crate::page::{self, ResultSource};
 use crate::report::{index, json};
 use crate::result::{Document, Run};
-use crate::session::{Front, LONGEST_TIME, Session, Settings, Status, library, typed_value};
+use crate::session::{Front, LONGEST_TIME, Session, Settings, SilentFront, Status, library, typed_value};
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::SpecTable;
 use crate::spec::predefined::predefined_names;
@@ -352,11 +352,18 @@ fn check(
     interrupt: &Arc<AtomicUsize>,
     front: &mut dyn Front,
 ) -> Status {
-    let mut session = Session::new(batch.settings_of(workload), Arc::clone(interrupt));
-    session.only_define();
-    match workload.define(batch, &mut session, front) {
-        Status::Done if session.plan(front).is_none() => Status::Script,
-        status => status,
+    let attempt = |front: &mut dyn Front| {
+        let mut session = Session::new(batch.settings_of(workload), Arc::clone(interrupt));
+        session.only_define();
+        match workload.define(batch, &mut session, front) {
+            Status::Done if session.plan(front).is_none() => Status::Script,
+            status => status,
+        }
+    };
+    // The run repeats the warnings.
+    match attempt(&mut SilentFront::default()) {
+        Status::Done => Status::Done,
+        _ => attempt(front),
     }
 }
 

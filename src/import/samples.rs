@@ -47,8 +47,9 @@ pub fn mixed_conditions(runs: &[Observation]) -> Vec<String> {
     if known.collect::<BTreeSet<_>>().len() > 1 {
         found.push("flowops".to_owned());
     }
-    // The variables are last: a script may have many of them.
-    found.sort_by_key(|name| name.starts_with('$'));
+    // Other scripts have other variables.
+    let scripts_differ = found.iter().any(|name| name == "script");
+    found.retain(|name| !scripts_differ || !name.starts_with('$'));
     found
 }
 

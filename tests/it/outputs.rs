@@ -524,12 +524,14 @@ fn errors_of_a_profile_are_reported_before_its_directory_is_created() {
 fn a_personality_with_several_runs_has_a_warning() {
     let profile = "CONFIG one {\n personality = own;\n}\n";
     let set = "define fileset name=f,path=$dir,entries=1,dirwidth=1,prealloc\n\
-        define process name=p { thread name=t { flowop statfile name=s,filesetname=f } }\nset $n=1\n";
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=f } }\nset $n=1\ndebug 1\n";
     for (runs, warns) in [("run 5", false), ("foreach $n in 1,2 { run 5 }", true), ("run 5\npsrun -1 5", true)] {
         let own = Wml::new().file("p.prof", profile).file("own.f", &format!("{set}{runs}\n"));
         let output = own.args(["batch", "p.prof", "--engine", "null", "--runtime", "0.1", "--quiet"]).run().exits(0);
         let has = output.stderr.contains("the script makes several runs, and a profile makes one");
         assert_eq!(has, warns, "{runs}: {}", output.stderr);
+        // Each warning of a script is shown once.
+        assert_eq!(output.stderr.matches("warning[W0402]: `debug`").count(), 1, "{}", output.stderr);
     }
 }
 
