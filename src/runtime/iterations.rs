@@ -221,8 +221,8 @@ impl<'a> IterationLimit<'a> {
         Ok(())
     }
 
-    /// Reports the iterations of a thread that ends before its stonewall, or has none. `partial`: 1 if its last iteration
-    /// counts although it has not executed all steps.
+    /// Reports the iterations of a thread that ends before its stonewall, or has none. `partial`: 1 if its last
+    /// iteration counts although it has not executed all steps.
     pub(super) fn end(mut self, partial: u64) {
         if let Some(index) = self.unreported.take() {
             self.shared.iterations.report(index, self.completed + partial, self.shared);

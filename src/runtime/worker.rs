@@ -223,8 +223,8 @@ fn ends_alone(context: &ProcessContext<'_>) -> bool {
     context.shared.plan.mode == QuitMode::AllDone && !context.process.dialect.semantics().finish_ends_run
 }
 
-/// Returns 1 if a count has ended the thread within an iteration, which counts, and else 0. `None` if the end of the run,
-/// or a fault, has ended the thread.
+/// Returns 1 if a count has ended the thread within an iteration, which counts, and else 0. `None` if the end of the
+/// run, or a fault, has ended the thread.
 fn partial_iterations(end: &ThreadEnd) -> Option<u64> {
     match end {
         ThreadEnd::Over | ThreadEnd::Fault(_) => None,
