@@ -204,7 +204,7 @@ mod tests {
         let place = results.place(Path::new("rank-2.snapshots"));
         let trees = trees.iter().map(|path| ("data".to_owned(), (*path).to_owned())).collect();
         let rank = rank_runs().remove(2);
-        let document = Document { runs: Vec::new(), ..fixture() };
+        let document = Document { runs: Vec::new(), complete: false, ..fixture() };
         SnapshotSource { document, rank, started: Instant::now(), trees, results, place }
     }
 
