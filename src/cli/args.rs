@@ -462,7 +462,10 @@ fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
     };
     let mut matches = command().try_get_matches_from(words).map_err(|e| {
         let texts: Vec<&str> = words.iter().skip(1).filter_map(|word| word.to_str()).collect();
-        explained(e, &texts, &command())
+        explained(e, &texts, &command(), &|before| {
+            let line = Cli::try_parse_from(std::iter::once("wmlrun").chain(before.iter().copied())).ok()?;
+            line.script.or(line.file)
+        })
     })?;
     if let Some(message) = two_directories(&matches) {
         return Err(command().error(ErrorKind::ArgumentConflict, message));

@@ -466,7 +466,7 @@ impl ArmLine {
     pub(super) fn read(words: &[String]) -> Result<Self, (String, Option<String>)> {
         let message = |e: clap::Error| {
             let texts: Vec<&str> = words.iter().map(String::as_str).collect();
-            let e = explained(e, &texts, &Self::command());
+            let e = explained(e, &texts, &Self::command(), &|_| None);
             let text = e.to_string();
             let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
             (line, suggested_option(&e).map(str::to_owned))

@@ -119,7 +119,7 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Wins { a, b: Some(b), metric, format, .. } => wins::of_results(&a, &b, metric, format),
             CliCommand::Wins { a: file, lower_is_better, format, .. } => wins::of_file(&file, lower_is_better, format),
             CliCommand::Report { paths, output, format, pictures, force } => {
-                pages::report(&paths, &pages::Outputs { output, pictures, force }, format)
+                pages::report(&paths, &pages::PageOutputs { output, pictures, force }, format)
             }
             CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => info::list(&what),

@@ -12,7 +12,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Where the results go.
-pub(super) struct Outputs {
+pub(super) struct PageOutputs {
     /// The file of the page or of another format. `None`: standard output.
     pub(super) output: Option<PathBuf>,
     /// The directory of the pictures.
@@ -23,7 +23,7 @@ pub(super) struct Outputs {
 
 /// Writes the results at `paths` as a page or in another format, and their pictures. Without `force` only a page or a
 /// picture is replaced. Returns the exit status.
-pub(super) fn report(paths: &[PathBuf], outputs: &Outputs, format: ExportFormat) -> u8 {
+pub(super) fn report(paths: &[PathBuf], outputs: &PageOutputs, format: ExportFormat) -> u8 {
     let output = outputs.output.as_deref();
     if output.is_none() && outputs.pictures.is_none() && format.0.is_none() && std::io::stdout().is_terminal() {
         console::error(

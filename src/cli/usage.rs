@@ -3,16 +3,21 @@
 //!
 //! Not in here: the definition of the command line (`args`), and the errors of values, which their parsers explain.
 
-use super::args::Cli;
 use super::extra_word;
 use crate::diag::meant;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command, Parser as _};
+use clap::{Arg, Command};
 
 /// Adds to the error about an unexpected word what it was probably meant to be. `words` are those of the command line
-/// after the name of the program, and `all` is its definition.
-pub(super) fn explained(error: clap::Error, words: &[&str], all: &Command) -> clap::Error {
-    let mut error = about_whole_word(about_word(error, words, all), words);
+/// after the name of the program, and `all` is its definition. `script_of` returns the script of a command line, if there
+/// is no error in it.
+pub(super) fn explained(
+    error: clap::Error,
+    words: &[&str],
+    all: &Command,
+    script_of: &dyn Fn(&[&str]) -> Option<String>,
+) -> clap::Error {
+    let mut error = about_whole_word(about_word(error, words, all, script_of), words);
     let unknown = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.clone(),
         _ => return error,
@@ -81,7 +86,12 @@ fn tip(unknown: &str, words: &[&str], options: &[&str]) -> Option<String> {
 }
 
 /// Changes the error about a word after the script, which the parser takes for the name of a command.
-fn about_word(error: clap::Error, words: &[&str], all: &Command) -> clap::Error {
+fn about_word(
+    error: clap::Error,
+    words: &[&str],
+    all: &Command,
+    script_of: &dyn Fn(&[&str]) -> Option<String>,
+) -> clap::Error {
     let word = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::ArgumentConflict, Some(ContextValue::String(word))) => word.clone(),
         _ => return error,
@@ -89,7 +99,8 @@ fn about_word(error: clap::Error, words: &[&str], all: &Command) -> clap::Error 
     let options: Vec<&str> = all.get_arguments().filter_map(Arg::get_long).collect();
     let is_command = all.find_subcommand(&word).is_some();
     if is_command || tip(&word, words, &options).is_none() {
-        let Some(script) = script_before(&word, words) else { return error };
+        let before = words.iter().rposition(|other| *other == word).and_then(|at| words.get(..at));
+        let Some(script) = before.and_then(script_of) else { return error };
         let names: Vec<&str> = all.get_subcommands().map(Command::get_name).collect();
         return all.clone().error(ErrorKind::ArgumentConflict, extra_word::message(&script, &word, &names));
     }
@@ -99,13 +110,6 @@ fn about_word(error: clap::Error, words: &[&str], all: &Command) -> clap::Error 
         unknown.insert(ContextKind::Usage, usage.clone());
     }
     unknown
-}
-
-/// Returns the script of a command line that ends before a word.
-fn script_before(word: &str, words: &[&str]) -> Option<String> {
-    let before = words.get(..words.iter().rposition(|other| *other == word)?)?;
-    let line = Cli::try_parse_from(std::iter::once("wmlrun").chain(before.iter().copied())).ok()?;
-    line.script.or(line.file)
 }
 
 /// Changes the error about an unknown option `-x` that is one letter of a word such as `-x.wml`, which is probably the

@@ -300,7 +300,7 @@ impl Chart {
         Box::new(Drawing {
             name: printable::line(name).into_owned(),
             height: self.height,
-            margins: Margins { top: TOP, right: RIGHT, bottom: BOTTOM, left: start },
+            margins: Margins { top: TOP, end: RIGHT, bottom: BOTTOM, start },
             content: content.add(self.under).add(self.labels).add(self.lines).add(self.symbols),
         })
     }

@@ -22,9 +22,9 @@ const GENERATOR: (&str, &str) = ("data-generator", "wmlrun");
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Margins {
     pub(super) top: f64,
-    pub(super) right: f64,
+    pub(super) end: f64,
     pub(super) bottom: f64,
-    pub(super) left: f64,
+    pub(super) start: f64,
 }
 
 /// A finished drawing. Its text is the markup for a page.
@@ -44,12 +44,12 @@ impl Drawing {
     /// Returns an SVG file with this title, the name of its source, and this legend of classes and names.
     pub(super) fn file(&self, title: &str, source: &str, legend: &[(&'static str, String)]) -> String {
         let (keys, legend_height) = keys(legend);
-        let Margins { top, right, bottom, left } = self.margins;
+        let Margins { top, end, bottom, start } = self.margins;
         let above = EDGE + 2.0 * LINE + legend_height + top;
         let area = SVG::new()
-            .set("x", EDGE + left)
+            .set("x", EDGE + start)
             .set("y", above)
-            .set("width", WIDTH - 2.0 * EDGE - left - right)
+            .set("width", WIDTH - 2.0 * EDGE - start - end)
             .set("height", self.height)
             .set("overflow", "visible");
         let height = above + self.height + bottom + EDGE / 2.0;
@@ -106,13 +106,13 @@ fn keys(legend: &[(&'static str, String)]) -> (Group, f64) {
 /// The markup for a page, whose style cuts off what is wider than the page. The labels are in the padding.
 impl fmt::Display for Drawing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Margins { top, right, bottom, left } = self.margins;
+        let Margins { top, end, bottom, start } = self.margins;
         let root = self
             .root()
             .set("class", "chart")
             .set("width", "100%")
             .set("height", self.height + top + bottom)
-            .set("style", format!("padding:{top}px {right}px {bottom}px {left}px"));
+            .set("style", format!("padding:{top}px {end}px {bottom}px {start}px"));
         root.add(self.content.clone()).fmt(f)
     }
 }
