@@ -506,7 +506,7 @@ mod tests {
     #[test]
     fn a_mistyped_option_of_an_arm_has_a_suggestion() {
         let read = |words: &[&str]| ArmLine::read(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>()).err();
-        for (written, meant) in [("--runtim", Some("--runtime")), ("--dri", Some("--dir")), ("--frequency", None)] {
+        for (written, meant) in [("--runtim", Some("--runtime")), ("--dri", Some("--dir")), ("--xyzzy", None)] {
             let (said, near) = read(&[written, "3"]).unwrap_or_default();
             assert_eq!((said, near.as_deref()), (format!("unexpected argument '{written}' found"), meant));
         }

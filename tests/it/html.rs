@@ -169,8 +169,9 @@ fn a_page_goes_to_standard_output_or_to_a_file_that_is_a_page() {
 #[test]
 fn pictures_are_files_of_their_own() {
     let results = Results::new();
-    results.result("x.wml", "one.json");
-    assert_eq!(results.run("report one.json --pictures made/pictures", 0), "", "no page");
+    results.run(&format!("repeat x.wml {READS} --runs 3 --results rep"), 0);
+    fs::write(results.path("file"), "").unwrap();
+    assert_eq!(results.run("report rep --pictures made/pictures", 0), "", "no page");
     let names = || {
         let entries = fs::read_dir(results.path("made/pictures")).unwrap();
         let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -178,23 +179,23 @@ fn pictures_are_files_of_their_own() {
         names
     };
     let made = names();
-    assert_eq!(made[0], "01-latency-percentiles.svg");
+    assert_eq!(made[0], "01-runs-ops.svg");
     // The second time pictures are replaced, and the page is written too.
-    results.run("report one.json --pictures made/pictures -o page.html", 0);
+    results.run("report rep --pictures made/pictures -o page.html", 0);
     assert_eq!(names(), made);
     assert!(results.text("page.html").contains("</html>"));
     // Other files are not, and then none is written.
     let second = format!("made/pictures/{}", made[1]);
     fs::write(results.path(&second), "<svg>mine</svg>").unwrap();
-    fs::remove_file(results.path("made/pictures/01-latency-percentiles.svg")).unwrap();
-    let shown = results.run("report one.json --pictures made/pictures", 3);
+    fs::remove_file(results.path("made/pictures/01-runs-ops.svg")).unwrap();
+    let shown = results.run("report rep --pictures made/pictures", 3);
     assert!(shown.contains(&format!("{second} exists, and is not a picture of wmlrun")), "{shown}");
     assert_eq!((names(), results.text(&second)), (made[1..].to_vec(), "<svg>mine</svg>".to_owned()));
-    results.run("report one.json --pictures made/pictures --force", 0);
+    results.run("report rep --pictures made/pictures --force", 0);
     assert_eq!(names(), made);
-    let shown = results.run("report one.json --pictures one.json", 3);
-    assert!(shown.contains("one.json can't be created"), "{shown}");
-    results.run("report one.json --pictures p --format csv", 2);
+    let shown = results.run("report rep --pictures file", 3);
+    assert!(shown.contains("file can't be created"), "{shown}");
+    results.run("report rep --pictures p --format csv", 2);
 }
 
 #[test]

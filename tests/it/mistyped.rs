@@ -68,7 +68,7 @@ fn a_wrong_option_is_not_called_a_script() {
     assert!(shown.contains("unexpected argument '--blocks'") && !shown.contains("'-- -"), "{shown}");
     // A word that is a command is told of as one.
     let shown = lab.run("x.wml list", 2);
-    assert!(shown.contains("'list' cannot be used with"), "{shown}");
+    assert!(shown.contains("the command `list` follows the script"), "{shown}");
 }
 
 /// Half an hour of runs whose sides do not differ is a mistake more often than an intention.
