@@ -98,7 +98,8 @@ fn measure(shape: &Shape, dir: &Path, program: &Path, options: &Options) {
     let bare = || bare(shape, dir, program, count, options);
     let own = || wmlrun(shape, dir, count, options);
     // One run of each is not counted.
-    (bare(), own());
+    bare();
+    own();
     let pairs = alternate(options.pairs, bare, own);
     for (phase, unit) in shape.phases.iter().filter(|(_, unit)| !unit.is_empty()) {
         let ratios: Vec<f64> = pairs.iter().map(|(bare, own)| bare[*phase] / own[*phase]).collect();
