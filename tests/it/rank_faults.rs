@@ -163,7 +163,8 @@ static FAULTS: &[FaultCase] = &[
             })
         },
         limit: 180,
-        statuses: &[1, 137, 143],
+        // 139: `mpirun` itself crashes at times when it ends its daemons.
+        statuses: &[1, 137, 139, 143],
         named: &["rank 1 on `wme2` has not answered for 2"],
         results: &["rank-1.json"],
         ..FAILED
@@ -222,7 +223,7 @@ static FAULTS: &[FaultCase] = &[
             let text = SCRIPT.replace("set $n=50", "set $n=50\nset $wait=$rank + 1");
             let text = text.replace("flowop eventlimit name=limit", "flowop delay name=wait,value=$wait");
             let wml = Wml::new().file("x.wml", &text).folder("d").under(mpirun(3)).result().timeout(limit);
-            wml.args(["x.wml", "--dir", "d", "--no-quiesce", "--clean", "--runtime", "4"]).run()
+            wml.args(["x.wml", "--dir", "d", "--no-quiesce", "--clean", "--runtime", "8"]).run()
         },
         named: &["slowest: rank 2 on ", "fastest: rank 0 on "],
         ..SURVIVED
