@@ -19,7 +19,6 @@ mod experiment_host;
 mod experiment_outputs;
 mod experiment_permission;
 mod experiments;
-mod extra_word;
 mod failed_command;
 mod info;
 mod launched;

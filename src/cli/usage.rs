@@ -3,10 +3,10 @@
 //!
 //! Not in here: the definition of the command line (`args`), and the errors of values, which their parsers explain.
 
-use super::extra_word;
 use crate::diag::meant;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
+use std::path::Path;
 
 /// Adds to the error about an unexpected word what it was probably meant to be. `words` are those of the command line
 /// after the name of the program, and `all` is its definition. `script_of` returns the script of a command line, if there
@@ -102,7 +102,7 @@ fn about_word(
         let before = words.iter().rposition(|other| *other == word).and_then(|at| words.get(..at));
         let Some(script) = before.and_then(script_of) else { return error };
         let names: Vec<&str> = all.get_subcommands().map(Command::get_name).collect();
-        return all.clone().error(ErrorKind::ArgumentConflict, extra_word::message(&script, &word, &names));
+        return all.clone().error(ErrorKind::ArgumentConflict, extra_word(&script, &word, &names));
     }
     let mut unknown = clap::Error::new(ErrorKind::UnknownArgument).with_cmd(all);
     unknown.insert(ContextKind::InvalidArg, ContextValue::String(word));
@@ -110,6 +110,24 @@ fn about_word(
         unknown.insert(ContextKind::Usage, usage.clone());
     }
     unknown
+}
+
+/// Returns the message for the word `extra` after the script `script`: the error and its help. `commands` are the names
+/// of all commands.
+fn extra_word(script: &str, extra: &str, commands: &[&str]) -> String {
+    let command = meant(script, commands.iter().copied()).filter(|_| !Path::new(script).exists());
+    let (text, help) = if commands.contains(&extra) {
+        let help = format!("a command is the first word: `wmlrun {extra} {script}`");
+        (format!("the command `{extra}` follows the script `{script}`"), help)
+    } else if let Some(near) = command {
+        (format!("no command is named `{script}`"), format!("did you mean `{near}`?"))
+    } else if Path::new(extra).is_dir() {
+        (format!("`{extra}` is not an option"), format!("the directory of the file sets is given by `--dir {extra}`"))
+    } else {
+        let help = "run each script by itself, or several by `wmlrun experiment FILE` or `wmlrun batch PROFILE`";
+        (format!("`{extra}` follows the script `{script}`, and a run has one script"), help.to_owned())
+    };
+    format!("{text}\n  = help: {help}")
 }
 
 /// Changes the error about an unknown option `-x` that is one letter of a word such as `-x.wml`, which is probably the
@@ -132,4 +150,23 @@ fn about_whole_word(mut error: clap::Error, words: &[&str]) -> clap::Error {
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error.remove(ContextKind::SuggestedArg);
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::extra_word;
+
+    #[test]
+    fn the_help_about_an_extra_word_depends_on_it() {
+        let dir = std::env::temp_dir().display().to_string();
+        for (script, extra, says) in [
+            ("mail.f", "check", "a command is the first word: `wmlrun check mail.f`"),
+            ("chek", "mail.f", "did you mean `check`?"),
+            ("mail.f", dir.as_str(), "the directory of the file sets is given by `--dir "),
+            ("mail.f", "web.f", "`web.f` follows the script `mail.f`, and a run has one script"),
+        ] {
+            let text = extra_word(script, extra, &["check", "run"]);
+            assert!(text.contains(says), "{script} {extra}: {text}");
+        }
+    }
 }

@@ -13,11 +13,13 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs, reason = "a separate program")]
 
 mod bare;
+mod options;
 mod pairs;
 mod peers;
 mod rows;
 mod scaling;
 
+use options::PairOptions;
 use pairs::{interval, median};
 use rows::{ROWS, Row};
 use std::fmt::Write as _;
@@ -26,56 +28,43 @@ use std::process::{Command, Stdio};
 
 /// The options of the command line.
 struct Options {
-    dir: PathBuf,
-    pairs: usize,
+    common: PairOptions,
     seconds: f64,
     /// The document whose table is replaced.
     write: Option<PathBuf>,
-    /// The names of the rows to measure; all if empty.
-    only: Vec<String>,
 }
 
 fn options() -> Options {
-    let mut options = Options { dir: PathBuf::from("/dev/shm"), pairs: 9, seconds: 1.0, write: None, only: Vec::new() };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut next = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
-        match word.as_str() {
-            "--dir" => options.dir = next().into(),
-            "--pairs" => options.pairs = next().parse().expect("a number of pairs"),
-            "--seconds" => options.seconds = next().parse().expect("seconds"),
-            "--write" => options.write = Some(next().into()),
-            // `cargo bench` adds this option.
-            "--bench" => {}
-            row => options.only.push(row.to_owned()),
-        }
-    }
-    options
+    let (mut seconds, mut write) = (1.0, None);
+    let common = PairOptions::read(|option, value| match option {
+        "--seconds" => seconds = value.parse().expect("seconds"),
+        "--write" => write = Some(value.into()),
+        other => panic!("unknown option {other}"),
+    });
+    Options { common, seconds, write }
 }
 
 fn main() {
     let options = options();
-    let dir = options.dir.join(format!("limits-{}", std::process::id()));
+    let dir = options.common.dir.join(format!("limits-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a directory to work in");
     let mut table = String::from(
         "| work | threads | bare loop, ops/s | wmlrun / bare | 95 % interval | wanted | fio / bare |\n|---|---|---|---|---|---|---|\n",
     );
-    println!("{} pairs of {} s on {}", options.pairs, options.seconds, options.dir.display());
-    for row in ROWS.iter().filter(|r| options.only.is_empty() || options.only.iter().any(|o| o == r.name)) {
+    println!("{} pairs of {} s on {}", options.common.pairs, options.seconds, options.common.dir.display());
+    for row in ROWS.iter().filter(|r| options.common.is_wanted(r.name)) {
         let line = measure(row, &dir, &options);
         println!("{line}");
         let _ = writeln!(table, "{line}");
     }
     let mut head = format!("\n{}", peers::HEAD);
-    for peer in peers::PEERS.iter().filter(|p| options.only.is_empty() || options.only.iter().any(|o| o == p.name)) {
+    for peer in peers::PEERS.iter().filter(|p| options.common.is_wanted(p.name)) {
         let Some(line) = peers::measure(peer, &dir, &options) else { continue };
         println!("{line}");
         let _ = writeln!(table, "{}{line}", std::mem::take(&mut head));
     }
     let mut head = format!("\n{}", scaling::HEAD);
-    for row in
-        scaling::SCALING_ROWS.iter().filter(|r| options.only.is_empty() || options.only.iter().any(|o| o == r.name))
-    {
+    for row in scaling::SCALING_ROWS.iter().filter(|r| options.common.is_wanted(r.name)) {
         let line = scaling::measure(row, &dir, &options);
         println!("{line}");
         let _ = writeln!(table, "{}{line}", std::mem::take(&mut head));
@@ -109,7 +98,7 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
         rate
     };
     bare(options.seconds.min(0.5));
-    let (ratios, rates) = alternate(options.pairs, || bare(options.seconds), own);
+    let (ratios, rates) = alternate(options.common.pairs, || bare(options.seconds), own);
     let fio = row
         .fio
         .and_then(|args| {
@@ -208,7 +197,7 @@ fn write(file: &Path, table: &str, options: &Options) {
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         run("uname", &["-r"]),
         run("date", &["+%Y-%m-%d"]),
-        options.pairs,
+        options.common.pairs,
         options.seconds
     );
     let old = std::fs::read_to_string(file).unwrap_or_else(|_| format!("{BEGIN}\n{END}\n"));

@@ -76,7 +76,7 @@ pub(super) fn measure(peer: &Peer, dir: &Path, options: &Options) -> Option<Stri
         println!("{}: fio is missing or does not support this work", peer.name);
         return None;
     }
-    let (ratios, rates) = alternate(options.pairs, || theirs().expect("fio succeeded before"), ours);
+    let (ratios, rates) = alternate(options.common.pairs, || theirs().expect("fio succeeded before"), ours);
     let (low, high) = interval(&ratios);
     let (rate, ratio) = (median(&rates), median(&ratios));
     Some(format!("| {} | {rate:.0} | {ratio:.3} | {low:.3} … {high:.3} | {} |", peer.about, peer.wanted))

@@ -11,11 +11,13 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a separate program")]
 
+mod options;
 mod pairs;
 
+use options::PairOptions;
 use pairs::{alternate, interval, median};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The seconds of each phase by its name.
@@ -51,42 +53,32 @@ const LAST: &str = "\ndefine process name=last,phase=99 {\n  thread name=last {\
     flowop print name=last,value=\"\"\n  flowop finishoncount name=over,value=1\n  }\n}\n";
 
 struct Options {
-    dir: PathBuf,
-    pairs: usize,
+    common: PairOptions,
     ranks: u64,
     scale: f64,
-    only: Vec<String>,
 }
 
 fn options() -> Options {
-    let mut options = Options { dir: PathBuf::from("/dev/shm"), pairs: 9, ranks: 8, scale: 1.0, only: Vec::new() };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut next = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
-        match word.as_str() {
-            "--dir" => options.dir = next().into(),
-            "--pairs" => options.pairs = next().parse().expect("a number of pairs"),
-            "--ranks" => options.ranks = next().parse().expect("a number of ranks"),
-            "--scale" => options.scale = next().parse().expect("a factor"),
-            // `cargo bench` adds this option.
-            "--bench" => {}
-            shape => options.only.push(shape.to_owned()),
-        }
-    }
-    options
+    let (mut ranks, mut scale) = (8, 1.0);
+    let common = PairOptions::read(|option, value| match option {
+        "--ranks" => ranks = value.parse().expect("a number of ranks"),
+        "--scale" => scale = value.parse().expect("a factor"),
+        other => panic!("unknown option {other}"),
+    });
+    Options { common, ranks, scale }
 }
 
 fn main() {
     let options = options();
-    let dir = options.dir.join(format!("ranks-{}", std::process::id()));
+    let dir = options.common.dir.join(format!("ranks-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a directory to work in");
     let program = dir.join("ranks");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/ranks.c");
     let built = Command::new("mpicc").args(["-O2", "-o"]).arg(&program).arg(source).status().expect("mpicc");
     assert!(built.success(), "mpicc: {built}");
-    println!("{} ranks, {} pairs on {}\n", options.ranks, options.pairs, options.dir.display());
+    println!("{} ranks, {} pairs on {}\n", options.ranks, options.common.pairs, options.common.dir.display());
     println!("| work | phase | C, a second | wmlrun / C | 95 % interval |\n|---|---|---|---|---|");
-    for shape in SHAPES.iter().filter(|s| options.only.is_empty() || options.only.iter().any(|o| o == s.name)) {
+    for shape in SHAPES.iter().filter(|shape| options.common.is_wanted(shape.name)) {
         measure(shape, &dir, &program, &options);
     }
     let _ = std::fs::remove_dir_all(&dir);
@@ -100,7 +92,7 @@ fn measure(shape: &Shape, dir: &Path, program: &Path, options: &Options) {
     // One run of each is not counted.
     bare();
     own();
-    let pairs = alternate(options.pairs, bare, own);
+    let pairs = alternate(options.common.pairs, bare, own);
     for (phase, unit) in shape.phases.iter().filter(|(_, unit)| !unit.is_empty()) {
         let ratios: Vec<f64> = pairs.iter().map(|(bare, own)| bare[*phase] / own[*phase]).collect();
         let rates: Vec<f64> = pairs.iter().map(|(bare, _)| (count * options.ranks) as f64 / bare[*phase]).collect();

@@ -52,7 +52,7 @@ pub(super) fn measure(row: &ScalingRow, dir: &Path, options: &Options) -> String
         assert_eq!(rates.len(), row.flowops.len(), "every flowop is in the result");
         rates.iter().sum::<f64>()
     };
-    let (ratios, rates) = alternate(options.pairs, || rate(row.few), || rate(row.many));
+    let (ratios, rates) = alternate(options.common.pairs, || rate(row.few), || rate(row.many));
     let (low, high) = interval(&ratios);
     let (rate, ratio) = (median(&rates), median(&ratios));
     format!("| {} | {rate:.0} | {ratio:.3} | {low:.3} … {high:.3} | {} |", row.about, row.wanted)

@@ -351,12 +351,9 @@ fn a_killed_rank_is_named_and_the_others_are_reported() {
 fn a_killed_rank_leaves_its_snapshots() {
     let running = call(mpirun(3), "60").start();
     let (dir, name) = (running.dir().to_owned(), "rank-1.snapshots");
-    let (pid, _) = wait_for("wrote a snapshot", || {
-        let is_written = std::fs::metadata(dir.join(name)).is_ok_and(|meta| meta.len() > 0);
-        process_of(&dir, 1).filter(|_| is_written)
-    });
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let is_written = || std::fs::metadata(dir.join(name)).is_ok_and(|meta| meta.len() > 0);
+    wait_for("wrote a snapshot", || is_written().then_some(()));
+    signal(&running, &dir, 1, rustix::process::Signal::KILL);
     let output = running.wait();
     assert_eq!(output.code(), 137, "{}", output.shown());
     assert!(output.stderr.contains("last figures in `rank-1.snapshots`"), "{}", output.stderr);
