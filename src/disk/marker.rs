@@ -10,6 +10,7 @@
 use super::aging::AgingRecord;
 use super::known::DirNames;
 use crate::os::{Errno, Fd, fd};
+use crate::util::json;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
@@ -243,7 +244,7 @@ fn parse(text: &[u8]) -> Result<Marker, String> {
     if let Some(marker) = records.max_by_key(|marker| marker.sequence) {
         return Ok(marker);
     }
-    let earlier = serde_json::from_slice::<serde_json::Value>(text).is_ok_and(|json| json.get("format").is_some());
+    let earlier = json::from_bytes::<serde_json::Value>(text).is_ok_and(|value| value.get("format").is_some());
     Err(if earlier {
         "it was written by an earlier version of wmlrun".into()
     } else {

@@ -3,6 +3,7 @@
 
 use super::origin::FolderOrigin;
 use crate::os::fd;
+use crate::util::json;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -157,7 +158,7 @@ impl Event {
 /// experiment that is in progress.
 pub(super) fn events_of(path: &Path) -> io::Result<Vec<Event>> {
     let bytes = std::fs::read(path)?;
-    Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+    Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| json::from_bytes(line).ok()).collect())
 }
 
 /// An open and locked journal.
@@ -186,7 +187,7 @@ impl Journal {
         };
         // The incomplete line was removed before: it may end inside a character.
         let lines = bytes[..len].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate();
-        let event = |(n, line): (usize, &[u8])| serde_json::from_slice(line).map_err(|e| invalid(n, e.to_string()));
+        let event = |(n, line): (usize, &[u8])| json::from_bytes(line).map_err(|e| invalid(n, e.to_string()));
         let events = lines.map(event).collect::<io::Result<_>>()?;
         Ok((Self { file, len: len as u64 }, events))
     }

@@ -8,6 +8,7 @@ use super::identity::digest;
 use super::journal::Event;
 use crate::import::folder::JOURNAL;
 use crate::os::{fd, proc};
+use crate::util::json;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -64,7 +65,7 @@ pub fn is_made_here(folder: &Path) -> io::Result<bool> {
     };
     let mut line = Vec::new();
     BufReader::new((&journal).take(MAX_EVENT_LENGTH)).read_until(b'\n', &mut line)?;
-    let Ok(Event::Begun { origin: Some(origin), .. }) = serde_json::from_slice(&line) else { return Ok(false) };
+    let Ok(Event::Begun { origin: Some(origin), .. }) = json::from_bytes(&line) else { return Ok(false) };
     let is_own = journal.metadata()?.uid() == proc::user();
     Ok(is_own && origin.is_that_of(&FolderOrigin::of(&journal, folder)?))
 }

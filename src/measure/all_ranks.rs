@@ -9,6 +9,7 @@ use crate::diag::{self, Diagnostic, Severity, Style};
 use crate::disk::prepare::Progress;
 use crate::ranks::{Ranks, RanksLost};
 use crate::source::SourceMap;
+use crate::util::json;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -106,7 +107,7 @@ impl AllRanks<'_> {
             all.into_iter().map(|message| String::from_utf8_lossy(&message).into_owned()).collect()
         });
         let all = texts.map_or_else(Vec::new, |texts| serde_json::to_vec(&texts).unwrap_or_default());
-        let texts: Vec<String> = serde_json::from_slice(&self.ranks.broadcast(all)?).unwrap_or_default();
+        let texts: Vec<String> = json::from_bytes(&self.ranks.broadcast(all)?).unwrap_or_default();
         let outcome_of = |rank: usize| {
             let (at, outcome): (String, Result<M, StepFailure>) = serde_json::from_str(texts.get(rank)?).ok()?;
             (at == step).then_some(outcome)

@@ -11,6 +11,7 @@ use crate::ranks::{LostRank, Ranks, RanksLost};
 use crate::result::ranks::{RankRun, merge_ranks};
 use crate::result::{Run, RunState};
 use crate::runtime::{Ended, Fault, FaultKind, Running};
+use crate::util::json;
 use std::time::Duration;
 
 /// The time for writing a result that rank 0 does not have: a launcher may end this process a moment later.
@@ -90,11 +91,7 @@ impl Runner {
         for (rank, message) in collected.into_iter().enumerate() {
             let read = |bytes: Vec<u8>| {
                 let why = || "has sent a result that can't be read".to_owned();
-                serde_json::from_slice(&bytes).map_err(|_| LostRank {
-                    rank: rank as u64,
-                    host: String::new(),
-                    why: why(),
-                })
+                json::from_bytes(&bytes).map_err(|_| LostRank { rank: rank as u64, host: String::new(), why: why() })
             };
             match message.and_then(read) {
                 Ok(run) => runs.push(run),

@@ -1,6 +1,7 @@
 //! The agreement of all ranks on a run: each compares the conditions of its run with those of rank 0.
 
 use super::{Ranks, RanksLost};
+use crate::util::json;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -106,7 +107,7 @@ fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 
 /// Returns the value in a message, or `None` if the message has another form.
 fn decode<T: DeserializeOwned>(message: &[u8]) -> Option<T> {
-    serde_json::from_slice(message).ok()
+    json::from_bytes(message).ok()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::message_thread::{LAST_MESSAGES, MessageThread};
 use super::transport::{Message, Transport};
 use super::{Collected, CommonStart, LastProgress, LostRank, RankClock, RankProgress, Ranks, RanksLost};
 use crate::os::clock::monotonic_ns;
+use crate::util::json;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -85,7 +86,7 @@ impl RankGroup {
             serde_json::to_vec(&names).unwrap_or_default()
         });
         let names = self.broadcast(names.unwrap_or_default())?;
-        Ok(serde_json::from_slice(&names).unwrap_or_else(|_| self.hosts.clone()))
+        Ok(json::from_bytes(&names).unwrap_or_else(|_| self.hosts.clone()))
     }
 
     /// Ends this rank with an exit status and the text of its errors, when all ranks have ended or are lost. Returns on
@@ -294,7 +295,7 @@ impl Ranks for RankGroup {
         self.gather(Vec::new())?;
         if self.rank > 0 {
             let start = self.receive(0)?;
-            let numbers: [u64; 2] = serde_json::from_slice(&start).unwrap_or_default();
+            let numbers: [u64; 2] = json::from_bytes(&start).unwrap_or_default();
             return Ok(CommonStart { at_ns: Some(numbers[0]), clock_error_ns: numbers[1] });
         }
         let clocks = self.read_start_clocks()?;

@@ -5,6 +5,7 @@
 
 use super::meetings::MeetingNote;
 use super::{LostRank, RankProgress};
+use crate::util::json;
 
 /// The sending and receiving of messages, without waiting. Used by one thread.
 pub(crate) trait Transport {
@@ -95,12 +96,12 @@ impl Message {
                 Self::End { status: *status, text: String::from_utf8_lossy(text).into_owned() }
             }
             kind::FINISH => Self::Finish(*content.first()? != 0),
-            kind::LOST => Self::Lost(serde_json::from_slice(content).ok()?),
+            kind::LOST => Self::Lost(json::from_bytes(content).ok()?),
             kind::ATTEND => Self::Attend(*content.first()? != 0),
             kind::READ_CLOCK => Self::ReadClock,
             kind::CLOCK => Self::Clock(u64::from_le_bytes(content.try_into().ok()?)),
             kind::PROGRESS => Self::Progress(RankProgress::decode(content)?),
-            kind::MEETING => Self::Meeting(serde_json::from_slice(content).ok()?),
+            kind::MEETING => Self::Meeting(json::from_bytes(content).ok()?),
             _ => return None,
         })
     }

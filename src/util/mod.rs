@@ -7,6 +7,7 @@
 pub mod count;
 pub mod duration;
 pub mod go_bench;
+pub mod json;
 pub mod markdown;
 pub mod printable;
 pub mod size;
