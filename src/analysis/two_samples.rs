@@ -39,16 +39,46 @@ pub fn welch_ratio(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
     Some(TwoSampleTest { estimate: found.estimate.map(f64::exp), ..found })
 }
 
+/// Estimates the ratio of B to A from several pairs of samples, such as one for each level of another factor: the
+/// geometric mean of the ratios of the pairs. Every pair has the same weight. The ends of the interval are NaN if a
+/// sample has fewer than two observations. Returns `None` without a pair, and if a sample is empty or has an observation
+/// that is not positive.
+pub fn mean_ratio(pairs: &[(&[f64], &[f64])], level: f64) -> Option<Estimate> {
+    let logs = |values: &[f64]| {
+        let logs = values.iter().map(|v| (*v > 0.0).then(|| v.ln())).collect::<Option<Vec<f64>>>()?;
+        SampleSummary::of(&logs)
+    };
+    let pairs: Vec<_> = pairs.iter().map(|(a, b)| Some((logs(a)?, logs(b)?))).collect::<Option<_>>()?;
+    if pairs.is_empty() {
+        return None;
+    }
+    let (estimate, ..) = mean_difference(&pairs, level);
+    Some(estimate.map(f64::exp))
+}
+
 /// Returns the difference of the means, `b` minus `a`, with its interval, the t statistic and the degrees of freedom.
 pub(super) fn welch_interval(a: &SampleSummary, b: &SampleSummary, level: f64) -> (Estimate, f64, f64) {
-    let (va, vb) = (a.variance / a.n as f64, b.variance / b.n as f64);
-    let error = (va + vb).sqrt();
-    let difference = b.mean - a.mean;
+    mean_difference(&[(*a, *b)], level)
+}
+
+/// Returns the mean, over pairs of samples, of the difference of their means, with its interval, the t statistic and the
+/// degrees of freedom. The variance is that of the sum of independent means, with the degrees of freedom of Welch and
+/// Satterthwaite: (Σ v)² / Σ (v² / (n − 1)), where v is the squared standard error of each sample.
+fn mean_difference(pairs: &[(SampleSummary, SampleSummary)], level: f64) -> (Estimate, f64, f64) {
+    let count = pairs.len() as f64;
+    let samples = || pairs.iter().flat_map(|(a, b)| [a, b]);
+    let difference = pairs.iter().map(|(a, b)| b.mean - a.mean).sum::<f64>() / count;
+    if samples().any(|sample| sample.n < 2) {
+        return (Estimate { value: difference, low: f64::NAN, high: f64::NAN }, f64::NAN, 0.0);
+    }
+    let squared = |sample: &SampleSummary| sample.variance / sample.n as f64;
+    let sum: f64 = samples().map(squared).sum();
+    let error = sum.sqrt() / count;
     if error == 0.0 {
         let t = if difference == 0.0 { 0.0 } else { f64::INFINITY.copysign(difference) };
-        return (Estimate::around(difference, 0.0), t, (a.n + b.n - 2) as f64);
+        return (Estimate::around(difference, 0.0), t, samples().map(|sample| (sample.n - 1) as f64).sum());
     }
-    let df = (va + vb).powi(2) / (va.powi(2) / (a.n - 1) as f64 + vb.powi(2) / (b.n - 1) as f64);
+    let df = sum.powi(2) / samples().map(|sample| squared(sample).powi(2) / (sample.n - 1) as f64).sum::<f64>();
     (Estimate::around(difference, t_upper((1.0 - level) / 2.0, df) * error), difference / error, df)
 }
 
@@ -111,6 +141,34 @@ mod tests {
         for zero in [0.0, -1.0, f64::NAN] {
             assert_eq!(welch_ratio(&[zero, 1.0], &[1.0, 2.0], 0.95), None);
         }
+    }
+
+    /// Of one pair it is Welch's interval; the noise of several pairs is averaged.
+    #[test]
+    fn a_mean_ratio_is_that_of_all_pairs() {
+        let (a, b) = ([10.0, 11.0, 12.0], [20.0, 21.0, 25.0]);
+        let one = mean_ratio(&[(&a, &b)], 0.95).unwrap();
+        assert_eq!(one, welch_ratio(&a, &b, 0.95).unwrap().estimate);
+        // The same ratio at another scale.
+        let tenfold = |values: [f64; 3]| values.map(|value| value * 10.0);
+        let (c, d) = (tenfold(a), tenfold(b));
+        let two = mean_ratio(&[(&a, &b), (&c, &d)], 0.95).unwrap();
+        assert!((two.value - one.value).abs() < 1e-12 && two.low > one.low && two.high < one.high, "{one:?} {two:?}");
+        // 10 and 1/10 cancel out.
+        let none = mean_ratio(&[(&a, &tenfold(a)), (&tenfold(b), &b)], 0.95).unwrap();
+        assert!((none.value - 1.0).abs() < 1e-12 && none.low < 1.0 && none.high > 1.0, "{none:?}");
+        // The standard error and the degrees of freedom of the sum of four means.
+        let logs = |values: &[f64]| values.iter().map(|v| v.ln()).collect::<Vec<_>>();
+        let variance = |values: &[f64]| SampleSummary::of(&logs(values)).unwrap().variance / 3.0;
+        let terms = [variance(&a), variance(&b), variance(&c), variance(&d)];
+        let (sum, squares) = (terms.iter().sum::<f64>(), terms.iter().map(|v| v * v / 2.0).sum::<f64>());
+        let half = t_upper(0.025, sum * sum / squares) * sum.sqrt() / 2.0;
+        assert!(((two.high / two.value).ln() - half).abs() < 1e-12, "{two:?} {half}");
+        let single = mean_ratio(&[(&a, &b), (&[1.0], &[3.0])], 0.95).unwrap();
+        assert!(single.low.is_nan() && single.value > one.value, "{single:?}");
+        assert_eq!(mean_ratio(&[(&a, &[])], 0.95), None);
+        assert_eq!(mean_ratio(&[(&a, &[0.0, 1.0])], 0.95), None);
+        assert_eq!(mean_ratio(&[], 0.95), None);
     }
 
     #[test]

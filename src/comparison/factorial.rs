@@ -1,7 +1,7 @@
 //! The result of a factorial experiment: the metrics of each cell with their intervals (`wmlrun.factorial/1`).
 
 use super::sweep::sweep;
-use super::{LevelTests, Pivot, Sweep, notes};
+use super::{FactorEffects, LevelTests, Pivot, Sweep, notes};
 use crate::analysis::{Estimate, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub struct Factorial {
     pub metrics: Vec<String>,
     /// The cells: all combinations of the levels, of which the level of the last factor changes first.
     pub cells: Vec<FactorialCell>,
+    /// The effects of the levels of factors on each metric.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<FactorEffects>,
     /// A table of each metric over the levels of one factor, if the experiment requests it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pivots: Vec<Pivot>,
@@ -66,6 +69,9 @@ impl Factorial {
 /// The tables that an experiment requests besides that of its cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactorialTables {
+    /// The factors whose effects are computed. `None`: all of an experiment with several factors and no other table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Vec<String>>,
     /// The factor whose levels are the columns of a table of each metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<String>,
@@ -165,6 +171,10 @@ impl FactorialDesign<'_> {
             let metrics = self.metrics.iter().enumerate();
             metrics.flat_map(|(n, metric)| LevelTests::of(metric, n, factor, self.factors, &found)).collect()
         };
+        let of_interest = self.factors_of_effects();
+        let effects = |(n, metric): (usize, &Metric)| {
+            (!of_interest.is_empty()).then(|| FactorEffects::of(metric, n, &of_interest, self.factors, &found))
+        };
         Factorial {
             schema: "wmlrun.factorial/1".to_owned(),
             name: self.name.to_owned(),
@@ -173,11 +183,23 @@ impl FactorialDesign<'_> {
             planned_runs: self.planned_runs,
             factors: self.factors.to_vec(),
             metrics: self.metrics.iter().map(Metric::to_string).collect(),
+            effects: self.metrics.iter().enumerate().filter_map(effects).collect(),
             pivots: self.tables.columns.as_ref().map_or_else(Vec::new, pivot),
             tests: self.tables.study.as_ref().map_or_else(Vec::new, tests),
             curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
             cells: found,
             notes: self.notes(&sides),
+        }
+    }
+
+    /// Returns the names of the factors whose effects are computed. Cells with metrics of their own have no common effect.
+    fn factors_of_effects(&self) -> Vec<String> {
+        let has_several = self.factors.iter().filter(|factor| factor.levels.len() > 1);
+        let all = || has_several.map(|factor| factor.name.clone()).collect::<Vec<String>>();
+        match &self.tables.effects {
+            Some(names) => names.clone(),
+            None if !self.tables.is_empty() || self.own.iter().any(Option::is_some) => Vec::new(),
+            None => Some(all()).filter(|names| names.len() > 1).unwrap_or_default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::formats::{csv_cell, go_units, go_value, json_text, notes_markdown, notes_text};
 use super::numbers::{figure, percent};
-use super::{CellMetric, Factorial, FactorialCell, LevelTests, Pivot, Sweep, sweep_formats};
+use super::{CellMetric, FactorEffects, Factorial, FactorialCell, LevelTests, Pivot, Sweep, sweep_formats};
 use crate::analysis::{Estimate, RepeatState};
 use crate::util::count::count;
 use crate::util::go_bench;
@@ -104,6 +104,9 @@ pub(super) fn text(result: &Factorial) -> String {
         table.row(row(result, cell));
     }
     let mut text = format!("{}\n\n{}", printable::line(&result.name), table.render());
+    for effects in &result.effects {
+        text += &format!("\n{}", effects.text());
+    }
     for pivot in &result.pivots {
         text += &format!("\n{}", pivot.text());
     }
@@ -120,6 +123,11 @@ pub(super) fn text(result: &Factorial) -> String {
 pub(super) fn markdown(result: &Factorial) -> String {
     let rows: Vec<Vec<String>> = result.cells.iter().map(|cell| row(result, cell)).collect();
     let title = format!("**{}** {}", literal(&result.name), factorial_ending(result));
+    let effects = |effects: &FactorEffects| {
+        let headings = FactorEffects::headings().map(|(name, align)| (name.to_owned(), align));
+        let rows: Vec<Vec<String>> = effects.lines().into_iter().map(Vec::from).collect();
+        format!("\n**{}**\n\n{}", literal(&effects.title()), markdown_table(&headings, &rows))
+    };
     let pivot = |pivot: &Pivot| {
         let ending = pivot.ending().map_or_else(String::new, |line| format!("\n{}\n", literal(&line)));
         format!("\n**{}**\n\n{}{ending}", literal(pivot.title()), markdown_table(&pivot.headings(), &pivot.lines()))
@@ -132,9 +140,10 @@ pub(super) fn markdown(result: &Factorial) -> String {
     };
     let curve = |curve: &Sweep| format!("\n{}", sweep_formats::markdown(curve));
     let more: String = result
-        .pivots
+        .effects
         .iter()
-        .map(pivot)
+        .map(effects)
+        .chain(result.pivots.iter().map(pivot))
         .chain(result.tests.iter().map(tests))
         .chain(result.curves.iter().map(curve))
         .collect();

@@ -9,6 +9,7 @@ mod build;
 #[cfg(test)]
 mod causes_tests;
 mod differences;
+mod effects;
 mod factorial;
 mod factorial_formats;
 mod formats;
@@ -23,6 +24,7 @@ mod sweep_formats;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, Runs};
 pub use differences::{Difference, DifferenceKind, differences};
+pub use effects::{FactorEffects, LevelEffect};
 pub use factorial::{CellGroup, cell_groups};
 pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign, FactorialTables};
 pub use factorial_formats::factorial_ending;

@@ -465,6 +465,11 @@ impl FileParser<'_> {
             let name = parser.text(root, key)?;
             parser.factor_index(&name, factors).map(|_| name.node)
         };
+        let effects = root.value("effects", self.errors).map(|value| {
+            let texts = value.list("effects", self.errors);
+            let names: Vec<_> = texts.iter().filter_map(|value| value.text("effects", self.errors)).collect();
+            names.into_iter().filter(|name| self.factor_index(name, factors).is_some()).map(|name| name.node).collect()
+        });
         let (columns, study, curve) = (factor(self, "columns"), factor(self, "study"), factor(self, "curve"));
         let method = self.text(root, "method").and_then(|name| {
             let found = ResponseMethod::find(&name.node);
@@ -478,7 +483,7 @@ impl FileParser<'_> {
             }
             found
         });
-        FactorialTables { columns, study, curve, method }
+        FactorialTables { effects, columns, study, curve, method }
     }
 
     /// Returns the position of the factor with this name.

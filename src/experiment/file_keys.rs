@@ -37,6 +37,11 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
         "The figures of the result, as for `--metric`; by default `ops` and `latency.mean`",
     ),
     key(
+        "effects",
+        "list of texts",
+        "The factors whose effects are shown; by default all, if there are several factors and no other table",
+    ),
+    key(
         "columns",
         "text",
         "The factor whose levels are the columns of a table of each metric; two columns are compared line by line",

@@ -58,6 +58,12 @@ impl FileParser<'_> {
                 let help = "give a metric only to levels of one of them";
                 self.errors.add(Code::WrongValue, metric.span, message, help);
             }
+            if let Some([_, ..]) = file.tables.effects.as_deref() {
+                let message =
+                    format!("`effects` are means over all cells, and levels of `{name}` have metrics of their own");
+                let help = "remove `effects`, or give `metrics` instead of the metrics of levels";
+                self.errors.add(Code::WrongValue, metric.span, message, help);
+            }
             for (key, table) in [("columns", &file.tables.columns), ("study", &file.tables.study)] {
                 if table.as_ref() == Some(name) {
                     let message = format!("`{key}` compares the levels of `{name}`, which have different metrics");

@@ -9,7 +9,7 @@ use super::experiment::{distributions, metric_title, unit};
 use super::sweep;
 use crate::analysis::{Estimate, RepeatState};
 use crate::comparison::{
-    CellMetric, Factorial, FactorialCell, LevelTests, Pivot, cell_groups, factorial_ending, figure,
+    CellMetric, FactorEffects, Factorial, FactorialCell, LevelTests, Pivot, cell_groups, factorial_ending, figure,
 };
 use crate::experiment::{Next, RecordedExperiment};
 use crate::import::Observation;
@@ -45,6 +45,7 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
         blocks.push(PageBlock::Warnings { items });
     }
     blocks.extend(cells(&found).block());
+    blocks.extend(found.effects.iter().filter_map(|effects| effect_table(effects).block()));
     for pivot in &found.pivots {
         blocks.extend(pivot_table(pivot).block());
         blocks.extend(pivot.ending().map(|text| PageBlock::Text { text }));
@@ -201,6 +202,14 @@ fn level_blocks(found: &Factorial, tests: &LevelTests) -> Vec<PageBlock> {
 }
 
 /// Returns the table of a metric over the levels of one factor.
+fn effect_table(effects: &FactorEffects) -> PageTable {
+    let mut table = PageTable::new(&effects.title(), FactorEffects::headings().iter().map(|(name, _)| *name));
+    for line in effects.lines() {
+        table.row(line.to_vec());
+    }
+    table
+}
+
 fn pivot_table(pivot: &Pivot) -> PageTable {
     let headings = pivot.headings();
     let caption = format!("{} over {}", pivot.title(), pivot.factor);

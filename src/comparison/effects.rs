@@ -1,0 +1,215 @@
+//! Effects: what each level of a factor changes in a metric against the first level, as the mean over the levels of the
+//! other factors.
+
+use super::factorial::{CellGroup, LEVEL, cell_groups};
+use super::numbers::percent;
+use super::{FactorLevels, FactorialCell};
+use crate::analysis::{Direction, Estimate, mean_ratio};
+use crate::import::Metric;
+use crate::util::table::{Align, Table};
+use serde::{Deserialize, Serialize};
+
+/// The effects on one metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FactorEffects {
+    /// The metric.
+    pub metric: String,
+    /// Whether a larger value is better.
+    pub higher_is_better: bool,
+    /// The effects of all levels but the first of each factor.
+    pub effects: Vec<LevelEffect>,
+}
+
+/// The effect of a level. Pairs of cells that differ only in this factor are compared: one at this level, one at the
+/// first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelEffect {
+    /// The factor.
+    pub factor: String,
+    /// The level.
+    pub level: String,
+    /// The first level of the factor, with which it is compared.
+    pub against: String,
+    /// The geometric mean of the ratios of all pairs with its 95 % interval, whose ends are null if a cell has fewer than
+    /// two runs; null without a pair.
+    pub ratio: Option<Estimate>,
+    /// The smallest ratio of a pair; null without a pair.
+    pub least: Option<f64>,
+    /// The largest ratio of a pair; null without a pair.
+    pub most: Option<f64>,
+    /// The number of pairs in which both cells have runs.
+    pub pairs: u64,
+}
+
+impl FactorEffects {
+    /// Computes the effects of the factors with these names on a metric. `metric_index` is its position in each cell.
+    pub(super) fn of(
+        metric: &Metric,
+        metric_index: usize,
+        names: &[String],
+        factors: &[FactorLevels],
+        cells: &[FactorialCell],
+    ) -> Self {
+        let values = |cell: &usize| {
+            let found = cells.get(*cell).and_then(|cell| cell.metrics.get(metric_index));
+            found.map_or(&[][..], |found| found.values.as_slice())
+        };
+        let of_factor = |name: &String| {
+            let groups = cell_groups(factors, name);
+            let levels = factors.iter().find(|factor| factor.name == *name).map_or(&[][..], |found| &found.levels);
+            let effect = move |(n, level): (usize, &String)| {
+                let pair = |group: &CellGroup<'_>| (values(&group.cells[0]), values(&group.cells[n]));
+                let pairs: Vec<_> = groups.iter().map(pair).filter(|(a, b)| !a.is_empty() && !b.is_empty()).collect();
+                let ratios = pairs.iter().filter_map(|pair| Some(mean_ratio(&[*pair], LEVEL)?.value));
+                LevelEffect {
+                    factor: name.clone(),
+                    level: level.clone(),
+                    against: levels[0].clone(),
+                    ratio: mean_ratio(&pairs, LEVEL),
+                    least: ratios.clone().reduce(f64::min),
+                    most: ratios.reduce(f64::max),
+                    pairs: pairs.len() as u64,
+                }
+            };
+            levels.iter().enumerate().skip(1).map(effect).collect::<Vec<_>>()
+        };
+        Self {
+            metric: metric.to_string(),
+            higher_is_better: metric.direction() == Direction::HigherIsBetter,
+            effects: names.iter().flat_map(of_factor).collect(),
+        }
+    }
+
+    /// Returns the title.
+    pub fn title(&self) -> String {
+        let direction = if self.higher_is_better { "" } else { ", lower is better" };
+        format!("effects on {}{direction}", self.metric)
+    }
+
+    /// Returns the headings of [`Self::lines`] with their alignment.
+    pub fn headings() -> [(&'static str, Align); 6] {
+        [
+            ("factor", Align::Left),
+            ("levels", Align::Left),
+            ("change %", Align::Right),
+            ("95 % interval", Align::Right),
+            ("", Align::Left),
+            ("in single cells", Align::Right),
+        ]
+    }
+
+    /// Returns the cells of each line.
+    pub fn lines(&self) -> Vec<[String; 6]> {
+        self.effects.iter().map(|effect| self.line(effect)).collect()
+    }
+
+    fn line(&self, effect: &LevelEffect) -> [String; 6] {
+        let dash = || "-".to_owned();
+        let range = |low: Option<f64>, high: Option<f64>| match (low, high) {
+            (Some(low), Some(high)) => format!("{} … {}", change(low), change(high)),
+            _ => dash(),
+        };
+        let interval = effect.ratio.filter(|ratio| ratio.low.is_finite() && ratio.high.is_finite());
+        let meaning = match interval {
+            Some(ratio) if ratio.low > 1.0 => {
+                if self.higher_is_better {
+                    "better"
+                } else {
+                    "worse"
+                }
+            }
+            Some(ratio) if ratio.high < 1.0 => {
+                if self.higher_is_better {
+                    "worse"
+                } else {
+                    "better"
+                }
+            }
+            _ => "?",
+        };
+        [
+            effect.factor.clone(),
+            format!("{} / {}", effect.level, effect.against),
+            effect.ratio.map_or_else(dash, |ratio| change(ratio.value)),
+            range(interval.map(|found| found.low), interval.map(|found| found.high)),
+            meaning.to_owned(),
+            if effect.pairs > 1 { range(effect.least, effect.most) } else { dash() },
+        ]
+    }
+
+    /// Formats the table.
+    pub(super) fn text(&self) -> String {
+        let mut table = Table::new(Self::headings());
+        for line in self.lines() {
+            table.row(line);
+        }
+        format!("{}\n\n{}", self.title(), table.render())
+    }
+}
+
+/// Formats a ratio as a change in per cent, with its sign and without the unit: `+12.0`.
+fn change(ratio: f64) -> String {
+    let text = percent(ratio - 1.0);
+    format!("{}{}", if ratio >= 1.0 { "+" } else { "" }, text.trim_end_matches(" %"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::CellMetric;
+    use super::*;
+
+    fn cells(runs: &[&[f64]]) -> Vec<FactorialCell> {
+        let cell = |values: &&[f64]| {
+            let metric = CellMetric { metric: "ops".to_owned(), estimate: None, values: values.to_vec() };
+            FactorialCell { metrics: vec![metric], ..FactorialCell::default() }
+        };
+        runs.iter().map(cell).collect()
+    }
+
+    fn factor(name: &str, levels: &[&str]) -> FactorLevels {
+        FactorLevels { name: name.to_owned(), levels: levels.iter().map(|level| (*level).to_owned()).collect() }
+    }
+
+    #[test]
+    fn an_effect_is_the_mean_over_the_other_factors() {
+        let factors = [factor("fs", &["ext4", "xfs"]), factor("n", &["1", "4", "8"])];
+        // xfs: 2 and 2 and 1/2 times as much. n=4: 2 and 2 times; n=8: 4 and 1 times.
+        let cells = cells(&[&[10.0, 10.0], &[20.0, 20.0], &[40.0, 40.0], &[20.0, 20.0], &[40.0, 40.0], &[20.0, 20.0]]);
+        let names = ["fs", "n"].map(str::to_owned);
+        let effects = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells);
+        let lines: Vec<String> = effects.lines().iter().map(|line| line.join(" | ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "fs | xfs / ext4 | +26.0 | +26.0 … +26.0 | better | -50.0 … +100.0",
+                "n | 4 / 1 | +100.0 | +100.0 … +100.0 | better | +100.0 … +100.0",
+                "n | 8 / 1 | +100.0 | +100.0 … +100.0 | better | +0.0 … +300.0",
+            ]
+        );
+        assert!(effects.text().starts_with("effects on ops\n\n"), "{}", effects.text());
+    }
+
+    #[test]
+    fn less_is_better_for_a_latency_and_chance_is_marked() {
+        let factors = [factor("fs", &["a", "b", "c", "d"])];
+        let cells = cells(&[&[10.0, 11.0, 12.0], &[5.0, 5.5, 6.0], &[10.0, 14.0, 9.0], &[11.0]]);
+        let metric: Metric = "latency.mean".parse().unwrap();
+        let effects = FactorEffects::of(&metric, 0, &["fs".to_owned()], &factors, &cells);
+        let found: Vec<_> = effects.lines().into_iter().map(|line| [line[4].clone(), line[5].clone()]).collect();
+        assert_eq!(found, [["better", "-"], ["?", "-"], ["?", "-"]], "{}", effects.text());
+        // A single run has a ratio and no interval.
+        assert_eq!(effects.lines()[2][2..4], ["+0.28".to_owned(), "-".to_owned()], "{}", effects.text());
+        assert_eq!(effects.title(), "effects on latency.mean, lower is better");
+    }
+
+    #[test]
+    fn cells_without_runs_are_left_out() {
+        let factors = [factor("fs", &["a", "b"]), factor("n", &["1", "2"])];
+        let names = ["fs".to_owned()];
+        let effects = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[1.0], &[2.0], &[3.0], &[]]));
+        assert_eq!((effects.effects[0].pairs, effects.effects[0].ratio.unwrap().value.round()), (1, 3.0));
+        let none = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[], &[2.0], &[3.0], &[]]));
+        assert_eq!(none.lines()[0].join(" "), "fs b / a - - ? -");
+    }
+}
