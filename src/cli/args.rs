@@ -4,7 +4,7 @@
 
 use super::choices::{
     DumpStage, EngineChoice, ExportFormat, FigureFormat, Format, OnError, PAGE_FORMAT, choice, dialect_parser,
-    engine_parser, export_parser, format_parser, sharing_parser,
+    division_parser, engine_parser, export_parser, format_parser, sharing_parser,
 };
 use super::completion::{self, SHELLS};
 use super::console::Verbosity;
@@ -22,7 +22,7 @@ use super::usage::explained;
 use crate::analysis::ResponseMethod;
 use crate::import::Metric;
 use crate::measure::WarmupLength;
-use crate::spec::{Dialect, Sharing};
+use crate::spec::{Dialect, Division, Sharing};
 use crate::util::printable;
 use crate::util::version::VERSION;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
@@ -179,6 +179,9 @@ pub(super) struct WorkloadArgs {
     /// The ranks that share the tree of a file set, unless the script says it with `share=` [default: host]
     #[arg(long, value_name = "RANKS", value_parser = sharing_parser())]
     pub(super) share: Option<Sharing>,
+    /// What each rank runs: the whole workload, or a part of its process instances [default: copy]
+    #[arg(long, value_name = "HOW", value_parser = division_parser())]
+    pub(super) ranks: Option<Division>,
     /// Start every run with the existing files: do not restore the file sets to their definitions first
     #[arg(long)]
     pub(super) as_is: bool,

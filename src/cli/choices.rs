@@ -5,7 +5,7 @@
 
 use crate::engine::{self, Engine};
 use crate::report::{self, Report};
-use crate::spec::{Dialect, Sharing};
+use crate::spec::{Dialect, Division, Sharing};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -49,6 +49,11 @@ pub(super) const PAGE_FORMAT: (&str, &str) = ("html", "a page with pictures and 
 /// Returns a parser of the ways to share a file set.
 pub(super) fn sharing_parser() -> impl TypedValueParser<Value = Sharing> {
     choice(Sharing::ALL.map(|sharing| (sharing.name(), sharing.about())), Sharing::from_name)
+}
+
+/// Returns a parser of what each rank runs.
+pub(super) fn division_parser() -> impl TypedValueParser<Value = Division> {
+    choice(Division::ALL.map(|division| (division.name(), division.about())), Division::from_name)
 }
 
 /// Returns a parser of the formats of `wmlrun report`.

@@ -446,6 +446,7 @@ fn workload_settings(workload: &WorkloadArgs) -> Settings {
         required: Required { types: workload.require_fs.clone(), mount: workload.require_mount.clone() },
         as_is: workload.as_is,
         share: workload.share.unwrap_or_default(),
+        division: workload.ranks.unwrap_or_default(),
         prepare_timeout: workload
             .prepare_timeout
             .map_or(defaults.prepare_timeout, |t| Some(t).filter(|t| !t.is_zero())),

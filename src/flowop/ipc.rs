@@ -170,6 +170,10 @@ impl Op for Post {
         let blocking = if self.blocking { " blocking" } else { "" };
         format!(" value={} target={}{blocking}", self.value, self.target)
     }
+
+    fn effects(&self) -> Effects {
+        Effects { wakes: self.targets.clone(), ..Effects::default() }
+    }
 }
 
 /// Number of posts in a row that a thread makes without waiting before it wakes another poster. A smaller number would
@@ -299,6 +303,10 @@ impl Op for Wake {
 
     fn describe(&self) -> String {
         format!(" target={}", self.target)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { wakes: self.targets.clone(), ..Effects::default() }
     }
 }
 

@@ -303,6 +303,8 @@ pub struct Effects {
     pub highwater: Option<u32>,
     /// Whether it is a `block`, which needs a latch.
     pub latch: bool,
+    /// The flowops that it wakes up, or whose semaphores it posts, by their indices among all.
+    pub wakes: Vec<usize>,
 }
 
 /// A unit of sizes or offsets: they are multiples of it.

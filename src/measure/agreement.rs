@@ -20,6 +20,7 @@ impl Runner {
         conditions.add("the layout seed", settings.layout_seed.to_string());
         conditions.add("`--runtime`", settings.runtime.map_or_else(|| "not given".to_owned(), duration::format));
         conditions.add("`--share`", settings.share.name());
+        conditions.add("`--ranks`", settings.division.name());
         conditions.add("`--engine`", settings.engine.name());
         conditions.0.extend(own);
         ranks::agree(settings.ranks.as_ref(), &conditions).map_err(|why| match why {

@@ -3,7 +3,7 @@
 use super::Required;
 use crate::engine::Engine;
 use crate::ranks::{Ranks, SingleRank};
-use crate::spec::{Dialect, Sharing};
+use crate::spec::{Dialect, Division, Sharing};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +44,8 @@ pub struct Settings {
     pub ranks: Arc<dyn Ranks>,
     /// The ranks that share the trees of file sets for which the script does not say it.
     pub share: Sharing,
+    /// What each of the ranks runs.
+    pub division: Division,
     /// Overrides the run time of every run.
     pub runtime: Option<Duration>,
     /// The values of `--set NAME=VALUE` in order. `--dir D` is `dir=D`.
@@ -123,6 +125,7 @@ impl Default for Settings {
         Self {
             ranks: Arc::new(SingleRank::new()),
             share: Sharing::default(),
+            division: Division::default(),
             runtime: None,
             sets: Vec::new(),
             seed: 0,

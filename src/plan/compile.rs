@@ -9,7 +9,7 @@ use crate::fileset::FilesetSpec;
 use crate::model::{CompositeDef, Evaluated, FilesetDef, Lookup, ModelValue, ProcessDef, QuitMode, Scope};
 use crate::random;
 use crate::source::Span;
-use crate::spec::{Dialect, SpecTable};
+use crate::spec::{Dialect, Role, SpecTable};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -389,7 +389,8 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
                 direction: f.spec.direction,
                 sets: Vec::new(),
                 transaction: f.transaction,
-                runs_command: f.spec.is(crate::spec::Role::RunsCommand),
+                runs_command: f.spec.is(Role::RunsCommand),
+                claims_events: f.spec.is(Role::TakesEvent) || f.spec.is(Role::TakesEvents),
                 span: f.span,
             }));
         }

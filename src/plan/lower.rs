@@ -4,7 +4,7 @@
 use super::compile::{CompileOptions, DraftThread, count};
 use super::program::Draft;
 use super::values::quantity;
-use super::{FlowopInfo, Pace, Plan, PlanStep, Process, Thread, filesets, stonewall};
+use super::{EventShare, FlowopInfo, Pace, Plan, PlanStep, Process, Thread, filesets, stonewall};
 use crate::diag::{self, Code, Diagnostic};
 use crate::exec::UnitKind;
 use crate::fileset::{FilesetSpec, Want};
@@ -153,7 +153,9 @@ pub(super) fn lower(
         let report = Diagnostic::error(Code::OutOfRange, at.span, message);
         found.insert(0, report.help("give flowops different names: `target=` means all of one name"));
     }
-    let mut plan = Plan { filesets, processes, flowops, mode: options.mode, event_rate: options.event_rate };
+    let event_share = EventShare::default();
+    let mut plan =
+        Plan { filesets, processes, flowops, mode: options.mode, event_rate: options.event_rate, event_share };
     leave_to_create(&mut plan);
     stonewall::resolve(&mut plan, followed, found);
     plan

@@ -9,6 +9,7 @@ mod dump;
 mod filesets;
 mod lower;
 mod program;
+mod split;
 mod stonewall;
 mod values;
 
@@ -16,6 +17,7 @@ pub use compile::{CompileOptions, Definitions, compile};
 pub use direct::{DirectIo, direct_io};
 pub use dump::{dump, totals};
 pub use filesets::{parts_of, spec as fileset_spec};
+pub use split::{EventShare, SplitFault, split};
 pub use values::evaluate;
 
 use crate::fileset::FilesetSpec;
@@ -49,8 +51,10 @@ pub struct Plan {
     pub flowops: Vec<FlowopInfo>,
     /// What ends the run before its time.
     pub mode: QuitMode,
-    /// Events a second of the event generator.
+    /// Events a second of the event generator, on all ranks that divide the workload.
     pub event_rate: Option<u64>,
+    /// This rank's share of those events.
+    pub event_share: EventShare,
 }
 
 /// A flowop with a separate line in the results.
@@ -77,6 +81,8 @@ pub struct FlowopInfo {
     pub transaction: bool,
     /// Whether it starts programs.
     pub runs_command: bool,
+    /// Whether it claims events of the event generator.
+    pub claims_events: bool,
     /// The place of its definition.
     pub span: Span,
 }

@@ -410,9 +410,9 @@ impl Running {
         self.shared.clock.ns(start, end)
     }
 
-    /// Changes the event generator's rate.
+    /// Changes the event generator's rate, of which this rank may have a part.
     pub fn set_rate(&self, rate: u64) {
-        self.shared.events.set_rate(rate);
+        self.shared.events.set_rate(self.shared.plan.event_share.of(rate));
     }
 
     /// Returns the processors to which threads are bound, in round-robin order. `None` when they are not bound.

@@ -192,7 +192,7 @@ impl Shared {
             phases: Phases::new(&plan),
             iterations: IterationTallies::new(&plan),
             views: views(&plan, sets),
-            events: EventPool::new(plan.event_rate),
+            events: EventPool::new(plan.event_rate.map(|rate| plan.event_share.of(rate))),
             clock: Clock::get(),
             gate: Gate::new(),
             semaphores,

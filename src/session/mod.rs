@@ -26,10 +26,10 @@ use crate::diag::{Code, Diagnostic, Severity, has_errors};
 use crate::flowop;
 use crate::measure::{FIGURES, Runner, Watch};
 use crate::model::{self, Command, CommandKind, Expr, Known, Scope, SetBy, TextPart};
-use crate::plan::{self, Definitions, FRESH, Plan};
+use crate::plan::{self, Definitions, FRESH, Plan, SplitFault};
 use crate::source::{FileId, SourceMap, Span, Spanned};
-use crate::spec::SpecTable;
 use crate::spec::predefined::{self, predefined_names};
+use crate::spec::{Division, SpecTable};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -258,7 +258,7 @@ impl Session {
         self.extent = Extent::Definitions;
     }
 
-    /// Makes the plan of all definitions and reports its errors. `None` if there are errors.
+    /// Makes the plan of all definitions, or this rank's part of it, and reports its errors. `None` if there are errors.
     pub fn plan(&mut self, front: &mut dyn Front) -> Option<Plan> {
         let event_rate = match self.event_rate_now() {
             Ok(rate) => rate,
@@ -278,13 +278,29 @@ impl Session {
                 if !new.is_empty() {
                     front.diagnostics(&self.map, &self.values_named(new));
                 }
-                Some(plan)
+                self.part_of(plan, front)
             }
             Err(found) => {
                 front.diagnostics(&self.map, &self.values_named(found));
                 None
             }
         }
+    }
+
+    /// Returns what this rank runs of a plan. Reports an error if the ranks can't divide it.
+    fn part_of(&self, plan: Plan, front: &mut dyn Front) -> Option<Plan> {
+        let settings = &self.runner.settings;
+        let part = match settings.division {
+            Division::Copy => Ok(plan),
+            Division::Split => plan::split(plan, settings.ranks.rank(), settings.ranks.size()),
+        };
+        // All ranks have the same fault: one of them reports it.
+        let report = |fault: &SplitFault| {
+            if settings.ranks.rank() == 0 {
+                front.error(None, &fault.to_string(), Some(&fault.help()));
+            }
+        };
+        part.inspect_err(report).ok()
     }
 
     /// Adds to diagnostics about values the place where each value was set.

@@ -6,11 +6,13 @@
 
 pub mod attrs;
 pub mod dialect;
+mod division;
 pub mod predefined;
 mod share;
 pub mod words;
 
 pub use dialect::Dialect;
+pub use division::Division;
 pub use share::Sharing;
 
 /// The type of an attribute's value.

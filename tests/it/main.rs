@@ -33,6 +33,7 @@ mod curves;
 mod coverage;
 mod crowd;
 mod delays;
+mod division;
 mod documented;
 mod editors;
 mod escape;

@@ -198,6 +198,30 @@ fn ranks_on_one_host_make_one_run() {
     assert_eq!(output.left(), ["d", "x.wml"], "no snapshot is left");
 }
 
+/// With `--ranks split` each process instance runs on one rank, and all ranks together have the rate of the script.
+#[test]
+fn process_instances_are_divided_among_ranks() {
+    let text = SCRIPT.replace("$dir/$rank", "$dir").replace("name=p {", "name=p,instances=5 {");
+    let words = ["x.wml", "--dir", "d", "--share", "all", "--no-quiesce", "--clean", "--runtime", "2"];
+    let divided = |ranks: usize| {
+        let wml = Wml::new().file("x.wml", &text).folder("d").under(mpirun(ranks));
+        wml.args(words).args(["--ranks", "split"]).result().run()
+    };
+    let run = divided(3).exits(0).only_run();
+    assert_eq!(run["state"], "complete", "{run:#}");
+    counts_agree(&run, 3);
+    // 5 instances of 2 threads.
+    assert!(run["flowops"].as_array().unwrap().iter().all(|flowop| flowop["instances"] == 10), "{run:#}");
+    // 200 events a second, and one that each rank begins with.
+    let (ops, seconds) = (run["summary"]["ops"].as_u64().unwrap(), run["measured_seconds"].as_f64().unwrap());
+    assert!(ops as f64 <= 200.0 * seconds.max(2.0) + 10.0, "{ops} operations in {seconds} s");
+    let of_rank = |rank: usize| run["ranks"][rank]["ops"].as_f64().unwrap();
+    assert!(of_rank(0) > of_rank(2), "rank 0 has 4 threads and rank 2 has 2: {} and {}", of_rank(0), of_rank(2));
+    let refused = divided(6).exits(2);
+    assert_eq!(refused.stderr.matches("6 ranks can't divide a workload of 5 parts").count(), 1, "{}", refused.stderr);
+    assert_eq!(refused.left(), ["d", "x.wml"]);
+}
+
 /// Rank 0 shows the sums of all ranks while they run.
 #[test]
 fn the_live_view_has_all_ranks() {

@@ -23,7 +23,7 @@ impl Outcome {
 }
 
 #[derive(Default)]
-struct Listener(String);
+pub(crate) struct Listener(pub(crate) String);
 
 impl Listener {
     fn say(&mut self, text: &str) {

@@ -1,0 +1,177 @@
+//! The part of a plan that a rank runs with `--ranks split`: process instances are dealt out to the ranks.
+//!
+//! In: the plan of the whole workload, which is the same on all ranks. Out: the same plan with fewer process instances.
+//! Definitions and flowops stay, so that the results of the ranks can be added by position. Deliberately absent: the
+//! files, of which each rank has its part anyway (see `spec::Sharing`).
+
+use super::{Plan, PlanStep};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// The share of the event generator's events that a rank has: `own` threads of `all` claim events, after those of
+/// `before`, which are on ranks with lower numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EventShare {
+    before: u64,
+    own: u64,
+    all: u64,
+}
+
+impl Default for EventShare {
+    fn default() -> Self {
+        Self { before: 0, own: 1, all: 1 }
+    }
+}
+
+impl EventShare {
+    /// Returns this rank's part of a rate. The parts of all ranks add up to it, unless some would be 0: these are 1.
+    pub fn of(self, rate: u64) -> u64 {
+        let upto = |threads: u64| u128::from(rate) * u128::from(threads) / u128::from(self.all.max(1));
+        let part = upto(self.before + self.own) - upto(self.before);
+        u64::try_from(part).unwrap_or(u64::MAX).max(u64::from(rate > 0))
+    }
+}
+
+/// The reason for which a plan can't be split.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SplitFault {
+    /// There are fewer parts than ranks.
+    #[error("{ranks} ranks can't divide a workload of {}", parts(*units))]
+    TooFew {
+        /// The number of ranks.
+        ranks: usize,
+        /// The number of process instances, those that must stay together counted as one.
+        units: usize,
+        /// Processes that must stay together, if any.
+        connected: Vec<String>,
+    },
+    /// A file set has a tree for each process instance.
+    #[error("file set `{0}` has a tree for each process instance (`perinstance`), which ranks can't divide")]
+    OwnSets(String),
+}
+
+fn parts(units: usize) -> String {
+    if units == 1 { "1 part".to_owned() } else { format!("{units} parts") }
+}
+
+impl SplitFault {
+    /// Returns a line of help.
+    pub fn help(&self) -> String {
+        match self {
+            Self::TooFew { connected, .. } if connected.is_empty() => {
+                "start fewer ranks, or give a process more `instances=`; with `--ranks copy` every rank runs the whole \
+                 workload"
+                    .to_owned()
+            }
+            Self::TooFew { connected, .. } => format!(
+                "all instances of {} stay on one rank, because semaphores or wakeups connect their threads; with \
+                 `--ranks copy` every rank runs the whole workload",
+                connected.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+            ),
+            Self::OwnSets(_) => "leave out `perinstance`, or run with `--ranks copy`".to_owned(),
+        }
+    }
+}
+
+/// Process instances that run on the same rank.
+struct PlanPart {
+    /// Indices of processes, with their numbers of instances.
+    instances: Vec<(usize, u32)>,
+    threads: u64,
+}
+
+/// Returns the part of `plan` that rank `rank` of `ranks` runs. Each instance goes to the rank with the fewest threads
+/// so far, the largest first. Instances of processes whose threads post semaphores of each other, or wake each other up,
+/// stay together.
+pub fn split(mut plan: Plan, rank: usize, ranks: usize) -> Result<Plan, SplitFault> {
+    if ranks < 2 {
+        return Ok(plan);
+    }
+    if let Some(own) = plan.filesets.iter().find(|spec| spec.instance.is_some_and(|instance| instance > 0)) {
+        return Err(SplitFault::OwnSets(own.name.clone()));
+    }
+    let together = connected(&plan);
+    let mut units = units(&plan, &together);
+    if units.len() < ranks {
+        let connected = together.values().flatten().map(|process| plan.processes[*process].name.clone()).collect();
+        return Err(SplitFault::TooFew { ranks, units: units.len(), connected });
+    }
+    units.sort_by_key(|unit| Reverse(unit.threads));
+    let claiming = claiming(&plan);
+    let mut own = vec![0; plan.processes.len()];
+    let mut claims = vec![0; ranks];
+    let mut next: BinaryHeap<Reverse<(u64, usize)>> = (0..ranks).map(|rank| Reverse((0, rank))).collect();
+    for unit in units {
+        let Some(Reverse((threads, to))) = next.pop() else { break };
+        next.push(Reverse((threads + unit.threads, to)));
+        for (process, instances) in unit.instances {
+            claims[to] += u64::from(instances) * claiming[process];
+            if to == rank {
+                own[process] += instances;
+            }
+        }
+    }
+    plan.event_share =
+        EventShare { before: claims[..rank].iter().sum(), own: claims[rank], all: claims.iter().sum::<u64>().max(1) };
+    plan.processes.iter_mut().zip(own).for_each(|(process, own)| process.instances = own);
+    Ok(plan)
+}
+
+/// Returns the number of threads of one instance of each process that claim events.
+fn claiming(plan: &Plan) -> Vec<u64> {
+    let mut found = vec![0; plan.processes.len()];
+    for (p, process) in plan.processes.iter().enumerate() {
+        let own = process.threads.iter().filter(|thread| {
+            plan.flowops[thread.first..thread.first + thread.count].iter().any(|flowop| flowop.claims_events)
+        });
+        found[p] = own.map(|thread| u64::from(thread.instances)).sum();
+    }
+    found
+}
+
+/// Returns the groups of processes whose threads wait for each other, by the first process of each. A process whose
+/// instances wait for each other is a group, too.
+fn connected(plan: &Plan) -> BTreeMap<usize, Vec<usize>> {
+    let mut group: Vec<usize> = (0..plan.processes.len()).collect();
+    let mut is_bound = vec![false; group.len()];
+    for (p, process) in plan.processes.iter().enumerate() {
+        for step in process.threads.iter().flat_map(|thread| &thread.steps) {
+            let PlanStep::Op { op, .. } = step else { continue };
+            for woken in op.effects().wakes {
+                let other = plan.flowops[woken].process;
+                is_bound[p] = true;
+                is_bound[other] = true;
+                let (from, to) = (group[p].max(group[other]), group[p].min(group[other]));
+                group.iter_mut().filter(|group| **group == from).for_each(|group| *group = to);
+            }
+        }
+    }
+    let mut groups = BTreeMap::<usize, Vec<usize>>::new();
+    for (p, first) in group.into_iter().enumerate().filter(|(p, _)| is_bound[*p]) {
+        groups.entry(first).or_default().push(p);
+    }
+    groups
+}
+
+/// Returns the units to deal out, in the order of definition.
+fn units(plan: &Plan, together: &BTreeMap<usize, Vec<usize>>) -> Vec<PlanPart> {
+    let threads_of =
+        |process: usize| plan.processes[process].threads.iter().map(|thread| u64::from(thread.instances)).sum::<u64>();
+    let mut units = Vec::new();
+    for (p, process) in plan.processes.iter().enumerate() {
+        match together.get(&p) {
+            Some(group) => {
+                let instances: Vec<_> = group.iter().map(|p| (*p, plan.processes[*p].instances)).collect();
+                let threads = instances.iter().map(|(p, n)| u64::from(*n) * threads_of(*p)).sum();
+                units.push(PlanPart { instances, threads });
+            }
+            None if together.values().any(|group| group.contains(&p)) => {}
+            None => {
+                let unit = |_| PlanPart { instances: vec![(p, 1)], threads: threads_of(p) };
+                units.extend((0..process.instances).map(unit));
+            }
+        }
+    }
+    units.retain(|unit| unit.threads > 0);
+    units
+}
