@@ -276,12 +276,12 @@ mod tests {
             counter.ops = 4000;
         }
         let each = counters.clone();
-        for second in 1..=600 {
+        for second in 1..=350 {
             timeline.record(second * SECOND, counters.clone());
             counters.iter_mut().zip(&each).for_each(|(sum, each)| sum.merge(each));
         }
-        assert!(timeline.bytes() <= MAX_BYTES && timeline.slices.len() < 600, "{}", timeline.slices.len());
-        assert_eq!(sums(&timeline.intervals(), 29).0, 600 * 4000);
+        assert!(timeline.bytes() <= MAX_BYTES && timeline.slices.len() < 350, "{}", timeline.slices.len());
+        assert_eq!(sums(&timeline.intervals(), 29).0, 350 * 4000);
     }
 
     #[test]

@@ -17,8 +17,10 @@
 use crate::undisturbed::undisturbed;
 use std::collections::BTreeMap;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 use crate::cmd::{binary, memory, skip};
 
@@ -173,43 +175,61 @@ fn succeeds(command: &str) -> bool {
 
 #[test]
 fn every_command_in_the_documents_works() {
-    let mut commands = 0;
-    for path in documents() {
-        let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
-        let (mut shown, mut next) = (BTreeMap::new(), Vec::new());
-        for block in blocks(&name, &fs::read_to_string(&path).unwrap()) {
-            if let Some(file) = &block.file {
-                shown.insert(file.clone(), block.lines.join("\n") + "\n");
-                next.push(file.clone());
-            }
-            if !matches!(block.language.as_str(), "console" | "sh") || block.skip.is_some() {
-                continue;
-            }
-            let with = std::mem::take(&mut next).into_iter().chain(block.with.iter().cloned());
-            let files: Vec<(String, &String)> = with
-                .map(|file| {
-                    let text = shown.get(&file).unwrap_or_else(|| panic!("{}: `{file}` is not shown", block.place));
-                    (file, text)
-                })
-                .collect();
-            if let Some(command) = block.needs.as_deref().filter(|command| !succeeds(command)) {
-                skip(&block.place, &format!("`{command}` fails"));
-                continue;
-            }
-            commands += block.commands().len();
-            // On a starved machine a call takes longer than a run waits for it.
-            undisturbed(|| {
-                let dir = tempfile::tempdir_in(memory()).unwrap();
-                for (file, text) in &files {
-                    fs::write(dir.path().join(file), text).unwrap();
-                }
-                if let Err(wrong) = run(&block, dir.path()) {
-                    panic!("{wrong}");
-                }
-            });
+    // Several documents at once, because many commands wait for a run of a second.
+    const AT_ONCE: usize = 3;
+    let documents = Mutex::new(documents().into_iter());
+    let each = || {
+        let mut commands = 0;
+        loop {
+            let next = documents.lock().unwrap().next();
+            let Some(path) = next else { return commands };
+            commands += run_all(&path);
         }
-    }
+    };
+    let commands: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(each)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).sum()
+    });
     assert!(commands > 0, "the documents were not found");
+}
+
+/// Runs all commands of a document, and returns their number.
+fn run_all(path: &Path) -> usize {
+    let mut commands = 0;
+    let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
+    let (mut shown, mut next) = (BTreeMap::new(), Vec::new());
+    for block in blocks(&name, &fs::read_to_string(path).unwrap()) {
+        if let Some(file) = &block.file {
+            shown.insert(file.clone(), block.lines.join("\n") + "\n");
+            next.push(file.clone());
+        }
+        if !matches!(block.language.as_str(), "console" | "sh") || block.skip.is_some() {
+            continue;
+        }
+        let with = std::mem::take(&mut next).into_iter().chain(block.with.iter().cloned());
+        let files: Vec<(String, &String)> = with
+            .map(|file| {
+                let text = shown.get(&file).unwrap_or_else(|| panic!("{}: `{file}` is not shown", block.place));
+                (file, text)
+            })
+            .collect();
+        if let Some(command) = block.needs.as_deref().filter(|command| !succeeds(command)) {
+            skip(&block.place, &format!("`{command}` fails"));
+            continue;
+        }
+        commands += block.commands().len();
+        // On a starved machine a call takes longer than a run waits for it.
+        undisturbed(|| {
+            let dir = tempfile::tempdir_in(memory()).unwrap();
+            for (file, text) in &files {
+                fs::write(dir.path().join(file), text).unwrap();
+            }
+            if let Err(wrong) = run(&block, dir.path()) {
+                panic!("{wrong}");
+            }
+        });
+    }
+    commands
 }
 
 #[test]

@@ -83,6 +83,8 @@ fn parse(text: &str) -> (Vec<Statement>, String) {
 }
 
 // ---- trees at random
+//
+// Boxed, because a tree of strategies that are not fills the stack of a test.
 
 fn at<T>(node: T) -> Spanned<T> {
     Spanned::new(node, Span::default())
@@ -99,7 +101,7 @@ fn word() -> impl Strategy<Value = String> {
     ]
 }
 
-fn variable() -> impl Strategy<Value = Variable> {
+fn variable() -> BoxedStrategy<Variable> {
     let plain = (
         "[a-z_][a-z0-9_]{0,5}",
         prop::option::weighted(0.1, prop::sample::select(wml::spec::attrs::fields().collect::<Vec<_>>())),
@@ -111,6 +113,7 @@ fn variable() -> impl Strategy<Value = Variable> {
         1 => form(VariableForm::Paren, "[A-Z_][A-Z0-9_]{0,5}"),
         1 => form(VariableForm::Brace, "[a-z_][a-z0-9_.]{0,8}"),
     ]
+    .boxed()
 }
 
 /// Numbers that only the parser can make of a text: a fraction is smaller than 2⁵³.
@@ -123,33 +126,35 @@ fn positive() -> impl Strategy<Value = Number> {
     .prop_filter("a fraction", |n| !matches!(n, Number::Float(f) if f.fract() == 0.0))
 }
 
-fn operand() -> impl Strategy<Value = Spanned<Value>> {
-    prop_oneof![positive().prop_map(Value::Number), variable().prop_map(Value::Variable)].prop_map(at)
+fn operand() -> BoxedStrategy<Spanned<Value>> {
+    prop_oneof![positive().prop_map(Value::Number), variable().prop_map(Value::Variable)].prop_map(at).boxed()
 }
 
 /// Strings as the lexer makes them: no two texts in a row, none empty, and none that would go on with a variable's name.
-fn text() -> impl Strategy<Value = Value> {
+fn text() -> BoxedStrategy<Value> {
     let plain = "[ -~\né→]{1,8}".prop_map(TextPart::Text);
     let part = prop_oneof![plain, variable().prop_map(|variable| TextPart::Variable(at(variable)))];
-    prop::collection::vec(part, 0..5).prop_map(|parts| {
-        let mut out: Vec<TextPart> = Vec::new();
-        for part in parts {
-            let fits = match (out.last(), &part) {
-                (Some(TextPart::Text(_)), TextPart::Text(_)) => false,
-                (Some(TextPart::Variable(_)), TextPart::Text(text)) => {
-                    !text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.')
+    prop::collection::vec(part, 0..5)
+        .prop_map(|parts| {
+            let mut out: Vec<TextPart> = Vec::new();
+            for part in parts {
+                let fits = match (out.last(), &part) {
+                    (Some(TextPart::Text(_)), TextPart::Text(_)) => false,
+                    (Some(TextPart::Variable(_)), TextPart::Text(text)) => {
+                        !text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.')
+                    }
+                    _ => true,
+                };
+                if fits {
+                    out.push(part);
                 }
-                _ => true,
-            };
-            if fits {
-                out.push(part);
             }
-        }
-        Value::Text(out)
-    })
+            Value::Text(out)
+        })
+        .boxed()
 }
 
-fn plain_value() -> impl Strategy<Value = Value> {
+fn plain_value() -> BoxedStrategy<Value> {
     let operator = prop::sample::select(&[Operator::Add, Operator::Subtract, Operator::Multiply, Operator::Divide][..]);
     let binary = (operand(), operator, operand()).prop_map(|(left, op, right)| Value::Binary {
         left: Box::new(left),
@@ -163,14 +168,16 @@ fn plain_value() -> impl Strategy<Value = Value> {
         1 => binary,
         1 => (i64::MIN + 1..0).prop_map(|n| Value::Number(Number::Int(n))),
     ]
+    .boxed()
 }
 
-fn call() -> impl Strategy<Value = Value> {
+fn call() -> BoxedStrategy<Value> {
     let row = prop::collection::vec(operand(), 1..4).prop_map(at);
     let table = prop::collection::vec(row, 1..4).prop_map(Value::Table);
     let arg = (word_name(), prop_oneof![3 => plain_value(), 1 => table]).prop_map(|(name, value)| named(name, value));
     prop::collection::vec(arg, 0..4)
         .prop_map(|args| Value::Call { name: at("randvar".to_owned()), args: commas(args, 1) })
+        .boxed()
 }
 
 fn word_name() -> impl Strategy<Value = String> {
@@ -193,7 +200,7 @@ fn commas(mut args: Vec<Arg>, without: usize) -> Vec<Arg> {
     args
 }
 
-fn attributes() -> impl Strategy<Value = Vec<Arg>> {
+fn attributes() -> BoxedStrategy<Vec<Arg>> {
     let value = prop_oneof![4 => plain_value(), 1 => call()];
     let attribute = prop_oneof![
         4 => (word_name(), value).prop_map(|(name, value)| named(name, value)),
@@ -206,10 +213,12 @@ fn attributes() -> impl Strategy<Value = Vec<Arg>> {
         1 => variable().prop_map(|variable| bare(Value::Variable(variable))),
     ];
     // The first is named: a word alone would be the object of the command.
-    ((word_name(), plain_value()), prop::collection::vec(attribute, 0..6)).prop_map(|((name, value), mut rest)| {
-        rest.insert(0, named(name, value));
-        rest
-    })
+    ((word_name(), plain_value()), prop::collection::vec(attribute, 0..6))
+        .prop_map(|((name, value), mut rest)| {
+            rest.insert(0, named(name, value));
+            rest
+        })
+        .boxed()
 }
 
 fn command(word: &str, args: Vec<Arg>, open: bool) -> Statement {
@@ -226,9 +235,9 @@ fn close() -> Statement {
     Statement { span: Span::default(), kind: StatementKind::Close }
 }
 
-fn flowops() -> impl Strategy<Value = Vec<Statement>> {
+fn flowops() -> BoxedStrategy<Vec<Statement>> {
     let flowop = (word(), attributes()).prop_map(|(kind, args)| with_object("flowop", kind, args, false));
-    prop::collection::vec(flowop, 0..3)
+    prop::collection::vec(flowop, 0..3).boxed()
 }
 
 fn block(header: Statement, inner: Vec<Statement>) -> Vec<Statement> {
@@ -238,7 +247,7 @@ fn block(header: Statement, inner: Vec<Statement>) -> Vec<Statement> {
     out
 }
 
-fn statements() -> impl Strategy<Value = Vec<Statement>> {
+fn statements() -> BoxedStrategy<Vec<Statement>> {
     let thread =
         (attributes(), flowops()).prop_map(|(args, inner)| block(command("thread", commas(args, 1), true), inner));
     let process = (attributes(), prop::collection::vec(thread, 0..3))
@@ -256,7 +265,7 @@ fn statements() -> impl Strategy<Value = Vec<Statement>> {
     let alone = prop::sample::select(&["list", "vars", "version", "quit"][..])
         .prop_map(|word| vec![command(word, Vec::new(), false)]);
     let one = prop_oneof![1 => process, 1 => composite, 2 => set, 2 => fileset, 1 => echo, 1 => run, 1 => alone];
-    prop::collection::vec(one, 0..6).prop_map(|all| all.concat())
+    prop::collection::vec(one, 0..6).prop_map(|all| all.concat()).boxed()
 }
 
 /// The same tokens with other blanks, newlines and comments between.
