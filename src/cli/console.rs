@@ -3,6 +3,7 @@
 use super::bars::Bars;
 use super::live::LiveScreen;
 use super::live_stream::LiveStream;
+use super::rank_errors::RankErrors;
 use super::stdout::Stdout;
 use crate::diag::{self, Diagnostic};
 use crate::disk::prepare::Progress;
@@ -106,18 +107,30 @@ pub(super) struct Console {
     live: LiveScreen,
     /// The live stream of `--live`.
     stream: Option<LiveStream>,
+    /// The errors so far, if other ranks may have the same.
+    errors: Option<RankErrors>,
 }
 
 impl Console {
     pub(super) fn new(report: &'static dyn Report, verbosity: Verbosity) -> Self {
         let quiet = verbosity == Verbosity::Quiet;
         let live = LiveScreen::new(quiet);
-        Self { report, quiet, stdout_taken: false, progress: Bars::new(verbosity), live, stream: None }
+        Self { report, quiet, stdout_taken: false, progress: Bars::new(verbosity), live, stream: None, errors: None }
     }
 
     /// Writes a live stream of each run.
     pub(super) fn with_stream(self, stream: Option<LiveStream>) -> Self {
         Self { stream, ..self }
+    }
+
+    /// Collects the errors, after these.
+    pub(super) fn collecting(self, errors: RankErrors) -> Self {
+        Self { errors: Some(errors), ..self }
+    }
+
+    /// Returns the errors that were collected.
+    pub(super) fn collected(self) -> RankErrors {
+        self.errors.unwrap_or_default()
     }
 
     /// Ends the live stream, and reports lines that are missing. Returns the exit status: 1 if it could not be written.
@@ -176,12 +189,18 @@ impl Front for Console {
 
     fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
         diagnostics(map, found);
+        if let Some(errors) = &mut self.errors {
+            errors.add_diagnostics(map, found);
+        }
     }
 
     fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>) {
         self.progress.finish();
         self.live.clear();
         coded_error(code, text, help);
+        if let Some(errors) = &mut self.errors {
+            errors.add(code, text, help);
+        }
     }
 
     fn warning(&mut self, text: &str, help: &str) {

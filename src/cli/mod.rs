@@ -28,6 +28,7 @@ mod option_values;
 mod man;
 mod pages;
 mod peak;
+mod rank_errors;
 mod rank_front;
 mod ranked;
 mod stages;

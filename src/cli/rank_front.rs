@@ -2,35 +2,25 @@
 //! have.
 
 use super::console;
-use crate::diag::{self, Diagnostic, Severity};
+use super::rank_errors::RankErrors;
+use crate::diag::Diagnostic;
 use crate::report::{Report, json};
 use crate::result::Document;
 use crate::session::Front;
 use crate::source::SourceMap;
-use std::fmt::Write;
 
 /// Collects errors as text.
 pub(super) struct RankFront {
     /// The number and the host of the rank.
     name: String,
-    /// The errors so far, each on lines of its own.
-    pub(super) errors: String,
+    /// The errors so far.
+    pub(super) errors: RankErrors,
 }
 
 impl RankFront {
-    /// Creates the front end of a rank with this name.
-    pub(super) fn new(name: String) -> Self {
-        Self { name, errors: String::new() }
-    }
-
-    /// Adds an error and its help.
-    pub(super) fn add(&mut self, code: Option<&str>, text: &str, help: Option<&str>) {
-        let code = code.map_or(String::new(), |code| format!("[{code}]"));
-        // A write to a string can't fail.
-        let _ = writeln!(self.errors, "error{code}: {text}");
-        if let Some(help) = help.filter(|help| !help.is_empty()) {
-            let _ = writeln!(self.errors, "  = help: {help}");
-        }
+    /// Creates the front end of a rank with this name and these errors.
+    pub(super) fn new(name: String, errors: RankErrors) -> Self {
+        Self { name, errors }
     }
 }
 
@@ -40,8 +30,7 @@ impl Front for RankFront {
     fn note(&mut self, _: &str) {}
 
     fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
-        let errors: Vec<Diagnostic> = found.iter().filter(|d| d.severity == Severity::Error).cloned().collect();
-        self.errors.push_str(&diag::render(map, &errors, diag::Style::Plain));
+        self.errors.add_diagnostics(map, found);
     }
 
     fn result_kept(&mut self, text: &str) {
@@ -53,6 +42,6 @@ impl Front for RankFront {
     }
 
     fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>) {
-        self.add(code, text, help);
+        self.errors.add(code, text, help);
     }
 }

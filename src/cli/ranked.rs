@@ -4,6 +4,7 @@
 //! 0 if rank 0 can report for them: a launcher ends all ranks when one ends with another status.
 
 use super::args::RunArgs;
+use super::rank_errors::RankErrors;
 use super::rank_front::RankFront;
 use super::{console, console_of, end_run, find_for, run_script, run_settings, watchdog};
 use crate::ranks::{self, LostRank, RankEnd, RankGroup, Ranks, RanksLost};
@@ -16,28 +17,35 @@ use std::sync::atomic::AtomicUsize;
 pub(super) fn run(script: &str, args: &RunArgs, group: &Arc<RankGroup>, interrupt: &Arc<AtomicUsize>) -> u8 {
     let settings = Settings { ranks: Arc::clone(group) as Arc<dyn Ranks>, ..run_settings(args) };
     let rank = group.rank();
-    let mut front = RankFront::new(format!("rank {rank} on `{}`", group.host()));
+    let mut errors = RankErrors::default();
     let found = find(script, group, &mut |text, help| {
-        if rank == 0 { console::error(text, Some(help)) } else { front.add(None, text, Some(help)) }
+        errors.add(None, text, Some(help));
+        if rank == 0 {
+            console::error(text, Some(help));
+        }
     });
     let scripts: Vec<PathBuf> = found.iter().filter_map(|found| found.path.clone()).collect();
     if rank > 0 {
         let settings = of_other_rank(settings, rank);
+        let mut front = RankFront::new(format!("rank {rank} on `{}`", group.host()), errors);
         let done = found.map(|found| run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut front));
         let status = done.as_ref().map_or(2, |(_, status)| *status);
-        group.end(status, &front.errors);
+        group.end(status, &front.errors.0);
         let status = if group.has_lost_ranks() { status } else { 0 };
         return done.map_or(status, |(watch, _)| watchdog::end(&watch, status));
     }
     let status = match console_of(args, &settings, &scripts) {
         Err(status) => status,
-        Ok(mut console) => found.map_or(2, |found| {
+        Ok(console) => found.map_or(2, |found| {
+            let mut console = console.collecting(std::mem::take(&mut errors));
             let (watch, status) = run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut console);
-            end_run(&watch, status, &mut console)
+            let status = end_run(&watch, status, &mut console);
+            errors = console.collected();
+            status
         }),
     };
     let ends = group.end(status, "");
-    report(&ends, group.hosts());
+    report(&ends, group.hosts(), &errors.0);
     ends.iter().map(status_of).fold(status, u8::max)
 }
 
@@ -66,16 +74,18 @@ fn of_other_rank(settings: Settings, rank: usize) -> Settings {
     Settings { json: None, append: None, live: None, trace, ..settings }
 }
 
-/// Prints the errors of the other ranks, equal ones once.
-fn report(ends: &[Result<RankEnd, LostRank>], hosts: &[String]) {
+/// Prints the errors of the other ranks, equal ones once. `own`: those of rank 0, which were printed.
+fn report(ends: &[Result<RankEnd, LostRank>], hosts: &[String], own: &str) {
     let mut shown: Vec<(&str, Vec<usize>)> = Vec::new();
     for (n, end) in ends.iter().enumerate() {
         match end {
             Err(lost) => console::error(&lost.to_string(), Some(RanksLost::HELP)),
-            Ok(end) if !end.text.is_empty() => match shown.iter_mut().find(|(text, _)| *text == end.text) {
-                Some((_, ranks)) => ranks.push(n + 1),
-                None => shown.push((&end.text, vec![n + 1])),
-            },
+            Ok(end) if !end.text.is_empty() && end.text != own => {
+                match shown.iter_mut().find(|(text, _)| *text == end.text) {
+                    Some((_, ranks)) => ranks.push(n + 1),
+                    None => shown.push((&end.text, vec![n + 1])),
+                }
+            }
             Ok(_) => {}
         }
     }

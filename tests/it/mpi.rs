@@ -327,6 +327,24 @@ fn each_rank_writes_its_trace() {
     assert!(lines("t") > 20);
 }
 
+/// An error that all ranks have is printed once, by rank 0.
+#[test]
+fn an_error_of_all_ranks_is_printed_once() {
+    let text = SCRIPT.replace("$n=50", "$n=50 + 1 + 2");
+    let all = |words: &[&str]| {
+        let wml = Wml::new().file("x.wml", &text).folder("d").under(mpirun(3));
+        wml.args(words.iter().copied()).run().exits(2)
+    };
+    for (words, error) in [
+        (&["x.wml", "--dir", "d"][..], "error[E0105]: `+` is not allowed here"),
+        (&["y.wml", "--dir", "d"], "error: no file or personality is named `y.wml`"),
+    ] {
+        let output = all(words);
+        assert_eq!(output.stderr.matches(error).count(), 1, "{}", output.stderr);
+        assert!(!output.stderr.contains("ranks, the first of them"), "{}", output.stderr);
+    }
+}
+
 #[test]
 fn ranks_that_differ_are_refused() {
     let more = |words: &[&str]| {

@@ -169,7 +169,26 @@ static FAULTS: &[FaultCase] = &[
         results: &["rank-1.json"],
         ..FAILED
     },
-    FaultCase { name: "full disk on one host", make: with_small_disk, named: &["rank 1 on `"], ..REFUSED },
+    FaultCase {
+        name: "full disk on one host",
+        make: |limit| with_small_disk(limit, SCRIPT, "40000"),
+        named: &["rank 1 on `"],
+        ..REFUSED
+    },
+    FaultCase {
+        name: "disk filled by the run on one host",
+        make: |limit| {
+            // Only rank 1 appends much.
+            let text = SCRIPT.replace("set $n=50", "set $n=50\nset $much=$rank * 1m\nset $size=$much + 1k");
+            let append = "flowop appendfile name=append,filesetname=data,iosize=$size";
+            let text = text.replace("flowop readwholefile name=read,filesetname=data", append);
+            with_small_disk(limit, &text, "50")
+        },
+        states: &["low_space"],
+        named: &["rank 1 on `", "must stay free"],
+        is_short: true,
+        ..REFUSED
+    },
     FaultCase {
         name: "script differs",
         make: |limit| in_other_dir(limit, &[("x.wml", format!("{SCRIPT}#\n").as_str()), ("d/a", "")], &[]),
@@ -334,9 +353,10 @@ impl Drop for BindMount {
 }
 
 /// A run of two ranks, of which the second has a small disk.
-fn with_small_disk(limit: Duration) -> Output {
+fn with_small_disk(limit: Duration, script: &str, files: &str) -> Output {
     let mount = Mount::new(Fs::Ext4, 64 << 20);
-    let wml = call(mpirun(2), "2").folder("d/1").args(["--set", "n=40000"]).timeout(limit);
+    let wml = call(mpirun(2), "4").file("x.wml", script).folder("d/1").timeout(limit);
+    let wml = wml.args(["--set", &format!("n={files}")]);
     let place = BindMount(wml.dir().join("d/1"));
     tool("mount", &["--bind", mount.dir().to_str().unwrap(), place.0.to_str().unwrap()]);
     wml.run()
