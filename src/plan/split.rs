@@ -5,6 +5,7 @@
 //! files, of which each rank has its part anyway (see `spec::Sharing`).
 
 use super::{Plan, PlanStep};
+use crate::util::count::count;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -36,22 +37,18 @@ impl EventShare {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SplitFault {
     /// There are fewer parts than ranks.
-    #[error("{ranks} ranks can't divide a workload of {}", parts(*units))]
+    #[error("{ranks} ranks can't divide a workload of {}", count(*parts as u64, "part"))]
     TooFew {
         /// The number of ranks.
         ranks: usize,
         /// The number of process instances, those that must stay together counted as one.
-        units: usize,
+        parts: usize,
         /// Processes that must stay together, if any.
         connected: Vec<String>,
     },
     /// A file set has a tree for each process instance.
     #[error("file set `{0}` has a tree for each process instance (`perinstance`), which ranks can't divide")]
     OwnSets(String),
-}
-
-fn parts(units: usize) -> String {
-    if units == 1 { "1 part".to_owned() } else { format!("{units} parts") }
 }
 
 impl SplitFault {
@@ -78,11 +75,13 @@ struct PlanPart {
     /// Indices of processes, with their numbers of instances.
     instances: Vec<(usize, u32)>,
     threads: u64,
+    /// The first phase of its processes.
+    phase: u32,
 }
 
 /// Returns the part of `plan` that rank `rank` of `ranks` runs. Each instance goes to the rank with the fewest threads
-/// so far, the largest first. Instances of processes whose threads post semaphores of each other, or wake each other up,
-/// stay together.
+/// in its phase so far, then in all, the largest first. Instances of processes whose threads post semaphores of each
+/// other, or wake each other up, stay together.
 pub fn split(mut plan: Plan, rank: usize, ranks: usize) -> Result<Plan, SplitFault> {
     if ranks < 2 {
         return Ok(plan);
@@ -91,23 +90,28 @@ pub fn split(mut plan: Plan, rank: usize, ranks: usize) -> Result<Plan, SplitFau
         return Err(SplitFault::OwnSets(own.name.clone()));
     }
     let together = connected(&plan);
-    let mut units = units(&plan, &together);
-    if units.len() < ranks {
+    let mut parts = parts_of(&plan, &together);
+    if parts.len() < ranks {
         let connected = together.values().flatten().map(|process| plan.processes[*process].name.clone()).collect();
-        return Err(SplitFault::TooFew { ranks, units: units.len(), connected });
+        return Err(SplitFault::TooFew { ranks, parts: parts.len(), connected });
     }
-    units.sort_by_key(|unit| Reverse(unit.threads));
+    parts.sort_by_key(|part| (part.phase, Reverse(part.threads)));
     let claiming = claiming(&plan);
     let mut own = vec![0; plan.processes.len()];
-    let mut claims = vec![0; ranks];
-    let mut next: BinaryHeap<Reverse<(u64, usize)>> = (0..ranks).map(|rank| Reverse((0, rank))).collect();
-    for unit in units {
-        let Some(Reverse((threads, to))) = next.pop() else { break };
-        next.push(Reverse((threads + unit.threads, to)));
-        for (process, instances) in unit.instances {
-            claims[to] += u64::from(instances) * claiming[process];
-            if to == rank {
-                own[process] += instances;
+    let (mut claims, mut all_threads) = (vec![0; ranks], vec![0; ranks]);
+    for phase in parts.chunk_by(|one, other| one.phase == other.phase) {
+        // For each rank, its threads in this phase and in all.
+        let idle = all_threads.iter().enumerate().map(|(rank, threads)| Reverse((0, *threads, rank)));
+        let mut next: BinaryHeap<Reverse<(u64, u64, usize)>> = idle.collect();
+        for part in phase {
+            let Some(Reverse((threads, _, to))) = next.pop() else { break };
+            all_threads[to] += part.threads;
+            next.push(Reverse((threads + part.threads, all_threads[to], to)));
+            for (process, instances) in &part.instances {
+                claims[to] += u64::from(*instances) * claiming[*process];
+                if to == rank {
+                    own[*process] += instances;
+                }
             }
         }
     }
@@ -153,25 +157,26 @@ fn connected(plan: &Plan) -> BTreeMap<usize, Vec<usize>> {
     groups
 }
 
-/// Returns the units to deal out, in the order of definition.
-fn units(plan: &Plan, together: &BTreeMap<usize, Vec<usize>>) -> Vec<PlanPart> {
+/// Returns the parts to deal out, in the order of definition.
+fn parts_of(plan: &Plan, together: &BTreeMap<usize, Vec<usize>>) -> Vec<PlanPart> {
     let threads_of =
         |process: usize| plan.processes[process].threads.iter().map(|thread| u64::from(thread.instances)).sum::<u64>();
-    let mut units = Vec::new();
+    let mut parts = Vec::new();
     for (p, process) in plan.processes.iter().enumerate() {
         match together.get(&p) {
             Some(group) => {
                 let instances: Vec<_> = group.iter().map(|p| (*p, plan.processes[*p].instances)).collect();
                 let threads = instances.iter().map(|(p, n)| u64::from(*n) * threads_of(*p)).sum();
-                units.push(PlanPart { instances, threads });
+                let phase = group.iter().map(|p| plan.processes[*p].phase).min().unwrap_or_default();
+                parts.push(PlanPart { instances, threads, phase });
             }
             None if together.values().any(|group| group.contains(&p)) => {}
             None => {
-                let unit = |_| PlanPart { instances: vec![(p, 1)], threads: threads_of(p) };
-                units.extend((0..process.instances).map(unit));
+                let single = |_| PlanPart { instances: vec![(p, 1)], threads: threads_of(p), phase: process.phase };
+                parts.extend((0..process.instances).map(single));
             }
         }
     }
-    units.retain(|unit| unit.threads > 0);
-    units
+    parts.retain(|part| part.threads > 0);
+    parts
 }

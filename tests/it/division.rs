@@ -64,6 +64,22 @@ fn each_instance_runs_on_one_rank() {
     }
 }
 
+/// Threads of different phases do not run at the same time.
+#[test]
+fn each_phase_is_divided_by_itself() {
+    let in_phase = |n: u32, text: String| text.replace(",instances", &format!(",phase={n},instances"));
+    let once = "flowop statfile name=st,filesetname=s flowop finishoncount name=end,value=1";
+    let text = format!(
+        "set mode quit alldone\n{SET}{}{}",
+        in_phase(1, process("first", 3, 8, once)).replacen("thread name=t-first,phase=1", "thread name=t-first", 1),
+        in_phase(2, process("second", 4, 1, once)).replacen("thread name=t-second,phase=2", "thread name=t-second", 1)
+    );
+    // Rank 1 has fewer threads in all, so that it begins in the second phase.
+    assert_eq!(instances(&parts(&text, 2)), [[2, 2], [1, 2]]);
+    // Ranks without a part of the first phase come first.
+    assert_eq!(instances(&parts(&text, 6)), [[1, 1], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1]]);
+}
+
 #[test]
 fn processes_that_wait_for_each_other_stay_together() {
     let post = "flowop sempost name=post,value=1,target=wait";
@@ -84,7 +100,7 @@ fn processes_that_wait_for_each_other_stay_together() {
     let own = format!("{SET}{}", process("own", 8, 2, "flowop wakeup name=w,target=b flowop block name=b"));
     assert_eq!(
         split(plan(&own), 0, 2).unwrap_err(),
-        SplitFault::TooFew { ranks: 2, units: 1, connected: vec!["own".to_owned()] }
+        SplitFault::TooFew { ranks: 2, parts: 1, connected: vec!["own".to_owned()] }
     );
 }
 
