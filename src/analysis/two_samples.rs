@@ -34,9 +34,13 @@ pub fn welch(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
 /// Performs Welch's t-test of the logarithms. The estimate is the ratio of the geometric mean of B to that of A.
 /// Returns `None` also when an observation is not positive: then there is no ratio.
 pub fn welch_ratio(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
-    let logs = |values: &[f64]| values.iter().map(|v| (*v > 0.0).then(|| v.ln())).collect::<Option<Vec<f64>>>();
     let found = welch(&logs(a)?, &logs(b)?, level)?;
     Some(TwoSampleTest { estimate: found.estimate.map(f64::exp), ..found })
+}
+
+/// Returns the logarithms of observations. `None` if one is not positive.
+fn logs(values: &[f64]) -> Option<Vec<f64>> {
+    values.iter().map(|v| (*v > 0.0).then(|| v.ln())).collect()
 }
 
 /// Estimates the ratio of B to A from several pairs of samples, such as one for each level of another factor: the
@@ -44,11 +48,8 @@ pub fn welch_ratio(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
 /// sample has fewer than two observations. Returns `None` without a pair, and if a sample is empty or has an observation
 /// that is not positive.
 pub fn mean_ratio(pairs: &[(&[f64], &[f64])], level: f64) -> Option<Estimate> {
-    let logs = |values: &[f64]| {
-        let logs = values.iter().map(|v| (*v > 0.0).then(|| v.ln())).collect::<Option<Vec<f64>>>()?;
-        SampleSummary::of(&logs)
-    };
-    let pairs: Vec<_> = pairs.iter().map(|(a, b)| Some((logs(a)?, logs(b)?))).collect::<Option<_>>()?;
+    let summary = |values: &[f64]| SampleSummary::of(&logs(values)?);
+    let pairs: Vec<_> = pairs.iter().map(|(a, b)| Some((summary(a)?, summary(b)?))).collect::<Option<_>>()?;
     if pairs.is_empty() {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Effects: what each level of a factor changes in a metric against the first level, as the mean over the levels of the
 //! other factors.
 
-use super::factorial::{CellGroup, LEVEL, cell_groups};
+use super::factorial::{CellGroup, LEVEL, cell_groups, values_of};
 use super::numbers::percent;
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, Estimate, mean_ratio};
@@ -50,15 +50,12 @@ impl FactorEffects {
         factors: &[FactorLevels],
         cells: &[FactorialCell],
     ) -> Self {
-        let values = |cell: &usize| {
-            let found = cells.get(*cell).and_then(|cell| cell.metrics.get(metric_index));
-            found.map_or(&[][..], |found| found.values.as_slice())
-        };
+        let values = |cell: usize| values_of(cells, cell, metric_index);
         let of_factor = |name: &String| {
             let groups = cell_groups(factors, name);
             let levels = factors.iter().find(|factor| factor.name == *name).map_or(&[][..], |found| &found.levels);
             let effect = move |(n, level): (usize, &String)| {
-                let pair = |group: &CellGroup<'_>| (values(&group.cells[0]), values(&group.cells[n]));
+                let pair = |group: &CellGroup<'_>| (values(group.cells[0]), values(group.cells[n]));
                 let pairs: Vec<_> = groups.iter().map(pair).filter(|(a, b)| !a.is_empty() && !b.is_empty()).collect();
                 let ratios = pairs.iter().filter_map(|pair| Some(mean_ratio(&[*pair], LEVEL)?.value));
                 LevelEffect {
@@ -111,18 +108,11 @@ impl FactorEffects {
         };
         let interval = effect.ratio.filter(|ratio| ratio.low.is_finite() && ratio.high.is_finite());
         let meaning = match interval {
-            Some(ratio) if ratio.low > 1.0 => {
-                if self.higher_is_better {
+            Some(ratio) if ratio.low > 1.0 || ratio.high < 1.0 => {
+                if (ratio.low > 1.0) == self.higher_is_better {
                     "better"
                 } else {
                     "worse"
-                }
-            }
-            Some(ratio) if ratio.high < 1.0 => {
-                if self.higher_is_better {
-                    "worse"
-                } else {
-                    "better"
                 }
             }
             _ => "?",

@@ -171,10 +171,9 @@ impl FactorialDesign<'_> {
             let metrics = self.metrics.iter().enumerate();
             metrics.flat_map(|(n, metric)| LevelTests::of(metric, n, factor, self.factors, &found)).collect()
         };
-        let of_interest = self.factors_of_effects();
-        let effects = |(n, metric): (usize, &Metric)| {
-            (!of_interest.is_empty()).then(|| FactorEffects::of(metric, n, &of_interest, self.factors, &found))
-        };
+        let names = self.factors_of_effects();
+        let effects = |(n, metric): (usize, &Metric)| FactorEffects::of(metric, n, &names, self.factors, &found);
+        let effects = self.metrics.iter().enumerate().map(effects).filter(|found| !found.effects.is_empty()).collect();
         Factorial {
             schema: "wmlrun.factorial/1".to_owned(),
             name: self.name.to_owned(),
@@ -183,7 +182,7 @@ impl FactorialDesign<'_> {
             planned_runs: self.planned_runs,
             factors: self.factors.to_vec(),
             metrics: self.metrics.iter().map(Metric::to_string).collect(),
-            effects: self.metrics.iter().enumerate().filter_map(effects).collect(),
+            effects,
             pivots: self.tables.columns.as_ref().map_or_else(Vec::new, pivot),
             tests: self.tables.study.as_ref().map_or_else(Vec::new, tests),
             curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
@@ -194,13 +193,14 @@ impl FactorialDesign<'_> {
 
     /// Returns the names of the factors whose effects are computed. Cells with metrics of their own have no common effect.
     fn factors_of_effects(&self) -> Vec<String> {
-        let has_several = self.factors.iter().filter(|factor| factor.levels.len() > 1);
-        let all = || has_several.map(|factor| factor.name.clone()).collect::<Vec<String>>();
-        match &self.tables.effects {
-            Some(names) => names.clone(),
-            None if !self.tables.is_empty() || self.own.iter().any(Option::is_some) => Vec::new(),
-            None => Some(all()).filter(|names| names.len() > 1).unwrap_or_default(),
+        if let Some(names) = &self.tables.effects {
+            return names.clone();
         }
+        let varied: Vec<&FactorLevels> = self.factors.iter().filter(|factor| factor.levels.len() > 1).collect();
+        if varied.len() < 2 || !self.tables.is_empty() || self.own.iter().any(Option::is_some) {
+            return Vec::new();
+        }
+        varied.into_iter().map(|factor| factor.name.clone()).collect()
     }
 
     /// Returns the metrics of a cell.
@@ -298,6 +298,12 @@ pub fn cell_groups<'a>(factors: &'a [FactorLevels], name: &str) -> Vec<CellGroup
         }
     };
     (0..total).filter(is_first).map(group).collect()
+}
+
+/// Returns the values of the metric at a position in a cell; none if the cell does not have it.
+pub(super) fn values_of(cells: &[FactorialCell], cell: usize, metric_index: usize) -> &[f64] {
+    let found = cells.get(cell).and_then(|cell| cell.metrics.get(metric_index));
+    found.map_or(&[], |found| &found.values)
 }
 
 /// Returns the level of each factor in a cell.

@@ -215,7 +215,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::{FactorLevels, FactorialDesign, FactorialTables};
     use super::*;
-    use crate::import::Observation;
+    use crate::import::{Metric, Observation};
     use std::collections::BTreeMap;
 
     fn run(ops: f64) -> Observation {
@@ -277,6 +277,44 @@ mod tests {
         );
         assert!(text.contains("\nfs=x|fs\n"), "{text}");
         assert!(text.ends_with("\ncomplete: 8 runs in 4 cells, of which 2 failed\n"), "{text}");
+    }
+
+    /// An experiment with several factors shows them, unless it asks for another table or for none.
+    #[test]
+    fn effects_are_shown_by_default_or_on_request() {
+        let factor =
+            |name: &str| FactorLevels { name: name.to_owned(), levels: ["1", "2"].map(str::to_owned).to_vec() };
+        let cells = ["a", "b", "c", "d"].map(|name| (name.to_owned(), vec![run(100.0), run(101.0)]));
+        let shown = |factors: &[FactorLevels], tables: &FactorialTables| {
+            let design = FactorialDesign {
+                name: "x",
+                factors,
+                metrics: &[Metric::ops()],
+                own: &[],
+                target: None,
+                planned_runs: None,
+                in_order: false,
+                tables,
+            };
+            let result = design.result(RepeatState::Complete, &cells[..1 << factors.len()]);
+            let found: Vec<String> =
+                result.effects.iter().flat_map(|found| &found.effects).map(|found| found.factor.clone()).collect();
+            let title = "effects on ops";
+            let is_in = |text: String| assert_eq!(text.contains(title), !found.is_empty(), "{text}");
+            is_in(text(&result));
+            is_in(markdown(&result));
+            found
+        };
+        let of = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let requested = |names: &[&str]| FactorialTables { effects: of(names), ..FactorialTables::default() };
+        let (one, two) = ([factor("n")], [factor("n"), factor("m")]);
+        assert_eq!(shown(&two, &FactorialTables::default()), ["n", "m"]);
+        assert!(shown(&one, &FactorialTables::default()).is_empty());
+        assert_eq!(shown(&one, &requested(&["n"])), ["n"]);
+        assert!(shown(&two, &requested(&[])).is_empty());
+        let columns = || FactorialTables { columns: Some("n".to_owned()), ..FactorialTables::default() };
+        assert!(shown(&two, &columns()).is_empty());
+        assert_eq!(shown(&two, &FactorialTables { effects: of(&["m"]), ..columns() }), ["m"]);
     }
 
     /// Two workloads of which one is measured by its rate, the other by its time.

@@ -2,7 +2,7 @@
 //! level, such as a number of snapshots, with a significant loss?
 
 use super::build::STUDY_LEVEL;
-use super::factorial::{CellGroup, cell_groups};
+use super::factorial::{CellGroup, cell_groups, values_of};
 use super::numbers::{confidence, figure, probability, statistic};
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, SampleSummary, StudyTest, TTestKind, study};
@@ -49,12 +49,8 @@ impl LevelTests {
         factors: &[FactorLevels],
         cells: &[FactorialCell],
     ) -> Vec<Self> {
-        let values = |cell: &usize| {
-            let found = cells.get(*cell).and_then(|cell| cell.metrics.get(metric_index));
-            found.map_or(&[][..], |found| found.values.as_slice())
-        };
         let group = |group: CellGroup<'_>| {
-            let samples: Vec<&[f64]> = group.cells.iter().map(values).collect();
+            let samples: Vec<&[f64]> = group.cells.iter().map(|cell| values_of(cells, *cell, metric_index)).collect();
             // Levels of another factor may have metrics of their own.
             let own = group.cells.first().and_then(|cell| cells.get(*cell)?.metrics.get(metric_index));
             let own = own.and_then(|found| found.metric.parse().ok());

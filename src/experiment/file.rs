@@ -467,7 +467,8 @@ impl FileParser<'_> {
         };
         let effects = root.value("effects", self.errors).map(|value| {
             let texts = value.list("effects", self.errors);
-            let names: Vec<_> = texts.iter().filter_map(|value| value.text("effects", self.errors)).collect();
+            let names: Vec<_> =
+                texts.iter().filter_map(|value| value.scalar("an element of `effects`", self.errors)).collect();
             names.into_iter().filter(|name| self.factor_index(name, factors).is_some()).map(|name| name.node).collect()
         });
         let (columns, study, curve) = (factor(self, "columns"), factor(self, "study"), factor(self, "curve"));

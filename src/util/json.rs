@@ -4,8 +4,8 @@ use serde::de::{DeserializeOwned, Error};
 
 /// Parses JSON. Returns an error when the bytes are not UTF-8, or not the JSON of a `T`.
 ///
-/// All JSON is parsed as text. `serde_json::from_slice` and `from_value` would make a second and a third copy of the
-/// code of each type: for results that was 5 % of the library's code, and of the time to compile it.
+/// JSON of our own types is parsed as text only. `serde_json::from_slice` and `from_value` would make a second and a
+/// third copy of the code of each type. With them, the code that reads JSON was 16 % of the library's.
 pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_str(std::str::from_utf8(bytes).map_err(Error::custom)?)
 }

@@ -46,6 +46,12 @@ fn instances_go_to_the_rank_with_the_fewest_threads() {
     assert_eq!(instances(&parts(&text, 2)), [[1, 2], [4, 1]]);
 }
 
+#[test]
+fn the_example_of_the_manual_is_divided_as_it_says() {
+    let text = format!("{SET}{}{}", process("reader", 10, 4, STAT), process("writer", 2, 1, STAT));
+    assert_eq!(instances(&parts(&text, 4)), [[3, 0], [3, 0], [2, 1], [2, 1]]);
+}
+
 /// No instance is lost or runs twice, and no rank has more than one instance more than another one of the same size.
 #[test]
 fn each_instance_runs_on_one_rank() {
