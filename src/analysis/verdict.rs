@@ -62,7 +62,7 @@ impl ComparisonVerdict {
 }
 
 /// Returns the verdict for a goodness (a ratio of which a value above 1 is better) with its interval. With the
-/// tolerance δ it is: *better* if low > 1 + δ, *worse* if high < 1 − δ, *same* if both ends are inside of 1 ± δ, *not
+/// tolerance δ it is: *better* if low > 1 + δ, *worse* if high < 1 − δ, *same* if both ends are inside 1 ± δ, *not
 /// worse* if low > 1 − δ, else *unclear*. It is *unclear* also if an end is NaN.
 pub fn classify(goodness: Estimate, tolerance: Tolerance) -> ComparisonVerdict {
     let Estimate { low, high, .. } = goodness;

@@ -130,7 +130,7 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
         Ok((results_dir, mapped)) => {
             if let Some(wanted) = mapped {
                 let text =
-                    format!("`stats = {wanted};` is outside of the results directory: see {}", results_dir.display());
+                    format!("`stats = {wanted};` is outside the results directory: see {}", results_dir.display());
                 front.warning(&text, &format!("`--allow-write {wanted}` lets the profile write there"));
             }
             results_dir
@@ -254,7 +254,7 @@ fn personality(
     let known = Known { variables: predefined_names().collect(), ..Known::default() };
     if hidden {
         map.hide(file);
-        let message = format!("{} is outside of the profile's folder", script.name);
+        let message = format!("{} is outside the profile's folder", script.name);
         let d = Diagnostic::warning(diag::Code::LoadsElsewhere, name.span, message);
         found.push(d.help("look at that file: messages quote nothing of it"));
     }
@@ -368,7 +368,7 @@ fn check(
 }
 
 /// Makes the directory of the batch, `STATS/HOST-FILESYSTEM-PROFILE-TIME` below the results directory. Also returns the
-/// `stats` of the profile if it is outside of the results directory. An error names its path.
+/// `stats` of the profile if it is outside the results directory. An error names its path.
 fn results_dir(
     batch: &Batch<'_>,
     workloads: &[ProfileWorkload<'_>],

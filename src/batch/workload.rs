@@ -13,7 +13,7 @@ pub(super) struct ProfileWorkload<'a> {
     pub(super) config: &'a Config,
     /// The personality.
     pub(super) found: library::FoundScript,
-    /// Messages quote nothing of the personality: it is outside of the profile's folder.
+    /// Messages quote nothing of the personality: it is outside the profile's folder.
     pub(super) hidden: bool,
     /// Name of the personality's dialect, and why it is that one.
     pub(super) dialect: (&'static str, String),

@@ -49,7 +49,7 @@ use std::time::Duration;
                     2    wrong usage, or an error in the script\n  \
                     3    the environment does not allow the run (directory, permissions, space)\n  \
                     10   of a comparison: B is worse\n  \
-                    11   of a comparison: unclear; of other experiments: not converged, or not complete\n  \
+                    11   of a comparison: unclear; of other experiments: not converged, drifting, or not complete\n  \
                     12   of a comparison: invalid\n  \
                     129  ended by SIGHUP\n  \
                     130  interrupted by SIGINT\n  \
@@ -75,11 +75,11 @@ pub(super) struct RunArgs {
     pub(super) workload: WorkloadArgs,
     #[command(flatten)]
     pub(super) output: OutputArgs,
-    /// While a run is in progress, write a line for each interval of the time series, to FILE or else to standard output,
-    /// for dashboards; `--interval` sets the length of the intervals
+    /// While a run is in progress, write a line of JSON for each interval of the time series (FORMAT: `jsonl`), to FILE or
+    /// else to standard output, for dashboards; `--interval` sets the length of the intervals
     #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats())]
     pub(super) live: Option<LiveOutput>,
-    /// Add to the report as text a table of the hosts of a run of several ranks
+    /// Add a table of the hosts to the text report of a run of several ranks
     #[arg(long)]
     pub(super) per_host: bool,
 }
@@ -157,7 +157,8 @@ pub(super) struct WorkloadArgs {
     /// Bind each thread to a processor, round robin
     #[arg(long)]
     pub(super) pin: bool,
-    /// Evict the file sets from the page cache before each run, and drop dentries and inodes if permitted
+    /// Evict the file sets from the page cache before each run; as root, drop the page cache, dentries and inodes of the
+    /// whole machine instead
     #[arg(long)]
     pub(super) cold: bool,
     /// Do not wait for the disks to become idle before measuring. Between the runs of `ab` and `floor` wmlrun waits in any
@@ -176,7 +177,7 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "",
         value_parser = mount_point)]
     pub(super) require_mount: Option<PathBuf>,
-    /// The ranks that share the tree of a file set, unless the script says it with `share=` [default: host]
+    /// The ranks that share the tree of a file set, unless the script sets `share=` [default: host]
     #[arg(long, value_name = "RANKS", value_parser = sharing_parser())]
     pub(super) share: Option<Sharing>,
     /// What each rank runs: the whole workload, or a part of its process instances [default: copy]

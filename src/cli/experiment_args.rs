@@ -124,8 +124,8 @@ pub(super) struct ExperimentArgs {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) command_timeout: Option<Duration>,
     /// Start no runs that would end after TIME (seconds, or with a unit as in `10m`), except for the minimum: two blocks
-    /// of a comparison, three repeated runs, one run of each value of a sweep. The result then covers the runs so far
-    /// [default: no limit]
+    /// of a comparison, three repeated runs, one run of each value of a sweep, one run of each cell of an experiment file.
+    /// The result then covers the runs so far [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) budget: Option<Duration>,
     /// Append a row for each run to FILE when it has ended, a table in CSV that is created if it does not exist
@@ -217,8 +217,8 @@ pub(super) struct RepeatArgs {
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub(super) until_ci: Option<f64>,
     /// Metrics that must reach the precision, separated by commas: `ops` (operations/s), `mib` (MiB/s), `latency.mean`,
-    /// `latency.p50`, `latency.p90`, `latency.p99`, `latency.p99.9`; of one flowop: `NAME.latency.p99`;
-    /// `seconds`, the time of the run; of a command: `before.seconds`
+    /// `latency.p50`, `latency.p90`, `latency.p99`, `latency.p99.9`; of one flowop: `NAME.latency.p99`; `response.mean`,
+    /// the mean response time of an open loop; `seconds`, the time of the run; of a command: `before.seconds`
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', default_value = "ops")]
     pub(super) metrics: Vec<Metric>,
     /// Use a predefined set of metrics instead of `--metric`
@@ -292,8 +292,8 @@ pub(super) struct FloorArgs {
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     pub(super) blocks: u64,
     /// Metric to measure: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p90`, `latency.p99`,
-    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`; `seconds`, the time of the run; of a command:
-    /// `before.seconds`
+    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`; `response.mean`, the mean response time of an open loop;
+    /// `seconds`, the time of the run; of a command: `before.seconds`
     #[arg(long, value_name = "METRIC", default_value = "ops")]
     pub(super) metric: Metric,
 }
@@ -380,8 +380,8 @@ fn percentages(text: &str) -> Option<Vec<String>> {
 #[derive(Args, Clone)]
 pub(super) struct VerdictArgs {
     /// Metric to compare: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p90`, `latency.p99`,
-    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`; `seconds`, the time of the run; of a command:
-    /// `before.seconds` [default: ops]
+    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`; `response.mean`, the mean response time of an open loop;
+    /// `seconds`, the time of the run; of a command: `before.seconds` [default: ops]
     #[arg(long, value_name = "METRIC")]
     pub(super) metric: Option<Metric>,
     /// Largest change that does not matter, as a percentage of A; of B if lower is better

@@ -77,12 +77,18 @@ fn commands() -> Vec<[String; 3]> {
 }
 
 fn attributes() -> Vec<[String; 3]> {
-    [("fileset", attrs::FILESET), ("process", attrs::PROCESS), ("thread", attrs::THREAD), ("flowop", attrs::FLOWOP)]
-        .iter()
-        .flat_map(|(of, list)| {
-            list.iter().map(move |a| [a.name.to_owned(), format!("{of}, {}", a.origin.label()), a.doc.to_owned()])
-        })
-        .collect()
+    [
+        ("fileset", attrs::FILESET),
+        ("process", attrs::PROCESS),
+        ("thread", attrs::THREAD),
+        ("flowop", attrs::FLOWOP),
+        ("define flowop", attrs::COMPOSITE),
+    ]
+    .iter()
+    .flat_map(|(of, list)| {
+        list.iter().map(move |a| [a.name.to_owned(), format!("{of}, {}", a.origin.label()), a.doc.to_owned()])
+    })
+    .collect()
 }
 
 fn variables() -> Vec<[String; 3]> {
@@ -137,8 +143,9 @@ pub(super) fn show(name: &str) -> u8 {
         return 0;
     }
     let near = diag::nearest(name, library::PERSONALITIES.iter().chain(SUITES).map(|(n, _)| *n));
-    let help = near.map_or("`wmlrun list` lists all of them".to_owned(), |n| format!("did you mean `{n}`?"));
-    console::error(&format!("no personality is named `{name}`"), Some(&help));
+    let help = near
+        .map_or("`wmlrun list` and `wmlrun list experiments` list them".to_owned(), |n| format!("did you mean `{n}`?"));
+    console::error(&format!("no personality or experiment is named `{name}`"), Some(&help));
     2
 }
 

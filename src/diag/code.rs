@@ -30,7 +30,7 @@ macro_rules! codes {
 }
 
 codes! {
-    BadCharacter = "E0101", "a character that is not allowed outside of quotes",
+    BadCharacter = "E0101", "a character that is not allowed outside quotes",
         "Outside of quoted strings a script consists of words, numbers, `$variables`\n\
          and the characters `= , { } ( ) + - * /`. Filebench silently skips any other\n\
          character, so that it reads `path=~/x` as another path. wmlrun reports it.\n\n\
@@ -49,7 +49,7 @@ codes! {
          lines. The message points to the opening quote. If an earlier string extends\n\
          over several lines, its closing quote may be the one that is missing.\n\n\
          Example: `echo \"starting` without a second quote.\n\n\
-         What to do: add the closing `\"`. A quote inside of a string is written `\\\"`.";
+         What to do: add the closing `\"`. A quote inside a string is written `\\\"`.";
     BadVariable = "E0104", "a `$` without a variable name",
         "A variable is written `$name`, `${name}` or `$(NAME)`. Its name starts with a\n\
          letter or an underscore.\n\n\
@@ -88,7 +88,7 @@ codes! {
     Misplaced = "E0109", "a statement in the wrong block",
         "`thread` is allowed only in a `define process` block, and `flowop` only in a\n\
          `thread` or `define flowop` block. All other statements are allowed only\n\
-         outside of these blocks.\n\n\
+         outside these blocks.\n\n\
          Example: a `flowop` directly in a `define process` block.\n\n\
          What to do: move the statement into a block of the right kind, or check\n\
          whether a `}` above it is missing or superfluous.";
@@ -170,7 +170,7 @@ codes! {
          the same way. No flowop has this name.\n\n\
          Example: `flowop finishoncount name=end,value=5,target=raed` where the flowop\n\
          is `flowop read name=read,…`.\n\n\
-         What to do: use the `name=` of the flowop, not its type. A flowop inside of a\n\
+         What to do: use the `name=` of the flowop, not its type. A flowop inside a\n\
          composite is called `outer.inner`.";
     UndefinedVariable = "E0303", "a variable that is not set",
         "The script reads a variable that has no value.\n\n\
@@ -219,36 +219,36 @@ codes! {
          Example: `flowop read name=r,filesetname=data,directio,iosize=1000`.\n\n\
          What to do: make the size a multiple of the number of bytes that the message\n\
          names (for random sizes with `round=`), or remove `directio`.";
-    BadToml = "E0501", "an experiment file that is not TOML",
+    BadToml = "E0601", "an experiment file that is not TOML",
         "An experiment file is written in TOML: a line is `KEY = VALUE`, texts are in\n\
          quotes, and `[[factor]]` or `[[hook]]` begins a table. A key occurs once in its\n\
          table.\n\n\
          Example: `script = varmail`.\n\n\
          What to do: correct the text at the marked position: `script = \"varmail\"`.";
-    UnknownKey = "E0502", "an unknown key in an experiment file",
+    UnknownKey = "E0602", "an unknown key in an experiment file",
         "Each table of an experiment file has its own keys. A key of another table is\n\
          unknown as well: after `[[factor]]` or `[[hook]]` all lines belong to that\n\
          table.\n\n\
          Example: `repeat = 3`.\n\n\
          What to do: check the spelling, or move the line before the first `[[…]]`.\n\
          docs/experiments.md lists the keys of all tables.";
-    WrongValue = "E0503", "a value that a key of an experiment file does not accept",
+    WrongValue = "E0603", "a value that a key of an experiment file does not accept",
         "The value has another type or form than the key accepts, or contradicts\n\
          another key.\n\n\
          Example: `repeats = \"many\"`, or two levels of a factor with the same name.\n\n\
          What to do: write the value as the message says. docs/experiments.md has the\n\
          form of each value.";
-    MissingKey = "E0504", "a key that an experiment file lacks",
+    MissingKey = "E0604", "a key that an experiment file lacks",
         "The table cannot be used without this key.\n\n\
          Example: `[[factor]]` without `levels`.\n\n\
          What to do: add the key that the message names.";
-    BadCell = "E0505", "a cell of an experiment that cannot run",
+    BadCell = "E0605", "a cell of an experiment that cannot run",
         "Before the first run wmlrun reads the script of each cell with the options of\n\
          the cell. The marked level, option or variable causes an error there.\n\n\
          Example: the factor `nthread`, whose script has the variable `$nthreads`.\n\n\
          What to do: correct the marked text. `wmlrun plan SCRIPT` with the same options\n\
          shows the same error.";
-    CommandFailed = "E0506", "a command of an experiment file that failed",
+    CommandFailed = "E0606", "a command of an experiment file that failed",
         "The command exited with another status than 0, ran longer than its time limit,\n\
          or printed more than 16 MiB. The experiment has ended, and the `after` commands\n\
          of all scopes that had begun were executed.\n\n\
@@ -265,8 +265,8 @@ codes! {
          What to do: put `# dialect: sun` or `# dialect: fsl` into the first comment of\n\
          the script, or give `--dialect`.";
     Ignored = "W0402", "something that has no effect",
-        "wmlrun accepts this for compatibility with existing scripts, but it does\n\
-         nothing.\n\n\
+        "wmlrun accepts this for compatibility with existing scripts, but it has no\n\
+         effect, or another effect than in Filebench.\n\n\
          Example: `set mode nousestats`: processor times are always read.\n\n\
          What to do: remove it. The help of the message describes what happens instead,\n\
          if anything.";
@@ -318,7 +318,7 @@ codes! {
          thread with `rate=` waits for the start of each iteration anyway.";
     Shadowed = "W0410", "a parameter that hides a variable",
         "A composite flowop has a parameter with the name of a variable. Inside of the\n\
-         composite flowop the name refers to the parameter, outside of it to the\n\
+         composite flowop the name refers to the parameter, outside it to the\n\
          variable.\n\n\
          Example: `set $iosize = 8k` and `define flowop name=f,$iosize=4k { … }`.\n\n\
          What to do: give the parameter another name, unless this is intended.";

@@ -224,7 +224,7 @@ pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanRepor
     let mut places = vec![dir.to_owned()];
     places.extend(directories_in(dir)?);
     for place in places {
-        // The path of `dir` itself may be a symbolic link, but links inside of it are not followed.
+        // The path of `dir` itself may be a symbolic link, but links inside it are not followed.
         let place = if place == dir { std::fs::canonicalize(&place).unwrap_or(place) } else { place };
         match root::take_marked(&place) {
             Ok(Some(root)) => match remove_root(root, threads, stop) {
@@ -240,10 +240,10 @@ pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanRepor
     Ok(report)
 }
 
-/// Removes the marked roots in `dir`, a directory that a run created for itself, and in each of `places` inside of it.
+/// Removes the marked roots in `dir`, a directory that a run created for itself, and in each of `places` inside it.
 ///
 /// The directories on the paths to the places were created for them, and are removed as far as they are empty. A place
-/// outside of `dir`, reached through `..` or a symbolic link, is kept.
+/// outside `dir`, reached through `..` or a symbolic link, is kept.
 pub fn clean_places(dir: &Path, places: &BTreeSet<PathBuf>, threads: usize, stop: &AtomicBool) -> CleanReport {
     let mut report = CleanReport::default();
     let Ok(dir) = std::fs::canonicalize(dir) else { return report };

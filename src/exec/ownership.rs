@@ -2,7 +2,7 @@
 //!
 //! A user who can write to a directory of a set can replace a file by another object: a symbolic link, a pipe, a
 //! device, or a hard link to a file of theirs. So an open file is checked before its first byte is transferred, and a
-//! name before it is removed or renamed: once per file, process and period, outside of the time of the operation. An
+//! name before it is removed or renamed: once per file, process and period, outside the time of the operation. An
 //! object that does not belong to the set is left unchanged and ends the run.
 
 use super::OpCx;

@@ -24,7 +24,7 @@ pub struct Hook {
 
 /// All hooks, in the order of execution: before a run the hook of all runs is the first, after a run it is the last.
 pub const HOOKS: [Hook; 6] = [
-    Hook { name: "before", before: true, arm: None, about: "Run this command before each run, as the first" },
+    Hook { name: "before", before: true, arm: None, about: "Run this command before each run, before all others" },
     Hook {
         name: "before-a",
         before: true,
@@ -49,7 +49,7 @@ pub const HOOKS: [Hook; 6] = [
         arm: Some(1),
         about: "Run this command after each run of B, before that of `--after`",
     },
-    Hook { name: "after", before: false, arm: None, about: "Run this command after each run, as the last" },
+    Hook { name: "after", before: false, arm: None, about: "Run this command after each run, after all others" },
 ];
 
 /// The commands of an experiment, by the names of their hooks.

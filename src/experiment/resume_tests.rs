@@ -1,7 +1,7 @@
 //! Tests that a factorial experiment with commands in all scopes is completed after a kill or a reboot at each event of
 //! its journal: the same runs in the same cells, none twice, each inside its scopes.
 //!
-//! The program is a shell script that fails outside of its scopes. `WMLRUN_LONG=1` tests every event of the journal of
+//! The program is a shell script that fails outside its scopes. `WMLRUN_LONG=1` tests every event of the journal of
 //! 2 × 3 cells with 3 runs each, otherwise the last events and a sample of the others.
 
 #![allow(clippy::unwrap_used, clippy::float_cmp)]

@@ -41,7 +41,7 @@ pub trait Resolver {
     fn fileset(&self, name: &str) -> Option<SetInfo>;
     /// Returns all flowops of that name.
     fn targets(&self, name: &str) -> Vec<TargetInfo>;
-    /// Returns the full name of a flowop inside of the composite flowop of that name. `None` if there is none.
+    /// Returns the full name of a flowop inside the composite flowop of that name. `None` if there is none.
     fn inner_flowop(&self, composite: &str) -> Option<String>;
     /// Converts a value to a constant or a random variable.
     fn quantity(&self, value: &ModelValue, span: Span) -> Result<Quantity, Diagnostic>;
@@ -207,7 +207,7 @@ impl Args<'_> {
                 ),
                 Some(inner) => (
                     format!("`{name}` is a composite flowop, which has no operations of its own"),
-                    format!("name a flowop inside of it, such as `target={inner}`"),
+                    format!("name a flowop inside it, such as `target={inner}`"),
                 ),
             };
             return Err(Diagnostic::error(Code::UnknownTarget, span, message).help(help));

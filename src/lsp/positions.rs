@@ -54,7 +54,7 @@ impl LineIndex {
         Range::new(self.position(text, start), self.position(text, end))
     }
 
-    /// Returns the offset of a position. A position behind the end of its line counts as that end, one inside of a
+    /// Returns the offset of a position. A position behind the end of its line counts as that end, one inside a
     /// character as the start of the character, and a line behind the last one as the end of the text.
     pub(super) fn offset(&self, text: &str, position: Position) -> usize {
         let line = position.line as usize;

@@ -98,7 +98,7 @@ impl Runner {
         let status = agree_on_removal(all, status);
         let fresh = self.trees.fresh.take().filter(|_| !self.settings.keep && !self.trees.fresh_of_other);
         if let Some(dir) = fresh {
-            // Paths through the directory to trees outside of it will not exist.
+            // Paths through the directory to trees outside it will not exist.
             for leftover in self.trees.leftovers.iter_mut().filter(|leftover| leftover.root.starts_with(&dir)) {
                 leftover.root = std::fs::canonicalize(&leftover.root).unwrap_or_else(|_| leftover.root.clone());
             }

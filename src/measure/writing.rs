@@ -296,7 +296,7 @@ fn warn_if_mapped(asked: &Spanned<String>, place: &ResultPlace, path: &Path, map
     if !place.mapped {
         return;
     }
-    let message = format!("`{}` is outside of the results directory: {} is used instead", asked.node, path.display());
+    let message = format!("`{}` is outside the results directory: {} is used instead", asked.node, path.display());
     let d = Diagnostic::warning(Code::WritesFile, asked.span, message);
     let help =
         format!("`--results DIR` names that directory; `--allow-write {}` allows this path", place.asked.display());

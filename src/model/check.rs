@@ -43,14 +43,18 @@ fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
             CommandKind::Debug => diag::push(found, debug_ignored(command.span)),
             CommandKind::SetNoUseStats => diag::push(
                 found,
-                ignored("`set mode nousestats` sets nothing here")
+                ignored("`set mode nousestats` has no effect")
                     .help("reading processor times costs next to nothing on Linux; they are always read"),
             ),
             CommandKind::EnableMulti => {
                 diag::push(found, ignored("`enable multi` connects to no master").help(SINGLE_CLIENT));
             }
             CommandKind::DoMultiSync => {
-                diag::push(found, ignored("`domultisync` waits for no other client").help(SINGLE_CLIENT));
+                diag::push(
+                    found,
+                    ignored("`domultisync` waits for the ranks of the run, and `value` is not used")
+                        .help(SINGLE_CLIENT),
+                );
             }
             CommandKind::DefineFileset(def) if !def.single && def.attrs.get("dirwidth").is_none() => {
                 let name = def.attrs.name().map_or(String::new(), |name| format!(" `{name}`"));
@@ -69,7 +73,7 @@ fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
 
 /// Returns the warning that a debug level has no effect.
 pub fn debug_ignored(span: Span) -> Diagnostic {
-    Diagnostic::warning(Code::Ignored, span, "`debug` sets nothing here")
+    Diagnostic::warning(Code::Ignored, span, "`debug` has no effect")
         .help("`-v` shows more, `--quiet` less; a report is never hidden")
 }
 

@@ -340,7 +340,7 @@ pub(super) fn build(
     }
     if let Some((part, block)) = PARTS.iter().find(|(part, _)| *part == word.node) {
         builder.error(
-            Diagnostic::error(Code::Misplaced, word.span, format!("`{part}` outside of a block"))
+            Diagnostic::error(Code::Misplaced, word.span, format!("`{part}` outside a block"))
                 .help(format!("write it in a {block} block")),
         );
         return None;

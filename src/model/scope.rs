@@ -377,7 +377,7 @@ fn without_fields(variable: &Variable, value: &ModelValue, at: Span) -> Diagnost
 
 fn in_circle(variable: &Variable, at: Span) -> Diagnostic {
     Diagnostic::error(Code::BadExpression, at, format!("`{}` is defined by itself", expr::show(variable)))
-        .help("break the circle: one of the variables needs a plain value")
+        .help("break the cycle: one of the variables needs a plain value")
 }
 
 /// Evaluation steps for one plan or one command.

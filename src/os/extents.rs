@@ -81,9 +81,9 @@ struct SpaceMap {
 /// An extent of a file: bytes that are contiguous on the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileExtent {
-    /// Position on the device in bytes. `None` if the data is stored inside of metadata.
+    /// Position on the device in bytes. `None` if the data is stored inside metadata.
     pub physical: Option<u64>,
-    /// Length in bytes: a multiple of the block size, unless the data is stored inside of metadata.
+    /// Length in bytes: a multiple of the block size, unless the data is stored inside metadata.
     pub length: u64,
 }
 

@@ -1,6 +1,6 @@
 //! System calls on directories that an owner holds open, for output files of the program. Workloads do not use these.
 //!
-//! The path resolution rules are here: no symbolic link is followed, and no file outside of the directory is reached.
+//! The path resolution rules are here: no symbolic link is followed, and no file outside the directory is reached.
 
 use rustix::fs::{self as rfs, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// The help for an output in a tree.
-pub const IN_TREE_HELP: &str = "give a path outside of the directories of the file sets";
+pub const IN_TREE_HELP: &str = "give a path outside the directories of the file sets";
 
 /// Returns an error message about the first output that is in a tree, or `None` when none is. An output has an option
 /// and a path, a tree the name of a file set and its root. Neither need exist.

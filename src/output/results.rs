@@ -1,6 +1,6 @@
 //! The results directory, which contains all files that scripts write.
 //!
-//! A path outside of the directory is mapped to a path below it, unless the user allowed writing there. Below the
+//! A path outside the directory is mapped to a path below it, unless the user allowed writing there. Below the
 //! directory no symbolic link is followed: each component is opened separately, and the last one is created, or
 //! replaced by a rename. An existing file is replaced only if the caller recognizes its contents as an output of the
 //! same command. Otherwise the first free name of `NAME.1`, `NAME.2`, … is used.

@@ -147,7 +147,7 @@ impl ChartAxis {
         }
     }
 
-    /// Returns the position of a value as a fraction of the length of the axis. A value outside of the axis is moved to
+    /// Returns the position of a value as a fraction of the length of the axis. A value outside the axis is moved to
     /// its end.
     pub(super) fn fraction(&self, value: f64) -> f64 {
         let found = match self.scale {

@@ -176,7 +176,7 @@ fn percentiles(run: &Run) -> Option<Picture> {
 
 /// Returns the table of response times of an open loop.
 fn responses(run: &Run) -> PageTable {
-    let columns = ["flowop", "mean", "p50", "p99", "max", "late start p50", "late start p99"];
+    let columns = ["flowop", "mean", "p50", "p99", "max", "lateness p50", "lateness p99"];
     let mut table = PageTable::new("Response times of the open loop", columns);
     let labels = FlowopLabels::of(run);
     let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));

@@ -467,7 +467,7 @@ fn each_picture_of_a_page_is_a_file_with_the_same_marks() {
         assert!(harmless_elements(&file.text) > 10, "{}", file.name);
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
         assert!(file.name.chars().all(is_plain), "{}", file.name);
-        // Its title, and all of it inside of the drawing.
+        // Its title, and all of it inside the drawing.
         assert!(file.text.contains("class=\"title\""), "{}", file.name);
     }
     let names: std::collections::BTreeSet<&str> = files.iter().map(|file| &*file.name).collect();

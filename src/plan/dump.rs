@@ -78,7 +78,7 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
         writeln!(out, "{kind} {}: {}", spec.name, printable::line(&root))?;
         write!(out, "  {} in {}", files(tree.n_files()), directories(tree.n_dirs()))?;
         if tree.n_leafdirs() > 0 {
-            write!(out, ", {} empty ones to make and remove", grouped(tree.n_leafdirs()))?;
+            write!(out, ", {} leaf directories for `makedir` and `removedir`", grouped(tree.n_leafdirs()))?;
         }
         // Adding 0.0 turns the negative zero of a depth without a width into zero.
         writeln!(out, ", mean width {:.1}, mean depth {:.1}", tree.mean_width(), tree.mean_depth() + 0.0)?;
@@ -88,7 +88,7 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
             .map_or_else(|| spec.size.to_string(), |t| format!("a table of {} rows", t.rows().len()));
         writeln!(
             out,
-            "  size {sizes}; {} of them ({}) there at the start{}",
+            "  size {sizes}; {} of them ({}) exist at the start{}",
             grouped(tree.files_at_start()),
             size::format(tree.bytes_at_start()),
             flags(spec)

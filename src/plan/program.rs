@@ -348,7 +348,7 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
                     .help("put other flowops into it: one that is made of several can hold others, but not itself")
             }
             NestingFault::TooDeep(most) => {
-                let message = format!("composite flowop `{kind}` is inside of {most} others, one within another");
+                let message = format!("composite flowop `{kind}` is inside {most} others, one within another");
                 Diagnostic::error(Code::OutOfRange, at, message)
                     .help(format!("at most {most} are possible: put the flowops of some directly into the outer ones"))
             }

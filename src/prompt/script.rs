@@ -147,7 +147,7 @@ fn formatted(text: &str) -> String {
     syntax::format(&map, file).unwrap_or_else(|_| text.to_owned())
 }
 
-/// Returns the byte offsets of the errors that `wmlrun check` reports for a script. An error outside of it gives
+/// Returns the byte offsets of the errors that `wmlrun check` reports for a script. An error outside it gives
 /// `usize::MAX`.
 fn error_offsets(text: &str) -> Vec<usize> {
     let mut session = Session::new(Settings::default(), Arc::default());

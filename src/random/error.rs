@@ -32,7 +32,7 @@ pub enum BadDistribution {
         /// The value as written.
         value: String,
     },
-    /// The value is outside of the parameter's range.
+    /// The value is outside the parameter's range.
     #[error("`{parameter}` is {value}, and must be {range}")]
     OutOfRange {
         /// The name of the parameter.

@@ -46,7 +46,7 @@ pub struct LostRank {
     pub rank: u64,
     /// The name of its host.
     pub host: String,
-    /// What is known of it, as the end of a sentence: `has not answered for 30 s`.
+    /// What is known of it, as the end of a sentence: `has not answered for 20 s`.
     pub why: String,
 }
 

@@ -152,7 +152,7 @@ fn set_line(document: &Document, run: &Run, set: &FilesetResult) -> String {
     let place = warnings::mount_of(run, &set.path)
         .map_or_else(|| set.path.clone(), |mount| format!("{} on {}", mount.kind, mount.source));
     let memory = run.memory(document);
-    let multiple = (memory > 0).then(|| format!(" = {:.2} x memory", set.bytes as f64 / memory as f64));
+    let multiple = (memory > 0).then(|| format!(" = {:.2} × memory", set.bytes as f64 / memory as f64));
     let resident = set.resident_before.map(|share| format!(", {:.0} % in memory", share * 100.0));
     let (files, bytes) = (count(set.files, "file"), size::format(set.bytes));
     [format!("{}: {place}, {files}, {bytes}", set.name), multiple.unwrap_or_default(), resident.unwrap_or_default()]
@@ -285,7 +285,7 @@ fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "backlog at the end: {behind}, the oldest overdue by {oldest}")?;
     }
     let names = FlowopLabels::of(run);
-    let columns = ["response mean", "p50", "p99", "max", "late start p50", "p99"];
+    let columns = ["response mean", "p50", "p99", "max", "lateness p50", "p99"];
     let mut table =
         Table::new([("flowop", Align::Left)].into_iter().chain(columns.map(|heading| (heading, Align::Right))));
     for flowop in &run.flowops {

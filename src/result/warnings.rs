@@ -296,7 +296,7 @@ impl Warning {
                 "there was no time in which all ranks ran: the run has no rates".to_owned()
             }
             Self::RanksOverlap { seconds, covered } => format!(
-                "all ranks ran together for {} only, {:.0} % of the time of the longest: the rates refer to this time",
+                "all ranks ran at the same time for only {}, {:.0} % of the longest rank's time: the rates refer to this time",
                 duration::seconds(*seconds),
                 (covered * 100.0).floor()
             ),

@@ -200,7 +200,7 @@ impl Session {
         Ok(model::eval(text, &self.scope).map_err(Box::new)?.print())
     }
 
-    /// Creates the session's temporary directory, if a text that is used outside of the program names it.
+    /// Creates the session's temporary directory, if a text that is used outside the program names it.
     pub(super) fn make_dir_for(
         &mut self,
         text: &Spanned<Expr>,

@@ -170,7 +170,7 @@ pub fn folder_of(name: &str) -> Option<PathBuf> {
     Path::new(name).parent().filter(|dir| dir.is_dir()).map(PathBuf::from)
 }
 
-/// Whether a script is a file outside of a folder (the current one by default), and not a personality.
+/// Whether a script is a file outside a folder (the current one by default), and not a personality.
 pub fn is_elsewhere(name: &str, beside: Option<&Path>) -> bool {
     if name.ends_with(" (shipped)") {
         return false;

@@ -54,14 +54,14 @@ impl Session {
         drop(reading);
         let found = found.map_err(|e| Box::new(e.diagnostic(&Spanned::new(wanted, name.span))))?;
         if self.loaded.depth >= DEEPEST {
-            let d = Diagnostic::error(Code::BadArgument, name.span, "texts that load one another in a circle");
-            return Err(Box::new(d.help("break the circle")));
+            let d = Diagnostic::error(Code::BadArgument, name.span, "scripts that load each other in a cycle");
+            return Err(Box::new(d.help("break the cycle")));
         }
         let known = self.definitions.filesets.len() + self.definitions.processes.len() + self.scope.bindings().count();
         self.loaded.cost += found.text.len() + LOAD + 64 * known;
         if self.loaded.cost > MOST_LOADED {
-            let d = Diagnostic::error(Code::BadArgument, name.span, "texts are loaded again and again");
-            return Err(Box::new(d.help("load each text once; variables that are set later change what it does")));
+            let d = Diagnostic::error(Code::BadArgument, name.span, "too many scripts are loaded");
+            return Err(Box::new(d.help("load each script once; variables that are set later change what it does")));
         }
         if let Some(path) = found.path.as_deref().filter(|path| self.runner.is_output(path)) {
             let message = format!("{} is what `--json` or `--trace` would replace", path.display());
@@ -76,11 +76,11 @@ impl Session {
             let d = Diagnostic::warning(
                 Code::LoadsElsewhere,
                 name.span,
-                format!("{} is outside of the script's folder", found.name),
+                format!("{} is outside the script's folder", found.name),
             );
             front.diagnostics(
                 &self.map,
-                &[d.help("look at what it is; a script that is to be given away keeps what it loads beside it")],
+                &[d.help("check this file; before you share the script, copy the file into the script's folder")],
             );
         }
         Ok(self.load_text(&found.name, &found.text, elsewhere, front))

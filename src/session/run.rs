@@ -205,7 +205,7 @@ impl Session {
 
     fn plan_that_fits(&mut self, span: Span, front: &mut dyn Front) -> Result<Arc<Plan>, Status> {
         let defined = self.check_definitions(span, front);
-        let _looking = self.runner.looking("looking where the file sets are to be", None);
+        let _looking = self.runner.looking("determining the file systems of the file sets", None);
         let checked = defined.and_then(|()| self.check_before_run(front));
         self.agree(checked, front)?;
         self.plan_in_dir(front).map(Arc::new)
@@ -258,7 +258,7 @@ impl Session {
 
     /// `create files`.
     pub(crate) fn create_files(&mut self, front: &mut dyn Front) -> Status {
-        let looking = self.runner.looking("looking where the file sets are to be", None);
+        let looking = self.runner.looking("determining the file systems of the file sets", None);
         let checked = self.refuse_devices(front);
         let plan = match self.agree(checked, front).and_then(|()| self.plan_in_dir(front)) {
             Ok(plan) => plan,
@@ -304,7 +304,7 @@ impl Session {
                 let help = "make a file system on it, mount it, and give that directory with `path=`".to_owned();
                 (Code::Unsupported, "is a block device, which this version can't use in place", help)
             } else {
-                let help = format!("what is on it would be lost; `--allow-device {}` gives leave", root.display());
+                let help = format!("its data would be lost; `--allow-device {}` permits it", root.display());
                 (Code::Refused, "is a block device", help)
             };
             let found = Diagnostic::error(code, def.span, format!("`{}` {what}", root.display())).help(help);

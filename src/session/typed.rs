@@ -1,4 +1,4 @@
-//! Values that are typed outside of a script: on the command line and in a profile.
+//! Values that are typed outside a script: on the command line and in a profile.
 //!
 //! Such a value is read as the right side of `set $name =`, with the same parser and the same checks; anything else is
 //! a text.
@@ -9,7 +9,7 @@ use crate::model::{self, Command, CommandKind, Expr, Known, SetBy, TextPart};
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::{Dialect, SpecTable};
 
-/// A value that was typed outside of a script.
+/// A value that was typed outside a script.
 #[derive(Clone, Debug)]
 pub(crate) struct TypedValue {
     /// The value. Its spans are those of the text that it was typed in.

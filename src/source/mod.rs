@@ -62,7 +62,7 @@ pub struct SourceFile {
     pub name: String,
     /// The complete text.
     pub text: String,
-    /// Whether diagnostics show positions in the text but do not quote it, because it was loaded from outside of the
+    /// Whether diagnostics show positions in the text but do not quote it, because it was loaded from outside the
     /// script's folder.
     pub hidden: bool,
     /// Offset of the first byte of each line.

@@ -215,8 +215,8 @@ pub const THREAD: &[Attr] = &[
         Real,
         "0",
         Wmlrun,
-        "seconds after the start of the phase, after which each thread makes as many iterations as the fastest thread of \
-         this definition, of all ranks, has made by then, and ends; 0: none",
+        "seconds from the start of the phase; then each thread goes on until it has made as many iterations as the fastest \
+         thread of this definition, on any rank, had made by then, and ends; 0: none",
     ),
     attr(
         "iterationsof",
@@ -385,7 +385,7 @@ pub const FLOWOP: &[Attr] = &[
         Choice(&["normal", "sequential", "random", "willneed", "dontneed", "noreuse"]),
         "",
         Wmlrun,
-        "advice of `fadvise` to the kernel (POSIX_FADV_…), which must be given",
+        "advice that `fadvise` gives the kernel (POSIX_FADV_…); required",
     ),
     attr("wait", Bool, "false", Wmlrun, "`syncrange` waits until the bytes are written"),
     attr("shared", Bool, "false", Wmlrun, "`lock` takes a shared lock instead of an exclusive one"),

@@ -471,7 +471,7 @@ impl Lexer<'_> {
         let mut diagnostic =
             Diagnostic::error(Code::UnterminatedString, self.span(start, start + 1), "this string is not closed")
                 .label("it starts here")
-                .help("put a `\"` where it ends; a quote inside of a string is written `\\\"`");
+                .help("put a `\"` where it ends; a quote inside a string is written `\\\"`");
         if let Some(span) = self.multiline {
             let before = self.span(span.start as usize, span.start as usize + 1);
             diagnostic = diagnostic.also(before, "this one spans lines: perhaps it lacks its closing quote");

@@ -54,7 +54,7 @@ fn escape_except(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Escapes every control character, including newlines and tabs. For text inside of one line, such as a name, a path or
+/// Escapes every control character, including newlines and tabs. For text inside one line, such as a name, a path or
 /// a message.
 pub fn line(text: &str) -> Cow<'_, str> {
     escape_except(text, |_| false)

@@ -238,6 +238,28 @@ impl Task {
     }
 }
 
+/// The threads of a process.
+fn tasks(pid: u32) -> impl Iterator<Item = Task> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    tasks.into_iter().flatten().flatten().map(|task| Task(task.path()))
+}
+
+/// The threads of the workload in a process of wmlrun. The threads of the program itself have its name, or that of their
+/// task.
+fn workers(pid: u32) -> impl Iterator<Item = Task> {
+    let main = Task(format!("/proc/{pid}").into()).name();
+    tasks(pid).filter(move |task| {
+        let name = task.name();
+        name != main && !["aio", "files", "messages", "space", "watchdog"].contains(&name.as_str())
+    })
+}
+
+/// Reads of the threads of the workload in a process of wmlrun since they started.
+pub(crate) fn reads(pid: u32) -> u64 {
+    let reads = |text: String| text.lines().find_map(|line| line.strip_prefix("syscr: ")?.parse::<u64>().ok());
+    workers(pid).filter_map(|task| reads(task.read("io"))).sum()
+}
+
 /// A program that runs. Dropped, it is killed.
 pub(crate) struct Running {
     child: Child,
@@ -270,9 +292,9 @@ impl Running {
     /// The reads of those threads alone are counted, three times in a row with at least ten more. On a busy machine the
     /// preparation takes seconds, and reads as often.
     pub(crate) fn wait_until_reading(&mut self) {
-        let mut before = self.reads();
+        let mut before = reads(self.pid());
         self.wait_until("began to read", |running| {
-            let now = running.reads();
+            let now = reads(running.pid());
             let more = now >= before + 10;
             before = now;
             more
@@ -281,7 +303,9 @@ impl Running {
 
     /// Waits until so many threads of the workload wait for something.
     pub(crate) fn wait_until_asleep(&mut self, threads: usize) {
-        self.wait_until("started its threads", |running| running.workers().filter(Task::sleeps).count() == threads);
+        self.wait_until("started its threads", |running| {
+            workers(running.pid()).filter(Task::sleeps).count() == threads
+        });
     }
 
     /// Waits until a condition is true three times in a row, a tenth of a second apart.
@@ -296,27 +320,6 @@ impl Running {
             std::thread::sleep(Duration::from_millis(100));
             seen = if holds(self) { seen + 1 } else { 0 };
         }
-    }
-
-    /// Its threads.
-    fn tasks(&self) -> impl Iterator<Item = Task> + use<> {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
-        tasks.into_iter().flatten().flatten().map(|task| Task(task.path()))
-    }
-
-    /// The threads of the workload. The threads of the program itself have its name, or that of their task.
-    fn workers(&self) -> impl Iterator<Item = Task> + use<> {
-        let main = Task(format!("/proc/{}", self.pid()).into()).name();
-        self.tasks().filter(move |task| {
-            let name = task.name();
-            name != main && !["aio", "files", "space", "watchdog"].contains(&name.as_str())
-        })
-    }
-
-    /// Reads of the threads of the workload since they started.
-    fn reads(&self) -> u64 {
-        let reads = |text: String| text.lines().find_map(|line| line.strip_prefix("syscr: ")?.parse::<u64>().ok());
-        self.workers().filter_map(|task| reads(task.read("io"))).sum()
     }
 
     /// Waits for its end, or kills it when its time is up, which fails the test.

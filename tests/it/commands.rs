@@ -154,7 +154,7 @@ fn load_reads_definitions_and_a_run_becomes_the_default() {
     let call = Wml::below(&memory()).file("sub/own.f", &own).file("sub/s.f", "load own\n");
     call.args(["sub/s.f", "--no-quiesce"]).run().exits(0);
     let wrong = Wml::below(&memory()).file("s.f", "load s\n").args(["s.f"]).run().exits(2);
-    assert!(wrong.stderr.contains("circle"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("cycle"), "{}", wrong.stderr);
     let wrong = script("load varmial\n").run().exits(2);
     assert!(wrong.stderr.contains("did you mean `varmail`?"), "{}", wrong.stderr);
 }

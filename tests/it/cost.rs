@@ -5,9 +5,7 @@
 //! machine. Only the loop of a thread between gate and stop is counted. The counts are meaningful in the release build
 //! only: `WMLRUN_BIN=target/release/wmlrun cargo test --test it -- cost::`, as `.ci/run shipped` does.
 
-use std::path::Path;
-
-use crate::cmd::{Wml, binary, count, flowops, has, skip};
+use crate::cmd::{Output, Wml, binary, count, flowops, has, skip};
 
 /// The function whose instructions are counted, with all that it calls.
 const LOOP: &str = "*worker::iterate";
@@ -30,27 +28,27 @@ fn available(test: &str) -> bool {
 /// Instructions of a flowop, on the average over all flowops of a run of a second.
 fn instructions(call: Wml) -> f64 {
     let under = ["valgrind", "--tool=callgrind", "--callgrind-out-file=counts"].map(str::to_owned);
-    let output = call
+    let call = call
         .under(under.into_iter().chain([format!("--toggle-collect={LOOP}")]))
         .args(["--engine", "null", "--runtime", "1", "--seed", "1", "--quiet", "--format", "none"])
-        .result()
-        .run()
-        .exits(0);
-    let result = output.result();
+        .result();
+    let (output, instructions) = counted(call);
+    let result = output.exits(0).result();
     assert_eq!(
         result["environment"]["clock"]["name"], "tsc",
         "callgrind shows the program a processor without a counter"
     );
     let ops: u64 = flowops(&result["runs"][0]).iter().map(|f| count(f, "ops")).sum();
     assert!(ops > 1000, "{ops} operations are too few to count");
-    collected(&output.dir().join("counts")) as f64 / ops as f64
+    instructions as f64 / ops as f64
 }
 
-/// The sum of a callgrind file.
-fn collected(file: &Path) -> u64 {
-    let text = std::fs::read_to_string(file).unwrap();
+/// Makes a call under callgrind, which writes its file `counts`. Returns the sum of that file too.
+pub(crate) fn counted(call: Wml) -> (Output, u64) {
+    let output = call.run();
+    let text = std::fs::read_to_string(output.dir().join("counts")).unwrap();
     let sum = text.lines().find_map(|l| l.strip_prefix("totals: ").or_else(|| l.strip_prefix("summary: ")));
-    sum.and_then(|n| n.trim().parse().ok()).expect("a sum")
+    (output, sum.and_then(|n| n.trim().parse().ok()).expect("a sum"))
 }
 
 /// Holds a count against its ceiling, and shows it: docs/performance.md has the figures.

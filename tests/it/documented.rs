@@ -99,7 +99,7 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
     blocks
 }
 
-/// The position of the first pipe, redirection or further command behind a command, outside of quotes.
+/// The position of the first pipe, redirection or further command behind a command, outside quotes.
 fn end_of_words(command: &str) -> usize {
     let mut quote = None;
     for (at, c) in command.char_indices() {

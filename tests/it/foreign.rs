@@ -122,7 +122,7 @@ fn things() -> Vec<Thing> {
     things
 }
 
-/// A foreign file of some size outside of the tree, in a separate directory.
+/// A foreign file of some size outside the tree, in a separate directory.
 fn precious() -> (tempfile::TempDir, PathBuf) {
     let dir = place();
     let file = dir.path().join("precious");

@@ -65,7 +65,7 @@ fn is_harmless(page: &str) {
             !["script", "img", "link", "iframe", "object", "embed", "b", "base", "form"].contains(&name),
             "<{tag}>"
         );
-        // The quotes of a value are escaped, so an attribute begins outside of an even number of them.
+        // The quotes of a value are escaped, so an attribute begins outside an even number of them.
         let outside: String = tag.split('"').step_by(2).collect();
         assert!(!outside.contains(" on") && !outside.contains(" src"), "<{tag}>");
         assert!(!outside.contains(" href=") || tag.contains("href=\"#"), "<{tag}>");

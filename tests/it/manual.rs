@@ -18,7 +18,7 @@ use wml::spec::{Attr, Kind, attrs};
 const START: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
 
-/// A table of Markdown. Bars inside of cells are written so that they do not end them.
+/// A table of Markdown. Bars inside cells are written so that they do not end them.
 fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut out = format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
     for row in rows {
@@ -111,10 +111,11 @@ fn generated(part: &str) -> String {
         "process" => attributes(attrs::PROCESS),
         "thread" => attributes(attrs::THREAD),
         "attributes" => attributes(attrs::FLOWOP),
+        "composite" => attributes(attrs::COMPOSITE),
         "flowops" => flowops(),
         "codes" => table(
             &["Code", "What is wrong", "When"],
-            Code::ALL.iter().filter(|c| **c != Code::Internal).map(|c| {
+            Code::ALL.iter().filter(|c| **c != Code::Internal && !c.number().starts_with("E06")).map(|c| {
                 let when = match lint::TABLE.iter().find(|lint| lint.code == *c) {
                     Some(lint) if lint.spoils => "`check`, and before a run",
                     Some(_) => "`check`",
@@ -164,7 +165,7 @@ pub(crate) fn agrees(page: &str, count: usize, generated: impl Fn(&str) -> Strin
 
 #[test]
 fn the_tables_of_the_manual_agree_with_the_program() {
-    agrees("docs/language.md", 12, generated);
+    agrees("docs/language.md", 13, generated);
 }
 
 /// The tables of the manual of experiment files.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cmd::{Output, Running, Wml, binary, tool};
+use crate::cmd::{self, Output, Running, Wml, binary, tool};
 use crate::mounts::{Fs, Mount};
 
 /// A workload with a file set for each rank, at a fixed rate, so that the ranks do the same number of operations.
@@ -116,16 +116,15 @@ pub(crate) fn call(mpirun: Vec<String>, seconds: &str) -> Wml {
     wml.args(["x.wml", "--dir", "d", "--no-quiesce", "--clean", "--runtime", seconds]).result()
 }
 
-/// The process ID of a rank whose working directory is in `dir`, and the number of its threads; `None` if it does not run.
-pub(crate) fn process_of(dir: &Path, rank: usize) -> Option<(i32, usize)> {
+/// The process ID of a rank whose working directory is in `dir`; `None` if it does not run.
+pub(crate) fn process_of(dir: &Path, rank: usize) -> Option<i32> {
     let variable = format!("OMPI_COMM_WORLD_RANK={rank}");
     std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
         let environment = std::fs::read(entry.path().join("environ")).ok()?;
         let is_here = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(dir));
         let is_rank = environment.split(|byte| *byte == 0).any(|text| text == variable.as_bytes());
         let is_wmlrun = std::fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe.ends_with("wmlrun"));
-        let threads = std::fs::read_dir(entry.path().join("task")).map_or(0, Iterator::count);
-        (is_here && is_rank && is_wmlrun).then(|| (entry.file_name().to_str().unwrap().parse().unwrap(), threads))
+        (is_here && is_rank && is_wmlrun).then(|| entry.file_name().to_str().unwrap().parse().unwrap())
     })
 }
 
@@ -141,12 +140,9 @@ pub(crate) fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// Waits until a rank has created its file set and reads it. Returns the process ID of the rank.
+/// Waits until the threads of the workload of a rank read, all but the first reads. Returns the process ID of the rank.
 pub(crate) fn reading(dir: &Path, rank: usize) -> i32 {
-    // The main thread, the message thread, the watchdog, and two threads with their leader.
-    let pid = wait_for("began to read", || process_of(dir, rank).filter(|(_, threads)| *threads >= 6)).0;
-    std::thread::sleep(Duration::from_secs(1));
-    pid
+    wait_for("began to read", || process_of(dir, rank).filter(|pid| cmd::reads(*pid as u32) >= 100))
 }
 
 /// Sends a signal to a rank once it reads.

@@ -547,7 +547,7 @@ fn a_profile_writes_below_the_results_directory_only() {
     let below = output.dir().join("r").join(path.trim_start_matches('/'));
     let home = fs::read_dir(&below).unwrap().next().unwrap().unwrap().path();
     assert!(is_dump_of(&home.join("one/stats.one.out")) && home.join("index.html").is_file());
-    assert!(output.stderr.contains("outside of the results directory"), "{}", output.stderr);
+    assert!(output.stderr.contains("outside the results directory"), "{}", output.stderr);
     batch(&profile, &["--allow-write", &path, "--runtime", "0.2"]).exits(0);
     assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1);
 }

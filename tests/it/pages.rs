@@ -112,7 +112,7 @@ fn section<'a>(help: &'a str, name: &str) -> Vec<&'a str> {
     lines.take_while(|line| line.is_empty() || line.starts_with(' ')).collect()
 }
 
-/// An option as `--help` describes it: its form, and the paragraphs and list items of its description.
+/// An argument or option as `--help` describes it: its form, and the paragraphs and list items of its description.
 #[derive(Clone, Debug, PartialEq)]
 struct Described {
     form: String,
@@ -125,7 +125,7 @@ impl Described {
         words.next_back().unwrap_or(&self.form)
     }
 
-    /// The option as an item of a list. Values are items below it, and the default value follows the description.
+    /// The argument or option as an item of a list. Values are items below it, and the default value follows the description.
     fn item(&self) -> String {
         let (mut text, mut values, mut default) = (String::new(), String::new(), String::new());
         for part in &self.parts {
@@ -143,13 +143,20 @@ impl Described {
     }
 }
 
-/// The options of a help text, in either of the two layouts of the argument parser, but `--help` and `--version`.
+/// The options of a help text, but `--help` and `--version`.
 fn options(help: &str) -> Vec<Described> {
+    let mut found = described(help, "Options");
+    found.retain(|option| !matches!(option.name(), "--help" | "--version"));
+    found
+}
+
+/// The arguments or options in a section of a help text, in either of the two layouts of the argument parser.
+fn described(help: &str, name: &str) -> Vec<Described> {
     let mut found: Vec<Described> = Vec::new();
     let mut ends = true;
-    for line in section(help, "Options") {
+    for line in section(help, name) {
         let (bare, indent) = (line.trim(), line.len() - line.trim_start().len());
-        if bare.starts_with('-') && indent < 8 {
+        if bare.starts_with(['-', '<', '[']) && indent < 8 {
             let (form, text) = bare.split_once("  ").unwrap_or((bare, ""));
             found.push(Described { form: form.to_owned(), parts: vec![text.trim().to_owned()] });
             ends = text.is_empty();
@@ -167,7 +174,6 @@ fn options(help: &str) -> Vec<Described> {
     for option in &mut found {
         option.parts.retain(|part| !part.is_empty());
     }
-    found.retain(|option| !matches!(option.name(), "--help" | "--version"));
     found
 }
 
@@ -185,8 +191,9 @@ fn options_of_commands() -> String {
     let (top, commands) = &*HELP;
     let run = options(top);
     assert!(run.len() > 30 && commands.len() > 10, "{} options, {} commands", run.len(), commands.len());
+    let of_run = described(top, "Arguments");
     let mut out = String::from("\n### `wmlrun SCRIPT`\n\n");
-    out.extend(run.iter().map(Described::item));
+    out.extend(of_run.iter().chain(&run).map(Described::item));
     for (name, help) in commands {
         let about: Vec<&str> = help.lines().take_while(|line| !line.is_empty()).collect();
         let usage = help.lines().skip_while(|line| !line.starts_with("Usage:")).take_while(|line| !line.is_empty());
@@ -195,6 +202,8 @@ fn options_of_commands() -> String {
         let _ = writeln!(out, "```text\n{}\n```", usage.join("\n"));
         let (shared, own): (Vec<Described>, Vec<Described>) =
             options(help).into_iter().partition(|option| run.contains(option));
+        let arguments = described(help, "Arguments").into_iter().filter(|argument| !of_run.contains(argument));
+        let own: Vec<Described> = arguments.chain(own).collect();
         if !own.is_empty() {
             out.push('\n');
             out.extend(own.iter().map(Described::item));
@@ -246,7 +255,7 @@ fn anchor(heading: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// The lines of a text outside of code blocks, with their numbers.
+/// The lines of a text outside code blocks, with their numbers.
 fn prose(text: &str) -> Vec<(usize, &str)> {
     let mut is_code = false;
     let lines = (1..).zip(text.lines()).filter(|(_, line)| {

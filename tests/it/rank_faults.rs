@@ -86,7 +86,7 @@ static FAULTS: &[FaultCase] = &[
             let dir = running.dir().to_owned();
             wait_for("wrote its result", || is_file(&dir.join("result.json")).then_some(()));
             // The rank may have ended.
-            if let Some((pid, _)) = process_of(&dir, 1) {
+            if let Some(pid) = process_of(&dir, 1) {
                 let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
             }
             running.wait()
@@ -291,7 +291,7 @@ fn is_measured(dir: &Path) -> bool {
 /// Sends a signal to a rank once its run has come so far, and waits for the end.
 fn signal_when(running: Running, rank: usize, signal: Signal, is_due: &dyn Fn(&Path) -> bool) -> Output {
     let dir = running.dir().to_owned();
-    let (pid, _) = wait_for("came so far", || process_of(&dir, rank).filter(|_| is_due(&dir)));
+    let pid = wait_for("came so far", || process_of(&dir, rank).filter(|_| is_due(&dir)));
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     running.wait()
 }

@@ -1,11 +1,13 @@
 //! Tests large scripts, and small scripts that ask for very much: each is read or refused in bounded memory, without a
 //! panic.
 //!
-//! `WMLRUN_LONG=1` makes the large ones 10 MB, and compares their processor time with that of 1 MB.
+//! `WMLRUN_LONG=1` makes the large ones 10 MB.
 
 use std::time::Duration;
 
-use crate::cmd::{Wml, long, short_or_long};
+use crate::cmd::{Wml, has, long, short_or_long, skip};
+use crate::cost::counted;
+use crate::resume::in_parallel;
 
 /// Address space of a call: twice the memory that it may use, since not all reserved memory is used.
 const SPACE: &str = "--as=1073741824";
@@ -204,26 +206,30 @@ fn endless_scripts_are_refused() {
     }
 }
 
-/// Ten times the input takes no more than a dozen times the processor time. Only the long form has texts large enough to tell.
+/// Ten times the input takes no more than a dozen times the instructions.
 #[test]
-fn time_grows_linearly_with_the_input() {
-    const TIMED: &str = "TIMEFORMAT=%U; time \"$0\" \"$@\" >/dev/null 2>&1";
-    let mut wrong = Vec::new();
-    for (name, head, unit, tail) in LARGE.iter().take(short_or_long(0, LARGE.len())) {
-        // Tables of 800,000 names lie outside the processor's caches, those of 90,000 inside: the steps grow by ten, each one's
-        // time by a half.
-        let most = if ["set lines", "a chain of variables"].contains(name) { 20.0 } else { 12.0 };
-        for command in ["check", "plan", "fmt"] {
-            let seconds = |bytes: usize| -> f64 {
-                let text = repeated(head, unit, tail, bytes);
-                let call = Wml::new().file("x.wml", &text).under(["bash", "-c", TIMED]).args([command, "x.wml"]);
-                call.timeout(Duration::from_mins(2)).run().stderr.trim().parse().unwrap()
-            };
-            let (one, ten) = (seconds(1_000_000), seconds(10_000_000));
-            if ten > most * one.max(0.05) {
-                wrong.push(format!("{command} of {name}: {one} s for 1 MB, {ten} s for 10 MB"));
-            }
-        }
+fn instructions_grow_linearly_with_the_input() {
+    const TEST: &str = "size_bombs::instructions_grow_linearly_with_the_input";
+    if !has("valgrind") {
+        return skip(TEST, "valgrind is missing");
     }
+    let bytes = short_or_long(10_000, 50_000);
+    let commands = short_or_long(&["plan"][..], &["check", "plan", "fmt"]);
+    let of = |large| commands.iter().map(move |command| (*command, large));
+    let cases: Vec<_> = LARGE.iter().step_by(short_or_long(20, 1)).flat_map(of).collect();
+    let wrong = std::sync::Mutex::new(Vec::new());
+    in_parallel(&(0..cases.len()).collect::<Vec<_>>(), |n| {
+        let (command, (name, head, unit, tail)) = cases[n];
+        let instructions = |bytes: usize| {
+            let text = repeated(head, unit, tail, bytes);
+            let call = Wml::new().file("x.wml", &text).args([command, "x.wml"]).timeout(Duration::from_mins(2));
+            counted(call.under(["valgrind", "--tool=callgrind", "--callgrind-out-file=counts"])).1
+        };
+        let (one, ten) = (instructions(bytes), instructions(10 * bytes));
+        if ten > 12 * one {
+            wrong.lock().unwrap().push(format!("{command} of {name}: {one} instructions, then {ten}"));
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -171,15 +171,15 @@ fn uneven(name: &str, turnover: &Turnover, (mix, body): &(bool, Vec<Use<'_>>), f
     if made == removed {
         return;
     }
-    let (more, role) = if made > removed { ("makes", turnover.makes) } else { ("removes", turnover.removes) };
+    let role = if made > removed { turnover.makes } else { turnover.removes };
     if let Some(used) = body.iter().filter(of_set).find(|u| u.is_for(name, role)) {
         found.push(
             Diagnostic::warning(
                 Code::ExhaustedFileset,
                 used.flowop.span,
-                format!("each iteration creates {made} and removes {removed} of the files of `{name}`: it {more} more"),
+                format!("each iteration creates {made} of the files of `{name}`, and removes {removed}"),
             )
-            .help("make as many as are removed, or end the run by `finishoncount` or `set mode quit alldone`"),
+            .help("create as many as are removed, or end the run by `finishoncount` or `set mode quit alldone`"),
         );
     }
 }
