@@ -13,9 +13,15 @@ use statrs::function::gamma::ln_gamma;
 const MAX_ITERATIONS: usize = 200;
 
 /// Returns the two-sided p-value of `t`: the probability of a greater |t|. `df` is the number of degrees of freedom,
-/// any positive number.
+/// any positive number. NaN if `t` is NaN or `df` is not such a number, as from observations whose squares overflow.
 pub(super) fn t_two_sided(t: f64, df: f64) -> f64 {
-    if t.is_infinite() { 0.0 } else { beta_reg(df / 2.0, 0.5, (df / (df + t * t)).clamp(0.0, 1.0)) }
+    if t.is_nan() || !(df.is_finite() && df > 0.0) {
+        f64::NAN
+    } else if t.is_infinite() {
+        0.0
+    } else {
+        beta_reg(df / 2.0, 0.5, (df / (df + t * t)).clamp(0.0, 1.0))
+    }
 }
 
 /// Returns the upper `p` quantile of Student's t: the value that is exceeded with probability `p` (above 0, at most
@@ -40,8 +46,11 @@ pub(super) fn t_upper(p: f64, df: f64) -> f64 {
 }
 
 /// Returns the probabilities of an F that is at most `f`, and of one that is at least `f`, with `df1` and `df2` degrees
-/// of freedom.
+/// of freedom. NaN if `f` is NaN.
 pub(super) fn f_tails(f: f64, df1: f64, df2: f64) -> (f64, f64) {
+    if f.is_nan() {
+        return (f64::NAN, f64::NAN);
+    }
     if f.is_infinite() {
         return (1.0, 0.0);
     }
@@ -92,7 +101,21 @@ pub(super) fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::float_cmp)]
     use super::*;
+
+    #[test]
+    fn what_is_no_number_has_no_probability() {
+        for p in [
+            t_two_sided(f64::NAN, 3.0),
+            t_two_sided(1.0, f64::NAN),
+            t_two_sided(1.0, 0.0),
+            f_tails(f64::NAN, 2.0, 2.0).0,
+        ] {
+            assert!(p.is_nan());
+        }
+        assert_eq!(t_two_sided(f64::INFINITY, 3.0), 0.0);
+    }
 
     /// Values from printed tables of the distributions; scipy 1.16 prints the same digits.
     #[test]

@@ -46,7 +46,9 @@ impl SampleSummary {
         if n == 0 {
             return None;
         }
-        let mean = values.iter().sum::<f64>() / n as f64;
+        // The sum of equal values is rounded, so that their mean would differ from them and their variance from 0.
+        let are_equal = values.iter().all(|value| *value == values[0]);
+        let mean = if are_equal { values[0] } else { values.iter().sum::<f64>() / n as f64 };
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
         let variance = if n > 1 { squares / (n - 1) as f64 } else { 0.0 };
         Some(Self { n: n as u64, mean, variance, median: median(values)? })
@@ -71,6 +73,14 @@ pub fn median(values: &[f64]) -> Option<f64> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::float_cmp)]
     use super::*;
+
+    #[test]
+    fn equal_values_have_no_variance() {
+        for values in [&[0.1; 6][..], &[0.1; 3], &[1.0 / 3.0; 7]] {
+            let found = SampleSummary::of(values).unwrap();
+            assert_eq!((found.mean, found.variance), (values[0], 0.0));
+        }
+    }
 
     #[test]
     fn a_summary_has_the_textbook_values() {

@@ -142,6 +142,8 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
         }
     };
     let mut all: Vec<Done<'_>> = Vec::new();
+    // The joined result has the workloads so far in any case.
+    let mut unwritten = Status::default();
     for workload in &workloads {
         let own_front = &mut *host.front();
         let name = &workload.name().node;
@@ -150,7 +152,8 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
             Ok(done) => done,
             Err(e) => {
                 front.error(None, &format!("the results of `{name}` can't be written: {e}"), None);
-                return 1;
+                unwritten = Status::Failed;
+                break;
             }
         };
         let stop = matches!(done.status, Status::Interrupted(_));
@@ -160,13 +163,14 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
             .and_then(|page| output::replace(&index, &mut |out| out.write_all(page.as_bytes())));
         if let Err(e) = written {
             front.error(None, &format!("the page of the batch can't be written: {e}"), None);
-            return 1;
+            unwritten = Status::Failed;
+            break;
         }
         if stop {
             break;
         }
     }
-    let mut status = all.iter().map(|d| d.status).max().unwrap_or_default();
+    let mut status = all.iter().map(|d| d.status).fold(unwritten, Status::max);
     if let Some(writer) = writer.take()
         && let Err(e) = writer.finish(&joined(&batch, &all))
     {

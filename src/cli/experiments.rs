@@ -12,8 +12,8 @@ use crate::comparison::{
     Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, Runs, differs_text, percent, repeats,
 };
 use crate::experiment::{
-    self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, FloorSession, Floors, HOOKS, Hooks, Next,
-    RuleWanted,
+    self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, FloorSession, Floors, Folder, HOOKS, Hooks,
+    Next, RuleWanted,
 };
 use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, shortened};
 use crate::measure::now;
@@ -163,14 +163,19 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let metrics = std::slice::from_ref(&args.metric);
     let wanted =
         |_: &AtomicUsize| wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
+    // Another comparison is not continued. Other errors of the folder are those of `perform`.
+    if let Some(path) = &common.resume
+        && let Ok(experiment) = Folder::description(path)
+        && experiment.kind() == ExperimentKind::Ab
+        && !experiment.has_equal_arms()
+    {
+        let text = format!("the arms of the experiment in {} are not equal", path.display());
+        return Err(refuse(&text, "`wmlrun ab --resume` continues a comparison", 2));
+    }
     let performed = perform(common, ExperimentKind::Ab, "floor", wanted)?;
     let (folder, finished) = (&performed.folder, &performed.finished);
     let experiment = &folder.experiment;
     let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused(2)) };
-    if !experiment.has_equal_arms() {
-        let text = format!("the arms of the experiment in {} are not equal", folder.path().display());
-        return Err(refuse(&text, "`wmlrun ab --resume` continues a comparison", 2));
-    }
     // The result is the noise floor, not the verdict.
     let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, experiment.arm_names(), metric) };
     let comparison = compared(&comparer, finished)?;
@@ -277,6 +282,9 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         .compare(&Runs { a: &a.runs, b: &b.runs, interleaved: false, control_a: &[], control_b: &[] })
         .map_err(|e| refuse(&e, "name another metric with `--metric`", 2))?;
     comparison.notes.splice(0..0, a.notes.into_iter().chain(b.notes));
+    if args.a == args.b {
+        comparison.notes.insert(0, "A and B are the same results".to_owned());
+    }
     let spoilt: Vec<&str> = comparison
         .differs
         .iter()

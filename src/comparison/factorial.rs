@@ -219,7 +219,11 @@ impl FactorialDesign<'_> {
             self.metrics_of(n).into_iter().for_each(|metric| by_metric.entry(metric).or_default().push(runs));
         }
         let few = by_metric.into_iter().flat_map(|(metric, cells)| notes::on_percentiles(&cells, &[metric]));
-        notes::on_steadiness(cells).into_iter().chain(few).collect()
+        let tables = self.tables;
+        let compares = tables.columns.is_some() || tables.study.is_some() || !self.factors_of_effects().is_empty();
+        let order = (self.in_order && compares).then(notes::on_order);
+        let runs = notes::on_steadiness(cells).into_iter().chain(notes::on_several_runs(cells));
+        order.into_iter().chain(runs).chain(few).collect()
     }
 
     /// Computes the results of a cell.

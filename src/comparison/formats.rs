@@ -10,6 +10,7 @@ use super::{
 use crate::analysis::{ComparisonVerdict, Direction, SampleSummary, StudyTest, TTestKind};
 use crate::import::Metric;
 use crate::util::count::count;
+use crate::util::csv;
 use crate::util::go_bench;
 use crate::util::markdown::literal;
 use crate::util::printable;
@@ -350,10 +351,9 @@ fn markdown(comparison: &Comparison) -> String {
     text + "\n" + &notes_markdown(&comparison.notes)
 }
 
-/// Formats a cell of CSV: control characters are escaped, and text with a comma or a quote is quoted.
+/// Formats text as a cell of CSV.
 pub(super) fn csv_cell(text: &str) -> String {
-    let text = printable::line(text);
-    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into_owned() }
+    csv::quoted(&csv::text(text))
 }
 
 fn csv(comparison: &Comparison) -> String {

@@ -10,7 +10,18 @@ const MIN_BEYOND: f64 = 100.0;
 
 /// Returns notes on the runs of all sides, of which these metrics are used.
 pub(super) fn on_runs(sides: &[&[Observation]], metrics: &[Metric]) -> Vec<String> {
-    on_steadiness(sides).into_iter().chain(on_percentiles(sides, metrics)).collect()
+    on_steadiness(sides).into_iter().chain(on_several_runs(sides)).chain(on_percentiles(sides, metrics)).collect()
+}
+
+/// Returns the note on cells that are compared although all runs of one were made before those of the next.
+pub(super) fn on_order() -> String {
+    "the cells were measured one after the other: their differences include a drift of the machine".to_owned()
+}
+
+/// Returns the note on scripts that make several runs.
+pub(super) fn on_several_runs(sides: &[&[Observation]]) -> Option<String> {
+    let most = sides.iter().flat_map(|runs| runs.iter()).map(|run| run.script_runs).max().filter(|runs| *runs > 1)?;
+    Some(format!("the script makes {most} runs: the experiment is about the last of them"))
 }
 
 /// Returns the number of runs to which something applies, and that of all; `None` if it applies to none.

@@ -4,7 +4,7 @@
 use super::factorial::{CellGroup, LEVEL, cell_groups};
 use super::numbers::figure;
 use super::{FactorLevels, FactorialCell};
-use crate::analysis::{DRAW, TestOutcome, TestWinner, Wins, WonTests, outcome, welch_ratio, wins};
+use crate::analysis::{DRAW, Direction, TestOutcome, TestWinner, Wins, WonTests, outcome, welch_ratio, wins};
 use crate::import::Metric;
 use crate::util::table::{Align, Table};
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,8 @@ impl Pivot {
             };
             let levels = group.others.iter().map(|(_, level)| (*level).to_owned()).collect();
             let runs: Vec<&[f64]> = group.cells.iter().filter_map(of_cell).map(|cell| &cell.values[..]).collect();
-            let may_be_chance = outcome.is_some_and(|found| found.winner != TestWinner::Draw && !differ(&runs));
+            let is_sure = |winner| winner == TestWinner::Draw || significantly_better(&runs, direction) == Some(winner);
+            let may_be_chance = outcome.is_some_and(|found| !is_sure(found.winner));
             PivotRow { levels, metric: has_own.then_some(name), values, outcome, may_be_chance }
         };
         let rows: Vec<PivotRow> = groups.into_iter().map(row).collect();
@@ -148,10 +149,16 @@ impl Pivot {
     }
 }
 
-/// Returns whether the runs of two cells differ significantly: the 95 % interval of their ratio does not contain 1.
-fn differ(runs: &[&[f64]]) -> bool {
-    let [a, b] = runs else { return false };
-    welch_ratio(a, b, LEVEL).is_some_and(|found| found.estimate.low > 1.0 || found.estimate.high < 1.0)
+/// Returns which of two cells is significantly better: the 95 % interval of the ratio of their runs does not contain 1.
+/// The ratio is that of the geometric means, so that it may be another cell than the one with the better mean.
+fn significantly_better(runs: &[&[f64]], direction: Direction) -> Option<TestWinner> {
+    let [a, b] = runs else { return None };
+    let ratio = direction.goodness(welch_ratio(a, b, LEVEL)?.estimate);
+    match () {
+        () if ratio.low > 1.0 => Some(TestWinner::B),
+        () if ratio.high < 1.0 => Some(TestWinner::A),
+        () => None,
+    }
 }
 
 /// Formats the outcome of a test of two sides with these names: the better side and the factor; `-` without an outcome.
@@ -240,6 +247,10 @@ mod tests {
         };
         assert_eq!(better(&[100.0, 101.0, 102.0], &[200.0, 201.0, 202.0]), ("xfs".to_owned(), false));
         assert_eq!(better(&[100.0, 300.0, 20.0], &[200.0, 250.0, 202.0]), ("xfs?".to_owned(), true));
+        // The ratio of the geometric means is significant, for the level with the worse arithmetic mean.
+        let one_fast = [&[100.0; 9][..], &[2000.0]].concat();
+        let many = (0..10).map(|n| 265.0 + f64::from(n)).collect::<Vec<_>>();
+        assert_eq!(better(&one_fast, &many), ("ext4?".to_owned(), true));
         // A single run has no interval; equal values differ from others without doubt; a draw claims nothing.
         assert_eq!(better(&[100.0], &[200.0]), ("xfs?".to_owned(), true));
         assert_eq!(better(&[200.0, 200.0], &[100.0, 100.0]), ("ext4".to_owned(), false));

@@ -139,7 +139,7 @@ fn variables(folder: &Folder, at: ScopePosition) -> Vec<(String, String)> {
     if let RuleWanted::Factorial { factors, .. } = &experiment.rule {
         for (factor, level) in factors.iter().zip(experiment.levels_of(at.arm)) {
             let level = factor.levels.get(level).cloned().unwrap_or_default();
-            variables.push((format!("WMLRUN_LEVEL_{}", factor.name.replace(['-', '.'], "_")), level));
+            variables.push((level_variable(&factor.name), level));
         }
     }
     variables
@@ -289,4 +289,9 @@ pub(super) fn used_space(folder: &Folder, arm: usize, host: &dyn ExperimentHost)
 pub(super) fn existing(path: &Path) -> PathBuf {
     let found = path.ancestors().find(|dir| dir.is_dir());
     found.map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+/// Returns the name of the variable with a command's level of a factor. The name of a factor may have characters that a
+/// variable may not have.
+pub(super) fn level_variable(factor: &str) -> String {
+    format!("WMLRUN_LEVEL_{}", factor.replace(['-', '.'], "_"))
 }

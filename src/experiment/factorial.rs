@@ -177,6 +177,20 @@ pub(super) mod tests {
         }
     }
 
+    /// The description of a results folder may be damaged. The combinations are not counted out: there may be too many.
+    #[test]
+    fn an_experiment_has_an_arm_for_each_combination_of_levels() {
+        let mut found = factorial(&[2, 3], (4, 4), None, false);
+        assert_eq!(found.check_shape(), Ok(()));
+        found.arms.pop();
+        assert!(found.check_shape().is_err());
+        let RuleWanted::Factorial { factors, .. } = &mut found.rule else { unreachable!() };
+        *factors = factors.iter().cycle().take(100).cloned().collect();
+        assert!(found.check_shape().is_err());
+        found.arms.clear();
+        assert!(found.check_shape().is_err());
+    }
+
     #[test]
     fn each_block_has_every_cell_in_a_random_order() {
         let (arms, end) = run_to_end(&factorial(&[2, 3], (4, 4), None, false), |_, _| Some(1.0));

@@ -4,6 +4,7 @@
 //! Input: the text. Output: the description, or all errors with their positions. Not in here: the scripts and the
 //! options of a run, which the command line checks, and TOML itself (`file_reader`).
 
+use super::commands::level_variable;
 use super::file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, HOOK_KEYS, LEVEL_KEYS};
 use super::file_reader::{self, FileErrors, FileTable, FileValue};
 use super::rule_text::{run_range, share};
@@ -207,7 +208,9 @@ impl FileParser<'_> {
         let mut factors: Vec<FileFactor> = Vec::new();
         for table in tables {
             if let Some(factor) = self.factor(&table, factors.len()) {
-                if factors.iter().any(|other| other.name.node == factor.name.node) {
+                // Two names must not share a variable of the commands.
+                let variable = |factor: &FileFactor| level_variable(&factor.name.node);
+                if factors.iter().any(|other| variable(other) == variable(&factor)) {
                     let message = format!("there are two factors `{}`", factor.name.node);
                     self.errors.add(Code::WrongValue, factor.name.span, message, "give one of them another name");
                 }

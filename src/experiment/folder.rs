@@ -8,7 +8,7 @@ use super::prune::OwnFiles;
 use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWay, mean};
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, SCHEMA};
-use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, boots_note, result_name};
+use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, boots_note, changes_notes, result_name};
 use crate::import::{self, ImportError, Observation};
 use crate::measure::now;
 use crate::output;
@@ -48,6 +48,8 @@ pub struct Folder {
     pub(super) figures: RecordedFigures,
     /// The number of this boot, from 0.
     boot: usize,
+    /// The changes of the conditions that were accepted; see [`Replayed::changes`].
+    changes: Vec<(usize, Vec<String>)>,
     /// Whether the machine was rebooted since the last event of the experiment before it was resumed.
     is_after_reboot: bool,
     /// Whether the parent was created together with the folder.
@@ -165,7 +167,10 @@ pub(super) fn is_temporary(name: &str, of: &str) -> bool {
 
 /// Parses the description of an experiment.
 pub(super) fn parse(text: &str) -> Result<Experiment, String> {
-    toml::from_str(text).map_err(|e| e.to_string())
+    toml::from_str(text).map_err(|e| {
+        let line = e.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
+        line.map_or_else(|| e.message().to_owned(), |line| format!("line {line}: {}", e.message()))
+    })
 }
 
 impl Folder {
@@ -224,6 +229,7 @@ impl Folder {
             dropped: None,
             figures: RecordedFigures::default(),
             boot: 0,
+            changes: Vec::new(),
             is_after_reboot: false,
             parent_is_new: false,
         }
@@ -285,9 +291,7 @@ impl Folder {
         if experiment.schema != SCHEMA {
             return Err(content(format!("its schema is `{}`, not `{SCHEMA}`", experiment.schema)));
         }
-        if experiment.metrics().is_empty() || experiment.arms.is_empty() {
-            return Err(content("it has no metric or no arm".to_owned()));
-        }
+        experiment.check_shape().map_err(|why| content(why.to_owned()))?;
         Ok((experiment, text))
     }
 
@@ -343,7 +347,10 @@ impl Folder {
         let mut folder = Self { anyway, is_after_reboot, ..Self::of(path, experiment, journal) };
         folder.restore(state)?;
         if !events.is_empty() {
-            folder.write(&Event::Resumed { time: now(), changed, boot: current.boot.clone() })?;
+            folder.write(&Event::Resumed { time: now(), changed: changed.clone(), boot: current.boot.clone() })?;
+            if !changed.is_empty() {
+                folder.changes.push((folder.runs.len() + 1, changed));
+            }
         }
         Ok(folder)
     }
@@ -355,7 +362,7 @@ impl Folder {
             let kept = match (failure, import::observations(&self.result(run))) {
                 (Some(why), _) => KeptRun::failed(run, arm, boot, why),
                 (None, Ok(found)) if !found.is_empty() => {
-                    let mut observation = found.into_iter().next_back().unwrap_or_default();
+                    let mut observation = Observation::last_of(found).unwrap_or_default();
                     figures.add_to(&mut observation);
                     KeptRun { arm, control, seconds, boot, observation }
                 }
@@ -381,7 +388,7 @@ impl Folder {
         }
         self.figures = state.under_way.as_ref().map(|under_way| under_way.figures.clone()).unwrap_or_default();
         (self.under_way, self.mounts, self.scopes) = (state.under_way, state.mounts, state.scopes);
-        self.boot = state.boots.number;
+        (self.boot, self.changes) = (state.boots.number, state.changes);
         Ok(())
     }
 
@@ -397,7 +404,8 @@ impl Folder {
 
     /// Returns notes on how the runs were made.
     pub(super) fn notes(&self) -> Vec<String> {
-        boots_note((1..).zip(self.runs.iter().map(|run| run.boot))).into_iter().collect()
+        let boots = boots_note((1..).zip(self.runs.iter().map(|run| run.boot)));
+        boots.into_iter().chain(changes_notes(&self.changes)).collect()
     }
 
     /// Returns why results of the experiment are not used, in one line, or `None` when all are.
@@ -464,7 +472,7 @@ impl Folder {
         let path = self.result(run);
         let content = |why: String| FolderError::Content { path: path.clone(), why };
         let found = import::observations(&path).map_err(|e| content(e.to_string()))?;
-        found.into_iter().next_back().ok_or_else(|| content("it has no runs".to_owned()))
+        Observation::last_of(found).ok_or_else(|| content("it has no runs".to_owned()))
     }
 
     /// Makes room for the next attempt of a run: the files of an earlier attempt must not be taken for its own. If that

@@ -2,7 +2,7 @@
 //! experiment continues.
 
 use super::origin::FolderOrigin;
-use crate::os::fd;
+use crate::os::{Errno, fd};
 use crate::util::json;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -219,13 +219,15 @@ impl LockedJournal {
     fn new(file: File) -> io::Result<Self> {
         match fd::lock(file.as_raw_fd()) {
             Ok(()) => Ok(Self(file)),
-            Err(_) => Err(io::Error::other("another process is using it")),
+            Err(Errno::WOULDBLOCK) => Err(io::Error::other("another process is using it")),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Locks the journal at `path`, and leaves it unchanged. Returns an error when another process has locked it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Self::new(File::open(path)?)
+        // NFS locks only files that are open for writing.
+        Self::new(File::options().read(true).write(true).open(path)?)
     }
 }
 

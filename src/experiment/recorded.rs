@@ -6,7 +6,7 @@ use super::folder::{FolderError, io_error};
 use super::journal::{self, Event};
 use super::replay::{EndedRun, Replayed};
 use super::wanted::{Experiment, ExperimentKind, SCHEMA};
-use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, boots_note, result_name};
+use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name};
 use crate::import::{self, Observation};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,9 +56,7 @@ impl RecordedExperiment {
         if experiment.schema != SCHEMA {
             return Err(content(format!("its schema is `{}`, not `{SCHEMA}`", experiment.schema)));
         }
-        if experiment.metrics().is_empty() || experiment.arms.is_empty() {
-            return Err(content("it has no metric or no arm".to_owned()));
-        }
+        experiment.check_shape().map_err(|why| content(why.to_owned()))?;
         let journal = path.join(JOURNAL);
         let events = journal::events_of(&journal).map_err(io_error(&journal))?;
         let replayed = Replayed::of(&events, experiment.arms.len())
@@ -69,7 +67,7 @@ impl RecordedExperiment {
             runs: Vec::new(),
             is_complete: matches!(events.last(), Some(Event::Ended { .. })),
             unreadable: Vec::new(),
-            notes: boots_note((1..).zip(replayed.runs.iter().map(|run| run.boot))).into_iter().collect(),
+            notes: replayed.notes(),
         };
         recorded.add_runs(replayed.runs);
         Ok(recorded)
@@ -80,7 +78,7 @@ impl RecordedExperiment {
         for (number, EndedRun { arm, control, failure, figures, .. }) in (1..).zip(ended) {
             let observation = match failure {
                 Some(_) => Observation { source: format!("run {number}"), failure, ..Observation::default() },
-                None => match import::observations(&self.result(number)).ok().and_then(|mut all| all.pop()) {
+                None => match import::observations(&self.result(number)).ok().and_then(Observation::last_of) {
                     Some(mut observation) => {
                         figures.add_to(&mut observation);
                         observation

@@ -7,7 +7,7 @@ use super::hooks::is_before;
 use super::journal::Event;
 use super::scopes::base_name;
 use crate::import::Observation;
-use crate::import::folder::BootCount;
+use crate::import::folder::{self, BootCount};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The figures of a run that the experiment records beside those of its result.
@@ -120,6 +120,8 @@ pub(super) struct Replayed {
     pub(super) scopes: ReplayedScopes,
     /// The boots in which the experiment was started or resumed.
     pub(super) boots: BootCount,
+    /// The first run under conditions that have changed, from 1, and what changed; see [`folder::changes_notes`].
+    pub(super) changes: Vec<(usize, Vec<String>)>,
 }
 
 impl Replayed {
@@ -133,9 +135,21 @@ impl Replayed {
         Ok(state)
     }
 
+    /// Returns notes on how the runs were made.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let boots = folder::boots_note((1..).zip(self.runs.iter().map(|run| run.boot)));
+        boots.into_iter().chain(folder::changes_notes(&self.changes)).collect()
+    }
+
     fn apply(&mut self, event: &Event) -> Result<(), String> {
         match event {
-            Event::Begun { boot, .. } | Event::Resumed { boot, .. } => self.boots.enter(boot),
+            Event::Begun { boot, .. } => self.boots.enter(boot),
+            Event::Resumed { boot, changed, .. } => {
+                self.boots.enter(boot);
+                if !changed.is_empty() {
+                    self.changes.push((self.runs.len() + 1, changed.clone()));
+                }
+            }
             Event::HookStarted { run, name, arm } => {
                 let arm = arm.map(|arm| arm as usize);
                 if is_before(name) {

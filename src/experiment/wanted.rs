@@ -178,6 +178,21 @@ impl Experiment {
         }
     }
 
+    /// Checks what the other methods rely on: there are metrics and arms, and a factorial experiment has an arm for each
+    /// combination of its levels. Returns the reason if it does not hold.
+    pub(super) fn check_shape(&self) -> Result<(), &'static str> {
+        if self.metrics().is_empty() || self.arms.is_empty() {
+            return Err("it has no metric or no arm");
+        }
+        if let RuleWanted::Factorial { factors, .. } = &self.rule {
+            let counts = || factors.iter().map(|factor| factor.levels.len());
+            if counts().try_fold(1, usize::checked_mul) != Some(self.arms.len()) {
+                return Err("the number of its arms is not that of the combinations of levels");
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the names of the first two arms for people.
     pub fn arm_names(&self) -> [&str; 2] {
         let name = |n: usize| self.arms.get(n).map_or("", |arm| arm.name.as_str());

@@ -75,10 +75,10 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
-/// Returns whether every line is one number with commas between groups of three digits. Such a file can't be told from
-/// one with several columns.
+/// Returns whether every line is one number, of which those from 1,000 on have commas between groups of three digits. Such
+/// a file can't be told from one with several columns.
 fn has_grouped_digits(text: &str) -> bool {
-    let is_grouped = |line: &str| {
+    let is_grouped = |line: &str, least: usize| {
         let mut groups = line.trim().split(',');
         let first = groups.next().unwrap_or("");
         let are_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
@@ -86,10 +86,10 @@ fn has_grouped_digits(text: &str) -> bool {
         (1..=3).contains(&first.len())
             && are_digits(first)
             && !first.starts_with('0')
-            && !others.is_empty()
+            && others.len() >= least
             && others.into_iter().all(|group| group.len() == 3 && are_digits(group))
     };
-    lines(text).next().is_some() && lines(text).all(|(_, line)| is_grouped(line))
+    lines(text).any(|(_, line)| is_grouped(line, 1)) && lines(text).all(|(_, line)| is_grouped(line, 0))
 }
 
 /// Returns the lines that are neither empty nor comments, each with its number, counted from 1, and its cells.

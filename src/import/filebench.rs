@@ -44,7 +44,7 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
             if count > MAX_FIGURES {
                 return Err("it has too many flowops".to_owned());
             }
-            flowops.extend(found.into_iter().map(|(figure, value)| (format!("{name}.{figure}"), value)));
+            add(&mut flowops, name, &found);
         }
     }
     if found.is_empty() {
@@ -58,6 +58,25 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
         ..Observation::default()
     };
     Ok(found.into_iter().enumerate().map(observation).collect())
+}
+
+/// Adds the figures of a flowop. Those of several flowops with the same name are sums; the latency is the mean over
+/// their operations.
+fn add(flowops: &mut BTreeMap<String, f64>, name: &str, figures: &[(&'static str, f64)]) {
+    const LATENCY: &str = "latency.mean";
+    let key = |figure: &str| format!("{name}.{figure}");
+    let new = |figure: &str| figures.iter().find(|(other, _)| *other == figure).map(|(_, value)| *value);
+    let old_ops = flowops.get(&key("ops")).copied();
+    for (figure, value) in figures {
+        let known = flowops.entry(key(figure)).or_insert(if *figure == LATENCY { *value } else { 0.0 });
+        if *figure != LATENCY {
+            *known += value;
+        } else if let (Some(old), Some(new)) = (old_ops, new("ops"))
+            && old + new > 0.0
+        {
+            *known = (*known * old + value * new) / (old + new);
+        }
+    }
 }
 
 /// Returns the figures of a line: the first number for each known unit, with or without a space before the unit.

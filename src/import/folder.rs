@@ -19,6 +19,9 @@ pub const JOURNAL: &str = "journal.jsonl";
 /// The directory of the results.
 pub const RUNS: &str = "runs";
 
+/// The reason why a results folder, or one of its arms, has no side of a comparison.
+pub(super) const NONE_FINISHED: &str = "none of its runs has finished";
+
 /// The name and version of the description's schema.
 pub const EXPERIMENT_SCHEMA: &str = "wmlrun.experiment/1";
 
@@ -88,6 +91,14 @@ pub fn boots_note(runs: impl Iterator<Item = (usize, usize)>) -> Option<String> 
     (!reboots.is_empty()).then(|| format!("the machine was rebooted {}", reboots.join(" and ")))
 }
 
+/// Returns a note on each change of the conditions that was accepted with `--anyway`: the first run under the changed
+/// conditions, and what changed.
+pub fn changes_notes(changes: &[(usize, Vec<String>)]) -> Vec<String> {
+    let note =
+        |(run, what): &(usize, Vec<String>)| format!("from run {run} on, `--anyway` accepted {}", what.join(", "));
+    changes.iter().map(note).collect()
+}
+
 /// An event of the journal, as far as it concerns the state of a run. Other events are ignored.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -97,10 +108,12 @@ enum RunEvent {
         #[serde(default)]
         boot: String,
     },
-    /// The experiment was resumed in a boot.
+    /// The experiment was resumed in a boot, under conditions that have changed.
     Resumed {
         #[serde(default)]
         boot: String,
+        #[serde(default)]
+        changed: Vec<String>,
     },
     /// A run of an arm was started.
     Started { run: usize, arm: usize },
@@ -227,12 +240,20 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut runs: BTreeMap<usize, JournalRun> = BTreeMap::new();
     let mut boots = BootCount::default();
+    let (mut changes, mut not_yet_used) = (Vec::new(), Vec::new());
     for (n, line) in whole.lines().enumerate() {
         let event =
             serde_json::from_str(line).map_err(|e| form(&journal)(format!("line {} is not an event: {e}", n + 1)))?;
         match event {
-            RunEvent::Begun { boot } | RunEvent::Resumed { boot } => boots.enter(&boot),
+            RunEvent::Begun { boot } => boots.enter(&boot),
+            RunEvent::Resumed { boot, changed } => {
+                boots.enter(&boot);
+                not_yet_used.extend(changed);
+            }
             RunEvent::Started { run, arm } => {
+                if !not_yet_used.is_empty() {
+                    changes.push((run, std::mem::take(&mut not_yet_used)));
+                }
                 runs.insert(run, JournalRun { arm, boot: boots.number, is_finished: false });
             }
             RunEvent::Finished { run } => runs.entry(run).or_default().is_finished = true,
@@ -251,13 +272,12 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
             continue;
         }
         let file = dir.join(RUNS).join(result_name(run));
-        // If the script makes several runs, the experiment is about the last of them.
-        let last = of_file(&file)?.pop();
+        let last = Observation::last_of(of_file(&file)?);
         side.runs.push(last.ok_or_else(|| form(&file)("it has no run".to_owned()))?);
         check_count(dir, side.runs.len())?;
     }
     if side.runs.is_empty() {
-        return Err(form(dir)("none of its runs has finished".to_owned()));
+        return Err(form(dir)(NONE_FINISHED.to_owned()));
     }
     let dir = dir.display().to_string();
     let dir = printable::line(&dir);
@@ -265,7 +285,8 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
         let s = if unfinished.len() == 1 { "" } else { "s" };
         side.notes.push(format!("{dir}: without run{s} {}, which did not finish", super::shortened(&unfinished)));
     }
-    side.notes.extend(boots.map(|note| format!("{dir}: {note}")));
+    let notes = boots.into_iter().chain(changes_notes(&changes));
+    side.notes.extend(notes.map(|note| format!("{dir}: {note}")));
     Ok(side)
 }
 

@@ -59,6 +59,16 @@ pub struct Observation {
     /// Whether its file is complete: the script made no run after the last one in it. `false` for results of other
     /// programs and of earlier versions, which do not say so.
     pub file_is_complete: bool,
+    /// The number of runs of the script, of which this one is the last, for a run of an experiment. Otherwise 0.
+    pub script_runs: usize,
+}
+
+impl Observation {
+    /// Returns the last of the runs in a result: if a script makes several, an experiment is about the last of them.
+    pub fn last_of(mut runs: Vec<Self>) -> Option<Self> {
+        let script_runs = runs.len();
+        runs.pop().map(|run| Self { script_runs, ..run })
+    }
 }
 
 /// The observations of one side of a comparison.
@@ -239,7 +249,8 @@ struct JsonForm {
 /// Detects the form of a text and reads its observations.
 fn of_text(text: &str, source: &str) -> Result<Vec<Observation>, String> {
     // The JSON starts at the first line with a `{`, because fio prints warnings before it.
-    let json = text.lines().scan(0, |at, line| Some((std::mem::replace(at, *at + line.len() + 1), line)));
+    let lines = text.split_inclusive('\n');
+    let json = lines.scan(0, |at, line| Some((std::mem::replace(at, *at + line.len()), line)));
     let json = json.into_iter().find(|(_, line)| line.starts_with('{')).map(|(at, _)| &text[at..]);
     let Some(json) = json else {
         return match text.contains("IO Summary") {

@@ -152,6 +152,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     }
     let warnings = warnings::of(document, run);
     Observation {
+        script_runs: 0,
         source: source.to_owned(),
         figures,
         causes: causes(run),
@@ -285,7 +286,8 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     put("tool", format!("{} {}{commit}", tool.name, tool.version));
     put("kernel", format!("{} {}", environment.uname.release, environment.uname.version));
     put("processor", format!("{} × {}", environment.cpu.count, environment.cpu.model));
-    put("memory", crate::util::size::format(environment.memory.total));
+    // The kernel keeps a part of the memory for itself, which changes from one version to the next.
+    put("memory", crate::util::size::format(two_digits(environment.memory.total)));
     put("engine", run.engine.clone());
     put("cache", run.cache_state.name().to_owned());
     put("run time", run.requested_seconds.map_or_else(|| "none".to_owned(), |s| format!("{s} s")));
@@ -314,10 +316,36 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     for (name, value) in run.environment.other.iter().filter(|(name, _)| *name != "load") {
         put(name, text(value));
     }
+    let dir = run.variables.get("dir").and_then(Value::as_str).unwrap_or_default();
     for (name, value) in &run.variables {
-        put(&format!("${name}"), text(value));
+        let value = text(value);
+        put(&format!("${name}"), if name == "dir" { value } else { below_dir(&value, dir) });
     }
     found
+}
+
+/// Rounds a number of bytes to two significant digits in its unit: 15.6 GiB to 16 GiB.
+fn two_digits(bytes: u64) -> u64 {
+    let unit = 1_u64 << (bytes.checked_ilog2().unwrap_or(0) / 10 * 10);
+    let step = match bytes / unit {
+        0..10 => 0.1,
+        10..100 => 1.0,
+        _ => 10.0,
+    };
+    ((bytes as f64 / unit as f64 / step).round() * step * unit as f64) as u64
+}
+
+/// Replaces the directory `dir` at the start of the paths in a text by `$dir`: a variable such as `$logdir` is the same
+/// in another directory.
+fn below_dir(text: &str, dir: &str) -> String {
+    let is_separator = |c: char| matches!(c, ' ' | ',' | ':' | ';');
+    let path = |path: &str| match path.strip_prefix(dir) {
+        Some(rest) if !dir.is_empty() && rest.chars().next().is_none_or(|c| c == '/' || is_separator(c)) => {
+            format!("$dir{rest}")
+        }
+        _ => path.to_owned(),
+    };
+    text.split_inclusive(is_separator).map(path).collect()
 }
 
 /// Returns the processors to which the threads were bound.

@@ -4,7 +4,7 @@
 
 use super::{ImportError, MAX_OBSERVATIONS, Observation, TOO_MANY, folder, form, shortened, side};
 use crate::util::printable;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The runs of a test on both sides.
@@ -129,8 +129,15 @@ fn of_arms(path: &Path, arms: Vec<String>, notes: &mut Vec<String>) -> Result<Ve
     let has_one_factor = arms.iter().all(|arm| !arm.contains(','));
     let mut samples = Vec::new();
     for arm in arms {
-        // An arm without a finished run is missing in the table.
-        let Ok(found) = folder::side(path, Some(&arm)) else { continue };
+        let found = match folder::side(path, Some(&arm)) {
+            Ok(found) => found,
+            // It is missing in the table.
+            Err(ImportError::Form { why, .. }) if why == folder::NONE_FINISHED => continue,
+            Err(error) => {
+                notes.push(printable::line(&error.to_string()).into_owned());
+                continue;
+            }
+        };
         notes.extend(found.notes);
         let level = arm.split_once('=').map(|(_, level)| level.to_owned()).filter(|_| has_one_factor);
         samples.push((level.unwrap_or(arm), complete(found.runs, notes)));
@@ -154,7 +161,7 @@ fn of_directory(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, 
         match read {
             Ok(runs) => {
                 count += runs.len();
-                samples.push((if is_dir { name(entry) } else { stem(entry) }, complete(runs, notes)));
+                samples.push((entry, is_dir, complete(runs, notes)));
             }
             Err(ImportError::SeveralArms { .. } | ImportError::Form { .. }) => skipped.push(name(entry)),
             Err(error) => return Err(error),
@@ -167,7 +174,15 @@ fn of_directory(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, 
         let dir = path.display().to_string();
         notes.push(format!("{}: not a result: {}", printable::line(&dir), printable::line(&shortened(&skipped))));
     }
-    Ok(samples)
+    // Of results such as `varmail-6.1` and `varmail-6.8` the part after the point is no ending.
+    let mut stems: BTreeMap<String, usize> = BTreeMap::new();
+    let files = samples.iter().filter(|(_, is_dir, _)| !is_dir);
+    files.for_each(|(entry, ..)| *stems.entry(stem(entry)).or_default() += 1);
+    let test = |entry: &Path, is_dir: bool| match is_dir || stems.get(&stem(entry)).is_some_and(|count| *count > 1) {
+        true => name(entry),
+        false => stem(entry),
+    };
+    Ok(samples.into_iter().map(|(entry, is_dir, runs)| (test(entry, is_dir), runs)).collect())
 }
 
 /// Keeps the complete runs. The others give a note.
@@ -262,5 +277,22 @@ mod tests {
         assert!(mixed_conditions(&runs(&filebench(&[1, 2]))).is_empty());
         assert!(!shared_flowops(&runs(&other), &runs(&filebench(&[1]))));
         assert!(shared_flowops(&runs(&own(&[1])), &runs(&other)), "the flowops of one side are unknown");
+    }
+
+    /// Two kernels are no versions of one test, and a damaged result is named.
+    #[test]
+    fn names_that_differ_after_a_point_are_different_tests() {
+        let dir = tempfile::tempdir().unwrap();
+        let sides = ["old", "new"].map(|side| dir.path().join(side));
+        for (side, rates) in sides.iter().zip([[10, 20, 5], [11, 19, 5]]) {
+            fs::create_dir(side).unwrap();
+            for (name, rate) in ["varmail-6.1", "varmail-6.8", "web.out"].iter().zip(rates) {
+                fs::write(side.join(name), filebench(&[rate])).unwrap();
+            }
+        }
+        let found = test_pairs(&sides[0], &sides[1]).unwrap();
+        let names: Vec<&str> = found.tests.iter().map(|test| test.name.as_str()).collect();
+        assert_eq!(names, ["varmail-6.1", "varmail-6.8", "web"]);
+        assert_eq!(rates(&found.tests[0]), [[10.0], [11.0]]);
     }
 }

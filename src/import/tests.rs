@@ -30,6 +30,15 @@ IO Summary:       5000 ops, 500.0 ops/s, (400/100 r/w)   1.8mb/s,     31us cpu/o
         assert_eq!((all[0]["readfile1.ops"], all[0]["readfile1.mib"]), (400.0, 1.6));
     }
     assert_eq!(figures(&(new.to_owned() + old)).len(), 2, "each summary is a run");
+    // Flowops of several threads may have the same name.
+    let line = "readfile1            1200ops      100ops/s   0.4mb/s    1.250ms/op\n";
+    let all = figures(&new.replace("12.345:", &format!("{line}12.345:")));
+    let of = |figure: &str| all[0][&format!("readfile1.{figure}")];
+    assert_eq!((of("ops"), of("mib")), (500.0, 2.0));
+    assert!((of("latency.mean") - 450_000.0).abs() < 1e-6, "{}", of("latency.mean"));
+    // Lines before the JSON may end as on other systems.
+    let error = of_text("note: \r\ntext: é\r\n{\"fio version\": \"fio-3.33\"}\r\n", "x").unwrap_err();
+    assert!(error.contains("jobs"), "{error}");
     // A truncated summary line.
     assert!(of_text("1.0: IO Summary:  50", "x").is_err());
 }
@@ -193,6 +202,27 @@ fn conditions_include_the_start_of_a_run_and_the_limits_of_the_machine() {
     assert_eq!(changed(of_ranks), [pair("hosts", "2"), pair("ranks", "4")].concat());
     // The limit of a control group.
     assert_eq!(changed(|d| d.environment.memory.total /= 2), pair("memory", "8.0 GiB"));
+    // Another kernel keeps a little more for itself.
+    assert_eq!(changed(|d| d.environment.memory.total -= 50 << 20), Vec::new());
+    assert_eq!(before["memory"], "16.0 GiB");
+    // A path below the directory of the run is the same in another directory.
+    let in_dir = |dir: &str, path: &str| {
+        conditions(|d| {
+            let variables = [("dir", dir), ("logdir", path)].map(|(name, value)| (name.to_owned(), value.into()));
+            d.runs[0].variables.extend(variables);
+        })
+    };
+    for (dir, path, shown) in [
+        ("/mnt/a", "/mnt/a", "$dir"),
+        ("/mnt/a", "/mnt/a/log", "$dir/log"),
+        ("/mnt/a", "/mnt/a/1,/mnt/a/2 /mnt/b", "$dir/1,$dir/2 /mnt/b"),
+        ("/mnt/a", "/mnt/ab", "/mnt/ab"),
+        ("/", "/mnt", "/mnt"),
+        ("", "/mnt", "/mnt"),
+    ] {
+        let found = in_dir(dir, path);
+        assert_eq!((found["$logdir"].as_str(), found["$dir"].as_str()), (shown, dir), "{path}");
+    }
     assert_eq!(
         changed(|d| {
             d.environment.limits.insert("nofile".into(), Some(64));
@@ -331,7 +361,7 @@ fn columns_are_numbers_below_a_heading() {
     // A comma beside another separator is part of a cell, and digits in groups are no columns.
     assert_eq!(values("9,5;1\n9,6;2\n", 2), [1.0, 2.0]);
     assert_eq!(values("a, b\t1\na, c\t2\n", 2), [1.0, 2.0]);
-    for text in ["9,120\n10,480\n", "1,234,567\n"] {
+    for text in ["9,120\n10,480\n", "1,234,567\n", "997\n1,001\n", "1,001\n997\n"] {
         let error = columns::observations(text, 1, "x").unwrap_err();
         assert!(error.contains("groups of digits"), "{error}");
     }

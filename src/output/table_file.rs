@@ -33,7 +33,7 @@ impl TableFile {
             Err(error) => return Err(error),
         };
         if read.contains(&(meta.dev(), meta.ino())) {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "it is the script itself"));
+            return Err(io::Error::new(ErrorKind::InvalidInput, "it is one of the files that are read"));
         }
         if !meta.is_file() {
             return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));

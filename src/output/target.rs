@@ -104,7 +104,7 @@ impl Target {
         };
         let (found, kind) = (FileState::of(&meta), meta.file_type());
         if read.contains(&found.id) {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "it is the script itself"));
+            return Err(io::Error::new(ErrorKind::InvalidInput, "it is one of the files that are read"));
         }
         let kind = if kind.is_dir() {
             return Err(ErrorKind::IsADirectory.into());

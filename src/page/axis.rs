@@ -73,7 +73,12 @@ impl ChartAxis {
             let padding = if high == 0.0 { 1.0 } else { 0.05 * high.abs() };
             (low, high) = (low - padding, high + padding);
         }
-        let step = step((high - low) / LINEAR_INTERVALS);
+        // A range too narrow or too wide for numbers of this kind has no ticks to choose from.
+        let step = Some(step((high - low) / LINEAR_INTERVALS)).filter(|step| step.is_normal());
+        let Some(step) = step else {
+            let scale = AxisScale::Linear;
+            return Self { low, high: low.max(high), scale, title: title.to_owned(), ticks: Vec::new() };
+        };
         let (first, last) = ((low / step).floor(), (high / step).ceil());
         let largest = (first * step).abs().max((last * step).abs());
         let numbers = first as i64..=last as i64;
@@ -218,6 +223,14 @@ mod tests {
 
     fn labels(axis: &ChartAxis) -> Vec<&str> {
         axis.ticks.iter().map(|tick| tick.label.as_str()).collect()
+    }
+
+    #[test]
+    fn an_axis_of_numbers_too_small_or_too_large_for_a_step_has_no_ticks() {
+        for values in [[0.0, 5e-324], [f64::MIN, f64::MAX]] {
+            let axis = ChartAxis::linear("", AxisUnit::Number, values);
+            assert!(axis.ticks.is_empty() && (0.0..=1.0).contains(&axis.fraction(values[1])), "{values:?}");
+        }
     }
 
     #[test]

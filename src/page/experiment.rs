@@ -159,7 +159,7 @@ pub(super) fn distributions(metric: &str, samples: &[(String, Vec<f64>)]) -> Opt
 fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     let experiment = &recorded.experiment;
     let state = match recorded.end() {
-        Some(Next::Repeated(state)) => state,
+        Some(Next::Repeated(state)) if recorded.is_complete => state,
         _ => RepeatState::Running,
     };
     let runs: Vec<Observation> = recorded.runs.iter().map(|run| run.observation.clone()).collect();

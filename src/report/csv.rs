@@ -1,11 +1,8 @@
 //! Comma-separated values (RFC 4180): a heading, then one row per run and flowop. Missing figures are empty cells.
-//!
-//! Control characters in text cells are escaped, so that a cell is one line. A text cell that a spreadsheet would
-//! interpret as a formula is prefixed with `'`.
 
 use super::Report;
 use crate::result::{Document, FlowopResult, Run};
-use crate::util::printable;
+use crate::util::csv::{quoted, text};
 use std::io::{self, Write};
 
 /// `--format csv`.
@@ -102,17 +99,6 @@ pub(super) fn row(out: &mut dyn Write, cells: impl Iterator<Item = (bool, String
 fn line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
     let cells: Vec<String> = cells.map(|cell| quoted(&cell)).collect();
     write!(out, "{}\r\n", cells.join(","))
-}
-
-/// Escapes control characters, and prefixes text that a spreadsheet would interpret as a formula.
-fn text(cell: &str) -> String {
-    let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    format!("{}{}", if formula { "'" } else { "" }, printable::line(cell))
-}
-
-/// Quotes a cell if it contains a separator, a quote or a line break.
-fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\r', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }
 
 pub(super) fn optional<T: ToString>(x: Option<T>) -> String {

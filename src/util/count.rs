@@ -34,12 +34,17 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// Formats a rate or another measured number, with two decimals below 10, one below 1000, and none from there on:
-/// `0.25`, `42.2`, `350,947`. Returns `-` when the number is not finite.
+/// Formats a rate or another measured number, with three significant digits below 0.1, two decimals below 10, one below
+/// 1000, and none from there on: `0.00121`, `0.25`, `42.2`, `350,947`. Returns `-` when the number is not finite.
 pub fn measured(x: f64) -> String {
     match x.abs() {
         a if !a.is_finite() => "-".to_owned(),
         0.0 => "0".to_owned(),
+        a if a < 1e-9 => format!("{x:.2e}"),
+        a if a < 0.0995 => {
+            let decimals = 2 - a.log10().floor() as i32;
+            format!("{x:.0$}", decimals as usize)
+        }
         a if a < 9.995 => format!("{x:.2}"),
         a if a < 999.95 => format!("{x:.1}"),
         a => format!("{}{}", if x < 0.0 { "-" } else { "" }, grouped(a.round() as u64)),
@@ -78,6 +83,11 @@ mod tests {
     fn measured_numbers_keep_three_digits() {
         for (x, text) in [
             (0.0, "0"),
+            (0.001_206, "0.00121"),
+            (-0.0123, "-0.0123"),
+            (0.0994, "0.0994"),
+            (0.0996, "0.10"),
+            (1.5e-12, "1.50e-12"),
             (0.254, "0.25"),
             (7.4, "7.40"),
             (42.25, "42.2"),

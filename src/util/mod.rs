@@ -5,6 +5,7 @@
 //! `util::size::format(3 << 30)` is `3.0 GiB`.
 
 pub mod count;
+pub mod csv;
 pub mod duration;
 pub mod go_bench;
 pub mod json;

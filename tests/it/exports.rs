@@ -61,7 +61,8 @@ fn runs_are_appended_to_a_table_and_to_no_other_file() {
     assert!(rows.len() == 3 && rows[0].starts_with("started_at,label,") && rows[1].contains(",'=1,"), "{text}");
     // Not to a table of others, nor to the script.
     fs::write(&table, "name,age\n").unwrap();
-    for (path, why) in [("runs.csv", "not the header"), ("x.wml", "the script itself"), (".", "directory")] {
+    for (path, why) in [("runs.csv", "not the header"), ("x.wml", "one of the files that are read"), (".", "directory")]
+    {
         let words = [&RUN[..], &["--append", path]].concat();
         let (code, stdout, stderr) = again(output.dir(), &words);
         assert!(code == 3 && stdout.is_empty() && stderr.contains("--append"), "{why}: {stdout}{stderr}");
