@@ -21,7 +21,17 @@ pub(super) fn is_one_of_several() -> bool {
 /// no MPI, for which [`refused`] has returned a status before.
 #[cfg(feature = "mpi")]
 pub(super) fn connect(interrupt: &Arc<AtomicUsize>) -> Result<Option<Arc<RankGroup>>, String> {
-    launch().map(|_| crate::ranks::connect(Arc::clone(interrupt)).map(Arc::new)).transpose()
+    use crate::ranks::Ranks as _;
+    let Some(Launch { command, size, .. }) = launch() else { return Ok(None) };
+    let group = crate::ranks::connect(Arc::clone(interrupt))?;
+    // Each process would be rank 0, and run the whole workload.
+    if size > 1 && group.hosts().len() == 1 {
+        return Err(format!(
+            "`{command}` started {size} processes, but MPI connects this one with no other: the launcher belongs to \
+             another MPI library than the one that wmlrun was built with"
+        ));
+    }
+    Ok(Some(Arc::new(group)))
 }
 
 /// The same in a build without MPI.

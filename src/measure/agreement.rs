@@ -1,5 +1,6 @@
 //! The agreement of all ranks on a run before anything is created, and what every rank takes from rank 0.
 
+use super::settings::WarmupLength;
 use super::{Front, Runner, Status};
 use crate::model::ModelValue;
 use crate::random;
@@ -13,17 +14,52 @@ impl Runner {
     /// those of the session. Every rank calls this. Reports a difference as an error, on every rank.
     pub fn agree(&self, own: Vec<(String, String)>, front: &mut dyn Front) -> Result<(), Status> {
         let settings = &self.settings;
+        // Other ranks may come to it much later, which says nothing about the file system.
+        let _waiting = self.watch.pause();
         let mut conditions = Conditions::default();
         conditions.add("the version of wmlrun", VERSION);
         conditions.add("the SHA-256 digest of the script", &self.document.script.sha256);
         conditions.add("the seed", settings.seed.to_string());
         conditions.add("the layout seed", settings.layout_seed.to_string());
-        conditions.add("`--runtime`", settings.runtime.map_or_else(|| "not given".to_owned(), duration::format));
+        if let Some(length) = settings.runtime {
+            conditions.add("`--runtime`", duration::format(length));
+        }
         conditions.add("`--share`", settings.share.name());
         conditions.add("`--ranks`", settings.division.name());
         conditions.add("`--engine`", settings.engine.name());
+        conditions.add(
+            "`--warmup`",
+            match settings.warmup {
+                WarmupLength::Fixed(length) => duration::format(length),
+                WarmupLength::UntilSteady => "auto".to_owned(),
+            },
+        );
+        conditions.add("`--interval`", duration::format(settings.interval));
+        for (name, is_given) in [
+            ("`--as-is`", settings.as_is),
+            ("`--cold`", settings.cold),
+            ("`--adopt`", settings.adopt),
+            ("`--no-quiesce`", !settings.quiesce),
+            ("`--keep`", settings.keep),
+            ("`--clean`", settings.clean),
+            ("`--pin`", settings.pin),
+            ("`--on-error count`", settings.count_errors),
+        ] {
+            if is_given {
+                conditions.add(name, "given");
+            }
+        }
         conditions.0.extend(own);
-        ranks::agree(settings.ranks.as_ref(), &conditions).map_err(|why| match why {
+        let agreed = ranks::agree(settings.ranks.as_ref(), &conditions);
+        if agreed.is_ok() && settings.ranks.size() > 1 && settings.warmup == WarmupLength::UntilSteady {
+            if settings.ranks.rank() == 0 {
+                let message =
+                    "the ranks of a run have one time of measurement, and `--warmup auto` ends on each at another";
+                front.error(None, message, Some("give the length of the warm-up"));
+            }
+            return Err(Status::Refused);
+        }
+        agreed.map_err(|why| match why {
             NoAgreement::Different(disagreement) => {
                 // All ranks know the difference: one of them reports it.
                 if settings.ranks.rank() == 0 {

@@ -72,7 +72,7 @@ fn address_space(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {
 
 fn threads(plan: &Plan) -> Refusal {
     let left = limits::threads_left()?;
-    let needed = plan.n_threads();
+    let needed = plan.n_threads() + HELPER_THREADS;
     // The first thread of a process needs a thread too; the calling thread exists already.
     (needed > left).then(|| {
         let what = format!("the run needs {}, but only {left} more are allowed", count(needed, "thread"));

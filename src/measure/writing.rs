@@ -175,7 +175,7 @@ impl Runner {
         self.write_in_results(name, is_other, ANSWER_TIMEOUT)
     }
 
-    /// Writes the document to a file of the results directory, if `is_wanted` returns true for its path. Returns the path
+    /// Writes the document to a new file of the results directory, if `is_wanted` returns true for its path. Returns the path
     /// written, or `None` if the directory, which may be on a file system that does not answer, takes longer than
     /// `limit`.
     pub(crate) fn write_in_results(
@@ -190,7 +190,7 @@ impl Runner {
             if !is_wanted(&place.path()) {
                 return None;
             }
-            let placed = results.write(&place, &json::is_result, &mut |out| json::serialize(&document, out));
+            let placed = results.write(&place, &|_| false, &mut |out| json::serialize(&document, out));
             placed.ok().map(|placed| placed.path)
         })
         .flatten()

@@ -53,7 +53,7 @@ impl fmt::Display for Disagreement {
             (Some(value), Some(expected)) => write!(f, "{condition} is {value}, not {expected}"),
             (Some(value), None) => write!(f, "{condition} is {value}, and missing on rank 0"),
             (None, Some(expected)) => write!(f, "{condition} is missing, and {expected} on rank 0"),
-            (None, None) => write!(f, "{condition} is unreadable"),
+            (None, None) => write!(f, "{condition} is another one"),
         }
     }
 }
@@ -89,15 +89,28 @@ pub fn agree(ranks: &dyn Ranks, own: &Conditions) -> Result<(), NoAgreement> {
         let host = |rank: usize| ranks.hosts().get(rank).cloned().unwrap_or_default();
         Disagreement { rank, condition, value, expected, hosts: [host(rank), host(0)] }
     };
-    let message = if ranks.rank() == 0 { encode(own) } else { Vec::new() };
-    let first: Conditions = decode(&ranks.broadcast(message)?).unwrap_or_default();
-    let difference = own.difference(&first);
-    let all = ranks.gather(encode(&difference))?.unwrap_or_default();
-    let unreadable = || Some(("its message".to_owned(), None, None));
-    let differences = all.iter().map(|message| decode(message).unwrap_or_else(unreadable));
-    let lowest = differences.enumerate().find_map(|(rank, difference)| Some(disagreement(rank, difference?)));
-    let found = of_first(ranks, lowest.or_else(|| Some(disagreement(ranks.rank(), difference?))))?;
-    found.map_or(Ok(()), |found| Err(NoAgreement::Different(Box::new(found))))
+    // The gathering comes first: if the last run has failed on one rank, another rank may be at an exchange of that run,
+    // and each would wait for the message of the other. So the messages do not match, which ends both.
+    let all = ranks.gather(encode(own))?.unwrap_or_default();
+    let another_step = || ("the step of the script".to_owned(), None, None);
+    let difference =
+        |message: &Vec<u8>| decode(message).map_or_else(|| Some(another_step()), |of: Conditions| of.difference(own));
+    let lowest = all.iter().map(difference).enumerate().find_map(|(rank, found)| Some(disagreement(rank, found?)));
+    let verdict = lowest.map_or(AgreementResult::Agreed, AgreementResult::Different);
+    let message = if ranks.rank() == 0 { encode(&verdict) } else { Vec::new() };
+    match decode(&ranks.broadcast(message)?)
+        .unwrap_or_else(|| AgreementResult::Different(disagreement(ranks.rank(), another_step())))
+    {
+        AgreementResult::Agreed => Ok(()),
+        AgreementResult::Different(found) => Err(NoAgreement::Different(Box::new(found))),
+    }
+}
+
+/// The result of a comparison of conditions, which rank 0 sends to all ranks. No other exchange has a message of this form.
+#[derive(Serialize, Deserialize)]
+enum AgreementResult {
+    Agreed,
+    Different(Disagreement),
 }
 
 /// Returns a value as a message.

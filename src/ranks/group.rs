@@ -1,7 +1,7 @@
 //! The ranks of a run that several processes make: exchanges between them over a [`Transport`].
 //!
 //! A thread of its own, the message thread, makes all calls of the transport. Each rank sends a pulse once a second, and a
-//! rank without a message for twenty seconds is lost: no exchange waits for longer.
+//! rank without a message for twenty seconds is lost: no exchange waits for it any longer.
 
 use super::clock_offsets::{ClockOffset, ClockReading};
 use super::mail::{Mail, MailState, PULSES, RankEnd};
@@ -194,11 +194,9 @@ impl RankGroup {
         self.mail.work.notify_all();
     }
 
-    /// Tells all other ranks that these are lost.
+    /// Tells all other ranks that these are lost. The lost ranks too: one that was only late would wait for rank 0.
     fn report_lost(&self, lost: Vec<LostRank>) -> RanksLost {
-        for to in (1..self.hosts.len()).filter(|to| lost.iter().all(|lost| lost.rank != *to as u64)) {
-            self.send(to, Message::Lost(lost.clone()));
-        }
+        (1..self.hosts.len()).for_each(|to| self.send(to, Message::Lost(lost.clone())));
         RanksLost(lost)
     }
 
@@ -275,8 +273,12 @@ impl Ranks for RankGroup {
     fn collect(&self, message: Vec<u8>) -> Result<Option<Collected>, RanksLost> {
         if self.rank > 0 {
             self.send(0, Message::Data(message));
-            // The answer of rank 0 confirms that it has the message.
-            return self.receive(0).map(|_| None);
+            // The answer of rank 0 confirms that it has the message, unless rank 0 regards this rank as lost: then it is
+            // a part of the next exchange.
+            self.receive(0)?;
+            let lost = self.mail.state.lock().lost.clone();
+            let is_lost = lost.iter().any(|lost| lost.rank == self.rank as u64);
+            return if is_lost { Err(RanksLost(lost)) } else { Ok(None) };
         }
         let mut signalled = None;
         let of = |from: usize| match self.receive_within(from, &mut signalled) {
@@ -284,7 +286,12 @@ impl Ranks for RankGroup {
                 self.send(from, Message::Data(Vec::new()));
                 Ok(message)
             }
-            Err(RanksLost(mut lost)) => Err(lost.swap_remove(0)),
+            Err(RanksLost(mut lost)) => {
+                let lost = lost.swap_remove(0);
+                // If it was only late, it has to keep its result itself.
+                self.send(from, Message::Lost(vec![lost.clone()]));
+                Err(lost)
+            }
         };
         Ok(Some(std::iter::once(Ok(message)).chain((1..self.hosts.len()).map(of)).collect()))
     }

@@ -110,6 +110,8 @@ impl MessageThread {
             return;
         }
         self.pulsed = Instant::now();
+        // Forgets the messages that have been sent, which would otherwise accumulate until the end of the run.
+        self.transport.has_sent_all();
         let pulse = Message::Pulse.encode();
         if self.transport.rank() > 0 {
             self.transport.send(0, &pulse);

@@ -4,7 +4,9 @@
 
 use super::group::RankGroup;
 use super::transport::{Message, Transport};
-use super::{LastProgress, LostRank, Meeting, MeetingPoint, RankProgress, Ranks, RanksLost};
+use super::{
+    Conditions, LastProgress, LostRank, Meeting, MeetingPoint, NoAgreement, RankProgress, Ranks, RanksLost, agree,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -175,6 +177,48 @@ fn the_results_of_all_but_a_lost_rank_are_collected() {
     let collected = results[0].as_ref().unwrap();
     assert_eq!((&collected[0], &collected[2]), (&Ok(vec![0]), &Ok(vec![2])));
     assert_eq!(collected[1].as_ref().unwrap_err().rank, 1);
+}
+
+/// A rank that answers too late keeps its result itself.
+#[test]
+fn a_late_rank_knows_that_rank_0_lacks_its_result() {
+    let is_lost = AtomicBool::new(false);
+    let results = on_ranks(&HOSTS[..2], |Member { group, silent, interrupt }| {
+        if group.rank() == 0 {
+            // After a signal rank 0 waits for a moment only.
+            interrupt.store(2, SeqCst);
+            let collected = group.collect(Vec::new()).unwrap();
+            is_lost.store(true, SeqCst);
+            assert!(collected.unwrap()[1].is_err());
+            group.end(0, "");
+            return Ok(());
+        }
+        while !is_lost.load(SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!silent.load(SeqCst));
+        let result = group.collect(Vec::new()).map(|_| ());
+        group.end(0, "");
+        result
+    });
+    assert_eq!(results[1].as_ref().unwrap_err().0[0].rank, 1);
+}
+
+/// The run of rank 1 has failed, and it is already at its next run.
+#[test]
+fn ranks_at_different_steps_do_not_wait_for_each_other() {
+    let results = on_ranks(&HOSTS[..2], |Member { group, .. }| {
+        let result = if group.rank() == 0 {
+            group.gather(Vec::new()).and_then(|_| group.broadcast(b"removed".to_vec())).unwrap();
+            Ok(())
+        } else {
+            agree(group, &Conditions::default())
+        };
+        group.end(0, "");
+        result
+    });
+    let Err(NoAgreement::Different(found)) = &results[1] else { panic!("{:?}", results[1]) };
+    assert!(found.to_string().starts_with("rank 1 on `h1` differs from rank 0 on `h1`: the step"), "{found}");
 }
 
 #[test]

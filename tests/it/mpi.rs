@@ -478,6 +478,17 @@ fn an_interrupt_ends_all_ranks() {
     assert!(run["summary"]["ops"].as_u64().unwrap() > 0, "{run:#}");
 }
 
+/// The ranks would measure at different times.
+#[test]
+fn a_warm_up_until_steady_is_refused() {
+    let output = call(mpirun(2), "1").args(["--warmup", "auto"]).run().exits(3);
+    assert_eq!(output.stderr.matches("give the length of the warm-up").count(), 1, "{}", output.shown());
+    // An option that one rank lacks.
+    let words = "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then set -- --pin \"$@\"; fi; exec \"$0\" \"$@\"";
+    let output = call([mpirun(2), ["sh", "-c", words].map(str::to_owned).to_vec()].concat(), "1").run().exits(3);
+    assert!(output.stderr.contains("`--pin` is given, and missing on rank 0"), "{}", output.shown());
+}
+
 /// The shell and experiments are not for several processes.
 #[test]
 fn commands_other_than_run_are_refused() {
