@@ -263,7 +263,8 @@ fn create_unfinished(set: &str, path: &Path, root: Fd) -> Result<Fd, Error> {
         Err(Errno::EXIST) => {}
         made => return made.map_err(|e| Error::call(set, "create", &at, e)),
     }
-    let old = fd::open_existing(root, UNFINISHED_C, OFlags::RDONLY).map_err(|e| Error::call(set, "open", &at, e))?;
+    // NFS locks only files that are open for writing.
+    let old = fd::open_existing(root, UNFINISHED_C, OFlags::RDWR).map_err(|e| Error::call(set, "open", &at, e))?;
     // After waiting for the lock, this file may have been removed and recreated by another process.
     let free = fd::lock(old).is_ok() && !fd::file_info(old).is_ok_and(|info| info.links == 0);
     let plain = fd::file_info(old).is_ok_and(|info| info.kind == FileType::RegularFile && info.links <= 1);

@@ -21,7 +21,7 @@ const PATH_MAX: usize = 4096;
 /// subvolume.
 pub(super) fn open_dir(dir: Fd, name: &CStr, flags: OFlags, device: u64) -> Result<Fd> {
     let opened = match fd::open_beneath(dir, name, flags | OFlags::NOFOLLOW) {
-        Err(Errno::NOSYS) => fd::open_at(dir, name, flags, Mode::empty()),
+        Err(error) if fd::lacks_openat2(error) => fd::open_at(dir, name, flags, Mode::empty()),
         done => done,
     };
     on_device(opened?, device)
@@ -52,7 +52,7 @@ pub(super) fn open_chain(root: Fd, names: &[Name], flags: OFlags, device: u64) -
         && let Ok(path) = CString::new(path)
     {
         match fd::open_beneath(root, &path, flags | OFlags::NOFOLLOW) {
-            Err(Errno::NOSYS) => {}
+            Err(error) if fd::lacks_openat2(error) => {}
             done => return on_device(done?, device),
         }
     }

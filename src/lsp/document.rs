@@ -49,7 +49,7 @@ impl CheckedScript {
             found = vec![error.help("leave out what is not needed")];
         }
         let marks = found.iter().flat_map(|d| d.secondary.iter().chain([&d.primary]));
-        let others = marks.map(|label| label.span.file).chain(session.loaded.texts.iter().map(|(_, file)| *file));
+        let others = marks.map(|label| label.span.file).chain(session.loaded.texts.iter().map(|text| text.file));
         let mut lines: BTreeMap<FileId, LineIndex> = BTreeMap::new();
         for file in others.chain([file]) {
             lines.entry(file).or_insert_with(|| LineIndex::new(&session.map.file(file).text));

@@ -163,11 +163,21 @@ pub fn open_existing(dir: Fd, name: &CStr, flags: OFlags) -> Result<Fd> {
     if !ABSENT.load(Ordering::Relaxed) {
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         match rfs::openat2(borrow(dir), name, flags, Mode::empty(), resolve) {
-            Err(Errno::NOSYS) => ABSENT.store(true, Ordering::Relaxed),
+            Err(error) if lacks_openat2(error) => {
+                // A refusal that has another reason comes again.
+                let opened = rfs::openat(borrow(dir), name, flags, Mode::empty()).map(into_raw)?;
+                ABSENT.store(true, Ordering::Relaxed);
+                return Ok(opened);
+            }
             done => return done.map(into_raw),
         }
     }
     rfs::openat(borrow(dir), name, flags, Mode::empty()).map(into_raw)
+}
+
+/// Returns whether an error of `openat2` means that the kernel, or the filter of a container, does not have it.
+pub fn lacks_openat2(error: Errno) -> bool {
+    matches!(error, Errno::NOSYS | Errno::PERM)
 }
 
 /// Makes calls on an open file blocking again. [`open_existing`] opens files as non-blocking.
@@ -389,24 +399,22 @@ pub fn release_lock(fd: Fd) {
 
 /// Returns the space on the file system of an open file.
 pub fn statvfs(fd: Fd) -> Result<Space> {
-    rfs::fstatvfs(borrow(fd)).map(|v| Space {
-        total: v.f_blocks * v.f_frsize,
-        free: v.f_bavail * v.f_frsize,
-        files: v.f_files,
-        files_free: v.f_favail,
-        block: v.f_bsize,
-    })
+    rfs::fstatvfs(borrow(fd)).map(space)
 }
 
 /// Returns the space on the file system of a path.
 pub fn statvfs_path(path: &Path) -> Result<Space> {
-    rfs::statvfs(path).map(|v| Space {
-        total: v.f_blocks * v.f_frsize,
-        free: v.f_bavail * v.f_frsize,
-        files: v.f_files,
-        files_free: v.f_favail,
-        block: v.f_bsize,
-    })
+    rfs::statvfs(path).map(space)
+}
+
+fn space(found: rfs::StatVfs) -> Space {
+    Space {
+        total: found.f_blocks * found.f_frsize,
+        free: found.f_bavail * found.f_frsize,
+        files: found.f_files,
+        files_free: found.f_favail,
+        block: found.f_bsize,
+    }
 }
 
 /// The alignment that a file system requires for direct I/O, in bytes.

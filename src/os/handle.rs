@@ -2,6 +2,7 @@
 //!
 //! The path resolution rules are here: no symbolic link is followed, and no file outside the directory is reached.
 
+use super::fd;
 use rustix::fs::{self as rfs, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -27,7 +28,7 @@ pub fn enter_dir(dir: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match rfs::openat2(dir.as_fd(), name, DIR, Mode::empty(), resolve) {
         // The kernel or the container has no `openat2`. For a single component, `O_NOFOLLOW` has the same effect.
-        Err(Errno::NOSYS | Errno::PERM) => {
+        Err(error) if fd::lacks_openat2(error) => {
             let opened = rfs::openat(dir, name, DIR | OFlags::NOFOLLOW, Mode::empty());
             opened.map_err(|error| if error == Errno::NOTDIR { Errno::LOOP } else { error })
         }

@@ -51,8 +51,9 @@ impl Default for PriorityGuard {
 
 impl Drop for PriorityGuard {
     fn drop(&mut self) {
-        if self.changed {
-            set(&Attributes { policy: OTHER, ..Attributes::default() });
+        if self.changed && !set(&Attributes { policy: OTHER, ..Attributes::default() }) {
+            // The flag can be removed only with CAP_SYS_NICE. It has no effect on threads of this policy.
+            set(&Attributes { policy: OTHER, flags: RESET_ON_FORK, ..Attributes::default() });
         }
     }
 }

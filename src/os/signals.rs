@@ -147,6 +147,12 @@ pub fn interruptible<T>(interrupt: &AtomicUsize, work: impl FnOnce(&AtomicBool) 
 pub fn install_handlers() -> (Arc<AtomicUsize>, Arc<FirstSignal>) {
     let number = Arc::new(AtomicUsize::new(0));
     let first = Arc::new(FirstSignal::default());
+    if is_ignored(libc::SIGCHLD) {
+        // The kernel would remove ended programs at once, and their status with them.
+        //
+        // SAFETY: the default action of SIGCHLD does nothing.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    }
     // SAFETY: the handler only increments an atomic.
     let _ = unsafe { low_level::register(SIGCONT, || _ = CONTINUED.fetch_add(1, SeqCst)) };
     for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {

@@ -27,10 +27,13 @@ pub(super) const SAVED_HEADER: &str = "# Saved by wmlrun";
 impl Prompt {
     /// Executes a statement. `name` is the name of its source in diagnostics: the prompt, a pipe or a sourced file.
     pub(super) fn typed(&mut self, name: &str, text: &StatementText, front: &mut dyn Front) -> Status {
-        self.history.push(text.text.trim_end().to_owned());
+        if self.sourcing == 0 {
+            self.history.push(text.text.trim_end().to_owned());
+        }
         let file = self.session.map.add_part(name, &text.text, text.line);
         if let Some((command, rest)) = prompt_command(&text.text) {
-            let start = text.text.find(rest).unwrap_or(0);
+            // A part of the text, which may also occur in the word of the command.
+            let start = rest.as_ptr() as usize - text.text.as_ptr() as usize;
             let argument = Spanned::new(rest, Span::new(file, start, start + rest.len()));
             let is_wrong = command.argument == Argument::Nothing && !rest.is_empty();
             let done = if is_wrong {
@@ -196,7 +199,9 @@ impl Prompt {
     /// Executes `reload`: reads the loaded scripts again and keeps the variables set at the prompt. If a script can't
     /// be read, nothing changes.
     pub(super) fn reload(&mut self, front: &mut dyn Front) -> Status {
-        let names: Vec<String> = self.session.loaded.texts.iter().map(|(name, _)| name.clone()).collect();
+        // Those that a script loads, it loads again.
+        let loaded = self.session.loaded.texts.iter().filter(|text| !text.nested);
+        let names: Vec<String> = loaded.map(|text| text.name.clone()).collect();
         if names.is_empty() {
             front.error(None, "no script is loaded", Some("`load NAME` loads a script or a personality"));
             return Status::Script;
@@ -246,7 +251,7 @@ impl Prompt {
     /// Removes the definitions and variables of loaded scripts.
     fn forget_loaded(&mut self) {
         let texts = &self.session.loaded.texts;
-        let is_loaded = |file: FileId| texts.iter().any(|(_, loaded)| *loaded == file);
+        let is_loaded = |file: FileId| texts.iter().any(|text| text.file == file);
         self.session.definitions.filesets.retain(|d| !is_loaded(d.span.file));
         self.session.definitions.processes.retain(|d| !is_loaded(d.span.file));
         self.session.definitions.composites.retain(|d| !is_loaded(d.span.file));
@@ -341,7 +346,7 @@ impl Prompt {
         if self.sourcing >= MAX_DEPTH {
             return Err(wrong("`source` commands form a cycle".to_owned(), "remove one of the `source` commands"));
         }
-        let bytes = std::fs::read(name).map_err(|e| {
+        let bytes = library::read_file(Path::new(name)).map_err(|e| {
             wrong(format!("can't read {name}: {e}"), "give a file of commands; use `load` for a script")
         })?;
         self.sourcing += 1;

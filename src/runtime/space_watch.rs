@@ -13,14 +13,25 @@ use std::thread::JoinHandle;
 /// Stack size in bytes. Small, since the thread makes two system calls and formats a line.
 const STACK: usize = 64 << 10;
 
-/// Starts the thread if the plan writes to a real file system. `None` otherwise, and also when the thread cannot be
-/// started: that alone must not end a run.
+/// Starts the thread if the plan writes to a real file system. `None` otherwise. A run ends if the thread cannot be
+/// started, because it could fill the file system.
 pub(super) fn start(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
     if !shared.options.engine.real() || !shared.plan.writes() {
         return None;
     }
-    let shared = Arc::clone(shared);
-    std::thread::Builder::new().name("space".to_owned()).stack_size(STACK).spawn(move || watch(&shared)).ok()
+    let of_thread = Arc::clone(shared);
+    let builder = std::thread::Builder::new().name("space".to_owned()).stack_size(STACK);
+    match builder.spawn(move || watch(&of_thread)) {
+        Ok(thread) => Some(thread),
+        Err(error) => {
+            shared.fail(Fault::plain(
+                FaultKind::Setup,
+                format!("the thread that watches the free space can't be started: {error}"),
+                "raise `ulimit -u` or the control group's `pids.max`, or start fewer threads",
+            ));
+            None
+        }
+    }
 }
 
 /// Checks the free space at intervals until the run stops or the space is too low.

@@ -114,11 +114,12 @@ impl Session {
             CommandKind::Version => front.line(&format!("wmlrun {VERSION}")),
             CommandKind::EventGen(rate) => {
                 if let Some(rate) = rate {
-                    self.options.event_rate = Some(rate.clone());
+                    let before = self.options.event_rate.replace(rate.clone());
                     // As everywhere, a variable may be set later, but before the run.
                     if let Err(error) = self.event_rate_now().map(|_| ())
                         && error.code != Code::UndefinedVariable
                     {
+                        self.options.event_rate = before;
                         return Err(error);
                     }
                     self.follow_event_rate();

@@ -165,6 +165,12 @@ fn find_in(name: &str, beside: Option<&Path>, pipes: bool) -> Result<FoundScript
     }
 }
 
+/// Reads a regular file, as far as a script may be long. Other files, such as pipes, may have no end.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    script_at(path, false)?;
+    std::fs::File::open(path).and_then(read_bytes)
+}
+
 /// The folder of a script, where texts that it loads are searched for first.
 pub fn folder_of(name: &str) -> Option<PathBuf> {
     Path::new(name).parent().filter(|dir| dir.is_dir()).map(PathBuf::from)

@@ -18,11 +18,20 @@ const LOAD: usize = 4096;
 /// Most bytes of all texts that a session loads, with their charges.
 const MOST_LOADED: usize = 64 << 20;
 
+/// A text that was loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadedText {
+    pub(crate) name: String,
+    pub(crate) file: FileId,
+    /// Whether another text has loaded it.
+    pub(crate) nested: bool,
+}
+
 /// State of a session about loaded texts, besides definitions and variables.
 #[derive(Default)]
 pub(crate) struct Loaded {
-    /// Names and texts, in the order of loading.
-    pub(crate) texts: Vec<(String, FileId)>,
+    /// The texts, in the order of loading.
+    pub(crate) texts: Vec<LoadedText>,
     /// The dialect of the last one.
     pub(crate) dialect: Dialect,
     pub(crate) usage: Vec<Spanned<Expr>>,
@@ -102,7 +111,7 @@ impl Session {
         if !found.is_empty() {
             front.diagnostics(&self.map, &found);
         }
-        if super::any_error(&found) {
+        if crate::diag::has_errors(&found) {
             return Status::Script;
         }
         if self.extent == Extent::Check {
@@ -116,7 +125,13 @@ impl Session {
         }
         self.describe_script(file, &model);
         self.loaded.usage.clear();
-        self.loaded.texts.push((name.to_owned(), file));
+        let nested = self.loaded.depth > 0;
+        self.loaded.texts.push(LoadedText { name: name.to_owned(), file, nested });
+        // What the shell loads is searched for beside the script that names it, as in a run of that script.
+        let beside = self.loaded.beside.clone();
+        if !nested && beside.is_none() {
+            self.loaded.beside = library::folder_of(name);
+        }
         self.loaded.depth += 1;
         let status = if self.extent == Extent::Whole {
             self.commands(&model.commands, front)
@@ -124,6 +139,7 @@ impl Session {
             self.commands(&super::definitions_of(&model.commands), front)
         };
         self.loaded.depth -= 1;
+        self.loaded.beside = beside;
         self.flow.quit = false;
         status
     }

@@ -381,8 +381,3 @@ fn listed<S: AsRef<str>>(names: &[S]) -> String {
     }
     names.iter().map(|n| format!("`{}`", n.as_ref())).collect::<Vec<_>>().join(", ")
 }
-
-/// Whether any of them is an error.
-fn any_error(found: &[Diagnostic]) -> bool {
-    found.iter().any(|d| d.severity == Severity::Error)
-}

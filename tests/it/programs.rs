@@ -40,6 +40,15 @@ fn allowed(text: &str) -> Wml {
     call(text).args(["--allow-system"]).result()
 }
 
+/// Who ignores the signal of ended programs passes that on.
+#[test]
+fn programs_are_waited_for_if_the_caller_ignores_their_end() {
+    let text = "system \"echo ran; exit 0\"\n";
+    let call = Wml::new().file("x.wml", text).under(["sh", "-c", "trap '' CHLD; exec \"$0\" \"$@\""]);
+    let output = call.args(["x.wml", "--allow-system"]).run();
+    assert!(output.stdout.contains("ran") && !output.stderr.contains("could not be run"), "{}", output.shown());
+}
+
 #[test]
 fn latency_and_processor_time_are_reported_separately() {
     let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";

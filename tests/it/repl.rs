@@ -59,6 +59,42 @@ fn an_error_skips_one_statement_and_the_worst_is_the_exit_status() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the fresh directory is removed");
 }
 
+/// A script may load others beside it, whose values it changes.
+#[test]
+fn a_script_that_loads_others_is_loaded_and_reloaded_as_it_runs() {
+    let dir = scratch();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    std::fs::write(dir.path().join("sub/inner.wml"), "load randomread\nset $nthreads=3\n").unwrap();
+    std::fs::write(dir.path().join("sub/outer.wml"), "load inner\nset $filesize=1m\nset $nthreads=7\n").unwrap();
+    let values = "echo \"$filesize $nthreads\"\n";
+    let text = format!("load sub/outer.wml\n{values}reload\n{values}reload\n{values}load inner\n");
+    let (out, err, code) = says(dir.path(), &[], &text);
+    assert_eq!(out.matches("1048576 7").count(), 3, "{out}{err}");
+    // At the prompt, names are those of the current directory again.
+    assert!(err.contains("there is no script or personality `inner`"), "{err}");
+    assert_eq!(code, Some(2));
+}
+
+/// Only a regular file has an end.
+#[test]
+fn source_refuses_a_pipe() {
+    let dir = scratch();
+    crate::cmd::tool("mkfifo", &[dir.path().join("pipe").to_str().unwrap()]);
+    for name in ["pipe", "/dev/zero", "."] {
+        let (_, err, code) = says(dir.path(), &[], &format!("source {name}\n"));
+        assert!(code == Some(2) && err.contains(&format!("can't read {name}")), "{err}");
+    }
+}
+
+/// The next run is not refused because of a rate that was refused.
+#[test]
+fn a_rate_that_is_refused_is_not_kept() {
+    let dir = scratch();
+    let text = "load randomread\nset $filesize=1m\neventgen rate=0.5\nrun 0.1\n";
+    let (out, err, _) = says(dir.path(), &["--engine", "null"], text);
+    assert!(err.contains("eventgen rate=0.5") && out.contains("rand-read"), "{out}{err}");
+}
+
 /// `wmlrun < SCRIPT`, as Filebench 1.4 was used; without a word on it there is nothing to run.
 #[test]
 fn a_script_on_standard_input_needs_no_name() {
@@ -385,6 +421,22 @@ fn a_session_at_a_terminal() {
     }
     let directories = std::fs::read_dir(dir.path()).unwrap().filter(|e| e.as_ref().unwrap().path().is_dir()).count();
     assert_eq!(directories, 1, "the state's only");
+}
+
+/// Other programs, and terminals that do not mark what is pasted, type faster than the prompt reads.
+#[test]
+fn lines_that_come_at_once_are_all_executed() {
+    if !terminals("lines_that_come_at_once_are_all_executed") {
+        return;
+    }
+    let dir = scratch();
+    let command = format!("env XDG_STATE_HOME={}/state {} repl", dir.path().display(), binary().display());
+    let terminal = Terminal::start(dir.path(), (80, 24), &command);
+    terminal.wait(|s| s.contains("wmlrun>"));
+    terminal.keys(&["set $a=1", "Enter", "set $b=2", "Enter", "echo \"sum: $a$b\"", "Enter", "quit", "Enter"]);
+    assert_eq!(terminal.ends(), "0");
+    let shown = terminal.scrolled();
+    assert!(shown.contains("\nsum: 12\n"), "{shown}");
 }
 
 #[test]
