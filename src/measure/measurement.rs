@@ -18,7 +18,6 @@ use crate::fileset::FilesetSpec;
 use crate::os::signals;
 use crate::plan::Plan;
 use crate::result::Run;
-use crate::result::build::CpuTime;
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::SourceMap;
 use std::collections::BTreeMap;
@@ -109,7 +108,10 @@ impl Record {
 struct End {
     waited: Waited,
     timeline: RunTimeline,
-    cpu: CpuTime,
+    /// The processor time at the start of the measurement; `None` if the run ended before.
+    cpu_before: Option<CpuReading>,
+    /// The receiver of `print` messages.
+    printed: MessageReader,
     /// The start compared to the other ranks; `None` if the gate was not opened.
     start: Option<RankStart>,
     /// The reports of one of several ranks.
@@ -244,14 +246,15 @@ impl Runner {
         let start = match opened {
             Ok(start) => start,
             Err(ended) => {
-                let end = self.end_before_measurement(&running, Waited { ended, tick: running.from() });
+                let waited = Waited { ended, tick: running.from() };
+                let end = self.end_before_measurement(&running, waited, printed);
                 return self.conclude(ready, running, run, end, &about.secrets, front);
             }
         };
         front.run_started(&self.document, &run, length);
         if warmup != WarmupLength::NONE {
             if let Err(waited) = self.warm_up(warmup, length, &mut running, &mut run, &ready.plan) {
-                let end = End { start: Some(start), ..self.end_before_measurement(&running, waited) };
+                let end = End { start: Some(start), ..self.end_before_measurement(&running, waited, printed) };
                 return self.conclude(ready, running, run, end, &about.secrets, front);
             }
             ready.cache.start_counting();
@@ -259,7 +262,7 @@ impl Runner {
                 running.end_after(length);
             }
         }
-        let cpu = CpuReading::now();
+        let cpu_before = Some(CpuReading::now());
         let mut timeline = RunTimeline::new(&running, self.settings.interval);
         let mut reports = self.rank_ticks(&ready.plan, &run);
         let (document, started) = (&self.document, self.started);
@@ -289,22 +292,17 @@ impl Runner {
                 true
             })
         };
-        running.stop(waited.tick);
-        let cpu = cpu.since(running.ns(running.from(), waited.tick) as f64 / 1e9);
-        let is_signalled_rank = reports.is_some() && self.signal() != 0;
-        running.join_within(if is_signalled_rank { GRACE_OF_RANK } else { GRACE });
-        printed.show(&mut |message| front.note(message));
-        let end = End { waited, timeline, cpu, start: Some(start), reports };
+        let end = End { waited, timeline, cpu_before, printed, start: Some(start), reports };
         self.conclude(ready, running, run, end, &about.secrets, front)
     }
 
     /// Returns the end of a run that ended before its measurement.
-    fn end_before_measurement(&self, running: &Running, waited: Waited) -> End {
+    fn end_before_measurement(&self, running: &Running, waited: Waited, printed: MessageReader) -> End {
         let timeline = RunTimeline::new(running, self.settings.interval);
-        End { waited, timeline, cpu: CpuTime::default(), start: None, reports: None }
+        End { waited, timeline, cpu_before: None, printed, start: None, reports: None }
     }
 
-    /// Writes the result, then waits for threads that are still in a system call.
+    /// Stops the run, writes the result, then waits for threads that are still in a system call.
     fn conclude(
         &mut self,
         ready: &Ready,
@@ -314,8 +312,14 @@ impl Runner {
         secrets: &[String],
         front: &mut dyn Front,
     ) -> Record {
-        let End { waited, timeline, cpu, start, reports } = end;
+        let End { waited, timeline, cpu_before, printed, start, reports } = end;
         running.stop(waited.tick);
+        let measured = running.ns(running.from(), waited.tick) as f64 / 1e9;
+        let cpu = cpu_before.map(|before| before.since(measured)).unwrap_or_default();
+        // However early the run ends, its threads need this time to leave their calls.
+        let is_signalled_rank = self.settings.ranks.size() > 1 && self.signal() != 0;
+        running.join_within(if is_signalled_rank { GRACE_OF_RANK } else { GRACE });
+        printed.show(&mut |message| front.note(message));
         // Read the counters once: everything in the result is computed from this sample.
         let mut waited = final_end(&running, waited);
         let sample = running.measured();

@@ -78,6 +78,18 @@ fn threads_without_a_usable_file_are_reported() {
     assert!(note.ends_with("the set has 0 entries: set the number of files with `entries=`"), "{note}");
 }
 
+/// The end of the threads is awaited as after a measurement, and the last lines of `print` are shown.
+#[test]
+fn a_run_that_ends_in_its_warm_up_names_no_thread_as_still_running() {
+    let threads = "thread name=r,instances=12 { flowop read name=rd,filesetname=data,iosize=1k }
+        thread name=t { flowop statfile name=st,filesetname=data flowop print name=say,value=\"in the warm-up\"
+            flowop finishoncount name=f,value=5 }";
+    let output = run("", threads, &["--warmup", "30"]).exits(0);
+    assert_eq!(notes(&output, "ended_in_warmup").len(), 1, "{}", output.shown());
+    assert!(output.stderr.contains("message from instance 1: in the warm-up"), "{}", output.shown());
+    assert!(output.only_run()["stragglers"].as_array().is_none_or(Vec::is_empty), "{}", output.shown());
+}
+
 #[test]
 fn verbose_names_the_steps_of_preparation() {
     let script = format!("{SETS}define process name=p {{ {READER} }}\n");
