@@ -19,9 +19,14 @@ const UNREPORTED: Duration = Duration::from_secs(5);
 
 impl Runner {
     /// Waits until the threads of all ranks are ready, and opens the gate at the common start. The run ends after
-    /// `limit`. `Err`, and a closed gate, when a thread of any rank could not be prepared, a signal arrived, or a rank is
-    /// lost.
+    /// `limit`. `Err` when a thread of any rank could not be prepared, a signal arrived, or a rank is lost; then no
+    /// thread of this rank begins an operation, and all of them end.
     pub(crate) fn open(&self, running: &mut Running, limit: Option<Duration>) -> Result<RankStart, Ended> {
+        self.open_together(running, limit).inspect_err(|_| running.dismiss())
+    }
+
+    /// The same, and on `Err` the threads that are ready still wait at the gate.
+    fn open_together(&self, running: &mut Running, limit: Option<Duration>) -> Result<RankStart, Ended> {
         let ready = running.wait_until_ready();
         let ranks = self.settings.ranks.as_ref();
         if ranks.size() == 1 {

@@ -48,8 +48,10 @@ impl Runner {
         if self.requested_stream().is_none() {
             return Vec::new();
         }
+        // Counted first: a thread that ends meanwhile is missing in the streams. One that ended before the gate opened has
+        // none.
+        let missing = running.n_remaining();
         let streams = running.take_streams();
-        let missing = running.n_threads() - streams.len();
         if missing > 0 {
             front.note(&format!(
                 "{missing} threads are still in a system call: digest and trace do not include their operations"

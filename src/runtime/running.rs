@@ -113,7 +113,8 @@ pub struct StuckThread {
     pub wait_channel: Option<String>,
     /// The file of its system call, if the kernel shows it.
     pub path: Option<String>,
-    /// The number of its operations in flight: 1, or all asynchronous operations for which it waits.
+    /// The number of its operations in flight: 1, or all asynchronous operations for which it waits. 0 if the gate was
+    /// not opened.
     pub in_flight: u64,
 }
 
@@ -171,6 +172,18 @@ impl Running {
         shared.gate.open(self.from);
         self.space_watch = space_watch::start(shared);
         shared.iterations.report_absent(shared);
+    }
+
+    /// Ends a run whose gate has not been opened: threads that wait there, or are still being prepared, end without an
+    /// operation. They would otherwise wait until the run is joined, and look like threads in a system call.
+    pub fn dismiss(&self) {
+        self.shared.stop(0);
+        self.shared.gate.open(0);
+    }
+
+    /// Returns whether the gate was opened for the threads, so that they may have begun operations.
+    fn has_begun(&self) -> bool {
+        self.from > 0
     }
 
     /// Returns the tick that is `limit` after the start of the measurement.
@@ -467,9 +480,14 @@ impl Running {
                 crate::os::annotate("all threads are done");
             }
             if done.is_some() || left.is_zero() {
-                return self.shared.thread_slots.iter().filter(|s| !s.done.load(SeqCst)).count();
+                return self.n_remaining();
             }
         }
+    }
+
+    /// Returns the number of threads that have not ended.
+    pub fn n_remaining(&self) -> usize {
+        self.shared.thread_slots.iter().filter(|s| !s.done.load(SeqCst)).count()
     }
 
     /// Returns the first failure of a thread that closed its files, for a run that ended well otherwise.
@@ -485,12 +503,15 @@ impl Running {
         self.shared.thread_slots.iter().map(end).map(|t| self.shared.clock.ns(tick, t)).max().unwrap_or(0)
     }
 
-    /// Returns the threads that have not ended.
+    /// Returns the threads that have not ended. Before the gate was opened, a thread that fills its buffer is none of
+    /// them: it ends by itself.
     pub fn stragglers(&self) -> Vec<StuckThread> {
+        let has_begun = self.has_begun();
+        let is_blocked = |tid: i32| tid > 0 && blocked::sleeps(tid);
         self.shared
             .thread_slots
             .iter()
-            .filter(|s| !s.done.load(SeqCst))
+            .filter(|s| !s.done.load(SeqCst) && (has_begun || is_blocked(s.tid.load(Relaxed))))
             .map(|s| {
                 let tid = s.tid.load(Relaxed);
                 StuckThread {
@@ -500,7 +521,7 @@ impl Running {
                     tid,
                     wait_channel: proc::wait_channel(tid),
                     path: blocked::path_of(tid).map(|path| path.display().to_string()),
-                    in_flight: u64::from(s.in_flight.load(Relaxed)).max(1),
+                    in_flight: if has_begun { u64::from(s.in_flight.load(Relaxed)).max(1) } else { 0 },
                 }
             })
             .collect()
@@ -557,11 +578,10 @@ impl Running {
         self.leaders.drain(..).all(|leader| leader.join().is_ok())
     }
 
-    /// Ends a run before the gate was opened.
+    /// Ends a run before the gate was opened, and waits for its threads.
     pub(super) fn abandon(self) {
         // Leaders that were not started have no threads that would arrive; the others end at once.
-        self.shared.stop(0);
-        self.shared.gate.open(self.shared.clock.raw());
+        self.dismiss();
         for leader in self.leaders {
             let _ = leader.join();
         }

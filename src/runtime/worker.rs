@@ -95,6 +95,10 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
     let shared = context.shared;
     let mut done_guard = DoneGuard { shared, thread_slot, ready: false, is_finished: false };
     thread_slot.tid.store(proc::thread_id(), Relaxed);
+    if shared.gate.is_stopped() {
+        // Another thread could not be prepared, or a signal has ended the run before its start.
+        return;
+    }
     let makes = context.process.threads[thread_slot.thread].effects.makes.iter();
     let starvation = Starvation { makes: makes.map(|(set, want, kind)| (*set, maker(*kind, *want))).collect() };
     match prepare(context, thread_slot, starvation) {
@@ -144,9 +148,7 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             // Report the end before memory is freed, for which thousands of threads contend.
             done_guard.finish();
         }
-        Err(fault) => {
-            shared.fail(fault);
-        }
+        Err(fault) => shared.fail(fault),
     }
 }
 

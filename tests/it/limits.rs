@@ -247,3 +247,31 @@ fn more_threads_than_memory_mappings_are_refused_before_anything_is_created() {
     assert!(output.stderr.contains("more are allowed"), "{}", output.stderr);
     assert_clean(&output);
 }
+
+/// The threads of another process are ready then. They end without an operation, and nothing is late.
+#[test]
+fn a_process_that_cannot_be_prepared_ends_the_others() {
+    const TEST: &str = "a_process_that_cannot_be_prepared_ends_the_others";
+    if !rustix::process::geteuid().is_root() || !has("setpriv") {
+        return skip(TEST, "it needs root and setpriv");
+    }
+    let processes = "\
+define process name=ready { thread name=t,instances=5 { flowop statfile name=s,filesetname=data } }
+define process name=eager,nice=-5 { thread name=t { flowop statfile name=s,filesetname=data } }
+";
+    for start in ["", "create processes\n"] {
+        let call = call("entries=5,size=4k", &format!("{processes}{start}"), "");
+        let call = call.under(["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]);
+        // A directory of the user's, in which only `--clean` removes the file set.
+        let output = call.folder("d").args(["--dir", "d", "--clean", "--runtime", "1"]).run().exits(3);
+        let shown = output.shown();
+        assert!(shown.contains("niceness of process `eager`"), "{shown}");
+        assert!(!shown.contains("system call"), "{shown}");
+        assert_eq!(std::fs::read_dir(output.dir().join("d")).unwrap().count(), 0, "{shown}");
+        if start.is_empty() {
+            let run = output.only_run();
+            assert_eq!((&run["state"], &run["late_ops"]), (&"failed".into(), &0.into()), "{run}");
+            assert!(run["stragglers"].as_array().is_none_or(Vec::is_empty), "{run}");
+        }
+    }
+}
