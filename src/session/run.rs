@@ -256,12 +256,19 @@ impl Session {
         }
     }
 
-    /// `create files`.
+    /// `create files`. While processes run, their file sets are in use and exist, and nothing is created, as in Filebench.
     pub(crate) fn create_files(&mut self, front: &mut dyn Front) -> Status {
         let looking = self.runner.looking("determining the file systems of the file sets", None);
         let checked = self.refuse_devices(front);
         let plan = match self.agree(checked, front).and_then(|()| self.plan_in_dir(front)) {
             Ok(plan) => plan,
+        if self.runner.is_live() {
+            front.note(
+                "`create files` has no effect while processes run: their file sets exist; \
+                 the next `create processes` or `run` creates those that have been defined since",
+            );
+            return Status::Done;
+        }
             Err(status) => return status,
         };
         drop(looking);

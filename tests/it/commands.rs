@@ -69,6 +69,25 @@ fn create_and_shutdown_accept_all_their_arguments() {
     assert!(wrong.stderr.contains("did you mean `files`?"), "{}", wrong.stderr);
 }
 
+/// As in Filebench: the files are in use, and a second creation is ignored.
+#[test]
+fn create_files_is_ignored_while_processes_run() {
+    let text = format!(
+        "{SMALL}create processes\ncreate filesets\ndefine fileset name=new,path=$dir,size=1k,entries=3,dirwidth=5,prealloc\n\
+         create filesets\ncreate processes\nstats snap\nshutdown processes\n"
+    );
+    let output = good(&text);
+    assert_eq!(
+        output.stderr.matches("`create files` has no effect while processes run").count(),
+        2,
+        "{}",
+        output.shown()
+    );
+    let creations = output.stderr.matches("creating new").count();
+    assert_eq!(creations, 1, "the second `create processes` creates the new set\n{}", output.shown());
+    assert!(output.dir().join("files/new").exists());
+}
+
 #[test]
 fn run_accepts_a_number_or_a_variable_and_the_script_continues() {
     let output = good(&format!("{SMALL}set $t=1\neventgen rate=100\nrun 1\nrun $t\npsrun -1 1\necho \"after\"\n"));
