@@ -88,7 +88,11 @@ impl Session {
                 self.definitions.add_composite(def.clone());
             }
             CommandKind::Create(Object::Processes) => return Ok(self.create_processes(front)),
-            CommandKind::Create(_) => return Ok(self.create_files(front)),
+            CommandKind::Create(_) => {
+                // A loaded text only prepares what the text that loads it does.
+                self.flow.has_created |= self.loaded.depth == 0;
+                return Ok(self.create_files(front));
+            }
             CommandKind::Run { seconds, as_is } => return self.run_command(seconds.as_ref(), *as_is, span, front),
             CommandKind::PsRun { period, seconds, as_is } => {
                 return self.psrun(period.as_ref(), seconds.as_ref(), *as_is, span, front);

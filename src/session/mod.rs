@@ -50,6 +50,8 @@ enum Extent {
 pub(crate) struct Flow {
     /// Whether there was a run. A script without one gets one at its end.
     has_run: bool,
+    /// Whether the script itself, not a text that it loads, has created its files. It then expects no run at its end.
+    has_created: bool,
     /// Whether `quit` was executed.
     pub(crate) quit: bool,
     /// Whether a statement of a prompt is being executed.
@@ -187,6 +189,11 @@ impl Session {
                 front.diagnostics(&self.map, &[d]);
                 return Status::Script;
             }
+            return status;
+        }
+        // A run would change the files that the script was to create.
+        if self.flow.has_created && self.runner.settings.runtime.is_none() {
+            front.note("nothing was measured: after `create files`, only `run` or `--runtime` starts a run");
             return status;
         }
         self.run(None, Span::new(file, 0, 0), front).max(status)

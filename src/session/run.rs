@@ -62,11 +62,15 @@ impl Session {
     }
 
     /// Returns the lengths of the runs that a script makes, after [`Session::read`] has executed its definitions. `None`
-    /// is a run without a limit. A script without a run makes one.
+    /// is a run without a limit. A script without a run makes one, unless it creates its files by a command.
     pub fn run_lengths(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Vec<Option<Duration>> {
         let file = self.map.add(name, text);
         let Some(model) = self.check(file, false, front) else { return Vec::new() };
-        let is_live = model.commands.iter().any(|c| matches!(c.kind, CommandKind::Create(Object::Processes)));
+        let creates = |what: fn(&Object) -> bool| {
+            model.commands.iter().any(|c| matches!(&c.kind, CommandKind::Create(object) if what(object)))
+        };
+        let is_live = creates(|object| *object == Object::Processes);
+        let only_creates = self.runner.settings.runtime.is_none() && creates(|object| *object != Object::Processes);
         let length = |seconds: Option<&Spanned<Expr>>| match self.limit(self.length(seconds).ok().flatten()) {
             Length::Given(length) | Length::Default(length) => Some(length),
             Length::Unlimited => None,
@@ -81,7 +85,7 @@ impl Session {
                 _ => None,
             })
             .collect();
-        if lengths.is_empty() { vec![length(None)] } else { lengths }
+        if lengths.is_empty() && !is_live && !only_creates { vec![length(None)] } else { lengths }
     }
 
     /// Makes a run.
@@ -258,10 +262,6 @@ impl Session {
 
     /// `create files`. While processes run, their file sets are in use and exist, and nothing is created, as in Filebench.
     pub(crate) fn create_files(&mut self, front: &mut dyn Front) -> Status {
-        let looking = self.runner.looking("determining the file systems of the file sets", None);
-        let checked = self.refuse_devices(front);
-        let plan = match self.agree(checked, front).and_then(|()| self.plan_in_dir(front)) {
-            Ok(plan) => plan,
         if self.runner.is_live() {
             front.note(
                 "`create files` has no effect while processes run: their file sets exist; \
@@ -269,6 +269,10 @@ impl Session {
             );
             return Status::Done;
         }
+        let looking = self.runner.looking("determining the file systems of the file sets", None);
+        let checked = self.refuse_devices(front);
+        let plan = match self.agree(checked, front).and_then(|()| self.plan_in_dir(front)) {
+            Ok(plan) => plan,
             Err(status) => return status,
         };
         drop(looking);

@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::cmd::{Wml, count, flowop, memory};
-use crate::vectors_15::{good, ops, script};
+use crate::vectors_15::{good, ops, script, sizes};
 
 /// A file set, and a process that asks for its files' attributes at the event rate.
 const SMALL: &str = "\
@@ -86,6 +86,22 @@ fn create_files_is_ignored_while_processes_run() {
     let creations = output.stderr.matches("creating new").count();
     assert_eq!(creations, 1, "the second `create processes` creates the new set\n{}", output.shown());
     assert!(output.dir().join("files/new").exists());
+}
+
+/// As in Filebench: the run would change the files. `--runtime` asks for one.
+#[test]
+fn a_script_that_only_creates_its_files_makes_no_run() {
+    let text = SMALL.replace("statfile", "deletefile") + "create files\n";
+    let output = good(&text);
+    assert_eq!(output.result()["runs"], serde_json::json!([]), "{}", output.shown());
+    assert!(output.stderr.contains("nothing was measured: after `create files`"), "{}", output.shown());
+    assert_eq!(sizes(&output, "s"), [4096; 20]);
+    let output = script(&text).args(["--runtime", "0.2"]).result().run().exits(0);
+    assert!(ops(&output.only_run(), "st") > 0);
+    // A text that is loaded prepares the run of the script that loads it.
+    let loads = "set $dir=files\nset mode quit alldone\nload data\n";
+    let output = script(loads).file("data.f", &text).result().run().exits(0);
+    assert_eq!(ops(&output.only_run(), "st"), 20);
 }
 
 #[test]
