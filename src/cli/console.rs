@@ -254,13 +254,13 @@ impl Front for Console {
         let index = document.runs.len().saturating_sub(1);
         self.report(&mut |report, out| report.run(document, index, out));
         let Some(run) = document.runs.last() else { return };
-        // A report without warnings does not show that the run did nothing, so print the warning here.
-        if !self.report.warns()
-            && let Some(nothing) = warnings::nothing_done(document, run)
-        {
-            let (message, advice) = (nothing.message(), nothing.advice());
-            notice(&format!("warning: {}", printable::short(&message, MAX_MESSAGE_CHARS)));
-            notice(&format!("  = help: {}", printable::short(advice, MAX_MESSAGE_CHARS)));
+        if !self.report.warns() {
+            for (message, advice) in warnings::unfulfilled(document, run) {
+                notice(&format!("warning: {}", printable::short(&message, MAX_MESSAGE_CHARS)));
+                if let Some(advice) = advice {
+                    notice(&format!("  = help: {}", printable::short(advice, MAX_MESSAGE_CHARS)));
+                }
+            }
         }
         if let Some(failure) = &run.failure {
             let place = failure.flowop.as_ref().map_or(String::new(), |f| {

@@ -33,6 +33,9 @@ const MIN_RESIDENT: f64 = 0.1;
 /// Age of the oldest operation in flight at the end above which there is a warning, in seconds.
 const MAX_LATE_SECONDS: f64 = 1.0;
 
+/// The codes of notes on threads that did not do what the script asks for.
+const UNFULFILLED: [&str; 3] = ["exhausted", "waited_to_the_end", "ended_in_warmup"];
+
 /// Returns all warnings about a run, the most serious first.
 pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
     let mut found = Vec::new();
@@ -55,9 +58,16 @@ pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
     found
 }
 
-/// Returns the warning that no flowop completed an operation; `None` if one did.
-pub fn nothing_done(document: &Document, run: &Run) -> Option<Warning> {
-    of(document, run).into_iter().find(|warning| matches!(warning, Warning::NoOperations { others: 0 }))
+/// Returns the warnings that the threads did not do what the script asks for, as opposed to those about the validity of
+/// the figures: each as a message, with advice if there is any. The user must see them whatever the report shows.
+pub fn unfulfilled(document: &Document, run: &Run) -> Vec<(String, Option<&'static str>)> {
+    let is_meant = |warning: &Warning| matches!(warning, Warning::Errors { .. } | Warning::NoOperations { others: 0 });
+    let derived = of(document, run).into_iter().filter(is_meant);
+    let notes = run.warnings.iter().filter(|note| UNFULFILLED.contains(&note.code.as_str()));
+    derived
+        .map(|warning| (warning.message(), Some(warning.advice())))
+        .chain(notes.map(|note| (note.message.clone(), None)))
+        .collect()
 }
 
 /// Finds warnings about runs with too few operations or too little time.

@@ -78,6 +78,21 @@ fn threads_without_a_usable_file_are_reported() {
     assert!(note.ends_with("the set has 0 entries: set the number of files with `entries=`"), "{note}");
 }
 
+/// A report in a format of Filebench contains no warnings.
+#[test]
+fn threads_that_ended_early_are_reported_in_every_format() {
+    let del = "thread name=t,instances=2 { flowop deletefile name=del,filesetname=data }";
+    for format in ["filebench", "filebench-1.4", "csv"] {
+        let output = run("", del, &["--format", format]).exits(0);
+        assert!(output.stderr.contains("warning: 2 threads ended early: `p/t/del`"), "{}", output.shown());
+        let meant = run("set mode quit alldone\n", del, &["--format", format]).exits(0);
+        assert!(!meant.stderr.contains("warning:"), "{}", meant.shown());
+    }
+    // The text report has the warning already.
+    let output = run("", del, &[]).exits(0);
+    assert!(!output.stderr.contains("ended early"), "{}", output.shown());
+}
+
 /// The end of the threads is awaited as after a measurement, and the last lines of `print` are shown.
 #[test]
 fn a_run_that_ends_in_its_warm_up_names_no_thread_as_still_running() {
