@@ -25,7 +25,10 @@ impl Runner {
             );
         }
         match dropped {
-            Ok(true) => Status::Done,
+            Ok(true) => {
+                self.trees.caches_dropped |= self.settings.allow_drop_caches;
+                Status::Done
+            }
             Ok(false) => {
                 front.note("the caches of the machine can't be dropped: that needs root");
                 Status::Done
@@ -39,7 +42,15 @@ impl Runner {
     }
 
     /// Evicts the sets that are to be cold, reads in those that are to be warm, and reads the resulting state.
-    pub(crate) fn prepare_caches(&self, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<Cache, Status> {
+    ///
+    /// `dropped_before`: the script has dropped the machine's dentries and inodes, and expects them to be on the disk at
+    /// the start. Those that the checks of the file sets have read since are dropped again.
+    pub(crate) fn prepare_caches(
+        &self,
+        sets: &[Arc<Fileset>],
+        dropped_before: bool,
+        front: &mut dyn Front,
+    ) -> Result<Cache, Status> {
         if !self.settings.engine.real() {
             return Ok(Cache::none());
         }
@@ -66,9 +77,12 @@ impl Runner {
             let caches = sets.iter().map(|set| inspect(set, self.settings.seed)).collect::<Result<Vec<_>, _>>()?;
             // Reading the state has brought inodes back into memory.
             let dropped = dropped && cache::drop_all(sets, stop)?;
-            Ok((caches, dropped))
+            // That would evict the sets that were read in.
+            let is_any_warm = sets.iter().any(|set| wanted(set) == Some(true));
+            let dropped_again = dropped || (dropped_before && !is_any_warm && cache::drop_all(sets, stop)?);
+            Ok((caches, dropped, dropped_again))
         });
-        let (found, dropped) = match done {
+        let (found, dropped, dropped_again) = match done {
             Ok(done) => done,
             Err(_) if self.signal() != 0 => return Err(Status::Interrupted(self.signal())),
             Err(e) => {
@@ -78,6 +92,12 @@ impl Runner {
         };
         if cold && !dropped {
             front.note("only file data was dropped from memory: dropping directories and inodes needs root");
+        }
+        if dropped_before && !dropped_again && !cold {
+            front.note(
+                "the check of the file sets has read directories and inodes again after the script dropped them; \
+                 `--cold` as root drops those too",
+            );
         }
         for (set, cache) in sets.iter().zip(&found) {
             if let Some(text) = missed_state(set, wanted(set), cache) {

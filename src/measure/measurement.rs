@@ -150,8 +150,11 @@ impl Runner {
         all.agree("the sizes of direct I/O", aligned)?;
         let as_is = what.as_is || self.settings.as_is;
         let (sets, prepared) = self.prepare(&plan, (as_is, true), what.map, front)?;
+        // The files of a tree that has only now been created are in memory, as they would be without these commands.
+        let existed = prepared.iter().flatten().all(|set| set.reused || set.unchanged);
+        let dropped = std::mem::take(&mut self.trees.caches_dropped) && existed;
         let mut all = self.all_ranks(front);
-        let cache = self.prepare_caches(&sets, &mut all);
+        let cache = self.prepare_caches(&sets, dropped, &mut all);
         let cache = all.agree("the caches", cache)?;
         let dirty_before = quiesce::dirty_bytes();
         self.trees.wrote |= plan.writes();

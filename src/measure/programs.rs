@@ -27,6 +27,12 @@ impl Runner {
 
     /// `system`: runs a command and returns its exit status. A signal ends the command; then the result is `None`.
     pub fn run_command(&mut self, command: &str, front: &mut dyn Front) -> io::Result<Option<ExitStatus>> {
+        let status = self.run_to_end(command, front)?;
+        self.trees.caches_dropped |= status.is_some_and(|status| status.success()) && drops_inodes(command);
+        Ok(status)
+    }
+
+    fn run_to_end(&mut self, command: &str, front: &mut dyn Front) -> io::Result<Option<ExitStatus>> {
         const POLL_INTERVAL: Duration = Duration::from_millis(50);
         const GRACE: Duration = Duration::from_secs(1);
         // The command may change the trees, and mount file systems over them.
@@ -42,6 +48,36 @@ impl Runner {
                 }
                 return Ok(None);
             }
+        }
+    }
+}
+
+/// Returns whether a command seems to drop the dentries and inodes of the machine: it names `drop_caches`, and not only
+/// with a 1, which stands for the page cache.
+fn drops_inodes(command: &str) -> bool {
+    let words = command.split(|c: char| !c.is_ascii_alphanumeric());
+    let has = |number: &str| words.clone().any(|word| word == number);
+    let (pages, inodes) = (has("1"), has("2") || has("3"));
+    command.contains("drop_caches") && (inodes || !pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::drops_inodes;
+
+    #[test]
+    fn commands_that_drop_inodes_are_recognised() {
+        for command in [
+            "echo 3 > /proc/sys/vm/drop_caches",
+            "sync; echo 2 | sudo tee /proc/sys/vm/drop_caches",
+            "sysctl -w vm.drop_caches=3",
+            "/root/bin/drop_caches.sh",
+            "sleep 1; sysctl vm.drop_caches=3",
+        ] {
+            assert!(drops_inodes(command), "{command}");
+        }
+        for command in ["echo 1 > /proc/sys/vm/drop_caches", "sysctl vm.drop_caches=1", "sync", "echo 3 > file"] {
+            assert!(!drops_inodes(command), "{command}");
         }
     }
 }

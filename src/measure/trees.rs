@@ -28,6 +28,8 @@ pub(crate) struct Trees {
     pub(crate) fresh_of_other: bool,
     /// The ranks have prepared their sets together, and have not released them yet.
     pub(crate) held_with_ranks: bool,
+    /// The script has dropped the dentries and inodes of the machine since the last run.
+    pub(crate) caches_dropped: bool,
     /// Threads of a run were left behind in system calls.
     pub(crate) stalled: bool,
 }

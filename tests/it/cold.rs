@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::cmd::{Wml, number, short_or_long};
 use crate::mounts::{self, Fs, Mount};
+use crate::strace;
 use crate::undisturbed::undisturbed;
 
 /// One file, read once from its start to its end.
@@ -156,4 +157,35 @@ fn dirty_data_is_waited_for_or_recorded() {
             assert!(run["set"].is_null() && number(&run["filesets"][0], &["sync_seconds"]) >= 0.0);
         }
     });
+}
+
+/// A script that drops the inodes of the machine before a run expects a cold start. The checks of the file sets after a
+/// `system` read them again.
+#[test]
+fn caches_that_a_script_drops_are_dropped_again_after_the_checks() {
+    const TEST: &str = "caches_that_a_script_drops_are_dropped_again_after_the_checks";
+    if !strace::available(TEST) {
+        return;
+    }
+    let drops = |cached: &str, create: &str, command: &str| {
+        let text = format!(
+            "define fileset name=s,path=$dir,entries=5,size=4k,dirwidth=5,prealloc{cached}\n\
+             define process name=p {{ thread name=t {{ flowop statfile name=st,filesetname=s }} }}\n\
+             {create}system \"{command}\"\nrun 0.1\nrun 0.1\n"
+        );
+        let call = Wml::new().file("x.wml", &text).args(["x.wml", "--no-quiesce", "--allow-system"]);
+        let output = call.under(["strace", "-f", "-e", "trace=openat", "-o", "calls"]).run().exits(0);
+        let calls = std::fs::read_to_string(output.dir().join("calls")).unwrap();
+        let tries = calls.lines().filter(|call| call.contains("\"/proc/sys/vm/drop_caches\"")).count();
+        let is_noted = output.stderr.contains("has read directories and inodes again");
+        (tries, is_noted)
+    };
+    // The commands only look as if they dropped anything. Where the program may not do it either, a note says so.
+    let (tries, is_noted) = drops("", "create files\n", "true 3 drop_caches");
+    assert_eq!(tries, 1, "for the first run only");
+    let may_drop = std::fs::OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches").is_ok();
+    assert_eq!(is_noted, !may_drop);
+    assert_eq!(drops("", "create files\n", "true"), (0, false));
+    assert_eq!(drops("", "", "true 3 drop_caches"), (0, false), "the files are created after the command");
+    assert_eq!(drops(",cached=true", "create files\n", "true 3 drop_caches"), (0, true), "the set is to be cached");
 }
