@@ -232,6 +232,11 @@ impl Task {
         self.read("comm").trim_end().to_owned()
     }
 
+    /// A number in a file of the folder.
+    fn number(&self, file: &str, key: &str) -> Option<u64> {
+        self.read(file).lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
+    }
+
     /// Whether it waits, and can be interrupted. The state follows the name, which is in parentheses.
     fn sleeps(&self) -> bool {
         self.read("stat").rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
@@ -255,9 +260,14 @@ fn workers(pid: u32) -> impl Iterator<Item = Task> {
 }
 
 /// Reads of the threads of the workload in a process of wmlrun since they started.
-pub(crate) fn reads(pid: u32) -> u64 {
-    let reads = |text: String| text.lines().find_map(|line| line.strip_prefix("syscr: ")?.parse::<u64>().ok());
-    workers(pid).filter_map(|task| reads(task.read("io"))).sum()
+fn reads(pid: u32) -> u64 {
+    workers(pid).filter_map(|task| task.number("io", "syscr:")).sum()
+}
+
+/// How often the threads of the workload in a process of wmlrun have waited, such as for their rate.
+#[cfg(feature = "mpi")]
+pub(crate) fn waits(pid: u32) -> u64 {
+    workers(pid).filter_map(|task| task.number("status", "voluntary_ctxt_switches:")).sum()
 }
 
 /// A program that runs. Dropped, it is killed.

@@ -140,14 +140,15 @@ pub(crate) fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// Waits until the threads of the workload of a rank read, all but the first reads. Returns the process ID of the rank.
-pub(crate) fn reading(dir: &Path, rank: usize) -> i32 {
-    wait_for("began to read", || process_of(dir, rank).filter(|pid| cmd::reads(*pid as u32) >= 100))
+/// Waits until the threads of the workload of a rank have made operations, between which they wait for their rate.
+/// Returns the process ID of the rank.
+pub(crate) fn measuring(dir: &Path, rank: usize) -> i32 {
+    wait_for("made operations", || process_of(dir, rank).filter(|pid| cmd::waits(*pid as u32) >= 50))
 }
 
 /// Sends a signal to a rank once it reads.
 fn signal(running: &Running, dir: &Path, rank: usize, signal: rustix::process::Signal) {
-    let pid = rustix::process::Pid::from_raw(reading(dir, rank)).unwrap();
+    let pid = rustix::process::Pid::from_raw(measuring(dir, rank)).unwrap();
     rustix::process::kill_process(pid, signal).unwrap();
     assert!(running.pid() > 0);
 }
@@ -456,7 +457,7 @@ fn a_short_failure_of_the_network_is_survived() {
     let hosts = Hosts::new(["wmb1", "wmb2"], 12);
     let running = call(hosts.mpirun(12, 1), "12").timeout(Duration::from_mins(3)).start();
     let dir = running.dir().to_owned();
-    reading(&dir, 1);
+    measuring(&dir, 1);
     hosts.link("down");
     std::thread::sleep(Duration::from_secs(5));
     hosts.link("up");
@@ -469,7 +470,7 @@ fn a_short_failure_of_the_network_is_survived() {
 fn an_interrupt_ends_all_ranks() {
     let running = call(mpirun(3), "60").start();
     let dir = running.dir().to_owned();
-    reading(&dir, 2);
+    measuring(&dir, 2);
     running.signal(rustix::process::Signal::INT);
     let output = running.wait();
     assert_ne!(output.code(), 0, "{}", output.shown());

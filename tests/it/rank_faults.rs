@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cmd::{Output, Running, Wml, binary, long, tool};
 use crate::mounts::{Fs, Mount};
-use crate::mpi::{Hosts, SCRIPT, call, mpirun, process_of, reading, wait_for};
+use crate::mpi::{Hosts, SCRIPT, call, measuring, mpirun, process_of, wait_for};
 
 /// A fault, and what is expected of it.
 struct FaultCase {
@@ -106,7 +106,7 @@ static FAULTS: &[FaultCase] = &[
         name: "rank stopped for 3 s",
         make: |limit| {
             let running = call(mpirun(3), "8").timeout(limit).start();
-            let pid = Pid::from_raw(reading(running.dir(), 2)).unwrap();
+            let pid = Pid::from_raw(measuring(running.dir(), 2)).unwrap();
             kill_process(pid, Signal::STOP).unwrap();
             std::thread::sleep(Duration::from_secs(3));
             kill_process(pid, Signal::CONT).unwrap();
@@ -139,7 +139,7 @@ static FAULTS: &[FaultCase] = &[
         name: "link down for 5 s",
         make: |limit| {
             with_hosts(limit, ["wmd1", "wmd2"], 14, "12", |hosts, running| {
-                reading(running.dir(), 1);
+                measuring(running.dir(), 1);
                 hosts.link("down");
                 std::thread::sleep(Duration::from_secs(5));
                 hosts.link("up");
@@ -152,7 +152,7 @@ static FAULTS: &[FaultCase] = &[
         make: |limit| {
             with_hosts(limit, ["wme1", "wme2"], 15, "5", |hosts, running| {
                 let dir = running.dir();
-                reading(dir, 1);
+                measuring(dir, 1);
                 hosts.link("down");
                 let results = ["result.json", "rank-1.json"];
                 wait_for("wrote both results", || results.iter().all(|name| is_file(&dir.join(name))).then_some(()));
@@ -253,7 +253,7 @@ static FAULTS: &[FaultCase] = &[
             // A flowop that opens no file finds each file by its name.
             let text = SCRIPT.replace("readwholefile", "statfile");
             let running = call(mpirun(3), "8").file("x.wml", &text).timeout(limit).start();
-            reading(running.dir(), 1);
+            measuring(running.dir(), 1);
             std::fs::remove_dir_all(running.dir().join("d/1/data/00000001")).unwrap();
             running.wait()
         },
