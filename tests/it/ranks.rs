@@ -230,11 +230,12 @@ fn ranks_that_do_not_agree_create_nothing() {
     const TEXT: &str = "set $n=4\ndefine fileset name=s,path=$dir,entries=$n,dirwidth=2,size=1k,prealloc\n\
         define process name=p { thread name=t { flowop statfile name=x,filesetname=s } }\n";
     type Change = fn(&mut Settings, &mut String);
-    let changes: [(Change, &str); 5] = [
+    let changes: [(Change, &str); 6] = [
         (|settings, _| settings.sets.push(("n".to_owned(), "5".to_owned())), "`$n` is 5, not 4"),
         (|_, text| text.push_str("# another text\n"), "the SHA-256 digest of the script is "),
         (|settings, _| settings.layout_seed = 9, "the layout seed is 9, not 1"),
-        (|settings, _| settings.runtime = None, "`--runtime` is not given, not "),
+        (|settings, _| settings.runtime = None, "`--runtime` is missing, and 50ms on rank 0"),
+        (|settings, _| settings.as_is = true, "`--as-is` is given, and missing on rank 0"),
         (|settings, _| settings.dialect = Some(Dialect::Sun), "the SHA-256 digest of the plan is "),
     ];
     for (change, difference) in changes {
