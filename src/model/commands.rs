@@ -285,9 +285,9 @@ pub const COMMANDS: &[CommandEntry] = &[
     command(
         [
             "fscheck",
-            "fscheck path=PATH,fstype=TYPE",
-            "ends the script with an error if the path is on another type of file system",
-            "fscheck path=/tmp,fstype=ext4",
+            "fscheck path=PATH fstype=TYPE",
+            "ends the script with an error if the path is on another type of file system; a comma may separate the two",
+            "fscheck path=/tmp fstype=ext4",
         ],
         Sun,
         |b, s| Some(CommandKind::FsCheck { path: b.named(s, "path"), fstype: b.named(s, "fstype") }),

@@ -387,7 +387,7 @@ impl Session {
     ) -> Result<Status, Box<Diagnostic>> {
         let (Some(path), Some(fstype)) = (path, fstype) else {
             let d = Diagnostic::error(Code::BadArgument, span, "`fscheck` needs a path and a type");
-            return Err(Box::new(d.help("write `fscheck path=PATH,fstype=TYPE`")));
+            return Err(Box::new(d.help("write `fscheck path=PATH fstype=TYPE`")));
         };
         let made = self.make_dir_for(path, front)?;
         if made != Status::Done {

@@ -14,7 +14,7 @@ pub struct StatementWord {
     /// word, except `list`, which also occurs alone. `help` occurs alone too, but `help run` asks for help on `run`.
     pub takes_word: bool,
     /// Number of arguments before its comma-separated attributes: 1 in `flowop read name=…`, 0 in `thread name=…`.
-    /// `None` when it has no attributes.
+    /// `None` when it has no attributes, or when commas between them may be left out.
     pub list: Option<usize>,
     /// Statement words that are arguments when they directly follow it, even on the next line.
     pub objects: &'static [&'static str],
@@ -56,7 +56,8 @@ pub const STATEMENT_WORDS: &[StatementWord] = &[
     word("shutdown", 1, None),
     word("load", 1, None),
     word("foreach", 1, Some(2)),
-    word("fscheck", 0, Some(0)),
+    // The grammar of 1.4 has no comma between its attributes, so that one is not missed.
+    word("fscheck", 0, None),
     word("fsflush", 0, Some(0)),
     word("debug", 0, None),
     word("quit", 0, None),

@@ -223,7 +223,7 @@ fn fscheck_compares_the_file_system_type() {
         assert_eq!(prints(&check("tmpfs")), ["on"]);
         assert!(script(&check("zfs")).run().exits(3).stderr.contains("not on zfs"));
     }
-    assert!(script("fscheck path=/\n").run().exits(2).stderr.contains("fscheck path=PATH,fstype=TYPE"));
+    assert!(script("fscheck path=/\n").run().exits(2).stderr.contains("fscheck path=PATH fstype=TYPE"));
 }
 
 #[test]
