@@ -52,8 +52,9 @@ codes! {
          What to do: add the closing `\"`. A quote inside a string is written `\\\"`.";
     BadVariable = "E0104", "a `$` without a variable name",
         "A variable is written `$name`, `${name}` or `$(NAME)`. Its name starts with a\n\
-         letter or an underscore.\n\n\
-         Example: `set $1st = 5`.\n\n\
+         letter or an underscore. Without brackets it ends in a letter or digit: an\n\
+         underscore behind that is text, as in Filebench.\n\n\
+         Example: `set $1st = 5`, or `set $size_ = 5`.\n\n\
          What to do: give the variable a valid name. For a plain dollar sign write `\\$`\n\
          in a quoted string.";
     UnexpectedToken = "E0105", "a syntax error",

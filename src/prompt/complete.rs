@@ -59,7 +59,8 @@ pub(crate) fn complete(line: &str, pos: usize, names: &Names) -> Candidates {
     let mut files = false;
     if let Some(name) = word.strip_prefix('$') {
         let assigned = statement.trim_end() == "set";
-        let fit = names.variables.iter().filter(|(n, _)| n.starts_with(name));
+        // Without brackets a name can't end in `_`.
+        let fit = names.variables.iter().filter(|(n, _)| n.starts_with(name) && !n.ends_with('_'));
         words.extend(fit.map(|(n, _)| if assigned { format!("${n}=") } else { format!("${n}") }));
     } else if statement.trim().is_empty() {
         words = commands(names).map(|c| first_word(c.name).to_owned()).collect();

@@ -32,7 +32,9 @@ pub(crate) fn typed_value(
     }
     let value = map.slice(at);
     // The value keeps its place in the text, so that all spans of the statement's value are right as they are.
-    let statement = format!("set ${name}=");
+    // Without brackets, which would take more room, a name can't end in `_`. The name here is not used.
+    let stem = name.trim_end_matches('_');
+    let statement = format!("set ${stem}{}=", "x".repeat(name.len() - stem.len()));
     let room = (at.start as usize).saturating_sub(statement.len());
     let text = format!("{:room$}{statement}{value}", "");
     let statements = SourceMap::with_only(at.file, text);

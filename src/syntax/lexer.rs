@@ -384,12 +384,30 @@ impl Lexer<'_> {
             return self.glued(start);
         }
         match read_variable(self.text, self.at) {
-            Ok((variable, end)) => self.push(Token::Variable(Box::new(variable)), end),
+            Ok((variable, end)) => {
+                let end = self.assigned_name(&variable, end);
+                self.push(Token::Variable(Box::new(variable)), end);
+            }
             Err(end) => {
                 self.bad_variable(self.at, end);
                 self.push(Token::Error, end);
             }
         }
+    }
+
+    /// The end of a variable that ends at `end`, with the `_` in front of a `=`: those are reported, because a name does
+    /// not end in `_`, and text can't be assigned to.
+    fn assigned_name(&mut self, variable: &Variable, end: usize) -> usize {
+        let after = self.until(end, |c| c != '_');
+        let plain = variable.form == VariableForm::Plain && variable.field.is_none();
+        if after == end || !plain || !self.text[after..].trim_start_matches(is_blank).starts_with('=') {
+            return end;
+        }
+        let written = &self.text[self.at + 1..after];
+        let message = format!("`${written}` ends in `_`, which is not a part of a name");
+        let help = format!("write `${}`, or `${{{written}}}` at each use", variable.name);
+        self.report(Diagnostic::error(Code::BadVariable, self.span(self.at, after), message).help(help));
+        after
     }
 
     fn bad_variable(&mut self, start: usize, end: usize) {
@@ -496,6 +514,12 @@ fn before_statement(part: &str, behind: &str) -> usize {
     [letters + unit, letters].into_iter().find(starts).unwrap_or(part.len())
 }
 
+/// The name of a variable without the `_` at its end, which are text: `$n_$m` is `$n`, a `_`, and `$m`, as in Filebench.
+fn without_underscores(name: &str) -> &str {
+    let trimmed = name.trim_end_matches('_');
+    if trimmed.is_empty() { name } else { trimmed }
+}
+
 /// Reads the variable whose `$` is at `at`. Returns it and its end, or as an error the end of the malformed variable.
 fn read_variable(text: &str, at: usize) -> Result<(Variable, usize), usize> {
     let name_end = |from: usize, inside: fn(char) -> bool| {
@@ -506,7 +530,7 @@ fn read_variable(text: &str, at: usize) -> Result<(Variable, usize), usize> {
         Some('{') => (VariableForm::Brace, '}', |c| in_name(c) || c == '.'),
         Some('(') => (VariableForm::Paren, ')', in_name),
         Some(c) if starts_name(c) => {
-            let end = name_end(start, in_name);
+            let end = start + without_underscores(&text[start..name_end(start, in_name)]).len();
             let name = text[start..end].to_owned();
             let dotted = text[end..].strip_prefix('.').map(|_| &text[end + 1..name_end(end + 1, in_name)]);
             let field = dotted.filter(|field| attrs::fields().any(|known| known == *field)).map(str::to_owned);

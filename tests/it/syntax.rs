@@ -103,7 +103,7 @@ fn word() -> impl Strategy<Value = String> {
 
 fn variable() -> BoxedStrategy<Variable> {
     let plain = (
-        "[a-z_][a-z0-9_]{0,5}",
+        "[a-z_]([a-z0-9_]{0,4}[a-z0-9])?",
         prop::option::weighted(0.1, prop::sample::select(wml::spec::attrs::fields().collect::<Vec<_>>())),
     )
         .prop_map(|(name, field)| Variable { form: VariableForm::Plain, name, field: field.map(str::to_owned) });

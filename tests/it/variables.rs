@@ -221,6 +221,15 @@ fn the_command_line_can_define_a_variable() {
     assert!(plan(&[], 2).contains("nothing sets `$n`"));
 }
 
+/// Such a name is written in braces in a script, because `$n_` is `$n` with a `_`.
+#[test]
+fn the_command_line_can_set_a_variable_that_ends_in_an_underscore() {
+    let script = "define process name=p { thread name=t,instances=${n_} { flowop delay name=d,value=1 } }\n";
+    let call = crate::cmd::Wml::new().file("x.wml", script).args(["plan", "x.wml"]).sets(&[("n_", "3")]);
+    let output = call.run().exits(0);
+    assert!(output.stdout.contains("3 threads"), "{}", output.shown());
+}
+
 #[test]
 fn foreach_names_the_value_in_force() {
     let script = "define process name=p { thread name=t { flowop delay name=d,value=1 } }\nforeach $q in 1,2 { echo \"q $q\" }\n";
