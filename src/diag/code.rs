@@ -382,10 +382,11 @@ codes! {
          dropping all caches of the machine.";
     UnsetInText = "W0420", "a text with a variable that is not set",
         "`echo`, `log` and `usage` print a variable that is not set as it is written in\n\
-         the script, as Filebench does. Often the name is misspelt.\n\n\
+         the script, and the commands of `system` and `stats command` have it so, as in\n\
+         Filebench. It may be a variable of the shell; often the name is misspelt.\n\n\
          Example: `echo \"with $nfile files\"` in a script that sets `$nfiles`.\n\n\
-         What to do: correct the name, or set the variable. For a literal dollar sign\n\
-         write `\\$`.";
+         What to do: correct the name, or set the variable. For a literal dollar sign,\n\
+         such as that of a variable of the shell, write `\\$`.";
     EmptyFile = "W0421", "a read of files that are empty",
         "The files have the size 0, or they are created during the run without content,\n\
          and no flowop writes to them. Each read returns 0 bytes, so that the rates of\n\

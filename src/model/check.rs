@@ -196,6 +196,7 @@ impl Checker<'_> {
                 CommandPart::Set(_) | CommandPart::SetField(_) => {}
                 CommandPart::Value(value) | CommandPart::Load(value) => self.expr(value, &[]),
                 CommandPart::Shown(text) | CommandPart::Usage(text) => self.shown(text),
+                CommandPart::Shell(text) => self.shell(text),
                 CommandPart::Attr(used, attrs) => self.attr(used, attrs, &locals),
                 CommandPart::Parameter(parameter) => parameter.value.iter().for_each(|value| self.expr(value, &[])),
                 CommandPart::Argument(argument) => argument.value.iter().for_each(|value| self.expr(value, &locals)),
@@ -253,6 +254,16 @@ impl Checker<'_> {
             let shown = expr::show(variable);
             let message = format!("nothing sets `{shown}`: the text shows it as it is written");
             Diagnostic::warning(Code::UnsetInText, span, message)
+        });
+    }
+
+    /// Checks a command for the shell: an undefined variable may be one of the shell, which gets it as it is written.
+    fn shell(&mut self, value: &Spanned<Expr>) {
+        self.each_missing(value, &[], |variable, span| {
+            let shown = expr::show(variable);
+            let message = format!("nothing sets `{shown}`: the shell gets it as it is written");
+            Diagnostic::warning(Code::UnsetInText, span, message)
+                .help(format!("if it is a variable of the shell, write `\\{shown}`"))
         });
     }
 

@@ -17,6 +17,8 @@ pub enum CommandPart<'a> {
     Value(&'a Spanned<Expr>),
     /// A text that is only shown.
     Shown(&'a Spanned<Expr>),
+    /// A command for the shell, which has variables of its own.
+    Shell(&'a Spanned<Expr>),
     /// A line of `usage`, a text that is shown when it is asked for.
     Usage(&'a Spanned<Expr>),
     /// The name of a text to load.
@@ -34,7 +36,9 @@ impl<'a> CommandPart<'a> {
     pub fn value(self) -> Option<&'a Spanned<Expr>> {
         match self {
             Self::Set(_) | Self::SetField(_) => None,
-            Self::Value(value) | Self::Shown(value) | Self::Usage(value) | Self::Load(value) => Some(value),
+            Self::Value(value) | Self::Shown(value) | Self::Shell(value) | Self::Usage(value) | Self::Load(value) => {
+                Some(value)
+            }
             Self::Attr(used, _) => Some(&used.value),
             Self::Parameter(local) | Self::Argument(local) => local.value.as_ref(),
         }
@@ -77,17 +81,13 @@ pub fn parts<'a>(kind: &'a CommandKind, each: &mut dyn FnMut(CommandPart<'a>)) {
         CommandKind::DefineProcess(def) => of_process(def, each),
         CommandKind::DefineFlowop(def) => of_composite(def, each),
         CommandKind::Echo(text) | CommandKind::Log(text) => each(CommandPart::Shown(text)),
+        CommandKind::System(text) | CommandKind::Stats(Stats::Command(text)) => each(CommandPart::Shell(text)),
         CommandKind::Usage(text) => each(CommandPart::Usage(text)),
         CommandKind::Load(name) => each(CommandPart::Load(name)),
         CommandKind::Sleep(value)
         | CommandKind::Warmup(value)
-        | CommandKind::System(value)
         | CommandKind::Stats(
-            Stats::Dump(value)
-            | Stats::XmlDump(value)
-            | Stats::MultiDump(value)
-            | Stats::Directory(value)
-            | Stats::Command(value),
+            Stats::Dump(value) | Stats::XmlDump(value) | Stats::MultiDump(value) | Stats::Directory(value),
         ) => each(CommandPart::Value(value)),
         CommandKind::Run { seconds: value, .. } | CommandKind::EventGen(value) => {
             value.iter().for_each(|value| each(CommandPart::Value(value)));

@@ -171,9 +171,9 @@ impl Session {
         Ok(Status::Done)
     }
 
-    /// Returns the text of an expression to print. An undefined variable is printed as it is written. Values of the
-    /// environment are printed: only results mask them.
-    fn printed(&self, text: &Spanned<Expr>) -> Result<String, Diagnostic> {
+    /// Returns the text of an expression to print, or for a shell. An undefined variable is in it as it is written.
+    /// Values of the environment are printed: only results mask them.
+    pub(super) fn printed(&self, text: &Spanned<Expr>) -> Result<String, Diagnostic> {
         let shown = |expr: &Spanned<Expr>, written: &dyn Fn() -> String| match model::eval(expr, &self.scope) {
             Ok(value) => Ok(value.print()),
             Err(d) if d.code == Code::UndefinedVariable => Ok(written()),
@@ -205,18 +205,15 @@ impl Session {
         Ok(model::eval(text, &self.scope).map_err(Box::new)?.print())
     }
 
-    /// Creates the session's temporary directory, if a text that is used outside the program names it.
-    pub(super) fn make_dir_for(
-        &mut self,
-        text: &Spanned<Expr>,
-        front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
-        if self.text(text)?.contains(FRESH)
+    /// Creates the session's temporary directory, if a text that is used outside the program names it. The text has to
+    /// be evaluated again then.
+    pub(super) fn make_dir_for(&mut self, text: &str, front: &mut dyn Front) -> Status {
+        if text.contains(FRESH)
             && let Err(status) = self.make_dir_if_used(front)
         {
-            return Ok(status);
+            return status;
         }
-        Ok(Status::Done)
+        Status::Done
     }
 
     /// Evaluates a time in seconds, from 0 to 10⁹.
@@ -313,16 +310,29 @@ impl Session {
         })
     }
 
-    fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
-        if let Some(d) = self.refusal(&self.text(text)?, span) {
+    /// Returns a command for the shell, if it is permitted, or the status with which the script ends.
+    pub(super) fn shell_command(
+        &mut self,
+        text: &Spanned<Expr>,
+        span: Span,
+        front: &mut dyn Front,
+    ) -> Result<Result<String, Status>, Box<Diagnostic>> {
+        let command = self.printed(text)?;
+        if let Some(d) = self.refusal(&command, span) {
             front.diagnostics(&self.map, &[d]);
-            return Ok(Status::Refused);
+            return Ok(Err(Status::Refused));
         }
-        let made = self.make_dir_for(text, front)?;
-        if made != Status::Done {
-            return Ok(made);
-        }
-        let command = self.text(text)?;
+        Ok(match self.make_dir_for(&command, front) {
+            Status::Done => Ok(self.printed(text)?),
+            status => Err(status),
+        })
+    }
+
+    fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+        let command = match self.shell_command(text, span, front)? {
+            Ok(command) => command,
+            Err(status) => return Ok(status),
+        };
         match self.runner.run_command(&command, front) {
             Ok(None) => return Ok(Status::Interrupted(self.runner.signal())),
             Ok(Some(status)) if status.success() => return Ok(Status::Done),
@@ -389,7 +399,7 @@ impl Session {
             let d = Diagnostic::error(Code::BadArgument, span, "`fscheck` needs a path and a type");
             return Err(Box::new(d.help("write `fscheck path=PATH fstype=TYPE`")));
         };
-        let made = self.make_dir_for(path, front)?;
+        let made = self.make_dir_for(&self.text(path)?, front);
         if made != Status::Done {
             return Ok(made);
         }

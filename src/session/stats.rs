@@ -26,25 +26,17 @@ impl Session {
                 }
             }
             Stats::Directory(path) => {
-                let made = self.make_dir_for(path, front)?;
+                let made = self.make_dir_for(&self.text(path)?, front);
                 if made != Status::Done {
                     return Ok(made);
                 }
                 let path = Spanned::new(self.text(path)?, path.span);
                 return Ok(self.runner.results_directory(&path, &self.map, front));
             }
-            Stats::Command(command) => {
-                if let Some(d) = self.refusal(&self.text(command)?, span) {
-                    front.diagnostics(&self.map, &[d]);
-                    return Ok(Status::Refused);
-                }
-                let made = self.make_dir_for(command, front)?;
-                if made != Status::Done {
-                    return Ok(made);
-                }
-                let command = self.text(command)?;
-                self.runner.collect(&command, front);
-            }
+            Stats::Command(command) => match self.shell_command(command, span, front)? {
+                Ok(command) => self.runner.collect(&command, front),
+                Err(status) => return Ok(status),
+            },
         }
         Ok(Status::Done)
     }

@@ -69,6 +69,12 @@ pub fn statement_word(name: &str) -> Option<&'static StatementWord> {
     STATEMENT_WORDS.iter().find(|word| word.name == name)
 }
 
+/// Whether the strings behind `word`, which follows `before`, are shown or passed to a shell. A `$` in them that begins no
+/// variable is itself, and an undefined variable is passed on as it is written.
+pub fn shows_text(before: &str, word: &str) -> bool {
+    matches!((before, word), (_, "echo" | "log" | "usage" | "system") | ("stats", "command"))
+}
+
 /// Names that other tools, system calls, commands and Filebench 1.1 have for flowops, with the flowop.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("aiosubmit", "aiowrite"),

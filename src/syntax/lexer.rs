@@ -12,7 +12,7 @@ use super::token::Token;
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::{FileId, Span, Spanned};
 use crate::spec::attrs;
-use crate::spec::words::statement_word;
+use crate::spec::words::{shows_text, statement_word};
 
 /// Bytes after an unclosed `${` that are searched for its end. No name is that long, and an unbounded search would be
 /// quadratic.
@@ -42,7 +42,7 @@ pub struct Lexed {
 
 /// Splits `text` into tokens. Never fails: text that is not a token becomes an error token and a diagnostic.
 pub fn lex(file: FileId, text: &str) -> Lexed {
-    let mut lexer = Lexer { file, text, at: 0, multiline: None, out: Lexed::default() };
+    let mut lexer = Lexer { file, text, at: 0, multiline: None, shown: false, out: Lexed::default() };
     // A byte order mark is not part of the script.
     if text.starts_with('\u{feff}') {
         lexer.at = '\u{feff}'.len_utf8();
@@ -70,6 +70,8 @@ struct Lexer<'a> {
     at: usize,
     /// The last string that spans lines: the likely cause if a later one is not closed.
     multiline: Option<Span>,
+    /// Whether a string here is an argument of a command that shows it or passes it to a shell.
+    shown: bool,
     out: Lexed,
 }
 
@@ -127,6 +129,15 @@ impl Lexer<'_> {
     }
 
     fn push(&mut self, token: Token, end: usize) {
+        self.shown = match (&token, self.out.tokens.last()) {
+            (Token::Text(_), _) => self.shown,
+            (Token::Word(word), before) => {
+                let before = before.map(|(token, _)| token);
+                let first = if let Some(Token::Word(first)) = before { first } else { "" };
+                shows_text(first, word)
+            }
+            _ => false,
+        };
         let span = self.span(self.at, end);
         self.out.tokens.push((token, span));
         self.at = end;
@@ -451,6 +462,11 @@ impl Lexer<'_> {
                         }
                         parts.push(TextPart::Variable(Spanned::new(variable, self.span(at, end))));
                         at = end;
+                    }
+                    // `$1` and `$?` are for the shell.
+                    Err(_) if self.shown => {
+                        plain.push('$');
+                        at += 1;
                     }
                     // A dollar sign before a blank or the end is itself: old scripts print `$Revision: 1.5 $`.
                     Err(end) => {

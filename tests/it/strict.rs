@@ -57,6 +57,9 @@ fn variables_that_are_not_set_are_reported_everywhere() {
         ("echo \"$nosuch\"", "warning[W0420]"),
         ("log \"$nosuch\"", "warning[W0420]"),
         ("usage \"$nosuch\"", "warning[W0420]"),
+        ("system \"$nosuch\"", "warning[W0420]"),
+        ("stats command \"$nosuch\"", "warning[W0420]"),
+        ("stats dump \"$nosuch\"", "error[E0303]"),
         ("fscheck path=$nosuch,fstype=ext4", "error[E0303]"),
         ("fscheck path=/,fstype=$nosuch", "error[E0303]"),
     ] {
