@@ -77,6 +77,8 @@ impl RandomExpr {
 pub trait Lookup {
     /// Returns the value of a variable, or of its field. `None` if the variable is undefined.
     fn value_of(&self, variable: &Variable) -> Option<Result<ModelValue, Diagnostic>>;
+    /// Whether `${name}` is an internal value, which takes precedence over a variable of that name.
+    fn is_internal(&self, name: &str) -> bool;
     /// Returns the defined name that is nearest to an undefined one.
     fn near(&self, name: &str) -> Option<String>;
     /// Charges `bytes` of built text to the evaluation budget. Returns an error once the budget is exhausted.

@@ -448,6 +448,10 @@ impl Lookup for Scope {
         }
     }
 
+    fn is_internal(&self, name: &str) -> bool {
+        self.internal.contains_key(name)
+    }
+
     fn near(&self, name: &str) -> Option<String> {
         let mut values = self.values.borrow_mut();
         values.near += 1;
@@ -488,7 +492,8 @@ impl Locals<'_> {
 
 impl Lookup for Locals<'_> {
     fn value_of(&self, variable: &Variable) -> Option<Result<ModelValue, Diagnostic>> {
-        let local = self.local(&variable.name).filter(|_| variable.form == VariableForm::Plain);
+        let hidden = variable.form == VariableForm::Brace && self.is_internal(&variable.name);
+        let local = self.local(&variable.name).filter(|_| !hidden);
         match (local, &variable.field) {
             (None, _) => self.outer.value_of(variable),
             (Some(value), None) => Some(Ok(value.clone())),
@@ -498,6 +503,10 @@ impl Lookup for Locals<'_> {
             }),
             (Some(value), Some(_)) => Some(Err(without_fields(variable, value, Span::default()))),
         }
+    }
+
+    fn is_internal(&self, name: &str) -> bool {
+        self.outer.is_internal(name)
     }
 
     fn near(&self, name: &str) -> Option<String> {

@@ -70,6 +70,23 @@ fn a_chain_of_doublings_costs_a_step_each() {
 }
 
 #[test]
+fn a_local_variable_is_meant_in_each_form_but_for_internal_values() {
+    let mut scope = Scope::default();
+    set(&mut scope, 1, SetBy::Script);
+    scope.set_internal("rate", "5".to_owned());
+    let values = vec![("x".to_owned(), ModelValue::Int(2)), ("rate".to_owned(), ModelValue::Int(7))];
+    let locals = Locals { values, outer: &scope };
+    let value = |form, name: &str| {
+        let variable = Variable { form, name: name.to_owned(), field: None };
+        locals.value_of(&variable).unwrap().unwrap().print()
+    };
+    for form in [VariableForm::Plain, VariableForm::Paren, VariableForm::Brace] {
+        assert_eq!(value(form, "x"), "2", "{form:?}");
+    }
+    assert_eq!((value(VariableForm::Plain, "rate"), value(VariableForm::Brace, "rate")), ("7".into(), "5".into()));
+}
+
+#[test]
 fn a_text_longer_than_64_kib_is_an_error() {
     let mut scope = Scope::default();
     let text = |part: &str, n: usize| Spanned::new(Expr::Text(vec![TextPart::Text(part.repeat(n))]), Span::default());
