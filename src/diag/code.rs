@@ -347,8 +347,9 @@ codes! {
          What to do: remove all but one of them.";
     NoInstances = "W0414", "a thread with 0 instances, or no process with any",
         "`instances=0` has two meanings, as in Filebench. Of a thread, one instance is\n\
-         started nevertheless. Of a process, none is started, and if all processes have\n\
-         0 instances, the run does nothing.\n\n\
+         started nevertheless. Of a process, none is started, so that mistakes in it,\n\
+         such as a file set that is not defined, have no effect. If all processes have 0\n\
+         instances, the run does nothing.\n\n\
          Example: `thread name=t,instances=0 { … }`.\n\n\
          What to do: to start no instance of a thread, remove its block. To start no\n\
          instance of a process, `instances=0` is right; give another process at least\n\

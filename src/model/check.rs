@@ -20,6 +20,7 @@ pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<D
     names.filesets.extend(known.filesets.iter().cloned());
     names.targets.extend(known.targets.iter().cloned());
     names.variables.extend(known.variables.iter().cloned());
+    names.uncounted.extend(known.variables.iter().cloned());
     names.gather(&model.commands);
     if names.loads {
         // The definitions of a loaded text are not known here. The run checks these names.
@@ -117,6 +118,8 @@ struct DefinedNames {
     filesets: IndexSet<String>,
     targets: IndexSet<String>,
     variables: IndexSet<String>,
+    /// Variables that are set elsewhere, or to something else than a number above 0.
+    uncounted: HashSet<String>,
     loads: bool,
     /// Whether a name depends on a variable, so that not all names are known.
     open_filesets: bool,
@@ -127,8 +130,15 @@ impl DefinedNames {
     fn gather(&mut self, commands: &[Command]) {
         for command in visit::all(commands) {
             match &command.kind {
-                CommandKind::Set { name, .. } | CommandKind::ForEach { name, .. } => {
+                CommandKind::Set { name, value } => {
                     self.variables.insert(name.node.clone());
+                    if !matches!(value.node, Expr::Int(1..)) {
+                        self.uncounted.insert(name.node.clone());
+                    }
+                }
+                CommandKind::ForEach { name, .. } => {
+                    self.variables.insert(name.node.clone());
+                    self.uncounted.insert(name.node.clone());
                 }
                 CommandKind::DefineFileset(def) => match def.attrs.name() {
                     Some(name) => {
@@ -149,6 +159,17 @@ impl DefinedNames {
                 CommandKind::Load(_) => self.loads = true,
                 _ => {}
             }
+        }
+    }
+
+    /// Whether the process that a command defines, if it defines one, certainly has an instance. In another one names are
+    /// not looked up, as in Filebench, which does that when an instance starts; the plan knows the number.
+    fn surely_starts(&self, kind: &CommandKind) -> bool {
+        let CommandKind::DefineProcess(process) = kind else { return true };
+        match process.attrs.get("instances").map(|used| &used.value.node) {
+            None | Some(Expr::Int(1..)) => true,
+            Some(Expr::Var(variable)) => !self.uncounted.contains(&variable.name),
+            Some(_) => false,
         }
     }
 
@@ -187,30 +208,37 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn commands(&mut self, commands: &[Command]) {
+        // A process without an instance may be the only one that uses a composite.
+        let all_start = visit::all(commands).all(|command| self.names.surely_starts(&command.kind));
         for command in visit::all(commands) {
             let locals: Vec<&str> = match &command.kind {
                 CommandKind::DefineFlowop(def) => def.parameters.iter().map(|p| p.name.node.as_str()).collect(),
                 _ => Vec::new(),
+            };
+            let looks_up = match &command.kind {
+                CommandKind::DefineFlowop(_) => all_start,
+                kind => self.names.surely_starts(kind),
             };
             visit::parts(&command.kind, &mut |part| match part {
                 CommandPart::Set(_) | CommandPart::SetField(_) => {}
                 CommandPart::Value(value) | CommandPart::Load(value) => self.expr(value, &[]),
                 CommandPart::Shown(text) | CommandPart::Usage(text) => self.shown(text),
                 CommandPart::Shell(text) => self.shell(text),
-                CommandPart::Attr(used, attrs) => self.attr(used, attrs, &locals),
+                CommandPart::Attr(used, attrs) => self.attr(used, attrs, &locals, looks_up),
                 CommandPart::Parameter(parameter) => parameter.value.iter().for_each(|value| self.expr(value, &[])),
                 CommandPart::Argument(argument) => argument.value.iter().for_each(|value| self.expr(value, &locals)),
             });
         }
     }
 
-    fn attr(&mut self, used: &AttrUse, attrs: &Attrs, locals: &[&str]) {
+    /// Checks an attribute. `looks_up`: the names of file sets and targets must exist.
+    fn attr(&mut self, used: &AttrUse, attrs: &Attrs, locals: &[&str], looks_up: bool) {
         if used.attr.kind != Kind::Variable {
             self.expr(&used.value, locals);
         }
         match used.attr.kind {
-            Kind::Fileset => self.name(attrs, used.attr.name, true),
-            Kind::Target => self.name(attrs, used.attr.name, false),
+            Kind::Fileset if looks_up => self.name(attrs, used.attr.name, true),
+            Kind::Target if looks_up => self.name(attrs, used.attr.name, false),
             _ => {}
         }
     }

@@ -5,7 +5,7 @@ use super::compile::{CompileOptions, DraftThread, count};
 use super::program::Draft;
 use super::values::quantity;
 use super::{EventShare, FlowopInfo, Pace, Plan, PlanStep, Process, Thread, filesets, stonewall};
-use crate::diag::{self, Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic, Severity};
 use crate::exec::UnitKind;
 use crate::fileset::{FilesetSpec, Want};
 use crate::flowop::{self, Args, Effects, Resolver, SetInfo, TargetInfo};
@@ -137,7 +137,12 @@ pub(super) fn lower(
                 count,
             };
             let salt = ((p as u64) << 32) | t as u64;
-            let (thread, sets) = lower_thread(draft, &names, scope, salt, found);
+            let errors = found.len();
+            let (mut thread, sets) = lower_thread(draft, &names, scope, salt, found);
+            if head.instances == 0 && excuse(&mut found[errors..], &head.name) {
+                // Without some of its flowops the program is incomplete, and no thread executes it.
+                thread.steps.clear();
+            }
             head.threads.push(thread);
             for (info, sets) in flowops[first..first + count].iter_mut().zip(sets) {
                 info.sets = sets;
@@ -159,6 +164,19 @@ pub(super) fn lower(
     leave_to_create(&mut plan);
     stonewall::resolve(&mut plan, followed, found);
     plan
+}
+
+/// Turns the errors of a process without an instance into warnings: in Filebench each instance looks up its names when it
+/// starts. Returns whether there are any.
+fn excuse(found: &mut [Diagnostic], process: &str) -> bool {
+    let mut any = false;
+    for error in found.iter_mut().filter(|d| d.severity == Severity::Error) {
+        any = true;
+        error.severity = Severity::Warning;
+        error.code = Code::NoInstances;
+        error.message.push_str(&format!("; process `{process}` has no instance, so that this has no effect"));
+    }
+    any
 }
 
 /// An empty file that would exist before the run is not created if the script has a `createfile` for it.
