@@ -24,21 +24,31 @@ pub struct Definitions {
     pub composites: Vec<Arc<CompositeDef>>,
     /// Kinds and names of all definitions so far, including replaced ones.
     defined: HashSet<(&'static str, String)>,
+    /// The places of those whose names depend on variables, and whether a run has used the definition there.
+    unnamed: HashMap<Span, bool>,
 }
 
 impl Definitions {
-    /// Adds a file set, and removes one of the same name.
+    /// Adds a file set, and removes one of the same name. If the name depends on a variable, the statement may be
+    /// executed again, in a loop: all variables are read when a run starts, so that one set is left of it.
     pub fn add_fileset(&mut self, def: Arc<FilesetDef>) {
         let name = def.attrs.name();
+        if name.is_none() && self.unnamed.insert(def.span, false).is_some() {
+            self.filesets.retain(|other| other.span != def.span);
+        }
         if self.is_again("fileset", name.as_deref()) {
             self.filesets.retain(|other| other.attrs.name() != name);
         }
         self.filesets.push(def);
     }
 
-    /// Adds a process, and removes one of the same name that it `replaces`.
+    /// Adds a process, and removes one of the same name that it `replaces`. If the name depends on a variable, it
+    /// removes those that the same statement has made for earlier runs: a loop without a run makes several processes.
     pub fn add_process(&mut self, def: Arc<ProcessDef>, replaces: impl Fn(&ProcessDef) -> bool) {
         let name = def.attrs.name();
+        if name.is_none() && self.unnamed.insert(def.span, false) == Some(true) {
+            self.processes.retain(|other| other.span != def.span);
+        }
         if self.is_again("process", name.as_deref()) {
             self.processes.retain(|other| other.attrs.name() != name || !replaces(other));
         }
@@ -51,6 +61,11 @@ impl Definitions {
             self.composites.retain(|other| other.name.node != def.name.node);
         }
         self.composites.push(def);
+    }
+
+    /// Notes that a run uses the definitions.
+    pub fn note_run(&mut self) {
+        self.unnamed.values_mut().for_each(|used| *used = true);
     }
 
     /// Whether a definition of that name may exist already.
