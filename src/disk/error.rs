@@ -364,7 +364,7 @@ pub const CODES: &[CodeRow] = &[
     (
         "E0512",
         "a name that can't be a directory name",
-        "The name of a file set becomes the name of a directory in its path, so it can't be empty, `.`, `..`, `.wmlrun`, or absolute.",
+        "The name of a file set becomes the name of a directory in its path, so it can't be empty, `.`, `..` or `.wmlrun`, nor contain `..`.",
     ),
     (
         "E0513",

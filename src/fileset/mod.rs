@@ -128,11 +128,13 @@ impl FilesetSpec {
         self.path.join(&*self.root_name())
     }
 
-    /// Returns the name of the root directory in `path`.
+    /// Returns the name of the root directory in `path`. Filebench puts a `/` between the two, so that one at the start
+    /// or end of the name changes nothing.
     pub fn root_name(&self) -> Cow<'_, str> {
+        let name = self.name.trim_matches('/');
         match self.instance {
-            None => Cow::Borrowed(&self.name),
-            Some(instance) => Cow::Owned(format!("{}.{}", self.name, u64::from(instance) + 1)),
+            None => Cow::Borrowed(name),
+            Some(instance) => Cow::Owned(format!("{name}.{}", u64::from(instance) + 1)),
         }
     }
 }
