@@ -219,9 +219,18 @@ impl Runner {
         if dir.is_dir() { dir } else { PathBuf::from(".") }
     }
 
-    /// `stats directory`: sets the directory of the script's files.
+    /// Returns the destination of a path in a script, which is relative to the directory of `stats directory`.
+    fn place(&self, wanted: &str) -> ResultPlace {
+        match &self.outputs.stats_dir {
+            Some(dir) => self.outputs.results.place_in(dir, Path::new(wanted)),
+            None => self.outputs.results.place(Path::new(wanted)),
+        }
+    }
+
+    /// `stats directory`: sets the directory of the script's files. Filebench changes into it, so that a second one is
+    /// relative to the first.
     pub fn results_directory(&mut self, dir: &Spanned<String>, map: &SourceMap, front: &mut dyn Front) -> Status {
-        let place = self.outputs.results.place(Path::new(&dir.node));
+        let place = self.place(&dir.node);
         warn_if_mapped(dir, &place, &place.path(), map, front);
         let (results, made) = (self.outputs.results.clone(), place.clone());
         let made = with_timeout(answer_timeout(self.trees.stalled), move || {
@@ -248,10 +257,7 @@ impl Runner {
         if self.settings.ranks.rank() > 0 {
             return;
         }
-        let place = match &self.outputs.stats_dir {
-            Some(dir) => self.outputs.results.place_in(dir, Path::new(&file.node)),
-            None => self.outputs.results.place(Path::new(&file.node)),
-        };
+        let place = self.place(&file.node);
         let Some(run) = self.document.runs.last() else {
             front.note(&format!("{} is not written: nothing was measured yet", place.path().display()));
             return;

@@ -98,6 +98,18 @@ fn existing_files_in_the_results_directory_are_kept() {
     assert_eq!(output.left(), names);
 }
 
+/// As in Filebench, which changes its working directory.
+#[test]
+fn a_second_stats_directory_is_below_the_first() {
+    let more = "stats directory \"res\"\nstats directory \"sub\"\nstats dump \"a\"\nstats directory \"..\"\nstats dump \"b\"\n\
+                stats directory \"..\"\nstats dump \"c\"";
+    let output = null(&measuring(more)).run().exits(0);
+    for file in ["res/sub/a", "res/b", "c"] {
+        assert!(is_dump(&output.dir().join(file)), "{file}");
+    }
+    assert!(!output.stderr.contains("outside"), "{}", output.stderr);
+}
+
 #[test]
 fn links_out_of_the_results_directory_are_not_followed() {
     let other = tempfile::tempdir().unwrap();
