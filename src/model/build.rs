@@ -130,6 +130,21 @@ impl ModelBuilder<'_> {
         }
     }
 
+    /// Returns the text of a command: its only value, or several strings, which Filebench joins: `echo "a" "b"`.
+    pub(super) fn joined_text(&mut self, args: &[Arg], s: &CommandStatement<'_>) -> Option<Spanned<Expr>> {
+        let strings = args.iter().map_while(|arg| match &arg.kind {
+            ArgKind::Bare(Value::Text(parts)) if !arg.comma => Some(parts),
+            _ => None,
+        });
+        match args {
+            [first, .., last] if strings.clone().count() == args.len() => {
+                let parts = strings.flatten().cloned().collect();
+                Some(Spanned::new(Expr::Text(parts), first.span.to(last.span)))
+            }
+            _ => self.one_value(args, s.span, s.spec.form),
+        }
+    }
+
     /// Returns the value of `wanted=` of a command. Other names of its form are skipped.
     pub(super) fn named(&mut self, s: &CommandStatement<'_>, wanted: &str) -> Option<Spanned<Expr>> {
         let mut value = None;

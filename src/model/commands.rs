@@ -184,13 +184,13 @@ pub const COMMANDS: &[CommandEntry] = &[
             "system \"sync\"",
         ],
         Both,
-        |b, s| Some(CommandKind::System(b.only_value(s)?)),
+        |b, s| Some(CommandKind::System(b.joined_text(s.args, s)?)),
     ),
     command(["echo", "echo \"TEXT\"", "prints a line", "echo \"files: $nfiles\""], Both, |b, s| {
-        Some(CommandKind::Echo(b.only_value(s)?))
+        Some(CommandKind::Echo(b.joined_text(s.args, s)?))
     }),
     command(["log", "log \"TEXT\"", "prints a line, as `echo`", "log \"note\""], Sun, |b, s| {
-        Some(CommandKind::Log(b.only_value(s)?))
+        Some(CommandKind::Log(b.joined_text(s.args, s)?))
     }),
     command(
         [
@@ -200,7 +200,7 @@ pub const COMMANDS: &[CommandEntry] = &[
             "usage \"set \\$nfiles=<value>\"",
         ],
         Sun,
-        |b, s| Some(CommandKind::Usage(b.only_value(s)?)),
+        |b, s| Some(CommandKind::Usage(b.joined_text(s.args, s)?)),
     ),
     command(["help", "help", "prints the usage text of the script", "help"], Sun, |_, _| Some(CommandKind::Help)),
     command(["vars", "vars", "prints the names of the variables", "vars"], Sun, |_, _| Some(CommandKind::Vars)),
@@ -493,7 +493,8 @@ fn stats(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> Option<CommandKi
     let stats = match (what, what.and_then(|what| STATS_WITH.iter().find(|(word, _)| *word == what))) {
         (Some("clear"), _) => Stats::Clear,
         (Some("snap"), _) => Stats::Snap,
-        (_, Some((_, make))) => make(b.one_value(&s.args[1..], s.span, s.spec.form)?),
+        (Some("directory"), Some((_, make))) => make(b.one_value(&s.args[1..], s.span, s.spec.form)?),
+        (_, Some((_, make))) => make(b.joined_text(&s.args[1..], s)?),
         _ => return b.bad_form(s.span, s.spec.form),
     };
     Some(CommandKind::Stats(stats))
