@@ -184,8 +184,8 @@ impl Session {
         if self.definitions.processes.is_empty() {
             // A script that prints, creates files or loads texts needs no process.
             if model.commands.iter().all(|c| only_defines(&c.kind)) {
-                let d = Diagnostic::error(Code::NothingToRun, Span::new(file, 0, 0), "the script defines no process")
-                    .help("add `define process name=… { thread … { flowop … } }`");
+                let help = "add `define process name=… { thread … { flowop … } }`";
+                let d = self.nothing_to_run(Span::new(file, 0, 0), "the script defines no process", help);
                 front.diagnostics(&self.map, &[d]);
                 return Status::Script;
             }

@@ -227,11 +227,19 @@ impl Session {
         all.agree("the plan", checked)
     }
 
+    /// Returns the error for a run without a process.
+    pub(super) fn nothing_to_run(&self, span: Span, message: &str, help: &str) -> Diagnostic {
+        let d = Diagnostic::error(Code::NothingToRun, span, message).help(help);
+        if self.definitions.filesets.is_empty() {
+            return d;
+        }
+        d.help("`create files` instead of `run` makes only the files")
+    }
+
     /// Refuses a run without a process, or with asynchronous I/O that the machine does not have.
     fn check_definitions(&self, span: Span, front: &mut dyn Front) -> Result<(), Status> {
         if self.definitions.processes.is_empty() {
-            let d = Diagnostic::error(Code::NothingToRun, span, "no process is defined")
-                .help("define one, or `load` a personality");
+            let d = self.nothing_to_run(span, "no process is defined", "define one, or `load` a personality");
             front.diagnostics(&self.map, &[d]);
             return Err(Status::Script);
         }

@@ -163,6 +163,16 @@ fn shell_commands_run_only_with_permission() {
     assert_eq!(output.left(), ["s.f"]);
 }
 
+#[test]
+fn a_run_without_a_process_points_to_create_files() {
+    let set = "define fileset name=s,path=$dir,entries=2,dirwidth=2\n";
+    for (more, code, told) in [("", 2, true), ("run 1\n", 2, true), ("create files\n", 0, false)] {
+        let output = script(&format!("{set}{more}")).run().exits(code);
+        assert_eq!(output.stderr.contains("`create files` instead of"), told, "{more}{}", output.stderr);
+    }
+    assert!(!script("run 1\n").run().exits(2).stderr.contains("create files"));
+}
+
 /// A `$` in a command is one of the script if the script has such a variable, else one of the shell.
 #[test]
 fn the_shell_gets_its_own_variables() {
