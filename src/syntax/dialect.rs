@@ -107,10 +107,13 @@ pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
         of_statement(statement, table, &mut signs);
     }
     let mut signs = signs.found;
-    // Sure signs of one dialect outweigh unsure ones of the other.
+    let matter = ast.statements.iter().find_map(differs);
+    // Sure signs of one dialect outweigh unsure ones of the other. The unsure one of fsl, `psrun`, does so only where the
+    // dialect makes no difference: no version of Sun had it, and the versions between differ in the sizes of files.
     for (one, other) in [(Dialect::Sun, Dialect::Fsl), (Dialect::Fsl, Dialect::Sun)] {
         let sure = |dialect| signs.iter().any(|sign| sign.dialect == dialect && sign.sure);
-        if sure(one) && !sure(other) {
+        let outweighed = other == Dialect::Sun || matter.is_none();
+        if sure(one) && !sure(other) && outweighed {
             signs.retain(|sign| sign.dialect == one);
         }
     }
@@ -122,7 +125,7 @@ pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
         (None, None) => (Dialect::Fsl, "no construct in it belongs to one dialect only".to_owned()),
         (Some(sun), Some(fsl)) => {
             let reason = format!("both: {} is of sun, {} is of fsl", line(sun), line(fsl));
-            if let Some(matter) = ast.statements.iter().find_map(differs) {
+            if let Some(matter) = matter {
                 let mut diagnostic = Diagnostic::warning(
                     Code::MixedDialect,
                     sun.span,
