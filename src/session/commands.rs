@@ -322,10 +322,34 @@ impl Session {
             front.diagnostics(&self.map, &[d]);
             return Ok(Err(Status::Refused));
         }
+        if let Some(d) = self.unset_in_shell(text, &command) {
+            return Err(Box::new(d));
+        }
         Ok(match self.make_dir_for(&command, front) {
             Status::Done => Ok(self.printed(text)?),
             status => Err(status),
         })
+    }
+
+    /// Returns the error for a variable of a command that neither the script nor the shell has: the shell would replace it
+    /// by nothing, so that `rm -r $dirr/old` would remove `/old`.
+    fn unset_in_shell(&self, text: &Spanned<Expr>, command: &str) -> Option<Diagnostic> {
+        let Expr::Text(parts) = &text.node else { return None };
+        let mut variables = parts.iter().filter_map(|part| match part {
+            TextPart::Variable(variable) => Some(variable),
+            TextPart::Text(_) => None,
+        });
+        let unset = variables.find(|variable| {
+            let expr = Spanned::new(Expr::Var(variable.node.clone()), variable.span);
+            let is_unset = matches!(model::eval(&expr, &self.scope), Err(d) if d.code == Code::UndefinedVariable);
+            is_unset && !shell_has(command, &variable.node.name)
+        })?;
+        let shown = model::expr::show(&unset.node);
+        let message = format!("nothing sets `{shown}`: the shell would replace it by nothing");
+        Some(
+            Diagnostic::error(Code::UndefinedVariable, unset.span, message)
+                .help(format!("set it before, or write `\\{shown}` if it may be empty")),
+        )
     }
 
     fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
@@ -420,4 +444,16 @@ impl Session {
         front.error(None, &format!("{path} is on {kind}, not on {wanted}"), Some("the script's `fscheck` asks for it"));
         Ok(Status::Refused)
     }
+}
+
+/// Returns whether a command of the shell may have a variable: the shell inherits it, or its name is also a word of the
+/// command, as in `NAME=…` or `for NAME in …`.
+fn shell_has(command: &str, name: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_word = |(at, _): (usize, &str)| {
+        let before = command[..at].chars().next_back();
+        let after = command[at + name.len()..].chars().next();
+        !before.is_some_and(|c| is_of_name(c) || matches!(c, '$' | '{')) && !after.is_some_and(is_of_name)
+    };
+    std::env::var_os(name).is_some() || command.match_indices(name).any(is_word)
 }

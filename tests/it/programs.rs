@@ -144,3 +144,21 @@ fn a_phase_can_consist_of_a_command() {
     assert_eq!(phases, [true; 3]);
     assert_eq!(flowop(&run, "delete")["ops"], 10);
 }
+
+/// A misspelt variable must not lengthen what a command removes.
+#[test]
+fn a_variable_that_neither_the_script_nor_the_shell_has_is_an_error() {
+    let run = |command: &str| {
+        let text = format!("system \"{command}\"\n");
+        Wml::new().file("x.wml", &text).args(["x.wml", "--allow-system"]).env("INHERITED", "kept").run()
+    };
+    let output = run("echo rm -r $dirr/old").exits(2);
+    assert!(output.stderr.contains("the shell would replace it by nothing"), "{}", output.shown());
+    assert!(!output.stdout.contains("rm -r"), "{}", output.shown());
+    for command in
+        ["echo $INHERITED", "for name in kept; do echo $name; done", "name=kept; echo $name", "echo \\$dirr kept"]
+    {
+        let output = run(command);
+        assert!(output.stdout.contains("kept"), "{command}: {}", output.shown());
+    }
+}
