@@ -47,7 +47,7 @@ impl SampleSummary {
             return None;
         }
         // The sum of equal values is rounded, so that their mean would differ from them and their variance from 0.
-        let are_equal = values.iter().all(|value| *value == values[0]);
+        let are_equal = values.windows(2).all(|pair| pair[0].total_cmp(&pair[1]).is_eq());
         let mean = if are_equal { values[0] } else { values.iter().sum::<f64>() / n as f64 };
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
         let variance = if n > 1 { squares / (n - 1) as f64 } else { 0.0 };

@@ -399,15 +399,15 @@ pub fn release_lock(fd: Fd) {
 
 /// Returns the space on the file system of an open file.
 pub fn statvfs(fd: Fd) -> Result<Space> {
-    rfs::fstatvfs(borrow(fd)).map(space)
+    rfs::fstatvfs(borrow(fd)).map(|found| space(&found))
 }
 
 /// Returns the space on the file system of a path.
 pub fn statvfs_path(path: &Path) -> Result<Space> {
-    rfs::statvfs(path).map(space)
+    rfs::statvfs(path).map(|found| space(&found))
 }
 
-fn space(found: rfs::StatVfs) -> Space {
+fn space(found: &rfs::StatVfs) -> Space {
     Space {
         total: found.f_blocks * found.f_frsize,
         free: found.f_bavail * found.f_frsize,
