@@ -94,8 +94,9 @@ pub fn boots_note(runs: impl Iterator<Item = (usize, usize)>) -> Option<String> 
 /// Returns a note on each change of the conditions that was accepted with `--anyway`: the first run under the changed
 /// conditions, and what changed.
 pub fn changes_notes(changes: &[(usize, Vec<String>)]) -> Vec<String> {
-    let note =
-        |(run, what): &(usize, Vec<String>)| format!("from run {run} on, `--anyway` accepted {}", what.join(", "));
+    let note = |(run, what): &(usize, Vec<String>)| {
+        format!("changed before run {run}, accepted by `--anyway`: {}", what.join(", "))
+    };
     changes.iter().map(note).collect()
 }
 
@@ -108,7 +109,7 @@ enum RunEvent {
         #[serde(default)]
         boot: String,
     },
-    /// The experiment was resumed in a boot, under conditions that have changed.
+    /// The experiment was resumed in a boot. `changed` has the changed conditions that were accepted.
     Resumed {
         #[serde(default)]
         boot: String,

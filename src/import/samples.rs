@@ -279,7 +279,7 @@ mod tests {
         assert!(shared_flowops(&runs(&own(&[1])), &runs(&other)), "the flowops of one side are unknown");
     }
 
-    /// Two kernels are no versions of one test, and a damaged result is named.
+    /// The results of two kernels are not one test.
     #[test]
     fn names_that_differ_after_a_point_are_different_tests() {
         let dir = tempfile::tempdir().unwrap();
