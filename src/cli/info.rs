@@ -269,3 +269,18 @@ pub(super) fn manual(dir: &Path) -> u8 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    /// `wmlrun explain` finds the first of several codes with one number, so that the others would have no explanation.
+    #[test]
+    fn each_code_has_a_number_of_its_own() {
+        let mut numbers = BTreeSet::new();
+        for (number, title, _) in super::codes() {
+            assert!(numbers.insert(number), "{number} is used twice, once for {title}");
+        }
+        assert!(numbers.len() > 50, "{}", numbers.len());
+    }
+}

@@ -13,7 +13,7 @@ use super::error::Error;
 use super::root::DIR_MODE;
 use super::walk::{self, AT_DIR, CloseOnDrop};
 use crate::fileset::FilesetSpec;
-use crate::os::map::Map;
+use crate::os::map::Integers;
 use crate::os::{Errno, Fd, NONE, fd};
 use crate::os::{Mode, OFlags};
 use crate::random::mix;
@@ -31,7 +31,7 @@ pub struct Dirs {
     /// Files that were checked recently.
     checked_files: CheckedFiles,
     /// For each directory its descriptor plus 1, or 0 if it is not open. `None` when threads use [`ThreadDirs`].
-    table: Option<Map>,
+    table: Option<Integers>,
 }
 
 /// A thread's cache of open directories of one set, for sets with too many directories for the shared table.
@@ -48,7 +48,7 @@ pub struct ThreadDirs {
 #[derive(Debug)]
 pub struct CheckedFiles {
     /// Entry of the last checked file for each remainder of the file number; 0 if there is none. See [`Self::entry`].
-    table: Map,
+    table: Integers,
     mask: u64,
 }
 
@@ -60,7 +60,7 @@ impl CheckedFiles {
     /// Creates an empty set for a file set of `files` files.
     fn new(files: u64) -> Result<Self, Errno> {
         let slots = files.clamp(1, MAX_CHECKED).next_power_of_two();
-        Ok(Self { table: Map::new(slots as usize * 4)?, mask: slots - 1 })
+        Ok(Self { table: Integers::new(slots as usize)?, mask: slots - 1 })
     }
 
     /// Returns the table entry of a file in a period: 18 bits of the file number, a bit that is always set, and 13 bits
@@ -73,13 +73,13 @@ impl CheckedFiles {
     /// Returns whether the file was checked in this period.
     #[inline]
     pub fn contains(&self, file: u64, period: u64) -> bool {
-        self.table.ints()[(file & self.mask) as usize].load(Ordering::Relaxed) == Self::entry(file, period)
+        self.table[(file & self.mask) as usize].load(Ordering::Relaxed) == Self::entry(file, period)
     }
 
     /// Records that the file was checked or created in this period.
     #[inline]
     pub fn insert(&self, file: u64, period: u64) {
-        self.table.ints()[(file & self.mask) as usize].store(Self::entry(file, period), Ordering::Relaxed);
+        self.table[(file & self.mask) as usize].store(Self::entry(file, period), Ordering::Relaxed);
     }
 }
 
@@ -115,7 +115,7 @@ impl Dirs {
 
     /// Opens the root of one set. `shared` selects the shared table.
     fn open(set: &Arc<Fileset>, shared: bool) -> Result<Self, Errno> {
-        let table = if shared { Some(Map::new(set.tree.n_dirs() as usize * 4)?) } else { None };
+        let table = if shared { Some(Integers::new(set.tree.n_dirs() as usize)?) } else { None };
         let root = open_root(&set.spec)?;
         let device = set.is_root(root).inspect_err(|_| fd::close(root))?;
         let checked_files = CheckedFiles::new(set.tree.n_files()).inspect_err(|_| fd::close(root))?;
@@ -153,7 +153,7 @@ impl Dirs {
             return Ok(self.root);
         }
         match &self.table {
-            Some(table) => match table.ints()[d as usize].load(Ordering::Acquire) {
+            Some(table) => match table[d as usize].load(Ordering::Acquire) {
                 0 => self.open_shared(d, table),
                 fd => Ok(fd - 1),
             },
@@ -170,11 +170,11 @@ impl Dirs {
     /// Opens a directory into the shared table. If another thread opens it first, closes this descriptor and returns
     /// the other one.
     #[cold]
-    fn open_shared(&self, d: u64, table: &Map) -> Result<Fd, Errno> {
+    fn open_shared(&self, d: u64, table: &Integers) -> Result<Fd, Errno> {
         let parent = self.set.tree.parent(d);
-        let parent_fd = if parent == 0 { self.root } else { table.ints()[parent as usize].load(Ordering::Acquire) - 1 };
+        let parent_fd = if parent == 0 { self.root } else { table[parent as usize].load(Ordering::Acquire) - 1 };
         let opened = self.open_or_create(d, parent_fd, self.set.spec.late_dirs)?;
-        match table.ints()[d as usize].compare_exchange(0, opened + 1, Ordering::AcqRel, Ordering::Acquire) {
+        match table[d as usize].compare_exchange(0, opened + 1, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(opened),
             Err(other) => {
                 fd::close(opened);
@@ -241,7 +241,7 @@ impl Dirs {
     /// Closes the root and the directories in the shared table. Threads must close their [`ThreadDirs`] before.
     pub fn close_all(&self) {
         if let Some(table) = &self.table {
-            for entry in table.ints() {
+            for entry in table.iter() {
                 let fd = entry.swap(0, Ordering::AcqRel) - 1;
                 if fd >= 0 {
                     fd::close(fd);

@@ -8,7 +8,7 @@ use super::prune::OwnFiles;
 use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWay, mean};
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, SCHEMA};
-use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, boots_note, changes_notes, result_name};
+use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name, run_notes};
 use crate::import::{self, ImportError, Observation};
 use crate::measure::now;
 use crate::output;
@@ -404,8 +404,7 @@ impl Folder {
 
     /// Returns notes on how the runs were made.
     pub(super) fn notes(&self) -> Vec<String> {
-        let boots = boots_note((1..).zip(self.runs.iter().map(|run| run.boot)));
-        boots.into_iter().chain(changes_notes(&self.changes)).collect()
+        run_notes((1..).zip(self.runs.iter().map(|run| run.boot)), &self.changes)
     }
 
     /// Returns why results of the experiment are not used, in one line, or `None` when all are.

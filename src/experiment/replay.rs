@@ -120,7 +120,7 @@ pub(super) struct Replayed {
     pub(super) scopes: ReplayedScopes,
     /// The boots in which the experiment was started or resumed.
     pub(super) boots: BootCount,
-    /// The first run under conditions that have changed, from 1, and what changed; see [`folder::changes_notes`].
+    /// The first run under conditions that have changed, from 1, and what changed; see [`folder::run_notes`].
     pub(super) changes: Vec<(usize, Vec<String>)>,
 }
 
@@ -137,8 +137,7 @@ impl Replayed {
 
     /// Returns notes on how the runs were made.
     pub(super) fn notes(&self) -> Vec<String> {
-        let boots = folder::boots_note((1..).zip(self.runs.iter().map(|run| run.boot)));
-        boots.into_iter().chain(folder::changes_notes(&self.changes)).collect()
+        folder::run_notes((1..).zip(self.runs.iter().map(|run| run.boot)), &self.changes)
     }
 
     fn apply(&mut self, event: &Event) -> Result<(), String> {
@@ -243,6 +242,8 @@ impl Replayed {
     /// nevertheless.
     pub(super) fn drop_from(&mut self, run: usize) {
         self.runs.truncate(run.saturating_sub(1));
+        // The runs that replace them are made under the present conditions.
+        self.changes.iter_mut().for_each(|(first, _)| *first = run.min(*first));
         if let Some(under_way) = &mut self.under_way {
             under_way.started = false;
         }

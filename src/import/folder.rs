@@ -82,22 +82,18 @@ impl BootCount {
     }
 }
 
-/// Returns a note on the reboots between runs, of which each has its number and that of its boot. Returns `None` when
-/// all were made in one boot.
-pub fn boots_note(runs: impl Iterator<Item = (usize, usize)>) -> Option<String> {
-    let runs: Vec<(usize, usize)> = runs.collect();
-    let reboots = runs.windows(2).filter(|pair| pair[0].1 != pair[1].1);
+/// Returns notes on how the runs of an experiment were made: the reboots between them, and each change of the conditions
+/// that was accepted with `--anyway`. `boots` has the number of each run and that of its boot, `changes` the first run
+/// under changed conditions and what changed.
+pub fn run_notes(boots: impl Iterator<Item = (usize, usize)>, changes: &[(usize, Vec<String>)]) -> Vec<String> {
+    let boots: Vec<(usize, usize)> = boots.collect();
+    let reboots = boots.windows(2).filter(|pair| pair[0].1 != pair[1].1);
     let reboots: Vec<String> = reboots.map(|pair| format!("between runs {} and {}", pair[0].0, pair[1].0)).collect();
-    (!reboots.is_empty()).then(|| format!("the machine was rebooted {}", reboots.join(" and ")))
-}
-
-/// Returns a note on each change of the conditions that was accepted with `--anyway`: the first run under the changed
-/// conditions, and what changed.
-pub fn changes_notes(changes: &[(usize, Vec<String>)]) -> Vec<String> {
-    let note = |(run, what): &(usize, Vec<String>)| {
+    let rebooted = (!reboots.is_empty()).then(|| format!("the machine was rebooted {}", reboots.join(" and ")));
+    let changed = |(run, what): &(usize, Vec<String>)| {
         format!("changed before run {run}, accepted by `--anyway`: {}", what.join(", "))
     };
-    changes.iter().map(note).collect()
+    rebooted.into_iter().chain(changes.iter().map(changed)).collect()
 }
 
 /// An event of the journal, as far as it concerns the state of a run. Other events are ignored.
@@ -241,7 +237,7 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut runs: BTreeMap<usize, JournalRun> = BTreeMap::new();
     let mut boots = BootCount::default();
-    let (mut changes, mut not_yet_used) = (Vec::new(), Vec::new());
+    let (mut changes, mut not_yet_used): (Vec<(usize, Vec<String>)>, _) = (Vec::new(), Vec::new());
     for (n, line) in whole.lines().enumerate() {
         let event =
             serde_json::from_str(line).map_err(|e| form(&journal)(format!("line {} is not an event: {e}", n + 1)))?;
@@ -258,13 +254,17 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
                 runs.insert(run, JournalRun { arm, boot: boots.number, is_finished: false });
             }
             RunEvent::Finished { run } => runs.entry(run).or_default().is_finished = true,
-            RunEvent::Dropped { run } => runs.retain(|number, _| *number < run),
+            RunEvent::Dropped { run } => {
+                runs.retain(|number, _| *number < run);
+                // The runs that replace them are made under the present conditions.
+                changes.iter_mut().for_each(|(first, _)| *first = run.min(*first));
+            }
             RunEvent::Unrelated => {}
         }
     }
     runs.retain(|_, run| arm.is_none_or(|arm| arm == run.arm));
     let boots = runs.iter().filter(|(_, run)| run.is_finished).map(|(number, run)| (*number, run.boot));
-    let boots = boots_note(boots);
+    let notes = run_notes(boots, &changes);
     let mut side = ImportedSide::default();
     let mut unfinished = Vec::new();
     for (run, JournalRun { is_finished, .. }) in runs {
@@ -286,8 +286,7 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
         let s = if unfinished.len() == 1 { "" } else { "s" };
         side.notes.push(format!("{dir}: without run{s} {}, which did not finish", super::shortened(&unfinished)));
     }
-    let notes = boots.into_iter().chain(changes_notes(&changes));
-    side.notes.extend(notes.map(|note| format!("{dir}: {note}")));
+    side.notes.extend(notes.iter().map(|note| format!("{dir}: {note}")));
     Ok(side)
 }
 
@@ -456,10 +455,31 @@ mod tests {
         let notes = |arm: &str| side(Path::new(&format!("{path}:{arm}"))).unwrap().notes;
         assert_eq!(notes("a"), [format!("{path}: the machine was rebooted between runs 1 and 4")]);
         assert_eq!(notes("b"), Vec::<String>::new());
-        let note = |boots: &[usize]| boots_note(boots.iter().enumerate().map(|(n, boot)| (n + 1, *boot)));
-        assert_eq!((note(&[]), note(&[1, 1])), (None, None));
+        let notes = |boots: &[usize]| run_notes((1..).zip(boots.iter().copied()), &[]);
+        assert!(notes(&[]).is_empty() && notes(&[1, 1]).is_empty());
         let shown = "the machine was rebooted between runs 2 and 3 and between runs 3 and 4";
-        assert_eq!(note(&[0, 0, 1, 3, 3]).unwrap(), shown);
+        assert_eq!(notes(&[0, 0, 1, 3, 3]), [shown]);
+    }
+
+    #[test]
+    fn accepted_changes_give_notes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().display().to_string();
+        let resumed = |what: &str| format!("{{\"event\":\"resumed\",\"time\":\"\",\"changed\":[\"{what}\"]}}\n");
+        let run = |number: usize| {
+            let event = |kind: &str| format!("{{\"event\":\"{kind}\",\"run\":{number},\"arm\":0}}\n");
+            event("started") + &event("finished")
+        };
+        let notes = |journal: &str| {
+            folder(dir.path(), REPEAT, journal);
+            side(dir.path()).unwrap().notes
+        };
+        let note = |first: usize, what: &str| format!("{path}: changed before run {first}, accepted by `--anyway`: {what}");
+        let journal = run(1) + &resumed("a script") + &run(2) + &run(3) + &resumed("the kernel") + &run(4);
+        assert_eq!(notes(&journal), [note(2, "a script"), note(4, "the kernel")]);
+        // All runs after the dropped one are made under the new conditions.
+        let journal = journal + "{\"event\":\"dropped\",\"run\":3,\"why\":\"x\"}\n" + &run(3);
+        assert_eq!(notes(&journal), [note(2, "a script"), note(3, "the kernel")]);
     }
 
     #[test]

@@ -182,10 +182,7 @@ impl Runner {
             live.timeline.clone().finish(elapsed_ns, &sample)
         };
         let status = self.fill(&mut run, &live.ready, &live.running, &waited, &sample, cpu);
-        // Threads of running processes are in the middle of their calls, which is not lateness.
-        if !is_stuck {
-            run.stragglers.clear();
-        }
+        // The threads go on: what ends later is not late.
         run.late_ops = 0;
         run.flowops.iter_mut().for_each(|flowop| flowop.late_ops = 0);
         run.late_oldest_seconds = None;

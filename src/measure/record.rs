@@ -115,7 +115,9 @@ impl Runner {
         run.finished_seconds = self.started.elapsed().as_secs_f64();
         run.descriptor_tables = running.tables().to_owned();
         run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::disk::quiesce::dirty_bytes() });
-        let stragglers = running.stragglers();
+        // Threads of a run that goes on (`stats snap`) may be in a call, unless it does not return.
+        let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);
+        let stragglers = if is_stuck || running.is_stopped() { running.stragglers() } else { Vec::new() };
         run.late_ops = sample.flowops.iter().map(|s| s.late_ops).sum::<u64>()
             + stragglers.iter().map(|s| s.in_flight).sum::<u64>();
         run.late_oldest_seconds = (run.late_ops > 0).then(|| running.lateness_ns(waited.tick) as f64 / 1e9);

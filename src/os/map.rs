@@ -4,7 +4,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI32, AtomicU64};
 
 /// The alignment of slices: suffices for direct I/O on every device except those with a larger required alignment.
 const PAGE: usize = 4096;
@@ -18,7 +18,7 @@ pub struct Map {
 
 // SAFETY: a `Map` owns its mapping, which is not bound to a thread, and the contents are plain bytes.
 unsafe impl Send for Map {}
-// SAFETY: a shared `Map` gives out shared byte slices and slices of atomics only; writing through bytes needs `&mut`.
+// SAFETY: a shared `Map` lends shared byte slices only; writing needs `&mut`.
 unsafe impl Sync for Map {}
 
 impl Map {
@@ -38,8 +38,8 @@ impl Map {
 
     /// Returns the memory as bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `at` points to `len` initialised bytes that stay mapped as long as `self` lives. The owner of a map
-        // that uses it as bytes does not use it as atomics, so the bytes are not written while they are borrowed.
+        // SAFETY: `at` points to `len` initialised bytes that stay mapped as long as `self` lives. They are written
+        // through `bytes_mut` only, which `&self` excludes: the types that use a map as atomics don't lend it.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
     }
 
@@ -49,18 +49,27 @@ impl Map {
         // `&mut self` excludes every other reference to them.
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
     }
+}
 
-    /// Returns the memory as atomic 32-bit integers, which are zero at first.
-    pub fn ints(&self) -> &[std::sync::atomic::AtomicI32] {
-        // SAFETY: as in `counters`; the size of an element is 4 bytes.
-        unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 4) }
+/// A mapping of atomic 32-bit integers, all zero at first.
+#[derive(Debug)]
+pub struct Integers(Map);
+
+impl Integers {
+    /// Maps `n` integers. Fails with the error of `mmap` (`ENOMEM`).
+    pub fn new(n: usize) -> rustix::io::Result<Self> {
+        Map::new(n.checked_mul(4).ok_or(rustix::io::Errno::NOMEM)?).map(Self)
     }
+}
 
-    /// Returns the memory as atomic 64-bit counters, which are zero at first.
-    pub fn counters(&self) -> &[std::sync::atomic::AtomicU64] {
-        // SAFETY: `at` is page aligned and points to `len` initialised bytes that stay mapped as long as `self` lives.
-        // Every bit pattern is a valid value. The owner of a map that uses it as atomics does not use it as bytes.
-        unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len / 8) }
+impl Deref for Integers {
+    type Target = [AtomicI32];
+
+    #[inline]
+    fn deref(&self) -> &[AtomicI32] {
+        // SAFETY: the address is page aligned and points to `len` initialised bytes that stay mapped as long as `self`
+        // lives. Every bit pattern is a valid value. The map is private to `self`, which never borrows it as bytes.
+        unsafe { std::slice::from_raw_parts(self.0.at.as_ptr().cast(), self.0.len / 4) }
     }
 }
 

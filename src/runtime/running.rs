@@ -469,6 +469,11 @@ impl Running {
         self.shared.stop(tick);
     }
 
+    /// Returns whether the run was ended.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.gate.is_stopped()
+    }
+
     /// Waits until all threads have ended, for at most `limit`. Returns the number of threads that have not.
     pub fn join_within(&self, limit: Duration) -> usize {
         let thread_slots = self.shared.thread_slots.len();
