@@ -127,7 +127,7 @@ codes! {
         "The value has the right type, but it is too small or too large. Some limits\n\
          apply to a product or a sum, such as the number of threads in all instances of\n\
          all processes.\n\n\
-         Example: `prealloc=150`: a percentage is at most 100.\n\n\
+         Example: `nice=50`: it takes a number from -40 to 40.\n\n\
          What to do: give a value in the range that the message names.";
     BadArgument = "E0206", "a wrong argument of a command",
         "The command does not accept this argument, needs another one, or cannot use\n\

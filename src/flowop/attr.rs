@@ -84,7 +84,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
     ),
     file_entry(
         "setxattr",
-        &[Role::UsesSlot, Role::NeedsFile],
+        &[Role::UsesSlot, Role::NeedsFile, Role::TakesSpace],
         |args| Xattr::build(args, XattrCall::Set),
         SLOT,
         "sets the extended attribute `user.wmlrun` of the file in the slot to `iosize` bytes, default 64",

@@ -16,7 +16,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
         name: "command",
         class: Class::Other,
         direction: IoDirection::None,
-        roles: &[Role::RunsCommand],
+        roles: &[Role::RunsCommand, Role::TakesSpace],
         uses: &["value"],
         origin: Origin::Wmlrun,
         doc: "runs the command `value` with /bin/sh and waits for its end; needs `--allow-system`. Its processor time \

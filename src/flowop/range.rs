@@ -28,7 +28,7 @@ const ON_OPEN_FILE: &[Role] = &[Role::UsesSlot, Role::NeedsFile];
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     file_entry(
         "fallocate",
-        ON_OPEN_FILE,
+        &[Role::UsesSlot, Role::NeedsFile, Role::TakesSpace],
         |args| FileRange::with_size(args, RangeCall::Allocate { keep_size: args.flag("keepsize")? }),
         uses!("keepsize"),
         "allocates disk space for `iosize` bytes of the file in the slot; extends the file unless `keepsize` is given \

@@ -474,7 +474,8 @@ mod tests {
             folder(dir.path(), REPEAT, journal);
             side(dir.path()).unwrap().notes
         };
-        let note = |first: usize, what: &str| format!("{path}: changed before run {first}, accepted by `--anyway`: {what}");
+        let note =
+            |first: usize, what: &str| format!("{path}: changed before run {first}, accepted by `--anyway`: {what}");
         let journal = run(1) + &resumed("a script") + &run(2) + &run(3) + &resumed("the kernel") + &run(4);
         assert_eq!(notes(&journal), [note(2, "a script"), note(4, "the kernel")]);
         // All runs after the dropped one are made under the new conditions.

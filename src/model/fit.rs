@@ -102,10 +102,6 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
         Expr::Int(_) | Expr::Float(_) if matches!(attr.kind, Kind::Fileset | Kind::Random | Kind::Variable) => {
             wrong("a number", format!("give {}", wanted(attr.kind)))
         }
-        Expr::Int(n) if attr.kind == Kind::Percent && *n > 100 => Some(
-            Diagnostic::error(Code::OutOfRange, value.span, format!("`{}` can't be {n} per cent", attr.name))
-                .help("it takes 0 to 100"),
-        ),
         _ => None,
     }
 }

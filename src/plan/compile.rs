@@ -405,6 +405,7 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
                 sets: Vec::new(),
                 transaction: f.transaction,
                 runs_command: f.spec.is(Role::RunsCommand),
+                takes_space: f.spec.is(Role::TakesSpace),
                 claims_events: f.spec.is(Role::TakesEvent) || f.spec.is(Role::TakesEvents),
                 span: f.span,
             }));

@@ -201,18 +201,24 @@ fn sized(size: Quantity, gamma: u64) -> Quantity {
     }
 }
 
-/// Evaluates `prealloc`: `true` or no value is 100, `false` is 0, a number is itself.
+/// Evaluates `prealloc`: `true` or no value is 100, `false` is 0, a number is itself. As in Filebench, more than 100 per
+/// cent of the files are all of them.
 fn percent(values: &Evaluated, found: &mut Vec<Diagnostic>) -> u8 {
     match values.get("prealloc") {
         None => 0,
         Some((ModelValue::Bool(b), _)) => 100 * u8::from(*b),
         Some((value, span)) => {
-            if let Some(n @ 0..=100) = value.as_u64() {
-                n as u8
-            } else {
-                let message = format!("`prealloc` is {}", value.print());
-                found.push(Diagnostic::error(Code::OutOfRange, span, message).help("it takes 0 to 100 per cent"));
-                0
+            let message = format!("`prealloc` is {}", value.print());
+            match value.as_u64() {
+                Some(n @ 0..=100) => n as u8,
+                Some(_) => {
+                    found.push(Diagnostic::warning(Code::Ignored, span, message).help("all files are created: 100"));
+                    100
+                }
+                None => {
+                    found.push(Diagnostic::error(Code::OutOfRange, span, message).help("it takes 0 to 100 per cent"));
+                    0
+                }
             }
         }
     }

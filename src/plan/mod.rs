@@ -81,6 +81,8 @@ pub struct FlowopInfo {
     pub transaction: bool,
     /// Whether it starts programs.
     pub runs_command: bool,
+    /// Whether it uses space on the file system, although it neither writes nor creates a file.
+    pub takes_space: bool,
     /// Whether it claims events of the event generator.
     pub claims_events: bool,
     /// The place of its definition.
@@ -251,7 +253,7 @@ impl Plan {
 
     /// Whether any flowop uses space on a file system.
     pub fn writes(&self) -> bool {
-        self.flowops.iter().any(|f| f.direction == IoDirection::Write)
+        self.flowops.iter().any(|f| f.direction == IoDirection::Write || f.takes_space)
             || self.threads().any(|(_, t)| !t.effects.makes.is_empty())
     }
 

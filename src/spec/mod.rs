@@ -189,6 +189,8 @@ pub enum Role {
     Finishes,
     /// Starts a program.
     RunsCommand,
+    /// Uses space on the file system, although it neither transfers data nor creates a file.
+    TakesSpace,
     /// Ends a transaction of the application.
     EndsTransaction,
 }

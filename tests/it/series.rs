@@ -124,6 +124,15 @@ fn a_planted_loss_is_found() {
     assert!(found_worse * 10 >= n * 9, "{found_worse} of {n}");
 }
 
+/// Sets a flag when it is dropped.
+struct StoreOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StoreOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Runs something on a machine of which other programs take more and more time, none at first and nearly all after `span`.
 fn on_a_slowing_machine<T>(span: Duration, run: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
@@ -144,9 +153,9 @@ fn on_a_slowing_machine<T>(span: Duration, run: impl FnOnce() -> T) -> T {
         for _ in 0..8 * processors {
             scope.spawn(burn);
         }
-        let result = run();
-        done.store(true, Ordering::Relaxed);
-        result
+        // Also if a check fails: the scope waits for its threads.
+        let _end = StoreOnDrop(&done);
+        run()
     })
 }
 
@@ -164,10 +173,12 @@ fn a_machine_that_becomes_slower_makes_no_equal_side_worse() {
         worse += usize::from(is(&found, "worse"));
         tell(&format!("slowing {experiment}: {}", line(&found)));
     }
-    let one_after_the_other = on_a_slowing_machine(Duration::from_secs(40), || {
+    // The interval of runs that get slower is wide: eight of each side are too few.
+    let one_after_the_other = on_a_slowing_machine(Duration::from_secs(80), || {
         for side in ["first", "second"] {
-            let words = format!("repeat {MAIL} --dir . --runs 8 --results {side}");
-            assert!(lab.command(&words).status().unwrap().success());
+            let words = format!("repeat {MAIL} --dir . --runs 16 --results {side}");
+            let output = lab.command(&words).output().unwrap();
+            assert!(output.status.success(), "{}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
         }
         document(&lab.command("compare first second --format json").output().unwrap())
     });
