@@ -7,10 +7,10 @@
 
 use super::two_samples::{holm, welch};
 use super::{SampleSummary, median};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A figure that differs significantly between A and B.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// The name, such as `device_read_bytes_per_op`.
     pub name: String,

@@ -1,7 +1,7 @@
 //! The noise floor: the relative difference of results between measurements of an unchanged system.
 
 use super::sample::Estimate;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The shortest time between two sessions, in seconds, for which the floor includes the difference between days.
 const DAY: i64 = 12 * 3600;
@@ -18,7 +18,7 @@ pub struct FloorSample {
 }
 
 /// The noise floor of sessions that each compare two equal arms.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct NoiseFloor {
     /// The relative difference that is within the noise: the greatest distance from 1 of an end of the sessions'
     /// intervals, or the greatest relative distance between the sessions' means if that is greater.
@@ -27,7 +27,6 @@ pub struct NoiseFloor {
     pub sessions: u64,
     /// Whether two of the sessions are at least twelve hours apart, so that the floor includes the difference between
     /// days.
-    #[serde(default)]
     pub spans_days: bool,
 }
 

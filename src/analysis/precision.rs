@@ -3,10 +3,10 @@
 
 use super::distributions::{t_two_sided, t_upper};
 use super::sample::{Estimate, SampleSummary};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The mean of runs that may be autocorrelated.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MeanEstimate {
     /// The number of runs.
     pub n: u64,
@@ -73,7 +73,7 @@ fn lag1(values: &[f64], mean: f64) -> f64 {
 }
 
 /// The minimum and the maximum number of runs of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RunRange {
     /// The minimum.
     pub min: u64,
@@ -94,7 +94,7 @@ pub struct RepeatRule {
 }
 
 /// The state of a series of repeated runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepeatState {
     /// More runs are needed.

@@ -39,7 +39,7 @@ impl ResponseMethod {
 }
 
 /// A point of a load curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LoadPoint {
     /// The achieved rate, in operations per second.
     pub rate: f64,
@@ -48,7 +48,7 @@ pub struct LoadPoint {
 }
 
 /// The overall response time of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OverallResponse {
     /// The peak rate: the greatest rate of a point with a known response time.
     pub peak: f64,

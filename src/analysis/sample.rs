@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The summary of a sample of observations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SampleSummary {
     /// The number of observations.
     pub n: u64,

@@ -1,9 +1,9 @@
 //! The points of two plots: empirical distribution functions of samples, and Q–Q plots of two samples.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A point of a plot.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
     /// The horizontal coordinate.
     pub x: f64,

@@ -5,10 +5,10 @@
 use super::distributions::{f_tails, f_upper, t_two_sided, t_upper};
 use super::sample::SampleSummary;
 use super::two_samples::welch_interval;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The F-test and the t-test of A against B.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StudyTest {
     /// The confidence level of both tests (0.99).
     pub level: f64,
@@ -19,7 +19,7 @@ pub struct StudyTest {
 }
 
 /// An F-test of the ratio of the variances of A and B.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FTest {
     /// The ratio of the variance of A to that of B.
     pub value: f64,
@@ -36,7 +36,7 @@ pub struct FTest {
 }
 
 /// The kind of a t-test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TTestKind {
     /// Student's t-test with pooled variance.
@@ -46,7 +46,7 @@ pub enum TTestKind {
 }
 
 /// A t-test of the difference of the means, A minus B.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TTest {
     /// The kind of the test.
     pub kind: TTestKind,

@@ -3,10 +3,10 @@
 use super::distributions::{t_two_sided, t_upper};
 use super::sample::{Estimate, SampleSummary};
 use super::verdict::Direction;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The result of a t-test of two samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TwoSampleTest {
     /// The t statistic.
     pub t: f64,

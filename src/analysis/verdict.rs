@@ -1,7 +1,7 @@
 //! The verdict of a comparison, from the interval of a ratio and a tolerance.
 
 use super::sample::Estimate;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +13,11 @@ pub enum Direction {
 }
 
 /// The largest relative change that does not matter to the user, between 0 and 1 (0.03 is 3 %).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tolerance(pub f64);
 
 /// The verdict of a comparison on B, at the confidence level of the interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
     /// B is better by more than the tolerance.

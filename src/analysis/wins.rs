@@ -1,13 +1,13 @@
 //! Wins: which of two sides is better in each of several tests, and by which factor.
 
 use super::Direction;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The factor below which a test is a draw.
 pub const DRAW: f64 = 1.05;
 
 /// The side that is better in a test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TestWinner {
     /// The first side.
@@ -19,7 +19,7 @@ pub enum TestWinner {
 }
 
 /// The outcome of a test.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TestOutcome {
     /// The side that is better.
     pub winner: TestWinner,
@@ -44,7 +44,7 @@ pub fn outcome(a: f64, b: f64, direction: Direction) -> Option<TestOutcome> {
 }
 
 /// The tests that one side wins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct WonTests {
     /// Their number.
     pub tests: u64,
@@ -53,7 +53,7 @@ pub struct WonTests {
 }
 
 /// The sums over several tests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Wins {
     /// The tests that the first side wins.
     pub a: WonTests,

@@ -1,11 +1,11 @@
 //! The differences between the conditions of two sets of runs.
 
 use crate::import::Observation;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// A condition that differs between A and B.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// The name of the condition, such as `kernel`, `mount options` or `$nthreads`.
     pub what: String,
@@ -18,7 +18,7 @@ pub struct Difference {
 }
 
 /// The kind of a differing condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceKind {
     /// A setting that may be the subject of the comparison: kernel, mount, variable.

@@ -7,10 +7,10 @@ use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, Estimate, mean_ratio};
 use crate::import::Metric;
 use crate::util::table::{Align, Table};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The effects on one metric.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactorEffects {
     /// The metric.
     pub metric: String,
@@ -22,7 +22,7 @@ pub struct FactorEffects {
 
 /// The effect of a level. Pairs of cells that differ only in this factor are compared: one at this level, one at the
 /// first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LevelEffect {
     /// The factor.
     pub factor: String,

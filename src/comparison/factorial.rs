@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(super) const LEVEL: f64 = 0.95;
 
 /// The result of a factorial experiment. Latencies are in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Factorial {
     /// `wmlrun.factorial/1`.
     pub schema: String,
@@ -22,7 +22,7 @@ pub struct Factorial {
     /// The requested relative half-width of the intervals; null if the number of runs was fixed.
     pub target: Option<f64>,
     /// The number of runs of all cells, if it was fixed. The budget may have ended before it was reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_runs: Option<u64>,
     /// The factors.
     pub factors: Vec<FactorLevels>,
@@ -31,17 +31,17 @@ pub struct Factorial {
     /// The cells: all combinations of the levels, of which the level of the last factor changes first.
     pub cells: Vec<FactorialCell>,
     /// The effects of the levels of factors on each metric.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<FactorEffects>,
     /// A table of each metric over the levels of one factor, if the experiment requests it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pivots: Vec<Pivot>,
     /// The tests of the levels of one factor against its first level, if the experiment requests them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<LevelTests>,
     /// The load curve over the levels of one factor, for each combination of the levels of the others, if the experiment
     /// requests it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<Sweep>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
@@ -94,7 +94,7 @@ impl FactorialTables {
 }
 
 /// A factor with its levels.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FactorLevels {
     /// The name.
     pub name: String,
@@ -103,7 +103,7 @@ pub struct FactorLevels {
 }
 
 /// The results of one cell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FactorialCell {
     /// The name: `fs=ext4,nthreads=8`.
     pub name: String,
@@ -126,7 +126,7 @@ pub struct FactorialCell {
 }
 
 /// A metric of a cell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CellMetric {
     /// The name of the metric.
     pub metric: String,

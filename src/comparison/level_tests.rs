@@ -8,10 +8,10 @@ use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, SampleSummary, StudyTest, TTestKind, study};
 use crate::import::Metric;
 use crate::util::table::{Align, Table};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The tests of a metric, for one combination of the levels of the other factors.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LevelTests {
     /// The metric.
     pub metric: String,
@@ -26,7 +26,7 @@ pub struct LevelTests {
 }
 
 /// A level with its test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TestedLevel {
     /// The level.
     pub level: String,

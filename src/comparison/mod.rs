@@ -37,13 +37,13 @@ pub use sweep::{Sweep, SweepPoint, sweep};
 pub use sweep_formats::ending as sweep_ending;
 
 use crate::analysis::{Change, ComparisonVerdict, Estimate, NoiseFloor, Point, SampleSummary, StudyTest};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The name and version of the schema.
 pub const SCHEMA: &str = "wmlrun.comparison/1";
 
 /// A comparison of B with A. Figures that could not be computed are null. Latencies are in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// [`SCHEMA`].
     pub schema: String,
@@ -121,7 +121,7 @@ impl Comparison {
 }
 
 /// One side of a comparison.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ComparedSide {
     /// The name: the options of the arm, or a path.
     pub name: String,
@@ -133,7 +133,7 @@ pub struct ComparedSide {
 }
 
 /// The result of a test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NamedTest {
     /// The name of the test: `t on blocks`, `Welch` or `none`.
     pub name: String,
@@ -147,7 +147,7 @@ pub struct NamedTest {
 
 /// The result of the negative control: a fixed amount of work before every run, which the options of A and B cannot
 /// affect.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ControlResult {
     /// Whether its speed changed significantly (at 0.1 %) and by more than the tolerance. Then the machine changed
     /// between the arms.
@@ -167,7 +167,7 @@ impl ControlResult {
 }
 
 /// The interim look at which a sequential comparison ended.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct EndingLook {
     /// The number of blocks.
     pub blocks: u64,
@@ -176,7 +176,7 @@ pub struct EndingLook {
 }
 
 /// The comparison of a metric other than the primary one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OtherMetric {
     /// The name of the metric.
     pub metric: String,
@@ -187,7 +187,7 @@ pub struct OtherMetric {
 }
 
 /// The plots of two samples, as points.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Shapes {
     /// The empirical distribution function of A.
     pub ecdf_a: Vec<Point>,

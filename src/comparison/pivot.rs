@@ -7,10 +7,10 @@ use super::{FactorLevels, FactorialCell};
 use crate::analysis::{DRAW, Direction, TestOutcome, TestWinner, Wins, WonTests, outcome, welch_ratio, wins};
 use crate::import::Metric;
 use crate::util::table::{Align, Table};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The table of a metric over the levels of a factor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pivot {
     /// The metric.
     pub metric: String,
@@ -27,12 +27,12 @@ pub struct Pivot {
 }
 
 /// A line of a table.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PivotRow {
     /// The levels of the other factors.
     pub levels: Vec<String>,
     /// The metric of the line, if the levels of another factor have metrics of their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
     /// The mean of the metric at each level; null without a complete run.
     pub values: Vec<Option<f64>>,
@@ -40,7 +40,7 @@ pub struct PivotRow {
     pub outcome: Option<TestOutcome>,
     /// Whether the better column may be better by chance: the 95 % interval of the ratio of the runs contains 1, or is
     /// unknown. `false` for a draw.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_be_chance: bool,
 }
 

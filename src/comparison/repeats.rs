@@ -3,10 +3,10 @@
 use super::notes;
 use crate::analysis::{MeanEstimate, RepeatRule, RepeatState, mean_interval, trend};
 use crate::import::{Metric, Observation};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The estimates from repeated runs of one workload. Latencies are in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Repeats {
     /// `wmlrun.repeats/1`.
     pub schema: String,
@@ -23,7 +23,7 @@ pub struct Repeats {
 }
 
 /// The estimates of one metric.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RepeatedMetric {
     /// The name of the metric.
     pub metric: String,

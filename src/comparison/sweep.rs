@@ -4,13 +4,13 @@
 use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
 use crate::import::Observation;
 use crate::util::size;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The confidence level of intervals.
 const LEVEL: f64 = 0.95;
 
 /// A load curve. Times are in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sweep {
     /// `wmlrun.sweep/1`.
     pub schema: String,
@@ -28,15 +28,15 @@ pub struct Sweep {
     pub overall: Option<OverallResponse>,
     /// The number of requested runs of all points. The budget may have ended before it was reached. Absent in a curve of a
     /// factorial experiment, which has the number itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_runs: Option<u64>,
     /// Notes on how the runs were made.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 /// The results at one level. Figures are means of its runs; intervals are 95 % intervals, infinite for a single run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SweepPoint {
     /// The value of the factor.
     pub level: String,
@@ -49,7 +49,6 @@ pub struct SweepPoint {
     /// The offered rate of an open loop, in requests per second.
     pub offered: Option<f64>,
     /// The achieved rate of an open loop, in requests per second.
-    #[serde(default)]
     pub achieved: Option<f64>,
     /// The achieved rate, in operations per second.
     pub rate: Option<Estimate>,
