@@ -4,7 +4,7 @@
 //! each has its own figures.
 
 use super::Observation;
-use super::bounded::{Budget, Within};
+use crate::util::bounded::{Budget, Within};
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;

@@ -3,7 +3,6 @@
 //!
 //! Input: a file or directory. Output: observations, or an error. Not in here: the analysis of observations.
 
-mod bounded;
 mod columns;
 mod filebench;
 mod fio;

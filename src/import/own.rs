@@ -2,13 +2,13 @@
 //!
 //! The runs are read one after another, because a document may have many of them.
 
-use super::bounded::{Budget, Within};
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
 use crate::measure::seconds_of;
 use crate::result::warnings::{self, Warning};
 use crate::result::{Document, FlowopResult, Latency, Run, RunState, SCHEMA};
 use crate::stats::hdr::{self, Quantiles};
 use crate::stats::snapshot::Dist;
+use crate::util::bounded::{self, Budget, Within};
 use crate::util::{duration, printable};
 use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -75,8 +75,7 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
         return Err("it has no run".to_owned());
     }
     let budget = Budget::new(MAX_ENTRIES).without("runs");
-    let document: Document =
-        Within::of(&budget).deserialize(&mut serde_json::Deserializer::from_str(text)).map_err(json)?;
+    let document: Document = bounded::from_str(text, &budget).map_err(json)?;
     let mut found = Vec::new();
     let mut each = |run: &Run| {
         let observation = of_run(&document, run, &numbered(source, found.len(), all));

@@ -11,7 +11,7 @@ use crate::ranks::{LostRank, Ranks, RanksLost};
 use crate::result::ranks::{RankRun, merge_ranks};
 use crate::result::{Run, RunState};
 use crate::runtime::{Ended, Fault, FaultKind, Running};
-use crate::util::json;
+use crate::util::bounded::{self, Budget};
 use std::time::Duration;
 
 /// The time for writing a result that rank 0 does not have: a launcher may end this process a moment later.
@@ -95,8 +95,10 @@ impl Runner {
         let (mut runs, mut lost) = (Vec::<RankRun>::new(), Vec::new());
         for (rank, message) in collected.into_iter().enumerate() {
             let read = |bytes: Vec<u8>| {
+                let text = std::str::from_utf8(&bytes).ok();
+                let run = text.and_then(|text| bounded::from_str(text, &Budget::unlimited()).ok());
                 let why = || "has sent a result that can't be read".to_owned();
-                json::from_bytes(&bytes).map_err(|_| LostRank { rank: rank as u64, host: String::new(), why: why() })
+                run.ok_or_else(|| LostRank { rank: rank as u64, host: String::new(), why: why() })
             };
             match message.and_then(read) {
                 Ok(run) => runs.push(run),

@@ -6,8 +6,17 @@
 use super::Report;
 use crate::output::{FileIdentity, Target};
 use crate::result::{Document, SCHEMA};
+use crate::util::bounded::{self, Budget};
+use serde::Deserialize;
 use std::io::{self, Write};
 use std::path::Path;
+
+/// The maximum number of entries in a document that is read, in all runs together, without their time series. See
+/// [`Budget`]. The longest text of a file (`import`) does not exceed it with complete figures.
+const MAX_ENTRIES: u64 = 4 << 20;
+
+/// The maximum number of entries in the time series of each run, for the same reason.
+const MAX_SERIES_ENTRIES: u64 = 16 << 20;
 
 /// `--format json`: the document, written after all runs.
 pub struct Json;
@@ -56,20 +65,33 @@ pub fn snapshot_line(document: &Document) -> serde_json::Result<Vec<u8>> {
 fn latest_of_lines(text: &str) -> Option<Document> {
     let start = format!("{{\"schema\":\"{SCHEMA}\"");
     let lines = text.split('\n').filter(|line| line.starts_with(&start));
-    let documents = lines.filter_map(|line| serde_json::from_str::<Document>(line).ok());
+    let documents = lines.filter_map(|line| document(line).ok());
     let time = |document: &Document| document.runs.last().map_or(0.0, |run| run.finished_seconds);
     documents.max_by(|a, b| time(a).total_cmp(&time(b)))
 }
 
-/// Parses a document, or the latest one of the snapshots that a rank has left. Ignores unknown fields.
+/// Parses a document of any schema.
+fn document(text: &str) -> serde_json::Result<Document> {
+    bounded::from_str(text, &Budget::new(MAX_ENTRIES).with_separate("intervals", MAX_SERIES_ENTRIES))
+}
+
+/// The field of a document that names its format.
+#[derive(Deserialize)]
+struct SchemaField {
+    schema: Option<String>,
+}
+
+/// Parses a document, or the latest one of the snapshots that a rank has left. Ignores unknown fields. Returns an error
+/// when the text is not a document, or has too many elements.
 pub fn read(text: &str) -> Result<Document, ReadError> {
-    let value: serde_json::Value = match serde_json::from_str(text) {
-        Ok(value) => value,
+    let schema = match serde_json::from_str::<SchemaField>(text) {
+        Ok(found) => found.schema,
+        // JSON of another form.
+        Err(error) if error.is_data() => None,
         Err(error) => return latest_of_lines(text).ok_or(ReadError::Json(error)),
     };
-    match value.get("schema").and_then(serde_json::Value::as_str) {
-        // Not converted from the value: see `util::json`.
-        Some(SCHEMA) => Ok(serde_json::from_str(text)?),
+    match schema.as_deref() {
+        Some(SCHEMA) => Ok(document(text)?),
         other => Err(ReadError::Schema(other.unwrap_or("missing").to_owned())),
     }
 }
@@ -139,6 +161,15 @@ mod tests {
         assert!(matches!(read("{}"), Err(ReadError::Schema(found)) if found == "missing"));
         assert!(matches!(read(r#"{"schema": "fio/3"}"#), Err(ReadError::Schema(found)) if found == "fio/3"));
         assert!(matches!(read("Run took 3 seconds..."), Err(ReadError::Json(_))));
+    }
+
+    #[test]
+    fn long_time_series_are_read_but_no_other_long_lists() {
+        let list = |element: &str| vec![element; 600_000].join(",");
+        let text = format!(r#"{{"schema": "wmlrun.result/1", "runs": [{{"intervals": [{}]}}]}}"#, list("{}"));
+        assert_eq!(read(&text).unwrap().runs[0].intervals.len(), 600_000);
+        let text = format!(r#"{{"schema": "wmlrun.result/1", "command_line": [{}]}}"#, list(r#""""#));
+        assert!(read(&text).unwrap_err().to_string().contains("too many elements"));
     }
 
     fn names(dir: &Path) -> Vec<String> {

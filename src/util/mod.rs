@@ -1,9 +1,10 @@
-//! Parses and formats sizes, durations, dates and counts, aligns tables of text, and escapes control characters and
-//! Markdown.
+//! Parses and formats sizes, durations, dates and counts, aligns tables of text, escapes control characters and
+//! Markdown, and reads JSON of limited size.
 //!
 //! Input and output are numbers and text. Not in here: WML's notation of sizes (see `syntax`), and colours.
 //! `util::size::format(3 << 30)` is `3.0 GiB`.
 
+pub mod bounded;
 pub mod count;
 pub mod csv;
 pub mod duration;

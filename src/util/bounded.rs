@@ -1,12 +1,16 @@
 //! Deserialization with a limit on the number of elements. Without it a small text could fill the memory: `{},` in a
 //! list of flowops is three bytes, and a flowop some hundred.
 //!
-//! A [`Bounded`] deserializer wraps another one. It counts the elements of lists and the entries of maps against a
-//! [`Budget`], and can omit fields. Not in here: the types that are deserialized.
+//! A deserializer wraps that of JSON. It counts the elements of lists and the entries of maps against a [`Budget`], and
+//! can omit fields. Not in here: the types that are deserialized.
+//!
+//! A type that is read within a budget in one place is read so everywhere, with [`Budget::unlimited`] if need be: with
+//! and without a budget, all code that reads the type is compiled twice.
 
 use serde::de::value::StringDeserializer;
 use serde::de::{
-    self, DeserializeSeed, Deserializer, EnumAccess, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, IgnoredAny, IntoDeserializer, MapAccess,
+    SeqAccess, Visitor,
 };
 use serde::{Deserialize, forward_to_deserialize_any};
 use std::cell::Cell;
@@ -19,7 +23,7 @@ const ELEMENT_COST: u64 = 8;
 
 /// The number of elements that can still be deserialized.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub struct Budget {
     rest: Cell<u64>,
     /// The field of structures that is omitted, as if it were missing.
     omitted: Option<&'static str>,
@@ -28,18 +32,25 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Creates a budget of `limit` map entries; an element of a list counts as [`ELEMENT_COST`] of them.
-    pub(super) fn new(limit: u64) -> Self {
+    /// Creates a budget of `limit` map entries; an element of a list counts as eight of them.
+    pub fn new(limit: u64) -> Self {
         Self { rest: Cell::new(limit), omitted: None, separate: None }
     }
 
+    /// Creates a budget that nothing exceeds, for data of this program.
+    pub fn unlimited() -> Self {
+        Self::new(u64::MAX)
+    }
+
     /// Omits the field `name` of structures.
-    pub(super) fn without(self, name: &'static str) -> Self {
+    #[must_use]
+    pub fn without(self, name: &'static str) -> Self {
         Self { omitted: Some(name), ..self }
     }
 
-    /// Gives each value of the field `name` of structures a budget of its own: for data that is not kept.
-    pub(super) fn with_separate(self, name: &'static str, limit: u64) -> Self {
+    /// Gives each value of the field `name` of structures a budget of its own, because it is long.
+    #[must_use]
+    pub fn with_separate(self, name: &'static str, limit: u64) -> Self {
         Self { separate: Some((name, limit)), ..self }
     }
 
@@ -51,12 +62,20 @@ impl Budget {
     }
 }
 
+/// Parses the JSON of a `T` within a budget.
+pub fn from_str<T: DeserializeOwned>(json: &str, budget: &Budget) -> serde_json::Result<T> {
+    let mut json = serde_json::Deserializer::from_str(json);
+    let found = Within::<T>::of(budget).deserialize(&mut json)?;
+    json.end()?;
+    Ok(found)
+}
+
 /// A seed that deserializes a type within a budget.
-pub(super) struct Within<'a, T>(&'a Budget, PhantomData<T>);
+pub struct Within<'a, T>(&'a Budget, PhantomData<T>);
 
 impl<'a, T> Within<'a, T> {
     /// Creates the seed.
-    pub(super) fn of(budget: &'a Budget) -> Self {
+    pub fn of(budget: &'a Budget) -> Self {
         Self(budget, PhantomData)
     }
 }
@@ -233,47 +252,84 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Bounded<'_, A> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::result::Run;
-    use crate::result::fixture::run;
     use serde_json::Value;
+    use std::collections::BTreeMap;
 
-    fn read<T: for<'de> Deserialize<'de>>(text: &str, budget: &Budget) -> serde_json::Result<T> {
-        Within::of(budget).deserialize(&mut serde_json::Deserializer::from_str(text))
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct SampleRun {
+        ended_by: String,
+        state: Option<SampleState>,
+        skew: i64,
+        share: f64,
+        is_whole: bool,
+        bounds: Option<[f64; 2]>,
+        flowops: Vec<SampleFlowop>,
+        intervals: Vec<SampleFlowop>,
+        variables: BTreeMap<String, Value>,
+    }
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct SampleFlowop {
+        ops: u64,
+        layout: BTreeMap<String, u64>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum SampleState {
+        LowSpace,
     }
 
     #[test]
     fn values_are_the_same_as_without_a_budget() {
-        let text = serde_json::to_string(&run()).unwrap();
-        let budget = Budget::new(100_000);
-        assert_eq!(read::<Run>(&text, &budget).unwrap(), run());
-        assert_eq!(read::<Value>(&text, &budget).unwrap(), serde_json::to_value(run()).unwrap());
+        let text = r#"{
+            "ended_by": "time \n", "state": "low_space", "skew": -3, "share": 2, "is_whole": true, "bounds": [0.5, 1],
+            "later": [{}], "flowops": [{"ops": 18446744073709551615, "layout": {"a": 1}}, {}],
+            "variables": {"a": null, "b": [1, "x", {"c": 1.5}]}
+        }"#;
+        for budget in [Budget::new(1000), Budget::unlimited()] {
+            let found: SampleRun = from_str(text, &budget).unwrap();
+            assert_eq!(found, serde_json::from_str::<SampleRun>(text).unwrap());
+            assert_eq!((found.state, found.flowops[0].ops), (Some(SampleState::LowSpace), u64::MAX));
+            assert_eq!(from_str::<Value>(text, &budget).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        }
+    }
+
+    #[test]
+    fn errors_are_the_same_as_without_a_budget() {
+        for text in ["{} 1", r#"{"skew": "x"}"#, r#"{"state": "unknown"}"#, "{", "3", ""] {
+            let error = from_str::<SampleRun>(text, &Budget::unlimited()).unwrap_err().to_string();
+            assert_eq!(error, serde_json::from_str::<SampleRun>(text).unwrap_err().to_string(), "{text}");
+        }
     }
 
     #[test]
     fn fields_of_structures_are_omitted_or_have_a_separate_budget() {
         let text = r#"{"intervals": [{}, {}], "ended_by": "time", "variables": {"intervals": 3}}"#;
-        let found: Run = read(text, &Budget::new(1).without("intervals")).unwrap();
+        let found: SampleRun = from_str(text, &Budget::new(1).without("intervals")).unwrap();
         assert_eq!((found.intervals.len(), found.ended_by.as_str()), (0, "time"));
         assert_eq!(found.variables["intervals"], 3);
-        let separate = |limit| read::<Run>(text, &Budget::new(1).with_separate("intervals", limit));
+        let separate = |limit| from_str::<SampleRun>(text, &Budget::new(1).with_separate("intervals", limit));
         assert_eq!(separate(2 * ELEMENT_COST).unwrap().intervals.len(), 2);
         separate(2 * ELEMENT_COST - 1).unwrap_err();
-        read::<Run>(text, &Budget::new(2 * ELEMENT_COST)).unwrap_err();
+        from_str::<SampleRun>(text, &Budget::new(2 * ELEMENT_COST)).unwrap_err();
     }
 
     #[test]
     fn elements_and_entries_count_on_every_level() {
         let flowops = format!(r#"{{"flowops": [{}]}}"#, vec!["{}"; 100].join(","));
-        assert_eq!(read::<Run>(&flowops, &Budget::new(100 * ELEMENT_COST)).unwrap().flowops.len(), 100);
+        assert_eq!(from_str::<SampleRun>(&flowops, &Budget::new(100 * ELEMENT_COST)).unwrap().flowops.len(), 100);
         for (text, limit) in [
             (flowops.as_str(), 100 * ELEMENT_COST - 1),
             (r#"{"variables": {"a": 1, "b": {"c": 1}}}"#, 2),
             (r#"{"variables": {"a": [1]}}"#, ELEMENT_COST),
-            (r#"{"filesets": [{"layout": {"a": 1}}]}"#, ELEMENT_COST),
+            (r#"{"flowops": [{"layout": {"a": 1}}]}"#, ELEMENT_COST),
         ] {
-            let error = read::<Run>(text, &Budget::new(limit)).unwrap_err().to_string();
+            let error = from_str::<SampleRun>(text, &Budget::new(limit)).unwrap_err().to_string();
             assert!(error.contains("too many elements"), "{error}");
-            read::<Run>(text, &Budget::new(limit + 1)).unwrap();
+            from_str::<SampleRun>(text, &Budget::new(limit + 1)).unwrap();
         }
     }
 }
