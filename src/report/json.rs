@@ -7,6 +7,7 @@ use super::Report;
 use crate::output::{FileIdentity, Target};
 use crate::result::{Document, SCHEMA};
 use crate::util::bounded::{self, Budget};
+use crate::util::visible_json;
 use serde::Deserialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -41,7 +42,7 @@ impl Report for Json {
 
 /// Writes a document as JSON.
 pub fn serialize(document: &Document, out: &mut dyn Write) -> io::Result<()> {
-    super::visible_json::write(document, out)?;
+    visible_json::write(document, out)?;
     out.write_all(b"\n")
 }
 
@@ -58,7 +59,7 @@ pub enum ReadError {
 
 /// Returns a document as a line, with its end. A file of such lines is read by [`read`].
 pub fn snapshot_line(document: &Document) -> serde_json::Result<Vec<u8>> {
-    super::visible_json::line(document)
+    visible_json::line(document)
 }
 
 /// Returns the latest document of several lines, of which some may be incomplete. `None` if there is none.

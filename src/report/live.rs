@@ -5,9 +5,9 @@
 //! ranks, while the flowops of an interval are those of rank 0. Not in here: when a line is due, and where it is written.
 
 use super::csv_runs::ExperimentRun;
-use super::visible_json;
 use crate::ranks::{RankRate, RanksInterval};
 use crate::result::{Document, Interval, IntervalFlowop, Run};
+use crate::util::visible_json;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -22,7 +22,6 @@ pub mod markdown_runs;
 pub mod none;
 pub mod openmetrics;
 pub mod text;
-mod visible_json;
 
 use crate::result::texts::TextField;
 use crate::result::{Document, Run};

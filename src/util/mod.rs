@@ -16,3 +16,4 @@ pub mod size;
 pub mod table;
 pub mod timestamp;
 pub mod version;
+pub mod visible_json;

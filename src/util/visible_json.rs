@@ -2,6 +2,9 @@
 //!
 //! Characters that JSON does not require to be escaped (DEL, C1, direction marks) are also written as `\uXXXX`, so that
 //! a parser reads the same text.
+//!
+//! The layout is chosen while the program runs, and all output goes through a `dyn Write`: each other formatter or
+//! writer would be a further copy of the code that writes the types of the result.
 
 use crate::util::printable;
 use serde::Serialize;
@@ -9,33 +12,49 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 use std::io::{self, Write};
 
 /// Writes a value as indented JSON.
-pub(super) fn write(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
-    value.serialize(&mut Serializer::with_formatter(&mut out, Visible(PrettyFormatter::new())))?;
+    serialize(value, Visible::Indented(PrettyFormatter::new()), &mut out)?;
     out.flush()
 }
 
-/// Returns a value as a line of JSON, with its end.
-pub(super) fn line(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+/// Returns a value as JSON without line breaks.
+pub fn compact(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    value.serialize(&mut Serializer::with_formatter(&mut bytes, Visible(CompactFormatter)))?;
+    serialize(value, Visible::Compact(CompactFormatter), &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns a value as a line of JSON, with its end.
+pub fn line(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = compact(value)?;
     bytes.push(b'\n');
     Ok(bytes)
 }
 
+fn serialize(value: &impl Serialize, layout: Visible, out: &mut dyn Write) -> serde_json::Result<()> {
+    value.serialize(&mut Serializer::with_formatter(out, layout))
+}
+
 /// A formatter that escapes control characters and delegates the layout to another one.
-struct Visible<F>(F);
+enum Visible {
+    Compact(CompactFormatter),
+    Indented(PrettyFormatter<'static>),
+}
 
 /// Defines methods that delegate to the inner formatter.
 macro_rules! laid_out {
     ($($name:ident($($argument:ident: $kind:ty),*);)*) => {
         $(fn $name<W: ?Sized + Write>(&mut self, out: &mut W $(, $argument: $kind)*) -> io::Result<()> {
-            self.0.$name(out $(, $argument)*)
+            match self {
+                Self::Compact(layout) => layout.$name(out $(, $argument)*),
+                Self::Indented(layout) => layout.$name(out $(, $argument)*),
+            }
         })*
     };
 }
 
-impl<F: Formatter> Formatter for Visible<F> {
+impl Formatter for Visible {
     laid_out! {
         begin_array();
         end_array();
@@ -67,7 +86,7 @@ impl<F: Formatter> Formatter for Visible<F> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::write;
+    use super::{compact, line, write};
     use crate::util::printable;
 
     #[test]
@@ -82,5 +101,18 @@ mod tests {
         assert!(text.chars().all(|c| c == '\n' || !printable::is_control(c)), "{text}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
         assert!(text.contains('é') && text.starts_with("{\n  \"a\": [\n    1,"), "{text}");
+        let text = String::from_utf8(compact(&value).unwrap()).unwrap();
+        assert!(!text.chars().any(printable::is_control), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        assert_eq!(line(&value).unwrap(), [text.as_bytes(), b"\n"].concat());
+    }
+
+    #[test]
+    fn the_layouts_are_those_of_serde_json() {
+        let value = serde_json::json!({"a": [1, -2.5, null, true, [], {}, [{}]], "b": {"c": "x"}, "": ""});
+        let mut bytes = Vec::new();
+        write(&value, &mut bytes).unwrap();
+        assert_eq!(bytes, serde_json::to_vec_pretty(&value).unwrap());
+        assert_eq!(compact(&value).unwrap(), serde_json::to_vec(&value).unwrap());
     }
 }
