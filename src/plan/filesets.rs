@@ -8,6 +8,7 @@ use crate::random::{self, Quantity, RandomVar, RandvarParams};
 use crate::source::Span;
 use crate::spec::{Dialect, Sharing};
 use crate::syntax::ast::{Variable, VariableForm};
+use crate::util::size::split_unit;
 use std::sync::Arc;
 
 /// Most files and empty directories of one set. More would need hundreds of megabytes of memory, and days to populate.
@@ -281,13 +282,7 @@ fn size_table(values: &Evaluated, entries: &mut u64, found: &mut Vec<Diagnostic>
 
 /// Parses a size with one of the units k, m, g, t.
 fn size(text: &str) -> Option<u64> {
-    let (digits, shift) = match text.to_ascii_lowercase().chars().last()? {
-        'k' => (&text[..text.len() - 1], 10),
-        'm' => (&text[..text.len() - 1], 20),
-        'g' => (&text[..text.len() - 1], 30),
-        't' => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
+    let (digits, shift) = split_unit(text);
     let whole = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
     let size = whole.or_else(|| digits.parse::<f64>().ok().map(|x| (x * (1_u64 << shift) as f64) as u64));
     size.filter(|n| *n <= super::values::LARGEST)

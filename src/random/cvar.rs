@@ -5,6 +5,7 @@ use super::randvar::bounded;
 use super::sampler::{ParameterValues, SamplerBuilder, finite};
 use super::variable::Adjust;
 use super::{BadDistribution, DISTRIBUTIONS, Distribution, RandomVar, UsableIn};
+use crate::util::size;
 
 /// Builds a random variable from the arguments of a `cvar`.
 ///
@@ -69,13 +70,7 @@ fn number(text: &str) -> Option<f64> {
         "false" => return Some(0.0),
         _ => {}
     }
-    let (digits, shift) = match text.chars().last()?.to_ascii_lowercase() {
-        'k' => (&text[..text.len() - 1], 10),
-        'm' => (&text[..text.len() - 1], 20),
-        'g' => (&text[..text.len() - 1], 30),
-        't' => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
+    let (digits, shift) = size::split_unit(text);
     // `parse` also accepts `inf` and `nan`, which are not valid parameters.
     digits.parse::<f64>().ok().map(|n| n * (1u64 << shift) as f64).filter(|n| n.is_finite())
 }

@@ -64,6 +64,20 @@ pub fn parse(text: &str) -> Result<u64, SizeError> {
     if bytes < u64::MAX as f64 { Ok(bytes.round() as u64) } else { Err(too_large()) }
 }
 
+/// Splits the unit k, m, g or t, in any case, from the end of a number in the parameters of a script. Returns the
+/// number and the unit's binary logarithm, which is 0 without a unit.
+pub fn split_unit(text: &str) -> (&str, u32) {
+    let Some((at, unit)) = text.char_indices().next_back() else { return (text, 0) };
+    let shift = match unit.to_ascii_lowercase() {
+        'k' => 10,
+        'm' => 20,
+        'g' => 30,
+        't' => 40,
+        _ => return (text, 0),
+    };
+    (&text[..at], shift)
+}
+
 /// Returns the binary logarithm of a unit in bytes, or `None` when the unit is unknown.
 fn shift_of(unit: &str) -> Option<u32> {
     match unit.to_ascii_lowercase().as_str() {
@@ -79,7 +93,7 @@ fn shift_of(unit: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SizeError, format, parse};
+    use super::{SizeError, format, parse, split_unit};
     use proptest::prelude::*;
 
     #[test]
@@ -108,6 +122,22 @@ mod tests {
             (".5k", 512),
         ] {
             assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_unit_is_split_from_a_number() {
+        for (text, split) in [
+            ("16k", ("16", 10)),
+            ("-1.5M", ("-1.5", 20)),
+            ("2g", ("2", 30)),
+            ("T", ("", 40)),
+            ("4kb", ("4kb", 0)),
+            ("10", ("10", 0)),
+            ("1é", ("1é", 0)),
+            ("", ("", 0)),
+        ] {
+            assert_eq!(split_unit(text), split);
         }
     }
 
