@@ -301,7 +301,7 @@ fn row(run: &Run, i: usize, name: &str, name_width: usize, spark_width: usize) -
     let last = run.intervals.last();
     let interval = last.and_then(|p| p.flowops.get(i));
     let number = |n: Option<u64>| latency(n.map_or(f64::NAN, |ns| ns as f64));
-    let mb = last.zip(interval).map_or(0.0, |(p, f)| f.bytes as f64 / f64::from(1 << 20) / p.seconds.max(1e-9));
+    let mib = last.zip(interval).map_or(0.0, |(p, f)| f.bytes as f64 / size::MIB / p.seconds.max(1e-9));
     let long = name.chars().count();
     // Keep the end of a long name: it has the flowop's name.
     let name = if long > name_width {
@@ -312,7 +312,7 @@ fn row(run: &Run, i: usize, name: &str, name_width: usize, spark_width: usize) -
     let mut line = format!(
         "{name:name_width$}{:>10}{:>10}{:>10}{:>10}  ",
         measured(last.and_then(|p| rate(p, i)).unwrap_or(0.0)),
-        if interval.is_some_and(|p| p.bytes > 0) { measured(mb) } else { "-".to_owned() },
+        if interval.is_some_and(|p| p.bytes > 0) { measured(mib) } else { "-".to_owned() },
         number(interval.and_then(|p| p.p50_ns)),
         number(interval.and_then(|p| p.p99_ns)),
     );

@@ -5,6 +5,7 @@
 
 use super::Observation;
 use crate::util::bounded::{Budget, Within};
+use crate::util::size::MIB;
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -121,7 +122,7 @@ fn transfers<'a>(job: &'a Value, name: &'a str, direction: &'a str) -> Result<Op
     // `bw` is in KiB/s in all versions; `bw_bytes` exists since 3.0.
     let bytes = figure("bw_bytes").or_else(|| Some(figure("bw")? * 1024.0)).unwrap_or(0.0);
     let group = job.get("groupid").and_then(Value::as_u64).unwrap_or(0);
-    Ok(Some(Transfers { group, job: name, direction, ops, ops_per_s, mib_per_s: bytes / f64::from(1 << 20), part }))
+    Ok(Some(Transfers { group, job: name, direction, ops, ops_per_s, mib_per_s: bytes / MIB, part }))
 }
 
 /// Adds the figures of transfers that ran at the same time, under names with the prefix `before`.

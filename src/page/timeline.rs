@@ -10,6 +10,7 @@ use crate::report::text::FlowopLabels;
 use crate::result::{Interval, Run};
 use crate::util::count::{grouped, measured};
 use crate::util::duration::{latency, seconds};
+use crate::util::size::MIB;
 
 /// The largest number of columns of a picture. More intervals are merged.
 const MAX_COLUMNS: usize = 120;
@@ -120,7 +121,7 @@ pub(super) fn rate(run: &Run) -> Option<Picture> {
         let rate = per_second(column);
         let title = format!("{} to {}: {} ops/s", moment(column.from), moment(column.to), measured(rate));
         chart.plot(Symbol::Dot, &ChartPoint { x: middle(column), y: rate, class: "a", title });
-        let mib = column.bytes as f64 / (column.to - column.from) / f64::from(1 << 20);
+        let mib = column.bytes as f64 / (column.to - column.from) / MIB;
         table.row([
             moment(column.from),
             moment(column.to),

@@ -10,6 +10,7 @@ use super::Report;
 use crate::result::{Document, FlowopResult, Run};
 use crate::stats::hdr;
 use crate::stats::layout;
+use crate::util::size::MIB;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -50,7 +51,7 @@ fn with_listings(run: Cow<'_, Run>) -> Cow<'_, Run> {
     // The time of a flowop's phase follows from its number and rate of operations.
     let rate = |bytes: u64, ops: u64, ops_per_s: f64| match ops {
         0 => 0.0,
-        _ => bytes as f64 * ops_per_s / ops as f64 / f64::from(1 << 20),
+        _ => bytes as f64 * ops_per_s / ops as f64 / MIB,
     };
     let mut run = run.into_owned();
     for f in &mut run.flowops {

@@ -7,6 +7,7 @@
 use super::csv_runs::ExperimentRun;
 use crate::ranks::{RankRate, RanksInterval};
 use crate::result::{Document, Interval, IntervalFlowop, Run};
+use crate::util::size::MIB;
 use crate::util::visible_json;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -226,7 +227,7 @@ impl<'a> IntervalLine<'a> {
             ops: all.ops,
             ops_per_s: all.ops_per_s,
             bytes: all.bytes,
-            mib_per_s: all.bytes_per_s / 1_048_576.0,
+            mib_per_s: all.bytes_per_s / MIB,
             mean_ns: all.mean_ns,
             errors: all.errors,
             ranks: Some(LiveRanks::of(all)),
@@ -254,7 +255,7 @@ fn interval_line(number: usize, run: &Run, interval: &Interval, errors: u64) -> 
         ops,
         ops_per_s: per_second(ops as f64),
         bytes,
-        mib_per_s: per_second(bytes as f64 / 1_048_576.0),
+        mib_per_s: per_second(bytes as f64 / MIB),
         mean_ns: (ops > 0).then(|| latency / ops as f64),
         errors,
         ranks: None,

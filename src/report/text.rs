@@ -232,11 +232,11 @@ impl FlowopLabels {
 }
 
 /// Returns the cells of a row: operations, rate, MiB/s and latencies.
-pub(crate) fn figures(ops: u64, rate: f64, mb: f64, l: &Latency) -> Vec<String> {
+pub(crate) fn figures(ops: u64, rate: f64, mib: f64, l: &Latency) -> Vec<String> {
     let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
     let mean = l.mean.map_or_else(|| "-".to_owned(), latency);
-    let mb = if mb > 0.0 { measured(mb) } else { "-".to_owned() };
-    vec![grouped(ops), measured(rate), mb, mean, ns(l.p50), ns(l.p99), ns(l.p99_9), ns(l.max)]
+    let mib = if mib > 0.0 { measured(mib) } else { "-".to_owned() };
+    vec![grouped(ops), measured(rate), mib, mean, ns(l.p50), ns(l.p99), ns(l.p99_9), ns(l.max)]
 }
 
 fn shortened(name: &str) -> String {

@@ -4,9 +4,7 @@ use super::{FlowopClass, FlowopResult, Interval, IntervalFlowop, Latency, Summar
 use crate::os::errno_name;
 use crate::stats::hdr::{self, Quantiles};
 use crate::stats::snapshot::{Dist, Snapshot};
-
-/// Bytes in a MiB.
-pub(super) const MIB: f64 = 1_048_576.0;
+use crate::util::size::MIB;
 
 /// Processor time of a run, the input of [`summary`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -4,6 +4,9 @@
 
 use std::fmt;
 
+/// The number of bytes of a MiB.
+pub const MIB: f64 = 1_048_576.0;
+
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /// Formats a size with its unit, and with one decimal from 1 KiB on: `512 B`, `16.0 KiB`, `2.9 GiB`.

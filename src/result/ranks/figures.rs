@@ -2,10 +2,11 @@
 
 use super::RankRun;
 use super::window::CommonTime;
-use crate::result::build::{self, MIB};
+use crate::result::build;
 use crate::result::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary};
 use crate::stats::hdr;
 use crate::stats::snapshot::Dist;
+use crate::util::size::MIB;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A distribution that is merged from stored ones.
