@@ -102,11 +102,11 @@ impl AllRanks<'_> {
     ) -> Result<Vec<Result<M, StepFailure>>, RanksLost> {
         // The time until other ranks are ready says nothing of a file system.
         let _watch = self.watch.pause();
-        let own = serde_json::to_vec(&(step, own)).unwrap_or_default();
+        let own = json::to_bytes(&(step, own));
         let texts = self.ranks.gather(own)?.map(|all| -> Vec<String> {
             all.into_iter().map(|message| String::from_utf8_lossy(&message).into_owned()).collect()
         });
-        let all = texts.map_or_else(Vec::new, |texts| serde_json::to_vec(&texts).unwrap_or_default());
+        let all = texts.map_or_else(Vec::new, |texts| json::to_bytes(&texts));
         let texts: Vec<String> = json::from_bytes(&self.ranks.broadcast(all)?).unwrap_or_default();
         let outcome_of = |rank: usize| {
             let (at, outcome): (String, Result<M, StepFailure>) = serde_json::from_str(texts.get(rank)?).ok()?;

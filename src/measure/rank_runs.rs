@@ -12,6 +12,7 @@ use crate::result::ranks::{RankRun, merge_ranks};
 use crate::result::{Run, RunState};
 use crate::runtime::{Ended, Fault, FaultKind, Running};
 use crate::util::bounded::{self, Budget};
+use crate::util::json;
 use std::time::Duration;
 
 /// The time for writing a result that rank 0 does not have: a launcher may end this process a moment later.
@@ -87,7 +88,7 @@ impl Runner {
             environment: self.document.environment.clone(),
             run,
         };
-        let collected = match ranks.collect(serde_json::to_vec(&own).unwrap_or_default()) {
+        let collected = match ranks.collect(json::to_bytes(&own)) {
             Ok(Some(collected)) => collected,
             Ok(None) => return MergedRun { run: own.run, status, is_unreported: false },
             Err(_) => return MergedRun { run: own.run, status, is_unreported: true },

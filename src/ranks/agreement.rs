@@ -78,7 +78,7 @@ impl From<RanksLost> for NoAgreement {
 /// A rank that cannot read the message, because it has another version of the program, keeps its own value. [`agree`]
 /// detects this.
 pub fn of_first<T: Serialize + DeserializeOwned>(ranks: &dyn Ranks, own: T) -> Result<T, RanksLost> {
-    let message = if ranks.rank() == 0 { encode(&own) } else { Vec::new() };
+    let message = if ranks.rank() == 0 { json::to_bytes(&own) } else { Vec::new() };
     Ok(decode(&ranks.broadcast(message)?).unwrap_or(own))
 }
 
@@ -91,13 +91,13 @@ pub fn agree(ranks: &dyn Ranks, own: &Conditions) -> Result<(), NoAgreement> {
     };
     // The gathering comes first: if the last run has failed on one rank, another rank may be at an exchange of that run,
     // and each would wait for the message of the other. So the messages do not match, which ends both.
-    let all = ranks.gather(encode(own))?.unwrap_or_default();
+    let all = ranks.gather(json::to_bytes(own))?.unwrap_or_default();
     let another_step = || ("the step of the script".to_owned(), None, None);
     let difference =
         |message: &Vec<u8>| decode(message).map_or_else(|| Some(another_step()), |of: Conditions| of.difference(own));
     let lowest = all.iter().map(difference).enumerate().find_map(|(rank, found)| Some(disagreement(rank, found?)));
     let verdict = lowest.map_or(AgreementResult::Agreed, AgreementResult::Different);
-    let message = if ranks.rank() == 0 { encode(&verdict) } else { Vec::new() };
+    let message = if ranks.rank() == 0 { json::to_bytes(&verdict) } else { Vec::new() };
     match decode(&ranks.broadcast(message)?)
         .unwrap_or_else(|| AgreementResult::Different(disagreement(ranks.rank(), another_step())))
     {
@@ -111,11 +111,6 @@ pub fn agree(ranks: &dyn Ranks, own: &Conditions) -> Result<(), NoAgreement> {
 enum AgreementResult {
     Agreed,
     Different(Disagreement),
-}
-
-/// Returns a value as a message.
-fn encode<T: Serialize>(value: &T) -> Vec<u8> {
-    serde_json::to_vec(value).unwrap_or_default()
 }
 
 /// Returns the value in a message, or `None` if the message has another form.

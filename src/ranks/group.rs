@@ -83,7 +83,7 @@ impl RankGroup {
     fn exchange_hosts(&self, own: &str) -> Result<Vec<String>, RanksLost> {
         let names = self.gather(own.as_bytes().to_vec())?.map(|all| {
             let names: Vec<String> = all.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-            serde_json::to_vec(&names).unwrap_or_default()
+            json::to_bytes(&names)
         });
         let names = self.broadcast(names.unwrap_or_default())?;
         Ok(json::from_bytes(&names).unwrap_or_else(|_| self.hosts.clone()))
@@ -312,7 +312,7 @@ impl Ranks for RankGroup {
         let at = monotonic_ns() + delay;
         for (to, ClockReading { offset, .. }) in clocks.iter().enumerate().skip(1) {
             let start = [offset.local(at), offset.error_ns()];
-            self.send(to, Message::Data(serde_json::to_vec(&start).unwrap_or_default()));
+            self.send(to, Message::Data(json::to_bytes(&start)));
         }
         *self.start_clocks.lock() = clocks;
         Ok(CommonStart { at_ns: Some(at), clock_error_ns: 0 })

@@ -76,12 +76,12 @@ impl Message {
             Self::Data(content) => of(kind::DATA, content),
             Self::End { status, text } => of(kind::END, &[&[*status], text.as_bytes()].concat()),
             Self::Finish(all_end) => vec![kind::FINISH, u8::from(*all_end)],
-            Self::Lost(ranks) => of(kind::LOST, &serde_json::to_vec(ranks).unwrap_or_default()),
+            Self::Lost(ranks) => of(kind::LOST, &json::to_bytes(ranks)),
             Self::Attend(on) => vec![kind::ATTEND, u8::from(*on)],
             Self::ReadClock => vec![kind::READ_CLOCK],
             Self::Clock(ns) => of(kind::CLOCK, &ns.to_le_bytes()),
             Self::Progress(progress) => of(kind::PROGRESS, &progress.encode()),
-            Self::Meeting(note) => of(kind::MEETING, &serde_json::to_vec(note).unwrap_or_default()),
+            Self::Meeting(note) => of(kind::MEETING, &json::to_bytes(note)),
         }
     }
 

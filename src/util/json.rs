@@ -1,5 +1,7 @@
 //! JSON in bytes, such as a line of a file or a message.
 
+use super::visible_json;
+use serde::Serialize;
 use serde::de::{DeserializeOwned, Error};
 
 /// Parses JSON. Returns an error when the bytes are not UTF-8, or not the JSON of a `T`.
@@ -10,10 +12,26 @@ pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_str(std::str::from_utf8(bytes).map_err(Error::custom)?)
 }
 
+/// Returns a value as JSON, a message that [`from_bytes`] reads. Returns no bytes, which no reader takes for JSON, when
+/// JSON can't express the value (a map whose keys are lists). No message has such a value.
+///
+/// A message is written in the way of results, because some contain a result.
+pub fn to_bytes(value: &impl Serialize) -> Vec<u8> {
+    visible_json::compact(value).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn values_are_read_back() {
+        let value = ("\u{9b}\n".to_owned(), vec![Some(u64::MAX), None]);
+        assert_eq!(from_bytes::<(String, Vec<Option<u64>>)>(&to_bytes(&value)).unwrap(), value);
+        let inexpressible = std::collections::BTreeMap::from([(vec![1], 1)]);
+        assert_eq!(to_bytes(&inexpressible), b"");
+    }
 
     #[test]
     fn text_is_parsed_and_other_bytes_are_an_error() {
