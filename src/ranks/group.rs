@@ -301,9 +301,10 @@ impl Ranks for RankGroup {
         // All ranks are ready before the clocks are read, so that their answers are not delayed by the preparation.
         self.gather(Vec::new())?;
         if self.rank > 0 {
-            let start = self.receive(0)?;
-            let numbers: [u64; 2] = json::from_bytes(&start).unwrap_or_default();
-            return Ok(CommonStart { at_ns: Some(numbers[0]), clock_error_ns: numbers[1] });
+            let start = json::from_bytes::<[u64; 2]>(&self.receive(0)?);
+            let [at, error] =
+                start.map_err(|_| RanksLost(vec![self.lost(0, "has sent a start that can't be read".to_owned())]))?;
+            return Ok(CommonStart { at_ns: Some(at), clock_error_ns: error });
         }
         let clocks = self.read_start_clocks()?;
         let worst = clocks.iter().map(|clock| clock.offset.round_trip_ns).max().unwrap_or_default();

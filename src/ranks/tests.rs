@@ -259,6 +259,22 @@ fn all_ranks_start_at_the_same_time() {
     assert!(starts[0].windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns), "{:?}", starts[0]);
 }
 
+#[test]
+fn a_start_that_can_not_be_read_is_the_loss_of_rank_0() {
+    let results = on_ranks(&HOSTS[..2], |Member { group, .. }| {
+        let start = (group.rank() == 1).then(|| group.common_start());
+        if group.rank() == 0 {
+            group.gather(Vec::new()).unwrap();
+            group.broadcast(b"[1]".to_vec()).unwrap();
+        }
+        group.end(0, "");
+        start
+    });
+    let why = "has sent a start that can't be read".to_owned();
+    let lost = RanksLost(vec![LostRank { rank: 0, host: "h1".to_owned(), why }]);
+    assert_eq!(results, [None, Some(Err(lost))]);
+}
+
 /// All ranks of this process read the same clock, which does not drift.
 #[test]
 fn clocks_are_read_again_after_a_run() {
