@@ -152,7 +152,7 @@ pub enum Warning {
     },
 }
 
-/// Every code that [`Warning::code`] returns.
+/// Every code that [`Warning::code`] returns, in its order. A test compares both.
 pub const CODES: [&str; 20] = [
     "not_complete",
     "errors",
@@ -179,29 +179,28 @@ pub const CODES: [&str; 20] = [
 impl Warning {
     /// Returns the stable code of the warning, for programs.
     pub fn code(&self) -> &'static str {
-        let index = match self {
-            Self::NotComplete { .. } => 0,
-            Self::Errors { .. } => 1,
-            Self::NoOperations { .. } => 2,
-            Self::ShortRun { .. } => 3,
-            Self::FewOperations { .. } => 4,
-            Self::FewForPercentiles { .. } => 5,
-            Self::MemoryFileSystem { .. } => 6,
-            Self::FitsInMemory { .. } => 7,
-            Self::CacheUnknown { .. } => 8,
-            Self::NotQuiesced { .. } => 9,
-            Self::ToolBound { .. } => 10,
-            Self::WakeupLatency { .. } => 11,
-            Self::ProcessorBound { .. } => 12,
-            Self::Unsteady { .. } => 13,
-            Self::NotSteady { .. } => 14,
-            Self::Starved { .. } => 15,
-            Self::Unstable { .. } => 16,
-            Self::LateOps { .. } => 17,
-            Self::SharedDescriptors => 18,
-            Self::RanksOverlap { .. } => 19,
-        };
-        CODES[index]
+        match self {
+            Self::NotComplete { .. } => "not_complete",
+            Self::Errors { .. } => "errors",
+            Self::NoOperations { .. } => "no_operations",
+            Self::ShortRun { .. } => "short_run",
+            Self::FewOperations { .. } => "few_operations",
+            Self::FewForPercentiles { .. } => "few_for_percentiles",
+            Self::MemoryFileSystem { .. } => "memory_file_system",
+            Self::FitsInMemory { .. } => "fits_in_memory",
+            Self::CacheUnknown { .. } => "cache_unknown",
+            Self::NotQuiesced { .. } => "not_quiesced",
+            Self::ToolBound { .. } => "tool_bound",
+            Self::WakeupLatency { .. } => "wakeup_latency",
+            Self::ProcessorBound { .. } => "processor_bound",
+            Self::Unsteady { .. } => "unsteady",
+            Self::NotSteady { .. } => "not_steady",
+            Self::Starved { .. } => "starved",
+            Self::Unstable { .. } => "unstable",
+            Self::LateOps { .. } => "late_ops",
+            Self::SharedDescriptors => "shared_descriptors",
+            Self::RanksOverlap { .. } => "ranks_overlap",
+        }
     }
 
     /// Returns whether the warning is about other programs that used the processors.
