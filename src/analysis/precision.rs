@@ -73,7 +73,7 @@ fn lag1(values: &[f64], mean: f64) -> f64 {
 }
 
 /// The minimum and the maximum number of runs of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunRange {
     /// The minimum.
     pub min: u64,

@@ -3,10 +3,9 @@
 use super::distributions::{t_two_sided, t_upper};
 use super::sample::{Estimate, SampleSummary};
 use super::verdict::Direction;
-use serde::Serialize;
 
 /// The result of a t-test of two samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TwoSampleTest {
     /// The t statistic.
     pub t: f64,

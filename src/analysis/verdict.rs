@@ -13,7 +13,7 @@ pub enum Direction {
 }
 
 /// The largest relative change that does not matter to the user, between 0 and 1 (0.03 is 3 %).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance(pub f64);
 
 /// The verdict of a comparison on B, at the confidence level of the interval.
