@@ -245,6 +245,7 @@ mod tests {
     use super::{Document, Value};
     use crate::result::fixture::{fixture, of_ranks};
     use crate::util::bounded::{self, Budget};
+    use crate::util::json;
 
     /// Appends an escape character to every string of a JSON value, except to those that encode an enumeration.
     /// Counts the strings.
@@ -269,16 +270,17 @@ mod tests {
     }
 
     fn visits_every_string(original: &Document) {
-        let mut json = serde_json::to_value(original).unwrap();
+        let write = |document: &Document| String::from_utf8(json::to_bytes(document)).unwrap();
+        let read = |text: &str| bounded::from_str::<Document>(text, &Budget::unlimited()).unwrap();
+        let mut value: Value = serde_json::from_str(&write(original)).unwrap();
         let mut count = 0;
-        marked(&mut json, "", &mut count);
-        let read = |json: &str| bounded::from_str::<Document>(json, &Budget::unlimited()).unwrap();
-        let mut document = read(&json.to_string());
+        marked(&mut value, "", &mut count);
+        let mut document = read(&value.to_string());
         let mut seen = 0;
         document.texts(&mut |_, text| seen += usize::from(text.contains('\x1b')));
         assert_eq!(seen, count);
         document.texts_mut(&mut |_, text| *text = text.replace('\x1b', ""));
-        assert!(!serde_json::to_string(&document).unwrap().contains("\\u001b"));
-        assert_eq!(document, read(&serde_json::to_string(original).unwrap()));
+        assert!(!write(&document).contains("\\u001b"));
+        assert_eq!(document, read(&write(original)));
     }
 }

@@ -11,6 +11,7 @@ use crate::result::{
 };
 use crate::stats::snapshot::{Dist, Snapshot};
 use crate::util::bounded::{self, Budget};
+use crate::util::json;
 use proptest::prelude::*;
 
 /// Returns rank `number` of a host with a run.
@@ -363,6 +364,6 @@ fn many_ranks_with_many_flowops_are_merged() {
 #[test]
 fn runs_are_sent_as_json() {
     let ranks = rank_runs();
-    let text = serde_json::to_string(&ranks).unwrap();
+    let text = String::from_utf8(json::to_bytes(&ranks)).unwrap();
     assert_eq!(bounded::from_str::<Vec<RankRun>>(&text, &Budget::unlimited()).unwrap(), ranks);
 }
