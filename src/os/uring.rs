@@ -17,6 +17,7 @@ use io_uring::types::{Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 use rustix::io::Errno;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -58,9 +59,27 @@ pub struct Completion {
     pub buf: MapSlice,
 }
 
+/// A request that the kernel has completed and whose buffer is still in the ring. Only a [`Watcher`] makes it, once for
+/// each completion, so that a buffer is not returned while the kernel may write to it.
+#[derive(Debug)]
+pub struct Reaped {
+    tag: u32,
+    /// The number of the ring.
+    ring: u64,
+}
+
+impl Reaped {
+    /// Returns the tag of the request.
+    pub fn tag(&self) -> u32 {
+        self.tag
+    }
+}
+
 /// An `io_uring` instance for the asynchronous I/O of one thread.
 pub struct Ring {
     kernel: Arc<IoUring>,
+    /// Identifies the ring in the process.
+    number: u64,
     /// The buffers of the requests in flight, by tag.
     buffers: Vec<Option<MapSlice>>,
     in_flight: usize,
@@ -83,6 +102,8 @@ impl std::fmt::Debug for Ring {
 /// The consumer of a ring's completions in a separate thread.
 pub struct Watcher {
     kernel: Arc<IoUring>,
+    /// The number of the ring.
+    ring: u64,
 }
 
 /// Checks that this kernel supports the features of `io_uring` that are needed here. Fails with `ENOSYS` if the kernel
@@ -114,6 +135,7 @@ impl Ring {
     /// Creates a ring for up to `depth` requests in flight and `files` registered files. If `watched`, completions are
     /// reaped by the [`Ring::watcher`], not by [`Ring::reap`].
     pub fn new(depth: u32, files: u32, watched: bool) -> Result<Self> {
+        static RINGS: AtomicU64 = AtomicU64::new(0);
         let entries = depth.next_power_of_two().clamp(8, MAX_ENTRIES);
         // One more completion entry, for the no-op that ends the watcher.
         let completion_entries = (depth + 1).next_power_of_two().max(2 * entries);
@@ -132,6 +154,7 @@ impl Ring {
         let fixed_files = files > 0 && ring.submitter().register_files_sparse(files).is_ok();
         Ok(Self {
             kernel: Arc::new(ring),
+            number: RINGS.fetch_add(1, Ordering::Relaxed),
             buffers: (0..depth).map(|_| None).collect(),
             in_flight: 0,
             reaped: VecDeque::with_capacity(depth as usize),
@@ -262,8 +285,12 @@ impl Ring {
         self.reaped.pop_front()
     }
 
-    /// Returns the buffer of a request whose completion the watcher has reaped.
-    pub fn return_buffer(&mut self, tag: u32) -> Option<MapSlice> {
+    /// Returns the buffer of a request whose completion the watcher has reaped. `None` if it is a request of another
+    /// ring.
+    pub fn return_buffer(&mut self, Reaped { tag, ring }: Reaped) -> Option<MapSlice> {
+        if ring != self.number {
+            return None;
+        }
         let buf = self.buffers.get_mut(tag as usize)?.take()?;
         self.in_flight -= 1;
         Some(buf)
@@ -271,7 +298,8 @@ impl Ring {
 
     /// Creates the watcher of a watched ring. `None` if the ring is not watched or has a watcher.
     pub fn watcher(&self) -> Option<Watcher> {
-        (self.watched && Arc::strong_count(&self.kernel) == 1).then(|| Watcher { kernel: Arc::clone(&self.kernel) })
+        (self.watched && Arc::strong_count(&self.kernel) == 1)
+            .then(|| Watcher { kernel: Arc::clone(&self.kernel), ring: self.number })
     }
 
     /// Ends the watcher. To be called when no request is in flight.
@@ -297,9 +325,9 @@ impl Drop for Ring {
 }
 
 impl Watcher {
-    /// Waits for completions and calls `each` with tag and result (bytes transferred) of each. Returns `false` if there
-    /// will be no more.
-    pub fn wait(&mut self, mut each: impl FnMut(u32, Result<usize>)) -> bool {
+    /// Waits for completions and calls `each` with request and result (bytes transferred) of each. Returns `false` if
+    /// there will be no more.
+    pub fn wait(&mut self, mut each: impl FnMut(Reaped, Result<usize>)) -> bool {
         // SAFETY: no argument structure is passed. If the call fails or is interrupted, the queue is only read too
         // early.
         let entered = unsafe { self.kernel.submitter().enter::<()>(0, 1, GETEVENTS, None) };
@@ -310,7 +338,8 @@ impl Watcher {
             if entry.user_data() == SHUT_DOWN {
                 return false;
             }
-            each(entry.user_data() as u32, to_result(entry.result()));
+            let reaped = Reaped { tag: entry.user_data() as u32, ring: self.ring };
+            each(reaped, to_result(entry.result()));
         }
         entered.is_ok() || matches!(entered.map_err(|e| e.raw_os_error()), Err(Some(libc::EINTR)))
     }
@@ -383,18 +412,35 @@ mod tests {
         let mut watcher = ring.watcher().unwrap();
         assert!(ring.watcher().is_none(), "a ring has one watcher");
         let (seen, received) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || while watcher.wait(|tag, result| seen.send((tag, result)).unwrap()) {});
+        let work = move || while watcher.wait(|reaped, result| seen.send((reaped, result)).unwrap()) {};
+        let thread = std::thread::spawn(work);
         for (tag, buf) in (0..).zip(MapSlice::allocate(4, 4096).unwrap()) {
             ring.queue(request(tag, file.as_raw_fd(), None, true, buf)).unwrap();
             ring.submit().unwrap();
         }
-        let mut tags: Vec<u32> = (0..4).map(|_| received.recv().unwrap()).map(|(tag, _)| tag).collect();
-        tags.sort_unstable();
-        assert_eq!(tags, [0, 1, 2, 3]);
-        assert!(tags.iter().all(|tag| ring.return_buffer(*tag).is_some()));
+        let mut reaped: Vec<Reaped> = (0..4).map(|_| received.recv().unwrap()).map(|(reaped, _)| reaped).collect();
+        reaped.sort_unstable_by_key(Reaped::tag);
+        assert_eq!(reaped.iter().map(Reaped::tag).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert!(reaped.into_iter().all(|reaped| ring.return_buffer(reaped).is_some()));
         ring.end_watcher().unwrap();
         thread.join().unwrap();
         assert_eq!(ring.in_flight(), 0);
+    }
+
+    #[test]
+    fn a_ring_returns_no_buffer_for_a_completion_of_another() {
+        let (Some(mut ring), Some(mut other)) = (ring(true), ring(true)) else { return };
+        let file = tempfile::tempfile().unwrap();
+        for (ring, buf) in [&mut ring, &mut other].into_iter().zip(MapSlice::allocate(2, 4096).unwrap()) {
+            ring.queue(request(0, file.as_raw_fd(), None, true, buf)).unwrap();
+            ring.submit().unwrap();
+        }
+        let (mut watcher, mut reaped) = (other.watcher().unwrap(), Vec::new());
+        while reaped.is_empty() {
+            assert!(watcher.wait(|done, _| reaped.push(done)));
+        }
+        assert!(ring.return_buffer(reaped.remove(0)).is_none());
+        assert_eq!((ring.in_flight(), other.in_flight()), (1, 1));
     }
 
     #[test]

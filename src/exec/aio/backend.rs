@@ -11,7 +11,7 @@
 use super::pool::{AioJob, AioPool};
 use crate::engine::{Engine, Handle};
 use crate::os::map::MapSlice;
-use crate::os::uring::{Completion, Request, Ring};
+use crate::os::uring::{Completion, Reaped, Request, Ring};
 use crate::os::{Clock, Errno};
 use crossbeam::channel::{Receiver, RecvTimeoutError, SendError, Sender, bounded};
 use std::collections::VecDeque;
@@ -175,8 +175,8 @@ struct WatchedRing {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A completion reported by the watcher: tag, tick, result.
-type WatchedCompletion = (u32, u64, Result<usize, Errno>);
+/// A completion reported by the watcher: request, tick, result.
+type WatchedCompletion = (Reaped, u64, Result<usize, Errno>);
 
 impl RingBackend {
     fn new(depth: usize, watched: bool, buffers: &[MapSlice]) -> Result<Self, Errno> {
@@ -188,9 +188,9 @@ impl RingBackend {
             let (sender, seen) = bounded(depth);
             let clock = Clock::get();
             let work = move || {
-                let mut each = |tag, result| {
+                let mut each = |reaped, result| {
                     // The submitting thread may have exited; then the completion is not needed.
-                    let _ = sender.send((tag, clock.raw(), result));
+                    let _ = sender.send((reaped, clock.raw(), result));
                 };
                 while watcher.wait(&mut each) {}
             };
@@ -265,8 +265,9 @@ impl RingBackend {
             let Completion { tag, completed, result, buf } = found?;
             return Some(AioCompletion { tag, buf, submitted: self.submitted[tag as usize], completed, result });
         };
-        let (tag, completed, result) = watched.next.take().or_else(|| watched.seen.try_recv().ok())?;
-        let buf = self.ring.return_buffer(tag)?;
+        let (reaped, completed, result) = watched.next.take().or_else(|| watched.seen.try_recv().ok())?;
+        let tag = reaped.tag();
+        let buf = self.ring.return_buffer(reaped)?;
         Some(AioCompletion { tag, buf, submitted: self.submitted[tag as usize], completed, result })
     }
 
