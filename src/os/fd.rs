@@ -20,13 +20,21 @@ pub const DATA_SYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
 /// The result of a system call: a value, or the error number.
 pub type Result<T> = std::result::Result<T, Errno>;
 
+/// Borrows a descriptor for one system call, which fails with `EBADF` if there is no such descriptor.
 #[inline]
 pub(super) fn borrow(fd: Fd) -> BorrowedFd<'static> {
     debug_assert!(fd >= 0 || fd == libc::AT_FDCWD);
     // SAFETY: the descriptor is not -1, and the borrow lasts for one system call. If the descriptor is closed
     // meanwhile, the call fails with `EBADF` or acts on another file that wmlrun has opened. Memory safety does not
     // depend on it.
-    unsafe { BorrowedFd::borrow_raw(fd) }
+    unsafe { BorrowedFd::borrow_raw(not_minus_one(fd)) }
+}
+
+/// Replaces [`NONE`], which a [`BorrowedFd`] must not be, by another number that is never a descriptor. A conditional
+/// move, no branch.
+#[inline]
+const fn not_minus_one(fd: Fd) -> Fd {
+    if fd == NONE { NONE - 1 } else { fd }
 }
 
 fn into_raw(fd: rustix::fd::OwnedFd) -> Fd {
@@ -488,4 +496,14 @@ pub fn list_dir(fd: Fd, buf: &mut [u8], mut each: impl FnMut(&CStr, FileType) ->
         }
     }
     Ok(calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NONE, not_minus_one};
+
+    #[test]
+    fn the_value_for_no_descriptor_is_not_borrowed_as_it_is() {
+        assert_eq!([NONE, 0, 7, libc::AT_FDCWD].map(not_minus_one), [-2, 0, 7, libc::AT_FDCWD]);
+    }
 }

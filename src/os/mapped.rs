@@ -5,8 +5,8 @@
 //! handler replaces the missing page by a page of zeros. The copy then continues, and reports `EFAULT` at its end. Any
 //! other SIGBUS has its default effect: it ends the process.
 
+use super::fd::borrow;
 use super::{Errno, Fd};
-use rustix::fd::BorrowedFd;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -44,9 +44,8 @@ impl FileMap {
     pub fn new(fd: Fd, len: usize, write: bool) -> rustix::io::Result<Self> {
         install_handler();
         let access = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-        // SAFETY: the kernel chooses the address, so the new mapping replaces no other one. The descriptor is borrowed
-        // for this call only; if it is invalid, the call fails.
-        let at = unsafe { mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, BorrowedFd::borrow_raw(fd), 0) }?;
+        // SAFETY: the kernel chooses the address, so the new mapping replaces no other one.
+        let at = unsafe { mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, borrow(fd), 0) }?;
         NonNull::new(at.cast()).map(|at| Self { at, len, write }).ok_or(Errno::NOMEM)
     }
 
