@@ -3,6 +3,8 @@
 //! The controller does little work, but its delays lengthen the measured time: with a thousand busy threads on two
 //! processors, an ordinary thread waits for seconds each time before it gets a processor.
 
+use std::marker::PhantomData;
+
 /// `struct sched_attr` of the kernel in its first version.
 #[repr(C)]
 #[derive(Default)]
@@ -29,6 +31,8 @@ const SLICE: u64 = 100_000;
 #[derive(Debug)]
 pub struct PriorityGuard {
     changed: bool,
+    /// The guard has to be dropped by the thread whose priority it raised, so it is not `Send`.
+    not_send: PhantomData<*const ()>,
 }
 
 impl PriorityGuard {
@@ -39,7 +43,7 @@ impl PriorityGuard {
         if changed && !set(&Attributes { policy: FIFO, flags: RESET_ON_FORK, priority: 1, ..Attributes::default() }) {
             set(&Attributes { policy: OTHER, runtime: SLICE, ..Attributes::default() });
         }
-        Self { changed }
+        Self { changed, not_send: PhantomData }
     }
 }
 
