@@ -2,7 +2,6 @@
 //! the execution of asynchronous I/O, which is in `exec::aio`.
 
 use super::{Asynchronous, Engine, Handle};
-use crate::os::Errno;
 use crate::os::fd::{self, Fd, Result, Stat};
 use crate::os::inode::{self, InodeChange};
 use crate::os::mapped::FileMap;
@@ -30,9 +29,9 @@ impl Engine for Posix {
     #[inline]
     fn open(&self, dir: Fd, name: &CStr, flags: OFlags, size: u64) -> Result<Handle> {
         let fd = if flags.contains(OFlags::CREATE) {
-            retry_interrupted(|| fd::open_at(dir, name, flags, Mode::from_raw_mode(0o666)))?
+            fd::open_at(dir, name, flags, Mode::from_raw_mode(0o666))?
         } else {
-            retry_interrupted(|| fd::open_existing(dir, name, flags))?
+            fd::open_existing(dir, name, flags)?
         };
         Ok(Handle { fd, position: 0, cursor: 0, size })
     }
@@ -44,24 +43,24 @@ impl Engine for Posix {
 
     #[inline]
     fn pread(&self, file: &mut Handle, buf: &mut [u8], offset: u64) -> Result<usize> {
-        retry_interrupted(|| fd::pread(file.fd, buf, offset))
+        fd::pread(file.fd, buf, offset)
     }
 
     #[inline]
     fn pwrite(&self, file: &mut Handle, buf: &[u8], offset: u64) -> Result<usize> {
-        retry_interrupted(|| fd::pwrite(file.fd, buf, offset))
+        fd::pwrite(file.fd, buf, offset)
     }
 
     #[inline]
     fn read(&self, file: &mut Handle, buf: &mut [u8]) -> Result<usize> {
-        let n = retry_interrupted(|| fd::read(file.fd, buf))?;
+        let n = fd::read(file.fd, buf)?;
         file.position += n as u64;
         Ok(n)
     }
 
     #[inline]
     fn write(&self, file: &mut Handle, buf: &[u8]) -> Result<usize> {
-        let n = retry_interrupted(|| fd::write(file.fd, buf))?;
+        let n = fd::write(file.fd, buf)?;
         file.position += n as u64;
         file.size = file.size.max(file.position);
         Ok(n)
@@ -79,25 +78,25 @@ impl Engine for Posix {
     }
 
     fn truncate(&self, file: &mut Handle, size: u64) -> Result<()> {
-        retry_interrupted(|| fd::ftruncate(file.fd, size))?;
+        fd::ftruncate(file.fd, size)?;
         file.size = size;
         Ok(())
     }
 
     fn fsync(&self, file: &mut Handle) -> Result<()> {
-        retry_interrupted(|| fd::fsync(file.fd))
+        fd::fsync(file.fd)
     }
 
     fn fsync_dir(&self, dir: Fd) -> Result<()> {
         // The descriptors for `*at` calls allow nothing else.
         let opened = fd::open_at(dir, c".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
-        let done = retry_interrupted(|| fd::fsync(opened));
+        let done = fd::fsync(opened);
         fd::close(opened);
         done
     }
 
     fn fdatasync(&self, file: &mut Handle) -> Result<()> {
-        retry_interrupted(|| fd::fdatasync(file.fd))
+        fd::fdatasync(file.fd)
     }
 
     fn stat_open(&self, file: &Handle) -> Result<Stat> {
@@ -152,7 +151,7 @@ impl Engine for Posix {
     }
 
     fn allocate(&self, file: &mut Handle, offset: u64, len: u64, keep_size: bool) -> Result<()> {
-        retry_interrupted(|| range::allocate(file.fd, offset, len, keep_size))?;
+        range::allocate(file.fd, offset, len, keep_size)?;
         if !keep_size {
             file.size = file.size.max(offset + len);
         }
@@ -164,14 +163,14 @@ impl Engine for Posix {
     }
 
     fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64> {
-        let n = retry_interrupted(|| range::copy_range(from.fd, from_offset, to.fd, to_offset, len as usize))? as u64;
+        let n = range::copy_range(from.fd, from_offset, to.fd, to_offset, len as usize)? as u64;
         to.size = to.size.max(to_offset + n);
         Ok(n)
     }
 
     #[inline]
     fn send(&self, file: &Handle, offset: u64, sink: Fd, len: u64) -> Result<u64> {
-        retry_interrupted(|| range::send(file.fd, offset, sink, len as usize)).map(|n| n as u64)
+        range::send(file.fd, offset, sink, len as usize).map(|n| n as u64)
     }
 
     fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<u64> {
@@ -215,36 +214,12 @@ impl Engine for Posix {
     }
 
     fn sync_range(&self, file: &Handle, offset: u64, len: u64, wait: bool) -> Result<()> {
-        retry_interrupted(|| range::sync_range(file.fd, offset, len, wait))
+        range::sync_range(file.fd, offset, len, wait)
     }
 
     fn lock(&self, file: &Handle, offset: u64, len: u64, lock: Option<Lock>) -> Result<()> {
         range::lock(file.fd, offset, len, lock)
     }
-}
-
-/// Largest number of repetitions of a call that signals interrupt, before the error is returned.
-const MAX_RETRIES: u32 = 100;
-
-/// Makes a call, and repeats it if a signal interrupted it before it did anything (`EINTR`). The repetition is in a
-/// separate `#[cold]` function so that the inlined part is the call and one comparison.
-#[inline]
-fn retry_interrupted<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
-    match call() {
-        Err(Errno::INTR) => retry_interrupted_slow(call),
-        done => done,
-    }
-}
-
-#[cold]
-fn retry_interrupted_slow<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
-    for _ in 0..MAX_RETRIES {
-        match call() {
-            Err(Errno::INTR) => {}
-            done => return done,
-        }
-    }
-    Err(Errno::INTR)
 }
 
 /// Reads a directory and passes its descriptor and each name to `each`. Returns the bytes of its entries and the number

@@ -1,4 +1,5 @@
-//! System calls on descriptors: a thin layer over rustix that allocates nothing, owns nothing and retries only locks.
+//! System calls on descriptors: a thin layer over rustix that allocates nothing and owns nothing. It retries locks, and
+//! the calls that a signal may interrupt before they have done anything.
 
 use rustix::fd::BorrowedFd;
 use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
@@ -35,6 +36,34 @@ pub(super) fn borrow(fd: Fd) -> BorrowedFd<'static> {
 #[inline]
 const fn not_minus_one(fd: Fd) -> Fd {
     if fd == NONE { NONE - 1 } else { fd }
+}
+
+/// Largest number of repetitions of a call that signals interrupt, before the error is returned.
+const MAX_RETRIES: u32 = 100;
+
+/// Makes a call, and repeats it if a signal interrupted it before it did anything (`EINTR`). The repetition is in a
+/// separate `#[cold]` function so that the inlined part is the call and one comparison.
+///
+/// The handlers of signals let the kernel restart most calls, but not all on all file systems. Calls that change names,
+/// such as `rename`, are not repeated: an interruption is not a documented result of them, and the repetition of one
+/// that has been done all the same would fail.
+#[inline]
+pub(super) fn retry_interrupted<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    match call() {
+        Err(Errno::INTR) => retry_interrupted_slow(call),
+        done => done,
+    }
+}
+
+#[cold]
+fn retry_interrupted_slow<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 0..MAX_RETRIES {
+        match call() {
+            Err(Errno::INTR) => {}
+            done => return done,
+        }
+    }
+    Err(Errno::INTR)
 }
 
 fn into_raw(fd: rustix::fd::OwnedFd) -> Fd {
@@ -144,13 +173,14 @@ const INFO: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 /// Opens a path with the usual rules, symbolic links included. For paths that the user named; files below a root are
 /// opened by [`open_at`] and [`open_beneath`].
 pub fn open_path(path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
-    rfs::open(path, flags | OFlags::CLOEXEC, mode).map(into_raw)
+    retry_interrupted(|| rfs::open(path, flags | OFlags::CLOEXEC, mode)).map(into_raw)
 }
 
 /// Opens `name`, a single component, in `dir`. Does not follow it if it is a symbolic link.
 #[inline]
 pub fn open_at(dir: Fd, name: &CStr, flags: OFlags, mode: Mode) -> Result<Fd> {
-    rfs::openat(borrow(dir), name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode).map(into_raw)
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    retry_interrupted(|| rfs::openat(borrow(dir), name, flags, mode)).map(into_raw)
 }
 
 /// Opens `path`, which may have several components, below `dir`. Follows no symbolic link, does not leave `dir` and
@@ -158,7 +188,8 @@ pub fn open_at(dir: Fd, name: &CStr, flags: OFlags, mode: Mode) -> Result<Fd> {
 /// components.
 pub fn open_beneath(dir: Fd, path: &CStr, flags: OFlags) -> Result<Fd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    rfs::openat2(borrow(dir), path, flags | OFlags::CLOEXEC, Mode::empty(), resolve).map(into_raw)
+    let flags = flags | OFlags::CLOEXEC;
+    retry_interrupted(|| rfs::openat2(borrow(dir), path, flags, Mode::empty(), resolve)).map(into_raw)
 }
 
 /// Opens the existing file `name`, a single component, in `dir`. Follows no symbolic link, crosses no mount point and
@@ -168,19 +199,20 @@ pub fn open_beneath(dir: Fd, path: &CStr, flags: OFlags) -> Result<Fd> {
 pub fn open_existing(dir: Fd, name: &CStr, flags: OFlags) -> Result<Fd> {
     static ABSENT: AtomicBool = AtomicBool::new(false);
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let openat = || retry_interrupted(|| rfs::openat(borrow(dir), name, flags, Mode::empty())).map(into_raw);
     if !ABSENT.load(Ordering::Relaxed) {
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-        match rfs::openat2(borrow(dir), name, flags, Mode::empty(), resolve) {
+        match retry_interrupted(|| rfs::openat2(borrow(dir), name, flags, Mode::empty(), resolve)) {
             Err(error) if lacks_openat2(error) => {
                 // A refusal that has another reason comes again.
-                let opened = rfs::openat(borrow(dir), name, flags, Mode::empty()).map(into_raw)?;
+                let opened = openat()?;
                 ABSENT.store(true, Ordering::Relaxed);
                 return Ok(opened);
             }
             done => return done.map(into_raw),
         }
     }
-    rfs::openat(borrow(dir), name, flags, Mode::empty()).map(into_raw)
+    openat()
 }
 
 /// Returns whether an error of `openat2` means that the kernel, or the filter of a container, does not have it.
@@ -226,25 +258,25 @@ pub fn duplicate_file(fd: Fd) -> std::io::Result<std::fs::File> {
 /// Reads at an offset. Returns the number of bytes read.
 #[inline]
 pub fn pread(fd: Fd, buf: &mut [u8], offset: u64) -> Result<usize> {
-    rio::pread(borrow(fd), buf, offset)
+    retry_interrupted(|| rio::pread(borrow(fd), &mut *buf, offset))
 }
 
 /// Writes at an offset. Returns the number of bytes written.
 #[inline]
 pub fn pwrite(fd: Fd, buf: &[u8], offset: u64) -> Result<usize> {
-    rio::pwrite(borrow(fd), buf, offset)
+    retry_interrupted(|| rio::pwrite(borrow(fd), buf, offset))
 }
 
 /// Reads at the current file position. Returns the number of bytes read.
 #[inline]
 pub fn read(fd: Fd, buf: &mut [u8]) -> Result<usize> {
-    rio::read(borrow(fd), buf)
+    retry_interrupted(|| rio::read(borrow(fd), &mut *buf))
 }
 
 /// Writes at the current file position. Returns the number of bytes written.
 #[inline]
 pub fn write(fd: Fd, buf: &[u8]) -> Result<usize> {
-    rio::write(borrow(fd), buf)
+    retry_interrupted(|| rio::write(borrow(fd), buf))
 }
 
 /// Moves the file position. Returns the new one.
@@ -256,11 +288,9 @@ pub fn seek(fd: Fd, to: rfs::SeekFrom) -> Result<u64> {
 /// Writes the whole buffer, in as many calls as needed.
 pub fn write_all(fd: Fd, mut buf: &[u8]) -> Result<()> {
     while !buf.is_empty() {
-        match rio::write(borrow(fd), buf) {
-            Ok(0) => return Err(Errno::IO),
-            Ok(n) => buf = &buf[n..],
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e),
+        match write(fd, buf)? {
+            0 => return Err(Errno::IO),
+            n => buf = &buf[n..],
         }
     }
     Ok(())
@@ -269,23 +299,23 @@ pub fn write_all(fd: Fd, mut buf: &[u8]) -> Result<()> {
 /// Flushes a file's data and metadata to the device.
 #[inline]
 pub fn fsync(fd: Fd) -> Result<()> {
-    rfs::fsync(borrow(fd))
+    retry_interrupted(|| rfs::fsync(borrow(fd)))
 }
 
 /// Flushes a file's data, and the metadata needed to read it, to the device.
 #[inline]
 pub fn fdatasync(fd: Fd) -> Result<()> {
-    rfs::fdatasync(borrow(fd))
+    retry_interrupted(|| rfs::fdatasync(borrow(fd)))
 }
 
 /// Flushes the whole file system of an open file to the device.
 pub fn syncfs(fd: Fd) -> Result<()> {
-    rfs::syncfs(borrow(fd))
+    retry_interrupted(|| rfs::syncfs(borrow(fd)))
 }
 
 /// Sets a file's size in bytes.
 pub fn ftruncate(fd: Fd, size: u64) -> Result<()> {
-    rfs::ftruncate(borrow(fd), size)
+    retry_interrupted(|| rfs::ftruncate(borrow(fd), size))
 }
 
 /// Returns the status of an open file.
@@ -407,12 +437,12 @@ pub fn release_lock(fd: Fd) {
 
 /// Returns the space on the file system of an open file.
 pub fn statvfs(fd: Fd) -> Result<Space> {
-    rfs::fstatvfs(borrow(fd)).map(|found| space(&found))
+    retry_interrupted(|| rfs::fstatvfs(borrow(fd))).map(|found| space(&found))
 }
 
 /// Returns the space on the file system of a path.
 pub fn statvfs_path(path: &Path) -> Result<Space> {
-    rfs::statvfs(path).map(|found| space(&found))
+    retry_interrupted(|| rfs::statvfs(path)).map(|found| space(&found))
 }
 
 fn space(found: &rfs::StatVfs) -> Space {
@@ -438,7 +468,8 @@ pub struct DirectAlignment {
 /// unnamed temporary file. `None` where the kernel or the file system does not report it.
 pub fn direct_alignment(dir: &Path) -> Option<DirectAlignment> {
     let mode = Mode::from_raw_mode(0o600);
-    let file = rfs::open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode).ok()?;
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = retry_interrupted(|| rfs::open(dir, flags, mode)).ok()?;
     let status = rfs::statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let (memory, offset) = (u64::from(status.stx_dio_mem_align), u64::from(status.stx_dio_offset_align));
     (status.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && offset > 0).then_some(DirectAlignment { memory, offset })
@@ -446,7 +477,7 @@ pub fn direct_alignment(dir: &Path) -> Option<DirectAlignment> {
 
 /// Returns the identifier of the file system of an open file (`f_fsid` of `statvfs`).
 pub fn file_system_id(fd: Fd) -> Result<u64> {
-    rfs::fstatvfs(borrow(fd)).map(|v| v.f_fsid)
+    retry_interrupted(|| rfs::fstatvfs(borrow(fd))).map(|v| v.f_fsid)
 }
 
 /// Returns the magic number of the file system type of an open file (`f_type` of `statfs`).
@@ -456,7 +487,7 @@ pub fn file_system_kind(fd: Fd) -> Result<u64> {
         clippy::unnecessary_cast,
         reason = "the field's type differs between architectures"
     )]
-    rfs::fstatfs(borrow(fd)).map(|s| s.f_type as u64)
+    retry_interrupted(|| rfs::fstatfs(borrow(fd))).map(|s| s.f_type as u64)
 }
 
 /// Space on a file system.
@@ -500,10 +531,27 @@ pub fn list_dir(fd: Fd, buf: &mut [u8], mut each: impl FnMut(&CStr, FileType) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{NONE, not_minus_one};
+    use super::*;
 
     #[test]
     fn the_value_for_no_descriptor_is_not_borrowed_as_it_is() {
         assert_eq!([NONE, 0, 7, libc::AT_FDCWD].map(not_minus_one), [-2, 0, 7, libc::AT_FDCWD]);
+    }
+
+    #[test]
+    fn an_interrupted_call_is_repeated_and_not_for_ever() {
+        let calls = |results: &mut dyn Iterator<Item = Result<u32>>| {
+            let mut made = 0;
+            let result = retry_interrupted(|| {
+                made += 1;
+                results.next().unwrap_or(Ok(0))
+            });
+            (result, made)
+        };
+        let interrupted = || std::iter::repeat(Err::<u32, _>(Errno::INTR));
+        assert_eq!(calls(&mut [Ok(5)].into_iter()), (Ok(5), 1));
+        assert_eq!(calls(&mut interrupted().take(3).chain([Ok(5)])), (Ok(5), 4));
+        assert_eq!(calls(&mut interrupted().take(1).chain([Err(Errno::IO)])), (Err(Errno::IO), 2));
+        assert_eq!(calls(&mut interrupted()), (Err(Errno::INTR), MAX_RETRIES + 1));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The path resolution rules are here: no symbolic link is followed, and no file outside the directory is reached.
 
-use super::fd;
+use super::fd::{self, retry_interrupted};
 use rustix::fs::{self as rfs, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ const DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC)
 
 /// Opens a directory by path. Follows symbolic links.
 pub fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
-    rfs::open(path, DIR, Mode::empty())
+    retry_interrupted(|| rfs::open(path, DIR, Mode::empty()))
 }
 
 /// Creates a directory in a directory.
@@ -26,10 +26,10 @@ pub fn make_dir(dir: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
 /// Opens a subdirectory. Fails with [`Errno::LOOP`] if it is a symbolic link.
 pub fn enter_dir(dir: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    match rfs::openat2(dir.as_fd(), name, DIR, Mode::empty(), resolve) {
+    match retry_interrupted(|| rfs::openat2(dir.as_fd(), name, DIR, Mode::empty(), resolve)) {
         // The kernel or the container has no `openat2`. For a single component, `O_NOFOLLOW` has the same effect.
         Err(error) if fd::lacks_openat2(error) => {
-            let opened = rfs::openat(dir, name, DIR | OFlags::NOFOLLOW, Mode::empty());
+            let opened = retry_interrupted(|| rfs::openat(dir, name, DIR | OFlags::NOFOLLOW, Mode::empty()));
             opened.map_err(|error| if error == Errno::NOTDIR { Errno::LOOP } else { error })
         }
         other => other,
@@ -70,7 +70,7 @@ pub fn open_regular(dir: &OwnedFd, name: &OsStr) -> Option<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let regular = |stat: rfs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     rfs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok().filter(|stat| regular(*stat))?;
-    let file = rfs::openat(dir, name, flags, Mode::empty()).ok()?;
+    let file = retry_interrupted(|| rfs::openat(dir, name, flags, Mode::empty())).ok()?;
     rfs::fstat(&file).is_ok_and(regular).then(|| File::from(file))
 }
 
@@ -94,7 +94,7 @@ pub fn open_input(path: &Path) -> io::Result<Option<File>> {
         return Ok(None);
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rfs::open(path, flags, Mode::empty())?;
+    let file = retry_interrupted(|| rfs::open(path, flags, Mode::empty()))?;
     Ok(readable(rfs::fstat(&file)?).then(|| File::from(file)))
 }
 
@@ -103,7 +103,7 @@ pub fn open_input(path: &Path) -> io::Result<Option<File>> {
 pub fn open_stream(path: &Path) -> io::Result<Option<File>> {
     // Without `O_NONBLOCK`, opening a pipe that has no reader would wait for one indefinitely.
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = match rfs::open(path, flags, Mode::empty()) {
+    let file = match retry_interrupted(|| rfs::open(path, flags, Mode::empty())) {
         Err(Errno::NXIO) => return Ok(None),
         opened => opened?,
     };
@@ -114,7 +114,7 @@ pub fn open_stream(path: &Path) -> io::Result<Option<File>> {
 /// Checks that a file of `len` bytes fits, by allocating its blocks. Fails with [`ErrorKind::StorageFull`] if it does
 /// not. Some file systems report only at the write that they are full.
 pub fn check_room(file: &File, len: u64) -> io::Result<()> {
-    match rfs::fallocate(file, rfs::FallocateFlags::empty(), 0, len) {
+    match retry_interrupted(|| rfs::fallocate(file, rfs::FallocateFlags::empty(), 0, len)) {
         Err(Errno::NOSPC | Errno::DQUOT) => Err(ErrorKind::StorageFull.into()),
         _ => Ok(()),
     }

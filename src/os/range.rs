@@ -1,6 +1,6 @@
 //! System calls on a byte range of an open file that transfer no data through the program: allocation, caching, locks.
 
-use super::fd::{Fd, Result, borrow};
+use super::fd::{Fd, Result, borrow, retry_interrupted};
 use super::last_errno;
 use rustix::fs::{self as rfs, Advice, FallocateFlags};
 use std::num::NonZeroU64;
@@ -9,26 +9,29 @@ use std::num::NonZeroU64;
 #[inline]
 pub fn allocate(fd: Fd, offset: u64, len: u64, keep_size: bool) -> Result<()> {
     let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
-    rfs::fallocate(borrow(fd), flags, offset, len)
+    retry_interrupted(|| rfs::fallocate(borrow(fd), flags, offset, len))
 }
 
 /// Deallocates the blocks of a range of a file. The range then reads as zeros; the file keeps its size.
 #[inline]
 pub fn punch_hole(fd: Fd, offset: u64, len: u64) -> Result<()> {
-    rfs::fallocate(borrow(fd), FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    retry_interrupted(|| rfs::fallocate(borrow(fd), flags, offset, len))
 }
 
 /// Copies bytes from one file to another inside the kernel. Returns the number of bytes copied, at most `len`.
 #[inline]
 pub fn copy_range(from: Fd, mut from_offset: u64, to: Fd, mut to_offset: u64, len: usize) -> Result<usize> {
-    rfs::copy_file_range(borrow(from), Some(&mut from_offset), borrow(to), Some(&mut to_offset), len)
+    retry_interrupted(|| {
+        rfs::copy_file_range(borrow(from), Some(&mut from_offset), borrow(to), Some(&mut to_offset), len)
+    })
 }
 
 /// Sends bytes of a file from an offset on to another open file, without a copy to user space. Returns the number of
 /// bytes sent, at most `len`: fewer at the end of the file, and never more than 2 GiB. Does not move the file position.
 #[inline]
 pub fn send(from: Fd, mut offset: u64, to: Fd, len: usize) -> Result<usize> {
-    rfs::sendfile(borrow(to), borrow(from), Some(&mut offset), len)
+    retry_interrupted(|| rfs::sendfile(borrow(to), borrow(from), Some(&mut offset), len))
 }
 
 /// Advises the kernel of the access pattern of a range of a file. A `len` of 0 means to the end of the file.
@@ -44,7 +47,7 @@ pub fn sync_range(fd: Fd, offset: u64, len: u64, wait: bool) -> Result<()> {
     let waits = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     let flags = libc::SYNC_FILE_RANGE_WRITE | if wait { waits } else { 0 };
     // SAFETY: all arguments are integers. An invalid descriptor makes the call fail.
-    done(unsafe { libc::sync_file_range(fd, offset as i64, len as i64, flags) })
+    retry_interrupted(|| done(unsafe { libc::sync_file_range(fd, offset as i64, len as i64, flags) }))
 }
 
 /// Takes the lock of a range, or releases it if `kind` is `None`. A `len` of 0 means to the end of the file, wherever
@@ -63,7 +66,7 @@ pub fn lock(fd: Fd, offset: u64, len: u64, kind: Option<Lock>) -> Result<()> {
     lock.l_start = offset as _;
     lock.l_len = len as _;
     // SAFETY: the pointer is to a live `flock`, which the kernel only reads.
-    done(unsafe { libc::fcntl(fd, libc::F_OFD_SETLK, &raw const lock) })
+    retry_interrupted(|| done(unsafe { libc::fcntl(fd, libc::F_OFD_SETLK, &raw const lock) }))
 }
 
 /// The kind of a range lock.

@@ -1,6 +1,7 @@
 //! A new file that replaces another one. It is unnamed until it is complete, so that a killed program leaves nothing
 //! behind.
 
+use super::fd::retry_interrupted;
 use rustix::fs::{self as rfs, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::hash_map::RandomState;
@@ -33,7 +34,7 @@ impl Temporary {
     /// was abandoned, or another process, whose process ID may be the same in another container.
     pub fn new(dir: OwnedFd, prefix: OsString) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        if let Ok(file) = rfs::openat(&dir, c".", flags | OFlags::TMPFILE, MODE) {
+        if let Ok(file) = retry_interrupted(|| rfs::openat(&dir, c".", flags | OFlags::TMPFILE, MODE)) {
             let file = File::from(file);
             // The file is named later through this link, which needs /proc.
             if rfs::accessat(CWD, proc_link(&file), rfs::Access::EXISTS, AtFlags::empty()).is_ok() {
@@ -41,7 +42,8 @@ impl Temporary {
             }
         }
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let (name, file) = with_free_name(&prefix, |name| rfs::openat(&dir, name, flags, MODE))?;
+        let open = |name: &OsStr| retry_interrupted(|| rfs::openat(&dir, name, flags, MODE));
+        let (name, file) = with_free_name(&prefix, open)?;
         Ok(Self { file: File::from(file), dir, prefix, name: Some(name) })
     }
 
