@@ -57,47 +57,21 @@ fn last_errno() -> Errno {
 /// Returns the symbolic name of an error number (`ENOSPC`), [`NO_CALL`] for 0, and `errno N` for a number that is not
 /// in this table.
 pub fn errno_name(errno: i32) -> String {
-    const NAMES: &[(i32, &str)] = &[
-        (libc::EPERM, "EPERM"),
-        (libc::ENOENT, "ENOENT"),
-        (libc::EINTR, "EINTR"),
-        (libc::EIO, "EIO"),
-        (libc::ENXIO, "ENXIO"),
-        (libc::E2BIG, "E2BIG"),
-        (libc::EBADF, "EBADF"),
-        (libc::EAGAIN, "EAGAIN"),
-        (libc::ENOMEM, "ENOMEM"),
-        (libc::EACCES, "EACCES"),
-        (libc::EFAULT, "EFAULT"),
-        (libc::EBUSY, "EBUSY"),
-        (libc::EEXIST, "EEXIST"),
-        (libc::EXDEV, "EXDEV"),
-        (libc::ENODEV, "ENODEV"),
-        (libc::ENOTDIR, "ENOTDIR"),
-        (libc::EISDIR, "EISDIR"),
-        (libc::EINVAL, "EINVAL"),
-        (libc::ENFILE, "ENFILE"),
-        (libc::EMFILE, "EMFILE"),
-        (libc::ENOTTY, "ENOTTY"),
-        (libc::ETXTBSY, "ETXTBSY"),
-        (libc::EFBIG, "EFBIG"),
-        (libc::ENOSPC, "ENOSPC"),
-        (libc::ESPIPE, "ESPIPE"),
-        (libc::EROFS, "EROFS"),
-        (libc::EMLINK, "EMLINK"),
-        (libc::ERANGE, "ERANGE"),
-        (libc::ENAMETOOLONG, "ENAMETOOLONG"),
-        (libc::ENOSYS, "ENOSYS"),
-        (libc::ENOTEMPTY, "ENOTEMPTY"),
-        (libc::ELOOP, "ELOOP"),
-        (libc::ENODATA, "ENODATA"),
-        (libc::EOVERFLOW, "EOVERFLOW"),
-        (libc::EOPNOTSUPP, "EOPNOTSUPP"),
-        (libc::ETIMEDOUT, "ETIMEDOUT"),
-        (libc::ESTALE, "ESTALE"),
-        (libc::EDQUOT, "EDQUOT"),
-        (libc::ECANCELED, "ECANCELED"),
-        (libc::EUCLEAN, "EUCLEAN"),
+    macro_rules! named {
+        ($($name:ident),*) => { &[$((libc::$name, stringify!($name))),*] };
+    }
+    // The numbers that a file system, its network or its device may return, in the order of the numbers.
+    #[rustfmt::skip]
+    const NAMES: &[(i32, &str)] = named![
+        EPERM, ENOENT, ESRCH, EINTR, EIO, ENXIO, E2BIG, ENOEXEC, EBADF, EAGAIN, ENOMEM, EACCES, EFAULT, ENOTBLK,
+        EBUSY, EEXIST, EXDEV, ENODEV, ENOTDIR, EISDIR, EINVAL, ENFILE, EMFILE, ENOTTY, ETXTBSY, EFBIG, ENOSPC,
+        ESPIPE, EROFS, EMLINK, EPIPE, EDOM, ERANGE, EDEADLK, ENAMETOOLONG, ENOLCK, ENOSYS, ENOTEMPTY, ELOOP, ENOMSG,
+        EBADE, EBADR, EXFULL, ENODATA, ETIME, ENONET, EREMOTE, ENOLINK, ECOMM, EPROTO, EMULTIHOP, EBADMSG,
+        EOVERFLOW, ENOTUNIQ, EBADFD, EREMCHG, EILSEQ, EUSERS, ENOTSOCK, EMSGSIZE, EPROTOTYPE, ENOPROTOOPT,
+        EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT, EADDRINUSE, EADDRNOTAVAIL, ENETDOWN, ENETUNREACH, ENETRESET,
+        ECONNABORTED, ECONNRESET, ENOBUFS, EISCONN, ENOTCONN, ESHUTDOWN, ETOOMANYREFS, ETIMEDOUT, ECONNREFUSED,
+        EHOSTDOWN, EHOSTUNREACH, EALREADY, EINPROGRESS, ESTALE, EUCLEAN, EREMOTEIO, EDQUOT, ENOMEDIUM, EMEDIUMTYPE,
+        ECANCELED, ENOKEY, EKEYEXPIRED, EKEYREVOKED, EKEYREJECTED, EOWNERDEAD, ENOTRECOVERABLE, EHWPOISON
     ];
     if errno == 0 {
         return NO_CALL.to_owned();
@@ -149,5 +123,26 @@ pub fn burn(target: &mut u64, n: u64) {
         // SAFETY: the assembly text is a comment, so no instruction is executed. `inout` makes the compiler assume
         // that `remaining` has changed, so that it neither unrolls the loop nor computes the count in advance.
         unsafe { std::arch::asm!("/* {0} */", inout(reg) remaining, options(nomem, nostack, preserves_flags)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_file_systems_and_devices_have_their_names() {
+        for (errno, name) in [
+            (libc::EIO, "EIO"),
+            (libc::ENOLCK, "ENOLCK"),
+            (libc::EBADMSG, "EBADMSG"),
+            (libc::EILSEQ, "EILSEQ"),
+            (libc::EREMOTEIO, "EREMOTEIO"),
+            (libc::ENOMEDIUM, "ENOMEDIUM"),
+            (0, NO_CALL),
+            (4000, "errno 4000"),
+        ] {
+            assert_eq!(errno_name(errno), name);
+        }
     }
 }
