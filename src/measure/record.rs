@@ -6,6 +6,7 @@ use super::ready::Ready;
 use super::series::fill_figures;
 use super::{Description, Runner, Status, run_notes};
 use crate::engine::Asynchronous;
+use crate::os::proc::DescriptorTable;
 use crate::os::{Clock, errno_name};
 use crate::plan::{Plan, PlanStep};
 use crate::random::Quantity;
@@ -61,7 +62,7 @@ impl Runner {
             processes: plan.n_processes(),
             threads: plan.n_threads(),
             pinned_processors: running.pinned_processors().map(|all| all.iter().map(|cpu| *cpu as u64).collect()),
-            descriptor_tables: if real { running.tables() } else { "shared" }.to_owned(),
+            descriptor_tables: if real { running.tables() } else { DescriptorTable::Shared }.name().to_owned(),
             lathist: about.lathist,
             quiesced: ready
                 .prepared
@@ -113,7 +114,7 @@ impl Runner {
         let measured = running.ns(running.from(), waited.tick);
         run.measured_seconds = measured as f64 / 1e9;
         run.finished_seconds = self.started.elapsed().as_secs_f64();
-        run.descriptor_tables = running.tables().to_owned();
+        run.descriptor_tables = running.tables().name().to_owned();
         run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::disk::quiesce::dirty_bytes() });
         // Threads of a run that goes on (`stats snap`) may be in a call, unless it does not return.
         let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);

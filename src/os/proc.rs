@@ -15,6 +15,20 @@ pub enum DescriptorTable {
     Shared,
 }
 
+impl DescriptorTable {
+    /// All of them, in the order of their values.
+    pub const ALL: [Self; 3] = [Self::CloseRange, Self::Unshare, Self::Shared];
+
+    /// Returns the name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CloseRange => "close_range",
+            Self::Unshare => "unshare",
+            Self::Shared => "shared",
+        }
+    }
+}
+
 /// Gives the calling thread, and the threads that it starts from now on, a separate descriptor table. Where the kernel
 /// supports it, the new table has no descriptors above `keep`.
 pub fn own_table(keep: Fd) -> DescriptorTable {
@@ -146,6 +160,11 @@ pub fn drop_caches() -> std::io::Result<()> {
 mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
+
+    #[test]
+    fn the_kinds_of_tables_are_in_the_order_of_their_values() {
+        assert!(DescriptorTable::ALL.iter().enumerate().all(|(at, table)| *table as usize == at));
+    }
 
     #[test]
     fn a_separate_table_does_not_change_the_previous_one() {

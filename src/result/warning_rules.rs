@@ -6,6 +6,7 @@ use super::environment::MountInfo;
 use super::ranks::{MIN_COVERED, Overlap, overlap};
 use super::warnings::{MAX_OTHERS, Warning, mount_among};
 use super::{CacheState, Document, FilesetResult, HostResult, Interval, Run, RunState, Verdict};
+use crate::os::proc::DescriptorTable;
 
 /// A run with a shorter measured time is dominated by its start.
 const MIN_SECONDS: f64 = 5.0;
@@ -199,7 +200,8 @@ fn check_machine(document: &Document, run: &Run, found: &mut Vec<Warning>) {
     }
     found.extend(processor_bound(document, run));
     // Ranks are separate processes in any case.
-    if run.descriptor_tables == "shared" && run.processes > run.ranks.len().max(1) as u64 {
+    let is_shared = run.descriptor_tables == DescriptorTable::Shared.name();
+    if is_shared && run.processes > run.ranks.len().max(1) as u64 {
         found.push(Warning::SharedDescriptors);
     }
 }

@@ -456,12 +456,8 @@ impl Running {
     }
 
     /// Returns how the processes got their descriptor tables.
-    pub fn tables(&self) -> &'static str {
-        match self.shared.tables.load(Relaxed) {
-            0 => "close_range",
-            1 => "unshare",
-            _ => "shared",
-        }
+    pub fn tables(&self) -> proc::DescriptorTable {
+        proc::DescriptorTable::ALL[usize::from(self.shared.tables.load(Relaxed))]
     }
 
     /// Ends the run at `tick`: operations that end later do not count.

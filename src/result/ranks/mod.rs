@@ -20,6 +20,7 @@ use super::{
     CacheState, Digest, DirtyBytes, Environment, Failure, HostResult, Interval, PhaseResult, RankResult, Run,
     RunEnvironment, RunState, Straggler, Warmup,
 };
+use crate::os::proc::DescriptorTable;
 use crate::random;
 use crate::ranks::{LostRank, RankClock};
 use serde::{Deserialize, Serialize};
@@ -269,7 +270,8 @@ fn pinned_processors(ranks: &[RankRun]) -> Option<Vec<u64>> {
 
 /// Returns how the processes got their descriptor tables; `shared` if they have none on a rank with several processes.
 fn descriptor_tables(ranks: &[RankRun]) -> String {
-    let shared = ranks.iter().find(|rank| rank.run.descriptor_tables == "shared" && rank.run.processes > 1);
+    let is_shared = |run: &Run| run.descriptor_tables == DescriptorTable::Shared.name() && run.processes > 1;
+    let shared = ranks.iter().find(|rank| is_shared(&rank.run));
     shared.or(ranks.first()).map(|rank| rank.run.descriptor_tables.clone()).unwrap_or_default()
 }
 
