@@ -4,6 +4,7 @@
 use rustix::fd::BorrowedFd;
 use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::{self as rio, Errno};
+use rustix::path::Arg;
 use std::ffi::CStr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -382,17 +383,34 @@ pub fn rename_at(dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<(
 
 /// Renames a file within a directory. Fails with [`Errno::EXIST`] if the new name exists. Where the file system can't
 /// do this in one call, the existence of the new name is checked first, which is not atomic.
+///
+/// Not by a hard link, as in [`super::handle::rename_new`]: a program that is killed before it has removed the old name
+/// would leave two names, and a marker that has a second name is not accepted.
 pub fn rename_new(dir: Fd, name: &CStr, new_name: &CStr) -> Result<()> {
     let dir = borrow(dir);
+    rename_no_replace(dir, name, new_name, || rename_if_free(dir, name, new_name))
+}
+
+/// Renames a file or directory within a directory, and fails with [`Errno::EXIST`] if the new name exists. Calls
+/// `instead` where the kernel or the file system has no such call (`RENAME_NOREPLACE`).
+pub(super) fn rename_no_replace(
+    dir: BorrowedFd<'_>,
+    name: impl Arg,
+    new_name: impl Arg,
+    instead: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     match rfs::renameat_with(dir, name, dir, new_name, rfs::RenameFlags::NOREPLACE) {
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            match rfs::statat(dir, new_name, AtFlags::SYMLINK_NOFOLLOW) {
-                Err(Errno::NOENT) => rfs::renameat(dir, name, dir, new_name),
-                Ok(_) => Err(Errno::EXIST),
-                Err(e) => Err(e),
-            }
-        }
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => instead(),
         done => done,
+    }
+}
+
+/// Renames a file or directory within a directory, after a check that the new name does not exist. Not atomic.
+pub(super) fn rename_if_free(dir: BorrowedFd<'_>, name: impl Arg, new_name: impl Arg + Copy) -> Result<()> {
+    match rfs::statat(dir, new_name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => rfs::renameat(dir, name, dir, new_name),
+        Ok(_) => Err(Errno::EXIST),
+        Err(e) => Err(e),
     }
 }
 
@@ -531,7 +549,24 @@ pub fn list_dir(fd: Fd, buf: &mut [u8], mut each: impl FnMut(&CStr, FileType) ->
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::os::fd::{AsFd, AsRawFd};
+
+    #[test]
+    fn an_existing_file_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = std::fs::File::open(dir.path()).unwrap();
+        let calls: [&dyn Fn() -> Result<()>; 2] =
+            [&|| rename_new(open.as_raw_fd(), c"from", c"to"), &|| rename_if_free(open.as_fd(), c"from", c"to")];
+        for call in calls {
+            for done in [Ok(()), Err(Errno::EXIST)] {
+                std::fs::write(dir.path().join("from"), "").unwrap();
+                assert_eq!(call(), done);
+            }
+            std::fs::remove_file(dir.path().join("to")).unwrap();
+        }
+    }
 
     #[test]
     fn the_value_for_no_descriptor_is_not_borrowed_as_it_is() {

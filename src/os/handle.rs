@@ -3,7 +3,7 @@
 //! The path resolution rules are here: no symbolic link is followed, and no file outside the directory is reached.
 
 use super::fd::{self, retry_interrupted};
-use rustix::fs::{self as rfs, Access, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{self as rfs, Access, AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -48,20 +48,13 @@ pub fn rename(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
 
 /// Renames a file within a directory. Fails with [`Errno::EXIST`] if the new name exists.
 pub fn rename_new(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
-    match rfs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE) {
-        // The file system has no `RENAME_NOREPLACE`. `linkat` also fails with `EEXIST` if the name exists.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match rfs::linkat(dir, from, dir, to, AtFlags::empty()) {
-            Ok(()) => rfs::unlinkat(dir, from, AtFlags::empty()),
-            // The file system has no hard links either: some FUSE file systems.
-            Err(Errno::PERM | Errno::NOSYS | Errno::NOTSUP) => match rfs::statat(dir, to, AtFlags::SYMLINK_NOFOLLOW) {
-                Err(Errno::NOENT) => rfs::renameat(dir, from, dir, to),
-                Ok(_) => Err(Errno::EXIST),
-                Err(error) => Err(error),
-            },
-            Err(error) => Err(error),
-        },
-        other => other,
-    }
+    fd::rename_no_replace(dir.as_fd(), from, to, || match rfs::linkat(dir, from, dir, to, AtFlags::empty()) {
+        // `linkat` also fails with `EEXIST` if the name exists.
+        Ok(()) => rfs::unlinkat(dir, from, AtFlags::empty()),
+        // The file system has no hard links either: some FUSE file systems.
+        Err(Errno::PERM | Errno::NOSYS | Errno::NOTSUP) => fd::rename_if_free(dir.as_fd(), from, to),
+        Err(error) => Err(error),
+    })
 }
 
 /// Opens a regular file of a directory for reading. `None` for any other file type, which is not opened: opening a pipe
