@@ -33,11 +33,7 @@ pub struct Quiesced {
 /// Returns the bytes of the whole machine that have yet to be written: dirty pages and pages under writeback.
 pub fn dirty_bytes() -> u64 {
     let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    info.lines()
-        .filter_map(|line| line.strip_prefix("Dirty:").or_else(|| line.strip_prefix("Writeback:")))
-        .filter_map(|rest| rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
-        .sum::<u64>()
-        * 1024
+    ["Dirty", "Writeback"].into_iter().map(|field| os::proc::bytes_of(&info, field)).sum()
 }
 
 /// Returns whether a directory is on tmpfs or ramfs, which have no dirty pages.

@@ -1,6 +1,7 @@
 //! Resource limits of this process: descriptors, memory, processors.
 
 use super::cgroup;
+use super::proc::bytes_of;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the soft limit of open files to the hard limit, and the hard limit to `wanted` where permitted. Returns the
@@ -64,12 +65,8 @@ fn threads_of_user() -> u64 {
 /// both limits. `None` without a limit.
 pub fn address_space_left() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let used = |name: &str| {
-        let kib = |line: &str| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok();
-        status.lines().find_map(kib).map_or(0, |kib| kib * 1024)
-    };
-    let space = getrlimit(Resource::As).current.map(|most| most.saturating_sub(used("VmSize:")));
-    let data = getrlimit(Resource::Data).current.map(|most| most.saturating_sub(used("VmData:")));
+    let space = getrlimit(Resource::As).current.map(|most| most.saturating_sub(bytes_of(&status, "VmSize")));
+    let data = getrlimit(Resource::Data).current.map(|most| most.saturating_sub(bytes_of(&status, "VmData")));
     [space, data].into_iter().flatten().min()
 }
 
@@ -97,12 +94,7 @@ pub fn file_size() -> Option<u64> {
 /// and the control groups' value.
 pub fn memory() -> (u64, u64) {
     let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let field = |name: &str| {
-        info.lines()
-            .find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
-            .map_or(0, |kib| kib * 1024)
-    };
-    let (total, available) = (field("MemTotal:"), field("MemAvailable:"));
+    let (total, available) = (bytes_of(&info, "MemTotal"), bytes_of(&info, "MemAvailable"));
     match group_bounds().memory {
         Some(bound) if total == 0 => (bound.limit, bound.free()),
         Some(bound) => (total.min(bound.limit), available.min(bound.free())),

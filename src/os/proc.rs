@@ -103,10 +103,15 @@ fn usage() -> libc::rusage {
 /// Returns the peak resident memory of this program in bytes; 0 if the kernel does not report it. `ru_maxrss` is not
 /// used because it includes the peak of the process that started this one.
 pub fn peak_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak =
-        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    peak.unwrap_or(0) * 1024
+    bytes_of(&std::fs::read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM")
+}
+
+/// Returns the bytes that a field of a file in `/proc` has in the form `FIELD: 12 kB`; 0 if the text has no such field.
+pub fn bytes_of(text: &str, field: &str) -> u64 {
+    let kib = |line: &str| {
+        line.strip_prefix(field)?.strip_prefix(':')?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
+    };
+    text.lines().find_map(kib).map_or(0, |kib| kib * 1024)
 }
 
 /// Returns the effective user ID.
@@ -160,6 +165,13 @@ pub fn drop_caches() -> std::io::Result<()> {
 mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
+
+    #[test]
+    fn fields_in_kib_are_found_by_their_whole_names() {
+        let text = "WritebackTmp:  3 kB\nDirty:         8 kB\nWriteback:     4 kB\nHugePages:     5\n";
+        let found = ["Dirty", "Writeback", "HugePages", "Mem"].map(|field| bytes_of(text, field));
+        assert_eq!(found, [8 << 10, 4 << 10, 0, 0]);
+    }
 
     #[test]
     fn the_kinds_of_tables_are_in_the_order_of_their_values() {
