@@ -16,8 +16,8 @@ use crate::os::OFlags;
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd};
 use crate::random::mix;
+use parking_lot::Mutex;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Mode of files, as in Filebench.
@@ -161,7 +161,7 @@ impl WorkQueue {
 
     /// Takes the next work item. `None` when all files are taken.
     fn take(&self, tree: &Tree) -> Option<Range<u64>> {
-        let mut next = self.next.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut next = self.next.lock();
         let start = *next;
         let mut end = start;
         while end < self.files {
@@ -307,7 +307,7 @@ impl<'a> Populator<'a> {
         }
         if found.links > 1 {
             // Hard-linked by a `link` flowop. The other name may be one of those that will be removed.
-            self.sums.linked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(i);
+            self.sums.linked.lock().push(i);
             return Ok(());
         }
         if found.size != size {
@@ -438,7 +438,7 @@ impl PopulateJob<'_> {
 
 /// Examines the files with several hard links again, after the files that should not exist have been removed.
 fn repair_linked(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &AtomicBool) -> Result<(), Error> {
-    let linked = std::mem::take(&mut *sums.linked.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    let linked = std::mem::take(&mut *sums.linked.lock());
     if job.mode == Mode::DryRun {
         sums.resized.fetch_add(linked.len() as u64, Ordering::Relaxed);
         return Ok(());

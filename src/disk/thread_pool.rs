@@ -5,8 +5,8 @@
 use super::error::Error;
 use crate::os::steps;
 use crossbeam::utils::CachePadded;
+use parking_lot::Mutex;
 use std::ops::ControlFlow;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -73,7 +73,7 @@ pub(super) fn run(
     let one = |number: usize, tally: &Tally| {
         if let Err(e) = work(&Worker { number: number as u64, halt: &halt, tally }) {
             halt.store(true, Ordering::Relaxed);
-            let mut first = failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut first = failed.lock();
             first.get_or_insert(e);
         }
     };
@@ -104,7 +104,7 @@ pub(super) fn run(
             watch(files, bytes);
         }
     });
-    match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+    match failed.into_inner() {
         Some(e) => Err(e),
         None if halt.load(Ordering::Relaxed) => Err(Error::Stopped { set: set.to_owned() }),
         None => Ok(total()),
