@@ -84,7 +84,7 @@ pub(super) fn format_parser() -> impl TypedValueParser<Value = Format> {
 
 /// Returns a parser of the engines in [`engine::TABLE`].
 pub(super) fn engine_parser() -> impl TypedValueParser<Value = EngineChoice> {
-    choice(engine::TABLE.iter().map(|(name, about, _)| (*name, *about)), engine::find)
+    choice(engine::TABLE.iter().map(|(engine, about)| (engine.name(), *about)), engine::find)
 }
 
 /// Returns a parser of the dialects.

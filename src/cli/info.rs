@@ -96,7 +96,7 @@ fn variables() -> Vec<[String; 3]> {
 }
 
 fn engines() -> Vec<[String; 3]> {
-    engine::TABLE.iter().map(|(n, about, _)| [(*n).to_owned(), String::new(), (*about).to_owned()]).collect()
+    engine::TABLE.iter().map(|(e, about)| [e.name().to_owned(), String::new(), (*about).to_owned()]).collect()
 }
 
 fn formats() -> Vec<[String; 3]> {

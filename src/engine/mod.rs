@@ -44,8 +44,8 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn name(&self) -> &'static str;
     /// Returns whether it works on a file system. If not, no tree is created and no root is opened.
     fn real(&self) -> bool;
-    /// Returns how it executes asynchronous I/O.
-    fn asynchronous(&self) -> Asynchronous;
+    /// Returns how it is to execute asynchronous I/O.
+    fn asynchronous(&self) -> AsyncChoice;
     /// Opens a file of `size` bytes: a new one with `OFlags::CREATE`, else an existing one on the same mount. Follows
     /// no symbolic link.
     fn open(&self, dir: Fd, name: &CStr, flags: OFlags, size: u64) -> Result<Handle>;
@@ -130,41 +130,65 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn map(&self, file: &Handle, len: u64, write: bool) -> Result<Option<FileMap>>;
 }
 
-/// How an engine executes asynchronous I/O.
+/// How an engine is to execute asynchronous I/O.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AsyncChoice {
+    /// By `io_uring`.
+    Ring,
+    /// By a pool of threads in each process.
+    Pool,
+    /// By `io_uring` if the kernel allows it, else by a pool of threads.
+    RingOrPool,
+    /// Immediately, without a call.
+    AtOnce,
+}
+
+/// How asynchronous I/O is executed on this machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asynchronous {
     /// `io_uring`.
     Ring,
     /// A pool of threads in each process.
     Pool,
-    /// `io_uring` if the kernel allows it, else a pool of threads.
-    RingOrPool,
     /// Completes immediately, without a call.
     AtOnce,
 }
 
-impl Asynchronous {
-    /// Resolves [`Self::RingOrPool`] for this machine. Returns the kernel's error if [`Self::Ring`] is not available.
-    pub fn resolve(self) -> Result<Self> {
+impl AsyncChoice {
+    /// Resolves the choice for this machine. Returns the kernel's error if [`Self::Ring`] is not available.
+    pub fn resolve(self) -> Result<Asynchronous> {
         match self {
-            Self::Ring => uring::available().map(|()| self),
-            Self::RingOrPool => Ok(if uring::available().is_ok() { Self::Ring } else { Self::Pool }),
-            Self::Pool | Self::AtOnce => Ok(self),
+            Self::Ring => uring::available().map(|()| Asynchronous::Ring),
+            Self::RingOrPool if uring::available().is_ok() => Ok(Asynchronous::Ring),
+            Self::RingOrPool | Self::Pool => Ok(Asynchronous::Pool),
+            Self::AtOnce => Ok(Asynchronous::AtOnce),
         }
     }
 }
 
 /// The engine of a run without `--engine`.
-pub const DEFAULT: &dyn Engine = &Posix(Asynchronous::RingOrPool);
+pub const DEFAULT: &dyn Engine = &Posix(AsyncChoice::RingOrPool);
 
-/// All engines that `--engine` accepts: name, description and instance.
-pub const TABLE: &[(&str, &str, &dyn Engine)] = &[
-    ("posix", "system calls on a file system, asynchronous I/O by a pool of threads", &Posix(Asynchronous::Pool)),
-    ("uring", "system calls on a file system, asynchronous I/O by io_uring", &Posix(Asynchronous::Ring)),
-    ("null", "no I/O, every call succeeds: measures the overhead of wmlrun", &null::Null),
+/// All engines that `--engine` accepts, each with a description.
+pub const TABLE: &[(&dyn Engine, &str)] = &[
+    (&Posix(AsyncChoice::Pool), "system calls on a file system, asynchronous I/O by a pool of threads"),
+    (&Posix(AsyncChoice::Ring), "system calls on a file system, asynchronous I/O by io_uring"),
+    (&null::Null, "no I/O, every call succeeds: measures the overhead of wmlrun"),
 ];
 
 /// Returns the engine of that name.
 pub fn find(name: &str) -> Option<&'static dyn Engine> {
-    TABLE.iter().find(|(n, _, _)| *n == name).map(|(_, _, engine)| *engine)
+    TABLE.iter().map(|(engine, _)| *engine).find(|engine| engine.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_found_by_their_names() {
+        assert_eq!(TABLE.iter().map(|(engine, _)| engine.name()).collect::<Vec<_>>(), ["posix", "uring", "null"]);
+        assert_eq!(find("uring").map(Engine::asynchronous), Some(AsyncChoice::Ring));
+        assert!(find("sync").is_none());
+    }
 }

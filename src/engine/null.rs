@@ -1,6 +1,6 @@
 //! The `null` engine: every call succeeds immediately and only updates the position and size of its file.
 
-use super::{Asynchronous, Engine, Handle};
+use super::{AsyncChoice, Engine, Handle};
 use crate::os::fd::{Fd, NONE, Result, Stat};
 use crate::os::inode::InodeChange;
 use crate::os::mapped::FileMap;
@@ -23,8 +23,8 @@ impl Engine for Null {
         "null"
     }
 
-    fn asynchronous(&self) -> Asynchronous {
-        Asynchronous::AtOnce
+    fn asynchronous(&self) -> AsyncChoice {
+        AsyncChoice::AtOnce
     }
 
     fn real(&self) -> bool {

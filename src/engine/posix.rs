@@ -1,7 +1,7 @@
 //! The `posix` and `uring` engines: each method makes one system call, except directory listings. They differ only in
 //! the execution of asynchronous I/O, which is in `exec::aio`.
 
-use super::{Asynchronous, Engine, Handle};
+use super::{AsyncChoice, Engine, Handle};
 use crate::os::fd::{self, Fd, Result, Stat};
 use crate::os::inode::{self, InodeChange};
 use crate::os::mapped::FileMap;
@@ -9,16 +9,16 @@ use crate::os::range::{self, Lock};
 use crate::os::{Advice, FileType, Mode, OFlags, SeekFrom};
 use std::ffi::CStr;
 
-/// The engine of system calls, with the way it executes asynchronous I/O.
+/// The engine of system calls, with the way it is to execute asynchronous I/O.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Posix(pub(super) Asynchronous);
+pub(super) struct Posix(pub(super) AsyncChoice);
 
 impl Engine for Posix {
     fn name(&self) -> &'static str {
-        if self.0 == Asynchronous::Ring { "uring" } else { "posix" }
+        if self.0 == AsyncChoice::Ring { "uring" } else { "posix" }
     }
 
-    fn asynchronous(&self) -> Asynchronous {
+    fn asynchronous(&self) -> AsyncChoice {
         self.0
     }
 

@@ -39,7 +39,7 @@ use std::sync::atomic::AtomicUsize;
 pub struct Options {
     /// Makes the system calls.
     pub engine: &'static dyn Engine,
-    /// The execution of asynchronous operations, with the default resolved.
+    /// The execution of asynchronous operations.
     pub asynchronous: Asynchronous,
     /// The seed of all random streams.
     pub seed: u64,

@@ -63,7 +63,7 @@ fn a_panic_in_a_thread_fails_the_run_and_names_it() {
         *op = Arc::new(Broken { at_once });
         let options = runtime::Options {
             engine: wml::engine::find("null").unwrap(),
-            asynchronous: wml::engine::find("null").unwrap().asynchronous(),
+            asynchronous: wml::engine::Asynchronous::AtOnce,
             seed: 1,
             count_errors: true,
             pin: false,
