@@ -5,6 +5,7 @@ use super::backend::{AioCompletion, AioStart, Backend};
 use super::pool::AioPool;
 use super::{Aio, drain};
 use crate::engine::{Engine, Handle};
+use crate::exec::short::continue_transfer;
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop};
 use crate::fileset::content::{self, Stamper};
@@ -257,41 +258,26 @@ impl Outstanding {
 /// Continues an operation that was short, in the submitting thread. Returns the total number of bytes, and whether
 /// further calls were made.
 #[cold]
-fn rest(cx: &mut OpCx<'_>, operation: &InFlight, buf: &mut MapSlice, mut done: usize) -> (Result<usize, Errno>, bool) {
+fn rest(cx: &mut OpCx<'_>, operation: &InFlight, buf: &mut MapSlice, done: usize) -> (Result<usize, Errno>, bool) {
     let Some(mut file) = operation.file else { return (Ok(done), false) };
-    let counters = cx.account.stats.cell(operation.cell);
     if operation.write && done == 0 {
         return (Err(NOTHING_WRITTEN), false);
     }
-    let mut further = 0_u32;
-    while done > 0 && done < operation.len && (further % 1000 != 999 || !cx.expired()) {
+    let further = continue_transfer(cx, operation.len as u64, done, |cx, done| {
         let at = operation.offset + done as u64;
         let data = &mut buf[done..operation.len];
-        let result = if operation.write {
-            cx.env.engine.pwrite(&mut file, data, at)
-        } else if at >= file.size {
-            break;
+        if operation.write {
+            Some(cx.env.engine.pwrite(&mut file, data, at))
         } else {
-            cx.env.engine.pread(&mut file, data, at)
-        };
-        match result {
-            // Direct I/O that stopped between two blocks cannot continue there.
-            Err(Errno::INVAL) => break,
-            Err(errno) => {
-                counters.add_bytes(done as u64);
-                return (Err(errno), true);
-            }
-            Ok(n) => {
-                further += 1;
-                counters.add_calls(1);
-                done += n;
-                if n == 0 {
-                    break;
-                }
-            }
+            (at < file.size).then(|| cx.env.engine.pread(&mut file, data, at))
         }
+    });
+    let (counters, result) = (cx.account.stats.cell(operation.cell), further.result());
+    counters.add_calls(further.calls);
+    if result.is_err() {
+        counters.add_bytes(further.moved());
     }
-    (Ok(done), further > 0)
+    (result, result.is_err() || further.calls > 0)
 }
 
 /// A request of a flowop for an asynchronous operation.
