@@ -4,13 +4,13 @@ use super::args::Args;
 use super::expected::{ExpectedError, NamedCall};
 use super::meta::{call_by_name, named_file, open_handle};
 use super::transfer::{FileUse, constant_size, max_size};
-use super::{BuiltOp, Effects, FlowopEntry, Stateless, file_entry};
+use super::{BuiltOp, Effects, FILE_CALL, FlowopEntry, Stateless};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::os::inode::InodeChange;
 use crate::random::Quantity;
-use crate::spec::Role;
+use crate::spec::{Flowop, Role};
 use std::ffi::CStr;
 use std::sync::Arc;
 
@@ -31,83 +31,109 @@ const FIXED_TIME: i64 = 1_000_000_000;
 const XATTR_SIZE: u64 = 64;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    file_entry(
-        "access",
-        &[Role::NeedsFile],
-        Access::build,
-        NAMED,
-        "checks whether a file of the set can be read (`faccessat`); denied access (EACCES) is not an error",
-        "flowop access name=ac,filesetname=data",
-    ),
-    file_entry(
-        "setattr",
-        &[Role::NeedsFile],
-        |args| SetAttr::build(args, "setting the times failed", InodeChange::TimesNow),
-        NAMED_OR_OPEN,
-        "sets access and modification time to now (`utimensat`), of the open file in the slot, else of a file of the \
-         set",
-        "flowop setattr name=sa,filesetname=data",
-    ),
-    file_entry(
-        "utimens",
-        &[Role::NeedsFile],
-        |args| SetAttr::build(args, "setting the times failed", InodeChange::Times(FIXED_TIME)),
-        NAMED_OR_OPEN,
-        "as `setattr`, but sets the times to 9 September 2001, as a copy that preserves the times of its source \
-         (`utimensat`)",
-        "flowop utimens name=ut,filesetname=data",
-    ),
-    file_entry(
-        "chmod",
-        &[Role::NeedsFile],
-        |args| SetAttr::build(args, "chmod failed", InodeChange::Mode(mode(args)?)),
-        &["filesetname", "fd", "indexed", "uniform", "recent", "shuffle", "mode"],
-        "sets the permission bits to `mode`, of the open file in the slot (`fchmod`), else of a file of the set \
-         (`fchmodat2`; before Linux 6.6 an open, `fstat`, `chmod` and a close)",
-        "flowop chmod name=cm,filesetname=data,mode=600",
-    ),
-    file_entry(
-        "chown",
-        &[Role::NeedsFile],
-        |args| SetAttr::build(args, "chown failed", InodeChange::own()),
-        NAMED_OR_OPEN,
-        "sets owner and group to those of the run, of the open file in the slot, else of a file of the set",
-        "flowop chown name=co,filesetname=data",
-    ),
-    file_entry(
-        "statfs",
-        &[],
-        StatFs::build,
-        &["filesetname"],
-        "queries the statistics of the set's file system (`statfs`)",
-        "flowop statfs name=fs,filesetname=data",
-    ),
-    file_entry(
-        "setxattr",
-        &[Role::UsesSlot, Role::NeedsFile, Role::TakesSpace],
-        |args| Xattr::build(args, XattrCall::Set),
-        SLOT,
-        "sets the extended attribute `user.wmlrun` of the file in the slot to `iosize` bytes, default 64",
-        "flowop setxattr name=sx,filesetname=data,iosize=100",
-    ),
-    file_entry(
-        "getxattr",
-        &[Role::UsesSlot, Role::NeedsFile],
-        |args| Xattr::build(args, XattrCall::Get),
-        SLOT,
-        "reads the extended attribute `user.wmlrun` of the file in the slot into a buffer of `iosize` bytes, default \
-         64; it is no error if the attribute is missing or larger",
-        "flowop setxattr name=sx,filesetname=data\nflowop getxattr name=gx,filesetname=data",
-    ),
-    file_entry(
-        "listxattr",
-        &[Role::UsesSlot, Role::NeedsFile],
-        |args| Xattr::build(args, XattrCall::List),
-        SLOT,
-        "reads the names of the extended attributes of the file in the slot into a buffer of `iosize` bytes, default \
-         256; it is no error if they are longer",
-        "flowop setxattr name=sx,filesetname=data\nflowop listxattr name=lx,filesetname=data",
-    ),
+    FlowopEntry {
+        spec: Flowop {
+            name: "access",
+            uses: NAMED,
+            roles: &[Role::NeedsFile],
+            doc: "checks whether a file of the set can be read (`faccessat`); denied access (EACCES) is not an error",
+            example: "flowop access name=ac,filesetname=data",
+            ..FILE_CALL
+        },
+        build: Access::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "setattr",
+            uses: NAMED_OR_OPEN,
+            roles: &[Role::NeedsFile],
+            doc: "sets access and modification time to now (`utimensat`), of the open file in the slot, else of a file \
+                  of the set",
+            example: "flowop setattr name=sa,filesetname=data",
+            ..FILE_CALL
+        },
+        build: |args| SetAttr::build(args, "setting the times failed", InodeChange::TimesNow),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "utimens",
+            uses: NAMED_OR_OPEN,
+            roles: &[Role::NeedsFile],
+            doc: "as `setattr`, but sets the times to 9 September 2001, as a copy that preserves the times of its \
+                  source (`utimensat`)",
+            example: "flowop utimens name=ut,filesetname=data",
+            ..FILE_CALL
+        },
+        build: |args| SetAttr::build(args, "setting the times failed", InodeChange::Times(FIXED_TIME)),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "chmod",
+            uses: &["filesetname", "fd", "indexed", "uniform", "recent", "shuffle", "mode"],
+            roles: &[Role::NeedsFile],
+            doc: "sets the permission bits to `mode`, of the open file in the slot (`fchmod`), else of a file of the \
+                  set (`fchmodat2`; before Linux 6.6 an open, `fstat`, `chmod` and a close)",
+            example: "flowop chmod name=cm,filesetname=data,mode=600",
+            ..FILE_CALL
+        },
+        build: |args| SetAttr::build(args, "chmod failed", InodeChange::Mode(mode(args)?)),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "chown",
+            uses: NAMED_OR_OPEN,
+            roles: &[Role::NeedsFile],
+            doc: "sets owner and group to those of the run, of the open file in the slot, else of a file of the set",
+            example: "flowop chown name=co,filesetname=data",
+            ..FILE_CALL
+        },
+        build: |args| SetAttr::build(args, "chown failed", InodeChange::own()),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "statfs",
+            uses: &["filesetname"],
+            doc: "queries the statistics of the set's file system (`statfs`)",
+            example: "flowop statfs name=fs,filesetname=data",
+            ..FILE_CALL
+        },
+        build: StatFs::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "setxattr",
+            uses: SLOT,
+            roles: &[Role::UsesSlot, Role::NeedsFile, Role::TakesSpace],
+            doc: "sets the extended attribute `user.wmlrun` of the file in the slot to `iosize` bytes, default 64",
+            example: "flowop setxattr name=sx,filesetname=data,iosize=100",
+            ..FILE_CALL
+        },
+        build: |args| Xattr::build(args, XattrCall::Set),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "getxattr",
+            uses: SLOT,
+            roles: &[Role::UsesSlot, Role::NeedsFile],
+            doc: "reads the extended attribute `user.wmlrun` of the file in the slot into a buffer of `iosize` bytes, \
+                  default 64; it is no error if the attribute is missing or larger",
+            example: "flowop setxattr name=sx,filesetname=data\nflowop getxattr name=gx,filesetname=data",
+            ..FILE_CALL
+        },
+        build: |args| Xattr::build(args, XattrCall::Get),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "listxattr",
+            uses: SLOT,
+            roles: &[Role::UsesSlot, Role::NeedsFile],
+            doc: "reads the names of the extended attributes of the file in the slot into a buffer of `iosize` bytes, \
+                  default 256; it is no error if they are longer",
+            example: "flowop setxattr name=sx,filesetname=data\nflowop listxattr name=lx,filesetname=data",
+            ..FILE_CALL
+        },
+        build: |args| Xattr::build(args, XattrCall::List),
+    },
 ];
 
 impl Access {

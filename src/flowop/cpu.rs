@@ -1,61 +1,62 @@
 //! Flowops without I/O: `hog`, `delay`, `print`, `testrandvar`.
 
 use super::args::Args;
-use super::{Build, BuiltOp, FlowopEntry, Op, Stateless, Step, StepInit};
+use super::{BuiltOp, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
-const fn entry(
-    name: &'static str,
-    roles: &'static [Role],
-    build: Build,
-    doc: &'static str,
-    example: &'static str,
-) -> FlowopEntry {
-    let spec = Flowop {
-        name,
-        class: Class::Other,
-        direction: IoDirection::None,
-        roles,
-        uses: &["value"],
-        origin: Origin::Both,
-        doc,
-        example,
-    };
-    FlowopEntry { spec, build }
-}
+/// What the flowops of this family have in common.
+const NO_FILE: Flowop = Flowop {
+    name: "",
+    class: Class::Other,
+    direction: IoDirection::None,
+    uses: &["value"],
+    roles: &[],
+    origin: Origin::Both,
+    doc: "",
+    example: "",
+};
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    entry(
-        "hog",
-        &[],
-        Hog::build,
-        "uses processor time: `value` stores of one byte each",
-        "flowop hog name=burn,value=1000",
-    ),
-    entry(
-        "delay",
-        &[Role::Sleeps],
-        Delay::build,
-        "sleeps for `value` seconds; fractions are allowed",
-        "flowop delay name=pause,value=1",
-    ),
-    entry(
-        "print",
-        &[],
-        |args| Ok(Arc::new(Print { text: args.text("value").unwrap_or_default() })),
-        "prints the text `value` as a message; not counted as an operation",
-        "flowop print name=say,value=\"hello\"\nflowop delay name=pause,value=1",
-    ),
-    entry(
-        "testrandvar",
-        &[],
-        TestRandvar::build,
-        "draws `value`, to measure or test a random variable",
-        "flowop testrandvar name=test,value=10",
-    ),
+    FlowopEntry {
+        spec: Flowop {
+            name: "hog",
+            doc: "uses processor time: `value` stores of one byte each",
+            example: "flowop hog name=burn,value=1000",
+            ..NO_FILE
+        },
+        build: Hog::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "delay",
+            roles: &[Role::Sleeps],
+            doc: "sleeps for `value` seconds; fractions are allowed",
+            example: "flowop delay name=pause,value=1",
+            ..NO_FILE
+        },
+        build: Delay::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "print",
+            doc: "prints the text `value` as a message; not counted as an operation",
+            example: "flowop print name=say,value=\"hello\"\nflowop delay name=pause,value=1",
+            ..NO_FILE
+        },
+        build: |args| Ok(Arc::new(Print { text: args.text("value").unwrap_or_default() })),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "testrandvar",
+            doc: "draws `value`, to measure or test a random variable",
+            example: "flowop testrandvar name=test,value=10",
+            ..NO_FILE
+        },
+        build: TestRandvar::build,
+    },
 ];
 
 impl Hog {

@@ -55,7 +55,7 @@ use crate::exec::{Aio, OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::model::commands;
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role, SpecTable};
+use crate::spec::{Class, Flowop, IoDirection, Origin, SpecTable};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Latch, Semaphore};
 use std::sync::Arc;
@@ -69,27 +69,18 @@ pub struct FlowopEntry {
     pub build: Build,
 }
 
-/// Returns the entry of a flowop of wmlrun, unknown to Filebench, that acts on a file and moves no data through the program.
-const fn file_entry(
-    name: &'static str,
-    roles: &'static [Role],
-    build: Build,
-    uses: &'static [&'static str],
-    doc: &'static str,
-    example: &'static str,
-) -> FlowopEntry {
-    let spec = Flowop {
-        name,
-        class: Class::Io,
-        direction: IoDirection::None,
-        roles,
-        uses,
-        origin: Origin::Wmlrun,
-        doc,
-        example,
-    };
-    FlowopEntry { spec, build }
-}
+/// What the flowops of wmlrun have in common that Filebench does not know, that act on a file and that move no data
+/// through the program. Their descriptors add the rest.
+const FILE_CALL: Flowop = Flowop {
+    name: "",
+    class: Class::Io,
+    direction: IoDirection::None,
+    uses: &[],
+    roles: &[],
+    origin: Origin::Wmlrun,
+    doc: "",
+    example: "",
+};
 
 /// A function that makes an operation from checked attributes.
 pub type Build = fn(&Args<'_>) -> BuiltOp;
@@ -316,4 +307,14 @@ pub enum Unit {
     FileSize,
     /// One byte: sizes are arbitrary.
     Byte,
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_flowop_has_a_name_a_description_and_an_example() {
+        let incomplete = |spec: &super::Flowop| [spec.name, spec.doc, spec.example].contains(&"");
+        let found: Vec<_> = super::entries().map(|entry| &entry.spec).filter(|spec| incomplete(spec)).collect();
+        assert!(found.is_empty(), "{found:?}");
+    }
 }

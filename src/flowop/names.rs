@@ -14,21 +14,28 @@ use super::expected::{ExpectedError, NamedCall};
 use super::meta::call_by_name;
 use super::moves::Move;
 use super::transfer::FileUse;
-use super::{BuiltOp, Effects, FlowopEntry, Stateless, file_entry};
+use super::{BuiltOp, Effects, FILE_CALL, FlowopEntry, Stateless};
 use crate::exec::PickBy;
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::os::Errno;
-use crate::spec::Role;
+use crate::spec::{Flowop, Role};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    file_entry(
-        "rename",
-        &[Role::NeedsFile, Role::MovesFile],
-        |args| {
+    FlowopEntry {
+        spec: Flowop {
+            name: "rename",
+            uses: &["filesetname", "fd", "toset", "indexed", "uniform", "recent", "shuffle", "over", "recycle"],
+            roles: &[Role::NeedsFile, Role::MovesFile],
+            doc: "renames the file that is or was open in the slot, else a file of the set, to a name of the set, or \
+                  of `toset`, that does not exist; the slot keeps the file",
+            example: "flowop rename name=mv,filesetname=spare",
+            ..FILE_CALL
+        },
+        build: |args| {
             if let Some(op) = Move::from_args(args)? {
                 return Ok(op);
             }
@@ -44,36 +51,42 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
                 },
             )
         },
-        &["filesetname", "fd", "toset", "indexed", "uniform", "recent", "shuffle", "over", "recycle"],
-        "renames the file that is or was open in the slot, else a file of the set, to a name of the set, or of \
-         `toset`, that does not exist; the slot keeps the file",
-        "flowop rename name=mv,filesetname=spare",
-    ),
-    file_entry(
-        "link",
-        &[Role::MakesFile, Role::NeedsFile],
-        |args| NameChange::build(args, NameChangeKind::Link),
-        &["filesetname"],
-        "creates a file of the set as a hard link to an existing one; it has the size of that file",
-        "flowop link name=ln,filesetname=spare\nflowop deletefile name=rm,filesetname=spare",
-    ),
-    file_entry(
-        "symlink",
-        &[Role::MakesFile],
-        Symlink::build,
-        &["filesetname"],
-        "creates a file of the set as a symbolic link to the next name in its directory",
-        "flowop symlink name=ln,filesetname=links\nflowop deletefile name=rm,filesetname=links",
-    ),
-    file_entry(
-        "readlink",
-        &[Role::NeedsFile],
-        ReadLink::build,
-        &["filesetname", "indexed", "uniform", "recent", "shuffle", "missing", "expect"],
-        "reads the target of a symbolic link of the set; EINVAL, the result for a regular file, is not an error",
-        "flowop symlink name=ln,filesetname=links\nflowop readlink name=rl,filesetname=links\nflowop deletefile \
-         name=rm,filesetname=links",
-    ),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "link",
+            uses: &["filesetname"],
+            roles: &[Role::MakesFile, Role::NeedsFile],
+            doc: "creates a file of the set as a hard link to an existing one; it has the size of that file",
+            example: "flowop link name=ln,filesetname=spare\nflowop deletefile name=rm,filesetname=spare",
+            ..FILE_CALL
+        },
+        build: |args| NameChange::build(args, NameChangeKind::Link),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "symlink",
+            uses: &["filesetname"],
+            roles: &[Role::MakesFile],
+            doc: "creates a file of the set as a symbolic link to the next name in its directory",
+            example: "flowop symlink name=ln,filesetname=links\nflowop deletefile name=rm,filesetname=links",
+            ..FILE_CALL
+        },
+        build: Symlink::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "readlink",
+            uses: &["filesetname", "indexed", "uniform", "recent", "shuffle", "missing", "expect"],
+            roles: &[Role::NeedsFile],
+            doc: "reads the target of a symbolic link of the set; EINVAL, the result for a regular file, is not an \
+                  error",
+            example: "flowop symlink name=ln,filesetname=links\nflowop readlink name=rl,filesetname=links\nflowop \
+                      deletefile name=rm,filesetname=links",
+            ..FILE_CALL
+        },
+        build: ReadLink::build,
+    },
 ];
 
 impl NameChange {

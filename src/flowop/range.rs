@@ -4,7 +4,7 @@
 use super::args::Args;
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd};
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, file_entry};
+use super::{BuiltOp, Effects, FILE_CALL, FlowopEntry, Op, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
 use crate::exec::{OpCx, Stop};
@@ -12,7 +12,7 @@ use crate::os::Advice;
 use crate::os::Errno;
 use crate::os::range::Lock;
 use crate::random::Quantity;
-use crate::spec::Role;
+use crate::spec::{Flowop, Role};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,73 +26,94 @@ macro_rules! uses {
 const ON_OPEN_FILE: &[Role] = &[Role::UsesSlot, Role::NeedsFile];
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    file_entry(
-        "fallocate",
-        &[Role::UsesSlot, Role::NeedsFile, Role::TakesSpace],
-        |args| FileRange::with_size(args, RangeCall::Allocate { keep_size: args.flag("keepsize")? }),
-        uses!("keepsize"),
-        "allocates disk space for `iosize` bytes of the file in the slot; extends the file unless `keepsize` is given \
-         (`fallocate`)",
-        "flowop fallocate name=al,filesetname=data,iosize=16k",
-    ),
-    file_entry(
-        "punchhole",
-        ON_OPEN_FILE,
-        |args| FileRange::with_size(args, RangeCall::PunchHole),
-        uses!(),
-        "deallocates `iosize` bytes of the file in the slot, which then read as zeros; its size does not change \
-         (FALLOC_FL_PUNCH_HOLE)",
-        "flowop punchhole name=ph,filename=data,iosize=4k,random",
-    ),
-    file_entry(
-        "readahead",
-        ON_OPEN_FILE,
-        |args| FileRange::with_size(args, RangeCall::Advise(Advice::WillNeed)),
-        uses!(),
-        "starts reading `iosize` bytes of the file in the slot into the page cache, and does not wait for them \
-         (POSIX_FADV_WILLNEED)",
-        "flowop readahead name=ra,filename=data,iosize=64k",
-    ),
-    file_entry(
-        "fadvise",
-        ON_OPEN_FILE,
-        |args| FileRange::build(args, RangeCall::Advise(advice(args)?)),
-        uses!("advice"),
-        "gives the kernel the advice `advice=` on `iosize` bytes of the file in the slot, default all \
-         (`posix_fadvise`)",
-        "flowop fadvise name=ad,filename=data,advice=dontneed",
-    ),
-    file_entry(
-        "syncrange",
-        ON_OPEN_FILE,
-        |args| FileRange::build(args, RangeCall::Sync { wait: args.flag("wait")? }),
-        uses!("wait"),
-        "starts writeback of `iosize` bytes of the file in the slot, default all; flushes neither metadata nor the \
-         device's cache \
-         (`sync_file_range`)",
-        "flowop write name=wr,filename=data,iosize=64k\nflowop syncrange name=sr,filename=data,iosize=64k,reoffset",
-    ),
-    file_entry(
-        "lock",
-        ON_OPEN_FILE,
-        |args| {
+    FlowopEntry {
+        spec: Flowop {
+            name: "fallocate",
+            uses: uses!("keepsize"),
+            roles: &[Role::UsesSlot, Role::NeedsFile, Role::TakesSpace],
+            doc: "allocates disk space for `iosize` bytes of the file in the slot; extends the file unless `keepsize` \
+                  is given (`fallocate`)",
+            example: "flowop fallocate name=al,filesetname=data,iosize=16k",
+            ..FILE_CALL
+        },
+        build: |args| FileRange::with_size(args, RangeCall::Allocate { keep_size: args.flag("keepsize")? }),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "punchhole",
+            uses: uses!(),
+            roles: ON_OPEN_FILE,
+            doc: "deallocates `iosize` bytes of the file in the slot, which then read as zeros; its size does not \
+                  change (FALLOC_FL_PUNCH_HOLE)",
+            example: "flowop punchhole name=ph,filename=data,iosize=4k,random",
+            ..FILE_CALL
+        },
+        build: |args| FileRange::with_size(args, RangeCall::PunchHole),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "readahead",
+            uses: uses!(),
+            roles: ON_OPEN_FILE,
+            doc: "starts reading `iosize` bytes of the file in the slot into the page cache, and does not wait for \
+                  them (POSIX_FADV_WILLNEED)",
+            example: "flowop readahead name=ra,filename=data,iosize=64k",
+            ..FILE_CALL
+        },
+        build: |args| FileRange::with_size(args, RangeCall::Advise(Advice::WillNeed)),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "fadvise",
+            uses: uses!("advice"),
+            roles: ON_OPEN_FILE,
+            doc: "gives the kernel the advice `advice=` on `iosize` bytes of the file in the slot, default all \
+                  (`posix_fadvise`)",
+            example: "flowop fadvise name=ad,filename=data,advice=dontneed",
+            ..FILE_CALL
+        },
+        build: |args| FileRange::build(args, RangeCall::Advise(advice(args)?)),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "syncrange",
+            uses: uses!("wait"),
+            roles: ON_OPEN_FILE,
+            doc: "starts writeback of `iosize` bytes of the file in the slot, default all; flushes neither metadata \
+                  nor the device's cache (`sync_file_range`)",
+            example: "flowop write name=wr,filename=data,iosize=64k\nflowop syncrange \
+                      name=sr,filename=data,iosize=64k,reoffset",
+            ..FILE_CALL
+        },
+        build: |args| FileRange::build(args, RangeCall::Sync { wait: args.flag("wait")? }),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "lock",
+            uses: uses!("shared"),
+            roles: ON_OPEN_FILE,
+            doc: "locks `iosize` bytes of the file in the slot, default all, against other slots and threads \
+                  (F_OFD_SETLK). If another one holds the lock, it retries after 20 µs, then after twice the time \
+                  before, at most 1 ms",
+            example: "flowop lock name=lk,filename=data,iosize=4k,random\nflowop unlock name=ul,filename=data",
+            ..FILE_CALL
+        },
+        build: |args| {
             let kind = if args.flag("shared")? { Lock::Shared } else { Lock::Exclusive };
             FileRange::build(args, RangeCall::Lock(kind))
         },
-        uses!("shared"),
-        "locks `iosize` bytes of the file in the slot, default all, against other slots and threads (F_OFD_SETLK). If \
-         another one \
-         holds the lock, it retries after 20 µs, then after twice the time before, at most 1 ms",
-        "flowop lock name=lk,filename=data,iosize=4k,random\nflowop unlock name=ul,filename=data",
-    ),
-    file_entry(
-        "unlock",
-        ON_OPEN_FILE,
-        |args| FileRange::build(args, RangeCall::Unlock),
-        uses!(),
-        "releases the locks on `iosize` bytes of the file in the slot, default all",
-        "flowop lock name=lk,filename=data\nflowop unlock name=ul,filename=data",
-    ),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "unlock",
+            uses: uses!(),
+            roles: ON_OPEN_FILE,
+            doc: "releases the locks on `iosize` bytes of the file in the slot, default all",
+            example: "flowop lock name=lk,filename=data\nflowop unlock name=ul,filename=data",
+            ..FILE_CALL
+        },
+        build: |args| FileRange::build(args, RangeCall::Unlock),
+    },
 ];
 
 /// Returns the advice of `fadvise`. `Err` when `advice=` is not given.

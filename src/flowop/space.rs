@@ -4,62 +4,54 @@ use super::args::Args;
 use super::sync::on_handle;
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd};
 use super::working_set::WorkingSet;
-use super::{Build, BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
+use super::{BuiltOp, Effects, FILE_CALL, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::{Flowop, IoDirection, Role};
 use std::sync::Arc;
 
-const fn entry(
-    name: &'static str,
-    roles: &'static [Role],
-    build: Build,
-    direction: IoDirection,
-    uses: &'static [&'static str],
-    doc: &'static str,
-    example: &'static str,
-) -> FlowopEntry {
-    let spec = Flowop { name, class: Class::Io, direction, roles, uses, origin: Origin::Wmlrun, doc, example };
-    FlowopEntry { spec, build }
-}
-
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    entry(
-        "truncate",
-        &[Role::UsesSlot, Role::NeedsFile],
-        Truncate::build,
-        IoDirection::None,
-        &["filesetname", "fd", "value", "opennext", "indexed", "uniform", "recent"],
-        "sets the size of the file in the slot to `value` bytes, default 0 (`ftruncate`)",
-        "flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1",
-    ),
-    entry(
-        "copyrange",
-        &[Role::UsesSlot, Role::NeedsFile],
-        CopyRange::build,
-        IoDirection::Write,
-        &[
-            "filesetname",
-            "fd",
-            "srcfd",
-            "iosize",
-            "random",
-            "shuffle",
-            "workingset",
-            "opennext",
-            "align",
-            "stride",
-            "offset",
-            "backward",
-            "reoffset",
-        ],
-        "copies `iosize` bytes, default all, of the file in slot `srcfd` to the same offset of the file in slot `fd`, \
-         inside the kernel \
-         (`copy_file_range`)",
-        "flowop openfile name=op,filesetname=data,fd=1\nflowop copyrange name=cp,srcfd=1,filesetname=big,fd=2\nflowop \
-         closefile name=c1,fd=1\nflowop closefile name=c2,fd=2",
-    ),
+    FlowopEntry {
+        spec: Flowop {
+            name: "truncate",
+            uses: &["filesetname", "fd", "value", "opennext", "indexed", "uniform", "recent"],
+            roles: &[Role::UsesSlot, Role::NeedsFile],
+            doc: "sets the size of the file in the slot to `value` bytes, default 0 (`ftruncate`)",
+            example: "flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1",
+            ..FILE_CALL
+        },
+        build: Truncate::build,
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "copyrange",
+            direction: IoDirection::Write,
+            uses: &[
+                "filesetname",
+                "fd",
+                "srcfd",
+                "iosize",
+                "random",
+                "shuffle",
+                "workingset",
+                "opennext",
+                "align",
+                "stride",
+                "offset",
+                "backward",
+                "reoffset",
+            ],
+            roles: &[Role::UsesSlot, Role::NeedsFile],
+            doc: "copies `iosize` bytes, default all, of the file in slot `srcfd` to the same offset of the file in \
+                  slot `fd`, inside the kernel (`copy_file_range`)",
+            example: "flowop openfile name=op,filesetname=data,fd=1\nflowop copyrange \
+                      name=cp,srcfd=1,filesetname=big,fd=2\nflowop closefile name=c1,fd=1\nflowop closefile \
+                      name=c2,fd=2",
+            ..FILE_CALL
+        },
+        build: CopyRange::build,
+    },
 ];
 
 impl Truncate {
