@@ -116,18 +116,20 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
     },
 ];
 
+/// The values of `advice=`.
+const ADVICES: [(&str, Advice); 6] = [
+    ("normal", Advice::Normal),
+    ("sequential", Advice::Sequential),
+    ("random", Advice::Random),
+    ("willneed", Advice::WillNeed),
+    ("dontneed", Advice::DontNeed),
+    ("noreuse", Advice::NoReuse),
+];
+
 /// Returns the advice of `fadvise`. `Err` when `advice=` is not given.
 fn advice(args: &Args<'_>) -> Result<Advice, Diagnostic> {
-    let advices = [
-        ("normal", Advice::Normal),
-        ("sequential", Advice::Sequential),
-        ("random", Advice::Random),
-        ("willneed", Advice::WillNeed),
-        ("dontneed", Advice::DontNeed),
-        ("noreuse", Advice::NoReuse),
-    ];
     let text = args.text("advice").unwrap_or_default();
-    advices.iter().find(|(word, _)| *word == text).map(|(_, advice)| *advice).ok_or_else(|| {
+    ADVICES.iter().find(|(word, _)| *word == text).map(|(_, advice)| *advice).ok_or_else(|| {
         let message = format!("flowop `{}` of type `{}` has no `advice=`", args.name, args.spec.name);
         Diagnostic::error(Code::MissingAttribute, args.span_of("advice"), message)
             .help("add `advice=…`, such as `advice=dontneed`")
@@ -161,7 +163,10 @@ impl RangeCall {
     fn describe(self) -> String {
         match self {
             Self::Allocate { keep_size: true } => " keepsize".to_owned(),
-            Self::Advise(advice) => format!(" advice={}", format!("{advice:?}").to_lowercase()),
+            Self::Advise(advice) => {
+                let word = ADVICES.iter().find(|(_, value)| *value == advice).map_or("", |(word, _)| *word);
+                format!(" advice={word}")
+            }
             Self::Sync { wait: true } => " wait".to_owned(),
             Self::Lock(Lock::Shared) => " shared".to_owned(),
             _ => String::new(),
