@@ -3,6 +3,7 @@
 use super::{Plan, PlanStep, Thread};
 use crate::disk::Fileset;
 use crate::exec::Aio;
+use crate::random::Quantity;
 use crate::util::count::{count, grouped};
 use crate::util::{duration, printable, size};
 use std::fmt::Write as _;
@@ -180,7 +181,7 @@ fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {
         match step {
             PlanStep::Op { local, iters, op } => {
                 let info = &plan.flowops[thread.first + local];
-                let times = if iters.to_string() == "1" { String::new() } else { format!(" × {iters}") };
+                let times = if matches!(iters, Quantity::Const(1)) { String::new() } else { format!(" × {iters}") };
                 let text = op.describe();
                 writeln!(out, "{} {}{}{times}", info.name, info.kind, printable::short(&text, TEXT))?;
             }
