@@ -27,6 +27,9 @@ pub use pick::PickBy;
 pub use sink::Sink;
 pub use starvation::{Makers, Starvation, View, maker};
 
+/// The help of a fault that no script and no machine can cause.
+pub const BUG: &str = "this is a bug in wmlrun: report it with the script";
+
 /// Why an operation ends its thread's loop. (An operation that was executed and counted returns `Ok(())`.)
 ///
 /// One pointer, so that the result of a step fits in one register, and `Ok(())` is zero. With the reason in place of

@@ -8,7 +8,7 @@
 use super::args::Args;
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd, constant_size, max_size, units};
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit, lost_aio, lost_file};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::aio::{Aio, AioRequest, Outstanding};
 use crate::exec::{OpCx, Stop};
@@ -158,7 +158,7 @@ impl Step for SubmitStep<'_> {
         if offset.is_none() && !self.op.write {
             cx.file_size(slot)?;
         }
-        let Some(mut aio) = cx.io.aio.take() else { return Err(Stop::over()) };
+        let Some(mut aio) = cx.io.aio.take() else { return Err(lost_aio(cx)) };
         let outcome = self.submit(cx, &mut aio, slot, len, offset);
         cx.io.aio = Some(aio);
         outcome
@@ -179,7 +179,7 @@ impl SubmitStep<'_> {
         // Collects what has completed, and waits for completions if this operation would exceed the limit.
         let excess = (aio.in_flight() + 1).saturating_sub(self.max_in_flight);
         aio.reap(cx, excess, false)?;
-        let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
+        let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
         let write = self.op.write;
         // A sequential reader returns to the start at the end of the file.
         let in_order = offset.is_none();
@@ -227,7 +227,7 @@ impl Stateless for Wait {
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         cx.begin();
-        let Some(mut aio) = cx.io.aio.take() else { return Err(Stop::over()) };
+        let Some(mut aio) = cx.io.aio.take() else { return Err(lost_aio(cx)) };
         let noticed = aio.reap(cx, aio.in_flight().div_ceil(2), false);
         cx.io.aio = Some(aio);
         match noticed {

@@ -4,7 +4,7 @@ use super::args::Args;
 use super::expected::{ExpectedError, NamedCall};
 use super::meta::{call_by_name, named_file, open_handle};
 use super::transfer::{FileUse, constant_size, max_size};
-use super::{BuiltOp, Effects, FILE_CALL, FlowopEntry, Stateless};
+use super::{BuiltOp, Effects, FILE_CALL, FlowopEntry, Stateless, lost_file};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
@@ -319,7 +319,7 @@ impl Stateless for Xattr {
         let len = self.size.draw(&mut cx.rng);
         let set = self.call == XattrCall::Set;
         let range = if set { cx.data(len)? } else { cx.place(len)? };
-        let Some(handle) = cx.handle(slot).copied() else { return Err(Stop::over()) };
+        let Some(handle) = cx.handle(slot).copied() else { return Err(lost_file(cx, slot)) };
         let engine = cx.env.engine;
         cx.begin();
         let (what, result) = match self.call {

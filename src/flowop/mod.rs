@@ -51,7 +51,7 @@ pub use measure::{MEASURE, measure_start};
 pub use transaction::TRANSACTION;
 
 use crate::diag::{Code, Diagnostic};
-use crate::exec::{Aio, OpCx, Stop, UnitKind};
+use crate::exec::{Aio, BUG, OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::model::commands;
 use crate::random::Quantity;
@@ -132,6 +132,20 @@ pub fn build(args: &Args<'_>) -> BuiltOp {
             Err(Diagnostic::error(Code::Internal, args.span, message))
         }
     }
+}
+
+/// Returns the failure of an operation whose slot is closed although it has a file open there. That never happens, and
+/// if it did, the thread must not seem to have ended with the run.
+#[cold]
+fn lost_file(cx: &mut OpCx<'_>, slot: usize) -> Stop {
+    cx.misuse(format!("slot {slot} has lost its open file"), BUG)
+}
+
+/// Returns the failure of an asynchronous operation in a thread that is not prepared for it. As [`lost_file`], it never
+/// happens.
+#[cold]
+fn lost_aio(cx: &mut OpCx<'_>) -> Stop {
+    cx.misuse("the thread has lost its asynchronous I/O", BUG)
 }
 
 /// An operation of the plan: parameters without state.

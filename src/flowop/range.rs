@@ -4,7 +4,7 @@
 use super::args::Args;
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd};
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FILE_CALL, FlowopEntry, Op, Step, StepInit};
+use super::{BuiltOp, Effects, FILE_CALL, FlowopEntry, Op, Step, StepInit, lost_file};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Handle};
 use crate::exec::{OpCx, Stop};
@@ -260,7 +260,7 @@ impl Step for FileRangeStep<'_> {
         let mut wait = MIN_LOCK_WAIT;
         cx.begin();
         loop {
-            let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
+            let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
             match call.make(engine, handle, offset, len) {
                 Ok(()) => return cx.end(0),
                 Err(Errno::AGAIN | Errno::ACCESS) if matches!(call, RangeCall::Lock(_)) => {

@@ -5,7 +5,7 @@ use super::transfer::{
     FileUse, OffsetSource, Offsets, Transfer, TransferTarget, UnsizedEnd, constant_size, max_size, units,
 };
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, lost_file};
 use crate::exec::{OpCx, Stop, short};
 use crate::os::Errno;
 use crate::random::Quantity;
@@ -122,7 +122,7 @@ impl ReadStep {
         let range = cx.place(len)?;
         cx.begin();
         let buf = cx.io.buffer.get_mut(range.clone());
-        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Stop::over()) };
+        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(lost_file(cx, slot)) };
         let result = match offset {
             Some(offset) => cx.env.engine.pread(handle, buf, offset),
             None => {
@@ -153,7 +153,7 @@ fn end_short(cx: &mut OpCx<'_>, slot: usize, len: u64, offset: Option<u64>, done
 #[cold]
 fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Result<(), Stop> {
     let engine = cx.env.engine;
-    let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
+    let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
     if let Err(errno) = engine.seek(handle, 0) {
         return Err(fail(cx, slot, errno));
     }
@@ -163,7 +163,7 @@ fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Resul
     cx.begin();
     let len = range.len() as u64;
     let buf = cx.io.buffer.get_mut(range);
-    let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Stop::over()) };
+    let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(lost_file(cx, slot)) };
     cx.io.last_offset = 0;
     match engine.read(handle, buf) {
         Ok(n) => end_short(cx, slot, len, None, n),

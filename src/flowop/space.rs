@@ -4,7 +4,7 @@ use super::args::Args;
 use super::sync::on_handle;
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd};
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FILE_CALL, FlowopEntry, Op, Stateless, Step, StepInit};
+use super::{BuiltOp, Effects, FILE_CALL, FlowopEntry, Op, Stateless, Step, StepInit, lost_file};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
@@ -151,7 +151,7 @@ impl Step for CopyStep<'_> {
         cx.begin();
         let (mut done, mut calls) = (0, 0);
         while done < len {
-            let Some(to) = cx.handle(slot) else { return Err(Stop::over()) };
+            let Some(to) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
             match engine.copy_range(&from, offset + done, to, offset + done, len - done) {
                 Ok(n) => {
                     calls += 1;

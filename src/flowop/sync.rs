@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::meta::named_file;
 use super::transfer::FileUse;
-use super::{BuiltOp, Effects, FlowopEntry, Stateless};
+use super::{BuiltOp, Effects, FlowopEntry, Stateless, lost_file};
 use crate::engine::{Engine, Handle};
 use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
@@ -239,7 +239,7 @@ pub(super) fn on_handle(
 ) -> Result<(), Stop> {
     let engine = cx.env.engine;
     cx.begin();
-    let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
+    let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
     match call(engine, handle) {
         Ok(bytes) => cx.end(bytes),
         Err(errno) => {

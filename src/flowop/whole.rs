@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::transfer::{FileUse, constant_size, max_size};
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit, Unit, write};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit, Unit, lost_file, write};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
@@ -142,7 +142,7 @@ impl Stateless for ReadWhole {
         let engine = cx.env.engine;
         cx.begin();
         let mut calls = 0;
-        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Stop::over()) };
+        let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(lost_file(cx, slot)) };
         if handle.position != 0 {
             if let Err(errno) = engine.seek(handle, 0) {
                 return Err(fail(cx, slot, errno));
@@ -153,7 +153,7 @@ impl Stateless for ReadWhole {
         let mut bytes = 0;
         loop {
             let buf = cx.io.buffer.get_mut(range.clone());
-            let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Stop::over()) };
+            let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(lost_file(cx, slot)) };
             match engine.read(handle, buf) {
                 Ok(n) => {
                     bytes += n as u64;
@@ -230,7 +230,7 @@ impl Stateless for SendFile {
         let (mut bytes, mut calls) = (0, 0);
         cx.io.last_offset = 0;
         loop {
-            let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(Stop::over()) };
+            let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(lost_file(cx, slot)) };
             match engine.send(handle, bytes, sink, chunk) {
                 Ok(n) => {
                     bytes += n;

@@ -5,7 +5,7 @@ use super::transfer::{
     FileUse, OffsetSource, Offsets, Transfer, TransferTarget, UnsizedEnd, constant_size, max_size, units,
 };
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, Unit};
+use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, Unit, lost_file};
 use crate::exec::{OpCx, Stop, short};
 use crate::os::Errno;
 use crate::random::{self, Quantity};
@@ -275,7 +275,7 @@ impl WriteStep<'_> {
         if self.unsynced >= self.op.fsync_every {
             self.unsynced = 0;
             let engine = cx.env.engine;
-            let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
+            let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
             if let Err(errno) = engine.fsync(handle) {
                 cx.moved(len);
                 return Err(fail(cx, slot, errno));
@@ -310,7 +310,7 @@ pub(super) fn write_range(
 #[inline]
 fn seek_end(cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
     let engine = cx.env.engine;
-    let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
+    let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
     match engine.seek_end(handle) {
         Ok(()) => Ok(handle.position),
         Err(errno) => Err(fail(cx, slot, errno)),
@@ -322,7 +322,7 @@ fn seek_end(cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
 #[inline]
 fn wrap_writer(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64) -> Result<(), Stop> {
     let engine = cx.env.engine;
-    let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
+    let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
     if handle.position + len <= wrap {
         return Ok(());
     }
@@ -340,7 +340,7 @@ fn wrap_writer(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64) -> Result<()
 #[cold]
 fn wrap_append(cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
     let engine = cx.env.engine;
-    let Some(handle) = cx.handle(slot) else { return Err(Stop::over()) };
+    let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
     if let Err(errno) = engine.truncate(handle, 0) {
         return Err(fail(cx, slot, errno));
     }

@@ -11,7 +11,7 @@ use super::pace::Arrivals;
 use super::phases::Phases;
 use crate::disk::Fileset;
 use crate::exec::trace::Stream;
-use crate::exec::{Makers, OpFailure, View, maker};
+use crate::exec::{BUG, Makers, OpFailure, View, maker};
 use crate::flowop::SemPair;
 use crate::os::{Clock, limits};
 use crate::plan::{self, Plan, Process, Thread};
@@ -114,8 +114,7 @@ pub(super) fn kernel_name(name: &str) -> String {
 pub(super) fn panicked(title: &str, at: Option<usize>, payload: &(dyn std::any::Any + Send)) -> Fault {
     let message = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let message = message.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
-    let help = "this is a bug in wmlrun: report it with the script";
-    Fault { flowop: at, ..Fault::plain(FaultKind::Panic, format!("{title} panicked: {message}"), help) }
+    Fault { flowop: at, ..Fault::plain(FaultKind::Panic, format!("{title} panicked: {message}"), BUG) }
 }
 
 /// The reports of threads to the controller.
