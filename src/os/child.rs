@@ -7,6 +7,7 @@
 
 use super::fd;
 use super::proc::nanoseconds;
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -16,7 +17,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most groups tracked at a time: a command and a collector of the script, and one command for each of many
@@ -279,7 +279,7 @@ pub fn prepare() {
 /// Returns the socket of the guard process; starts the process first unless it is running. -1 if it can't be started:
 /// then processes that commands have started survive if this program is killed.
 fn guard() -> RawFd {
-    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut guard = GUARD.lock();
     if guard.is_none() {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(GUARD_SCRIPT).process_group(0);
