@@ -192,7 +192,7 @@ impl ModelBuilder<'_> {
                 return;
             }
         };
-        let _ = self.attrs(args, list, &format!("`{}(…)`", name.node), false);
+        let _ = self.attrs(args, list, &[], &format!("`{}(…)`", name.node));
     }
 
     /// `define fileset`, and `define file` for a single one.
@@ -204,8 +204,10 @@ impl ModelBuilder<'_> {
 
     /// `define process`.
     pub(super) fn process(&mut self, s: &CommandStatement<'_>) -> CommandKind {
-        // 1.4 accepts attributes of threads here too, and attributes of processes on threads.
-        let attrs = self.attrs_of(s, s.args, attrs::PROCESS, &["name"]);
+        let what = format!("`{}`", s.spec.name);
+        // The grammar of 1.4 accepts attributes of threads here too, and attributes of processes on threads.
+        let attrs = self.attrs(s.args, attrs::PROCESS, attrs::THREAD, &what);
+        self.need(&attrs, "name", s.span, &what);
         let threads: Vec<ThreadDef> = s.node.children.iter().filter_map(|child| self.thread(child)).collect();
         if threads.is_empty() && s.node.children.is_empty() {
             self.error(
@@ -220,7 +222,7 @@ impl ModelBuilder<'_> {
     /// Returns the attributes of a definition. Reports those of `needed` that are missing.
     fn attrs_of(&mut self, s: &CommandStatement<'_>, args: &[Arg], list: &'static [Attr], needed: &[&str]) -> Attrs {
         let what = format!("`{}`", s.spec.name);
-        let attrs = self.attrs(args, list, &what, false);
+        let attrs = self.attrs(args, list, &[], &what);
         needed.iter().for_each(|name| self.need(&attrs, name, s.span, &what));
         attrs
     }
@@ -234,7 +236,7 @@ impl ModelBuilder<'_> {
             );
             return None;
         }
-        let attrs = self.attrs(args, attrs::THREAD, "`thread`", false);
+        let attrs = self.attrs(args, attrs::THREAD, attrs::PROCESS, "`thread`");
         self.need(&attrs, "name", node.statement.span, "`thread`");
         let flowops: Vec<FlowopDef> = node.children.iter().filter_map(|child| self.flowop(child)).collect();
         if flowops.is_empty() && node.children.is_empty() {
@@ -285,7 +287,7 @@ impl ModelBuilder<'_> {
                     .help("only flowops made by `define flowop` have parameters"),
             );
         }
-        let attrs = self.attrs(&plain, attrs::FLOWOP, &format!("flowop `{}`", kind.node), true);
+        let attrs = self.attrs(&plain, attrs::FLOWOP, &[], &format!("flowop `{}`", kind.node));
         self.need(&attrs, "name", span, &format!("flowop `{}`", kind.node));
         Some(FlowopDef { kind, spec, attrs, locals, span })
     }
@@ -320,7 +322,9 @@ impl ModelBuilder<'_> {
         }
     }
 
-    fn attrs(&mut self, args: &[Arg], list: &'static [Attr], what: &str, flowop: bool) -> Attrs {
+    /// Returns the attributes of `what`, which are those of `list`. Those of `ignored` have no effect on it, and cause a
+    /// warning.
+    fn attrs(&mut self, args: &[Arg], list: &'static [Attr], ignored: &'static [Attr], what: &str) -> Attrs {
         let mut items: Vec<AttrUse> = Vec::new();
         for arg in args {
             let (name, value, alone) = match &arg.kind {
@@ -344,9 +348,7 @@ impl ModelBuilder<'_> {
                 }
             };
             let Some(attr) = spec::find_attr(list, &name.node) else {
-                // The grammar of 1.4 accepts the attributes of processes and threads in both places.
-                let other = [attrs::PROCESS, attrs::THREAD].into_iter().find_map(|l| spec::find_attr(l, &name.node));
-                if let Some(found) = other.filter(|_| !flowop && what.contains("process") | what.contains("thread")) {
+                if let Some(found) = spec::find_attr(ignored, &name.node) {
                     self.error(
                         Diagnostic::warning(
                             Code::Ignored,

@@ -103,3 +103,21 @@ fn suspicious_but_correct_scripts_have_no_warnings() {
         assert_eq!(check("right.wml", text), "", "{text}");
     }
 }
+
+/// Threads may have the attributes of processes and the reverse, without effect. Flowops may not, whatever their names.
+#[test]
+fn attributes_of_processes_and_threads_are_accepted_on_both() {
+    let said = check(
+        "moved.wml",
+        "define fileset name=s,path=$dir,entries=9,dirwidth=3,size=8k,prealloc
+         define flowop name=threadlike { flowop read name=r,filesetname=s,iosize=4k }
+         define process name=p,memsize=1m { thread name=t,nice=5 { flowop threadlike name=x,nice=5 } }",
+    );
+    for message in [
+        "`memsize` has no effect on `define process`",
+        "`nice` has no effect on `thread`",
+        "unknown attribute `nice` on flowop `threadlike`",
+    ] {
+        assert!(said.contains(message), "{message}: {said}");
+    }
+}
