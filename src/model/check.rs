@@ -6,13 +6,13 @@ use super::visit::{self, CommandPart};
 use super::{AttrUse, Attrs, Command, CommandKind, FlowopDef, Known, Model};
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::{Span, Spanned};
-use crate::spec::{Kind, SpecTable};
+use crate::spec::Kind;
 use crate::syntax::ast::{Variable, VariableForm};
 use indexmap::IndexSet;
 use std::collections::{HashMap, HashSet};
 
 /// Reports undefined and duplicate names, and commands without effect.
-pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<Diagnostic>) {
+pub fn check(model: &Model, known: &Known, found: &mut Vec<Diagnostic>) {
     without_effect(&model.commands, found);
     rebound::check(&model.commands, found);
     times(&model.commands, found);
@@ -22,12 +22,11 @@ pub fn check(model: &Model, _table: &SpecTable, known: &Known, found: &mut Vec<D
     names.variables.extend(known.variables.iter().cloned());
     names.uncounted.extend(known.variables.iter().cloned());
     names.gather(&model.commands);
+    duplicates(&model.commands, found);
     if names.loads {
         // The definitions of a loaded text are not known here. The run checks these names.
-        duplicates(&model.commands, found);
         return;
     }
-    duplicates(&model.commands, found);
     let mut checker = Checker { names: &names, open: known.open, found, reported: HashSet::new(), compared: 0 };
     checker.commands(&model.commands);
 }

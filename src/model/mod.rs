@@ -318,7 +318,7 @@ pub fn check(
     let commands = build::build(&nodes, table, dialect, known, &mut later);
     drop(nodes);
     let model = Model { file, dialect, dialect_reason: reason, commands };
-    check::check(&model, table, known, &mut later);
+    check::check(&model, known, &mut later);
     let later = crate::syntax::without_follow_ons(&spans, &found, later);
     found.extend(later);
     found.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
