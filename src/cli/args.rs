@@ -20,6 +20,7 @@ use super::option_values::{
 use super::stdout::Stdout;
 use super::usage::explained;
 use crate::analysis::ResponseMethod;
+use crate::diag::wants_colours;
 use crate::import::Metric;
 use crate::measure::WarmupLength;
 use crate::spec::{Dialect, Division, Sharing};
@@ -488,8 +489,7 @@ pub(super) fn parse() -> Result<Cli, u8> {
         let words: Vec<OsString> =
             words.iter().map(|word| printable::line(&word.to_string_lossy()).into_owned().into()).collect();
         let e = read(&words).err().filter(|visible| visible.kind() == e.kind()).unwrap_or(e);
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        let text = |terminal: bool| match terminal && !plain {
+        let text = |terminal: bool| match terminal && wants_colours() {
             true => e.render().ansi().to_string(),
             false => e.render().to_string(),
         };

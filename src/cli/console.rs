@@ -56,7 +56,7 @@ const MAX_STRAGGLERS: usize = 5;
 
 /// Prints diagnostics with excerpts of the source.
 pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
-    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let colour = std::io::stderr().is_terminal() && diag::wants_colours();
     let style = if colour { diag::Style::Colour } else { diag::Style::Plain };
     let _ =
         std::io::stderr().write_all(diag::render(map, &found[..found.len().min(MAX_DIAGNOSTICS)], style).as_bytes());

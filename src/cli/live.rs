@@ -4,6 +4,7 @@
 //! it, so that no operation is delayed. It measures nothing itself: the report has the exact figures.
 
 use super::console::notice;
+use crate::diag::wants_colours;
 use crate::ranks::{RankRate, RanksInterval};
 use crate::result::{FlowopResult, Interval, Run};
 use crate::runtime::Tick;
@@ -44,7 +45,7 @@ impl LiveScreen {
         let term = Term::stderr();
         let able = term.is_term() && std::env::var_os("TERM").is_some_and(|t| t != "dumb");
         let screen = (able && !quiet).then_some(Screen { term, drawn: 0 });
-        Self { screen, quiet, colour: std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) }
+        Self { screen, quiet, colour: wants_colours() }
     }
 
     /// Updates the display after an interval. `ranks`: the interval of all ranks, if there are several.

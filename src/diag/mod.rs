@@ -11,7 +11,7 @@ mod render;
 mod suggest;
 
 pub use code::Code;
-pub use render::{Style, render, texts};
+pub use render::{Style, render, texts, wants_colours};
 pub use suggest::{meant, nearest};
 
 use crate::source::Span;

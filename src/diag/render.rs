@@ -7,6 +7,7 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer,
 use super::{Diagnostic, Severity};
 use crate::source::{FileId, SourceMap, Span};
 use crate::util::printable;
+use std::ffi::OsStr;
 
 /// The style of rendered diagnostics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +16,16 @@ pub enum Style {
     Plain,
     /// With colours, for a terminal.
     Colour,
+}
+
+/// Whether the user wants colours on terminals, by the environment variable `NO_COLOR`.
+pub fn wants_colours() -> bool {
+    allows_colours(std::env::var_os("NO_COLOR").as_deref())
+}
+
+/// The rule of <https://no-color.org> for the value of `NO_COLOR`: no colours if it is set and not empty.
+fn allows_colours(no_color: Option<&OsStr>) -> bool {
+    no_color.is_none_or(OsStr::is_empty)
 }
 
 /// Maximum width of a source line in an excerpt, in columns.
@@ -286,9 +297,16 @@ fn clamp(text: &str, span: Span) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, Style, displayed_lines, render, truncate};
+    use super::{COLUMNS, Style, allows_colours, displayed_lines, render, truncate};
     use crate::diag::{Code, Diagnostic};
     use crate::source::{SourceMap, Span};
+
+    #[test]
+    fn no_color_counts_if_it_is_not_empty() {
+        for (value, allowed) in [(None, true), (Some(""), true), (Some("0"), false), (Some("1"), false)] {
+            assert_eq!(allows_colours(value.map(AsRef::as_ref)), allowed, "{value:?}");
+        }
+    }
 
     #[test]
     fn a_line_is_truncated_around_its_mark() {

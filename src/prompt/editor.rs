@@ -3,6 +3,7 @@
 use super::PromptLoop;
 use super::complete::{self, Names};
 use super::table::prompt_command;
+use crate::diag::wants_colours;
 use crate::os::signals;
 use crate::syntax::is_incomplete;
 use crate::util::printable;
@@ -33,7 +34,7 @@ const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
 /// Reads and executes lines until end of file or `quit`.
 pub(super) fn run(shell: &mut PromptLoop<'_>) {
-    let colour = std::env::var_os("NO_COLOR").is_none();
+    let colour = wants_colours();
     let config = Config::builder()
         .completion_type(CompletionType::List)
         .history_ignore_space(true)

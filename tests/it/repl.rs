@@ -451,7 +451,7 @@ fn the_live_view_on_terminals_small_and_large() {
             let each = each.concat();
             let script = format!("define process name=p {{ thread name=t {{\n{each}}} }}\n");
             std::fs::write(dir.path().join("many.wml"), script).unwrap();
-            let no_color = if colour { "" } else { "NO_COLOR=1" };
+            let no_color = if colour { "NO_COLOR=" } else { "NO_COLOR=1" };
             let command = format!("env {no_color} {} --runtime 600 --no-quiesce many.wml", binary().display());
             let terminal = Terminal::start(dir.path(), size, &command);
             let screen = terminal.wait(|s| block(s).is_some());
