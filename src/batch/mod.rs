@@ -254,7 +254,7 @@ fn personality(
         }
     };
     let file = map.add(&script.name, &script.text);
-    let hidden = library::is_elsewhere(&script.name, beside);
+    let hidden = library::is_elsewhere(&script, beside);
     let known = Known { variables: predefined_names().collect(), ..Known::default() };
     if hidden {
         map.hide(file);

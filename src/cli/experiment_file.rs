@@ -8,7 +8,6 @@ use super::experiment_args::FileArgs;
 use super::experiment_host::perform;
 use super::experiment_permission::hook_lines;
 use super::experiments::{Refused, describe, print_text, refuse, set_option, split, status};
-use super::failed_command::SHIPPED;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::experiment::{
     Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
@@ -16,7 +15,7 @@ use crate::experiment::{
 };
 use crate::import::Metric;
 use crate::session::library;
-use crate::source::{SourceMap, Spanned};
+use crate::source::{SHIPPED, SourceMap, Spanned};
 use crate::util::count::count;
 use crate::util::duration;
 use crate::util::table::{Align, Table};

@@ -4,10 +4,7 @@ use super::console;
 use crate::diag::{Code, Diagnostic};
 use crate::experiment::{Experiment, FailedCommand, ScopeHook, read_file, suite};
 use crate::session::library;
-use crate::source::{SourceMap, Span, Spanned};
-
-/// What the name of a shipped experiment has at its end in messages.
-pub(super) const SHIPPED: &str = " (shipped)";
+use crate::source::{SHIPPED, SourceMap, Span, Spanned};
 
 /// Prints the error of a failed command with its help. The text of the experiment file is part of it if the file still
 /// has the command.

@@ -1,7 +1,7 @@
 //! The parts of the document: the script, the environment and runs, after redaction.
 
 use super::Runner;
-use super::redaction::{ENVIRONMENT, sha256, without_environment};
+use super::redaction::{ENVIRONMENT, ScriptOrigin, sha256, without_environment};
 use crate::result::texts::TextField;
 use crate::result::{Environment, Run};
 
@@ -60,21 +60,21 @@ impl Runner {
         }
     }
 
-    /// Sets the script's entry in the document.
-    pub fn describe_script(&mut self, path: &str, text: &str, dialect: (&str, &str)) {
+    /// Sets the script's entry in the document. `dialect`: its name and the reason for it.
+    pub fn describe_script(&mut self, path: &str, text: &str, dialect: (&str, &str), origin: ScriptOrigin) {
         let script = &mut self.document.script;
         path.clone_into(&mut script.path);
         text.clone_into(&mut script.text);
         script.sha256 = sha256(text);
         (script.dialect, script.dialect_reason) = (dialect.0.to_owned(), dialect.1.to_owned());
-        self.publish_script();
+        self.publish_script(origin);
     }
 
     /// Redacts the script's entry in the document.
-    fn publish_script(&mut self) {
+    fn publish_script(&mut self, origin: ScriptOrigin) {
         if self.settings.redact {
             self.redaction.host = super::hostname();
-            self.redaction.script(&mut self.document.script);
+            self.redaction.script(&mut self.document.script, origin);
             for remark in [&mut self.document.label, &mut self.document.note].into_iter().flatten() {
                 *remark = self.redaction.redacted(remark);
             }

@@ -77,6 +77,15 @@ fn replace_words(text: &str, word: &str, by: &str) -> String {
     out + rest
 }
 
+/// Where a script comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScriptOrigin {
+    /// It is shipped with the program: its name says nothing about the machine.
+    Shipped,
+    /// It has another origin.
+    Other,
+}
+
 /// The texts to be redacted; the number of a placeholder is the index of its text.
 #[derive(Debug, Default)]
 pub(crate) struct Redaction {
@@ -125,8 +134,8 @@ impl Redaction {
         });
     }
 
-    pub(crate) fn script(&mut self, script: &mut Script) {
-        if !script.path.ends_with(" (shipped)") && !matches!(script.path.as_str(), "-" | "<stdin>" | "") {
+    pub(crate) fn script(&mut self, script: &mut Script, origin: ScriptOrigin) {
+        if origin != ScriptOrigin::Shipped && !matches!(script.path.as_str(), "-" | "<stdin>" | "") {
             "(script)".clone_into(&mut script.path);
         }
         script.text = self.redacted(&script.text);
@@ -191,10 +200,10 @@ fn replace_absolute_paths(text: &str) -> String {
     out + rest
 }
 
-/// Redacts everything about the machine in a script.
+/// Redacts everything about the machine in a script that is not shipped.
 pub fn redact_script(script: &mut Script) {
     let host = super::hostname();
-    Redaction { host, ..Redaction::default() }.script(script);
+    Redaction { host, ..Redaction::default() }.script(script, ScriptOrigin::Other);
 }
 
 /// Returns the SHA-256 digest of a text or of bytes in hexadecimal.
@@ -209,7 +218,19 @@ pub fn sha256(text: impl AsRef<[u8]>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{normalized_paths, redact_mount_option, replace_absolute_paths, replace_words, without_environment};
+    use super::{
+        Redaction, Script, ScriptOrigin, normalized_paths, redact_mount_option, replace_absolute_paths, replace_words,
+        without_environment,
+    };
+
+    #[test]
+    fn only_the_name_of_a_shipped_script_is_kept() {
+        for (origin, expected) in [(ScriptOrigin::Shipped, "mail (shipped)"), (ScriptOrigin::Other, "(script)")] {
+            let mut script = Script { path: "mail (shipped)".to_owned(), ..Script::default() };
+            Redaction::default().script(&mut script, origin);
+            assert_eq!(script.path, expected);
+        }
+    }
 
     #[test]
     fn values_of_the_environment_are_replaced() {

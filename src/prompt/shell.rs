@@ -200,15 +200,16 @@ impl Prompt {
     /// be read, nothing changes.
     pub(super) fn reload(&mut self, front: &mut dyn Front) -> Status {
         // Those that a script loads, it loads again.
-        let loaded = self.session.loaded.texts.iter().filter(|text| !text.nested);
-        let names: Vec<String> = loaded.map(|text| text.name.clone()).collect();
-        if names.is_empty() {
+        let loaded: Vec<_> = self.session.loaded.texts.iter().filter(|text| !text.nested).collect();
+        if loaded.is_empty() {
             front.error(None, "no script is loaded", Some("`load NAME` loads a script or a personality"));
             return Status::Script;
         }
         let mut texts = Vec::new();
-        for name in names {
-            match library::find(name.trim_end_matches(" (shipped)"), None) {
+        for text in loaded {
+            let name = text.name.as_str();
+            let shipped = library::shipped_as(name, &self.session.map.file(text.file).text);
+            match library::find(shipped.unwrap_or(name), None) {
                 Ok(found) => texts.push(found),
                 Err(_) => {
                     front.error(None, &format!("can't read {name} again"), Some("the loaded script was not changed"));

@@ -5,6 +5,7 @@
 use super::Report;
 use super::text::script;
 use crate::result::{Document, Run};
+use crate::source::SHIPPED;
 use crate::util::go_bench;
 use std::io::{self, Write};
 
@@ -35,7 +36,7 @@ impl Report for Benchstat {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         let name = script(document);
         let file = name.rsplit('/').next().unwrap_or(name);
-        let stem = file.trim_end_matches(" (shipped)").trim_end_matches(".wml").trim_end_matches(".f");
+        let stem = file.trim_end_matches(SHIPPED).trim_end_matches(".wml").trim_end_matches(".f");
         lines(&go_bench::name(stem), run, out)
     }
 }

@@ -1,7 +1,7 @@
 //! The shipped personalities, and the search for a script by name.
 
 use crate::diag::{Code, Diagnostic};
-use crate::source::Spanned;
+use crate::source::{SHIPPED, Spanned};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -158,7 +158,7 @@ fn find_in(name: &str, beside: Option<&Path>, pipes: bool) -> Result<FoundScript
     }
     match (personality(name), in_the_way) {
         (Some((name, text)), _) => {
-            Ok(FoundScript { name: format!("{name} (shipped)"), text: text.to_owned(), utf8: true, path: None })
+            Ok(FoundScript { name: format!("{name}{SHIPPED}"), text: text.to_owned(), utf8: true, path: None })
         }
         (None, Some(unreadable)) => Err(unreadable),
         (None, None) => Err(NotFound::Nowhere(crate::diag::nearest(stem(name), PERSONALITIES.iter().map(|(n, _)| *n)))),
@@ -176,13 +176,17 @@ pub fn folder_of(name: &str) -> Option<PathBuf> {
     Path::new(name).parent().filter(|dir| dir.is_dir()).map(PathBuf::from)
 }
 
-/// Whether a script is a file outside a folder (the current one by default), and not a personality.
-pub fn is_elsewhere(name: &str, beside: Option<&Path>) -> bool {
-    if name.ends_with(" (shipped)") {
-        return false;
-    }
+/// The personality that a script is, by its name in messages and its text: a file may have any name.
+pub fn shipped_as(name: &str, text: &str) -> Option<&'static str> {
+    let (personality, shipped) = personality(name.strip_suffix(SHIPPED)?)?;
+    (shipped == text).then_some(personality)
+}
+
+/// Whether a script is a file outside a folder (the current one by default).
+pub fn is_elsewhere(found: &FoundScript, beside: Option<&Path>) -> bool {
+    let Some(path) = &found.path else { return false };
     let beside = beside.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match (std::fs::canonicalize(name), std::fs::canonicalize(beside)) {
+    match (std::fs::canonicalize(path), std::fs::canonicalize(beside)) {
         (Ok(file), Ok(folder)) => !file.starts_with(folder),
         _ => false,
     }
@@ -216,7 +220,7 @@ pub fn notes(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{NotFound, find, help};
+    use super::{NotFound, find, help, is_elsewhere, shipped_as};
 
     #[test]
     fn the_error_says_what_a_path_is_that_is_not_a_script() {
@@ -240,5 +244,19 @@ mod tests {
         assert_eq!(find(&at("folder"), None).unwrap().text, "run 1");
         std::fs::create_dir(at("varmail")).unwrap();
         assert!(find("varmail", Some(dir.path())).unwrap().name.contains("shipped"));
+    }
+
+    #[test]
+    fn a_file_that_is_called_as_a_shipped_script_is_a_file() {
+        let found = find("varmail", None).unwrap();
+        assert_eq!(found.name, "varmail (shipped)");
+        assert_eq!(shipped_as(&found.name, &found.text), Some("varmail"));
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        assert!(!is_elsewhere(&found, Some(other.path())));
+        std::fs::write(dir.path().join("varmail (shipped)"), "run 1").unwrap();
+        let found = find("varmail (shipped)", Some(dir.path())).unwrap();
+        assert_eq!(shipped_as(&found.name, &found.text), None);
+        assert_eq!(shipped_as("varmail (shipped)", &found.text), None);
+        assert!(is_elsewhere(&found, Some(other.path())) && !is_elsewhere(&found, Some(dir.path())));
     }
 }

@@ -79,8 +79,7 @@ impl Session {
             return Err(Box::new(d.help("give the option another path")));
         }
         self.note_other_processes(front);
-        let elsewhere =
-            self.set_by() != SetBy::Prompt && library::is_elsewhere(&found.name, self.loaded.beside.as_deref());
+        let elsewhere = self.set_by() != SetBy::Prompt && library::is_elsewhere(&found, self.loaded.beside.as_deref());
         if elsewhere {
             let d = Diagnostic::warning(
                 Code::LoadsElsewhere,

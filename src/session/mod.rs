@@ -24,7 +24,7 @@ pub(crate) use typed::{TypedValue, typed_value};
 
 use crate::diag::{Code, Diagnostic, Severity, has_errors};
 use crate::flowop;
-use crate::measure::{FIGURES, Runner, Watch};
+use crate::measure::{FIGURES, Runner, ScriptOrigin, Watch};
 use crate::model::{self, Command, CommandKind, Expr, Known, Scope, SetBy, TextPart};
 use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::source::{FileId, SourceMap, Span, Spanned};
@@ -247,7 +247,12 @@ impl Session {
         self.loaded.dialect = model.dialect;
         self.loaded.notes.extend(library::notes(&source.text).map(str::to_owned));
         if !self.loaded.whole {
-            self.runner.describe_script(&source.name, &source.text, (model.dialect.name(), &model.dialect_reason));
+            let origin = match library::shipped_as(&source.name, &source.text) {
+                Some(_) => ScriptOrigin::Shipped,
+                None => ScriptOrigin::Other,
+            };
+            let dialect = (model.dialect.name(), model.dialect_reason.as_str());
+            self.runner.describe_script(&source.name, &source.text, dialect, origin);
             self.scope.set_internal("scriptname", script_name(&source.name));
         }
     }
@@ -255,7 +260,7 @@ impl Session {
     /// Sets the script that the result shows instead of texts that are loaded later. `dialect`: its name and the reason
     /// for it.
     pub(crate) fn stand_for(&mut self, name: &str, text: &str, dialect: (&str, &str)) {
-        self.runner.describe_script(name, text, dialect);
+        self.runner.describe_script(name, text, dialect, ScriptOrigin::Other);
         self.scope.set_internal("scriptname", script_name(name));
         self.loaded.whole = true;
     }

@@ -55,6 +55,9 @@ impl<T> Spanned<T> {
     }
 }
 
+/// What the name of a text that is shipped with the program has at its end, in messages and results.
+pub const SHIPPED: &str = " (shipped)";
+
 /// One source text.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
