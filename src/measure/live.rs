@@ -1,7 +1,6 @@
 //! Processes that run from `create processes` to `shutdown processes`, and their measurement by a script.
 
 use super::cpu::CpuReading;
-use super::rank_start::MergedRun;
 use super::ready::Live;
 use super::record;
 use super::results::JOIN_TIMEOUT;
@@ -190,18 +189,8 @@ impl Runner {
         let (start, reports) = (live.start, live.reports.take());
         self.live = Some(live);
         self.publish_run(&mut run, &about.secrets);
-        let MergedRun { run, status, is_unreported } = self.merge_with_ranks(run, start, status);
-        let figures = record::figures(&run);
-        self.document.runs.push(run);
-        crate::result::warnings::note(&mut self.document);
-        front.run_ended(&self.document);
-        let is_kept = !is_unreported || self.write_unreported(front);
-        self.write_json(is_stuck, front);
-        if let Some(reports) = reports.filter(|_| is_kept) {
-            reports.finish();
-        }
-        self.append_run(is_stuck, front);
-        Record { status, figures }
+        let merged = self.merge_with_ranks(run, start, status);
+        self.record_run(merged, reports, is_stuck, front)
     }
 
     /// `shutdown processes`: ends the running processes, as the end of the session does too.

@@ -338,10 +338,27 @@ impl Runner {
         run.steady = run.steadiness();
         self.publish_run(&mut run, secrets);
         // A run that did not begin on one rank did so on none.
-        let MergedRun { run, status, is_unreported } = match start {
+        let merged = match start {
             Some(start) => self.merge_with_ranks(run, start, status),
             None => MergedRun { run, status, is_unreported: false },
         };
+        let record = self.record_run(merged, reports, held, front);
+        self.write_trace(ready, streams, secrets, held, front);
+        self.note_status(record.status);
+        let status = record.status.max(self.join_or_abandon(running, &ready.plan, front));
+        Record { status, ..record }
+    }
+
+    /// Adds a run to the result, reports it and writes it. `reports` has kept the figures of this rank until now. `held`:
+    /// a file system is known not to answer.
+    pub(crate) fn record_run(
+        &mut self,
+        merged: MergedRun,
+        reports: Option<RankTicks>,
+        held: bool,
+        front: &mut dyn Front,
+    ) -> Record {
+        let MergedRun { run, status, is_unreported } = merged;
         let figures = record::figures(&run);
         self.document.runs.push(run);
         crate::result::warnings::note(&mut self.document);
@@ -352,9 +369,6 @@ impl Runner {
             reports.finish();
         }
         self.append_run(held, front);
-        self.write_trace(ready, streams, secrets, held, front);
-        self.note_status(status);
-        let status = status.max(self.join_or_abandon(running, &ready.plan, front));
         Record { status, figures }
     }
 }
