@@ -28,8 +28,15 @@ const HEADER_ROWS: usize = 3;
 /// Width of a row's four numbers, ten columns each.
 const NUMBERS_WIDTH: usize = 40;
 
-/// Columns and rows that are assumed if the size of the terminal is unknown.
-const DEFAULT_SIZE: (usize, usize) = (80, 24);
+/// The size that is assumed if that of the terminal is unknown.
+const DEFAULT_SIZE: ScreenSize = ScreenSize { width: 80, height: 24 };
+
+/// The size of a terminal, in columns and rows.
+#[derive(Clone, Copy)]
+struct ScreenSize {
+    width: usize,
+    height: usize,
+}
 
 /// Displays runs while they are in progress.
 pub(super) struct LiveScreen {
@@ -81,9 +88,10 @@ struct Screen {
 }
 
 impl Screen {
-    /// Returns columns and rows of the terminal.
-    fn size(&self) -> (usize, usize) {
-        self.term.size_checked().map_or(DEFAULT_SIZE, |(rows, columns)| (usize::from(columns), usize::from(rows)))
+    /// Returns the size of the terminal.
+    fn size(&self) -> ScreenSize {
+        let size = |(rows, columns): (u16, u16)| ScreenSize { width: usize::from(columns), height: usize::from(rows) };
+        self.term.size_checked().map_or(DEFAULT_SIZE, size)
     }
 
     /// Replaces the previous block by `lines`, in one write to avoid flicker.
@@ -212,9 +220,10 @@ fn block(
     elapsed: f64,
     trouble: &[TroubleCounts],
     ranks: Option<&RanksInterval>,
-    (width, height): (usize, usize),
+    size: ScreenSize,
     colour: bool,
 ) -> Vec<String> {
+    let ScreenSize { width, height } = size;
     let paint = |code: &str, text: String| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text };
     let current = LiveTotals::of(run, elapsed, trouble).with_ranks(ranks);
     let mut lines = vec![progress(run, elapsed, width)];
@@ -389,6 +398,7 @@ mod tests {
         colour: bool,
         ranks: Option<&RanksInterval>,
     ) -> Vec<String> {
+        let size = ScreenSize { width: size.0, height: size.1 };
         let mut trouble = vec![TroubleCounts::default(); flowops];
         trouble[1] = TroubleCounts { errors: 3, starved_ns: 6_000_000_000 };
         block(&run(flowops, 12), 12.0, &trouble, ranks, size, colour)

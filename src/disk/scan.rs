@@ -81,7 +81,7 @@ fn scan_for(set: &str, path: &Path, root: Fd, known: KnownTree, stop: &AtomicBoo
     let mut open: Vec<OpenDir> = Vec::new();
     let top = fd::open_at(root, c".", READ_DIR, Mode::empty()).map_err(|e| call("open", e))?;
     let known = scanner.scan.known.root();
-    let done = scanner.enter(&mut open, top, (0, 0), known).and_then(|()| scanner.descend(&mut open, stop));
+    let done = scanner.enter(&mut open, top, 0, 0, known).and_then(|()| scanner.descend(&mut open, stop));
     for dir in open {
         fd::close(dir.fd);
     }
@@ -116,7 +116,7 @@ impl Scanner<'_> {
                 return Err(self.foreign(dir, name.digits(), Foreign::Number));
             };
             match walk::open_dir(fd, name.as_c(), READ_DIR, self.device) {
-                Ok(fd) => self.enter(open, fd, (dir, serial), known)?,
+                Ok(fd) => self.enter(open, fd, dir, serial, known)?,
                 Err(Errno::XDEV) => return Err(self.foreign(dir, name.digits(), Foreign::Mount)),
                 Err(Errno::LOOP | Errno::NOTDIR) => return Err(self.foreign(dir, name.digits(), Foreign::Link)),
                 Err(e) => return Err(Error::call(self.set, "open", &self.path_in(dir, name.digits()), e)),
@@ -125,12 +125,13 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Scans a directory, and pushes it onto the stack. Closes it on an error.
+    /// Scans the directory with the number `serial` in `parent`, and pushes it onto the stack. Closes it on an error.
     fn enter(
         &mut self,
         open: &mut Vec<OpenDir>,
         fd: Fd,
-        (parent, serial): (u32, u32),
+        parent: u32,
+        serial: u32,
         known: known::KnownDir,
     ) -> Result<(), Error> {
         let dir = self.scan.dirs.len() as u32;

@@ -1,6 +1,7 @@
 //! One measurement from a plan to an entry of the result: [`Runner::measure`].
 
 use super::cpu::CpuReading;
+use super::preparation::{PrepareRequest, Purpose};
 use super::rank_start::{MergedRun, RankStart};
 use super::rank_ticks::RankTicks;
 use super::ready::{Ready, RunLocation};
@@ -149,7 +150,8 @@ impl Runner {
         };
         all.agree("the sizes of direct I/O", aligned)?;
         let as_is = what.as_is || self.settings.as_is;
-        let (sets, prepared) = self.prepare(&plan, (as_is, true), what.map, front)?;
+        let request = PrepareRequest { purpose: Purpose::Run, as_is };
+        let (sets, prepared) = self.prepare(&plan, request, what.map, front)?;
         // The files of a tree that has only now been created are in memory, as they would be without these commands.
         let existed = prepared.iter().flatten().all(|set| set.reused || set.unchanged);
         let dropped = std::mem::take(&mut self.trees.caches_dropped) && existed;
@@ -167,7 +169,8 @@ impl Runner {
     pub fn create_files(&mut self, plan: &Plan, map: &SourceMap, front: &mut dyn Front) -> Status {
         let roots = plan.filesets.iter().map(FilesetSpec::root).collect();
         let _watch = self.begin(Stage::Prepare, "checking the file sets", roots);
-        let prepared = self.prepare(plan, (self.settings.as_is, false), map, front);
+        let request = PrepareRequest { purpose: Purpose::CreateOnly, as_is: self.settings.as_is };
+        let prepared = self.prepare(plan, request, map, front);
         self.release_sets();
         prepared.map_or_else(|status| status, |_| Status::Done)
     }

@@ -24,6 +24,33 @@ use std::sync::atomic::AtomicBool;
 /// The sets of a plan, and how each was prepared.
 pub(super) type OnDisk = (Vec<Arc<Fileset>>, Vec<Option<Prepared>>);
 
+/// What the sets of a plan are prepared for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// A run of the plan, which may change them.
+    Run,
+    /// Nothing but their creation.
+    CreateOnly,
+}
+
+impl Purpose {
+    /// Returns which sets of the plan are changed afterwards.
+    pub(super) fn changes(self, plan: &Plan) -> Vec<bool> {
+        match self {
+            Self::Run => plan.changed_sets(),
+            Self::CreateOnly => vec![false; plan.filesets.len()],
+        }
+    }
+}
+
+/// How the sets of a plan are prepared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PrepareRequest {
+    pub(crate) purpose: Purpose,
+    /// Their trees are used as they are, instead of being brought to their definitions.
+    pub(crate) as_is: bool,
+}
+
 impl Runner {
     /// Checks that the directory of `--dir` exists: a mistyped mount point would measure another file system. With
     /// `--mkdir` the directory is created.
@@ -87,19 +114,18 @@ impl Runner {
         self.trees.fresh.as_ref().map(|dir| dir.display().to_string())
     }
 
-    /// Brings the plan's sets to their definitions or, if `as_is`, takes their trees as they are. Trees that this
-    /// session knows are repaired in place. `runs`: the plan is run afterwards and may change the sets. `map`: the source
-    /// texts of the plan.
+    /// Prepares the plan's sets. Trees that this session knows are repaired in place. `map`: the source texts of the plan.
     pub(crate) fn prepare(
         &mut self,
         plan: &Plan,
-        (as_is, runs): (bool, bool),
+        request: PrepareRequest,
         map: &SourceMap,
         front: &mut dyn Front,
     ) -> Result<OnDisk, Status> {
         if self.settings.ranks.size() > 1 {
-            return self.prepare_with_ranks(plan, (as_is, runs), map, front);
+            return self.prepare_with_ranks(plan, request, map, front);
         }
+        let PrepareRequest { purpose, as_is } = request;
         if !self.settings.engine.real() {
             let sets = trees(plan, self.settings.layout_seed, front).ok_or(Status::Refused)?;
             machine::check(plan, &sets, front)?;
@@ -109,7 +135,7 @@ impl Runner {
         self.check_sets(plan, front)?;
         let keys: Vec<String> = plan.filesets.iter().map(|s| format!("{s:?}")).collect();
         self.release_other_sets(plan, &keys, front);
-        let changes = if runs { plan.changed_sets() } else { vec![false; keys.len()] };
+        let changes = purpose.changes(plan);
         let mut sets = Vec::new();
         for ((spec, key), changes) in plan.filesets.iter().zip(&keys).zip(&changes) {
             match self.open_at_start(spec, key, as_is, *changes) {
@@ -120,7 +146,7 @@ impl Runner {
                 }
             }
         }
-        if runs {
+        if purpose == Purpose::Run {
             // Before the first file is created.
             machine::check(plan, &sets, front)?;
         }

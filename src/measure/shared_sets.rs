@@ -6,7 +6,7 @@
 //! the work on the trees (`disk`).
 
 use super::machine;
-use super::preparation::{OnDisk, changes_line, data_properties};
+use super::preparation::{OnDisk, PrepareRequest, Purpose, changes_line, data_properties};
 use super::trees::ReadySet;
 use super::{Front, Runner, Status};
 use crate::diag::{Code, Diagnostic};
@@ -182,12 +182,13 @@ impl Runner {
     pub(super) fn prepare_with_ranks(
         &mut self,
         plan: &Plan,
-        (as_is, runs): (bool, bool),
+        request: PrepareRequest,
         map: &SourceMap,
         front: &mut dyn Front,
     ) -> Result<OnDisk, Status> {
         let definitions: Vec<String> = plan.filesets.iter().map(|s| format!("{s:?}")).collect();
-        let changes = if runs { plan.changed_sets() } else { vec![false; definitions.len()] };
+        let PrepareRequest { purpose, as_is } = request;
+        let changes = purpose.changes(plan);
         let own: Vec<SetKey> = plan.filesets.iter().zip(&changes).map(|(spec, c)| SetKey::of(spec, *c)).collect();
         let mut all = self.all_ranks(front);
         let checked = self.check_sets(plan, &mut all);
@@ -207,7 +208,7 @@ impl Runner {
         let new_roots: Vec<PathBuf> = led().filter(|root| !known(root) && !prepare::is_marked(root)).collect();
         let mut work = SharedWork::default();
         let mut all = self.all_ranks(front);
-        let found = shared_changes(plan, &groups, runs);
+        let found = shared_changes(plan, &groups, purpose);
         let refused = if found.is_empty() {
             Ok(())
         } else {
@@ -218,7 +219,7 @@ impl Runner {
             if real {
                 refuse_other_definitions(plan, &others, &mut all)?;
             }
-            self.begin_sets(&mut work, plan, groups, &definitions, (as_is, runs), &mut all)
+            self.begin_sets(&mut work, plan, groups, &definitions, request, &mut all)
         });
         let done = all.exchange("the roots", begun.map(|taken| ((), taken))).and_then(|((), taken)| {
             if !real {
@@ -254,11 +255,11 @@ impl Runner {
         plan: &Plan,
         groups: Vec<SharingGroup>,
         definitions: &[String],
-        (as_is, runs): (bool, bool),
+        request: PrepareRequest,
         front: &mut dyn Front,
     ) -> Result<BTreeMap<String, TreeReport>, Status> {
         for ((spec, group), definition) in plan.filesets.iter().zip(groups).zip(definitions) {
-            match self.rank_set(spec, group, definition, as_is) {
+            match self.rank_set(spec, group, definition, request.as_is) {
                 Ok(set) => work.sets.push(set),
                 Err(e) => {
                     front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
@@ -266,7 +267,7 @@ impl Runner {
                 }
             }
         }
-        if runs || !self.settings.engine.real() {
+        if request.purpose == Purpose::Run || !self.settings.engine.real() {
             machine::check(plan, &work.used(), front)?;
         }
         if !self.settings.engine.real() {
@@ -488,7 +489,8 @@ fn refuse_other_definitions(plan: &Plan, others: &[Option<usize>], front: &mut d
 
 /// Returns errors for flowops that create, remove or rename files of a set with fewer files than ranks: a rank does not
 /// see such changes of another one.
-fn shared_changes(plan: &Plan, groups: &[SharingGroup], runs: bool) -> Vec<Diagnostic> {
+fn shared_changes(plan: &Plan, groups: &[SharingGroup], purpose: Purpose) -> Vec<Diagnostic> {
+    let runs = purpose == Purpose::Run;
     let common = groups.iter().enumerate().filter(|(_, group)| runs && group.is_shared() && !group.in_parts);
     let error = |(set, group): (usize, &SharingGroup)| {
         let flowop = plan.changer(set)?;

@@ -114,8 +114,7 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             }
             let mut end = match may_begin {
                 Some(Ok(true)) => {
-                    let views = context.views;
-                    iterate(&mut steps, &mut cx, timetable.as_mut(), limit.as_mut(), (thread_slot, views), shared)
+                    iterate(&mut steps, &mut cx, timetable.as_mut(), limit.as_mut(), context, thread_slot)
                 }
                 Some(Ok(false)) => ThreadEnd::Complete,
                 None | Some(Err(_)) => ThreadEnd::Over,
@@ -423,9 +422,10 @@ fn iterate<'r>(
     cx: &mut OpCx<'r>,
     mut timetable: Option<&mut Timetable>,
     mut limit: Option<&mut IterationLimit<'_>>,
-    (thread_slot, views): (&ThreadSlot, &[View]),
-    shared: &Shared,
+    context: &ProcessContext<'_>,
+    thread_slot: &ThreadSlot,
 ) -> ThreadEnd {
+    let shared = context.shared;
     // Remaining repetitions of each composite that is being executed, by the index of its `Enter`.
     let mut remaining = vec![0_u64; steps.len()];
     let mut pc = 0;
@@ -453,7 +453,7 @@ fn iterate<'r>(
             if timetable.is_some() {
                 Timetable::end(&thread_slot.arrivals, intended, cx);
             }
-            match limit.as_mut().map_or(Ok(true), |limit| limit.end_iteration(cx, views)) {
+            match limit.as_mut().map_or(Ok(true), |limit| limit.end_iteration(cx, context.views)) {
                 Ok(true) => {}
                 Ok(false) => return ThreadEnd::Complete,
                 Err(_) => return ThreadEnd::Over,
