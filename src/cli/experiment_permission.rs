@@ -3,7 +3,7 @@
 use super::arms;
 use super::console;
 use super::experiments::{Refused, joined, refuse};
-use crate::experiment::{Experiment, ScopeHook, is_made_here};
+use crate::experiment::{Experiment, HookTime, ScopeHook, is_made_here};
 use crate::util::printable;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,10 +20,7 @@ pub(super) fn command_lines(experiment: &Experiment) -> Vec<String> {
 
 /// Describes the commands of a scope, a line for each.
 pub(super) fn hook_lines(hook: &ScopeHook) -> Vec<String> {
-    let line = |(before, text): (bool, &str)| {
-        let word = if before { "before" } else { "after" };
-        format!("{}: `{word}` runs `{text}`", hook.origin(before))
-    };
+    let line = |(time, text): (HookTime, &str)| format!("{}: `{}` runs `{text}`", hook.origin(time), time.name());
     hook.commands().map(line).collect()
 }
 

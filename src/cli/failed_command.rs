@@ -2,7 +2,7 @@
 
 use super::console;
 use crate::diag::{Code, Diagnostic};
-use crate::experiment::{Experiment, FailedCommand, ScopeHook, read_file, suite};
+use crate::experiment::{Experiment, FailedCommand, HookTime, ScopeHook, read_file, suite};
 use crate::session::library;
 use crate::source::{SHIPPED, SourceMap, Span, Spanned};
 
@@ -32,7 +32,7 @@ fn located(experiment: &Experiment, failed: &FailedCommand) -> Option<(SourceMap
         let span = file.records.iter().find(|record| record.node == failed.text)?.span;
         return Some((map, span));
     };
-    let is_it = |(before, text): (bool, &str), hook: &ScopeHook| hook.origin(before) == origin && text == failed.text;
+    let is_it = |(time, text): (HookTime, &str), hook: &ScopeHook| hook.origin(time) == origin && text == failed.text;
     let has_it = |hook: &Spanned<ScopeHook>| hook.node.commands().any(|command| is_it(command, &hook.node));
     file.hooks.iter().find(|hook| has_it(hook))?;
     let mut on_line = file.commands.iter().filter(|span| format!("{name}:{}", map.line(**span)) == *origin);

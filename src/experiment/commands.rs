@@ -4,7 +4,7 @@
 //! Not in here: which commands are due (`hooks`, `scopes`), and the execution of the runs (`runner`).
 
 use super::folder::{Folder, RECORDS, io_error};
-use super::hooks::{self, HookEnd};
+use super::hooks::{self, HookEnd, HookTime};
 use super::journal::Event;
 use super::runner::{ExperimentError, ExperimentHost, FailedCommand};
 use super::scopes::{HookScope, ScopeHook, ScopePosition};
@@ -72,7 +72,7 @@ pub(super) fn run_hook(
     let started = Event::HookStarted { run, name: name.clone(), arm: due.arm.map(|arm| arm as u64) };
     let recorded = folder.write(&started);
     // A command after a run is executed also when the disk of the folder is full.
-    if hooks::is_before(&name) && recorded.is_err() {
+    if HookTime::of_hook(&name) == HookTime::Before && recorded.is_err() {
         return Ok(recorded?);
     }
     match hooks::run(due.text, &due.variables, &log, due.limit, &interrupted).map_err(io_error(&log))? {
@@ -112,19 +112,18 @@ fn last_message(log: &Path) -> Option<String> {
 fn scope_command<'a>(
     folder: &Folder,
     hook: &'a ScopeHook,
-    before: bool,
+    time: HookTime,
     at: ScopePosition,
     host: &dyn ExperimentHost,
 ) -> Option<DueCommand<'a>> {
-    let word = if before { "before" } else { "after" };
     let limit = hook.time_limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     Some(DueCommand {
         run: at.run,
         arm: Some(at.arm),
-        name: hook.command_name(before),
-        label: format!("`{word}` of run {}", at.run),
-        origin: Some(hook.origin(before).to_owned()),
-        text: hook.command(before)?,
+        name: hook.command_name(time),
+        label: format!("`{}` of run {}", time.name(), at.run),
+        origin: Some(hook.origin(time).to_owned()),
+        text: hook.command(time)?,
         variables: variables(folder, at),
         limit: limit.unwrap_or_else(|| host.hook_limit()),
     })
@@ -162,7 +161,7 @@ pub(super) fn begin_scopes(
         let succeeded = folder.scopes.succeeded.get(&hook.name).copied();
         if from.is_none() && succeeded.is_some_and(|run| experiment.is_in_effect(hook, run, at, &arms)) {
             if folder.is_after_reboot() {
-                let origin = hook.origin(true);
+                let origin = hook.origin(HookTime::Before);
                 host.note(&format!(
                     "{origin}: `before` is not executed again after the reboot, since it has no `after`"
                 ));
@@ -170,14 +169,14 @@ pub(super) fn begin_scopes(
             continue;
         }
         folder.scopes.begun.insert(hook.name.clone());
-        match scope_command(folder, hook, true, at, host) {
+        match scope_command(folder, hook, HookTime::Before, at, host) {
             Some(due) => {
                 run_hook(folder, &due, host)?;
                 folder.scopes.succeeded.insert(hook.name.clone(), at.run);
             }
             // The journal must show that the command at the end is due.
             None => {
-                let (run, name) = (at.run as u64, hook.command_name(true));
+                let (run, name) = (at.run as u64, hook.command_name(HookTime::Before));
                 folder.write(&Event::HookStarted { run, name, arm: Some(at.arm as u64) })?;
             }
         }
@@ -224,7 +223,7 @@ fn end_hooks(
         if !is_over(hook.scope) || !folder.scopes.begun.remove(&hook.name) {
             continue;
         }
-        let Some(due) = scope_command(folder, hook, false, at, host) else { continue };
+        let Some(due) = scope_command(folder, hook, HookTime::After, at, host) else { continue };
         match (run_hook(folder, &due, host), failing) {
             (Err(ExperimentError::Command(failed)), Failing::Note) => host.note(&tolerated(&failed)),
             (ended, _) => result = result.and(ended),

@@ -91,7 +91,7 @@ impl FileParser<'_> {
     /// Returns the names of the commands that are executed for each run.
     fn timed_commands(&self, file: &ExperimentFile) -> Vec<String> {
         let of_run = self.hooks.iter().filter(|hook| hook.node.scope == HookScope::Run);
-        let hooks = of_run.flat_map(|hook| hook.node.commands().map(|(before, _)| hook.node.command_name(before)));
+        let hooks = of_run.flat_map(|hook| hook.node.commands().map(|(time, _)| hook.node.command_name(time)));
         hooks.chain((1..=file.records.len()).map(record_name)).collect()
     }
 }

@@ -2,6 +2,7 @@
 //! and commands.
 
 use super::dropped::DROPPED;
+use super::hooks::HookTime;
 use super::identity::{Identity, digest, owner};
 use super::journal::{Event, Journal};
 use super::prune::OwnFiles;
@@ -500,9 +501,9 @@ impl Folder {
     }
 
     /// Records the used space of a run's file systems.
-    pub(super) fn keep_space(&mut self, run: usize, before: bool, used: Option<u64>) -> Result<(), FolderError> {
+    pub(super) fn keep_space(&mut self, run: usize, time: HookTime, used: Option<u64>) -> Result<(), FolderError> {
         match used {
-            Some(used) => self.write(&Event::Space { run: run as u64, before, used }),
+            Some(used) => self.write(&Event::Space { run: run as u64, time, used }),
             None => Ok(()),
         }
     }

@@ -9,13 +9,53 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// When a command runs. The journal has it as a switch: whether it runs before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
+pub enum HookTime {
+    /// Before a run, or at the begin of a scope.
+    Before,
+    /// After a run, or at the end of a scope.
+    After,
+}
+
+impl HookTime {
+    /// All times, in the order of execution.
+    pub const ALL: [Self; 2] = [Self::Before, Self::After];
+
+    /// Its name, with which the names of hooks begin.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+        }
+    }
+
+    /// Returns the time of the hook of this name.
+    pub(super) fn of_hook(name: &str) -> Self {
+        if name.split('-').next() == Some(Self::Before.name()) { Self::Before } else { Self::After }
+    }
+}
+
+impl From<bool> for HookTime {
+    fn from(before: bool) -> Self {
+        if before { Self::Before } else { Self::After }
+    }
+}
+
+impl From<HookTime> for bool {
+    fn from(time: HookTime) -> Self {
+        time == HookTime::Before
+    }
+}
+
 /// A point of an experiment at which a command can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hook {
     /// The name of its option, without the dashes.
     pub name: &'static str,
-    /// Whether it runs before the run instead of after it.
-    pub before: bool,
+    /// Whether it runs before or after the run.
+    pub time: HookTime,
     /// The index of the arm to whose runs it applies; `None` for all runs.
     pub arm: Option<usize>,
     /// The description for `--help`, one line.
@@ -24,32 +64,42 @@ pub struct Hook {
 
 /// All hooks, in the order of execution: before a run the hook of all runs is the first, after a run it is the last.
 pub const HOOKS: [Hook; 6] = [
-    Hook { name: "before", before: true, arm: None, about: "Run this command before each run, before all others" },
+    Hook {
+        name: "before",
+        time: HookTime::Before,
+        arm: None,
+        about: "Run this command before each run, before all others",
+    },
     Hook {
         name: "before-a",
-        before: true,
+        time: HookTime::Before,
         arm: Some(0),
         about: "Run this command before each run of A, after that of `--before`",
     },
     Hook {
         name: "before-b",
-        before: true,
+        time: HookTime::Before,
         arm: Some(1),
         about: "Run this command before each run of B, after that of `--before`",
     },
     Hook {
         name: "after-a",
-        before: false,
+        time: HookTime::After,
         arm: Some(0),
         about: "Run this command after each run of A, before that of `--after`",
     },
     Hook {
         name: "after-b",
-        before: false,
+        time: HookTime::After,
         arm: Some(1),
         about: "Run this command after each run of B, before that of `--after`",
     },
-    Hook { name: "after", before: false, arm: None, about: "Run this command after each run, after all others" },
+    Hook {
+        name: "after",
+        time: HookTime::After,
+        arm: None,
+        about: "Run this command after each run, after all others",
+    },
 ];
 
 /// The commands of an experiment, by the names of their hooks.
@@ -59,15 +109,10 @@ pub struct Hooks(pub BTreeMap<String, String>);
 
 impl Hooks {
     /// Returns the commands before or after a run of an arm, in the order of execution, with the names of their hooks.
-    pub(super) fn of(&self, before: bool, arm: usize) -> Vec<(&'static str, &str)> {
-        let runs = |hook: &&Hook| hook.before == before && hook.arm.is_none_or(|of| of == arm);
+    pub(super) fn of(&self, time: HookTime, arm: usize) -> Vec<(&'static str, &str)> {
+        let runs = |hook: &&Hook| hook.time == time && hook.arm.is_none_or(|of| of == arm);
         HOOKS.iter().filter(runs).filter_map(|hook| Some((hook.name, self.0.get(hook.name)?.as_str()))).collect()
     }
-}
-
-/// Returns whether the hook of this name runs before a run.
-pub(super) fn is_before(name: &str) -> bool {
-    name.split('-').next() == Some("before")
 }
 
 /// The maximum length of a command's output, in bytes. A command that prints more fails.
@@ -137,10 +182,10 @@ mod tests {
     #[test]
     fn hooks_of_an_arm_run_inside_the_common_ones() {
         let hooks = Hooks(HOOKS.iter().map(|hook| (hook.name.to_owned(), hook.name.to_owned())).collect());
-        let names = |before, arm| hooks.of(before, arm).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-        assert_eq!(names(true, 1), ["before", "before-b"]);
-        assert_eq!(names(false, 0), ["after-a", "after"]);
-        assert!(Hooks::default().of(true, 0).is_empty());
-        assert!(HOOKS.iter().all(|hook| is_before(hook.name) == hook.before));
+        let names = |time, arm| hooks.of(time, arm).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(HookTime::Before, 1), ["before", "before-b"]);
+        assert_eq!(names(HookTime::After, 0), ["after-a", "after"]);
+        assert!(Hooks::default().of(HookTime::Before, 0).is_empty());
+        assert!(HOOKS.iter().all(|hook| HookTime::of_hook(hook.name) == hook.time));
     }
 }

@@ -1,6 +1,7 @@
 //! The journal of an experiment: an append-only file with one event on each line. Each event is on the disk before the
 //! experiment continues.
 
+use super::hooks::HookTime;
 use super::origin::FolderOrigin;
 use crate::os::{Errno, fd};
 use crate::util::json;
@@ -76,8 +77,9 @@ pub(super) enum Event {
     Space {
         /// The number of the run, from 1.
         run: u64,
-        /// Whether it was before the run instead of after it.
-        before: bool,
+        /// Whether it was before or after the run.
+        #[serde(rename = "before")]
+        time: HookTime,
         /// The used space in bytes.
         used: u64,
     },
@@ -260,6 +262,16 @@ mod tests {
         let _copy = journal.file.0.try_clone().unwrap();
         drop(journal);
         assert!(Journal::open(&path).is_ok());
+    }
+
+    #[test]
+    fn the_time_of_the_used_space_is_a_switch() {
+        for (time, before) in [(HookTime::Before, true), (HookTime::After, false)] {
+            let event = Event::Space { run: 1, time, used: 5 };
+            let line = format!("{{\"event\":\"space\",\"run\":1,\"before\":{before},\"used\":5}}");
+            assert_eq!(serde_json::to_string(&event).unwrap(), line);
+            assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub use file::{ExperimentFile, FileFactor, FileLevel, SetVariable, read as read_
 pub use file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, FileKey, HOOK_KEYS, LEVEL_KEYS};
 pub use floor::{FloorSession, Floors, place};
 pub use folder::{Folder, FolderError};
-pub use hooks::{HOOKS, Hook, Hooks};
+pub use hooks::{HOOKS, Hook, HookTime, Hooks};
 pub use identity::Identity;
 pub use origin::is_made_here;
 pub use prune::{bytes_below, prune};

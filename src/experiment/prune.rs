@@ -3,6 +3,7 @@
 
 use super::dropped::DROPPED;
 use super::folder::{self, FolderError, HOOK_LOGS, RECORDS, io_error, is_temporary};
+use super::hooks::HookTime;
 use super::journal::{self, Event};
 use super::wanted::{Experiment, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS};
@@ -48,7 +49,7 @@ impl OwnFiles {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
             events => events.map_err(io_error(log))?,
         };
-        let of_scopes = experiment.scopes.iter().flat_map(|hook| [true, false].map(|before| hook.command_name(before)));
+        let of_scopes = experiment.scopes.iter().flat_map(|hook| HookTime::ALL.map(|time| hook.command_name(time)));
         Ok(Self {
             runs: events.iter().filter_map(Event::run).collect(),
             commands: experiment.hooks.0.keys().cloned().chain(of_scopes).collect(),

@@ -3,7 +3,7 @@
 //! Input: the events. Output: the runs that have ended, and the run that was in progress. Not in here: the results of
 //! the runs (`folder`), and what is done about an interrupted run (`runner`).
 
-use super::hooks::is_before;
+use super::hooks::HookTime;
 use super::journal::Event;
 use super::scopes::base_name;
 use crate::import::Observation;
@@ -23,7 +23,7 @@ impl RecordedFigures {
     /// Takes the figures of an event of the run.
     pub(super) fn apply(&mut self, event: &Event) {
         match event {
-            Event::Space { before, used, .. } => self.space[usize::from(!before)] = Some(*used),
+            Event::Space { time, used, .. } => self.space[*time as usize] = Some(*used),
             Event::Hook { name, seconds, .. } => {
                 self.seconds.insert(name.clone(), *seconds);
             }
@@ -151,7 +151,7 @@ impl Replayed {
             }
             Event::HookStarted { run, name, arm } => {
                 let arm = arm.map(|arm| arm as usize);
-                if is_before(name) {
+                if HookTime::of_hook(name) == HookTime::Before {
                     // A new attempt begins: the commands after the run have to be executed again.
                     let under_way = self.of_run(*run);
                     (under_way.started, under_way.torn_down) = (false, BTreeSet::new());
@@ -167,12 +167,12 @@ impl Replayed {
                 if !run_has_ended {
                     self.of_run(*run).figures.apply(event);
                 }
-                match is_before(name) {
-                    true => {
+                match HookTime::of_hook(name) {
+                    HookTime::Before => {
                         self.of_run(*run).set_up.insert(name.clone());
                         self.scopes.succeeded.insert(base_name(name).to_owned(), *run as usize);
                     }
-                    false => {
+                    HookTime::After => {
                         self.scopes.begun.remove(base_name(name));
                         // Scopes may end after their last run has ended.
                         if !run_has_ended {

@@ -4,6 +4,7 @@ use super::commands::{self, run_hook};
 use super::control;
 use super::design::{Design, Next, Prediction};
 use super::folder::{Folder, FolderError, KeptRun};
+use super::hooks::HookTime;
 use super::identity;
 use super::journal::Event;
 use super::replay::UnderWay;
@@ -283,7 +284,7 @@ fn recover(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<BTreeSe
         return Ok(BTreeSet::new());
     };
     let arm = arm.unwrap_or_else(|| Design::new(&folder.experiment).arm(run - 1));
-    for (name, text) in commands(folder, false, arm) {
+    for (name, text) in commands(folder, HookTime::After, arm) {
         if torn_down.contains(name) {
             continue;
         }
@@ -324,7 +325,7 @@ fn complete_record(
     let why = match is_unchanged {
         true => {
             let space = if lacks_space { commands::used_space(folder, arm, host) } else { None };
-            folder.keep_space(run.run, false, space)?;
+            folder.keep_space(run.run, HookTime::After, space)?;
             match if lacks_output { commands::record(folder, run.run, arm, host) } else { Ok(()) } {
                 Ok(()) => return Ok(true),
                 Err(ExperimentError::Command(failed)) => failed.to_string(),
@@ -363,14 +364,14 @@ fn make_run(
     let used = commands::used_space(folder, arm, host);
     let prepared = prepare(folder, number, arm, set_up, host);
     let is_prepared = prepared.is_ok();
-    folder.keep_space(number, true, used)?;
+    folder.keep_space(number, HookTime::Before, used)?;
     let ended = prepared.and_then(|mounts| measure(folder, number, arm, seed, mounts, host));
     let used = ended.is_ok().then(|| commands::used_space(folder, arm, host)).flatten();
-    folder.keep_space(number, false, used)?;
+    folder.keep_space(number, HookTime::After, used)?;
     let recorded = if ended.is_ok() { commands::record(folder, number, arm, host) } else { Ok(()) };
     // The commands after a run are executed even if the run or a command before it failed, because they undo the
     // commands before it.
-    let has_begun = is_prepared || !commands(folder, true, arm).is_empty();
+    let has_begun = is_prepared || !commands(folder, HookTime::Before, arm).is_empty();
     let teardown = if has_begun { run_after_hooks(folder, number, arm, host) } else { Ok(()) };
     // A level at which the run fails is a point of the curve. An error in the script (status 2) would fail at every
     // level and ends the experiment.
@@ -445,7 +446,7 @@ fn prepare(
     set_up: &BTreeSet<String>,
     host: &mut dyn ExperimentHost,
 ) -> Result<Vec<String>, ExperimentError> {
-    for (name, text) in commands(folder, true, arm) {
+    for (name, text) in commands(folder, HookTime::Before, arm) {
         match run_hook(folder, &commands::option(number, name, &text, host), host) {
             // Its effect may still be in place, such as that of `umount`, so that it can't succeed again.
             Err(ExperimentError::Command(failed)) if set_up.contains(name) => host.note(&commands::tolerated(&failed)),
@@ -485,8 +486,8 @@ fn measure(
 }
 
 /// Returns the commands before or after a run of an arm, with the names of their hooks.
-fn commands(folder: &Folder, before: bool, arm: usize) -> Vec<(&'static str, String)> {
-    let found = folder.experiment.hooks.of(before, arm);
+fn commands(folder: &Folder, time: HookTime, arm: usize) -> Vec<(&'static str, String)> {
+    let found = folder.experiment.hooks.of(time, arm);
     found.into_iter().map(|(name, text)| (name, text.to_owned())).collect()
 }
 
@@ -497,7 +498,7 @@ fn run_after_hooks(
     arm: usize,
     host: &mut dyn ExperimentHost,
 ) -> Result<(), ExperimentError> {
-    for (name, text) in commands(folder, false, arm) {
+    for (name, text) in commands(folder, HookTime::After, arm) {
         run_hook(folder, &commands::option(number, name, &text, host), host)?;
     }
     Ok(())

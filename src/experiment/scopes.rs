@@ -5,6 +5,7 @@
 //! same; otherwise it ends, inner scopes first, and the scope of the next run begins. This file is pure: it decides
 //! which commands are due. Not in here: their execution (`runner`).
 
+use super::hooks::HookTime;
 use super::wanted::{Experiment, RuleWanted};
 use serde::{Deserialize, Serialize};
 
@@ -54,23 +55,29 @@ pub struct ScopeHook {
 
 impl ScopeHook {
     /// Returns the name of the command at the begin, or at the end.
-    pub(super) fn command_name(&self, before: bool) -> String {
-        format!("{}-{}", if before { "before" } else { "after" }, self.name)
+    pub(super) fn command_name(&self, time: HookTime) -> String {
+        format!("{}-{}", time.name(), self.name)
     }
 
     /// Returns the position of the command at the begin, or at the end.
-    pub fn origin(&self, before: bool) -> &str {
-        if before { &self.origin } else { &self.after_origin }
+    pub fn origin(&self, time: HookTime) -> &str {
+        match time {
+            HookTime::Before => &self.origin,
+            HookTime::After => &self.after_origin,
+        }
     }
 
-    /// Returns the commands that the hook has: whether each is at the begin, and its text.
-    pub fn commands(&self) -> impl Iterator<Item = (bool, &str)> {
-        [true, false].into_iter().filter_map(move |before| Some((before, self.command(before)?)))
+    /// Returns the commands that the hook has: the time and the text of each.
+    pub fn commands(&self) -> impl Iterator<Item = (HookTime, &str)> {
+        HookTime::ALL.into_iter().filter_map(move |time| Some((time, self.command(time)?)))
     }
 
     /// Returns the command at the begin, or at the end.
-    pub(super) fn command(&self, before: bool) -> Option<&str> {
-        if before { self.before.as_deref() } else { self.after.as_deref() }
+    pub(super) fn command(&self, time: HookTime) -> Option<&str> {
+        match time {
+            HookTime::Before => self.before.as_deref(),
+            HookTime::After => self.after.as_deref(),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The complete description of an experiment, `experiment.toml`.
 
-use super::hooks::Hooks;
+use super::hooks::{HookTime, Hooks};
 use super::identity::Identity;
 use super::scopes::ScopeHook;
 use crate::analysis::{RepeatRule, ResponseMethod, RunRange, Tolerance};
@@ -202,8 +202,8 @@ impl Experiment {
     /// Returns whether there are two arms that differ neither in their options nor in their commands.
     pub fn has_equal_arms(&self) -> bool {
         let [a, b] = &self.arms[..] else { return false };
-        let commands = |before, arm| self.hooks.of(before, arm);
-        a.words == b.words && [true, false].iter().all(|before| commands(*before, 0) == commands(*before, 1))
+        let has_equal_commands = |time| self.hooks.of(time, 0) == self.hooks.of(time, 1);
+        a.words == b.words && HookTime::ALL.into_iter().all(has_equal_commands)
     }
 
     /// Returns the metrics. Names in the file that are not metrics are ignored.

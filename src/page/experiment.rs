@@ -296,9 +296,8 @@ fn conditions(recorded: &RecordedExperiment) -> PageTable {
         table.row([format!("--{name}"), command.clone()]);
     }
     for hook in &experiment.scopes {
-        for (before, command) in hook.commands() {
-            let word = if before { "before" } else { "after" };
-            table.row([format!("{word} ({})", hook.name), command.to_owned()]);
+        for (time, command) in hook.commands() {
+            table.row([format!("{} ({})", time.name(), hook.name), command.to_owned()]);
         }
     }
     if !experiment.launch.is_empty() {
