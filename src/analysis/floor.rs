@@ -3,8 +3,8 @@
 use super::sample::Estimate;
 use serde::Serialize;
 
-/// The shortest time between two sessions, in seconds, for which the floor includes the difference between days.
-const DAY: i64 = 12 * 3600;
+/// The shortest time between two sessions, in seconds, for which they count as of different days.
+pub const MIN_SESSION_GAP: i64 = 12 * 3600;
 
 /// A session that compares two equal arms.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ impl NoiseFloor {
         let share = within.max(between).exp_m1();
         let times = || sessions.iter().filter_map(|of| of.time);
         let spans_days =
-            times().max().zip(times().min()).is_some_and(|(last, first)| last.saturating_sub(first) >= DAY);
+            times().max().zip(times().min()).is_some_and(|(last, first)| last.saturating_sub(first) >= MIN_SESSION_GAP);
         share.is_finite().then_some(Self { share, sessions: sessions.len() as u64, spans_days })
     }
 

@@ -23,7 +23,7 @@ mod wins;
 
 pub use blocks::{BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, analyse, control_change};
 pub use explain::{Change, cause_rank, rank_changes};
-pub use floor::{FloorSample, NoiseFloor};
+pub use floor::{FloorSample, MIN_SESSION_GAP, NoiseFloor};
 pub use power::Power;
 pub use precision::{
     MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, independent_mean, mean_interval, trend,

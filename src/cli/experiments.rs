@@ -9,7 +9,7 @@ use super::experiment_host::perform;
 use super::stdout::Stdout;
 use crate::analysis::{ComparisonVerdict, Direction, NoiseFloor, Tolerance};
 use crate::comparison::{
-    Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, Runs, differs_text, percent, repeats,
+    Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, RunOrder, Runs, differs_text, percent, repeats,
 };
 use crate::experiment::{
     self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, FloorSession, Floors, Folder, HOOKS, Hooks,
@@ -135,7 +135,7 @@ fn compared(comparer: &Comparer, finished: &Finished) -> Result<Comparison, Refu
         return Err(refuse("the experiment does not have two arms", "start a new one in another folder", 2));
     };
     comparer
-        .compare(&Runs { a, b, interleaved: true, control_a, control_b })
+        .compare(&Runs { a, b, order: RunOrder::Blocks, control_a, control_b })
         .map(|comparison| {
             let notes = comparison.notes.iter().chain(&finished.notes).cloned().collect();
             Comparison { notes, ..comparison }
@@ -275,11 +275,12 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         method: args.method.method(),
         direction: if args.lower_is_better { Direction::LowerIsBetter } else { metric.direction() },
         floor: known_floor(&[&a.runs, &b.runs], &metric),
-        alternated: a.blocks_of.is_some() && a.blocks_of == b.blocks_of && args.a != args.b,
         ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &metric)
     };
+    let alternated = a.blocks_of.is_some() && a.blocks_of == b.blocks_of && args.a != args.b;
+    let order = if alternated { RunOrder::Alternated } else { RunOrder::Separate };
     let mut comparison = comparer
-        .compare(&Runs { a: &a.runs, b: &b.runs, interleaved: false, control_a: &[], control_b: &[] })
+        .compare(&Runs { a: &a.runs, b: &b.runs, order, control_a: &[], control_b: &[] })
         .map_err(|e| refuse(&e, "name another metric with `--metric`", 2))?;
     comparison.notes.splice(0..0, a.notes.into_iter().chain(b.notes));
     if args.a == args.b {

@@ -34,7 +34,7 @@ pub(super) fn advice(comparison: &Comparison, runs: &[&[Observation]]) -> String
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::build::tests::{comparer, runs};
-    use crate::comparison::Runs;
+    use crate::comparison::{RunOrder, Runs};
     use crate::import::Observation;
 
     /// Returns the notes of a comparison of equal runs, of which the first `disturbed` on each side were disturbed.
@@ -46,7 +46,7 @@ mod tests {
             found
         };
         let (a, b) = (side(0), side(5));
-        let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &[], control_b: &[] };
         comparer("ops").compare(&runs).unwrap().notes.join("\n")
     }
 

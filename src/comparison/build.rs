@@ -6,8 +6,8 @@ use super::{
     differences, notes,
 };
 use crate::analysis::{
-    self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, NoiseFloor, Power, RunBlock,
-    SampleSummary, Tolerance, classify, holm, rank_changes, welch, welch_ratio,
+    self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, MIN_SESSION_GAP, NoiseFloor, Power,
+    RunBlock, SampleSummary, Tolerance, classify, holm, rank_changes, welch, welch_ratio,
 };
 use crate::import::{Metric, Observation};
 use std::collections::BTreeSet;
@@ -34,6 +34,17 @@ pub enum ComparisonMethod {
     Study,
 }
 
+/// How the runs of both sides were ordered in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunOrder {
+    /// Interleaved in blocks of four: each two successive runs of A, and of B, belong to one block.
+    Blocks,
+    /// Alternated in another way, as the runs of two cells of an experiment do.
+    Alternated,
+    /// Independently of each other.
+    Separate,
+}
+
 /// The runs of both sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs<'a> {
@@ -41,13 +52,19 @@ pub struct Runs<'a> {
     pub a: &'a [Observation],
     /// The runs of B, in the order of time.
     pub b: &'a [Observation],
-    /// Whether the runs were interleaved in blocks of four. Then each two successive runs of `a`, and of `b`, belong to
-    /// one block.
-    pub interleaved: bool,
+    /// Their order.
+    pub order: RunOrder,
     /// The speed of the negative control before each run of A; empty without a control.
     pub control_a: &'a [f64],
     /// The speed of the negative control before each run of B.
     pub control_b: &'a [f64],
+}
+
+impl Runs<'_> {
+    /// Returns whether the runs were interleaved in blocks of four.
+    pub(super) fn in_blocks(&self) -> bool {
+        self.order == RunOrder::Blocks
+    }
 }
 
 /// The parameters of a comparison.
@@ -74,9 +91,6 @@ pub struct Comparer {
     pub look: Option<InterimLook>,
     /// Whether an unclear comparison has a note that says what to do.
     pub advises: bool,
-    /// Whether runs that were not interleaved in blocks of four nevertheless alternated, as those of two cells of an
-    /// experiment do.
-    pub alternated: bool,
 }
 
 impl Comparer {
@@ -93,7 +107,6 @@ impl Comparer {
             floor: None,
             look: None,
             advises: true,
-            alternated: false,
         }
     }
 
@@ -107,59 +120,33 @@ impl Comparer {
         };
         let (side_a, side_b) = (sample(&a, 0)?, sample(&b, 1)?);
         let level = self.look.map_or(LEVEL, |look| 1.0 - 2.0 * look.one_sided);
-        let blocks = if runs.interleaved { blocks(&a, &b) } else { Vec::new() };
+        let blocks = if runs.in_blocks() { blocks(&a, &b) } else { Vec::new() };
         let by_blocks = analysis::analyse(&blocks, level);
-        let by_welch = welch_ratio(&a, &b, level);
-        let unknown = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
-        let without_interval = Estimate { value: ratio_of_means(&a, &b), ..unknown };
-        let (ratio, test) = match (&by_blocks, &by_welch) {
-            (Some(found), _) => (found.ratio, named("t on blocks", found.t, found.df, found.p)),
-            (None, Some(found)) if !runs.interleaved => (found.estimate, named("Welch", found.t, found.df, found.p)),
-            _ => (without_interval, named("none", f64::NAN, f64::NAN, f64::NAN)),
-        };
-        let mut notes = Vec::new();
+        let (ratio, test) = tested_ratio(runs.order, [&a, &b], by_blocks.as_ref(), level);
         let no_ratio = ratio.low.is_nan().then(|| notes::on_zero(&self.metric, &a, &b)).flatten();
-        if ratio.low.is_nan() {
-            let few = "too few runs for an interval: each side needs two, and interleaved runs need two blocks";
-            notes.push(no_ratio.clone().unwrap_or_else(|| few.to_owned()));
-        }
-        if !runs.interleaved {
-            let note = match self.alternated {
-                true => "the runs of both sides alternated: a drift of the machine widens the interval",
-                false => "not interleaved: the ratio includes any drift of the machine between the two sides",
-            };
-            notes.push(note.to_owned());
-        }
-        notes.extend(notes::on_flowops(runs.a, runs.b));
-        notes.extend(notes::on_conditions(runs.a, runs.b));
-        if !runs.interleaved {
-            notes.extend(notes::on_times(runs.a, runs.b));
-        }
-        notes.extend(notes::on_runs(&[runs.a, runs.b], std::slice::from_ref(&self.metric)));
+        let mut notes = self.notes(runs, ratio, no_ratio.as_deref());
         let control = control(runs, self.tolerance);
-        let days_differ = !runs.interleaved && on_different_days(runs);
+        let days_differ = !runs.in_blocks() && on_different_days(runs);
         // Within a day there is no difference between days.
         let floor = if days_differ { self.floor.filter(|floor| floor.spans_days) } else { None };
-        if days_differ && floor.is_none() {
+        let lacks_floor = days_differ && floor.is_none();
+        if lacks_floor {
             notes.push(notes::on_floor(self.floor));
         }
         let equal_values = notes::on_equal_values(runs, [&a, &b], ratio);
-        let doubt = match (ratio.low.is_nan(), days_differ && floor.is_none(), &equal_values) {
-            (true, ..) | (false, false, None) => None,
-            (false, true, _) => Some(IntervalDoubt::UnknownFloor),
-            (false, false, Some(_)) => Some(IntervalDoubt::EqualValues),
-        };
+        let doubt = doubt(ratio, lacks_floor, equal_values.is_some());
         notes.extend(equal_values);
         let verdict = match control {
             Some(control) if control.moved => ComparisonVerdict::Invalid,
             _ if doubt.is_some() => ComparisonVerdict::Unclear,
             _ => classify(self.direction.goodness(floor.map_or(ratio, |floor| floor.widen(ratio))), self.tolerance),
         };
-        let power = match doubt {
-            _ if ratio.low.is_nan() => (None, None),
-            Some(_) => (None, None),
-            None if runs.interleaved => self.power_of_blocks(by_blocks.as_ref(), blocks.len(), level),
-            None => self.power_of_runs(&side_a.sample, &side_b.sample, floor, level),
+        let power = match runs.order {
+            _ if ratio.low.is_nan() || doubt.is_some() => (None, None),
+            RunOrder::Blocks => self.power_of_blocks(by_blocks.as_ref(), blocks.len(), level),
+            RunOrder::Alternated | RunOrder::Separate => {
+                self.power_of_runs(&side_a.sample, &side_b.sample, floor, level)
+            }
         };
         let study = (self.method == ComparisonMethod::Study).then(|| analysis::study(&a, &b, STUDY_LEVEL)).flatten();
         let shapes = (self.method == ComparisonMethod::Study).then(|| Shapes {
@@ -172,12 +159,12 @@ impl Comparer {
             name: self.name.clone(),
             metric: self.metric.to_string(),
             higher_is_better: self.direction == Direction::HigherIsBetter,
-            interleaved: runs.interleaved,
+            interleaved: runs.in_blocks(),
             a: side_a,
             b: side_b,
             level,
             ratio,
-            difference: welch(&a, &b, level).map_or(unknown, |test| test.estimate),
+            difference: welch(&a, &b, level).map_or(UNKNOWN, |test| test.estimate),
             test,
             sign: by_blocks.and_then(|found| found.sign),
             verdict,
@@ -202,6 +189,32 @@ impl Comparer {
             comparison.notes.push(advice(&comparison, &[runs.a, runs.b]));
         }
         Ok(comparison)
+    }
+
+    /// Returns the notes on the runs. `no_ratio`: why there is no ratio, if that is known.
+    fn notes(&self, runs: &Runs<'_>, ratio: Estimate, no_ratio: Option<&str>) -> Vec<String> {
+        let mut notes = Vec::new();
+        if ratio.low.is_nan() {
+            let few = "too few runs for an interval: each side needs two, and interleaved runs need two blocks";
+            notes.push(no_ratio.unwrap_or(few).to_owned());
+        }
+        let order = match runs.order {
+            RunOrder::Blocks => None,
+            RunOrder::Alternated => {
+                Some("the runs of both sides alternated: a drift of the machine widens the interval")
+            }
+            RunOrder::Separate => {
+                Some("not interleaved: the ratio includes any drift of the machine between the two sides")
+            }
+        };
+        notes.extend(order.map(str::to_owned));
+        notes.extend(notes::on_flowops(runs.a, runs.b));
+        notes.extend(notes::on_conditions(runs.a, runs.b));
+        if !runs.in_blocks() {
+            notes.extend(notes::on_times(runs.a, runs.b));
+        }
+        notes.extend(notes::on_runs(&[runs.a, runs.b], std::slice::from_ref(&self.metric)));
+        notes
     }
 
     /// Returns the detectable loss of interleaved runs, and the total number of runs that would be enough.
@@ -247,7 +260,7 @@ impl Comparer {
             .filter_map(|metric| {
                 let known = |runs: &[Observation]| runs.iter().all(|run| run.figures.contains_key(&metric.to_string()));
                 let (a, b) = (values(runs.a, metric).ok()?, values(runs.b, metric).ok()?);
-                let test = match runs.interleaved {
+                let test = match runs.in_blocks() {
                     true => analysis::analyse(&blocks(&a, &b), level).map(|found| (found.ratio, found.p)),
                     false => welch_ratio(&a, &b, level).map(|found| (found.estimate, found.p)),
                 };
@@ -257,6 +270,41 @@ impl Comparer {
         let corrected = holm(&tested.iter().map(|(_, (_, p))| *p).collect::<Vec<_>>());
         let all = tested.into_iter().zip(corrected);
         all.map(|((metric, (ratio, _)), p)| OtherMetric { metric: metric.to_string(), ratio, p }).collect()
+    }
+}
+
+/// An estimate of which nothing is known.
+const UNKNOWN: Estimate = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
+
+/// Returns the ratio of B to A with its test. Without enough runs it has no interval. `by_blocks`: the analysis of
+/// interleaved runs.
+fn tested_ratio(
+    order: RunOrder,
+    [a, b]: [&[f64]; 2],
+    by_blocks: Option<&BlockAnalysis>,
+    level: f64,
+) -> (Estimate, NamedTest) {
+    let tested = match order {
+        RunOrder::Blocks => by_blocks.map(|found| (found.ratio, named("t on blocks", found.t, found.df, found.p))),
+        RunOrder::Alternated | RunOrder::Separate => {
+            welch_ratio(a, b, level).map(|found| (found.estimate, named("Welch", found.t, found.df, found.p)))
+        }
+    };
+    tested.unwrap_or_else(|| {
+        let without_interval = Estimate { value: ratio_of_means(a, b), ..UNKNOWN };
+        (without_interval, named("none", f64::NAN, f64::NAN, f64::NAN))
+    })
+}
+
+/// Returns why the interval of a ratio is too narrow. `None` if it is not, or if there is none.
+fn doubt(ratio: Estimate, lacks_floor: bool, has_equal_values: bool) -> Option<IntervalDoubt> {
+    if ratio.low.is_nan() {
+        return None;
+    }
+    match (lacks_floor, has_equal_values) {
+        (true, _) => Some(IntervalDoubt::UnknownFloor),
+        (false, true) => Some(IntervalDoubt::EqualValues),
+        (false, false) => None,
     }
 }
 
@@ -288,10 +336,10 @@ fn values(runs: &[Observation], metric: &Metric) -> Result<Vec<f64>, String> {
 /// Returns whether all runs of A are at least twelve hours from all runs of B. The date is no criterion: it may change
 /// within a session. Runs of an unknown time are ignored.
 fn on_different_days(runs: &Runs<'_>) -> bool {
-    const DAY: i64 = 12 * 3600;
     let times = |runs: &[Observation]| runs.iter().filter_map(|run| run.started).collect::<BTreeSet<i64>>();
     let (a, b) = (times(runs.a), times(runs.b));
-    let is_near = |time: &i64| b.range(time.saturating_sub(DAY - 1)..=time.saturating_add(DAY - 1)).next().is_some();
+    let gap = MIN_SESSION_GAP - 1;
+    let is_near = |time: &i64| b.range(time.saturating_sub(gap)..=time.saturating_add(gap)).next().is_some();
     !a.is_empty() && !b.is_empty() && !a.iter().any(is_near)
 }
 

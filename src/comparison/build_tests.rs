@@ -25,7 +25,7 @@ fn verdict(metric: &str, b: f64, spread: f64, control_b: f64) -> Comparison {
     of_b.rotate_left(5);
     let steady: Vec<f64> = (0..24).map(|i| 50.0 + 0.1 * f64::from(i % 3)).collect();
     let control_b: Vec<f64> = steady.iter().map(|v| v * control_b).collect();
-    let runs = Runs { a: &of_a, b: &of_b, interleaved: true, control_a: &steady, control_b: &control_b };
+    let runs = Runs { a: &of_a, b: &of_b, order: RunOrder::Blocks, control_a: &steady, control_b: &control_b };
     comparer(metric).compare(&runs).unwrap()
 }
 
@@ -59,14 +59,14 @@ fn a_comparison_reports_its_detectable_loss() {
 #[test]
 fn separate_samples_are_tested_by_welch_and_have_a_note() {
     let (a, b) = (runs("ops", 10, 100.0, 0.02), runs("ops", 8, 110.0, 0.02));
-    let separate = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
+    let separate = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
     let found = Comparer { method: ComparisonMethod::Study, ..comparer("ops") }.compare(&separate).unwrap();
     assert_eq!(
         (found.test.name.as_str(), found.verdict, found.interleaved),
         ("Welch", ComparisonVerdict::Better, false)
     );
     assert!(found.notes.iter().any(|note| note.starts_with("not interleaved")));
-    let alternated = Comparer { alternated: true, ..comparer("ops") }.compare(&separate).unwrap();
+    let alternated = comparer("ops").compare(&Runs { order: RunOrder::Alternated, ..separate }).unwrap();
     assert!(alternated.notes.iter().any(|note| note.starts_with("the runs of both sides alternated")));
     assert!(!alternated.notes.iter().any(|note| note.starts_with("not interleaved")), "{:?}", alternated.notes);
     assert_eq!(alternated.ratio, found.ratio);
@@ -91,7 +91,7 @@ fn results_of_different_days_need_a_noise_floor() {
     let (a, b) = (at(23, 100.0), at(23 + 7 * 24, 92.0));
     let verdict = |floor: Option<f64>, b: &[Observation]| {
         let floor = floor.map(|share| NoiseFloor { share, sessions: 3, spans_days: true });
-        let runs = Runs { a: &a, b, interleaved: false, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
         let found = Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap();
         let unknown = found.notes.iter().any(|note| note.contains("noise floor"));
         assert_eq!(unknown, floor.is_none() && b[0].started > Some(40 * 3600), "{:?}", found.notes);
@@ -115,7 +115,7 @@ fn a_noise_floor_of_one_day_is_not_enough() {
     let (a, b) = (at(1, 100.0), at(8, 92.0));
     let compare = |b: &[Observation]| {
         let floor = Some(NoiseFloor { share: 0.01, sessions: 2, spans_days: false });
-        let runs = Runs { a: &a, b, interleaved: false, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
         Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap()
     };
     let found = compare(&b);
@@ -135,7 +135,7 @@ fn the_detectable_loss_of_different_days_includes_the_floor() {
     let (a, b, later) = (at(1), at(1), at(8));
     let compare = |b: &[Observation], share: f64| {
         let floor = Some(NoiseFloor { share, sessions: 2, spans_days: true });
-        let runs = Runs { a: &a, b, interleaved: false, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
         Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap()
     };
     let (near, far) = (compare(&b, 0.02), compare(&later, 0.02));
@@ -156,7 +156,7 @@ fn equal_sides_with_a_0_are_unclear_in_both_directions() {
     };
     for metric in ["latency.mean", "ops"] {
         let (a, b) = (of(metric, [0.0, 0.1, 0.0, 0.1]), of(metric, [0.1, 0.0, 0.1, 0.0]));
-        let runs = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
         let found = comparer(metric).compare(&runs).unwrap();
         let notes = found.notes.join("\n");
         assert_eq!(found.verdict, ComparisonVerdict::Unclear, "{metric}: {:?}", found.ratio);
@@ -176,7 +176,7 @@ fn the_test_that_is_shown_is_that_of_the_ratio() {
     // The means differ by chance, the geometric means do not.
     let values = ([1.0, 10.0, 100.0, 1000.0], [200.0, 210.0, 220.0, 230.0]);
     let (a, b) = (of(&values.0), of(&values.1));
-    let runs = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
     let found = comparer("ops").compare(&runs).unwrap();
     let (of_logs, of_values) = (
         crate::analysis::welch_ratio(&values.0, &values.1, 0.95).unwrap(),
@@ -192,23 +192,24 @@ fn the_test_that_is_shown_is_that_of_the_ratio() {
 #[test]
 fn equal_values_are_no_certainty() {
     use ComparisonVerdict::{Unclear, Worse};
+    use RunOrder::{Blocks, Separate};
     let of = |n: usize, mean: f64, is_rounded: bool| -> Vec<Observation> {
         runs("ops", n, mean, 0.0).into_iter().map(|run| Observation { is_rounded, ..run }).collect()
     };
-    let compare = |n: usize, is_rounded: bool, interleaved: bool| {
+    let compare = |n: usize, is_rounded: bool, order: RunOrder| {
         let (a, b) = (of(n, 100.0, is_rounded), of(n, 90.0, is_rounded));
-        let runs = Runs { a: &a, b: &b, interleaved, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order, control_a: &[], control_b: &[] };
         comparer("ops").compare(&runs).unwrap()
     };
-    for (n, is_rounded, interleaved, verdict) in [
-        (3, false, false, Unclear),
-        (4, false, true, Unclear),
-        (5, false, false, Worse),
-        (20, true, false, Unclear),
-        (8, false, true, Worse),
+    for (n, is_rounded, order, verdict) in [
+        (3, false, Separate, Unclear),
+        (4, false, Blocks, Unclear),
+        (5, false, Separate, Worse),
+        (20, true, Separate, Unclear),
+        (8, false, Blocks, Worse),
     ] {
-        let found = compare(n, is_rounded, interleaved);
-        assert_eq!(found.verdict, verdict, "{n} {is_rounded} {interleaved}");
+        let found = compare(n, is_rounded, order);
+        assert_eq!(found.verdict, verdict, "{n} {is_rounded} {order:?}");
         let notes = found.notes.join("\n");
         assert_eq!(notes.contains("their variation is unknown"), verdict == Unclear, "{notes}");
         assert_eq!(found.could_have_seen.is_none(), verdict == Unclear);
@@ -219,20 +220,21 @@ fn equal_values_are_no_certainty() {
 fn unknown_times_are_named_for_separate_runs() {
     let (a, mut b) = (runs("ops", 4, 100.0, 0.01), runs("ops", 4, 100.0, 0.01));
     b.iter_mut().for_each(|run| run.started = Some(0));
-    let notes = |interleaved| {
-        let runs = Runs { a: &a, b: &b, interleaved, control_a: &[], control_b: &[] };
+    let notes = |order| {
+        let runs = Runs { a: &a, b: &b, order, control_a: &[], control_b: &[] };
         comparer("ops").compare(&runs).unwrap().notes.join("\n")
     };
-    assert!(notes(false).contains("the times of the runs of A are unknown"), "{}", notes(false));
-    assert!(!notes(true).contains("the times"), "{}", notes(true));
+    let (separate, in_blocks) = (notes(RunOrder::Separate), notes(RunOrder::Blocks));
+    assert!(separate.contains("the times of the runs of A are unknown"), "{separate}");
+    assert!(!in_blocks.contains("the times"), "{in_blocks}");
 }
 
 /// A ratio needs values above 0, and no number of runs changes that.
 #[test]
 fn a_metric_that_is_0_has_no_ratio_and_no_advice() {
     let (mut a, b) = (runs("mib", 8, 0.0, 0.0), runs("mib", 8, 0.0, 0.0));
-    for interleaved in [true, false] {
-        let runs = Runs { a: &a, b: &b, interleaved, control_a: &[], control_b: &[] };
+    for order in [RunOrder::Blocks, RunOrder::Separate] {
+        let runs = Runs { a: &a, b: &b, order, control_a: &[], control_b: &[] };
         let found = comparer("mib").compare(&runs).unwrap();
         let notes = found.notes.join("\n");
         assert!(notes.contains("`mib` is not above 0 in a run of A: there is no ratio"), "{notes}");
@@ -241,7 +243,7 @@ fn a_metric_that_is_0_has_no_ratio_and_no_advice() {
     }
     a.truncate(2);
     a.iter_mut().for_each(|run| run.figures.insert("mib".to_owned(), 5.0).map_or((), drop));
-    let one_block = Runs { a: &a, b: &b[..2], interleaved: true, control_a: &[], control_b: &[] };
+    let one_block = Runs { a: &a, b: &b[..2], order: RunOrder::Blocks, control_a: &[], control_b: &[] };
     let notes = comparer("mib").compare(&one_block).unwrap().notes.join("\n");
     assert!(notes.contains("not above 0 in a run of B"), "{notes}");
 }
@@ -259,11 +261,11 @@ fn a_drift_of_the_machine_is_no_loss_of_interleaved_runs() {
     };
     let is_b = |i: usize| matches!(i % 4, 1 | 2) != (i / 4).is_multiple_of(3);
     let ((a, control_a), (b, control_b)) = (of(&|i| !is_b(i)), of(&is_b));
-    let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &control_a, control_b: &control_b };
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &control_a, control_b: &control_b };
     let found = comparer("ops").compare(&runs).unwrap();
     assert_eq!((found.verdict, found.control.unwrap().moved), (ComparisonVerdict::Same, false), "{:?}", found.ratio);
     let ((a, _), (b, _)) = (of(&|i| i < RUNS / 2), of(&|i| i >= RUNS / 2));
-    let runs = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
     assert_eq!(comparer("ops").compare(&runs).unwrap().verdict, ComparisonVerdict::Worse);
 }
 
@@ -272,7 +274,7 @@ fn a_drift_of_the_machine_is_no_loss_of_interleaved_runs() {
 fn the_detectable_loss_is_that_of_the_level() {
     let of = |look| {
         let (a, b) = (runs("ops", 24, 100.0, 0.04), runs("ops", 24, 100.0, 0.04));
-        let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &[], control_b: &[] };
         let found = Comparer { look, ..comparer("ops") }.compare(&runs).unwrap();
         (found.level, found.could_have_seen.unwrap(), found.runs_needed.unwrap())
     };

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 use super::build::tests::comparer;
-use super::{ComparisonVerdict, Runs};
+use super::{ComparisonVerdict, RunOrder, Runs};
 use crate::import::{Observation, of_run};
 use crate::result::fixture::fixture;
 use crate::result::{DeviceBytes, Document, FlowopResult, Run};
@@ -119,7 +119,7 @@ fn first_causes(change: SystemChange) -> Vec<String> {
             runs
         };
         let (a, b) = (side(|_| {}, 100.0), side(change, 80.0));
-        let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &[], control_b: &[] };
         let found = comparer("ops").compare(&runs).unwrap();
         assert_eq!(found.verdict, ComparisonVerdict::Worse);
         found.causes.first().map_or_else(String::new, |cause| cause.name.clone())

@@ -4,12 +4,12 @@
 use super::super::build::tests::{comparer, runs};
 use super::*;
 use crate::analysis::{Estimate, InterimLook, MeanEstimate, RepeatState};
-use crate::comparison::{ComparedSide, Comparer, ComparisonMethod, ControlResult, RepeatedMetric, Runs};
+use crate::comparison::{ComparedSide, Comparer, ComparisonMethod, ControlResult, RepeatedMetric, RunOrder, Runs};
 
-fn compared(metric: &str, n: usize, interleaved: bool) -> Comparison {
+fn compared(metric: &str, n: usize, order: RunOrder) -> Comparison {
     let (a, mut b) = (runs(metric, n, 100.0, 0.02), runs(metric, n, 120.0, 0.02));
     b.rotate_left(n / 2);
-    let runs = Runs { a: &a, b: &b, interleaved, control_a: &[], control_b: &[] };
+    let runs = Runs { a: &a, b: &b, order, control_a: &[], control_b: &[] };
     comparer(metric).compare(&runs).unwrap()
 }
 
@@ -25,7 +25,7 @@ fn says(text: &str, lines: &[&str]) {
 /// The ratio is that of the measured values, whatever the direction of the metric.
 #[test]
 fn the_ratio_is_as_measured_and_has_its_direction() {
-    let found = compared("latency.p99", 8, true);
+    let found = compared("latency.p99", 8, RunOrder::Blocks);
     assert!(found.ratio.value > 1.1 && found.verdict == ComparisonVerdict::Worse, "{:?}", found.ratio);
     let ratio = ratio(found.ratio);
     says(
@@ -39,20 +39,20 @@ fn the_ratio_is_as_measured_and_has_its_direction() {
     );
     says(&markdown(&found), &["| metric | latency.p99 (lower is better) |"]);
     says(
-        &text(&compared("ops", 8, false)),
+        &text(&compared("ops", 8, RunOrder::Separate)),
         &["metric ops (higher is better)", "B − A 20.", " ops/s [", "Welch's t-test: t"],
     );
 }
 
 #[test]
 fn one_run_on_each_side_has_a_ratio_without_an_interval() {
-    let found = compared("ops", 1, false);
+    let found = compared("ops", 1, RunOrder::Separate);
     says(&text(&found), &["A 1 100.0 100.0 - A", "B/A 1.200 [-, -]", "detectable loss no loss: too few runs"]);
     says(&markdown(&found), &["| A: A | 1 | 100.0 | 100.0 | - |"]);
     says(&text(&found), &["unclear: there is no interval for a verdict (B/A 1.200 [-, -] of ops)"]);
     let zero = Comparison { a: ComparedSide { values: vec![0.0], ..found.a.clone() }, ..found };
     says(&text(&zero), &["detectable loss no loss: there is no ratio"]);
-    let wide = Comparison { could_have_seen: None, ..compared("ops", 8, true) };
+    let wide = Comparison { could_have_seen: None, ..compared("ops", 8, RunOrder::Blocks) };
     says(&text(&wide), &["detectable loss more than 99.9 %"]);
 }
 
@@ -61,7 +61,7 @@ fn a_control_with_a_wide_interval_is_unknown() {
     let control = |low, high, moved| {
         let ratio = Estimate { value: 1.0, low, high };
         let control = Some(ControlResult { moved, ratio, p: 0.5 });
-        text(&Comparison { control, ..compared("ops", 8, true) })
+        text(&Comparison { control, ..compared("ops", 8, RunOrder::Blocks) })
     };
     says(
         &control(0.168, 5.413, false),
@@ -79,7 +79,7 @@ fn a_verdict_says_that_the_control_is_unknown() {
     let of = |spread: f64| {
         let control_a: Vec<f64> = (0..8).map(|i| 50.0 * (1.0 + spread * f64::from(i % 2))).collect();
         let control_b: Vec<f64> = (0..8).map(|i| 50.0 * (1.0 + spread * f64::from(i % 3))).collect();
-        let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &control_a, control_b: &control_b };
+        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &control_a, control_b: &control_b };
         comparer("ops").compare(&runs).unwrap()
     };
     let unknown = of(0.5);
@@ -94,9 +94,9 @@ fn a_verdict_says_that_the_control_is_unknown() {
 
 #[test]
 fn an_interval_has_the_level_of_its_look() {
-    says(&text(&compared("ops", 24, true)), &["], 95 % interval"]);
+    says(&text(&compared("ops", 24, RunOrder::Blocks)), &["], 95 % interval"]);
     let (a, b) = (runs("ops", 24, 100.0, 0.02), runs("ops", 24, 120.0, 0.02));
-    let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &[], control_b: &[] };
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &[], control_b: &[] };
     for (one_sided, level) in [(0.005, "99"), (0.0075, "98.5"), (0.0125, "97.5")] {
         let look = Some(InterimLook { blocks: 12, one_sided });
         let found = Comparer { look, ..comparer("ops") }.compare(&runs).unwrap();
@@ -116,7 +116,7 @@ fn what_differs_comes_first_and_other_metrics_are_called_descriptive() {
         found
     };
     let (a, b) = (on("ab", 100.0), on("c|d", 120.0));
-    let runs = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
     let found = comparer("ops").compare(&runs).unwrap();
     for text in [text(&found), markdown(&found)] {
         let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
@@ -130,7 +130,7 @@ fn what_differs_comes_first_and_other_metrics_are_called_descriptive() {
 #[test]
 fn the_study_has_its_printed_digits() {
     let (a, b) = (runs("ops", 9, 100.0, 0.02), runs("ops", 8, 120.0, 0.02));
-    let runs = Runs { a: &a, b: &b, interleaved: false, control_a: &[], control_b: &[] };
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
     let mut found = Comparer { method: ComparisonMethod::Study, ..comparer("ops") }.compare(&runs).unwrap();
     let study = found.study.as_mut().unwrap();
     (study.f.value, study.f.df1, study.f.df2, study.f.p) = (3.604_928_4, 9.0, 3.0, 0.319_233_7);
@@ -151,8 +151,11 @@ fn the_study_has_its_printed_digits() {
 
 #[test]
 fn benchstat_knows_in_which_direction_a_unit_improves() {
-    assert!(benchstat(&compared("ops", 4, true)).starts_with("Unit ops/s better=higher\nside: A\nBenchmarkVarmail 1 "));
-    assert!(benchstat(&compared("latency.p99", 4, true)).starts_with("Unit ns/op better=lower\n"));
+    assert!(
+        benchstat(&compared("ops", 4, RunOrder::Blocks))
+            .starts_with("Unit ops/s better=higher\nside: A\nBenchmarkVarmail 1 ")
+    );
+    assert!(benchstat(&compared("latency.p99", 4, RunOrder::Blocks)).starts_with("Unit ns/op better=lower\n"));
     let metric = |name: &str| RepeatedMetric { metric: name.to_owned(), ..repeated() };
     let repeats =
         Repeats { metrics: ["ops", "r|d.mib", "latency.mean", "latency.p99"].map(metric).into(), ..repeats() };

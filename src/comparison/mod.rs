@@ -22,7 +22,7 @@ mod repeats_formats;
 mod sweep;
 mod sweep_formats;
 
-pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, Runs};
+pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, RunOrder, Runs};
 pub use differences::{Difference, DifferenceKind, differences};
 pub use effects::{FactorEffects, LevelEffect};
 pub use factorial::{CellGroup, cell_groups};

@@ -93,7 +93,7 @@ pub(super) fn on_equal_values(runs: &Runs<'_>, values: [&[f64]; 2], ratio: Estim
         return None;
     }
     let few = |values: &[f64]| values.len() < MIN_EQUAL;
-    if runs.interleaved {
+    if runs.in_blocks() {
         let is_point = ratio.high - ratio.low <= 0.0 && few(values[0]);
         let text = "all blocks have the same ratio, so that their variation is unknown: make more runs";
         return is_point.then(|| text.to_owned());
@@ -125,7 +125,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::build::tests::{comparer, runs};
     use super::*;
-    use crate::comparison::Runs;
+    use crate::comparison::{RunOrder, Runs};
     use std::collections::BTreeMap;
 
     /// Returns runs of which the first `unsteady` were not steady, each with this number of operations.
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn notes(a: &[Observation], b: &[Observation]) -> String {
-        let runs = Runs { a, b, interleaved: true, control_a: &[], control_b: &[] };
+        let runs = Runs { a, b, order: RunOrder::Blocks, control_a: &[], control_b: &[] };
         comparer("latency.p99").compare(&runs).unwrap().notes.join("\n")
     }
 

@@ -6,8 +6,8 @@ use super::chart::{Chart, ChartPoint, Symbol};
 use super::experiment::{distributions, metric_title, run_points, unit};
 use crate::analysis::{self, ComparisonVerdict, Estimate, NoiseFloor, Tolerance};
 use crate::comparison::{
-    Comparer, Comparison, DifferenceKind, Runs, confidence, figure, lines, percent, probability, ratio, sentence,
-    small, with_direction,
+    Comparer, Comparison, DifferenceKind, RunOrder, Runs, confidence, figure, lines, percent, probability, ratio,
+    sentence, small, with_direction,
 };
 use crate::experiment::{EQUAL_ARMS, Next, RecordedExperiment, RecordedRun};
 use crate::import::Observation;
@@ -79,7 +79,7 @@ fn compare(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Result<C
     let controls =
         |n: usize| -> Vec<f64> { of_arm(n).map(|run| run.control).collect::<Option<_>>().unwrap_or_default() };
     let (a, b, control_a, control_b) = (runs(0), runs(1), controls(0), controls(1));
-    let runs = Runs { a: &a, b: &b, interleaved: true, control_a: &control_a, control_b: &control_b };
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &control_a, control_b: &control_b };
     let mut comparison = comparer.compare(&runs)?;
     let left_out = recorded.runs.len().saturating_sub(whole.len()) as u64;
     if left_out > 0 {
