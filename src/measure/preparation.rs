@@ -6,7 +6,7 @@
 //! they are removed (`removal`).
 
 use super::machine;
-use super::trees::{ReadySet, trees};
+use super::trees::{DefinitionKey, ReadySet, trees};
 use super::watch::{Stage, WatchedProgress};
 use super::{Front, Runner, Status};
 use crate::disk::prepare::{self, Prepared, Repairs};
@@ -133,7 +133,7 @@ impl Runner {
             return Ok((sets, nothing));
         }
         self.check_sets(plan, front)?;
-        let keys: Vec<String> = plan.filesets.iter().map(|s| format!("{s:?}")).collect();
+        let keys: Vec<DefinitionKey> = plan.filesets.iter().map(DefinitionKey::of).collect();
         self.release_other_sets(plan, &keys, front);
         let changes = purpose.changes(plan);
         let mut sets = Vec::new();
@@ -184,7 +184,7 @@ impl Runner {
 
     /// Releases the sets that the plan does not have or that have another definition. Keeps those whose root the plan
     /// uses.
-    pub(super) fn release_other_sets(&mut self, plan: &Plan, keys: &[String], front: &mut dyn Front) {
+    pub(super) fn release_other_sets(&mut self, plan: &Plan, keys: &[DefinitionKey], front: &mut dyn Front) {
         for ready in std::mem::take(&mut self.trees.sets) {
             if keys.contains(&ready.definition) || plan.filesets.iter().any(|s| s.root() == ready.set.spec.root()) {
                 self.trees.sets.push(ready);
@@ -196,17 +196,29 @@ impl Runner {
     }
 
     /// Opens a set for the start of a run, according to what is known of its tree.
-    fn open_at_start(&self, spec: &FilesetSpec, key: &str, as_is: bool, changes: bool) -> Result<Fileset, Error> {
+    fn open_at_start(
+        &self,
+        spec: &FilesetSpec,
+        key: &DefinitionKey,
+        as_is: bool,
+        changes: bool,
+    ) -> Result<Fileset, Error> {
         let start = self.start_state(spec, key, as_is, changes);
-        match self.trees.sets.iter().find(|ready| ready.definition == key) {
+        match self.trees.sets.iter().find(|ready| ready.definition == *key) {
             Some(ready) => Ok(ready.set.again(start)),
             None => Ok(Fileset::open(spec.clone(), self.settings.layout_seed, self.settings.adopt)?.with_start(start)),
         }
     }
 
     /// Returns how the tree of a set is treated at the start of a run.
-    pub(super) fn start_state(&self, spec: &FilesetSpec, key: &str, as_is: bool, changes: bool) -> StartState {
-        let before = self.trees.sets.iter().find(|ready| ready.definition == key);
+    pub(super) fn start_state(
+        &self,
+        spec: &FilesetSpec,
+        key: &DefinitionKey,
+        as_is: bool,
+        changes: bool,
+    ) -> StartState {
+        let before = self.trees.sets.iter().find(|ready| ready.definition == *key);
         let known = before.and_then(|ready| ready.stamp.filter(|_| !ready.changed));
         let tree = match self.trees.roots.get(&spec.root()) {
             _ if as_is => Existing::Keep,

@@ -7,7 +7,7 @@
 
 use super::machine;
 use super::preparation::{OnDisk, PrepareRequest, Purpose, changes_line, data_properties};
-use super::trees::ReadySet;
+use super::trees::{DefinitionKey, ReadySet};
 use super::{Front, Runner, Status};
 use crate::diag::{Code, Diagnostic};
 use crate::disk::prepare::{self, Preparation, PrepareOptions, Prepared};
@@ -16,7 +16,6 @@ use crate::disk::{Error, Fileset, NotShared, StartState};
 use crate::fileset::{FilesetSpec, Interleave};
 use crate::os::limits;
 use crate::plan::Plan;
-use crate::random::mix;
 use crate::ranks::Ranks;
 use crate::source::SourceMap;
 use crate::spec::Sharing;
@@ -37,8 +36,7 @@ struct SetKey {
 
 impl SetKey {
     fn of(spec: &FilesetSpec, changes: bool) -> Self {
-        let definition = format!("{spec:?}").bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)));
-        Self { root: root_text(spec), definition, changes }
+        Self { root: root_text(spec), definition: DefinitionKey::of(spec).hashed(), changes }
     }
 }
 
@@ -186,7 +184,7 @@ impl Runner {
         map: &SourceMap,
         front: &mut dyn Front,
     ) -> Result<OnDisk, Status> {
-        let definitions: Vec<String> = plan.filesets.iter().map(|s| format!("{s:?}")).collect();
+        let definitions: Vec<DefinitionKey> = plan.filesets.iter().map(DefinitionKey::of).collect();
         let PrepareRequest { purpose, as_is } = request;
         let changes = purpose.changes(plan);
         let own: Vec<SetKey> = plan.filesets.iter().zip(&changes).map(|(spec, c)| SetKey::of(spec, *c)).collect();
@@ -254,7 +252,7 @@ impl Runner {
         work: &mut SharedWork,
         plan: &Plan,
         groups: Vec<SharingGroup>,
-        definitions: &[String],
+        definitions: &[DefinitionKey],
         request: PrepareRequest,
         front: &mut dyn Front,
     ) -> Result<BTreeMap<String, TreeReport>, Status> {
@@ -303,11 +301,11 @@ impl Runner {
         &self,
         spec: &FilesetSpec,
         group: SharingGroup,
-        definition: &str,
+        definition: &DefinitionKey,
         as_is: bool,
     ) -> Result<RankSet, Error> {
         let (real, seed) = (self.settings.engine.real(), self.settings.layout_seed);
-        let before = self.trees.sets.iter().find(|ready| ready.definition == definition);
+        let before = self.trees.sets.iter().find(|ready| ready.definition == *definition);
         let part = |part: Interleave| match before.filter(|ready| ready.set.tree.part() == part && ready.is_shared) {
             Some(ready) => Ok(Arc::new(ready.set.again(StartState::default()))),
             None => Fileset::part_of(spec.clone(), seed, part).map(Arc::new),
@@ -453,7 +451,7 @@ impl Runner {
         &mut self,
         work: SharedWork,
         prepared: Vec<Option<Prepared>>,
-        definitions: Vec<String>,
+        definitions: Vec<DefinitionKey>,
         as_is: bool,
     ) -> OnDisk {
         let sets = work.used();

@@ -4,7 +4,9 @@ use super::Front;
 use super::leftovers::Leftover;
 use crate::disk::prepare::Prepared;
 use crate::disk::{Fileset, Stamp};
+use crate::fileset::FilesetSpec;
 use crate::plan::Plan;
+use crate::random::mix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,6 +45,22 @@ impl Trees {
     }
 }
 
+/// The definition of a file set as a key: the text of all its properties.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DefinitionKey(String);
+
+impl DefinitionKey {
+    /// Returns the key of a definition.
+    pub(crate) fn of(spec: &FilesetSpec) -> Self {
+        Self(format!("{spec:?}"))
+    }
+
+    /// Returns a hash of the key, by which ranks compare their definitions.
+    pub(crate) fn hashed(&self) -> u64 {
+        self.0.bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)))
+    }
+}
+
 /// A file set that is on disk.
 pub(crate) struct ReadySet {
     /// The files that runs of this rank use.
@@ -52,8 +70,8 @@ pub(crate) struct ReadySet {
     /// The whole shared tree, on the rank that has prepared it and removes it.
     pub(crate) whole: Option<Arc<Fileset>>,
     pub(crate) prepared: Prepared,
-    /// The definition from which it was created, in its debug format.
-    pub(crate) definition: String,
+    /// The definition from which it was created.
+    pub(crate) definition: DefinitionKey,
     /// The tree may differ from the definition.
     pub(crate) changed: bool,
     /// The stamp of the marker when the set was released after its last run. `None` if the tree may have been changed
