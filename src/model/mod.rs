@@ -19,7 +19,7 @@ pub mod visit;
 pub use crate::syntax::ast::TextPart;
 pub use expr::{Expr, Lookup, RandomCall, RandomExpr, eval};
 pub use provenance::with_provenance;
-pub use scope::{Locals, Scope, SetBy};
+pub use scope::{Locals, Scope, SetBy, Unset};
 pub use value::{Evaluated, ModelValue};
 
 use crate::diag::{self, Diagnostic};

@@ -69,6 +69,17 @@ impl Binding {
     }
 }
 
+/// What became of a variable whose setting was to be removed.
+#[derive(Clone, Copy, Debug)]
+pub enum Unset<'a> {
+    /// There is no such variable.
+    Unknown,
+    /// It had no other setting, and is removed.
+    Removed,
+    /// Another setting counts again.
+    Restored(&'a Binding),
+}
+
 /// All variables of a session.
 #[derive(Clone, Default, Debug)]
 pub struct Scope {
@@ -141,19 +152,18 @@ impl Scope {
         true
     }
 
-    /// Removes the setting of a variable that counts; a variable without another one is removed. Returns `None` if
-    /// there is no such variable, else its binding now.
-    pub fn unset(&mut self, name: &str) -> Option<Option<&Binding>> {
-        let at = *self.order.get(name)?;
+    /// Removes the setting of a variable that counts; a variable without another one is removed.
+    pub fn unset(&mut self, name: &str) -> Unset<'_> {
+        let Some(at) = self.order.get(name).copied() else { return Unset::Unknown };
         self.values.get_mut().forget(name);
-        let binding = self.bindings.get_mut(&at)?;
+        let Some(binding) = self.bindings.get_mut(&at) else { return Unset::Unknown };
         if let Some((by, value)) = binding.overridden.pop_last() {
             (binding.value, binding.by) = (value, by);
         } else {
             self.bindings.remove(&at);
             self.order.swap_remove(name);
         }
-        Some(self.bindings.get(&at))
+        self.bindings.get(&at).map_or(Unset::Removed, Unset::Restored)
     }
 
     /// Sets an internal value, such as `rate`.

@@ -9,6 +9,11 @@ fn set(scope: &mut Scope, n: i64, by: SetBy) {
     scope.set("x", Spanned::new(Expr::Int(n), Span::default()), by).unwrap();
 }
 
+/// Removes a setting of which there is another one.
+fn unset(scope: &mut Scope) {
+    assert!(matches!(scope.unset("x"), Unset::Restored(_)));
+}
+
 fn now(scope: &Scope) -> (Expr, SetBy, Option<Expr>) {
     let b = scope.binding("x").unwrap();
     (b.value.node.clone(), b.by, b.without_setting().map(|v| v.node.clone()))
@@ -23,13 +28,13 @@ fn each_word_on_a_variable_can_be_taken_back() {
     set(&mut scope, 4, SetBy::Prompt);
     set(&mut scope, 5, SetBy::CommandLine);
     assert_eq!(now(&scope), (Expr::Int(5), SetBy::CommandLine, Some(Expr::Int(2))));
-    scope.unset("x").unwrap();
+    unset(&mut scope);
     assert_eq!(now(&scope), (Expr::Int(4), SetBy::Prompt, Some(Expr::Int(2))));
-    scope.unset("x").unwrap();
-    scope.unset("x").unwrap();
+    unset(&mut scope);
+    unset(&mut scope);
     assert_eq!(now(&scope).0, Expr::Int(1));
-    assert!(scope.unset("x").unwrap().is_none());
-    assert!(scope.unset("x").is_none());
+    assert!(matches!(scope.unset("x"), Unset::Removed));
+    assert!(matches!(scope.unset("x"), Unset::Unknown));
 }
 
 #[test]
@@ -42,7 +47,7 @@ fn a_text_wins_over_the_prompt_and_the_command_line_over_both() {
     set(&mut scope, 4, SetBy::Prompt);
     set(&mut scope, 5, SetBy::Script);
     assert_eq!(now(&scope), (Expr::Int(3), SetBy::CommandLine, Some(Expr::Int(5))));
-    scope.unset("x").unwrap();
+    unset(&mut scope);
     assert_eq!(now(&scope).0, Expr::Int(5));
 }
 

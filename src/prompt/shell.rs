@@ -7,7 +7,7 @@ use super::split::{StatementText, statements};
 use super::table::{COMMANDS, prompt_command};
 use super::{Prompt, script};
 use crate::diag::{self, Code, Diagnostic};
-use crate::model::{self, Expr, ModelValue, SetBy};
+use crate::model::{self, Expr, ModelValue, SetBy, Unset};
 use crate::output;
 use crate::plan::{self, Definitions, FRESH};
 use crate::report::json;
@@ -168,7 +168,7 @@ impl Prompt {
         }
         let fresh = self.session.runner.fresh_dir();
         let now = match self.session.scope.unset(name) {
-            None => {
+            Unset::Unknown => {
                 let scope = &self.session.scope;
                 if scope.predefined(name).is_some() {
                     let d = Diagnostic::error(Code::UndefinedVariable, argument.span, format!("`${name}` was not set"));
@@ -181,12 +181,12 @@ impl Prompt {
                     None => d.help("`vars` lists the variables"),
                 }));
             }
-            Some(Some(binding)) => Some(script::source_text(&self.session.map, &binding.value)),
-            Some(None) if name == "dir" => {
+            Unset::Restored(binding) => Some(script::source_text(&self.session.map, &binding.value)),
+            Unset::Removed if name == "dir" => {
                 self.session.set_default_dir(fresh.as_deref().unwrap_or(FRESH), Span::default());
                 fresh.or_else(|| Some(FRESH.to_owned()))
             }
-            Some(None) => None,
+            Unset::Removed => None,
         };
         let now = now.or_else(|| self.session.scope.predefined(name).map(ModelValue::print));
         front.note(&match now {

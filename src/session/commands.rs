@@ -13,6 +13,30 @@ use std::time::Duration;
 /// The longest time that a command may give.
 pub(crate) const LONGEST_TIME: Duration = Duration::from_secs(1_000_000_000);
 
+/// Why a command for the shell is not executed.
+pub(super) enum NotExecuted {
+    /// The script ends with this status; the reason was reported.
+    Ended(Status),
+    /// The script has this error.
+    Error(Box<Diagnostic>),
+}
+
+impl NotExecuted {
+    /// Returns the outcome of the statement that has the command.
+    pub(super) fn outcome(self) -> Result<Status, Box<Diagnostic>> {
+        match self {
+            Self::Ended(status) => Ok(status),
+            Self::Error(diagnostic) => Err(diagnostic),
+        }
+    }
+}
+
+impl From<Diagnostic> for NotExecuted {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Error(Box::new(diagnostic))
+    }
+}
+
 impl Session {
     /// Executes commands in order, until one fails, a `quit`, or a signal.
     pub fn commands(&mut self, commands: &[Command], front: &mut dyn Front) -> Status {
@@ -310,25 +334,25 @@ impl Session {
         })
     }
 
-    /// Returns a command for the shell, if it is permitted, or the status with which the script ends.
+    /// Returns a command for the shell, if it is permitted.
     pub(super) fn shell_command(
         &mut self,
         text: &Spanned<Expr>,
         span: Span,
         front: &mut dyn Front,
-    ) -> Result<Result<String, Status>, Box<Diagnostic>> {
+    ) -> Result<String, NotExecuted> {
         let command = self.printed(text)?;
         if let Some(d) = self.refusal(&command, span) {
             front.diagnostics(&self.map, &[d]);
-            return Ok(Err(Status::Refused));
+            return Err(NotExecuted::Ended(Status::Refused));
         }
         if let Some(d) = self.unset_in_shell(text, &command) {
-            return Err(Box::new(d));
+            return Err(d.into());
         }
-        Ok(match self.make_dir_for(&command, front) {
+        match self.make_dir_for(&command, front) {
             Status::Done => Ok(self.printed(text)?),
-            status => Err(status),
-        })
+            status => Err(NotExecuted::Ended(status)),
+        }
     }
 
     /// Returns the error for a variable of a command that neither the script nor the shell has: the shell would replace it
@@ -353,9 +377,9 @@ impl Session {
     }
 
     fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
-        let command = match self.shell_command(text, span, front)? {
+        let command = match self.shell_command(text, span, front) {
             Ok(command) => command,
-            Err(status) => return Ok(status),
+            Err(not_executed) => return not_executed.outcome(),
         };
         match self.runner.run_command(&command, front) {
             Ok(None) => return Ok(Status::Interrupted(self.runner.signal())),

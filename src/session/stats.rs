@@ -33,9 +33,9 @@ impl Session {
                 let path = Spanned::new(self.text(path)?, path.span);
                 return Ok(self.runner.results_directory(&path, &self.map, front));
             }
-            Stats::Command(command) => match self.shell_command(command, span, front)? {
+            Stats::Command(command) => match self.shell_command(command, span, front) {
                 Ok(command) => self.runner.collect(&command, front),
-                Err(status) => return Ok(status),
+                Err(not_executed) => return not_executed.outcome(),
             },
         }
         Ok(Status::Done)
