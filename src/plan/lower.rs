@@ -310,14 +310,37 @@ fn lower_thread(
 /// Extends the needs of a flowop from the first part of a set in several directories to all parts.
 fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
     let parts = |first: usize| filesets::parts_of(filesets, first);
-    one.sets = one.sets.into_iter().flat_map(parts).collect();
-    one.moves = one.moves.into_iter().flat_map(parts).collect();
-    one.by_age = one.by_age.into_iter().flat_map(parts).collect();
-    one.links = one.links.into_iter().flat_map(parts).collect();
-    one.left_in_slot = one.left_in_slot.into_iter().flat_map(parts).collect();
-    one.moved = one.moved.into_iter().flat_map(|(from, to)| parts(from).zip(parts(to))).collect();
-    one.makes =
-        one.makes.into_iter().flat_map(|(set, want, kind)| parts(set).map(move |part| (part, want, kind))).collect();
+    // All fields, so that a new one with numbers of sets is not forgotten.
+    let Effects {
+        makes,
+        sets,
+        moves,
+        moved,
+        left_in_slot,
+        by_age,
+        links,
+        makes_in_slot: _,
+        buffer: _,
+        exact_buffer: _,
+        slot: _,
+        max_fd: _,
+        opennext: _,
+        direct: _,
+        units: _,
+        aio: _,
+        sends: _,
+        measures: _,
+        totals: _,
+        highwater: _,
+        latch: _,
+        wakes: _,
+    } = &mut one;
+    for numbers in [sets, moves, left_in_slot, by_age, links] {
+        *numbers = numbers.iter().copied().flat_map(parts).collect();
+    }
+    *moved = moved.iter().copied().flat_map(|(from, to)| parts(from).zip(parts(to))).collect();
+    let of_parts = |(set, want, kind)| parts(set).map(move |part| (part, want, kind));
+    *makes = makes.iter().copied().flat_map(of_parts).collect();
     one
 }
 
@@ -394,25 +417,50 @@ struct Together {
 impl Together {
     fn join(&mut self, one: Effects) {
         let all = &mut self.all;
-        all.makes.extend(one.makes.into_iter().filter(|made| self.makes.insert(*made)));
-        all.sets.extend(one.sets.into_iter().filter(|set| self.sets.insert(*set)));
-        all.moves.extend(one.moves.into_iter().filter(|set| self.moves.insert(*set)));
-        all.moved.extend(one.moved.into_iter().filter(|pair| self.moved.insert(*pair)));
-        all.by_age.extend(one.by_age.into_iter().filter(|set| self.by_age.insert(*set)));
-        all.links.extend(one.links.into_iter().filter(|set| self.links.insert(*set)));
-        all.exact_buffer = all.exact_buffer.max(one.exact_buffer);
-        all.buffer = all.buffer.max(one.buffer);
-        all.max_fd = all.max_fd.max(one.max_fd);
-        all.opennext |= one.opennext;
-        all.direct |= one.direct;
-        all.aio = match (all.aio, one.aio) {
+        let Effects {
+            makes,
+            sets,
+            moves,
+            moved,
+            by_age,
+            links,
+            buffer,
+            exact_buffer,
+            max_fd,
+            opennext,
+            direct,
+            aio,
+            sends,
+            measures,
+            totals,
+            highwater,
+            latch,
+            // These concern a single flowop.
+            makes_in_slot: _,
+            left_in_slot: _,
+            slot: _,
+            units: _,
+            wakes: _,
+        } = one;
+        all.makes.extend(makes.into_iter().filter(|made| self.makes.insert(*made)));
+        all.sets.extend(sets.into_iter().filter(|set| self.sets.insert(*set)));
+        all.moves.extend(moves.into_iter().filter(|set| self.moves.insert(*set)));
+        all.moved.extend(moved.into_iter().filter(|pair| self.moved.insert(*pair)));
+        all.by_age.extend(by_age.into_iter().filter(|set| self.by_age.insert(*set)));
+        all.links.extend(links.into_iter().filter(|set| self.links.insert(*set)));
+        all.exact_buffer = all.exact_buffer.max(exact_buffer);
+        all.buffer = all.buffer.max(buffer);
+        all.max_fd = all.max_fd.max(max_fd);
+        all.opennext |= opennext;
+        all.direct |= direct;
+        all.aio = match (all.aio, aio) {
             (Some(a), Some(b)) => Some(a.with(b)),
             (a, b) => a.or(b),
         };
-        all.sends |= one.sends;
-        all.measures |= one.measures;
-        all.totals |= one.totals;
-        all.latch |= one.latch;
-        all.highwater = all.highwater.or(one.highwater);
+        all.sends |= sends;
+        all.measures |= measures;
+        all.totals |= totals;
+        all.latch |= latch;
+        all.highwater = all.highwater.or(highwater);
     }
 }

@@ -204,11 +204,28 @@ pub struct Snapshot {
     pub lateness: Option<Dist>,
 }
 
-/// The counters that are plain numbers, of a snapshot or of a reference to one.
+/// The counters that are plain numbers, of a snapshot or of a reference to one. The others have names of their own in
+/// `merge` and `minus`.
 macro_rules! plain {
     ($snapshot:expr) => {{
-        let Snapshot { ops, bytes, opens, open_ns, late_ops, late_bytes, calls, tool_ns, starved_ns, .. } = $snapshot;
-        let Snapshot { listed_bytes, user_ns, system_ns, .. } = $snapshot;
+        let Snapshot {
+            ops,
+            bytes,
+            opens,
+            open_ns,
+            late_ops,
+            late_bytes,
+            listed_bytes,
+            calls,
+            tool_ns,
+            starved_ns,
+            user_ns,
+            system_ns,
+            errors: _,
+            latency: _,
+            response: _,
+            lateness: _,
+        } = $snapshot;
         [ops, bytes, opens, open_ns, late_ops, late_bytes, listed_bytes, calls, tool_ns, starved_ns, user_ns, system_ns]
     }};
 }
