@@ -21,7 +21,7 @@ use super::{OpFailure, Outstanding, Stop, StopReason};
 use crate::disk::dirs::{Dirs, ThreadDirs};
 use crate::engine::{Engine, Handle};
 use crate::fileset::{Name, OwnRotor, Rotor};
-use crate::os::{self, Clock, Errno, Fd, Scale, errno_text};
+use crate::os::{self, Clock, Errno, Fd, Scale};
 use crate::os::{Advice, OFlags};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
@@ -360,60 +360,6 @@ impl<'r> OpCx<'r> {
         }
     }
 
-    /// Returns the failure of a call of the current operation, and counts it.
-    #[cold]
-    pub fn failed(&mut self, what: &str, errno: Errno, file: Option<FileRef>) -> Stop {
-        if let Some(foreign) = file.and_then(|file| self.foreign_object(file, errno)) {
-            return foreign;
-        }
-        self.failed_of(self.current(), what, errno, file)
-    }
-
-    /// Returns the failure of a call that belongs to another flowop of the thread, and counts it there.
-    #[cold]
-    pub fn failed_of(&mut self, flowop: usize, what: &str, errno: Errno, file: Option<FileRef>) -> Stop {
-        let number = errno.raw_os_error();
-        self.account.stats.cell(flowop).error(number);
-        self.restamp();
-        self.account.last = self.env.clock.raw();
-        let root = file.map(|f| self.files.views[f.set].set.spec.root());
-        StopReason::Failed(OpFailure {
-            what: format!(
-                "{what}: {}{}",
-                errno_text(number),
-                root.map_or_else(String::new, |at| free_space(errno, &at))
-            ),
-            path: file.map(|f| self.path(f)),
-            errno: Some(number),
-            help: advice(errno).to_owned(),
-            flowop: Some(flowop),
-        })
-        .into()
-    }
-
-    /// Returns a failure of the current operation with its own message, and counts it.
-    #[cold]
-    pub fn failed_as(&mut self, errno: Errno, what: String, help: &str) -> Stop {
-        self.cell().error(errno.raw_os_error());
-        self.restamp();
-        self.account.last = self.env.clock.raw();
-        StopReason::Failed(OpFailure { what, path: None, errno: None, help: help.to_owned(), flowop: None }).into()
-    }
-
-    /// Returns the failure of an operation that the script does not permit, and counts it under error number 0.
-    #[cold]
-    pub fn misuse(&mut self, what: impl Into<String>, help: &str) -> Stop {
-        self.cell().error(0);
-        StopReason::Failed(OpFailure {
-            what: what.into(),
-            path: None,
-            errno: None,
-            help: help.to_owned(),
-            flowop: None,
-        })
-        .into()
-    }
-
     /// Returns the path of a file.
     pub fn path(&self, file: FileRef) -> String {
         self.files.views[file.set].set.path_of(file.index).display().to_string()
@@ -438,7 +384,7 @@ impl<'r> OpCx<'r> {
         *name = Name::new(serial);
         match self.dir(file.set, dir) {
             Ok(fd) => Ok(fd),
-            Err(errno) => Err(self.failed("opening the directory failed", errno, Some(file))),
+            Err(errno) => Err(self.dir_failed(errno, Some(file))),
         }
     }
 
@@ -453,7 +399,7 @@ impl<'r> OpCx<'r> {
 
     /// Returns the descriptors of two directories of a set, both valid at the same time. To be released with
     /// [`OpCx::close_pair`].
-    pub fn dir_pair(&mut self, set: usize, one: u64, other: u64) -> Result<(Fd, Fd), Errno> {
+    pub(super) fn dir_pair(&mut self, set: usize, one: u64, other: u64) -> Result<(Fd, Fd), Errno> {
         let first = self.dir(set, one)?;
         if !self.keeps_few(set) {
             return Ok((first, self.dir(set, other)?));
@@ -464,7 +410,7 @@ impl<'r> OpCx<'r> {
     }
 
     /// Releases a pair of directories after the calls on them.
-    pub fn close_pair(&self, set: usize, pair: (Fd, Fd)) {
+    pub(super) fn close_pair(&self, set: usize, pair: (Fd, Fd)) {
         if self.keeps_few(set) {
             crate::os::fd::close(pair.0);
         }
@@ -559,38 +505,5 @@ impl<'r> OpCx<'r> {
             StopReason::Failed(failure) => Some(failure),
             _ => None,
         })
-    }
-}
-
-/// Describes the free space of a file system or quota that is full; empty for other errors.
-fn free_space(errno: Errno, dir: &std::path::Path) -> String {
-    if !matches!(errno, Errno::NOSPC | Errno::DQUOT) {
-        return String::new();
-    }
-    crate::os::fd::statvfs_path(dir).map_or_else(
-        |_| String::new(),
-        |space| format!("; {} and {} inodes are free", crate::util::size::format(space.free), space.files_free),
-    )
-}
-
-/// Returns the help text of an error number.
-fn advice(errno: Errno) -> &'static str {
-    match errno {
-        Errno::NOSPC => "make the file sets smaller, or use a file system with more free space (`--dir`)",
-        Errno::DQUOT => "the user's quota is exhausted: make the file sets smaller, or raise the quota",
-        Errno::MFILE | Errno::NFILE => "raise the limit of open files (`ulimit -n`)",
-        Errno::INVAL => "with direct I/O, use sizes and offsets that are multiples of the device's block size",
-        Errno::FBIG => "the file would exceed the maximum file size of the file system: use `wrap=` for the writer",
-        Errno::IO => "the device reported an error: see the kernel's log",
-        Errno::ROFS => "the file system is mounted read-only: remount it, or use another one (`--dir`)",
-        Errno::ACCESS | Errno::PERM => "check the permissions of the file and its directories",
-        Errno::NOENT => "something other than this run has removed a file of the set: stop it and run again",
-        Errno::EXIST => {
-            "something other than this run has created a file at a path of the set: remove the file and run again"
-        }
-        Errno::BADF => {
-            "the file is open for the other direction only: check `readonly` and `writeonly` of its file set"
-        }
-        _ => "use `--on-error count` to count such errors and continue",
     }
 }

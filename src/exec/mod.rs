@@ -12,6 +12,7 @@ pub mod short;
 pub mod slots;
 pub mod trace;
 
+mod failures;
 mod memory;
 mod moves;
 mod ownership;
@@ -22,7 +23,7 @@ mod starvation;
 
 pub use aio::{Aio, AioMode, AioPool, Outstanding};
 pub use cx::{Account, OpCx, RunEnv, ThreadFiles, ThreadIo};
-pub use moves::MoveSource;
+pub use moves::{MoveSource, NameUpdate, Renamed};
 pub use pick::PickBy;
 pub use sink::Sink;
 pub use starvation::{Makers, Starvation, View, maker};

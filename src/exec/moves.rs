@@ -1,4 +1,4 @@
-//! Picking for a move: the file to rename, and the name that it gets, possibly in another file set.
+//! Moves: picking the file to rename and the name that it gets, possibly in another file set, and the call.
 //!
 //! A move needs two files in two states at once. A thread that waits for one of them never holds the other, so that two
 //! threads cannot wait for each other: it waits for one, tries to take the other, and if that is not possible at once,
@@ -12,7 +12,7 @@ use super::pick::{PartRotation, PickAttempt, PickBy};
 use super::slots::FileRef;
 use super::{OpCx, Stop, UnitKind};
 use crate::fileset::{How, Picked, Want};
-use crate::os::Fd;
+use crate::os::{Errno, Fd};
 
 /// The file to move.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,26 @@ pub enum MoveSource {
     Any(usize, PickBy),
     /// This file.
     File(FileRef),
+}
+
+/// How a call changes names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NameUpdate {
+    /// The file gets a further name, which is free.
+    Link,
+    /// The file gets a free name.
+    Rename,
+    /// The file gets the name of another file, which is replaced.
+    Replace,
+}
+
+/// The end of a call that changes names.
+#[derive(Debug)]
+pub struct Renamed {
+    /// Whether the names have changed, which they also have if the call ended after the deadline.
+    pub is_changed: bool,
+    /// The end of the operation.
+    pub ended: Result<(), Stop>,
 }
 
 impl OpCx<'_> {
@@ -79,9 +99,48 @@ impl OpCx<'_> {
         }
     }
 
+    /// Gives a picked file the name of another picked one by one call, which is the operation. Before it, checks that
+    /// the names belong to the file set. `failed` makes the failure of the call.
+    pub fn rename_verified(
+        &mut self,
+        change: NameUpdate,
+        from: FileRef,
+        to: FileRef,
+        failed: impl FnOnce(&mut Self, Errno) -> Stop,
+    ) -> Renamed {
+        let unchanged = |stop| Renamed { is_changed: false, ended: Err(stop) };
+        let old = self.files.views[from.set].set.tree.name(from.index);
+        let new = self.files.views[to.set].set.tree.name(to.index);
+        let dirs = match self.dirs_of(from, to) {
+            Ok(dirs) => dirs,
+            Err(stop) => return unchanged(stop),
+        };
+        let verified = self.verify_name(from, dirs.0, old.as_c()).and_then(|()| match change {
+            NameUpdate::Link => Ok(()),
+            NameUpdate::Rename => self.verify_free_name(to, dirs.1, new.as_c()),
+            NameUpdate::Replace => self.verify_name(to, dirs.1, new.as_c()),
+        });
+        if let Err(stop) = verified {
+            self.close_dirs_of(from, to, dirs);
+            return unchanged(stop);
+        }
+        self.begin();
+        let engine = self.env.engine;
+        let done = match change {
+            NameUpdate::Link => engine.link(dirs.0, old.as_c(), dirs.1, new.as_c()),
+            NameUpdate::Rename | NameUpdate::Replace => engine.rename(dirs.0, old.as_c(), dirs.1, new.as_c()),
+        };
+        let done = done.map(|()| self.end(0));
+        self.close_dirs_of(from, to, dirs);
+        match done {
+            Ok(ended) => Renamed { is_changed: true, ended },
+            Err(errno) => unchanged(failed(self, errno)),
+        }
+    }
+
     /// Returns the descriptors of the directories of two files, both valid at the same time. To be released with
     /// [`OpCx::close_dirs_of`].
-    pub fn dirs_of(&mut self, one: FileRef, other: FileRef) -> Result<(Fd, Fd), Stop> {
+    fn dirs_of(&mut self, one: FileRef, other: FileRef) -> Result<(Fd, Fd), Stop> {
         let dir = |cx: &Self, file: FileRef| cx.files.views[file.set].set.tree.dir_of(file.index);
         let (first, second) = (dir(self, one), dir(self, other));
         let dirs = if one.set == other.set {
@@ -90,11 +149,11 @@ impl OpCx<'_> {
             // Each set has its own open directories, so that opening the second does not close the first.
             self.dir(one.set, first).and_then(|first| Ok((first, self.dir(other.set, second)?)))
         };
-        dirs.map_err(|errno| self.failed("opening the directory", errno, Some(one)))
+        dirs.map_err(|errno| self.dir_failed(errno, Some(one)))
     }
 
     /// Releases the directories of two files after the calls on them.
-    pub fn close_dirs_of(&self, one: FileRef, other: FileRef, dirs: (Fd, Fd)) {
+    fn close_dirs_of(&self, one: FileRef, other: FileRef, dirs: (Fd, Fd)) {
         if one.set == other.set {
             self.close_pair(one.set, dirs);
         }

@@ -8,6 +8,7 @@ use crate::os::COMMAND_FAILED;
 use crate::os::child::Group;
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::io;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,27 +51,22 @@ impl ShellCommand {
         }
     }
 
-    /// Waits for the end of the command and counts its processor time. The outer `Err` is an error of the wait.
-    fn wait(&self, cx: &mut OpCx<'_>, group: &mut Group) -> io::Result<Result<(), Stop>> {
-        loop {
-            if let Some(status) = group.wait(POLL_INTERVAL)? {
-                if status.success() {
-                    let times = group.times();
-                    let done = cx.end(0);
-                    // A command that ended after the deadline is counted as late only.
-                    if done.is_ok() {
-                        cx.cell().add_command(times.user_ns, times.system_ns);
-                    }
-                    return Ok(done);
-                }
-                let what = format!("`{}` ended with {status}", self.text);
-                let help = "its output is above; to accept a failure, write `COMMAND || true`";
-                return Ok(Err(cx.failed_as(COMMAND_FAILED, what, help)));
-            }
-            if cx.env.gate.is_stopped() || cx.expired() {
-                group.end(GRACE_PERIOD);
-                return Ok(cx.end(0).and(Err(Stop::over())));
-            }
+    /// Returns the failure to run the command.
+    fn not_run(&self, cx: &mut OpCx<'_>, error: &io::Error) -> Stop {
+        let what = format!("`{}` could not be run: {error}", self.text);
+        cx.failed_as(COMMAND_FAILED, what, "`command` starts commands with /bin/sh")
+    }
+}
+
+/// Waits for the end of the command. `None` if the run has ended before, which ends the command too.
+fn wait(cx: &OpCx<'_>, group: &mut Group) -> io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = group.wait(POLL_INTERVAL)? {
+            return Ok(Some(status));
+        }
+        if cx.env.gate.is_stopped() || cx.expired() {
+            group.end(GRACE_PERIOD);
+            return Ok(None);
         }
     }
 }
@@ -86,10 +82,27 @@ impl Stateless for ShellCommand {
         if !cx.env.engine.real() {
             return cx.end(0);
         }
-        let done = Group::start(&self.text, true, None).and_then(|mut group| self.wait(cx, &mut group));
-        done.unwrap_or_else(|e| {
-            let what = format!("`{}` could not be run: {e}", self.text);
-            Err(cx.failed_as(COMMAND_FAILED, what, "`command` starts commands with /bin/sh"))
-        })
+        let mut group = match Group::start(&self.text, true, None) {
+            Ok(group) => group,
+            Err(e) => return Err(self.not_run(cx, &e)),
+        };
+        match wait(cx, &mut group) {
+            Ok(Some(status)) if status.success() => {
+                let times = group.times();
+                let done = cx.end(0);
+                // A command that ended after the deadline is counted as late only.
+                if done.is_ok() {
+                    cx.cell().add_command(times.user_ns, times.system_ns);
+                }
+                done
+            }
+            Ok(Some(status)) => {
+                let what = format!("`{}` ended with {status}", self.text);
+                let help = "its output is above; to accept a failure, write `COMMAND || true`";
+                Err(cx.failed_as(COMMAND_FAILED, what, help))
+            }
+            Ok(None) => cx.end(0).and(Err(Stop::over())),
+            Err(e) => Err(self.not_run(cx, &e)),
+        }
     }
 }

@@ -125,7 +125,7 @@ impl ExpectedError {
         }
         let dir = 1 + fileset.state.next_dir() % below;
         let (above, name) = (fileset.tree.parent(dir), fileset.tree.dir_name(dir));
-        let fd = cx.dir(set, above).map_err(|errno| cx.failed("opening the directory", errno, None))?;
+        let fd = cx.dir(set, above).map_err(|errno| cx.dir_failed(errno, None))?;
         Ok((FileRef { set, index: dir }, fd, name))
     }
 

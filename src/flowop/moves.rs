@@ -8,7 +8,7 @@ use super::transfer::FileUse;
 use super::{BuiltOp, Effects, Stateless};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::slots::FileRef;
-use crate::exec::{MoveSource, OpCx, Stop, UnitKind};
+use crate::exec::{MoveSource, NameUpdate, OpCx, Renamed, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::os::Errno;
 use std::sync::Arc;
@@ -79,22 +79,10 @@ impl Move {
         Ok(MoveSource::Any(self.from.id, self.file.pick.draw(cx)))
     }
 
-    /// Makes the call. Outer `Err` when no name has changed; the inner result is that of [`OpCx::end`].
-    fn call(&self, cx: &mut OpCx<'_>, from: FileRef, to: FileRef) -> Result<Result<(), Stop>, Stop> {
-        let old = cx.files.views[from.set].set.tree.name(from.index);
-        let new = cx.files.views[to.set].set.tree.name(to.index);
-        let dirs = cx.dirs_of(from, to)?;
-        let own = cx.verify_name(from, dirs.0, old.as_c()).and_then(|()| {
-            if self.over { cx.verify_name(to, dirs.1, new.as_c()) } else { cx.verify_free_name(to, dirs.1, new.as_c()) }
-        });
-        if let Err(stop) = own {
-            cx.close_dirs_of(from, to, dirs);
-            return Err(stop);
-        }
-        cx.begin();
-        let done = cx.env.engine.rename(dirs.0, old.as_c(), dirs.1, new.as_c()).map(|()| cx.end(0));
-        cx.close_dirs_of(from, to, dirs);
-        done.map_err(|errno| match errno {
+    /// Makes the call.
+    fn call(&self, cx: &mut OpCx<'_>, from: FileRef, to: FileRef) -> Renamed {
+        let change = if self.over { NameUpdate::Replace } else { NameUpdate::Rename };
+        cx.rename_verified(change, from, to, |cx, errno| match errno {
             Errno::XDEV if from.set != to.set => {
                 let what =
                     format!("rename failed: `{}` and `{}` are on different mounts", self.from.name, self.to.name);
@@ -141,9 +129,9 @@ impl Stateless for Move {
             cx.io.slots.get_mut(fd).file = None;
             return Ok(());
         };
-        let done = self.call(cx, from, to);
+        let Renamed { is_changed, ended } = self.call(cx, from, to);
         let views = cx.files.views;
-        if done.is_ok() {
+        if is_changed {
             views[to.set].set.state.set_exists(to.index, true);
             views[from.set].set.state.set_exists(from.index, false);
             if fd > 0 {
@@ -154,6 +142,6 @@ impl Stateless for Move {
             views[from.set].set.state.release(from.index);
         }
         cx.restamp();
-        done?
+        ended
     }
 }

@@ -17,7 +17,7 @@ use super::transfer::FileUse;
 use super::{BuiltOp, Effects, FILE_CALL, FlowopEntry, Stateless};
 use crate::exec::PickBy;
 use crate::exec::slots::FileRef;
-use crate::exec::{OpCx, Stop, UnitKind};
+use crate::exec::{NameUpdate, OpCx, Renamed, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::os::Errno;
 use crate::spec::{Flowop, Role};
@@ -164,51 +164,32 @@ impl Stateless for NameChange {
                 cx.pick_pair(self.set, Want::Absent, Some(self.renames.fetch_add(1, Ordering::Relaxed)))?
             }
         };
-        let done = self.call(cx, from, to);
+        let Renamed { is_changed, ended } = self.call(cx, from, to);
         let state = &cx.files.views[to.set].set.state;
-        if done.is_ok() {
+        if is_changed {
             state.set_exists(to.index, true);
         } else {
             state.release(to.index);
         }
-        if done.is_ok() && self.kind != NameChangeKind::Link {
+        if is_changed && self.kind != NameChangeKind::Link {
             state.set_exists(from.index, false);
         } else {
             state.release(from.index);
         }
         cx.restamp();
-        done?
+        ended
     }
 }
 
 impl NameChange {
-    /// Makes the call. Outer `Err` when no name has changed; the inner result is that of [`OpCx::end`].
-    fn call(&self, cx: &mut OpCx<'_>, from: FileRef, to: FileRef) -> Result<Result<(), Stop>, Stop> {
-        let set = from.set;
-        let tree = &cx.files.views[set].set.tree;
-        let (old, new) = (tree.name(from.index), tree.name(to.index));
-        let (old_dir, new_dir) = (tree.dir_of(from.index), tree.dir_of(to.index));
-        let dirs = cx.dir_pair(set, old_dir, new_dir);
-        let dirs = dirs.map_err(|errno| cx.failed("opening the directory", errno, Some(from)))?;
-        let own = cx.verify_name(from, dirs.0, old.as_c()).and_then(|()| match self.kind {
-            NameChangeKind::Link => Ok(()),
-            NameChangeKind::Over => cx.verify_name(to, dirs.1, new.as_c()),
-            NameChangeKind::Rename | NameChangeKind::Recycle => cx.verify_free_name(to, dirs.1, new.as_c()),
-        });
-        if let Err(stop) = own {
-            cx.close_pair(set, dirs);
-            return Err(stop);
-        }
-        cx.begin();
-        let engine = cx.env.engine;
-        let (what, done) = if self.kind == NameChangeKind::Link {
-            ("link failed", engine.link(dirs.0, old.as_c(), dirs.1, new.as_c()))
-        } else {
-            ("rename failed", engine.rename(dirs.0, old.as_c(), dirs.1, new.as_c()))
+    /// Makes the call.
+    fn call(&self, cx: &mut OpCx<'_>, from: FileRef, to: FileRef) -> Renamed {
+        let (change, what) = match self.kind {
+            NameChangeKind::Link => (NameUpdate::Link, "link failed"),
+            NameChangeKind::Rename | NameChangeKind::Recycle => (NameUpdate::Rename, "rename failed"),
+            NameChangeKind::Over => (NameUpdate::Replace, "rename failed"),
         };
-        let done = done.map(|()| cx.end(0));
-        cx.close_pair(set, dirs);
-        done.map_err(|errno| cx.failed(what, errno, Some(from)))
+        cx.rename_verified(change, from, to, |cx, errno| cx.failed(what, errno, Some(from)))
     }
 }
 
