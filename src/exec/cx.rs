@@ -486,16 +486,15 @@ impl<'r> OpCx<'r> {
         let mut outcomes = vec![self.drain()];
         self.io.aio = None;
         for slot in 0..self.io.slots.len() {
-            let file = self.io.slots.get(slot).file;
             // Write the data that a buffered writer still has, as a program does that exits. These writes are not
             // counted.
             if let Err(errno) = self.flush_buffer(slot) {
-                outcomes.push(Err(self.failed("write failed", errno, file)));
+                outcomes.push(Err(self.failed_in_slot("write failed", errno, slot)));
             }
             if let Some(handle) = self.io.slots.get_mut(slot).handle.take()
                 && let Err(errno) = self.env.engine.close(handle)
             {
-                outcomes.push(Err(self.failed("close failed", errno, file)));
+                outcomes.push(Err(self.failed_in_slot("close failed", errno, slot)));
             }
         }
         self.io.slots = Slots::new(0, 0);

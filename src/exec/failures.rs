@@ -16,6 +16,13 @@ impl OpCx<'_> {
         self.failed_of(self.current(), what, errno, file)
     }
 
+    /// Returns the failure of a call on the file in a slot, and counts it.
+    #[cold]
+    pub fn failed_in_slot(&mut self, what: &str, errno: Errno, slot: usize) -> Stop {
+        let file = self.io.slots.get(slot).file;
+        self.failed(what, errno, file)
+    }
+
     /// Returns the failure to open a directory of a set, of a file in it if it is known.
     #[cold]
     pub fn dir_failed(&mut self, errno: Errno, file: Option<FileRef>) -> Stop {

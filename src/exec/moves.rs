@@ -62,13 +62,13 @@ impl OpCx<'_> {
             if let PickAttempt::Found(target) = self.try_part(target, want, PickBy::Rotate, true) {
                 return Ok(Some((from, target)));
             }
-            self.files.views[from.set].set.state.release(from.index);
+            self.release(from);
             let alone = PartRotation { first: target, parts: 1, from: 0 };
             let target = self.seek(alone, UnitKind::File, |cx, part| cx.try_part(part, want, PickBy::Rotate, true))?;
             if let Some(from) = self.try_source(source, from.set) {
                 return Ok(Some((from, target)));
             }
-            self.files.views[target.set].set.state.release(target.index);
+            self.release(target);
             if self.env.gate.is_stopped() || self.expired() {
                 return Err(Stop::over());
             }

@@ -153,9 +153,15 @@ impl OpCx<'_> {
                 PickAttempt::Busy => PickAttempt::Busy,
                 PickAttempt::Missing(want) => PickAttempt::Missing(want),
             };
-            cx.files.views[part].set.state.release(first.index);
+            cx.release(first);
             lacking
         })
+    }
+
+    /// Releases a picked file unchanged. Returns whether this wrote to shared memory.
+    #[inline]
+    pub fn release(&self, file: FileRef) -> bool {
+        self.files.views[file.set].set.state.release(file.index)
     }
 
     /// Picks and holds an empty directory of a set, with the same rules for waiting.

@@ -24,10 +24,7 @@ impl OpCx<'_> {
         self.begin();
         let read = match self.env.engine.stat_open(&handle) {
             Ok(stat) => stat.size,
-            Err(errno) => {
-                let file = self.io.slots.get(slot).file;
-                return Err(self.failed("fstat failed", errno, file));
-            }
+            Err(errno) => return Err(self.failed_in_slot("fstat failed", errno, slot)),
         };
         self.cell().add_calls(1);
         self.restamp();

@@ -333,10 +333,7 @@ impl Stateless for Xattr {
             // No such attribute, or one larger than the buffer, is a valid result of a read.
             Ok(_) => cx.end(0),
             Err(Errno::NODATA | Errno::RANGE) if !set => cx.end(0),
-            Err(errno) => {
-                let file = cx.io.slots.get(slot).file;
-                Err(cx.failed(what, errno, file))
-            }
+            Err(errno) => Err(cx.failed_in_slot(what, errno, slot)),
         }
     }
 }

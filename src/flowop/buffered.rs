@@ -123,10 +123,7 @@ impl Stateless for Buffered {
                 }
                 cx.end(bytes)
             }
-            Err(errno) => {
-                let file = cx.io.slots.get(slot).file;
-                Err(cx.failed(if self.write { "write failed" } else { "read failed" }, errno, file))
-            }
+            Err(errno) => Err(cx.failed_in_slot(if self.write { "write failed" } else { "read failed" }, errno, slot)),
         }
     }
 }

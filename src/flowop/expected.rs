@@ -182,7 +182,7 @@ impl Stateless for ExpectedError {
             }
             .and_then(|()| self.call_expecting_error(cx, Some(file), dir, name.as_c())),
         };
-        cx.files.views[file.set].set.state.release(file.index);
+        cx.release(file);
         cx.restamp();
         done
     }

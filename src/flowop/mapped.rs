@@ -130,8 +130,8 @@ impl Step for MappedStep<'_> {
             Err(errno) => {
                 // After a fault the mapping contains a page of zeros in place of the file's: it must not be used again.
                 self.map = None;
-                let file = cx.io.slots.get(slot).file;
-                Err(cx.failed(if self.op.write { "mapped write failed" } else { "mapped read failed" }, errno, file))
+                let what = if self.op.write { "mapped write failed" } else { "mapped read failed" };
+                Err(cx.failed_in_slot(what, errno, slot))
             }
         }
     }

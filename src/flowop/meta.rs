@@ -100,7 +100,7 @@ pub(super) fn call_by_name<const CHANGES: bool>(
         Err(stop) => Err(stop),
         Ok(dir) => {
             if CHANGES && let Err(stop) = cx.verify_name(file, dir, name.as_c()) {
-                cx.files.views[file.set].set.state.release(file.index);
+                cx.release(file);
                 return Err(stop);
             }
             cx.begin();
@@ -110,7 +110,7 @@ pub(super) fn call_by_name<const CHANGES: bool>(
             }
         }
     };
-    cx.files.views[file.set].set.state.release(file.index);
+    cx.release(file);
     outcome
 }
 
@@ -161,12 +161,12 @@ impl Stateless for Delete {
         let dir = match cx.locate_fast(file, &mut name) {
             Ok(dir) => dir,
             Err(stop) => {
-                cx.files.views[file.set].set.state.release(file.index);
+                cx.release(file);
                 return Err(stop);
             }
         };
         if let Err(stop) = cx.verify_name(file, dir, name.as_c()) {
-            cx.files.views[file.set].set.state.release(file.index);
+            cx.release(file);
             return Err(stop);
         }
         cx.begin();
@@ -178,7 +178,7 @@ impl Stateless for Delete {
                 outcome
             }
             Err(errno) => {
-                cx.files.views[file.set].set.state.release(file.index);
+                cx.release(file);
                 Err(cx.failed("unlink failed", errno, Some(file)))
             }
         }

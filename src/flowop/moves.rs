@@ -138,8 +138,8 @@ impl Stateless for Move {
                 cx.io.slots.get_mut(fd).file = Some(to);
             }
         } else {
-            views[to.set].set.state.release(to.index);
-            views[from.set].set.state.release(from.index);
+            cx.release(to);
+            cx.release(from);
         }
         cx.restamp();
         ended

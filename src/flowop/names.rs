@@ -169,12 +169,12 @@ impl Stateless for NameChange {
         if is_changed {
             state.set_exists(to.index, true);
         } else {
-            state.release(to.index);
+            cx.release(to);
         }
         if is_changed && self.kind != NameChangeKind::Link {
             state.set_exists(from.index, false);
         } else {
-            state.release(from.index);
+            cx.release(from);
         }
         cx.restamp();
         ended
@@ -216,7 +216,7 @@ impl Stateless for Symlink {
         let (dir, name) = match cx.locate(file) {
             Ok(found) => found,
             Err(stop) => {
-                cx.files.views[set].set.state.release(index);
+                cx.release(file);
                 return Err(stop);
             }
         };
@@ -228,7 +228,7 @@ impl Stateless for Symlink {
                 outcome
             }
             Err(errno) => {
-                cx.files.views[set].set.state.release(index);
+                cx.release(file);
                 Err(cx.failed("symlink failed", errno, Some(file)))
             }
         };

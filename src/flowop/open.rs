@@ -115,7 +115,7 @@ impl Stateless for OpenOp {
         let outcome = match opened {
             Ok(()) => cx.end(0),
             Err(stop) => {
-                cx.files.views[file.set].set.state.release(file.index);
+                cx.release(file);
                 return Err(stop);
             }
         };
@@ -123,7 +123,7 @@ impl Stateless for OpenOp {
         if self.create {
             state.set_exists(file.index, true);
             cx.restamp();
-        } else if state.release(file.index) {
+        } else if cx.release(file) {
             cx.restamp();
         }
         outcome
@@ -160,8 +160,7 @@ impl Stateless for Close {
         }
         cx.begin();
         if let Err(errno) = cx.flush_buffer(slot) {
-            let file = cx.io.slots.get(slot).file;
-            return Err(cx.failed("write failed", errno, file));
+            return Err(cx.failed_in_slot("write failed", errno, slot));
         }
         let Some(handle) = cx.io.slots.get_mut(slot).handle.take() else {
             return Err(cx.misuse(
@@ -170,8 +169,7 @@ impl Stateless for Close {
             ));
         };
         if let Err(errno) = cx.env.engine.close(handle) {
-            let file = cx.io.slots.get(slot).file;
-            return Err(cx.failed("close failed", errno, file));
+            return Err(cx.failed_in_slot("close failed", errno, slot));
         }
         let closed = cx.end(0);
         drained.and(closed)

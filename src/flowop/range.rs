@@ -267,8 +267,7 @@ impl Step for FileRangeStep<'_> {
                     wait_for_lock(cx, &mut wait)?;
                 }
                 Err(errno) => {
-                    let file = cx.io.slots.get(slot).file;
-                    return Err(cx.failed(call.failure(), errno, file));
+                    return Err(cx.failed_in_slot(call.failure(), errno, slot));
                 }
             }
         }

@@ -7,7 +7,6 @@ use super::transfer::{
 use super::working_set::WorkingSet;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, lost_file};
 use crate::exec::{OpCx, Stop, short};
-use crate::os::Errno;
 use crate::random::Quantity;
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::ops::Range;
@@ -111,7 +110,7 @@ impl ReadStep {
                 let (slot, len) = (cached.slot, cached.len);
                 end_short(cx, slot, len, Some(offset), n)
             }
-            Err(errno) => Err(fail(cx, cached.slot, errno)),
+            Err(errno) => Err(cx.failed_in_slot("read failed", errno, cached.slot)),
         })
     }
 
@@ -134,7 +133,7 @@ impl ReadStep {
             Ok(n) if n as u64 == len => cx.end(n as u64),
             Ok(0) if offset.is_none() => rewind_and_read(cx, slot, range),
             Ok(n) => end_short(cx, slot, len, offset, n),
-            Err(errno) => Err(fail(cx, slot, errno)),
+            Err(errno) => Err(cx.failed_in_slot("read failed", errno, slot)),
         }
     }
 }
@@ -144,7 +143,7 @@ impl ReadStep {
 fn end_short(cx: &mut OpCx<'_>, slot: usize, len: u64, offset: Option<u64>, done: usize) -> Result<(), Stop> {
     match short::read_rest(cx, slot, len, offset, done) {
         Ok(bytes) => cx.end(bytes),
-        Err(errno) => Err(fail(cx, slot, errno)),
+        Err(errno) => Err(cx.failed_in_slot("read failed", errno, slot)),
     }
 }
 
@@ -155,7 +154,7 @@ fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Resul
     let engine = cx.env.engine;
     let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
     if let Err(errno) = engine.seek(handle, 0) {
-        return Err(fail(cx, slot, errno));
+        return Err(cx.failed_in_slot("read failed", errno, slot));
     }
     cx.cell().add_calls(2);
     cx.io.last_offset = 0;
@@ -167,12 +166,6 @@ fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Resul
     cx.io.last_offset = 0;
     match engine.read(handle, buf) {
         Ok(n) => end_short(cx, slot, len, None, n),
-        Err(errno) => Err(fail(cx, slot, errno)),
+        Err(errno) => Err(cx.failed_in_slot("read failed", errno, slot)),
     }
-}
-
-#[cold]
-fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Stop {
-    let file = cx.io.slots.get(slot).file;
-    cx.failed("read failed", errno, file)
 }

@@ -148,9 +148,8 @@ impl Stateless for Sync {
         match result {
             Ok(()) => cx.end(0),
             Err(errno) => {
-                let file = cx.io.slots.get(slot).file;
                 let what = if matches!(self.kind, SyncKind::All) { "fsync failed" } else { "fdatasync failed" };
-                Err(cx.failed(what, errno, file))
+                Err(cx.failed_in_slot(what, errno, slot))
             }
         }
     }
@@ -242,10 +241,7 @@ pub(super) fn on_handle(
     let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
     match call(engine, handle) {
         Ok(bytes) => cx.end(bytes),
-        Err(errno) => {
-            let file = cx.io.slots.get(slot).file;
-            Err(cx.failed(what, errno, file))
-        }
+        Err(errno) => Err(cx.failed_in_slot(what, errno, slot)),
     }
 }
 

@@ -194,7 +194,7 @@ impl FileUse {
         let by = self.pick.draw(cx);
         let file = cx.pick(set.id, Want::Existing, by, true)?;
         let opened = cx.open(slot, file, self.flags, self.readahead);
-        cx.files.views[file.set].set.state.release(file.index);
+        cx.release(file);
         opened?;
         cx.end_open()
     }

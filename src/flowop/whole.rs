@@ -145,7 +145,7 @@ impl Stateless for ReadWhole {
         let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(lost_file(cx, slot)) };
         if handle.position != 0 {
             if let Err(errno) = engine.seek(handle, 0) {
-                return Err(fail(cx, slot, errno));
+                return Err(cx.failed_in_slot("read failed", errno, slot));
             }
             calls += 1;
         }
@@ -165,7 +165,7 @@ impl Stateless for ReadWhole {
                 Err(errno) => {
                     cx.cell().add_calls(calls);
                     cx.moved(bytes);
-                    return Err(fail(cx, slot, errno));
+                    return Err(cx.failed_in_slot("read failed", errno, slot));
                 }
             }
             // The operation counts as one call: only the calls before the last are added.
@@ -179,12 +179,6 @@ impl Stateless for ReadWhole {
         }
         cx.end(bytes)
     }
-}
-
-#[cold]
-fn fail(cx: &mut OpCx<'_>, slot: usize, errno: crate::os::Errno) -> Stop {
-    let file = cx.io.slots.get(slot).file;
-    cx.failed("read failed", errno, file)
 }
 
 /// Length of a call that is to send the whole file, however long it has become: what one call can transfer at most, in
@@ -240,10 +234,9 @@ impl Stateless for SendFile {
                     }
                 }
                 Err(errno) => {
-                    let file = cx.io.slots.get(slot).file;
                     cx.cell().add_calls(calls);
                     cx.moved(bytes);
-                    return Err(cx.failed("sendfile failed", errno, file));
+                    return Err(cx.failed_in_slot("sendfile failed", errno, slot));
                 }
             }
             if cx.expired() {
@@ -329,7 +322,7 @@ impl Step for WriteWholeStep<'_> {
                 Err(errno) => {
                     cx.cell().add_calls(calls);
                     cx.moved(bytes);
-                    return Err(write::fail(cx, slot, errno));
+                    return Err(cx.failed_in_slot("write failed", errno, slot));
                 }
             }
             calls += 1;

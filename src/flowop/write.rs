@@ -204,7 +204,7 @@ impl Step for WriteStep<'_> {
         match write_range(cx, slot, range, offset) {
             Ok(written) if op.fsync_every == 0 => cx.end(written),
             Ok(written) => self.sync(cx, slot, written),
-            Err(errno) => Err(fail(cx, slot, errno)),
+            Err(errno) => Err(cx.failed_in_slot("write failed", errno, slot)),
         }
     }
 }
@@ -256,7 +256,7 @@ impl WriteStep<'_> {
                 Err(errno) => {
                     cx.cell().add_calls(calls);
                     cx.moved(bytes);
-                    return Err(fail(cx, slot, errno));
+                    return Err(cx.failed_in_slot("write failed", errno, slot));
                 }
             }
             calls += 1;
@@ -278,7 +278,7 @@ impl WriteStep<'_> {
             let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
             if let Err(errno) = engine.fsync(handle) {
                 cx.moved(len);
-                return Err(fail(cx, slot, errno));
+                return Err(cx.failed_in_slot("write failed", errno, slot));
             }
             cx.cell().add_calls(1);
         }
@@ -313,7 +313,7 @@ fn seek_end(cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
     let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
     match engine.seek_end(handle) {
         Ok(()) => Ok(handle.position),
-        Err(errno) => Err(fail(cx, slot, errno)),
+        Err(errno) => Err(cx.failed_in_slot("write failed", errno, slot)),
     }
 }
 
@@ -329,7 +329,7 @@ fn wrap_writer(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64) -> Result<()
     let wrapped = engine.seek(handle, 0);
     cx.cell().add_calls(1);
     cx.restamp();
-    wrapped.map_err(|errno| fail(cx, slot, errno))
+    wrapped.map_err(|errno| cx.failed_in_slot("write failed", errno, slot))
 }
 
 /// Applies `wrap=` to an append that would make the file too large: truncates the file, and starts the operation again.
@@ -342,16 +342,10 @@ fn wrap_append(cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
     let engine = cx.env.engine;
     let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
     if let Err(errno) = engine.truncate(handle, 0) {
-        return Err(fail(cx, slot, errno));
+        return Err(cx.failed_in_slot("write failed", errno, slot));
     }
     cx.cell().add_calls(2);
     cx.restamp();
     cx.begin();
     seek_end(cx, slot)
-}
-
-#[cold]
-pub(super) fn fail(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Stop {
-    let file = cx.io.slots.get(slot).file;
-    cx.failed("write failed", errno, file)
 }
