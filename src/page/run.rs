@@ -5,24 +5,32 @@ use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
 use super::{hosts, timeline};
-use crate::report::text::{FlowopLabels, conditions, detail_lines, figures};
+use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines, figures};
 use crate::result::{Document, FilesetResult, FlowopResult, Latency, Run, RunState, warnings};
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
 use crate::util::size;
 use serde_json::Value;
 
-/// A percentile of the picture: its name, its class and its value.
-type DrawnPercentile = (&'static str, &'static str, fn(&Latency) -> Option<u64>);
+/// A percentile of the picture.
+#[derive(Clone, Copy)]
+struct DrawnPercentile {
+    name: &'static str,
+    /// The class of its marks.
+    class: &'static str,
+    symbol: Symbol,
+    /// Its value in nanoseconds.
+    of: fn(&Latency) -> Option<u64>,
+}
 
 /// The percentiles of the picture and of its table.
 const PERCENTILES: [DrawnPercentile; 6] = [
-    ("p50", "a", |l| l.p50),
-    ("p90", "c", |l| l.p90),
-    ("p99", "d", |l| l.p99),
-    ("p99.9", "b", |l| l.p99_9),
-    ("p99.99", "e", |l| l.p99_99),
-    ("max", "f", |l| l.max),
+    DrawnPercentile { name: "p50", class: "a", symbol: Symbol::Circle, of: |l| l.p50 },
+    DrawnPercentile { name: "p90", class: "c", symbol: Symbol::Circle, of: |l| l.p90 },
+    DrawnPercentile { name: "p99", class: "d", symbol: Symbol::Circle, of: |l| l.p99 },
+    DrawnPercentile { name: "p99.9", class: "b", symbol: Symbol::Square, of: |l| l.p99_9 },
+    DrawnPercentile { name: "p99.99", class: "e", symbol: Symbol::Circle, of: |l| l.p99_99 },
+    DrawnPercentile { name: "max", class: "f", symbol: Symbol::Stroke, of: |l| l.max },
 ];
 
 /// The largest number of flowops in the picture of latencies: those with the most operations.
@@ -119,25 +127,15 @@ fn flowops(run: &Run) -> PageTable {
     table
 }
 
-/// Returns the I/O flowops with operations, in order of definition: at most `most`, those with the most operations.
-pub(super) fn busiest(run: &Run, most: usize) -> Vec<(usize, &FlowopResult)> {
-    let mut found: Vec<(usize, &FlowopResult)> =
-        run.flowops.iter().enumerate().filter(|(_, flowop)| flowop.class.is_io() && flowop.ops > 0).collect();
-    found.sort_by_key(|(_, flowop)| std::cmp::Reverse(flowop.ops));
-    found.truncate(most);
-    found.sort_by_key(|(n, _)| *n);
-    found
-}
-
 /// Draws the percentiles of each I/O flowop on a common logarithmic axis.
 fn percentiles(run: &Run) -> Option<Picture> {
-    let flowops = busiest(run, MAX_ROWS);
+    let BusiestFlowops { shown: flowops, left_out } = BusiestFlowops::of(run, MAX_ROWS);
     let labels = FlowopLabels::of(run);
     let names: Vec<String> = flowops.iter().map(|(_, flowop)| labels.label(flowop)).collect();
-    let values = |latency: &Latency| PERCENTILES.map(|(_, _, of)| of(latency).map(|ns| ns as f64));
+    let values = |latency: &Latency| PERCENTILES.map(|percentile| (percentile.of)(latency).map(|ns| ns as f64));
     let all = flowops.iter().flat_map(|(_, flowop)| values(&flowop.latency_ns)).flatten();
     let x = ChartAxis::logarithmic("latency (logarithmic)", AxisUnit::Nanoseconds, all.filter(|ns| *ns > 0.0));
-    let columns = std::iter::once("flowop").chain(PERCENTILES.iter().map(|(name, _, _)| *name));
+    let columns = std::iter::once("flowop").chain(PERCENTILES.iter().map(|percentile| percentile.name));
     let mut table = PageTable::new("Percentiles of the latency", columns);
     let mut chart = Chart::new(x, ChartAxis::categories("", names.clone()));
     for (row, ((_, flowop), name)) in flowops.iter().zip(&names).enumerate() {
@@ -146,29 +144,23 @@ fn percentiles(run: &Run) -> Option<Picture> {
         if let [first, .., last] = known[..] {
             chart.join([(first, row as f64), (last, row as f64)], "rule");
         }
-        for ((percentile, class, _), ns) in PERCENTILES.iter().zip(found) {
+        for (percentile, ns) in PERCENTILES.iter().zip(found) {
             let Some(ns) = ns else { continue };
-            let title = format!("{name}: {percentile} {}", latency(ns));
-            let point = ChartPoint { x: ns, y: row as f64, class, title };
-            let symbol = match *percentile {
-                "max" => Symbol::Stroke,
-                "p99.9" => Symbol::Square,
-                _ => Symbol::Circle,
-            };
-            chart.plot_as(symbol, &point, (*percentile).to_owned());
+            let title = format!("{name}: {} {}", percentile.name, latency(ns));
+            let point = ChartPoint { x: ns, y: row as f64, class: percentile.class, title };
+            chart.plot_as(percentile.symbol, &point, percentile.name.to_owned());
         }
         let cell = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), latency);
         table.row(std::iter::once(name.clone()).chain(found.map(cell)));
     }
-    let more = run.flowops.iter().filter(|flowop| flowop.class.is_io() && flowop.ops > 0).count() - names.len();
-    let hidden = match more {
+    let hidden = match left_out {
         0 => String::new(),
         n => format!(" {} with fewer operations are in the table of flowops only.", count(n as u64, "flowop")),
     };
     (!names.is_empty()).then(|| Picture {
         title: "Latency percentiles".to_owned(),
         note: format!("Each line is an I/O flowop, from its median to its maximum.{hidden}"),
-        legend: PERCENTILES.map(|(name, class, _)| (class, name.to_owned())).to_vec(),
+        legend: PERCENTILES.map(|percentile| (percentile.class, percentile.name.to_owned())).to_vec(),
         drawing: chart.drawing("Latency percentiles of the I/O flowops"),
         table,
     })

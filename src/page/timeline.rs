@@ -5,8 +5,7 @@
 use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
-use super::run::busiest;
-use crate::report::text::FlowopLabels;
+use crate::report::text::{BusiestFlowops, FlowopLabels};
 use crate::result::{Interval, Run};
 use crate::util::count::{grouped, measured};
 use crate::util::duration::{latency, seconds};
@@ -139,7 +138,7 @@ pub(super) fn rate(run: &Run) -> Option<Picture> {
 /// Draws the 99th percentile of the latency of each flowop over time.
 pub(super) fn latency_map(run: &Run) -> Option<Picture> {
     let (columns, each) = columns(run);
-    let flowops = busiest(run, MAX_ROWS);
+    let flowops = BusiestFlowops::of(run, MAX_ROWS).shown;
     let values = || flowops.iter().flat_map(|(n, _)| columns.iter().filter_map(|column| column.p99_ns[*n]));
     let (low, high) = (values().min()?.max(1) as f64, values().max()?.max(1) as f64);
     if columns.len() < 2 {

@@ -246,17 +246,32 @@ fn shortened(name: &str) -> String {
     name.chars().take(MAX_NAME_WIDTH - 1).chain(['…']).collect()
 }
 
+/// The I/O flowops with the most operations.
+pub(crate) struct BusiestFlowops<'a> {
+    /// The flowops with their indices in the run, in order of definition.
+    pub(crate) shown: Vec<(usize, &'a FlowopResult)>,
+    /// The number of other I/O flowops with operations.
+    pub(crate) left_out: usize,
+}
+
+impl<'a> BusiestFlowops<'a> {
+    /// Returns at most `most` flowops of a run.
+    pub(crate) fn of(run: &'a Run, most: usize) -> Self {
+        let mut shown: Vec<(usize, &FlowopResult)> =
+            run.flowops.iter().enumerate().filter(|(_, f)| f.class.is_io() && f.ops > 0).collect();
+        shown.sort_by_key(|(_, f)| std::cmp::Reverse(f.ops));
+        let left_out = shown.len().saturating_sub(most);
+        shown.truncate(most);
+        shown.sort_by_key(|(place, _)| *place);
+        Self { shown, left_out }
+    }
+}
+
 /// Writes the latency histograms of the busiest I/O flowops, on a common axis.
 fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let mut busiest: Vec<(usize, &FlowopResult)> =
-        run.flowops.iter().enumerate().filter(|(_, f)| f.class.is_io() && f.ops > 0).collect();
-    busiest.sort_by_key(|(_, f)| std::cmp::Reverse(f.ops));
-    let left_out = busiest.len().saturating_sub(MAX_HISTOGRAMS);
-    busiest.truncate(MAX_HISTOGRAMS);
-    busiest.sort_by_key(|(place, _)| *place);
+    let BusiestFlowops { shown, left_out } = BusiestFlowops::of(run, MAX_HISTOGRAMS);
     let names = FlowopLabels::of(run);
-    let decoded =
-        busiest.iter().filter_map(|(_, f)| Some((shortened(&names.label(f)), hdr::decode(&f.histogram).ok()?)));
+    let decoded = shown.iter().filter_map(|(_, f)| Some((shortened(&names.label(f)), hdr::decode(&f.histogram).ok()?)));
     let drawn: Vec<(String, Dist)> = decoded.collect();
     let Some(axis) = Axis::of(drawn.iter().map(|(_, dist)| dist), MAX_AXIS_WIDTH) else { return Ok(()) };
     let wide = drawn.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
