@@ -280,6 +280,11 @@ fn pruning_removes_all_but_the_results() {
     assert_eq!(Folder::resume(&path, &identity(), false).unwrap().runs.len(), 4);
 
     fs::write(path.join("runs/0001.log"), "12345").unwrap();
+    // A copy may lack it.
+    fs::remove_dir_all(path.join(HOOK_LOGS)).unwrap();
+    assert_eq!(prune(&path).unwrap(), 5);
+
+    fs::write(path.join("runs/0001.log"), "12345").unwrap();
     let lock = journal::LockedJournal::open(&path.join(JOURNAL)).unwrap();
     let error = prune(&path).unwrap_err();
     assert!(error.to_string().contains("another process"), "{error}");

@@ -81,9 +81,7 @@ impl OwnFiles {
         self.remove_output(path)?;
         let (runs, records) = (path.join(RUNS), path.join(RECORDS));
         remove_from(&runs, &|name, is_dir| !is_dir && self.run_of(name, ".json").is_some())?;
-        if records.exists() {
-            remove_from(&records, &|name, is_dir| !is_dir && self.is_record(name))?;
-        }
+        remove_from(&records, &|name, is_dir| !is_dir && self.is_record(name))?;
         for dir in [runs, path.join(HOOK_LOGS), records] {
             // `rmdir` refuses a directory with files of others.
             let _ = fs::remove_dir(dir);
@@ -128,9 +126,13 @@ impl OwnFiles {
 }
 
 /// Removes the entries of a directory for which `is_removed` returns `true`, given the name and whether it is a
-/// directory. Returns the number of bytes removed.
+/// directory. A directory that does not exist has none. Returns the number of bytes removed.
 fn remove_from(dir: &Path, is_removed: &dyn Fn(&str, bool) -> bool) -> Result<u64, FolderError> {
-    let meta = fs::symlink_metadata(dir).map_err(io_error(dir))?;
+    let meta = match fs::symlink_metadata(dir) {
+        // A copy of the folder may lack an empty directory.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
+        found => found.map_err(io_error(dir))?,
+    };
     if !meta.is_dir() {
         return Ok(0);
     }
