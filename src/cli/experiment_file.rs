@@ -75,13 +75,15 @@ impl FoundFile {
         let path = Path::new(name);
         let stem = path.file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
         let is_path = name.contains('/') || path.exists() || path.extension().is_some();
-        let shipped = suite(name).filter(|_| !path.exists());
+        // A directory is no experiment, and its name may be that of one whose results it has. A pipe may be one.
+        let is_there = path.exists() && !path.is_dir();
+        let shipped = suite(name).filter(|_| !is_there);
         if let Some((name, text)) = shipped {
             let (shown, text) = (format!("{name}{SHIPPED}"), text.to_owned());
             return Ok(Self { name: shown, stem: name.to_owned(), text, beside: None });
         }
-        let is_script = !path.exists() && library::personality(name).is_some()
-            || path.exists() && path.extension().is_some_and(|extension| extension == "wml" || extension == "f");
+        let is_script = !is_there && library::personality(name).is_some()
+            || is_there && path.extension().is_some_and(|extension| extension == "wml" || extension == "f");
         if is_script {
             let help = format!("`wmlrun {name}` runs it; the key `script` of an experiment file names it");
             return Err(refuse(&format!("`{name}` is a script, not an experiment"), &help, 2));

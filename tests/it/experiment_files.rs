@@ -289,6 +289,9 @@ fn each_shipped_experiment_has_a_plan() {
     }
     let text = lab.run("experiment quick --plan", 0);
     assert!(text.contains("8 runs, ") && text.contains("measured for 30s in all"), "{text}");
+    // A directory of the same name is no experiment, such as one for the results.
+    fs::create_dir(lab.path("quick")).unwrap();
+    lab.run("experiment quick --plan", 0);
     let text = lab.run("experiment quikc", 2);
     assert!(text.contains("did you mean `quick`?"), "{text}");
 }
