@@ -291,7 +291,7 @@ impl batch::BatchHost for TerminalHost<'_> {
     }
 
     fn session(&mut self, settings: Settings) -> Session {
-        watched(settings, &self.interrupt, false)
+        watched(settings, &self.interrupt, self.verbosity == Verbosity::Quiet)
     }
 
     fn interrupt(&self) -> Arc<AtomicUsize> {

@@ -408,6 +408,28 @@ fn an_interrupt_ends_a_preparation_that_hangs() {
     assert!(output.stderr.contains(slow.dir().to_str().unwrap()), "{}", output.stderr);
 }
 
+/// The note on what a preparation waits for comes after five seconds.
+#[test]
+fn a_batch_that_is_quiet_waits_without_notes() {
+    if !fuse::available("a_batch_that_is_quiet_waits_without_notes") {
+        return;
+    }
+    let script = "define fileset name=data,path=$dir,entries=5,size=4k,dirwidth=10,prealloc\n\
+        define process name=p { thread name=t { flowop read name=r,filesetname=data,iosize=4k } }\n";
+    let profile = "CONFIG one {\n personality = own;\n}\n";
+    for words in [&["--quiet"][..], &[]] {
+        let slow = Slow::of_all(|kind, _, _| if kind == Kind::Write { Act::Hang } else { NO_TIME });
+        let wml = Wml::new().idle().file("own.f", script).file("p.prof", profile).args(["batch", "p.prof"]);
+        let wml = wml.args(["--no-quiesce", "--prepare-timeout", "7"]).args(words.iter().copied());
+        let running = wml.args(["--dir"]).args([slow.dir()]).start();
+        wait_until(&running, "the end", || false);
+        slow.release();
+        let output = running.wait().exits(3);
+        assert!(output.stderr.contains("has not answered"), "{}", output.shown());
+        assert_eq!(output.stderr.contains("note: still "), words.is_empty(), "{}", output.shown());
+    }
+}
+
 /// Runs a workload of writes and fsyncs, breaks its file system, and returns when only threads that the kernel blocks
 /// remain.
 fn run_on(dir: &std::path::Path, break_it: impl FnOnce()) -> (Running, std::path::PathBuf, f64) {
