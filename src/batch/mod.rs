@@ -172,7 +172,7 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
     }
     let mut status = all.iter().map(|d| d.status).fold(unwritten, Status::max);
     if let Some(writer) = writer.take()
-        && let Err(e) = writer.finish(&joined(&batch, &all))
+        && let Err(e) = writer.finish(&joined(&batch, &all, workloads.len()))
     {
         let results_dir = results_dir.display();
         front.error(
@@ -487,8 +487,9 @@ fn index_page(results_dir: &Path, batch: &Batch<'_>, all: &[Done<'_>]) -> std::i
     index::html(&index::Page { title: &title, description, place: &place, workloads }).map_err(std::io::Error::other)
 }
 
-/// All workloads in one document, whose script is the profile.
-fn joined(batch: &Batch<'_>, all: &[Done<'_>]) -> Document {
+/// All workloads in one document, whose script is the profile. `wanted` is the number of those in the profile, of which
+/// some may not have run.
+fn joined(batch: &Batch<'_>, all: &[Done<'_>], wanted: usize) -> Document {
     let mut document = all.first().map(|d| d.document.clone()).unwrap_or_default();
     document.script.path = batch.name();
     batch.text.clone_into(&mut document.script.text);
@@ -496,7 +497,28 @@ fn joined(batch: &Batch<'_>, all: &[Done<'_>]) -> Document {
     if batch.settings.redact {
         crate::measure::redact_script(&mut document.script);
     }
-    document.complete = all.iter().all(|d| d.document.complete);
+    document.complete = all.len() == wanted && all.iter().all(|d| d.document.complete);
     document.runs = all.iter().flat_map(|d| d.document.runs.iter().cloned()).collect();
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::fixture::fixture;
+
+    #[test]
+    fn a_result_that_lacks_a_workload_is_not_complete() {
+        let text = "CONFIG one {\n personality = varmail;\n}\nCONFIG two {\n personality = varmail;\n}\n";
+        let file = SourceMap::new().add("p.prof", text);
+        let (profile, found) = profile::parse(file, text);
+        assert!(found.is_empty(), "{found:?}");
+        let settings = Settings::default();
+        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, settings: &settings };
+        let done =
+            |config| Done { config, personality: "varmail".to_owned(), document: fixture(), status: Status::Done };
+        let all: Vec<Done<'_>> = profile.configs.iter().map(done).collect();
+        let is_complete = |n: usize| joined(&batch, &all[..n], 2).complete;
+        assert_eq!([0, 1, 2].map(is_complete), [false, false, true]);
+    }
 }
