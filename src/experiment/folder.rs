@@ -8,7 +8,7 @@ use super::journal::{Event, Journal};
 use super::prune::OwnFiles;
 use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWay, mean};
 use super::scopes::ScopePosition;
-use super::wanted::{Experiment, SCHEMA};
+use super::wanted::{Experiment, ExperimentKind, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name, run_notes};
 use crate::import::{self, ImportError, Observation};
 use crate::measure::now;
@@ -420,7 +420,12 @@ impl Folder {
         if before.is_empty() || before.contains(mounts) || self.anyway {
             return Ok(());
         }
-        let changed = vec![format!("a mount of {}", self.experiment.arms[arm].name)];
+        let label = match self.experiment.kind() {
+            // The options of an arm of a comparison may be none.
+            ExperimentKind::Ab => self.experiment.arm_label(arm).to_uppercase(),
+            _ => self.experiment.arms[arm].name.clone(),
+        };
+        let changed = vec![format!("a mount of {label}")];
         Err(FolderError::Changed { path: self.path.clone(), changed })
     }
 

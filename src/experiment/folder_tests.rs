@@ -6,6 +6,7 @@ use super::super::journal;
 use super::super::prune::prune;
 use super::*;
 use crate::experiment::runner::tests::{directory, experiment, identity, result_text};
+use crate::experiment::{Blocks, RuleWanted};
 
 /// Writes a folder as `create` does, up to a number of its steps.
 fn created_up_to(steps: usize, path: &Path, toml: &str) {
@@ -194,7 +195,14 @@ fn the_first_run_of_an_arm_after_an_interruption_has_the_mounts_of_before() {
     folder.check_mounts(0, &same).unwrap();
     folder.check_mounts(0, &other).unwrap();
     drop(folder);
-    Folder::resume(&path, &identity(), true).unwrap().check_mounts(0, &other).unwrap();
+    let mut folder = Folder::resume(&path, &identity(), true).unwrap();
+    folder.check_mounts(0, &other).unwrap();
+    // Configuration A of a comparison may have no options, whose text would be its name.
+    folder.experiment.rule = RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Pilot };
+    folder.experiment.arms[0].name = String::new();
+    (folder.mounts, folder.anyway) = (vec![BTreeSet::from([same.to_vec()])], false);
+    let error = folder.check_mounts(0, &other).unwrap_err();
+    assert!(error.to_string().ends_with(": a mount of A"), "{error}");
 }
 
 #[test]
