@@ -31,6 +31,11 @@ impl RecordedFigures {
                 let named = (1..).zip(seconds).map(|(n, seconds)| (record_name(n), *seconds));
                 self.seconds.extend(named);
             }
+            // What was recorded after an earlier attempt is not about this one.
+            Event::Started { .. } => {
+                self.space[1] = None;
+                self.seconds.retain(|name, _| is_before(name));
+            }
             _ => {}
         }
     }
@@ -198,6 +203,7 @@ impl Replayed {
                 (under_way.boot, under_way.is_recorded) = (boot, false);
                 under_way.mounts.clone_from(mounts);
                 under_way.torn_down.clear();
+                under_way.figures.apply(event);
             }
             Event::Finished { run, seconds, control } => {
                 let UnderWay { arm, control: before, figures, boot, .. } = self.end(*run)?;

@@ -281,6 +281,26 @@ fn the_times_of_commands_are_figures_of_their_run() {
     assert_eq!(host.ended, (1..=18).collect::<Vec<usize>>());
 }
 
+/// A run that is made again has the times of its own commands, and the space after itself.
+#[test]
+fn what_followed_an_earlier_attempt_is_no_figure_of_the_run() {
+    let hook = |name: &str| Event::Hook { run: 1, name: name.to_owned(), seconds: 9.0 };
+    let space = |before| Event::Space { run: 1, before, used: 4096 };
+    let started = || Event::Started { run: 1, arm: 0, control: None, mounts: Vec::new(), time: String::new() };
+    let begin = [space(true), hook("before-x"), started()];
+    let end = [space(false), Event::Recorded { run: 1, seconds: vec![9.0] }, hook("after-x")];
+    let figures = |events: &[&[Event]]| {
+        let state = Replayed::of(&events.concat(), 1).unwrap();
+        let mut observation = Observation::default();
+        state.under_way.unwrap().figures.add_to(&mut observation);
+        observation.figures.into_keys().collect::<Vec<String>>()
+    };
+    let all = ["after-x.seconds", "before-x.seconds", "record-1.seconds", "space.after", "space.before"];
+    assert_eq!(figures(&[&begin, &end]), all);
+    assert_eq!(figures(&[&begin, &end, &begin]), ["before-x.seconds", "space.before"]);
+    assert_eq!(figures(&[&begin, &end, &begin, &end]), all);
+}
+
 #[test]
 fn all_scopes_end_when_a_command_fails() {
     let mut host = ScriptHost::new();
