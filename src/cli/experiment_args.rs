@@ -171,8 +171,7 @@ fn format_parser() -> impl TypedValueParser<Value = ResultFormat> {
     choice(FORMATS.iter().map(|format| (format.name, format.about)), find_format)
 }
 
-/// Arguments of `wmlrun repeat`.
-/// Options of `age`.
+/// Arguments of `wmlrun age`.
 #[derive(Args)]
 pub(super) struct AgeArgs {
     /// A directory on the file system; the files are created in DIR/aged
@@ -199,6 +198,7 @@ pub(super) struct AgeArgs {
     pub(super) quiet: bool,
 }
 
+/// Arguments of `wmlrun repeat`.
 #[derive(Args)]
 pub(super) struct RepeatArgs {
     /// Script file, or name of a personality; required unless `--resume` is given
