@@ -65,9 +65,12 @@ fn row(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
         cells.extend([space(cell.space_before), space(cell.space_after)]);
     }
     cells.push(cell.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)));
-    let failure = cell.failure.as_ref();
-    cells
-        .push(failure.map_or_else(String::new, |why| format!("{} failed: {}", cell.failed, printable::short(why, 40))));
+    cells.push(match &cell.failure {
+        Some(why) => format!("{} failed: {}", cell.failed, printable::short(why, 40)),
+        // The budget ended before its first run.
+        None if cell.runs == 0 => "not measured".to_owned(),
+        None => String::new(),
+    });
     cells
 }
 
@@ -256,6 +259,16 @@ mod tests {
         ]
         .map(|(name, runs)| (name.to_owned(), runs));
         design.result(RepeatState::Complete, &cells)
+    }
+
+    #[test]
+    fn a_cell_without_runs_is_not_measured() {
+        let mut result = result();
+        result.cells[2].runs = 0;
+        for shown in [text(&result), markdown(&result)] {
+            assert_eq!(shown.matches("not measured").count(), 1, "{shown}");
+            assert!(shown.contains("2 failed: no space left"), "{shown}");
+        }
     }
 
     #[test]

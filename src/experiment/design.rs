@@ -122,11 +122,13 @@ impl<'a> Design<'a> {
 
     /// Returns the total number of runs of which the last ends within the time `left`, after `done` runs that each took
     /// at most `longest`. Only whole blocks count, of which a comparison has at least two, and repeats have at least
-    /// three runs. Returns `None` as long as the duration of a run is unknown and time is left.
+    /// three runs. A factorial experiment in order has no blocks. Returns `None` as long as the duration of a run is
+    /// unknown and time is left.
     pub fn runs_within(&self, done: usize, left: Duration, longest: Duration) -> Option<usize> {
         let (block, least) = match &self.experiment.rule {
             RuleWanted::Repeat { .. } => (1, 3),
             RuleWanted::Ab { .. } => (4, 8),
+            RuleWanted::Factorial { in_order: true, .. } => (1, 1),
             RuleWanted::Sweep { .. } | RuleWanted::Factorial { .. } => {
                 (self.experiment.arms.len(), self.experiment.arms.len())
             }

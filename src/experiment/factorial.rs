@@ -86,14 +86,11 @@ fn worst(states: impl Iterator<Item = RepeatState>) -> RepeatState {
 }
 
 /// Returns the result with which an experiment can end after these runs, when its budget is exhausted: if each cell has
-/// as many runs as the others, or if the runs are in order and each cell has one.
+/// as many runs as the others. If the runs are in order, it can end after each; cells without a run are not measured.
 pub(super) fn early_end(experiment: &Experiment, in_order: bool, runs: &RunValues) -> Option<Next> {
     let count = experiment.arms.len();
-    let is_balanced = match in_order {
-        true => (0..count).all(|arm| runs.iter().any(|(of, _)| *of == arm)),
-        false => !runs.is_empty() && runs.len().is_multiple_of(count),
-    };
-    is_balanced.then_some(Next::Measured(RepeatState::NotConverged))
+    let is_balanced = in_order || runs.len().is_multiple_of(count);
+    (!runs.is_empty() && is_balanced).then_some(Next::Measured(RepeatState::NotConverged))
 }
 
 impl Experiment {
@@ -134,6 +131,7 @@ pub(super) mod tests {
     use super::super::wanted::{Arm, RuleWanted, WantedFactor};
     use super::*;
     use crate::comparison::FactorialTables;
+    use std::time::Duration;
 
     /// A factorial experiment with factors of so many levels.
     pub(in crate::experiment) fn factorial(
@@ -241,6 +239,20 @@ pub(super) mod tests {
             assert_eq!(design.early_end(&runs), Some(Next::Measured(RepeatState::NotConverged)));
             let found = experiment.factorial(&vec![Vec::new(); 4], RepeatState::NotConverged).unwrap();
             assert_eq!(found.planned_runs, Some(20));
+        }
+    }
+
+    /// A cell may take the whole budget, so that the others have no run.
+    #[test]
+    fn a_budget_ends_an_experiment_in_order_after_any_run() {
+        let experiment = factorial(&[3], (4, 4), None, true);
+        let design = Design::new(&experiment);
+        let within = |done, left| design.runs_within(done, Duration::from_secs(left), Duration::from_secs(10));
+        assert_eq!((within(0, 0), within(1, 25), within(3, 5)), (Some(1), Some(3), Some(3)));
+        assert_eq!(design.early_end(&[]), None);
+        for runs in 1..12 {
+            let made: Vec<(usize, Vec<f64>)> = (0..runs).map(|run| (design.arm(run), vec![1.0])).collect();
+            assert_eq!(design.early_end(&made), Some(Next::Measured(RepeatState::NotConverged)), "{runs}");
         }
     }
 

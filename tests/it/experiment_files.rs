@@ -212,6 +212,18 @@ fn a_failed_run_is_a_result_of_its_cell() {
     assert_eq!(shown.matches("2 failed: ").count(), 2, "{shown}");
 }
 
+/// In order, the first cell takes the whole budget.
+#[test]
+fn a_cell_that_the_budget_does_not_reach_is_not_measured() {
+    let factor = "[[factor]]\nname = \"n\"\nlevels = [1, 2]\n";
+    let lab = lab(&format!("script = \"x\"\norder = \"in-order\"\nrepeats = 10000\n{factor}"));
+    let text = lab.run(&format!("experiment files/study.toml {SHORT} --budget 1 --results r"), 11);
+    let made = lab.runs("r", "finished").len();
+    assert!(made > 0 && text.contains(&format!("not complete: {made} of 20,000 runs in 2 cells")), "{text}");
+    assert_eq!(text.matches("not measured").count(), 1, "{text}");
+    lab.run("report r -o page.html", 0);
+}
+
 /// Kills an experiment with commands in all scopes at the `n`th event of its journal, and resumes it. Returns whether
 /// there is such an event.
 fn killed_at(n: usize) -> bool {
