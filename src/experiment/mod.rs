@@ -20,6 +20,7 @@ mod hooks;
 mod identity;
 mod journal;
 mod origin;
+mod program;
 mod prune;
 mod recorded;
 mod replay;

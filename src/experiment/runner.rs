@@ -7,18 +7,16 @@ use super::folder::{Folder, FolderError, KeptRun};
 use super::hooks::HookTime;
 use super::identity;
 use super::journal::Event;
+use super::program::{failed, reason, run_program};
 use super::replay::UnderWay;
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, ExperimentKind};
 use crate::disk::quiesce;
 use crate::import::{Metric, Observation};
 use crate::measure::now;
-use crate::os::child::Group;
 use crate::util::duration;
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -122,9 +120,6 @@ impl std::fmt::Display for FailedCommand {
         }
     }
 }
-
-/// The time that a run has to end after it was signalled.
-const END_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Executes all remaining runs of an experiment. Returns an error when it is interrupted, or when a run or a command
 /// fails.
@@ -477,7 +472,7 @@ fn measure(
     let span = control::span(Some(folder.longest_run()).filter(|run| !run.is_zero()));
     let before = is_controlled.then(|| control::speed(span));
     folder.write(&Event::Started { run: number as u64, arm: arm as u64, control: before, mounts, time: now() })?;
-    start_program(folder, number, arm, seed, host)?;
+    run_program(folder, number, arm, seed, host)?;
     if !is_controlled {
         return Ok(Measured { before, after: None });
     }
@@ -511,72 +506,6 @@ fn quiesce_disks(folder: &Folder, host: &dyn ExperimentHost) {
     let dirs: BTreeSet<PathBuf> = arms.flat_map(|arm| host.dirs(arm)).map(|dir| commands::existing(&dir)).collect();
     // The run itself reports a file system that can't be written back.
     let _ = quiesce::quiesce(&dirs.into_iter().collect::<Vec<_>>(), &AtomicBool::new(false));
-}
-
-/// Executes the program for a run of an arm. Returns an error when it fails or the experiment is interrupted.
-fn start_program(
-    folder: &Folder,
-    number: usize,
-    arm: usize,
-    seed: u64,
-    host: &mut dyn ExperimentHost,
-) -> Result<(), ExperimentError> {
-    let experiment = &folder.experiment;
-    let program = host.program().display().to_string();
-    let mut words: Vec<String> = experiment.launch.clone();
-    words.push(program);
-    words.extend(experiment.arms[arm].words.iter().cloned());
-    if !words.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
-        words.push(format!("--seed={seed}"));
-    }
-    words.push(format!("--json={}", folder.result(number).display()));
-    // The file of a run that is repeated may have any content.
-    words.push("--force".to_owned());
-    words.push(format!("--results={}", folder.files(number).display()));
-    words.push("--format=none".to_owned());
-    let log = folder.log(number);
-    let io = |error| FolderError::Io { path: log.clone(), error };
-    let file = File::create(&log).map_err(io)?;
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(file.try_clone().map_err(io)?).stderr(file);
-    let mut group = Group::spawn(command).map_err(|e| ExperimentError::Failed {
-        why: format!("can't start `{}`: {e}", words[0]),
-        help: "check the program that `--launch` names".to_owned(),
-        status: 3,
-    })?;
-    loop {
-        match group.wait(Duration::from_millis(100)).map_err(io)? {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => {
-                if let Some(signal) = host.interrupted() {
-                    return Err(ExperimentError::Interrupted(signal));
-                }
-                let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-                return Err(failed(folder, number, status.to_string(), code));
-            }
-            None => {}
-        }
-        if let Some(signal) = host.interrupted() {
-            group.end(END_TIMEOUT);
-            return Err(ExperimentError::Interrupted(signal));
-        }
-    }
-}
-
-/// Makes the error of a failed run.
-fn failed(folder: &Folder, number: usize, why: String, status: u8) -> ExperimentError {
-    ExperimentError::Failed {
-        why: format!("run {number} failed: {}", reason(folder, number).unwrap_or(why)),
-        help: format!("see {}", folder.log(number).display()),
-        status,
-    }
-}
-
-/// Returns the last error message in a run's output, or `None` when there is none.
-fn reason(folder: &Folder, number: usize) -> Option<String> {
-    let text = std::fs::read_to_string(folder.log(number)).ok()?;
-    let line = text.lines().rev().find(|line| line.starts_with("error"))?;
-    Some(line.strip_prefix("error: ").unwrap_or(line).to_owned())
 }
 
 #[cfg(test)]
