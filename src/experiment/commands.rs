@@ -12,11 +12,13 @@ use super::wanted::{Experiment, RuleWanted};
 use crate::os::fd;
 use crate::util::printable;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The number of bytes of a command's output in which its last message is looked for.
-const LAST_BYTES: usize = 4096;
+const LAST_BYTES: u64 = 4096;
 
 /// A command that is due.
 pub(super) struct DueCommand<'a> {
@@ -99,13 +101,21 @@ fn said(log: &Path) -> String {
 /// last line that is not empty. If that line is indented, it continues a message, as the second line of `mount` does,
 /// whose first line has the reason.
 fn last_message(log: &Path) -> Option<String> {
-    let bytes = std::fs::read(log).ok()?;
-    // The output may be long, or not text.
-    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(LAST_BYTES)..]);
+    let text = end_of(log, LAST_BYTES).ok()?;
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let first = lines.iter().rposition(|line| !line.starts_with([' ', '\t'])).unwrap_or(lines.len().saturating_sub(1));
     let message = lines.get(first..)?.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
     (!message.is_empty() && !message.contains('\0')).then_some(message)
+}
+
+/// Returns the end of an output, at most this number of bytes. Those that are not UTF-8 are replaced.
+pub(super) fn end_of(log: &Path, bytes: u64) -> io::Result<String> {
+    let mut file = File::open(log)?;
+    let start = file.metadata()?.len().saturating_sub(bytes);
+    file.seek(SeekFrom::Start(start))?;
+    let mut end = Vec::new();
+    file.take(bytes).read_to_end(&mut end)?;
+    Ok(String::from_utf8_lossy(&end).into_owned())
 }
 
 /// Makes the command at the begin or at the end of a scope; `None` if there is none.

@@ -116,7 +116,7 @@ impl Hooks {
 }
 
 /// The maximum length of a command's output, in bytes. A command that prints more fails.
-const MAX_OUTPUT: u64 = 16 << 20;
+pub(super) const MAX_OUTPUT: u64 = 16 << 20;
 
 /// The result of a command.
 #[derive(Debug)]

@@ -2,15 +2,23 @@
 //!
 //! Not in here: what is done before and after a run, and what a failure does to the experiment (`runner`).
 
+use super::commands::end_of;
 use super::folder::{Folder, FolderError};
+use super::hooks::MAX_OUTPUT;
 use super::runner::{ExperimentError, ExperimentHost};
 use crate::os::child::Group;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The time that a run has to end after it was signalled.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The number of bytes at the end of a run's output in which the reason of a failure is looked for. They are kept if the
+/// output becomes too long.
+const LAST_OUTPUT: u64 = 64 << 10;
 
 /// Executes the program for a run of an arm. Returns an error when it fails or the experiment is interrupted.
 pub(super) fn run_program(
@@ -35,16 +43,21 @@ pub(super) fn run_program(
     words.push("--format=none".to_owned());
     let log = folder.log(number);
     let io = |error| FolderError::Io { path: log.clone(), error };
-    let file = File::create(&log).map_err(io)?;
+    // So that the run continues at the new end if the file is shortened. It does not exist yet.
+    let file = OpenOptions::new().append(true).create(true).open(&log).map_err(io)?;
+    let copy = || file.try_clone().map_err(io);
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(file.try_clone().map_err(io)?).stderr(file);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(copy()?).stderr(copy()?);
     let mut group = Group::spawn(command).map_err(|e| ExperimentError::Failed {
         why: format!("can't start `{}`: {e}", words[0]),
         help: "check the program that `--launch` names".to_owned(),
         status: 3,
     })?;
     loop {
-        match group.wait(Duration::from_millis(100)).map_err(io)? {
+        let ended = group.wait(Duration::from_millis(100)).map_err(io)?;
+        // The run itself does not depend on its output.
+        let _ = shorten(&file, &log);
+        match ended {
             Some(status) if status.success() => return Ok(()),
             Some(status) => {
                 if let Some(signal) = host.interrupted() {
@@ -62,6 +75,18 @@ pub(super) fn run_program(
     }
 }
 
+/// Shortens the output of a run to its end if it is longer than that of a command may be: the programs that a script
+/// starts may print without end.
+fn shorten(mut file: &File, log: &Path) -> io::Result<()> {
+    if file.metadata()?.len() <= MAX_OUTPUT {
+        return Ok(());
+    }
+    let end = end_of(log, LAST_OUTPUT)?;
+    file.set_len(0)?;
+    let note = format!("(the output was longer than {} MiB, and this is its end)\n", MAX_OUTPUT >> 20);
+    file.write_all((note + &end).as_bytes())
+}
+
 /// Makes the error of a failed run.
 pub(super) fn failed(folder: &Folder, number: usize, why: String, status: u8) -> ExperimentError {
     ExperimentError::Failed {
@@ -73,7 +98,33 @@ pub(super) fn failed(folder: &Folder, number: usize, why: String, status: u8) ->
 
 /// Returns the last error message in a run's output, or `None` when there is none.
 pub(super) fn reason(folder: &Folder, number: usize) -> Option<String> {
-    let text = std::fs::read_to_string(folder.log(number)).ok()?;
+    let text = end_of(&folder.log(number), LAST_OUTPUT).ok()?;
     let line = text.lines().rev().find(|line| line.starts_with("error"))?;
     Some(line.strip_prefix("error: ").unwrap_or(line).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_long_output_is_shortened_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let file = OpenOptions::new().append(true).create(true).open(&log).unwrap();
+        let mut of_run = file.try_clone().unwrap();
+        of_run.write_all(&vec![b'x'; MAX_OUTPUT as usize]).unwrap();
+        shorten(&file, &log).unwrap();
+        assert_eq!(fs::metadata(&log).unwrap().len(), MAX_OUTPUT);
+        of_run.write_all(b"\nerror: \xff\n").unwrap();
+        shorten(&file, &log).unwrap();
+        of_run.write_all(b"more\n").unwrap();
+        let text = fs::read_to_string(&log).unwrap();
+        assert!(text.starts_with("(the output was longer than 16 MiB, and this is its end)\nxxx"), "{text:.99}");
+        assert!(text.ends_with("xxx\nerror: \u{fffd}\nmore\n") && text.len() < 2 * LAST_OUTPUT as usize);
+        assert_eq!(end_of(&log, 4).unwrap(), "ore\n");
+        assert_eq!(end_of(&log, 1 << 20).unwrap(), text);
+    }
 }
