@@ -17,6 +17,7 @@ use crate::experiment::{
 };
 use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, shortened};
 use crate::measure::now;
+use crate::output::file_id;
 use crate::util::count::count;
 use crate::util::size;
 use std::io::Write;
@@ -406,9 +407,16 @@ pub(super) fn joined(words: &[String]) -> String {
     shell_words::join(words)
 }
 
-/// Returns the path of this program, with which runs are made.
+/// Returns the path of this program, with which runs are made. If another file is at its path by now, such as a new
+/// version, it is the path at which the kernel keeps the program as long as it runs.
 pub(super) fn program() -> PathBuf {
-    std::env::current_exe().unwrap_or_else(|_| "wmlrun".into())
+    let running = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
+    let is_it = |path: &Path| file_id(&running).is_none_or(|id| file_id(path) == Some(id));
+    match std::env::current_exe() {
+        Ok(path) if is_it(&path) => path,
+        Ok(_) => running,
+        Err(_) => "wmlrun".into(),
+    }
 }
 
 /// Splits the value of an option into words.

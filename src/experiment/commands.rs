@@ -93,7 +93,7 @@ pub(super) fn run_hook(
 }
 
 /// Returns the last message of a command's output, after a colon. Returns an empty text when there is none.
-fn said(log: &Path) -> String {
+pub(super) fn said(log: &Path) -> String {
     last_message(log).map_or_else(String::new, |message| format!(": {}", printable::short(&message, 200)))
 }
 

@@ -439,6 +439,11 @@ impl Folder {
         self.path.join(RUNS).join(result_name(run))
     }
 
+    /// Returns whether a run has written a result, which may be that of a failure.
+    pub(super) fn has_result(&self, run: usize) -> bool {
+        fs::symlink_metadata(self.result(run)).is_ok_and(|meta| meta.len() > 0)
+    }
+
     /// Returns the path of a run's output.
     pub(super) fn log(&self, run: usize) -> PathBuf {
         self.path.join(RUNS).join(format!("{run:04}.log"))
@@ -484,7 +489,7 @@ impl Folder {
     /// has a result, its files are moved, and the directory with them is returned.
     pub(super) fn clear(&mut self, run: usize) -> Result<Option<PathBuf>, FolderError> {
         self.figures = RecordedFigures::default();
-        if fs::symlink_metadata(self.result(run)).is_ok_and(|meta| meta.len() > 0) {
+        if self.has_result(run) {
             return self.keep_dropped(run..=run);
         }
         let mut is_cleared = true;

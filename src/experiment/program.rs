@@ -2,7 +2,7 @@
 //!
 //! Not in here: what is done before and after a run, and what a failure does to the experiment (`runner`).
 
-use super::commands::end_of;
+use super::commands::{end_of, said};
 use super::folder::{Folder, FolderError};
 use super::hooks::MAX_OUTPUT;
 use super::runner::{ExperimentError, ExperimentHost};
@@ -10,7 +10,7 @@ use crate::os::child::Group;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// The time that a run has to end after it was signalled.
@@ -48,9 +48,13 @@ pub(super) fn run_program(
     let copy = || file.try_clone().map_err(io);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(copy()?).stderr(copy()?);
+    let help = match experiment.launch.is_empty() {
+        true => "check the limits of processes and memory; `--resume` continues the experiment",
+        false => "check the program that `--launch` names",
+    };
     let mut group = Group::spawn(command).map_err(|e| ExperimentError::Failed {
         why: format!("can't start `{}`: {e}", words[0]),
-        help: "check the program that `--launch` names".to_owned(),
+        help: help.to_owned(),
         status: 3,
     })?;
     loop {
@@ -63,8 +67,7 @@ pub(super) fn run_program(
                 if let Some(signal) = host.interrupted() {
                     return Err(ExperimentError::Interrupted(signal));
                 }
-                let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-                return Err(failed(folder, number, status.to_string(), code));
+                return Err(failed_with(folder, number, status));
             }
             None => {}
         }
@@ -87,11 +90,29 @@ fn shorten(mut file: &File, log: &Path) -> io::Result<()> {
     file.write_all((note + &end).as_bytes())
 }
 
+/// Makes the error of a run whose program ended with this status.
+fn failed_with(folder: &Folder, number: usize, status: ExitStatus) -> ExperimentError {
+    match status.code().and_then(|code| u8::try_from(code).ok()) {
+        // The statuses of a shell, a launcher or the dynamic loader for a program that it can't execute.
+        Some(126 | 127) => ExperimentError::Failed {
+            why: format!("run {number} can't be started: {status}{}", said(&folder.log(number))),
+            help: see_log(folder, number),
+            status: 3,
+        },
+        code => failed(folder, number, status.to_string(), code.unwrap_or(1)),
+    }
+}
+
+/// Returns the help that names the output of a run.
+fn see_log(folder: &Folder, number: usize) -> String {
+    format!("see {}", folder.log(number).display())
+}
+
 /// Makes the error of a failed run.
 pub(super) fn failed(folder: &Folder, number: usize, why: String, status: u8) -> ExperimentError {
     ExperimentError::Failed {
         why: format!("run {number} failed: {}", reason(folder, number).unwrap_or(why)),
-        help: format!("see {}", folder.log(number).display()),
+        help: see_log(folder, number),
         status,
     }
 }

@@ -155,6 +155,20 @@ fn a_rate_is_varied_in_parts_of_the_measured_peak() {
     assert!(output.stderr.contains("is not an open loop"), "{}", output.stderr);
 }
 
+/// A workload that does nothing before the end of its run if it waits for long enough.
+const WAITS: &str = "set $wait=0\ndefine fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+    define process name=p { thread name=t {\n\
+    flowop delay name=d,value=$wait flowop read name=r,filesetname=data,iosize=4k\n\
+    flowop finishoncount name=end,value=1000,target=r } }\n";
+
+/// What a sweep of this workload prints.
+fn waiting(words: &str, code: i32) -> String {
+    let call = Wml::new().file("w.wml", WAITS).args(["sweep", "w.wml"]).args(words.split_whitespace());
+    let common = "--engine null --no-quiesce --runtime 0.5 --results r --quiet";
+    let output = call.args(common.split(' ')).run().exits(code);
+    format!("{}{}", output.stdout, output.stderr)
+}
+
 /// However short the budget is, each value has one run.
 #[test]
 fn a_sweep_that_the_budget_ends_is_not_complete() {
@@ -166,18 +180,22 @@ fn a_sweep_that_the_budget_ends_is_not_complete() {
     let text = sweep("--vary n=1,2 --repeats 10000 --budget 1", 11);
     assert!(text.contains("\nnot complete: ") && text.contains(" of 20,000 runs; peak "), "{text}");
     // Runs that fail are part of the budget too, and a curve without points is a failure in any case.
-    let text = sweep("--vary n=900000 --repeats 10000 --budget 1", 1);
+    let text = waiting("--vary wait=9 --repeats 10000 --budget 0.5", 1);
     assert!(text.contains(" of 10,000 runs; no point has results"), "{text}");
 }
 
-/// A level that can't be run is a point; a script that is wrong is an error.
+/// A level at which the run fails is a point. A level that the machine does not allow is none, and a wrong script is an
+/// error.
 #[test]
 fn a_point_that_fails_is_shown() {
-    let text = sweep("--vary n=1,900000 --repeats 1", 0);
-    assert!(text.contains("1 failed: ") && text.contains("overall response time"), "{text}");
+    let text = waiting("--vary wait=0,9 --repeats 1", 0);
+    assert!(text.contains("1 failed: no operation was completed"), "{text}");
+    assert!(text.contains("overall response time"), "{text}");
     assert!(text.contains("no knee (fewer than three points have results)"), "{text}");
-    let text = sweep("--vary n=900000 --repeats 1", 1);
+    let text = waiting("--vary wait=9 --repeats 1", 1);
     assert!(text.contains("no point has results"), "{text}");
+    let text = sweep("--vary n=1,900000 --repeats 1", 3);
+    assert!(text.contains(" failed: ") && text.contains("see r/runs/000"), "{text}");
     let text = sweep("--vary m=1,2", 2);
     assert!(text.contains("in `--vary`: `--set m=…`: the script has no variable `$m`"), "{text}");
     let text = sweep("--vary dir=/a,/b --dir /c", 2);

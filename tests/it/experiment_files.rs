@@ -203,13 +203,27 @@ fn commands_know_their_run() {
     assert_eq!((space(true), space(false)), (4, 4));
 }
 
+/// The runs of two cells end before they have done anything.
 #[test]
 fn a_failed_run_is_a_result_of_its_cell() {
-    let text = FILE.replace("options = \"--pin\"", "options = \"--require-fs nosuchfs\"");
+    let text = FILE.replace("options = \"--pin\"", "options = \"--set wait=9 --runtime 0.3\"");
     let lab = lab(&text.replace("[\"ops\", \"r.latency.p99\"]", "[\"ops\"]"));
-    let shown = lab.run(&format!("experiment files/study.toml {} --results r", SHORT.replace("null", "posix")), 0);
+    let delay = "flowop delay name=d,value=$wait\n      flowop read";
+    fs::write(lab.path("files/x.wml"), format!("set $wait=0\n{}", SCRIPT.replace("flowop read", delay))).unwrap();
+    let shown = lab.run(&format!("experiment files/study.toml {SHORT} --results r"), 0);
     assert!(shown.contains("complete: 8 runs in 4 cells, of which 4 failed"), "{shown}");
-    assert_eq!(shown.matches("2 failed: ").count(), 2, "{shown}");
+    assert_eq!(shown.matches("2 failed: no operation was completed").count(), 2, "{shown}");
+    assert_eq!(lab.events("r").last().unwrap()["event"], "ended");
+}
+
+/// It would fail in the same way in all cells, and may be repaired.
+#[test]
+fn a_run_that_the_environment_does_not_allow_is_no_result() {
+    let lab = lab(FILE);
+    let words = "experiment files/study.toml --no-quiesce --runtime 60 --require-fs nosuchfs --results r";
+    let shown = lab.run(words, 3);
+    assert!(shown.contains("run 1 failed: ") && shown.contains("nosuchfs"), "{shown}");
+    assert!(lab.runs("r", "failed").is_empty() && lab.events("r").last().unwrap()["event"] == "stopped", "{shown}");
 }
 
 /// In order, the first cell takes the whole budget.

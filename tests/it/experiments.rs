@@ -2,7 +2,7 @@
 //!
 //! Not in here: experiments that are killed and resumed (`resume`).
 
-use crate::cmd::{binary, scratch, tool};
+use crate::cmd::{binary, disk, scratch, tool};
 use crate::mounts::{self, Fs, Mount};
 use crate::signals::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
@@ -483,6 +483,37 @@ fn a_folder_that_vanishes_is_an_error() {
         .unwrap();
     let shown = exits(&output, 3, "a folder that vanishes");
     assert!(shown.contains("error: r/") && shown.contains("help:"), "{shown}");
+}
+
+/// A new version may be installed during an experiment.
+#[test]
+fn a_program_that_is_replaced_makes_its_runs() {
+    let lab = Lab::below(&disk());
+    let program = lab.path("program");
+    if fs::hard_link(binary(), &program).is_err() {
+        tool("cp", &[binary().to_str().unwrap(), program.to_str().unwrap()]);
+    }
+    let replace = "rm program; echo 'exit 9' > program; chmod +x program";
+    let mut command = Command::new(&program);
+    command.args(format!("repeat {SHORT} --runs 2 --results r --quiet").split(' ')).args(["--before", replace]);
+    exits(&command.current_dir(lab.path("")).output().unwrap(), 0, replace);
+    assert_eq!(lab.runs("r", "finished"), [1, 2]);
+}
+
+/// What the environment does not allow is no point of a curve.
+#[test]
+fn runs_that_can_not_be_started_stop_a_sweep() {
+    let lab = Lab::new();
+    for (folder, launch, code, says) in [
+        ("r", "no-such-program", 3, "can't start `no-such-program`"),
+        ("s", "sh -c no-such-program", 3, "run 1 can't be started: exit status: 127: "),
+        ("t", "false", 1, "run 1 failed: exit status: 1"),
+    ] {
+        let words = format!("sweep {SHORT} --vary n=1,2 --repeats 1 --results {folder}");
+        let shown = exits(&lab.command(&words).args(["--launch", launch]).output().unwrap(), code, launch);
+        assert!(shown.contains(says) && lab.runs(folder, "failed").is_empty(), "{launch}: {shown}");
+        assert_eq!(lab.events(folder).last().unwrap()["event"], "stopped", "{launch}");
+    }
 }
 
 #[test]
