@@ -87,14 +87,16 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
     let planned_runs = Some(repeats * levels.len() as u64);
     let found = comparison::Sweep { planned_runs, notes: finished.notes.clone(), ..found };
     performed.print(&(common.format.sweep)(&found));
-    Ok(performed.status(exit_status(&found)))
+    let has_failed = performed.report_failures();
+    Ok(performed.status(exit_status(&found, has_failed)))
 }
 
-/// Returns the exit status of a sweep: 1 for a curve without points, which is no result, and 11 if the budget ended
-/// before the last run.
-fn exit_status(found: &comparison::Sweep) -> u8 {
+/// Returns the exit status of a sweep: 1 if a run failed, or for a curve without points, which is no result, and 11 if
+/// the budget ended before the last run.
+fn exit_status(found: &comparison::Sweep, has_failed: bool) -> u8 {
     match (found.overall, found.missing_runs()) {
         (None, _) => 1,
+        _ if has_failed => 1,
         (Some(_), Some(_)) => RepeatState::NotConverged.code(),
         (Some(_), None) => 0,
     }

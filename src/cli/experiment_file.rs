@@ -56,7 +56,8 @@ fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
     performed.print(&(common.format.factorial)(&found));
     // An experiment without complete runs has no result.
     let has_result = found.cells.iter().any(|cell| cell.runs > 0);
-    Ok(performed.status(if has_result { state.code() } else { 1 }))
+    let has_failed = performed.report_failures();
+    Ok(performed.status(if has_result && !has_failed { state.code() } else { 1 }))
 }
 
 /// A text of an experiment file: a file, or a shipped one.

@@ -13,8 +13,11 @@ use super::failed_command;
 use crate::experiment::{
     self, Arm, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, Folder, FolderError, RunEnd,
 };
+use crate::import::Observation;
+use crate::import::folder::RUNS;
 use crate::measure::now;
 use crate::os::signals;
+use crate::util::count::count;
 use crate::util::{printable, size};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -39,6 +42,29 @@ impl Performed {
         }
         // Errors of standard error are ignored.
         let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+
+    /// Prints an error with the numbers of failed runs of each arm, in one line. Returns whether there are any.
+    pub(super) fn report_failures(&self) -> bool {
+        const NAMED: usize = 5;
+        let failed = |runs: &Vec<Observation>| runs.iter().filter(|run| run.failure.is_some()).count() as u64;
+        let by_arm: Vec<u64> = self.finished.observations.iter().map(failed).collect();
+        let arms: Vec<(usize, u64)> = by_arm.iter().copied().enumerate().filter(|(_, failed)| *failed > 0).collect();
+        if arms.is_empty() {
+            return false;
+        }
+        let label = |(arm, failed): &(usize, u64)| format!("{failed} of `{}`", self.folder.experiment.arm_label(*arm));
+        let mut named: Vec<String> = arms.iter().take(NAMED).map(label).collect();
+        if arms.len() > NAMED {
+            let others: u64 = arms[NAMED..].iter().map(|(_, failed)| failed).sum();
+            named.push(format!("{others} of {} others", arms.len() - NAMED));
+        }
+        let (failed, all) =
+            (by_arm.iter().sum::<u64>(), self.finished.observations.iter().map(Vec::len).sum::<usize>());
+        let text = format!("{failed} of {} failed: {}", count(all as u64, "run"), named.join(", "));
+        let runs = self.folder.path().join(RUNS);
+        console::error(&text, Some(&format!("the output of each run is in {}", runs.display())));
+        true
     }
 
     /// Returns the exit status: 1 instead of 0 if an output could not be written.

@@ -188,8 +188,9 @@ fn a_sweep_that_the_budget_ends_is_not_complete() {
 /// error.
 #[test]
 fn a_point_that_fails_is_shown() {
-    let text = waiting("--vary wait=0,9 --repeats 1", 0);
+    let text = waiting("--vary wait=0,9 --repeats 1", 1);
     assert!(text.contains("1 failed: no operation was completed"), "{text}");
+    assert!(text.contains("error: 1 of 2 runs failed: 1 of `wait=9`\n"), "{text}");
     assert!(text.contains("overall response time"), "{text}");
     assert!(text.contains("no knee (fewer than three points have results)"), "{text}");
     let text = waiting("--vary wait=9 --repeats 1", 1);

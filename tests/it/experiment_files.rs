@@ -210,10 +210,16 @@ fn a_failed_run_is_a_result_of_its_cell() {
     let lab = lab(&text.replace("[\"ops\", \"r.latency.p99\"]", "[\"ops\"]"));
     let delay = "flowop delay name=d,value=$wait\n      flowop read";
     fs::write(lab.path("files/x.wml"), format!("set $wait=0\n{}", SCRIPT.replace("flowop read", delay))).unwrap();
-    let shown = lab.run(&format!("experiment files/study.toml {SHORT} --results r"), 0);
-    assert!(shown.contains("complete: 8 runs in 4 cells, of which 4 failed"), "{shown}");
-    assert_eq!(shown.matches("2 failed: no operation was completed").count(), 2, "{shown}");
-    assert_eq!(lab.events("r").last().unwrap()["event"], "ended");
+    let says = "error: 4 of 8 runs failed: 2 of `n=1,io=pinned`, 2 of `n=2,io=pinned`";
+    // It is complete, and has no further runs.
+    for words in [format!("files/study.toml {SHORT} --results r"), "--resume r".to_owned()] {
+        let shown = lab.run(&format!("experiment {words}"), 1);
+        assert!(shown.contains("complete: 8 runs in 4 cells, of which 4 failed"), "{shown}");
+        assert_eq!(shown.matches("2 failed: no operation was completed").count(), 2, "{shown}");
+        assert!(shown.lines().any(|line| line == says), "{shown}");
+        assert_eq!(lab.events("r").last().unwrap()["event"], "ended");
+    }
+    assert_eq!(lab.runs("r", "started").len(), 8);
 }
 
 /// It would fail in the same way in all cells, and may be repaired.
