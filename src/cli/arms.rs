@@ -10,7 +10,7 @@ use crate::experiment::{Arm, Identity};
 use crate::fileset::FilesetSpec;
 use crate::import::Metric;
 use crate::measure::{Front, WarmupLength};
-use crate::plan::{self, Plan};
+use crate::plan::{self, FlowopInfo, Plan};
 use crate::session::{Session, Status};
 use crate::source::SourceMap;
 use std::collections::BTreeSet;
@@ -111,6 +111,8 @@ pub(super) struct ArmPlan {
     pub(super) lengths: Vec<Option<Duration>>,
     /// The names of its flowops: `NAME` and `PROCESS/THREAD/NAME`.
     flowops: BTreeSet<String>,
+    /// Whether its runs have a response time.
+    has_response: bool,
 }
 
 impl ArmPlan {
@@ -121,11 +123,25 @@ impl ArmPlan {
             [flowop.name.clone(), whole]
         });
         let places = if is_on_disk { ArmPlaces::of(plan) } else { ArmPlaces::default() };
-        Self { places, lengths: Vec::new(), flowops: names.collect() }
+        let is_paced = |flowop: &FlowopInfo| plan.processes[flowop.process].threads[flowop.thread].pace.is_some();
+        let has_response = plan.flowops.iter().any(|flowop| flowop.has_response() && is_paced(flowop));
+        Self { places, lengths: Vec::new(), flowops: names.collect(), has_response }
     }
 
-    /// Returns the error that the plan has no flowop of this metric, with its help, or `None` when it has.
+    /// Returns the error that no run of the plan has this metric, with its help, or `None` when runs may have it.
     fn lacks(&self, metric: &Metric) -> Option<(String, String)> {
+        if metric.is_of_column() {
+            let text = format!("no `{metric}`: it is the number of a column, which a run does not have");
+            return Some((text, "`wmlrun compare` compares columns; name another metric, such as `ops`".to_owned()));
+        }
+        if metric.is_response() && metric.flowop().is_some() {
+            let text = format!("no `{metric}`: only the whole run has a response time");
+            return Some((text, "name `response.mean`, or the latency of the flowop".to_owned()));
+        }
+        if metric.is_response() && !self.has_response {
+            let text = format!("no `{metric}`: no thread of the script is an open loop, which has a response time");
+            return Some((text, "add `rate=` to the threads, or name `latency.mean`".to_owned()));
+        }
         let name = metric.flowop().filter(|name| !self.flowops.contains(*name))?;
         let simple = || self.flowops.iter().map(String::as_str).filter(|name| !name.contains('/'));
         let help = match diag::meant(name, simple()) {
@@ -136,9 +152,9 @@ impl ArmPlan {
     }
 }
 
-/// Reads and plans a script with the options in `words`, and looks for the flowops of the metrics. Returns `None` for
-/// the plan of a script that defines nothing. An error is the first one; with `print`, all errors are printed, each with
-/// this text before it.
+/// Reads and plans a script with the options in `words`, and checks that its runs may have the metrics. Returns `None`
+/// for the plan of a script that defines nothing. An error is the first one; with `print`, all errors are printed, each
+/// with this text before it.
 pub(super) fn inspect(
     words: &[String],
     metrics: &[Metric],

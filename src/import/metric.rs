@@ -14,6 +14,9 @@ pub struct Metric {
     name: String,
 }
 
+/// The name of the metric that is the response time of an open loop.
+const RESPONSE: &str = "response.mean";
+
 /// The name of the metric that is the time of a run, and the ending of those of commands.
 const SECONDS: &str = "seconds";
 
@@ -26,7 +29,7 @@ const ENDINGS: [(&str, Direction); 10] = [
     ("latency.p90", Direction::LowerIsBetter),
     ("latency.p99", Direction::LowerIsBetter),
     ("latency.p99.9", Direction::LowerIsBetter),
-    ("response.mean", Direction::LowerIsBetter),
+    (RESPONSE, Direction::LowerIsBetter),
     (SECONDS, Direction::LowerIsBetter),
     (VALUE, Direction::HigherIsBetter),
 ];
@@ -116,6 +119,16 @@ impl Metric {
         ending(&self.name).and_then(|(before, _)| before.strip_suffix('.'))
     }
 
+    /// Returns whether it is a number of a column, which no run has.
+    pub fn is_of_column(&self) -> bool {
+        self.name.ends_with(VALUE)
+    }
+
+    /// Returns whether it is the response time of an open loop, or would be that of a flowop, which runs do not have.
+    pub fn is_response(&self) -> bool {
+        self.name.ends_with(RESPONSE)
+    }
+
     fn is_in_seconds(&self) -> bool {
         self.name.ends_with(SECONDS)
     }
@@ -131,7 +144,7 @@ impl Metric {
     pub fn nanoseconds(&self) -> Option<f64> {
         match &self.name {
             _ if self.is_in_seconds() => Some(1e9),
-            name if name.contains("latency.") || name.ends_with("response.mean") => Some(1.0),
+            name if name.contains("latency.") || self.is_response() => Some(1.0),
             _ => None,
         }
     }

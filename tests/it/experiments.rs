@@ -358,6 +358,11 @@ fn errors_are_found_before_the_first_run() {
         ("repeat w.wml --metric writelog.latency.p99", "no flowop `writelog`", "did you mean `write-log.latency.p99`?"),
         ("ab x.wml --metric r.ops --b w.wml", "in `--b`: no `r.ops`", "its flowops are `end`, `write-log`"),
         ("floor . x.wml --metric p/t/s.mib", "no `p/t/s.mib`", "its flowops are `end`, `r`"),
+        // No run has them, or no run of a closed loop.
+        ("repeat x.wml --metric ops,value", "no `value`: it is the number of a column", "name another metric"),
+        ("repeat x.wml --metric r.value", "no `r.value`: it is the number of a column", "name another metric"),
+        ("ab x.wml --metric r.response.mean", "only the whole run has a response time", "name `response.mean`"),
+        ("ab x.wml --metric response.mean", "no thread of the script is an open loop", "add `rate=`"),
     ] {
         let hook = ["--before", "touch hook", "--results", "s"];
         let shown = exits(&lab.command(words).args(hook).output().unwrap(), 2, words);
@@ -365,6 +370,9 @@ fn errors_are_found_before_the_first_run() {
         assert!(!lab.path("s").exists() && !lab.path("hook").exists(), "{words}");
     }
     lab.run(&format!("repeat {SHORT} --metric p/t/r.latency.mean,r.mib --runs 1 --results t --quiet"), 0);
+    fs::write(lab.path("x.wml"), SCRIPT.replace("name=t,", "name=t,rate=1000,")).unwrap();
+    let words = SHORT.replace("200000", "20");
+    lab.run(&format!("repeat {words} --metric response.mean --runs 1 --results u --quiet"), 0);
 }
 
 /// The options of each arm are checked before the first command and before anything is made.
