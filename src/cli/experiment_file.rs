@@ -54,8 +54,8 @@ fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
         found.ok_or_else(|| refuse("the experiment has no factors", "start a new one in another folder", 2))?;
     found.notes.extend(finished.notes.iter().cloned());
     performed.print(&(common.format.factorial)(&found));
-    // An experiment without complete runs has no result.
-    let has_result = found.cells.iter().any(|cell| cell.runs > 0);
+    // An experiment without complete runs has no result, and neither has one without a figure that it asks for.
+    let has_result = found.cells.iter().any(|cell| cell.runs > 0) && found.missing_metrics().is_empty();
     let has_failed = performed.report_failures();
     Ok(performed.status(if has_result && !has_failed { state.code() } else { 1 }))
 }

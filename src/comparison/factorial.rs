@@ -60,6 +60,20 @@ impl Factorial {
         found
     }
 
+    /// Returns the metrics that no complete run has, of cells with complete runs.
+    pub fn missing_metrics(&self) -> Vec<&str> {
+        let measured = || self.cells.iter().filter(|cell| cell.runs > 0).flat_map(|cell| &cell.metrics);
+        let has_values = |name: &str| measured().any(|other| other.metric == name && !other.values.is_empty());
+        let mut missing: Vec<&str> = Vec::new();
+        for metric in measured() {
+            let name = metric.metric.as_str();
+            if !missing.contains(&name) && !has_values(name) {
+                missing.push(name);
+            }
+        }
+        missing
+    }
+
     /// Returns whether cells have different metrics at the same position.
     pub fn has_own_metrics(&self) -> bool {
         self.metrics_at(0).len() > 1
@@ -174,7 +188,7 @@ impl FactorialDesign<'_> {
         let names = self.factors_of_effects();
         let effects = |(n, metric): (usize, &Metric)| FactorEffects::of(metric, n, &names, self.factors, &found);
         let effects = self.metrics.iter().enumerate().map(effects).filter(|found| !found.effects.is_empty()).collect();
-        Factorial {
+        let mut result = Factorial {
             schema: "wmlrun.factorial/1".to_owned(),
             name: self.name.to_owned(),
             state,
@@ -188,7 +202,10 @@ impl FactorialDesign<'_> {
             curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
             cells: found,
             notes: self.notes(&sides),
-        }
+        };
+        let missing: Vec<String> = result.missing_metrics().into_iter().map(notes::on_missing_metric).collect();
+        result.notes.splice(0..0, missing);
+        result
     }
 
     /// Returns the names of the factors whose effects are computed. Cells with metrics of their own have no common effect.

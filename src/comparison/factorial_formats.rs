@@ -261,6 +261,40 @@ mod tests {
         design.result(RepeatState::Complete, &cells)
     }
 
+    /// The flowop `r` is never executed.
+    #[test]
+    fn a_metric_that_no_run_has_is_noted() {
+        assert!(result().missing_metrics().is_empty() && !text(&result()).contains("no run has"));
+        let lacks = |values: [Option<f64>; 2]| {
+            let factors = [FactorLevels { name: "n".to_owned(), levels: ["1", "2"].map(str::to_owned).to_vec() }];
+            let metrics = ["ops", "r.latency.mean"].map(|name| name.parse().unwrap());
+            let design = FactorialDesign {
+                name: "x",
+                factors: &factors,
+                metrics: &metrics,
+                own: &[],
+                target: None,
+                planned_runs: None,
+                in_order: false,
+                tables: &FactorialTables::default(),
+            };
+            let cell = |value: Option<f64>| {
+                let mut run = run(100.0);
+                run.figures.extend(value.map(|value| ("r.latency.mean".to_owned(), value)));
+                ("n".to_owned(), vec![run])
+            };
+            design.result(RepeatState::Complete, &values.map(cell))
+        };
+        let found = lacks([None, None]);
+        assert_eq!((found.missing_metrics(), found.notes.len()), (vec!["r.latency.mean"], 1));
+        assert!(
+            text(&found).contains("note: no run has `r.latency.mean`: name another one in `metrics`"),
+            "{}",
+            text(&found)
+        );
+        assert!(lacks([None, Some(1.0)]).missing_metrics().is_empty());
+    }
+
     #[test]
     fn a_cell_without_runs_is_not_measured() {
         let mut result = result();

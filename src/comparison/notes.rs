@@ -18,6 +18,11 @@ pub(super) fn on_order() -> String {
     "the cells were measured one after the other: their differences include a drift of the machine".to_owned()
 }
 
+/// Returns the note on a metric of a factorial experiment that no run has.
+pub(super) fn on_missing_metric(metric: &str) -> String {
+    format!("no run has `{metric}`: name another one in `metrics`")
+}
+
 /// Returns the note on scripts that make several runs.
 pub(super) fn on_several_runs(sides: &[&[Observation]]) -> Option<String> {
     let most = sides.iter().flat_map(|runs| runs.iter()).map(|run| run.script_runs).max().filter(|runs| *runs > 1)?;
