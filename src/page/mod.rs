@@ -155,4 +155,6 @@ fn overview(runs: &[Run]) -> Picture {
 }
 
 #[cfg(test)]
+mod sweep_tests;
+#[cfg(test)]
 mod tests;

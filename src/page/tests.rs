@@ -4,7 +4,7 @@
 
 use super::blocks::{PageBlock, Picture};
 use super::{ResultSource, experiment, html, is_picture, pictures as files, run};
-use crate::analysis::{ResponseMethod, ecdf};
+use crate::analysis::ecdf;
 use crate::comparison::FactorialTables;
 use crate::experiment::{Arm, Blocks, Experiment, Hooks, Identity, RecordedExperiment, RecordedRun, RuleWanted};
 use crate::import::Observation;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use svg::parser::Event;
 
 /// The attributes of all elements that have both `data-x` and `data-y`.
-fn symbols(picture: &Picture) -> Vec<BTreeMap<String, String>> {
+pub(super) fn symbols(picture: &Picture) -> Vec<BTreeMap<String, String>> {
     let mut found = Vec::new();
     for event in svg::read(&picture.drawing.to_string()).unwrap() {
         match event {
@@ -29,12 +29,12 @@ fn symbols(picture: &Picture) -> Vec<BTreeMap<String, String>> {
 }
 
 /// The values of all elements, in the order of drawing.
-fn points(picture: &Picture) -> Vec<(f64, f64)> {
+pub(super) fn points(picture: &Picture) -> Vec<(f64, f64)> {
     let number = |attributes: &BTreeMap<String, String>, name: &str| attributes[name].parse().unwrap();
     symbols(picture).iter().map(|symbol| (number(symbol, "data-x"), number(symbol, "data-y"))).collect()
 }
 
-fn pictures(blocks: Vec<PageBlock>) -> BTreeMap<String, Picture> {
+pub(super) fn pictures(blocks: Vec<PageBlock>) -> BTreeMap<String, Picture> {
     let pictures = |block| match block {
         PageBlock::Picture(picture) => vec![(picture.title.clone(), picture)],
         PageBlock::Multiples { title, pictures } => {
@@ -123,7 +123,7 @@ fn long_runs_are_merged_without_loss_of_operations() {
 }
 
 /// An experiment with these values of the metric `ops`, each with its arm.
-fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -> RecordedExperiment {
+pub(super) fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -> RecordedExperiment {
     let arm = |name: &&str| Arm { name: (*name).to_owned(), words: vec!["x.wml".to_owned()], metric: None };
     let run = |(n, (arm, ops)): (usize, &(usize, f64))| RecordedRun {
         number: n as u64 + 1,
@@ -371,29 +371,6 @@ fn the_pictures_of_repeats_have_each_run() {
     let pictures = pictures(blocks);
     let drawn: Vec<f64> = points(&pictures["Runs: ops"]).into_iter().map(|(_, value)| value).collect();
     assert_eq!(drawn, runs.iter().map(|(_, value)| *value).collect::<Vec<_>>());
-}
-
-#[test]
-fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
-    let levels = ["1", "2", "4", "8"].map(str::to_owned).to_vec();
-    let method = Some(ResponseMethod::Sfs2);
-    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 2, in_order: true, method };
-    let runs = [(0, 100.0), (1, 190.0), (2, 300.0), (0, 102.0), (1, 192.0), (2, 302.0)];
-    let mut recorded = recorded(rule, &["n=1", "n=2", "n=4", "n=8"], &runs);
-    let failed = Observation { failure: Some("no space".to_owned()), ..Observation::default() };
-    recorded.runs.push(RecordedRun { number: 7, arm: 3, control: None, observation: failed });
-    let blocks = experiment::blocks(&recorded, None);
-    let warns = blocks
-        .iter()
-        .any(|block| matches!(block, PageBlock::Warnings { items } if items[0].0 == "n=8: 1 failed: no space"));
-    assert!(warns, "{blocks:?}");
-    let says = |text: &str| text.starts_with("not complete: 7 of 8 runs; peak ") && text.ends_with(" (sfs2)");
-    assert!(matches!(&blocks[1], PageBlock::Banner { tone: "bad", text } if says(text)), "{blocks:?}");
-    let pictures = pictures(blocks);
-    assert_eq!(points(&pictures["Throughput over load"]), [(0.0, 101.0), (1.0, 191.0), (2.0, 301.0)]);
-    let curve: Vec<f64> = points(&pictures["Load curve"]).into_iter().map(|(rate, _)| rate).collect();
-    assert_eq!(curve, [101.0, 191.0, 301.0]);
-    assert_eq!(points(&pictures["Response time over load"]).len(), 3);
 }
 
 /// Characters that would end an attribute, an element, a style or a comment.

@@ -1,0 +1,33 @@
+//! Tests of the parts of a page about a load curve.
+
+#![allow(clippy::unwrap_used)]
+
+use super::blocks::PageBlock;
+use super::experiment;
+use super::tests::{pictures, points, recorded};
+use crate::analysis::ResponseMethod;
+use crate::experiment::{RecordedRun, RuleWanted};
+use crate::import::Observation;
+
+#[test]
+fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
+    let levels = ["1", "2", "4", "8"].map(str::to_owned).to_vec();
+    let method = Some(ResponseMethod::Sfs2);
+    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 2, in_order: true, method };
+    let runs = [(0, 100.0), (1, 190.0), (2, 300.0), (0, 102.0), (1, 192.0), (2, 302.0)];
+    let mut recorded = recorded(rule, &["n=1", "n=2", "n=4", "n=8"], &runs);
+    let failed = Observation { failure: Some("no space".to_owned()), ..Observation::default() };
+    recorded.runs.push(RecordedRun { number: 7, arm: 3, control: None, observation: failed });
+    let blocks = experiment::blocks(&recorded, None);
+    let warns = blocks
+        .iter()
+        .any(|block| matches!(block, PageBlock::Warnings { items } if items[0].0 == "n=8: 1 failed: no space"));
+    assert!(warns, "{blocks:?}");
+    let says = |text: &str| text.starts_with("not complete: 7 of 8 runs; peak ") && text.ends_with(" (sfs2)");
+    assert!(matches!(&blocks[1], PageBlock::Banner { tone: "bad", text } if says(text)), "{blocks:?}");
+    let pictures = pictures(blocks);
+    assert_eq!(points(&pictures["Throughput over load"]), [(0.0, 101.0), (1.0, 191.0), (2.0, 301.0)]);
+    let curve: Vec<f64> = points(&pictures["Load curve"]).into_iter().map(|(rate, _)| rate).collect();
+    assert_eq!(curve, [101.0, 191.0, 301.0]);
+    assert_eq!(points(&pictures["Response time over load"]).len(), 3);
+}
