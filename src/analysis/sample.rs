@@ -37,6 +37,12 @@ impl Estimate {
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
         Self { value: rising(self.value), low: rising(self.low), high: rising(self.high) }
     }
+
+    /// Returns the ends of the interval of a figure that is never negative, such as a rate or a time: the lower end is
+    /// at least 0. Returns `None` if there is no interval, as for a single run.
+    pub fn ends_from_zero(self) -> Option<(f64, f64)> {
+        (self.low.is_finite() && self.high.is_finite()).then(|| (self.low.max(0.0), self.high))
+    }
 }
 
 impl SampleSummary {
@@ -80,6 +86,14 @@ mod tests {
             let found = SampleSummary::of(values).unwrap();
             assert_eq!((found.mean, found.variance), (values[0], 0.0));
         }
+    }
+
+    #[test]
+    fn the_interval_of_a_figure_ends_at_0_and_a_single_run_has_none() {
+        assert_eq!(Estimate::around(5.0, 2.0).ends_from_zero(), Some((3.0, 7.0)));
+        assert_eq!(Estimate::around(5.0, 8.0).ends_from_zero(), Some((0.0, 13.0)));
+        assert_eq!(Estimate::around(5.0, f64::INFINITY).ends_from_zero(), None);
+        assert_eq!(Estimate::around(5.0, f64::NAN).ends_from_zero(), None);
     }
 
     #[test]

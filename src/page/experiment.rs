@@ -5,7 +5,7 @@ use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
 use super::{ab, factorial, sweep};
-use crate::analysis::{self, NoiseFloor, RepeatState};
+use crate::analysis::{self, Estimate, NoiseFloor, RepeatState};
 use crate::comparison::{RepeatedMetric, figure, percent, repeats, with_direction};
 use crate::experiment::{ExperimentKind, Next, RecordedExperiment, RecordedRun};
 use crate::import::{Metric, Observation};
@@ -65,6 +65,20 @@ pub(super) fn metric_title(metric: &str) -> String {
         Some("seconds") => format!("{}: seconds", with_direction(metric)),
         _ => with_direction(metric),
     }
+}
+
+/// Formats the interval of a metric; `-` if there is none, as for a single run.
+pub(super) fn interval(metric: &str, estimate: Estimate) -> String {
+    match estimate.ends_from_zero() {
+        Some((low, high)) => format!("{} to {}", figure(metric, low), figure(metric, high)),
+        None => "-".to_owned(),
+    }
+}
+
+/// Returns the values that an axis must contain to show an estimate with its interval.
+pub(super) fn extent(estimate: Estimate) -> impl Iterator<Item = f64> {
+    let ends = estimate.ends_from_zero().into_iter().flat_map(|(low, high)| [low, high]);
+    std::iter::once(estimate.value).chain(ends)
 }
 
 /// Returns the value of a metric in each run of an arm that has one.

@@ -5,7 +5,7 @@ use super::ab::quantiles;
 use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
-use super::experiment::{distributions, metric_title, unit};
+use super::experiment::{distributions, extent, interval, metric_title, unit};
 use super::sweep;
 use crate::analysis::{Estimate, RepeatState};
 use crate::comparison::{
@@ -126,14 +126,6 @@ fn levels(found: &Factorial, n: usize, name: &str, position: usize) -> Picture {
     }
 }
 
-/// Formats an interval; `-` if there is none, as for a single run.
-fn interval(metric: &str, estimate: Option<Estimate>) -> String {
-    match estimate.filter(|found| found.low.is_finite() && found.high.is_finite()).map(sweep::limited) {
-        Some(found) => format!("{} to {}", figure(metric, found.low), figure(metric, found.high)),
-        None => "-".to_owned(),
-    }
-}
-
 /// Returns the table of the cells.
 fn cells(found: &Factorial) -> PageTable {
     let mut table = PageTable::new("Cells", found.factors.iter().map(|factor| factor.name.as_str()));
@@ -158,7 +150,7 @@ fn cells(found: &Factorial) -> PageTable {
         for metric in &cell.metrics {
             row.extend(has_own.then(|| metric.metric.clone()));
             row.push(metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value)));
-            row.push(interval(&metric.metric, metric.estimate));
+            row.push(metric.estimate.map_or_else(dash, |estimate| interval(&metric.metric, estimate)));
         }
         if has_space {
             let space = |bytes: Option<f64>| bytes.map_or_else(dash, |bytes| size::format(bytes as u64));
@@ -228,9 +220,7 @@ fn dots(found: &Factorial, n: usize, name: &str) -> Option<Picture> {
     let shown = || with_metric().take(MAX_CELLS);
     let of = |cell: &FactorialCell| cell.metrics[n].clone();
     let values = shown().flat_map(|cell| of(cell).values);
-    let ends =
-        shown().filter_map(|cell| of(cell).estimate.map(sweep::limited)).flat_map(|found| [found.low, found.high]);
-    let all: Vec<f64> = values.chain(ends.filter(|end| end.is_finite())).collect();
+    let all: Vec<f64> = values.chain(shown().filter_map(|cell| of(cell).estimate).flat_map(extent)).collect();
     if all.is_empty() {
         return None;
     }
@@ -246,9 +236,8 @@ fn dots(found: &Factorial, n: usize, name: &str) -> Option<Picture> {
     for (at, cell) in shown().enumerate() {
         let metric = of(cell);
         let x = at as f64;
-        let estimate = metric.estimate.map(sweep::limited);
-        if let Some(found) = estimate.filter(|found| found.low.is_finite() && found.high.is_finite()) {
-            chart.vertical_interval(x, (found.low, found.high), "b");
+        if let Some(ends) = metric.estimate.and_then(Estimate::ends_from_zero) {
+            chart.vertical_interval(x, ends, "b");
         }
         for (run, value) in metric.values.iter().enumerate() {
             let title = format!("{}, run {}: {}", cell.name, run + 1, figure(name, *value));
@@ -259,7 +248,7 @@ fn dots(found: &Factorial, n: usize, name: &str) -> Option<Picture> {
             let title = format!("{}, mean: {}", cell.name, figure(name, found.value));
             chart.plot(Symbol::Square, &ChartPoint { x, y: found.value, class: "b", title });
             let mean = format!("{}: mean", cell.name);
-            table.row([mean, figure(name, found.value), interval(name, Some(found))]);
+            table.row([mean, figure(name, found.value), interval(name, found)]);
         }
     }
     let rest = with_metric().count().saturating_sub(MAX_CELLS);

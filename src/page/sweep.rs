@@ -3,6 +3,7 @@
 use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
+use super::experiment::{extent, interval};
 use crate::analysis::{Estimate, ResponseMethod};
 use crate::comparison::{Sweep, SweepPoint, figure, sweep, sweep_ending};
 use crate::experiment::{RecordedExperiment, RuleWanted};
@@ -80,7 +81,7 @@ fn points(sweep: &Sweep) -> PageTable {
             point.failed.to_string(),
             point.offered.map_or_else(dash, ops),
             point.rate.map_or_else(dash, |rate| ops(rate.value)),
-            point.rate.map_or_else(dash, |rate| interval("ops", limited(rate))),
+            point.rate.map_or_else(dash, |rate| interval("ops", rate)),
             point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
             point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
             notes.join(", "),
@@ -93,19 +94,6 @@ fn is_peak(sweep: &Sweep, point: &SweepPoint) -> bool {
     sweep.overall.is_some_and(|overall| point.rate.is_some_and(|rate| rate.value >= overall.peak))
 }
 
-/// Formats an interval; `-` if there is none, as for a single run.
-fn interval(metric: &str, estimate: Estimate) -> String {
-    match estimate.low.is_finite() && estimate.high.is_finite() {
-        true => format!("{} to {}", figure(metric, estimate.low), figure(metric, estimate.high)),
-        false => "-".to_owned(),
-    }
-}
-
-/// Limits an interval to what a metric can be: it is never negative.
-pub(super) fn limited(estimate: Estimate) -> Estimate {
-    Estimate { low: if estimate.low < 0.0 { 0.0 } else { estimate.low }, ..estimate }
-}
-
 /// Draws a figure of each level with its interval.
 fn over_load(
     sweep: &Sweep,
@@ -114,9 +102,7 @@ fn over_load(
     of: impl Fn(&SweepPoint) -> Option<Estimate>,
 ) -> Picture {
     let metric = if unit == AxisUnit::Nanoseconds { "latency.mean" } else { "ops" };
-    let of = |point: &SweepPoint| of(point).map(limited);
-    let ends = |found: Estimate| [found.value, found.low, found.high].into_iter().filter(|end| end.is_finite());
-    let values = sweep.points.iter().filter_map(of).flat_map(ends);
+    let values = sweep.points.iter().filter_map(&of).flat_map(extent);
     let offered = sweep.points.iter().filter_map(|point| point.offered).filter(|_| unit == AxisUnit::Number);
     let y = ChartAxis::linear(y_title, unit, values.chain(offered).chain([0.0]));
     let x = ChartAxis::categories(&sweep.factor, sweep.points.iter().map(|point| point.level.clone()));
@@ -129,8 +115,8 @@ fn over_load(
     let mut table = PageTable::new(title, [sweep.factor.as_str(), y_title, "95 % interval"]);
     let mut has_offered = false;
     for (n, point, found) in found() {
-        if found.low.is_finite() {
-            chart.vertical_interval(n, (found.low, found.high), "a");
+        if let Some(ends) = found.ends_from_zero() {
+            chart.vertical_interval(n, ends, "a");
         }
         let level = format!("{}={}", sweep.factor, point.level);
         let label = format!("{level}: {}", figure(metric, found.value));

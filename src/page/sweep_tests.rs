@@ -31,3 +31,15 @@ fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
     assert_eq!(curve, [101.0, 191.0, 301.0]);
     assert_eq!(points(&pictures["Response time over load"]).len(), 3);
 }
+
+#[test]
+fn a_load_with_a_single_run_has_no_interval() {
+    let levels = ["1", "2"].map(str::to_owned).to_vec();
+    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
+    let pictures = pictures(experiment::blocks(&recorded(rule, &["n=1", "n=2"], &[(0, 100.0), (1, 190.0)]), None));
+    for title in ["Throughput over load", "Response time over load"] {
+        let picture = &pictures[title];
+        assert!(!picture.drawing.to_string().contains("data-low"), "{title}: {}", picture.drawing);
+        assert!(picture.table.rows.iter().all(|row| row[2] == "-"), "{title}: {:?}", picture.table.rows);
+    }
+}
