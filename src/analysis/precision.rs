@@ -26,6 +26,11 @@ impl MeanEstimate {
     pub fn relative(&self) -> f64 {
         if self.half_width == 0.0 { 0.0 } else { self.half_width / self.mean.abs() }
     }
+
+    /// Returns the mean with its interval.
+    pub fn interval(&self) -> Estimate {
+        Estimate::around(self.mean, self.half_width)
+    }
 }
 
 /// Computes the confidence interval of a mean at confidence `level` (0.95), corrected for autocorrelation. Returns

@@ -32,6 +32,11 @@ impl Estimate {
         Self { value, low: value - half, high: value + half }
     }
 
+    /// Returns the half-width of the interval divided by the absolute value. It is not finite if there is no interval.
+    pub fn relative(self) -> f64 {
+        (self.high - self.low) / 2.0 / self.value.abs()
+    }
+
     /// Applies an increasing function to the value and both ends, such as `exp` to an estimate of a logarithm.
     #[must_use]
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {

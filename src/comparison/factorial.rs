@@ -250,7 +250,7 @@ impl FactorialDesign<'_> {
         let metric = |metric: &Metric| {
             let values: Vec<f64> = complete.iter().filter_map(|run| metric.of(run)).collect();
             let estimate = match self.in_order {
-                true => mean_interval(&values, LEVEL).map(|found| Estimate::around(found.mean, found.half_width)),
+                true => mean_interval(&values, LEVEL).map(|found| found.interval()),
                 false => independent_mean(&values, LEVEL),
             };
             CellMetric { metric: metric.to_string(), estimate, values }

@@ -1,19 +1,15 @@
 //! The formats of factorial experiments for people and for programs.
 
 use super::formats::{csv_cell, go_units, go_value, json_text, notes_markdown, notes_text};
-use super::numbers::{figure, percent};
+use super::numbers::{dash, figure, half_width, percent};
 use super::{CellMetric, FactorEffects, Factorial, FactorialCell, LevelTests, Pivot, Sweep, sweep_formats};
-use crate::analysis::{Estimate, RepeatState};
+use crate::analysis::RepeatState;
 use crate::util::count::count;
 use crate::util::go_bench;
 use crate::util::markdown::literal;
 use crate::util::table::{Align, Table};
 use crate::util::{printable, size};
 use serde_json::json;
-
-fn dash() -> String {
-    "-".to_owned()
-}
 
 /// Returns the headings of the cells of [`row`], with their alignment.
 fn columns(result: &Factorial) -> Vec<(String, Align)> {
@@ -57,7 +53,7 @@ fn row(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
         }
         cells.push(metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value)));
         if has_intervals(result) {
-            cells.push(metric.estimate.map_or_else(dash, half_width));
+            cells.push(metric.estimate.map_or_else(dash, |estimate| half_width(estimate.relative())));
         }
     }
     if has_space(result) {
@@ -72,12 +68,6 @@ fn row(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
         None => String::new(),
     });
     cells
-}
-
-/// Formats the half-width of an interval relative to its value, in per cent.
-fn half_width(estimate: Estimate) -> String {
-    let half = (estimate.high - estimate.low) / 2.0 / estimate.value.abs();
-    if half.is_finite() { percent(half) } else { dash() }
 }
 
 /// Returns the last line: the number of runs and the state.

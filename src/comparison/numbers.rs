@@ -110,6 +110,17 @@ pub fn percent(share: f64) -> String {
     format!("{short}{} %", if short.ends_with('.') { "0" } else { "" })
 }
 
+/// Returns what a table has instead of a figure that is unknown.
+pub(super) fn dash() -> String {
+    "-".to_owned()
+}
+
+/// Formats the half-width of an interval relative to its value, in per cent; `-` if there is no interval, as for a
+/// single run.
+pub fn half_width(share: f64) -> String {
+    if share.is_finite() { percent(share) } else { dash() }
+}
+
 /// Returns the name of a metric, with its direction if less is better.
 pub fn with_direction(metric: &str) -> String {
     match metric.parse::<Metric>().map(|metric| metric.direction()) {

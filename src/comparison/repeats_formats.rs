@@ -1,7 +1,7 @@
 //! The formats of repeats for people and for programs.
 
 use super::formats::{csv_cell, go_units, go_value, json_text, notes_markdown, notes_text};
-use super::numbers::{figure, percent};
+use super::numbers::{dash, figure, half_width, percent};
 use super::{RepeatedMetric, Repeats};
 use crate::util::count::count;
 use crate::util::go_bench;
@@ -35,19 +35,14 @@ pub(super) fn benchstat(repeats: &Repeats) -> String {
 
 pub(super) fn bencher(repeats: &Repeats) -> String {
     let of = |m: &RepeatedMetric| {
-        let (mean, half) = (m.estimate.mean, m.estimate.half_width);
-        let measure = match half.is_finite() {
-            true => json!({ "value": mean, "lower_value": low_end(m), "upper_value": mean + half }),
-            false => json!({ "value": mean }),
+        let mean = m.estimate.mean;
+        let measure = match m.estimate.interval().ends_from_zero() {
+            Some((low, high)) => json!({ "value": mean, "lower_value": low, "upper_value": high }),
+            None => json!({ "value": mean }),
         };
         (m.metric.clone(), measure)
     };
     json_text(&json!({ repeats.name.clone(): repeats.metrics.iter().map(of).collect::<serde_json::Map<_, _>>() }))
-}
-
-/// Returns the lower end of the interval of a mean, which is at least 0: rates and latencies are not negative.
-fn low_end(metric: &RepeatedMetric) -> f64 {
-    (metric.estimate.mean - metric.estimate.half_width).max(0.0)
 }
 
 /// Returns the table of the estimates.
@@ -64,12 +59,10 @@ fn table(repeats: &Repeats) -> Table {
     for metric in &repeats.metrics {
         let e = &metric.estimate;
         let value = |v| figure(&metric.metric, v);
-        let interval = match e.half_width.is_finite() {
-            true => format!("{} … {}", value(low_end(metric)), value(e.mean + e.half_width)),
-            false => "-".to_owned(),
-        };
-        let half = if e.half_width.is_finite() { percent(metric.relative_half_width) } else { "-".to_owned() };
-        let trend = metric.trend.map_or("-".to_owned(), |change| format!("{:+.1} %", change * 100.0));
+        let ends = e.interval().ends_from_zero();
+        let interval = ends.map_or_else(dash, |(low, high)| format!("{} … {}", value(low), value(high)));
+        let half = half_width(metric.relative_half_width);
+        let trend = metric.trend.map_or_else(dash, |change| format!("{:+.1} %", change * 100.0));
         let effective = format!("{:.1}", e.effective_n);
         table.row([metric.metric.clone(), e.n.to_string(), value(e.mean), interval, half, effective, trend]);
     }
@@ -99,7 +92,7 @@ pub(super) fn markdown(repeats: &Repeats) -> String {
     text += "| metric | runs | mean | ± |\n|---|--:|--:|--:|\n";
     for metric in &repeats.metrics {
         let e = &metric.estimate;
-        let half = if e.half_width.is_finite() { percent(metric.relative_half_width) } else { "-".to_owned() };
+        let half = half_width(metric.relative_half_width);
         text += &format!("| {} | {} | {} | {half} |\n", cell(&metric.metric), e.n, figure(&metric.metric, e.mean));
     }
     text + &notes_markdown(&repeats.notes)

@@ -1,10 +1,10 @@
 //! The formats of sweeps for people and for programs.
 
 use super::formats::{csv_cell, go_units, go_value, json_text, notes_markdown, notes_text};
-use super::numbers::{figure, percent};
+use super::numbers::{dash, figure, half_width};
 use super::sweep::curve;
 use super::{Sweep, SweepPoint};
-use crate::analysis::{self, Estimate};
+use crate::analysis;
 use crate::util::count::count;
 use crate::util::go_bench;
 use crate::util::markdown::literal;
@@ -41,7 +41,7 @@ fn table(sweep: &Sweep) -> Table {
         }
         cells.extend([
             point.rate.map_or_else(dash, |rate| figure("ops", rate.value)),
-            point.rate.map_or_else(dash, half_width),
+            point.rate.map_or_else(dash, |rate| half_width(rate.relative())),
             point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
             point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
             annotation(sweep, n, point),
@@ -49,16 +49,6 @@ fn table(sweep: &Sweep) -> Table {
         table.row(cells);
     }
     table
-}
-
-fn dash() -> String {
-    "-".to_owned()
-}
-
-/// Formats the half-width of an interval relative to its value, in per cent.
-fn half_width(estimate: Estimate) -> String {
-    let half = (estimate.high - estimate.low) / 2.0 / estimate.value;
-    if half.is_finite() { percent(half) } else { dash() }
 }
 
 /// Returns the last cell of a point: whether it is the peak or the knee, and its failures.
@@ -112,7 +102,7 @@ pub(super) fn markdown(sweep: &Sweep) -> String {
             cell(&point.level),
             point.runs,
             point.rate.map_or_else(dash, |rate| figure("ops", rate.value)),
-            point.rate.map_or_else(dash, half_width),
+            point.rate.map_or_else(dash, |rate| half_width(rate.relative())),
             point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
             cell(&annotation(sweep, n, point)),
         );
