@@ -36,9 +36,8 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
     blocks.extend(differing(&comparison).block());
     blocks.extend(changed(&comparison).block());
     let names = [("A", &comparison.a), ("B", &comparison.b)].map(|(side, of)| format!("{side}: {}", of.name));
-    let mean = |side: &[f64]| analysis::independent_mean(side, 0.95).map(|found| (found.value, found.low, found.high));
     let sides = [&comparison.a.values, &comparison.b.values];
-    let means: Vec<(f64, f64, f64)> = sides.iter().filter_map(|side| mean(side)).collect();
+    let means: Vec<Estimate> = sides.iter().filter_map(|side| analysis::independent_mean(side, 0.95)).collect();
     if let Some(metric) = recorded.experiment.metrics().first() {
         blocks.extend(run_points(recorded, metric, &names, &means).map(PageBlock::Picture));
     }

@@ -6,7 +6,7 @@ use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
 use super::{ab, factorial, sweep};
 use crate::analysis::{self, Estimate, NoiseFloor, RepeatState};
-use crate::comparison::{RepeatedMetric, figure, percent, repeats, with_direction};
+use crate::comparison::{RepeatedMetric, figure, half_width, percent, repeats, with_direction};
 use crate::experiment::{ExperimentKind, Next, RecordedExperiment, RecordedRun};
 use crate::import::{Metric, Observation};
 use crate::util::count::count;
@@ -91,25 +91,22 @@ pub(super) fn run_points(
     recorded: &RecordedExperiment,
     metric: &Metric,
     names: &[String],
-    means: &[(f64, f64, f64)],
+    means: &[Estimate],
 ) -> Option<Picture> {
     let arms: Vec<Vec<(&RecordedRun, f64)>> = recorded.by_arm().iter().map(|runs| values(runs, metric)).collect();
     let name = metric.to_string();
     let unit = unit(&name);
     let all = arms.iter().flatten().map(|(_, value)| *value);
-    // A metric can't be negative.
-    let limited = |low: f64| if low < 0.0 { 0.0 } else { low };
-    let means: Vec<_> = means.iter().map(|(mean, low, high)| (*mean, limited(*low), *high)).collect();
-    let ends = means.iter().flat_map(|(mean, low, high)| [*mean, *low, *high]);
+    let ends = means.iter().copied().flat_map(extent);
     let last = recorded.runs.iter().map(|run| run.number).max().unwrap_or(1).max(2);
     let x = ChartAxis::fitted("run, in the order of time", AxisUnit::Number, [1.0, last as f64]);
     let mut chart = Chart::new(x, ChartAxis::linear(&metric_title(&name), unit, all.chain(ends)));
-    for ((mean, low, high), class) in means.iter().zip(ARM_CLASSES) {
-        if low.is_finite() && high.is_finite() {
-            let label = format!("{} to {}", unit.format(*low), unit.format(*high));
-            chart.horizontal_band((*low, *high), &format!("{class} interval-band"), &label);
+    for (mean, class) in means.iter().zip(ARM_CLASSES) {
+        if let Some((low, high)) = mean.ends_from_zero() {
+            let label = format!("{} to {}", unit.format(low), unit.format(high));
+            chart.horizontal_band((low, high), &format!("{class} interval-band"), &label);
         }
-        chart.horizontal_line(*mean, &format!("mean {class}"));
+        chart.horizontal_line(mean.value, &format!("mean {class}"));
     }
     let mut table = PageTable::new(&format!("Runs: {name}"), ["run", "arm", name.as_str()]);
     let mut rows = Vec::new();
@@ -182,13 +179,14 @@ fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
         Ok(found) => found,
         Err(e) => return vec![PageBlock::Banner { tone: "bad", text: e }],
     };
-    let interval = |metric: &RepeatedMetric| {
-        let name = &metric.metric;
-        format!("{} ± {}", figure(name, metric.estimate.mean), percent(metric.relative_half_width))
+    let with_half_width = |metric: &RepeatedMetric| {
+        let (name, half) = (&metric.metric, metric.relative_half_width);
+        let half = if half.is_finite() { format!(" ± {}", percent(half)) } else { String::new() };
+        format!(": {name} {}{half}", figure(name, metric.estimate.mean))
     };
     let first = found.metrics.first();
     let target = found.target.map(|target| format!(", requested ± {}", percent(target))).unwrap_or_default();
-    let estimate = first.map(|metric| format!(": {} {}", metric.metric, interval(metric))).unwrap_or_default();
+    let estimate = first.map(with_half_width).unwrap_or_default();
     let text = format!("{} after {}{estimate}{target}", state.name(), count(runs.len() as u64, "run"));
     let tone = match state {
         RepeatState::Converged => "good",
@@ -200,14 +198,12 @@ fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     let mut table = PageTable::new("Estimates", columns);
     for metric in &found.metrics {
         let (name, estimate) = (metric.metric.as_str(), &metric.estimate);
-        // A metric can't be negative.
-        let low = figure(name, (estimate.mean - estimate.half_width).max(0.0));
         table.row([
             name.to_owned(),
             estimate.n.to_string(),
             figure(name, estimate.mean),
-            format!("{low} to {}", figure(name, estimate.mean + estimate.half_width)),
-            percent(metric.relative_half_width),
+            interval(name, estimate.interval()),
+            half_width(metric.relative_half_width),
             format!("{:.2}", estimate.lag1),
             format!("{:.1}", estimate.effective_n),
             metric.trend.map_or_else(|| "-".to_owned(), percent),
@@ -215,8 +211,7 @@ fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     }
     blocks.extend(table.block());
     for (metric, found) in experiment.metrics().iter().zip(&found.metrics) {
-        let (mean, half) = (found.estimate.mean, found.estimate.half_width);
-        let means = [(mean, mean - half, mean + half)];
+        let means = [found.estimate.interval()];
         let picture = run_points(recorded, metric, std::slice::from_ref(&experiment.name), &means);
         blocks.extend(picture.map(PageBlock::Picture));
     }

@@ -373,6 +373,23 @@ fn the_pictures_of_repeats_have_each_run() {
     assert_eq!(drawn, runs.iter().map(|(_, value)| *value).collect::<Vec<_>>());
 }
 
+/// The mean of fewer than three runs has no interval.
+#[test]
+fn few_repeats_have_no_interval() {
+    for runs in 1..=2 {
+        let runs: Vec<(usize, f64)> = (0..runs).map(|n| (0, 500.0 + f64::from(n))).collect();
+        let rule = RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: Some(0.05) };
+        let blocks = experiment::blocks(&recorded(rule, &["x.wml"], &runs), None);
+        let (PageBlock::Banner { text, .. }, PageBlock::Table(table)) = (&blocks[1], &blocks[2]) else {
+            panic!("{blocks:?}")
+        };
+        assert!(text.contains(": ops 500.") && !text.contains("inf"), "{text}");
+        assert_eq!(table.rows[0][3..5], ["-", "-"], "{:?}", table.rows);
+        let picture = pictures(blocks).remove("Runs: ops").unwrap();
+        assert!(!picture.drawing.to_string().contains("interval-band"), "{}", picture.drawing);
+    }
+}
+
 /// Characters that would end an attribute, an element, a style or a comment.
 const HOSTILE: &str =
     "</title></style></svg><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;--><!--\u{202e}\n\0";
