@@ -108,6 +108,12 @@ impl Sweep {
         self.planned_runs.filter(|planned| *planned > made).map(|planned| (made, planned))
     }
 
+    /// Returns the points with their indices, in the order of their load: that of their levels if all are numbers or
+    /// sizes, else the given order.
+    pub fn in_load_order(&self) -> impl Iterator<Item = (usize, &SweepPoint)> {
+        load_order(&self.points).into_iter().filter_map(move |n| Some((n, self.points.get(n)?)))
+    }
+
     /// Returns whether the order of the loads is unknown and may be another one than that of the points: the levels are
     /// not numbers, and the first has the greatest rate.
     pub(super) fn has_doubtful_order(&self) -> bool {

@@ -94,7 +94,7 @@ fn is_peak(sweep: &Sweep, point: &SweepPoint) -> bool {
     sweep.overall.is_some_and(|overall| point.rate.is_some_and(|rate| rate.value >= overall.peak))
 }
 
-/// Draws a figure of each level with its interval.
+/// Draws a figure of each level with its interval, in the order of the loads.
 fn over_load(
     sweep: &Sweep,
     (title, y_title): (&str, &str),
@@ -102,29 +102,30 @@ fn over_load(
     of: impl Fn(&SweepPoint) -> Option<Estimate>,
 ) -> Picture {
     let metric = if unit == AxisUnit::Nanoseconds { "latency.mean" } else { "ops" };
-    let values = sweep.points.iter().filter_map(&of).flat_map(extent);
+    let points: Vec<(usize, &SweepPoint)> = sweep.in_load_order().collect();
+    let values = points.iter().filter_map(|(_, point)| of(point)).flat_map(extent);
     let offered = sweep.points.iter().filter_map(|point| point.offered).filter(|_| unit == AxisUnit::Number);
     let y = ChartAxis::linear(y_title, unit, values.chain(offered).chain([0.0]));
-    let x = ChartAxis::categories(&sweep.factor, sweep.points.iter().map(|point| point.level.clone()));
+    let x = ChartAxis::categories(&sweep.factor, points.iter().map(|(_, point)| point.level.clone()));
     let mut chart = Chart::new(x, y);
-    if let Some(knee) = sweep.knee {
+    if let Some(knee) = points.iter().position(|(n, _)| sweep.knee == Some(*n)) {
         chart.vertical_line(knee as f64, "rule", "knee");
     }
-    let found = || sweep.points.iter().enumerate().filter_map(|(n, point)| Some((n as f64, point, of(point)?)));
-    chart.join(found().map(|(n, _, found)| (n, found.value)), "a");
+    let found = || points.iter().enumerate().filter_map(|(at, (_, point))| Some((at as f64, *point, of(point)?)));
+    chart.join(found().map(|(at, _, found)| (at, found.value)), "a");
     let mut table = PageTable::new(title, [sweep.factor.as_str(), y_title, "95 % interval"]);
     let mut has_offered = false;
-    for (n, point, found) in found() {
+    for (x, point, found) in found() {
         if let Some(ends) = found.ends_from_zero() {
-            chart.vertical_interval(n, ends, "a");
+            chart.vertical_interval(x, ends, "a");
         }
         let level = format!("{}={}", sweep.factor, point.level);
         let label = format!("{level}: {}", figure(metric, found.value));
-        chart.plot(Symbol::Circle, &ChartPoint { x: n, y: found.value, class: "a", title: label });
+        chart.plot(Symbol::Circle, &ChartPoint { x, y: found.value, class: "a", title: label });
         if let Some(offered) = point.offered.filter(|_| unit == AxisUnit::Number) {
             has_offered = true;
             let label = format!("{level}: {} offered", figure("ops", offered));
-            chart.plot(Symbol::Square, &ChartPoint { x: n, y: offered, class: "b", title: label });
+            chart.plot(Symbol::Square, &ChartPoint { x, y: offered, class: "b", title: label });
         }
         table.row([point.level.clone(), figure(metric, found.value), interval(metric, found)]);
     }
@@ -142,9 +143,7 @@ fn over_load(
 /// Draws the response time over the achieved rate.
 fn load_curve(sweep: &Sweep) -> Option<Picture> {
     let found: Vec<(usize, &SweepPoint, f64, f64)> = sweep
-        .points
-        .iter()
-        .enumerate()
+        .in_load_order()
         .filter_map(|(n, point)| Some((n, point, point.rate?.value, point.response?.value)))
         .collect();
     let rates = found.iter().map(|(_, _, rate, _)| *rate);

@@ -4,7 +4,7 @@
 
 use super::blocks::PageBlock;
 use super::experiment;
-use super::tests::{pictures, points, recorded};
+use super::tests::{pictures, points, recorded, symbols};
 use crate::analysis::ResponseMethod;
 use crate::experiment::{RecordedRun, RuleWanted};
 use crate::import::Observation;
@@ -42,4 +42,25 @@ fn a_load_with_a_single_run_has_no_interval() {
         assert!(!picture.drawing.to_string().contains("data-low"), "{title}: {}", picture.drawing);
         assert!(picture.table.rows.iter().all(|row| row[2] == "-"), "{title}: {:?}", picture.table.rows);
     }
+}
+
+/// The order in which the levels were given is that of the table of the points only.
+#[test]
+fn the_pictures_of_a_load_curve_are_in_the_order_of_the_loads() {
+    let levels = ["4", "1", "8", "2"].map(str::to_owned).to_vec();
+    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
+    let runs = [(0, 380.0), (1, 100.0), (2, 400.0), (3, 195.0)];
+    let mut recorded = recorded(rule, &["n=4", "n=1", "n=8", "n=2"], &runs);
+    for (run, latency) in recorded.runs.iter_mut().zip([1.1e6, 1e6, 9e6, 1.05e6]) {
+        run.observation.figures.insert("latency.mean".to_owned(), latency);
+    }
+    let pictures = pictures(experiment::blocks(&recorded, None));
+    let throughput = &pictures["Throughput over load"];
+    assert_eq!(points(throughput), [(0.0, 100.0), (1.0, 195.0), (2.0, 380.0), (3.0, 400.0)]);
+    assert_eq!(throughput.table.rows.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["1", "2", "4", "8"]);
+    let curve = &pictures["Load curve"];
+    assert_eq!(points(curve), [(100.0, 1e6), (195.0, 1.05e6), (380.0, 1.1e6), (400.0, 9e6)]);
+    // The knee is a square at the third load.
+    assert_eq!(curve.legend, [("b", "knee, at n=4".to_owned())]);
+    assert_eq!(symbols(curve).iter().position(|symbol| symbol["class"] == "b"), Some(2));
 }
