@@ -50,7 +50,7 @@ pub struct SweepPoint {
     pub offered: Option<f64>,
     /// The achieved rate of an open loop, in requests per second.
     pub achieved: Option<f64>,
-    /// The achieved rate, in operations per second.
+    /// The rate of the I/O, in operations per second. A request may consist of several operations.
     pub rate: Option<Estimate>,
     /// The mean response time of an open loop, else the mean latency.
     pub response: Option<Estimate>,
@@ -106,6 +106,11 @@ impl Sweep {
     pub fn missing_runs(&self) -> Option<(u64, u64)> {
         let made = self.points.iter().map(|point| point.runs + point.failed).sum();
         self.planned_runs.filter(|planned| *planned > made).map(|planned| (made, planned))
+    }
+
+    /// Returns whether a point has the greatest rate.
+    pub fn is_peak(&self, point: &SweepPoint) -> bool {
+        self.overall.is_some_and(|overall| point.rate.is_some_and(|rate| rate.value >= overall.peak))
     }
 
     /// Returns the points with their indices, in the order of their load: that of their levels if all are numbers or

@@ -53,9 +53,8 @@ fn table(sweep: &Sweep) -> Table {
 
 /// Returns the last cell of a point: whether it is the peak or the knee, and its failures.
 fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
-    let is_peak = sweep.overall.is_some_and(|overall| point.rate.is_some_and(|rate| rate.value >= overall.peak));
     let mut annotations = Vec::new();
-    if is_peak {
+    if sweep.is_peak(point) {
         annotations.push("peak".to_owned());
     }
     if sweep.knee == Some(n) {
@@ -80,12 +79,15 @@ pub fn ending(sweep: &Sweep) -> String {
         (None, Err(why)) => format!("no knee ({})", why.about()),
         (None, Ok(_)) => "no knee".to_owned(),
     };
+    // The loads of an open loop are requests, of which each may consist of several operations.
+    let requests = sweep.points.iter().find(|point| sweep.is_peak(point)).and_then(|point| point.achieved);
+    let requests = requests.map_or_else(String::new, |rate| format!(" ({} requests/s)", figure("ops", rate)));
     let order = match sweep.has_doubtful_order() {
         true => "; the first value is the peak: the overall response time needs values in the order of their load",
         false => "",
     };
     format!(
-        "{missing}peak {} ops/s, {knee}, overall response time {} ({}){order}",
+        "{missing}peak {} ops/s{requests}, {knee}, overall response time {} ({}){order}",
         figure("ops", overall.peak),
         figure("latency.mean", overall.ort),
         sweep.method.name()
@@ -153,4 +155,36 @@ pub(super) fn bencher(sweep: &Sweep) -> String {
         Some((name, json!({ "ops": { "value": point.rate?.value } })))
     };
     json_text(&sweep.points.iter().filter_map(of).collect::<serde_json::Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sweep::sweep;
+    use super::*;
+    use crate::analysis::ResponseMethod;
+    use crate::import::Observation;
+    use std::collections::BTreeMap;
+
+    /// A curve of one run at each of two rates. An open loop offers requests of two operations, of which it achieves
+    /// all at the first rate and half at the second.
+    fn curve(is_open: bool) -> Sweep {
+        let run = |requests: f64, achieved: f64| {
+            let mut figures = BTreeMap::from([("ops", 2.0 * achieved), ("latency.mean", 1e6), ("cpu_busy", 0.5)]);
+            if is_open {
+                figures.extend([("offered", requests), ("achieved", achieved)]);
+            }
+            let figures = figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+            vec![Observation { figures, ..Observation::default() }]
+        };
+        let levels = ["100", "400"].map(str::to_owned);
+        sweep("x|y", "rate", &levels, &[run(100.0, 100.0), run(400.0, 200.0)], ResponseMethod::Sfs2)
+    }
+
+    /// The peak is in operations, the loads of an open loop are in requests.
+    #[test]
+    fn the_peak_of_an_open_loop_has_its_requests() {
+        let (open, closed) = (ending(&curve(true)), ending(&curve(false)));
+        assert!(open.starts_with("peak 400.0 ops/s (200.0 requests/s), no knee"), "{open}");
+        assert!(closed.starts_with("peak 400.0 ops/s, no knee"), "{closed}");
+    }
 }

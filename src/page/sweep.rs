@@ -9,6 +9,13 @@ use crate::comparison::{Sweep, SweepPoint, figure, sweep, sweep_ending};
 use crate::experiment::{RecordedExperiment, RuleWanted};
 use crate::import::Observation;
 
+/// The title of an axis with the rate of the I/O.
+const OPERATIONS: &str = "I/O operations per second";
+/// The title of the offered rate of an open loop, whose requests may consist of several operations.
+const OFFERED: &str = "offered requests/s";
+/// The title of the achieved rate of an open loop.
+const ACHIEVED: &str = "achieved requests/s";
+
 /// Returns the value of the factor in an arm.
 pub(super) fn level(recorded: &RecordedExperiment, arm: usize) -> String {
     match &recorded.experiment.rule {
@@ -51,8 +58,8 @@ pub(super) fn of_curve(found: &Sweep) -> Vec<PageBlock> {
     }
     blocks.extend(points(found).block());
     let rate = |point: &SweepPoint| point.rate;
-    let rate_title = "operations per second";
-    blocks.push(PageBlock::Picture(over_load(found, ("Throughput over load", rate_title), AxisUnit::Number, rate)));
+    blocks.push(PageBlock::Picture(over_load(found, ("Throughput over load", OPERATIONS), AxisUnit::Number, rate)));
+    blocks.extend(achieved_rates(found).map(PageBlock::Picture));
     let response = |point: &SweepPoint| point.response;
     let title = "mean response time";
     blocks.push(PageBlock::Picture(over_load(
@@ -67,31 +74,31 @@ pub(super) fn of_curve(found: &Sweep) -> Vec<PageBlock> {
 
 /// Returns the table of all points.
 fn points(sweep: &Sweep) -> PageTable {
-    let factor = sweep.factor.as_str();
-    let columns = [factor, "runs", "failed", "offered/s", "ops/s", "95 % interval", "mean response", "CPU", ""];
-    let mut table = PageTable::new("Points of the curve", columns);
+    let mut table = PageTable::new("Points of the curve", [sweep.factor.as_str(), "runs", "failed"]);
+    let is_open = sweep.points.iter().any(|point| point.offered.is_some());
+    if is_open {
+        table.columns.extend([OFFERED, ACHIEVED].map(str::to_owned));
+    }
+    table.columns.extend(["ops/s", "95 % interval", "mean response", "CPU", ""].map(str::to_owned));
     let dash = || "-".to_owned();
     for (n, point) in sweep.points.iter().enumerate() {
         let ops = |value: f64| figure("ops", value);
-        let notes = [(is_peak(sweep, point), "peak"), (sweep.knee == Some(n), "knee")];
+        let notes = [(sweep.is_peak(point), "peak"), (sweep.knee == Some(n), "knee")];
         let notes: Vec<&str> = notes.iter().filter(|(holds, _)| *holds).map(|(_, note)| *note).collect();
-        table.row([
-            point.level.clone(),
-            point.runs.to_string(),
-            point.failed.to_string(),
-            point.offered.map_or_else(dash, ops),
+        let mut row = vec![point.level.clone(), point.runs.to_string(), point.failed.to_string()];
+        if is_open {
+            row.extend([point.offered, point.achieved].map(|rate| rate.map_or_else(dash, ops)));
+        }
+        row.extend([
             point.rate.map_or_else(dash, |rate| ops(rate.value)),
             point.rate.map_or_else(dash, |rate| interval("ops", rate)),
             point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
             point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
             notes.join(", "),
         ]);
+        table.row(row);
     }
     table
-}
-
-fn is_peak(sweep: &Sweep, point: &SweepPoint) -> bool {
-    sweep.overall.is_some_and(|overall| point.rate.is_some_and(|rate| rate.value >= overall.peak))
 }
 
 /// Draws a figure of each level with its interval, in the order of the loads.
@@ -104,8 +111,7 @@ fn over_load(
     let metric = if unit == AxisUnit::Nanoseconds { "latency.mean" } else { "ops" };
     let points: Vec<(usize, &SweepPoint)> = sweep.in_load_order().collect();
     let values = points.iter().filter_map(|(_, point)| of(point)).flat_map(extent);
-    let offered = sweep.points.iter().filter_map(|point| point.offered).filter(|_| unit == AxisUnit::Number);
-    let y = ChartAxis::linear(y_title, unit, values.chain(offered).chain([0.0]));
+    let y = ChartAxis::linear(y_title, unit, values.chain([0.0]));
     let x = ChartAxis::categories(&sweep.factor, points.iter().map(|(_, point)| point.level.clone()));
     let mut chart = Chart::new(x, y);
     if let Some(knee) = points.iter().position(|(n, _)| sweep.knee == Some(*n)) {
@@ -114,46 +120,65 @@ fn over_load(
     let found = || points.iter().enumerate().filter_map(|(at, (_, point))| Some((at as f64, *point, of(point)?)));
     chart.join(found().map(|(at, _, found)| (at, found.value)), "a");
     let mut table = PageTable::new(title, [sweep.factor.as_str(), y_title, "95 % interval"]);
-    let mut has_offered = false;
     for (x, point, found) in found() {
         if let Some(ends) = found.ends_from_zero() {
             chart.vertical_interval(x, ends, "a");
         }
-        let level = format!("{}={}", sweep.factor, point.level);
-        let label = format!("{level}: {}", figure(metric, found.value));
+        let label = format!("{}={}: {}", sweep.factor, point.level, figure(metric, found.value));
         chart.plot(Symbol::Circle, &ChartPoint { x, y: found.value, class: "a", title: label });
-        if let Some(offered) = point.offered.filter(|_| unit == AxisUnit::Number) {
-            has_offered = true;
-            let label = format!("{level}: {} offered", figure("ops", offered));
-            chart.plot(Symbol::Square, &ChartPoint { x, y: offered, class: "b", title: label });
-        }
         table.row([point.level.clone(), figure(metric, found.value), interval(metric, found)]);
     }
-    let legend = if has_offered { vec![("a", "achieved".to_owned()), ("b", "offered".to_owned())] } else { Vec::new() };
     Picture {
         title: title.to_owned(),
         note: "Each point is the mean of the runs at a load, with its 95 % interval. The loads have equal distances."
             .to_owned(),
-        legend,
+        legend: Vec::new(),
         drawing: chart.drawing(title),
         table,
     }
 }
 
-/// Draws the response time over the achieved rate.
+/// Draws the achieved rate over the offered one. Returns `None` for a closed loop, which offers no rate.
+fn achieved_rates(sweep: &Sweep) -> Option<Picture> {
+    let found: Vec<(&SweepPoint, f64, f64)> =
+        sweep.in_load_order().filter_map(|(_, point)| Some((point, point.offered?, point.achieved?))).collect();
+    let all = || found.iter().flat_map(|(_, offered, achieved)| [*offered, *achieved]).chain([0.0]);
+    // Equal axes, so that equal rates lie on the diagonal.
+    let axis = |title: &str| ChartAxis::linear(title, AxisUnit::Number, all());
+    let mut chart = Chart::new(axis(OFFERED), axis(ACHIEVED));
+    let greatest = all().fold(0.0, f64::max);
+    chart.join([(0.0, 0.0), (greatest, greatest)], "rule dashed");
+    chart.join(found.iter().map(|(_, offered, achieved)| (*offered, *achieved)), "a");
+    let mut table = PageTable::new("Achieved rate", [sweep.factor.as_str(), OFFERED, ACHIEVED, "share"]);
+    for (point, offered, achieved) in &found {
+        let [of_offered, of_achieved] = [offered, achieved].map(|rate| figure("ops", *rate));
+        let title = format!("{}={}: {of_achieved} of {of_offered} requests/s", sweep.factor, point.level);
+        chart.plot(Symbol::Circle, &ChartPoint { x: *offered, y: *achieved, class: "a", title });
+        table.row([point.level.clone(), of_offered, of_achieved, AxisUnit::Share.format(achieved / offered)]);
+    }
+    (!found.is_empty()).then(|| Picture {
+        title: "Achieved rate over offered rate".to_owned(),
+        note: "Each point is the mean of the runs at a load. On the dashed line all offered requests are achieved."
+            .to_owned(),
+        legend: Vec::new(),
+        drawing: chart.drawing("The achieved rate over the offered rate"),
+        table,
+    })
+}
+
+/// Draws the response time over the rate.
 fn load_curve(sweep: &Sweep) -> Option<Picture> {
     let found: Vec<(usize, &SweepPoint, f64, f64)> = sweep
         .in_load_order()
         .filter_map(|(n, point)| Some((n, point, point.rate?.value, point.response?.value)))
         .collect();
     let rates = found.iter().map(|(_, _, rate, _)| *rate);
-    let x = ChartAxis::linear("achieved operations per second", AxisUnit::Number, rates.chain([0.0]));
+    let x = ChartAxis::linear(OPERATIONS, AxisUnit::Number, rates.chain([0.0]));
     let responses = found.iter().map(|(_, _, _, response)| *response);
     let y = ChartAxis::linear("mean response time", AxisUnit::Nanoseconds, responses.chain([0.0]));
     let mut chart = Chart::new(x, y);
     chart.join(found.iter().map(|(_, _, rate, response)| (*rate, *response)), "a");
-    let mut table =
-        PageTable::new("Load curve", [sweep.factor.as_str(), "achieved operations per second", "mean response time"]);
+    let mut table = PageTable::new("Load curve", [sweep.factor.as_str(), OPERATIONS, "mean response time"]);
     for (n, point, rate, response) in &found {
         let is_knee = sweep.knee == Some(*n);
         let (symbol, class) = if is_knee { (Symbol::Square, "b") } else { (Symbol::Circle, "a") };
@@ -166,9 +191,9 @@ fn load_curve(sweep: &Sweep) -> Option<Picture> {
     let legend = knee.map(|point| ("b", format!("knee, at {}={}", sweep.factor, point.level))).into_iter().collect();
     (found.len() > 1).then(|| Picture {
         title: "Load curve".to_owned(),
-        note: "The response time at each achieved rate; the line joins the loads in their order.".to_owned(),
+        note: "The response time at each rate; the line joins the loads in their order.".to_owned(),
         legend,
-        drawing: chart.drawing("Response time over the achieved rate"),
+        drawing: chart.drawing("Response time over the rate"),
         table,
     })
 }

@@ -64,3 +64,33 @@ fn the_pictures_of_a_load_curve_are_in_the_order_of_the_loads() {
     assert_eq!(curve.legend, [("b", "knee, at n=4".to_owned())]);
     assert_eq!(symbols(curve).iter().position(|symbol| symbol["class"] == "b"), Some(2));
 }
+
+/// The requests of an open loop are in a picture of their own, apart from the operations of which they consist.
+#[test]
+fn the_achieved_requests_are_drawn_over_the_offered_ones() {
+    let levels = ["400", "100"].map(str::to_owned).to_vec();
+    let rule = RuleWanted::Sweep { factor: "rate".to_owned(), levels, repeats: 1, in_order: true, method: None };
+    let mut recorded = recorded(rule, &["rate=400", "rate=100"], &[(0, 750.0), (1, 300.0)]);
+    let closed = pictures(experiment::blocks(&recorded, None));
+    assert!(!closed.contains_key("Achieved rate over offered rate"));
+    for (run, (offered, achieved)) in recorded.runs.iter_mut().zip([(400.0, 250.0), (100.0, 100.0)]) {
+        let figures = [("offered", offered), ("achieved", achieved)].map(|(name, value)| (name.to_owned(), value));
+        run.observation.figures.extend(figures);
+    }
+    let blocks = experiment::blocks(&recorded, None);
+    let table = blocks.iter().find_map(|block| match block {
+        PageBlock::Table(table) if table.caption == "Points of the curve" => Some(table),
+        _ => None,
+    });
+    let table = table.unwrap();
+    assert_eq!(table.columns[3..6], ["offered requests/s", "achieved requests/s", "ops/s"]);
+    assert_eq!(table.rows[0][3..6], ["400.0", "250.0", "750.0"]);
+    assert!(
+        matches!(&blocks[1], PageBlock::Banner { text, .. } if text.starts_with("peak 750.0 ops/s (250.0 requests/s)"))
+    );
+    let pictures = pictures(blocks);
+    assert_eq!(points(&pictures["Throughput over load"]), [(0.0, 300.0), (1.0, 750.0)]);
+    let achieved = &pictures["Achieved rate over offered rate"];
+    assert_eq!(points(achieved), [(100.0, 100.0), (400.0, 250.0)]);
+    assert_eq!(achieved.table.rows[1], ["400", "400.0", "250.0", "62.5 %"].map(str::to_owned));
+}
