@@ -6,57 +6,22 @@
 use super::hooks::HookTime;
 use super::journal::Event;
 use super::scopes::base_name;
-use crate::import::Observation;
 use crate::import::folder::{self, BootCount};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The figures of a run that the experiment records beside those of its result.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct RecordedFigures {
-    /// The used space of its file systems before and after it, in bytes; `None` where it was not recorded.
-    space: [Option<u64>; 2],
-    /// The durations of commands in seconds, by their names.
-    seconds: BTreeMap<String, f64>,
-}
+pub(super) use crate::import::{RecordedFigures, record_name};
 
 impl RecordedFigures {
     /// Takes the figures of an event of the run.
     pub(super) fn apply(&mut self, event: &Event) {
         match event {
-            Event::Space { time, used, .. } => self.space[*time as usize] = Some(*used),
-            Event::Hook { name, seconds, .. } => {
-                self.seconds.insert(name.clone(), *seconds);
-            }
-            Event::Recorded { seconds, .. } => {
-                let named = (1..).zip(seconds).map(|(n, seconds)| (record_name(n), *seconds));
-                self.seconds.extend(named);
-            }
-            // What was recorded after an earlier attempt is not about this one.
-            Event::Started { .. } => {
-                self.space[1] = None;
-                self.seconds.retain(|name, _| is_before(name));
-            }
+            Event::Space { time, used, .. } => self.take_space(*time == HookTime::Before, *used),
+            Event::Hook { name, seconds, .. } => self.take_command(name, *seconds),
+            Event::Recorded { seconds, .. } => self.take_records(seconds),
+            Event::Started { .. } => self.begin_attempt(),
             _ => {}
         }
     }
-
-    /// Returns whether the used space was recorded before the run and not after it.
-    pub(super) fn lacks_space(&self) -> bool {
-        matches!(self.space, [Some(_), None])
-    }
-
-    /// Adds the figures to those of a run.
-    pub(super) fn add_to(&self, observation: &mut Observation) {
-        let space = ["space.before", "space.after"].into_iter().zip(self.space);
-        let space = space.filter_map(|(name, bytes)| Some((name.to_owned(), bytes? as f64)));
-        let seconds = self.seconds.iter().map(|(name, seconds)| (format!("{name}.seconds"), *seconds));
-        observation.figures.extend(space.chain(seconds));
-    }
-}
-
-/// Returns the name of a command whose output is recorded after each run. They are numbered from 1.
-pub(super) fn record_name(n: usize) -> String {
-    format!("record-{n}")
 }
 
 /// A run that has ended according to the journal.

@@ -3,7 +3,9 @@
 //! The folder is read as it is: without a lock, and without a check of its conditions. Not in here: its creation and its
 //! use by a running experiment (`experiment`).
 
-use super::{ImportError, ImportedSide, MAX_OBSERVATIONS, Observation, TOO_MANY, form, input, observations};
+use super::{
+    ImportError, ImportedSide, MAX_OBSERVATIONS, Observation, RecordedFigures, TOO_MANY, form, input, observations,
+};
 use crate::util::printable;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -96,7 +98,7 @@ pub fn run_notes(boots: impl Iterator<Item = (usize, usize)>, changes: &[(usize,
     rebooted.into_iter().chain(changes.iter().map(changed)).collect()
 }
 
-/// An event of the journal, as far as it concerns the state of a run. Other events are ignored.
+/// An event of the journal, as far as it concerns the state or the figures of a run. Other events are ignored.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum RunEvent {
@@ -112,6 +114,12 @@ enum RunEvent {
         #[serde(default)]
         changed: Vec<String>,
     },
+    /// A command before or after a run succeeded.
+    Hook { run: usize, name: String, seconds: f64 },
+    /// The commands whose output is recorded after a run succeeded.
+    Recorded { run: usize, seconds: Vec<f64> },
+    /// The used space of the file systems of a run was recorded.
+    Space { run: usize, before: bool, used: u64 },
     /// A run of an arm was started.
     Started { run: usize, arm: usize },
     /// A run is complete.
@@ -227,6 +235,25 @@ struct JournalRun {
     boot: usize,
     /// Whether it is complete.
     is_finished: bool,
+    /// The figures that were recorded beside its result.
+    figures: RecordedFigures,
+}
+
+/// The figures of the run in progress: its commands begin before its start.
+#[derive(Default)]
+struct FiguresInProgress {
+    run: usize,
+    figures: RecordedFigures,
+}
+
+impl FiguresInProgress {
+    /// Returns the figures of a run. Those of another run are forgotten.
+    fn of_run(&mut self, run: usize) -> &mut RecordedFigures {
+        if self.run != run {
+            *self = Self { run, ..Self::default() };
+        }
+        &mut self.figures
+    }
 }
 
 /// Reads the results of the runs that the journal calls finished, of one arm or of all. The others give a note.
@@ -236,7 +263,7 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
     // An interrupted write leaves a last line without an end.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut runs: BTreeMap<usize, JournalRun> = BTreeMap::new();
-    let mut boots = BootCount::default();
+    let (mut boots, mut in_progress) = (BootCount::default(), FiguresInProgress::default());
     let (mut changes, mut not_yet_used): (Vec<(usize, Vec<String>)>, _) = (Vec::new(), Vec::new());
     for (n, line) in whole.lines().enumerate() {
         let event =
@@ -251,9 +278,19 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
                 if !not_yet_used.is_empty() {
                     changes.push((run, std::mem::take(&mut not_yet_used)));
                 }
-                runs.insert(run, JournalRun { arm, boot: boots.number, is_finished: false });
+                in_progress.of_run(run).begin_attempt();
+                runs.insert(run, JournalRun { arm, boot: boots.number, ..JournalRun::default() });
             }
-            RunEvent::Finished { run } => runs.entry(run).or_default().is_finished = true,
+            // A scope of the experiment may end after its last run.
+            RunEvent::Hook { run, .. } if runs.get(&run).is_some_and(|run| run.is_finished) => {}
+            RunEvent::Hook { run, name, seconds } => in_progress.of_run(run).take_command(&name, seconds),
+            RunEvent::Recorded { run, seconds } => in_progress.of_run(run).take_records(&seconds),
+            RunEvent::Space { run, before, used } => in_progress.of_run(run).take_space(before, used),
+            RunEvent::Finished { run } => {
+                let figures = std::mem::take(in_progress.of_run(run));
+                let finished = runs.entry(run).or_default();
+                (finished.is_finished, finished.figures) = (true, figures);
+            }
             RunEvent::Dropped { run } => {
                 runs.retain(|number, _| *number < run);
                 // The runs that replace them are made under the present conditions.
@@ -267,14 +304,16 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
     let notes = run_notes(boots, &changes);
     let mut side = ImportedSide::default();
     let mut unfinished = Vec::new();
-    for (run, JournalRun { is_finished, .. }) in runs {
+    for (run, JournalRun { is_finished, figures, .. }) in runs {
         if !is_finished {
             unfinished.push(run.to_string());
             continue;
         }
         let file = dir.join(RUNS).join(result_name(run));
         let last = Observation::last_of(of_file(&file)?);
-        side.runs.push(last.ok_or_else(|| form(&file)("it has no run".to_owned()))?);
+        let mut last = last.ok_or_else(|| form(&file)("it has no run".to_owned()))?;
+        figures.add_to(&mut last);
+        side.runs.push(last);
         check_count(dir, side.runs.len())?;
     }
     if side.runs.is_empty() {
@@ -435,6 +474,46 @@ mod tests {
         assert_eq!(values(&path), [1.0]);
         folder(dir.path(), REPEAT, started);
         assert!(side(dir.path()).unwrap_err().to_string().ends_with("none of its runs has finished"));
+    }
+
+    /// They are in the journal: the result of a run does not have them.
+    #[test]
+    fn runs_have_the_figures_of_their_commands() {
+        let dir = tempfile::tempdir().unwrap();
+        let hook = |run: usize, name: &str, seconds: f64| {
+            format!("{{\"event\":\"hook\",\"run\":{run},\"name\":\"{name}\",\"seconds\":{seconds}}}\n")
+        };
+        let event = |kind: &str, run: usize, more: &str| format!("{{\"event\":\"{kind}\",\"run\":{run}{more}}}\n");
+        let journal = [
+            // The first attempt of the run was interrupted after its commands.
+            hook(1, "before-x", 9.0),
+            event("started", 1, ",\"arm\":0"),
+            event("space", 1, ",\"before\":false,\"used\":8192"),
+            hook(1, "after-y", 9.0),
+            hook(1, "before-x", 2.0),
+            event("space", 1, ",\"before\":true,\"used\":4096"),
+            event("started", 1, ",\"arm\":0"),
+            event("recorded", 1, ",\"seconds\":[0.5,0.25]"),
+            hook(1, "after-x", 3.0),
+            event("finished", 1, ""),
+            hook(2, "before-x", 4.0),
+            event("started", 2, ",\"arm\":0"),
+            event("finished", 2, ""),
+            // The end of the experiment, after its last run.
+            hook(2, "after-experiment", 7.0),
+        ];
+        folder(dir.path(), REPEAT, &journal.concat());
+        let runs = side(dir.path()).unwrap().runs;
+        let of = |run: usize, name: &str| runs[run].figures.get(name).copied();
+        let names = ["before-x.seconds", "after-x.seconds", "record-2.seconds", "space.before", "space.after"];
+        assert_eq!(names.map(|name| of(0, name)), [Some(2.0), Some(3.0), Some(0.25), Some(4096.0), None]);
+        assert_eq!(names.map(|name| of(1, name)), [Some(4.0), None, None, None, None]);
+        assert_eq!(
+            (of(0, "ops"), of(0, "after-y.seconds"), of(1, "after-experiment.seconds")),
+            (Some(1.0), None, None)
+        );
+        let metric: Metric = "before-x.seconds".parse().unwrap();
+        assert_eq!(metric.of(&runs[1]), Some(4.0));
     }
 
     #[test]

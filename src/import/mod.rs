@@ -10,11 +10,13 @@ pub mod folder;
 mod input;
 mod metric;
 mod own;
+mod recorded;
 mod samples;
 
 pub use columns::{TestFigures, load_points};
 pub use metric::{Metric, STUDY};
 pub use own::of_run;
+pub use recorded::{RecordedFigures, record_name};
 pub use samples::{TestPairs, TestSample, mixed_conditions, shared_flowops, test_pairs};
 
 use crate::analysis::LoadPoint;

@@ -157,6 +157,9 @@ fn each_run_is_a_row_and_a_line() {
         assert!(line["metrics"]["seconds"].is_f64() && line["metrics"]["before.seconds"].is_f64(), "{line}");
         assert!(row.starts_with(&format!("x.wml,,{},", n + 1)), "{row}");
     }
+    // Other commands find the time of the command in the folder too.
+    let text = lab.run("wins r r --metric before.seconds", 0);
+    assert!(text.contains("before.seconds"), "{text}");
     let names = ["other.csv", "r", "t.csv", "x.wml"];
     let mut found: Vec<String> =
         fs::read_dir(lab.path("")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

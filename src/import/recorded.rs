@@ -1,0 +1,58 @@
+//! The figures of a run that an experiment records in its journal, beside the result of the run: the used space of the
+//! file systems, and the durations of commands.
+//!
+//! Input: what the events about a run say. Output: figures of its observation. Not in here: which events are about a
+//! run that counts (`folder`, `experiment`).
+
+use super::Observation;
+use std::collections::BTreeMap;
+
+/// The figures of a run that the experiment records beside those of its result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordedFigures {
+    /// The used space of its file systems before and after it, in bytes; `None` where it was not recorded.
+    space: [Option<u64>; 2],
+    /// The durations of commands in seconds, by their names.
+    seconds: BTreeMap<String, f64>,
+}
+
+impl RecordedFigures {
+    /// Begins an attempt of the run: what was recorded after an earlier one is not about this one.
+    pub fn begin_attempt(&mut self) {
+        self.space[1] = None;
+        self.seconds.retain(|name, _| name.split('-').next() == Some("before"));
+    }
+
+    /// Takes the used space of the file systems before or after the run, in bytes.
+    pub fn take_space(&mut self, before: bool, used: u64) {
+        self.space[usize::from(!before)] = Some(used);
+    }
+
+    /// Takes the duration in seconds of a command before or after the run. The last one of a name counts.
+    pub fn take_command(&mut self, name: &str, seconds: f64) {
+        self.seconds.insert(name.to_owned(), seconds);
+    }
+
+    /// Takes the durations in seconds of the commands whose output is recorded after the run.
+    pub fn take_records(&mut self, seconds: &[f64]) {
+        self.seconds.extend((1..).zip(seconds).map(|(n, seconds)| (record_name(n), *seconds)));
+    }
+
+    /// Returns whether the used space was recorded before the run and not after it.
+    pub fn lacks_space(&self) -> bool {
+        matches!(self.space, [Some(_), None])
+    }
+
+    /// Adds the figures to those of a run.
+    pub fn add_to(&self, observation: &mut Observation) {
+        let space = ["space.before", "space.after"].into_iter().zip(self.space);
+        let space = space.filter_map(|(name, bytes)| Some((name.to_owned(), bytes? as f64)));
+        let seconds = self.seconds.iter().map(|(name, seconds)| (format!("{name}.seconds"), *seconds));
+        observation.figures.extend(space.chain(seconds));
+    }
+}
+
+/// Returns the name of a command whose output is recorded after each run. They are numbered from 1.
+pub fn record_name(n: usize) -> String {
+    format!("record-{n}")
+}
