@@ -274,7 +274,12 @@ fn run_table(recorded: &RecordedExperiment) -> PageTable {
     }
     table.columns.extend(["control", "state"].map(str::to_owned));
     for run in &recorded.runs {
-        let mut cells = vec![run.number.to_string(), experiment.arms[run.arm].name.clone()];
+        let arm = match experiment.kind() {
+            ExperimentKind::Repeat => experiment.arms[run.arm].name.clone(),
+            // Arms that differ only in their commands have no options, of which the name consists.
+            _ => experiment.arm_label(run.arm),
+        };
+        let mut cells = vec![run.number.to_string(), arm];
         let value = |metric: &Metric| {
             let value = metric.of(&run.observation);
             value.map_or_else(|| "-".to_owned(), |value| figure(&metric.to_string(), value))

@@ -4,7 +4,7 @@
 
 use super::blocks::PageBlock;
 use super::experiment;
-use super::tests::{pictures, points, recorded, symbols};
+use super::tests::{pictures, points, recorded, symbols, table};
 use crate::analysis::ResponseMethod;
 use crate::experiment::{RecordedRun, RuleWanted};
 use crate::import::Observation;
@@ -78,11 +78,7 @@ fn the_achieved_requests_are_drawn_over_the_offered_ones() {
         run.observation.figures.extend(figures);
     }
     let blocks = experiment::blocks(&recorded, None);
-    let table = blocks.iter().find_map(|block| match block {
-        PageBlock::Table(table) if table.caption == "Points of the curve" => Some(table),
-        _ => None,
-    });
-    let table = table.unwrap();
+    let table = table(&blocks, "Points of the curve");
     assert_eq!(table.columns[3..6], ["offered requests/s", "achieved requests/s", "ops/s"]);
     assert_eq!(table.rows[0][3..6], ["400.0", "250.0", "750.0"]);
     assert!(

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::blocks::{PageBlock, Picture};
+use super::blocks::{PageBlock, PageTable, Picture};
 use super::{ResultSource, experiment, html, is_picture, pictures as files, run};
 use crate::analysis::ecdf;
 use crate::comparison::FactorialTables;
@@ -263,6 +263,27 @@ fn the_pictures_of_a_comparison_have_each_run_and_the_verdict() {
     assert_eq!(points(&pictures["QQ plot"]).len(), 8);
     let (ratio, also) = points(&pictures["How the verdict came about"])[0];
     assert!((ratio - 1.1).abs() < 0.01 && ratio.to_bits() == also.to_bits(), "{ratio} {also}");
+}
+
+/// Returns the table with this caption.
+pub(super) fn table<'a>(blocks: &'a [PageBlock], caption: &str) -> &'a PageTable {
+    let of_block = |block: &'a PageBlock| match block {
+        PageBlock::Table(table) if table.caption == caption => Some(table),
+        _ => None,
+    };
+    blocks.iter().find_map(of_block).unwrap()
+}
+
+#[test]
+fn each_run_has_the_name_of_its_arm() {
+    let mut by_commands = ab(0.1);
+    by_commands.experiment.arms.iter_mut().for_each(|arm| arm.name = String::new());
+    let blocks = experiment::blocks(&by_commands, None);
+    let arms: Vec<&str> = table(&blocks, "All runs").rows[..4].iter().map(|row| row[1].as_str()).collect();
+    assert_eq!(arms, ["a", "b", "b", "a"]);
+    let rule = RuleWanted::Repeat { min_runs: 3, max_runs: 3, until_ci: None };
+    let blocks = experiment::blocks(&recorded(rule, &["x.wml"], &[(0, 1.0), (0, 2.0), (0, 3.0)]), None);
+    assert_eq!(table(&blocks, "All runs").rows[0][1], "x.wml");
 }
 
 /// The banner, the notes and the ratios of a comparison.
