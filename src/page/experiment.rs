@@ -232,11 +232,11 @@ fn flowops(recorded: &RecordedExperiment) -> PageTable {
         // The whole name of a flowop, `process/thread/name`, in contrast to the sum over all of its name.
         .filter_map(|name| name.strip_suffix(".ops").filter(|name| name.contains('/')))
         .collect();
-    let label = |n: usize, figure: &str| match arms.len() {
-        1 => figure.to_owned(),
-        2 => format!("{} {figure}", ["A", "B"][n]),
+    let label = |n: usize, figure: &str| match recorded.experiment.kind() {
+        _ if arms.len() == 1 => figure.to_owned(),
+        ExperimentKind::Ab => format!("{} {figure}", if n == 0 { "A" } else { "B" }),
         // The heading of a cell with many factors is wrapped between them.
-        _ => format!("{} {figure}", sweep::level(recorded, n).replace(',', ", ")),
+        _ => format!("{} {figure}", recorded.experiment.arm_label(n).replace(',', ", ")),
     };
     // A load curve with many levels has the rates only, so that the table stays readable.
     let figures: &[(&str, &str)] = match arms.len() {

@@ -16,19 +16,6 @@ const OFFERED: &str = "offered requests/s";
 /// The title of the achieved rate of an open loop.
 const ACHIEVED: &str = "achieved requests/s";
 
-/// Returns the value of the factor in an arm.
-pub(super) fn level(recorded: &RecordedExperiment, arm: usize) -> String {
-    match &recorded.experiment.rule {
-        RuleWanted::Sweep { factor, levels, .. } => {
-            format!("{factor}={}", levels.get(arm).map_or("", String::as_str))
-        }
-        RuleWanted::Factorial { .. } => {
-            recorded.experiment.arms.get(arm).map_or_else(String::new, |arm| arm.name.clone())
-        }
-        RuleWanted::Repeat { .. } | RuleWanted::Ab { .. } => String::new(),
-    }
-}
-
 /// Returns the parts about a load curve.
 pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     let RuleWanted::Sweep { factor, levels, repeats, method, .. } = &recorded.experiment.rule else {

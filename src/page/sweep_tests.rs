@@ -90,3 +90,12 @@ fn the_achieved_requests_are_drawn_over_the_offered_ones() {
     assert_eq!(points(achieved), [(100.0, 100.0), (400.0, 250.0)]);
     assert_eq!(achieved.table.rows[1], ["400", "400.0", "250.0", "62.5 %"].map(str::to_owned));
 }
+
+#[test]
+fn the_flowops_of_two_loads_have_their_names() {
+    let levels = ["1", "2"].map(str::to_owned).to_vec();
+    let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
+    let blocks = experiment::blocks(&recorded(rule, &["n=1", "n=2"], &[(0, 100.0), (1, 190.0)]), None);
+    let headings = &table(&blocks, "Flowops: means over the runs").columns;
+    assert_eq!(headings[..3], ["flowop", "n=1 ops/s", "n=2 ops/s"]);
+}
