@@ -71,15 +71,20 @@ fn row(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
 }
 
 /// Returns the last line: the number of runs and the state.
-pub fn factorial_ending(result: &Factorial) -> String {
+fn ending(result: &Factorial) -> String {
+    factorial_ending(result, result.state.name())
+}
+
+/// Returns the last line with another name of the state, such as that of an experiment that was interrupted.
+pub fn factorial_ending(result: &Factorial, state: &str) -> String {
     let runs: u64 = result.cells.iter().map(|cell| cell.runs + cell.failed).sum();
     let failed: u64 = result.cells.iter().map(|cell| cell.failed).sum();
     let failed = if failed > 0 { format!(", of which {failed} failed") } else { String::new() };
     let state = match (result.state, result.target) {
         // The budget ended before all of the runs were made.
         (RepeatState::NotConverged, None) => "not complete".to_owned(),
-        (RepeatState::Complete, _) | (_, None) => result.state.name().to_owned(),
-        (state, Some(target)) => format!("{}, for intervals of ± {}", state.name(), percent(target)),
+        (RepeatState::Complete, _) | (_, None) => state.to_owned(),
+        (_, Some(target)) => format!("{state}, for intervals of ± {}", percent(target)),
     };
     let cells = count(result.cells.len() as u64, "cell");
     let runs = match result.planned_runs {
@@ -110,12 +115,12 @@ pub(super) fn text(result: &Factorial) -> String {
         text += &format!("\n{}", sweep_formats::text(curve));
     }
     text += &notes_text(&result.notes);
-    text + &format!("\n{}\n", factorial_ending(result))
+    text + &format!("\n{}\n", ending(result))
 }
 
 pub(super) fn markdown(result: &Factorial) -> String {
     let rows: Vec<Vec<String>> = result.cells.iter().map(|cell| row(result, cell)).collect();
-    let title = format!("**{}** {}", literal(&result.name), factorial_ending(result));
+    let title = format!("**{}** {}", literal(&result.name), ending(result));
     let effects = |effects: &FactorEffects| {
         let headings = FactorEffects::headings().map(|(name, align)| (name.to_owned(), align));
         let rows: Vec<Vec<String>> = effects.lines().into_iter().map(Vec::from).collect();

@@ -35,6 +35,8 @@ pub struct RecordedExperiment {
     pub runs: Vec<RecordedRun>,
     /// Whether the experiment has ended.
     pub is_complete: bool,
+    /// Whether a signal or an error ended it before, and it has not been resumed since.
+    pub is_interrupted: bool,
     /// The numbers of runs that were recorded as complete, but whose results can't be read.
     pub unreadable: Vec<u64>,
     /// Notes on how the runs were made.
@@ -66,6 +68,7 @@ impl RecordedExperiment {
             experiment,
             runs: Vec::new(),
             is_complete: matches!(events.last(), Some(Event::Ended { .. })),
+            is_interrupted: matches!(events.last(), Some(Event::Stopped { .. })),
             unreadable: Vec::new(),
             notes: replayed.notes(),
         };

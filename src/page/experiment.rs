@@ -51,6 +51,14 @@ fn about(recorded: &RecordedExperiment) -> String {
     format!("wmlrun {command}, {runs}, started at {}, seed {}.{state}", experiment.created, experiment.seed)
 }
 
+/// Returns the name of a state. Runs are not in progress in an experiment that was interrupted.
+pub(super) fn state_name(recorded: &RecordedExperiment, state: RepeatState) -> &'static str {
+    match state {
+        RepeatState::Running if recorded.is_interrupted => "interrupted",
+        state => state.name(),
+    }
+}
+
 /// Returns the unit of a metric.
 pub(super) fn unit(metric: &str) -> AxisUnit {
     let unit = metric.parse::<Metric>().ok().and_then(|metric| metric.nanoseconds());
@@ -187,7 +195,7 @@ fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     let first = found.metrics.first();
     let target = found.target.map(|target| format!(", requested ± {}", percent(target))).unwrap_or_default();
     let estimate = first.map(with_half_width).unwrap_or_default();
-    let text = format!("{} after {}{estimate}{target}", state.name(), count(runs.len() as u64, "run"));
+    let text = format!("{} after {}{estimate}{target}", state_name(recorded, state), count(runs.len() as u64, "run"));
     let tone = match state {
         RepeatState::Converged => "good",
         RepeatState::Running | RepeatState::Complete => "neutral",

@@ -5,7 +5,7 @@ use super::ab::quantiles;
 use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
-use super::experiment::{distributions, extent, interval, metric_title, unit};
+use super::experiment::{distributions, extent, interval, metric_title, state_name, unit};
 use super::sweep;
 use crate::analysis::{Estimate, RepeatState};
 use crate::comparison::{
@@ -34,7 +34,7 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
         RepeatState::Running | RepeatState::Complete => "neutral",
         RepeatState::NotConverged | RepeatState::Drifting => "bad",
     };
-    let mut blocks = vec![PageBlock::Banner { tone, text: factorial_ending(&found) }];
+    let mut blocks = vec![PageBlock::Banner { tone, text: factorial_ending(&found, state_name(recorded, state)) }];
     let failed = |cell: &FactorialCell| {
         let why = cell.failure.as_ref()?;
         Some((format!("{}: {} failed: {why}", cell.name, cell.failed), String::new()))

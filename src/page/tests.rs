@@ -158,6 +158,7 @@ pub(super) fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -
         },
         runs: runs.iter().enumerate().map(run).collect(),
         is_complete: true,
+        is_interrupted: false,
         unreadable: Vec::new(),
         notes: Vec::new(),
     }
@@ -393,6 +394,27 @@ fn the_pictures_of_repeats_have_each_run() {
     let pictures = pictures(blocks);
     let drawn: Vec<f64> = points(&pictures["Runs: ops"]).into_iter().map(|(_, value)| value).collect();
     assert_eq!(drawn, runs.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_interrupted_experiment_is_not_running() {
+    let levels = ["ext4", "xfs"].map(str::to_owned).to_vec();
+    let factors = vec![crate::experiment::WantedFactor { name: "fs".to_owned(), levels }];
+    let (min_runs, max_runs, until_ci, tables) = (10, 30, Some(0.05), FactorialTables::default());
+    let of_cells = RuleWanted::Factorial { factors, min_runs, max_runs, until_ci, in_order: false, tables };
+    for (rule, arms, says) in [
+        (RuleWanted::Repeat { min_runs, max_runs, until_ci }, &["x.wml"][..], " after 2 runs: ops 1"),
+        (of_cells, &["fs=ext4", "fs=xfs"][..], ", for intervals of ± 5.0 %: 2 runs in 2 cells"),
+    ] {
+        let runs = [(0, 100.0), (arms.len() - 1, 102.0)];
+        let in_progress = RecordedExperiment { is_complete: false, ..recorded(rule, arms, &runs) };
+        let interrupted = RecordedExperiment { is_interrupted: true, ..in_progress.clone() };
+        for (recorded, state) in [(in_progress, "running"), (interrupted, "interrupted")] {
+            let blocks = experiment::blocks(&recorded, None);
+            let PageBlock::Banner { text, .. } = &blocks[1] else { panic!("{blocks:?}") };
+            assert!(text.starts_with(&format!("{state}{says}")), "{text}");
+        }
+    }
 }
 
 /// The mean of fewer than three runs has no interval.

@@ -124,7 +124,12 @@ fn an_interrupted_experiment_has_a_page_of_its_runs() {
     results.run("report rep -o page.html", 0);
     let page = results.text("page.html");
     assert!(page.contains("2 runs") && page.contains("The experiment is not complete."), "{page}");
+    assert!(page.contains("running after 2 runs"), "{page}");
     assert_eq!(results.text("rep/journal.jsonl"), journal[..third + 20], "the folder is unchanged");
+    let stopped = "{\"event\":\"stopped\",\"why\":\"interrupted\",\"time\":\"2026-11-24T10:00:00Z\"}\n";
+    fs::write(results.path("rep/journal.jsonl"), journal[..third].to_owned() + stopped).unwrap();
+    results.run("report rep -o page.html", 0);
+    assert!(results.text("page.html").contains("interrupted after 2 runs"), "{}", results.text("page.html"));
     // A result that was lost.
     fs::write(results.path("rep/runs/0002.json"), "").unwrap();
     results.run("report rep -o page.html", 0);
