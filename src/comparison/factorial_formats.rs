@@ -150,13 +150,11 @@ pub(super) fn markdown(result: &Factorial) -> String {
 
 /// Formats a table.
 fn markdown_table(headings: &[(String, Align)], rows: &[Vec<String>]) -> String {
-    let line = |cells: &mut dyn Iterator<Item = &String>| {
-        let cells: Vec<String> = cells.map(|cell| literal(cell)).collect();
-        format!("| {} |\n", cells.join(" | "))
-    };
-    let rule: String = headings.iter().map(|(_, align)| if *align == Align::Right { "--:|" } else { "---|" }).collect();
-    let rows: String = rows.iter().map(|row| line(&mut row.iter())).collect();
-    format!("{}|{rule}\n{rows}", line(&mut headings.iter().map(|(name, _)| name)))
+    let mut table = Table::new(headings.iter().map(|(name, align)| (name.as_str(), *align)));
+    for row in rows {
+        table.row(row.iter().cloned());
+    }
+    table.markdown()
 }
 
 /// Returns all values with their cells.

@@ -201,6 +201,9 @@ fn repeats() -> Repeats {
 #[test]
 fn an_interval_of_repeats_is_cut_at_zero() {
     says(&repeats_formats::text(&repeats()), &["effective sample size", "0 … 16,679 113.1 % 3.0 -"]);
+    let trend = Repeats { metrics: vec![RepeatedMetric { trend: Some(-0.021), ..repeated() }], ..repeats() };
+    let line = "| ops | 3 | 7,826 | 0 … 16,679 | 113.1 % | 3.0 | -2.1 % |";
+    says(&repeats_formats::markdown(&trend), &["| 95 % interval | ± | effective sample size | trend |", line]);
     assert!(repeats_formats::bencher(&repeats()).contains("\"lower_value\": 0.0"));
 }
 

@@ -87,13 +87,6 @@ pub(super) fn text(repeats: &Repeats) -> String {
 }
 
 pub(super) fn markdown(repeats: &Repeats) -> String {
-    let cell = literal;
-    let mut text = format!("**{}** {}\n\n", cell(&repeats.name), ending(repeats));
-    text += "| metric | runs | mean | ± |\n|---|--:|--:|--:|\n";
-    for metric in &repeats.metrics {
-        let e = &metric.estimate;
-        let half = half_width(metric.relative_half_width);
-        text += &format!("| {} | {} | {} | {half} |\n", cell(&metric.metric), e.n, figure(&metric.metric, e.mean));
-    }
-    text + &notes_markdown(&repeats.notes)
+    let (name, ending) = (literal(&repeats.name), ending(repeats));
+    format!("**{name}** {ending}\n\n{}{}", table(repeats).markdown(), notes_markdown(&repeats.notes))
 }

@@ -95,21 +95,8 @@ pub fn ending(sweep: &Sweep) -> String {
 }
 
 pub(super) fn markdown(sweep: &Sweep) -> String {
-    let cell = literal;
-    let mut text = format!("**{}** {}\n\n", cell(&sweep.name), cell(&ending(sweep)));
-    text += &format!("| {} | runs | ops/s | ± | mean response | |\n|--:|--:|--:|--:|--:|---|\n", cell(&sweep.factor));
-    for (n, point) in sweep.points.iter().enumerate() {
-        text += &format!(
-            "| {} | {} | {} | {} | {} | {} |\n",
-            cell(&point.level),
-            point.runs,
-            point.rate.map_or_else(dash, |rate| figure("ops", rate.value)),
-            point.rate.map_or_else(dash, |rate| half_width(rate.relative())),
-            point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
-            cell(&annotation(sweep, n, point)),
-        );
-    }
-    text + &notes_markdown(&sweep.notes)
+    let (name, ending) = (literal(&sweep.name), literal(&ending(sweep)));
+    format!("**{name}** {ending}\n\n{}{}", table(sweep).markdown(), notes_markdown(&sweep.notes))
 }
 
 pub(super) fn csv(sweep: &Sweep) -> String {
@@ -178,6 +165,21 @@ mod tests {
         };
         let levels = ["100", "400"].map(str::to_owned);
         sweep("x|y", "rate", &levels, &[run(100.0, 100.0), run(400.0, 200.0)], ResponseMethod::Sfs2)
+    }
+
+    #[test]
+    fn the_formats_for_people_have_the_same_columns() {
+        let (text, markdown) = (text(&curve(true)), markdown(&curve(true)));
+        let cells = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).nth(2);
+        let heads = ["rate", "runs", "offered/s", "achieved/s", "ops/s", "±", "mean", "response", "CPU"];
+        assert_eq!(cells.as_deref(), Some(&heads[..]), "{text}");
+        for line in [
+            "| rate | runs | offered/s | achieved/s | ops/s | ± | mean response | CPU |  |\n",
+            "| 400 | 1 | 400.0 | 200.0 | 400.0 | - | 1.00 ms | 50 % | peak |\n",
+        ] {
+            assert!(markdown.starts_with("**x\\|y** peak ") && markdown.contains(line), "{markdown}");
+        }
+        assert!(!super::markdown(&curve(false)).contains("offered/s"));
     }
 
     /// The peak is in operations, the loads of an open loop are in requests.

@@ -1,6 +1,6 @@
 //! Escapes text for Markdown, as GitHub, GitLab and pandoc read it.
 //!
-//! Not in here: tables and headings, which each report writes for itself.
+//! Not in here: tables (`table`) and headings, which each report writes for itself.
 //! `util::markdown::literal("a|b <c>")` returns `a\|b &lt;c>`.
 
 use super::printable;

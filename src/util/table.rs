@@ -1,4 +1,7 @@
-//! Tables of text with aligned columns. Every character counts as one column wide; colours are not supported.
+//! Tables of text with aligned columns, also as Markdown. Every character counts as one column wide; colours are not
+//! supported.
+
+use super::markdown::literal;
 
 /// The alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +81,20 @@ impl Table {
         out
     }
 
+    /// Returns the table as Markdown, without its rules; every line ends with a newline.
+    pub fn markdown(&self) -> String {
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let headings = self.columns.iter().map(|(name, _)| literal(name)).collect();
+        let align = |(_, align): &(String, Align)| if *align == Align::Right { "--:|" } else { "---|" };
+        let rows = self.rows.iter().filter_map(|row| match row {
+            Row::Cells(cells) => Some(line(cells.iter().map(|cell| literal(cell)).collect())),
+            Row::Rule => None,
+        });
+        let (headings, rule, rows) =
+            (line(headings), self.columns.iter().map(align).collect::<String>(), rows.collect::<String>());
+        format!("{headings}|{rule}\n{rows}")
+    }
+
     /// Appends one line of padded cells to `out`.
     fn line(&self, out: &mut String, cells: &[String], widths: &[usize]) {
         let mut line = String::new();
@@ -124,6 +141,17 @@ mod tests {
                       ─────────────────────────\n\
                       a-long-name   12 ns  note\n";
         assert_eq!(table.render(), expect);
+    }
+
+    #[test]
+    fn markdown_has_the_same_cells() {
+        let mut table = Table::new([("a|b", Align::Left), ("mean", Align::Right), ("", Align::Left)]);
+        table.row(["read", "1.2 µs", ""]).rule().row(["x\n*y*", "-", "note"]);
+        let expect = "| a\\|b | mean |  |\n\
+                      |---|--:|---|\n\
+                      | read | 1.2 µs |  |\n\
+                      | x\\\\n\\*y\\* | - | note |\n";
+        assert_eq!(table.markdown(), expect);
     }
 
     #[test]
