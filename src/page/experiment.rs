@@ -8,7 +8,7 @@ use super::{ab, factorial, sweep};
 use crate::analysis::{self, Estimate, NoiseFloor, RepeatState};
 use crate::comparison::{RepeatedMetric, figure, half_width, percent, repeats, with_direction};
 use crate::experiment::{ExperimentKind, Next, RecordedExperiment, RecordedRun};
-use crate::import::{Metric, Observation};
+use crate::import::{Metric, Observation, record_name};
 use crate::util::count::count;
 use std::collections::BTreeSet;
 
@@ -321,6 +321,9 @@ fn conditions(recorded: &RecordedExperiment) -> PageTable {
         for (time, command) in hook.commands() {
             table.row([format!("{} ({})", time.name(), hook.name), command.to_owned()]);
         }
+    }
+    for (n, command) in (1..).zip(&experiment.records) {
+        table.row([record_name(n), command.clone()]);
     }
     if !experiment.launch.is_empty() {
         table.row(["--launch".to_owned(), experiment.launch.join(" ")]);

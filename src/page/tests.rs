@@ -397,6 +397,18 @@ fn the_pictures_of_repeats_have_each_run() {
 }
 
 #[test]
+fn the_conditions_have_all_commands() {
+    let mut with_commands = ab(0.1);
+    with_commands.experiment.hooks.0.insert("before".to_owned(), "mount /x".to_owned());
+    with_commands.experiment.records = ["cat /proc/mounts", "df /x"].map(str::to_owned).to_vec();
+    let blocks = experiment::blocks(&with_commands, None);
+    let rows = &table(&blocks, "Conditions").rows;
+    for row in [["--before", "mount /x"], ["record-1", "cat /proc/mounts"], ["record-2", "df /x"]] {
+        assert!(rows.contains(&row.map(str::to_owned).to_vec()), "{rows:?}");
+    }
+}
+
+#[test]
 fn an_interrupted_experiment_is_not_running() {
     let levels = ["ext4", "xfs"].map(str::to_owned).to_vec();
     let factors = vec![crate::experiment::WantedFactor { name: "fs".to_owned(), levels }];
