@@ -329,15 +329,20 @@ pub(super) fn values_of(cells: &[FactorialCell], cell: usize, metric_index: usiz
 
 /// Returns the level of each factor in a cell.
 fn cell_levels(factors: &[FactorLevels], index: usize) -> Vec<&str> {
-    let mut rest = index;
-    let level = |factor: &'_ FactorLevels| {
-        let count = factor.levels.len().max(1);
-        let level = rest % count;
-        rest /= count;
+    let named = factors.iter().zip(level_indices(factors.iter().map(|factor| factor.levels.len()), index));
+    named.map(|(factor, level)| factor.levels.get(level).map_or("", String::as_str)).collect()
+}
+
+/// Returns the index of a cell's level of each factor. `counts` has the number of levels of each factor. From one cell
+/// to the next the level of the last factor changes first.
+pub fn level_indices(counts: impl DoubleEndedIterator<Item = usize>, cell: usize) -> Vec<usize> {
+    let mut rest = cell;
+    let level = |count: usize| {
+        let level = rest % count.max(1);
+        rest /= count.max(1);
         level
     };
-    let mut levels: Vec<usize> = factors.iter().rev().map(level).collect();
+    let mut levels: Vec<usize> = counts.rev().map(level).collect();
     levels.reverse();
-    let named = factors.iter().zip(levels);
-    named.map(|(factor, level)| factor.levels.get(level).map_or("", String::as_str)).collect()
+    levels
 }

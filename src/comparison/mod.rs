@@ -25,7 +25,7 @@ mod sweep_formats;
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, RunOrder, Runs};
 pub use differences::{Difference, DifferenceKind, differences};
 pub use effects::{FactorEffects, LevelEffect};
-pub use factorial::{CellGroup, cell_groups};
+pub use factorial::{CellGroup, cell_groups, level_indices};
 pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign, FactorialTables};
 pub use factorial_formats::factorial_ending;
 pub use formats::{ComparisonFormat, FORMATS, differs_text, find_format, lines, sentence};

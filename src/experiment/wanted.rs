@@ -4,7 +4,7 @@ use super::hooks::{HookTime, Hooks};
 use super::identity::Identity;
 use super::scopes::ScopeHook;
 use crate::analysis::{RepeatRule, ResponseMethod, RunRange, Tolerance};
-use crate::comparison::FactorialTables;
+use crate::comparison::{FactorialTables, level_indices};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
 
@@ -260,19 +260,7 @@ impl Experiment {
     /// Returns the index of an arm's level of each factor. Empty unless the experiment is factorial.
     pub fn levels_of(&self, arm: usize) -> Vec<usize> {
         let RuleWanted::Factorial { factors, .. } = &self.rule else { return Vec::new() };
-        let mut rest = arm;
-        let mut levels: Vec<usize> = factors
-            .iter()
-            .rev()
-            .map(|factor| {
-                let count = factor.levels.len().max(1);
-                let level = rest % count;
-                rest /= count;
-                level
-            })
-            .collect();
-        levels.reverse();
-        levels
+        level_indices(factors.iter().map(|factor| factor.levels.len()), arm)
     }
 
     /// Returns the stopping rule of repeats, or of each cell of a factorial experiment; `None` for other kinds.
