@@ -12,8 +12,8 @@ use crate::comparison::{
     Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, RunOrder, Runs, differs_text, percent, repeats,
 };
 use crate::experiment::{
-    self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, FloorSession, Floors, Folder, HOOKS, Hooks,
-    Next, RuleWanted,
+    self, Arm, ArmRuns, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, FloorSession, Floors, Folder, HOOKS,
+    Hooks, Next, RuleWanted, compare_arms,
 };
 use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, shortened};
 use crate::measure::now;
@@ -110,9 +110,7 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     };
     let performed = perform(common, ExperimentKind::Ab, "ab", wanted)?;
     let (experiment, finished) = (&performed.folder.experiment, &performed.finished);
-    let (Next::Compared(look), Some(tolerance), [metric, ..]) =
-        (finished.end, experiment.tolerance(), &experiment.metrics()[..])
-    else {
+    let (Next::Compared(look), [metric, ..]) = (finished.end, &experiment.metrics()[..]) else {
         return Err(refuse(
             "the experiment is not a comparison",
             "`wmlrun repeat --resume` continues repeated runs",
@@ -120,28 +118,23 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
         ));
     };
     let floor = known_floor(&finished.observations, metric);
-    let comparer =
-        Comparer { tolerance, floor, look, ..Comparer::of(&experiment.name, experiment.arm_names(), metric) };
-    let mut comparison = compared(&comparer, finished)?;
-    if experiment.has_equal_arms() {
-        comparison.notes.insert(0, EQUAL_ARMS.to_owned());
-    }
+    let comparison = compared(finished, |arms| experiment.comparison(arms, floor, look))?;
     performed.print(&(common.format.comparison)(&comparison));
     Ok(performed.status(verdict_status(&comparison, args.verdict.expect)))
 }
 
-/// Compares the arms of an experiment.
-fn compared(comparer: &Comparer, finished: &Finished) -> Result<Comparison, Refused> {
+/// Returns the comparison of the arms of an experiment, with the notes on its runs.
+fn compared(
+    finished: &Finished,
+    compare: impl FnOnce([ArmRuns<'_>; 2]) -> Result<Comparison, String>,
+) -> Result<Comparison, Refused> {
     let ([a, b], [control_a, control_b]) = (&finished.observations[..], &finished.controls[..]) else {
         return Err(refuse("the experiment does not have two arms", "start a new one in another folder", 2));
     };
-    comparer
-        .compare(&Runs { a, b, order: RunOrder::Blocks, control_a, control_b })
-        .map(|comparison| {
-            let notes = comparison.notes.iter().chain(&finished.notes).cloned().collect();
-            Comparison { notes, ..comparison }
-        })
-        .map_err(|e| refuse(&e, "name another metric", 2))
+    let arms = [ArmRuns { observations: a, controls: control_a }, ArmRuns { observations: b, controls: control_b }];
+    let mut comparison = compare(arms).map_err(|e| refuse(&e, "name another metric", 2))?;
+    comparison.notes.extend(finished.notes.iter().cloned());
+    Ok(comparison)
 }
 
 /// Runs `wmlrun floor`. Returns the exit status.
@@ -179,7 +172,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused(2)) };
     // The result is the noise floor, not the verdict.
     let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, experiment.arm_names(), metric) };
-    let comparison = compared(&comparer, finished)?;
+    let comparison = compared(finished, |arms| compare_arms(&comparer, arms))?;
     if comparison.verdict == ComparisonVerdict::Invalid {
         performed.print(&(common.format.comparison)(&comparison));
         return Ok(performed.status(verdict_status(&comparison, None)));

@@ -6,6 +6,7 @@
 //! (`comparison`).
 
 mod commands;
+mod compared;
 mod control;
 mod design;
 mod dropped;
@@ -32,6 +33,7 @@ mod scopes;
 mod suites;
 mod wanted;
 
+pub use compared::{ArmRuns, compare_arms};
 pub use design::{Design, Next, Prediction};
 pub use file::{ExperimentFile, FileFactor, FileLevel, SetVariable, read as read_file};
 pub use file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, FileKey, HOOK_KEYS, LEVEL_KEYS};

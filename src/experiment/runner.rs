@@ -66,9 +66,9 @@ pub struct RunEnd<'a> {
 pub struct Finished {
     /// The observations of each arm, in the order of time.
     pub observations: Vec<Vec<Observation>>,
-    /// The speeds of the negative control of each arm, for each run the mean of those before and after it; empty unless
-    /// two arms are compared.
-    pub controls: Vec<Vec<f64>>,
+    /// The speeds of the negative control of each arm, for each run the mean of those before and after it; `None` where
+    /// it is unknown.
+    pub controls: Vec<Vec<Option<f64>>>,
     /// The last step of the design.
     pub end: Next,
     /// Notes on how the runs were made.
@@ -205,7 +205,7 @@ fn finished(folder: &Folder, end: Next) -> Finished {
     for run in &folder.runs {
         let arm = run.arm.min(arms - 1);
         found.observations[arm].push(run.observation.clone());
-        found.controls[arm].extend(run.control);
+        found.controls[arm].push(run.control);
     }
     found
 }

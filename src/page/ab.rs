@@ -4,12 +4,11 @@ use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
 use super::experiment::{distributions, metric_title, run_points, unit};
-use crate::analysis::{self, ComparisonVerdict, Estimate, NoiseFloor, Tolerance};
+use crate::analysis::{self, ComparisonVerdict, Estimate, NoiseFloor};
 use crate::comparison::{
-    Comparer, Comparison, DifferenceKind, RunOrder, Runs, confidence, figure, lines, percent, probability, ratio,
-    sentence, small, with_direction,
+    Comparison, DifferenceKind, confidence, figure, lines, percent, probability, ratio, sentence, small, with_direction,
 };
-use crate::experiment::{EQUAL_ARMS, Next, RecordedExperiment, RecordedRun};
+use crate::experiment::{ArmRuns, Next, RecordedExperiment, RecordedRun};
 use crate::import::Observation;
 use crate::util::count::{count, measured};
 
@@ -50,21 +49,9 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
 
 /// Compares the arms by the complete blocks so far. Returns an error when a run failed.
 fn compare(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Result<Comparison, String> {
-    let experiment = &recorded.experiment;
-    let metrics = experiment.metrics();
-    let (Some(metric), Tolerance(tolerance)) = (metrics.first(), experiment.tolerance().unwrap_or(Tolerance(0.03)))
-    else {
-        return Err("the experiment has no metric".to_owned());
-    };
     let look = match recorded.end() {
         Some(Next::Compared(look)) => look,
         _ => None,
-    };
-    let comparer = Comparer {
-        tolerance: Tolerance(tolerance),
-        floor,
-        look,
-        ..Comparer::of(&experiment.name, experiment.arm_names(), metric)
     };
     let failure =
         |run: &RecordedRun| Some(format!("run {} is not complete: {}", run.number, run.observation.failure.as_ref()?));
@@ -74,20 +61,15 @@ fn compare(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Result<C
     let whole = recorded.whole_blocks();
     let of_arm = |n: usize| whole.iter().filter(move |run| run.arm == n);
     let runs = |n: usize| -> Vec<Observation> { of_arm(n).map(|run| run.observation.clone()).collect() };
-    // Without the control of each run, those of a block can't be paired.
-    let controls =
-        |n: usize| -> Vec<f64> { of_arm(n).map(|run| run.control).collect::<Option<_>>().unwrap_or_default() };
+    let controls = |n: usize| -> Vec<Option<f64>> { of_arm(n).map(|run| run.control).collect() };
     let (a, b, control_a, control_b) = (runs(0), runs(1), controls(0), controls(1));
-    let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &control_a, control_b: &control_b };
-    let mut comparison = comparer.compare(&runs)?;
+    let arms = [ArmRuns { observations: &a, controls: &control_a }, ArmRuns { observations: &b, controls: &control_b }];
+    let mut comparison = recorded.experiment.comparison(arms, floor, look)?;
     let left_out = recorded.runs.len().saturating_sub(whole.len()) as u64;
     if left_out > 0 {
         comparison
             .notes
             .push(format!("{} of incomplete blocks are left out of the comparison", count(left_out, "run")));
-    }
-    if experiment.has_equal_arms() {
-        comparison.notes.insert(0, EQUAL_ARMS.to_owned());
     }
     Ok(comparison)
 }
