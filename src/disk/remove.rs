@@ -10,11 +10,10 @@ use super::scan::{self, LIST_BUFFER, Scan, ScanItem};
 use super::walk::{self, AT_DIR, CloseOnDrop, READ_DIR};
 use super::{Fileset, thread_pool};
 use crate::os::name::Name;
-use crate::os::{Errno, Fd, fd, steps};
+use crate::os::{Errno, Fd, Mode, fd, steps};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -220,10 +219,20 @@ fn remove_root(mut root: Root, threads: usize, stop: &AtomicBool) -> Result<Remo
 /// Removes `dir` and its subdirectories (one level), as far as they are marked roots. Unmarked directories are not
 /// searched.
 pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanReport, Error> {
+    clean_roots(dir, |_| true, threads, stop)
+}
+
+/// Like [`clean`], but only the roots that `is_own` accepts.
+fn clean_roots(
+    dir: &Path,
+    is_own: impl Fn(&Path) -> bool,
+    threads: usize,
+    stop: &AtomicBool,
+) -> Result<CleanReport, Error> {
     let mut report = CleanReport::default();
     let mut places = vec![dir.to_owned()];
     places.extend(directories_in(dir)?);
-    for place in places {
+    for place in places.into_iter().filter(|place| is_own(place)) {
         // The path of `dir` itself may be a symbolic link, but links inside it are not followed.
         let place = if place == dir { std::fs::canonicalize(&place).unwrap_or(place) } else { place };
         match root::take_marked(&place) {
@@ -243,13 +252,13 @@ pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanRepor
 /// Removes the marked roots in `dir`, a directory that a run created for itself, and in each of `places` inside it.
 ///
 /// The directories on the paths to the places were created for them, and are removed as far as they are empty. A place
-/// outside `dir`, reached through `..` or a symbolic link, is kept.
+/// that is not [inside](is_inside) `dir` is kept.
 pub fn clean_places(dir: &Path, places: &BTreeSet<PathBuf>, threads: usize, stop: &AtomicBool) -> CleanReport {
     let mut report = CleanReport::default();
     let Ok(dir) = std::fs::canonicalize(dir) else { return report };
     let others = places.iter().filter_map(|place| std::fs::canonicalize(place).ok());
-    for place in std::iter::once(dir.clone()).chain(others).filter(|place| place.starts_with(&dir)) {
-        report.add(clean(&place, threads, stop));
+    for place in std::iter::once(dir.clone()).chain(others).filter(|place| is_inside(place, &dir)) {
+        report.add(clean_roots(&place, |root| is_inside(root, &dir), threads, stop));
         prune(&place, &dir);
     }
     report
@@ -257,12 +266,10 @@ pub fn clean_places(dir: &Path, places: &BTreeSet<PathBuf>, threads: usize, stop
 
 /// Removes marked roots in `dir` at any depth, on the same file system. Like [`clean_places`], for unknown places.
 pub fn clean_fresh(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanReport, Error> {
-    let mut report = clean(dir, threads, stop)?;
-    let device = |path: &Path| std::fs::symlink_metadata(path).map(|m| m.dev()).ok();
+    let mut report = clean_roots(dir, |root| is_inside(root, dir), threads, stop)?;
     for below in directories_in(dir)? {
-        // A root that could not be removed contains no other roots. A file system mounted here does not belong to the
-        // run.
-        if is_marked(&below) || device(&below) != device(dir) {
+        // A root that could not be removed contains no other roots.
+        if is_marked(&below) || !is_inside(&below, dir) {
             continue;
         }
         let more = clean_fresh(&below, threads, stop);
@@ -272,6 +279,21 @@ pub fn clean_fresh(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<Clea
         report.add(more);
     }
     Ok(report)
+}
+
+/// Returns whether a directory is `dir`, or is inside it on the same file system and the same mount. A path that leaves
+/// `dir` through `..` or a symbolic link is not inside, although it begins with its name. What is mounted inside belongs
+/// to others: it may have been there before, with their trees.
+pub fn is_inside(path: &Path, dir: &Path) -> bool {
+    let (Ok(path), Ok(dir)) = (std::fs::canonicalize(path), std::fs::canonicalize(dir)) else { return false };
+    let Ok(below) = path.strip_prefix(&dir) else { return false };
+    if below.as_os_str().is_empty() {
+        return true;
+    }
+    let Ok(below) = CString::new(below.as_os_str().as_bytes()) else { return false };
+    let Ok(top) = fd::open_path(&dir, AT_DIR, Mode::empty()).map(CloseOnDrop) else { return false };
+    let device = fd::fstat(top.0).map(|stat| stat.device);
+    device.and_then(|device| walk::open_dir(top.0, &below, AT_DIR, device)).map(fd::close).is_ok()
 }
 
 /// Returns whether a directory contains a marker.

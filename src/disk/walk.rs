@@ -15,7 +15,8 @@ pub(super) const READ_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// Maximum length of a path in a system call, in bytes.
 const PATH_MAX: usize = 4096;
 
-/// Opens the directory `name` in `dir`. It must be on `device`.
+/// Opens the directory `name` in `dir`. It must be on `device`. (`name` may have several components. Without `openat2`,
+/// only the last one is then checked.)
 ///
 /// Returns [`Errno::LOOP`] or [`Errno::NOTDIR`] for a symbolic link, and [`Errno::XDEV`] for a mount point or a
 /// subvolume.

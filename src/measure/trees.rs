@@ -2,7 +2,7 @@
 
 use super::Front;
 use super::leftovers::Leftover;
-use crate::disk::prepare::Prepared;
+use crate::disk::prepare::{self, Prepared};
 use crate::disk::{Fileset, Stamp};
 use crate::fileset::FilesetSpec;
 use crate::plan::Plan;
@@ -37,11 +37,9 @@ pub(crate) struct Trees {
 }
 
 impl Trees {
-    /// Returns whether a root is inside the fresh directory. A path that leaves the directory through `..` or a symbolic
-    /// link is not, although it begins with its name.
+    /// Returns whether a root is inside the fresh directory, and not on a file system that a command has mounted there.
     pub(crate) fn is_in_fresh_dir(&self, root: &Path) -> bool {
-        let Some(fresh) = self.fresh.as_ref().and_then(|dir| std::fs::canonicalize(dir).ok()) else { return false };
-        std::fs::canonicalize(root).is_ok_and(|root| root.starts_with(&fresh))
+        self.fresh.as_ref().is_some_and(|fresh| prepare::is_inside(root, fresh))
     }
 }
 

@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::cmd::{Output, Wml};
+use crate::cmd::{Output, Wml, scratch, tool};
+use crate::mounts::{self, Fs, Mount};
 use crate::tree::tree;
 
 /// A script whose one file set is `data`, small, in `$dir`; with or without `reuse`.
@@ -138,4 +139,34 @@ fn a_tree_outside_of_the_fresh_directory_is_kept() {
     );
     let names: Vec<_> = fs::read_dir(output.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("wmlrun-")), "{names:?}");
+}
+
+/// What a command mounts in the fresh directory may have trees of other sessions. One of the directories is on another
+/// file system than the fresh directory, the other one on the same.
+#[test]
+fn a_file_system_mounted_in_the_fresh_directory_is_kept() {
+    if !mounts::available("a mount in the fresh directory", &[Fs::Tmpfs]) {
+        return;
+    }
+    let script = |name: &str, path: &str| {
+        format!(
+            "# dialect: fsl\ndefine fileset name={name},path={path},entries=5,dirwidth=5,size=4k,prealloc=100\n\
+             define process name=p {{ thread name=t {{ flowop statfile name=s,filesetname={name} }} }}\n"
+        )
+    };
+    let (mount, same) = (Mount::new(Fs::Tmpfs, 16 << 20), tempfile::tempdir_in(scratch()).unwrap());
+    for other in [mount.dir(), same.path()] {
+        let call = |text: &str| Wml::new().file("w.wml", text).args(["w.wml", "--no-quiesce"]);
+        call(&script("big", "$dir")).args(["--runtime", "0.1", "--dir"]).args([other]).run().exits(0);
+        let before = tree(&other.join("big"));
+        let bind = format!("system \"mkdir $dir/m && mount --bind {} $dir/m\"\n", other.display());
+        let output = call(&(script("data", "$dir/m") + &bind + "run 0.1\n")).args(["--allow-system"]).run();
+        // Before the working directory is removed with all that is in it.
+        let entries = fs::read_dir(output.dir()).unwrap().map(|entry| entry.unwrap().path().join("m"));
+        let bound = entries.filter(|path| path.is_dir()).collect::<Vec<_>>();
+        bound.iter().for_each(|path| drop(tool("umount", &[path.to_str().unwrap()])));
+        let output = output.exits(0);
+        assert!(bound.len() == 1 && output.stderr.contains("m/data stays"), "{}", output.shown());
+        assert!(before == tree(&other.join("big")) && other.join("data/.wmlrun").is_file(), "{}", output.shown());
+    }
 }
