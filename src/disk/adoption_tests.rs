@@ -3,6 +3,8 @@
 use super::super::super::{Existing, Fileset, StartState};
 use super::super::{Error, PrepareOptions, Quiet, prepare, remove};
 use super::{NO_STOP, options, ready, spec, tree};
+use crate::fileset::FilesetSpec;
+use crate::random::Quantity;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -87,6 +89,36 @@ fn files_of_an_adopted_tree_that_were_changed_since_are_kept_without_reuse() {
     }
     spec.reuse = true;
     assert!(ready(&spec).unwrap().adopted);
+}
+
+/// The state of a later run of a session: differences may be changes of its earlier runs.
+#[test]
+fn later_runs_restore_only_sizes_that_were_verified() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 9, 100);
+    foreign_tree(&spec.root());
+    let adopting = PrepareOptions { adopt: true, ..options() };
+    let set = Arc::new(Fileset::open(spec.clone(), 1, true).unwrap());
+    assert!(prepare(std::slice::from_ref(&set), &adopting, &Quiet, &NO_STOP).unwrap()[0].verified);
+    set.close();
+    let later = |spec: &FilesetSpec, verified| {
+        let start = StartState { tree: Existing::Repair, verified, ..StartState::default() };
+        let set = Arc::new(Fileset::open(spec.clone(), 1, false).unwrap().with_start(start));
+        let prepared = prepare(std::slice::from_ref(&set), &options(), &Quiet, &NO_STOP);
+        set.close();
+        prepared
+    };
+    fs::write(spec.root().join("00000002/00000001"), vec![2; 300]).unwrap();
+    let before = tree(&spec.root());
+    spec.trusttree = true;
+    assert!(!ready(&spec).unwrap().verified);
+    let smaller = FilesetSpec { size: Quantity::Const(50), ..spec.clone() };
+    for spec in [&spec, &smaller] {
+        let refused = later(spec, false);
+        assert!(matches!(refused, Err(Error::Adopt { .. })), "{refused:?}");
+        assert_eq!(tree(&spec.root()), before);
+    }
+    assert_eq!(later(&spec, true).unwrap()[0].repairs.resized, 1);
 }
 
 #[test]

@@ -72,6 +72,9 @@ pub struct StartState {
     /// Whether the run creates, removes or resizes files of the set. The marker's stamp is then changed, so that other
     /// sessions check the tree again.
     pub changes: bool,
+    /// Whether an earlier run of the session has found the files of an adopted tree to have the sizes of this
+    /// definition, or has resized them with `reuse`. Differences are then changes of the session, and are repaired.
+    pub verified: bool,
 }
 
 /// How an existing tree of the same layout is treated.

@@ -134,6 +134,8 @@ pub struct Prepared {
     pub reused: bool,
     /// Whether the tree was known to be as defined, and was not checked.
     pub unchanged: bool,
+    /// Whether every file was created with its size, or compared with it.
+    pub verified: bool,
     /// Whether the tree is adopted, that is, was not created by wmlrun.
     pub adopted: bool,
     /// Repairs of a tree that was kept.
@@ -399,9 +401,10 @@ impl PrepareTask {
                 populate::run(&self.job(Mode::DryRun, options), stop, |files, bytes| progress.advanced(files, bytes))?;
             self.populate_seconds += start.elapsed().as_secs_f64();
             // Files of an adopted tree may have been changed by the user since. Truncating, extending or replacing them
-            // requires `reuse`, except between the runs of a session, which have changed them.
+            // requires `reuse`, except between the runs of a session, which have changed them. A run with another
+            // definition, or one that has trusted the tree, says nothing about the sizes that the user's files had.
             let changed = made.resized + made.removed;
-            if marker.adopted && !spec.reuse && changed > 0 && self.set.start.tree != Existing::Repair {
+            if marker.adopted && !spec.reuse && changed > 0 && !self.set.start.verified {
                 return adopt_error(format!(
                     "has {} of another size or kind than the script defines; `reuse` would truncate, extend or replace them",
                     count(changed, "file")
@@ -559,6 +562,7 @@ impl PrepareTask {
             made_root: self.root.marker.made_root,
             reused: !self.is_new(),
             unchanged: matches!(self.action, Action::Unchanged),
+            verified: matches!(self.action, Action::Make | Action::Replace(_) | Action::Repair(_)),
             adopted,
             repairs: self.repairs,
             quiesced,

@@ -122,6 +122,7 @@ impl Fileset {
             made_root: report.made_root,
             reused: report.reused,
             unchanged: report.unchanged,
+            verified: !report.reused,
             adopted: false,
             repairs: Repairs::default(),
             quiesced: None,

@@ -6,7 +6,7 @@
 //! they are removed (`removal`).
 
 use super::machine;
-use super::trees::{DefinitionKey, ReadySet, trees};
+use super::trees::{DefinitionKey, ReadySet, data_properties, size_properties, trees};
 use super::watch::{Stage, WatchedProgress};
 use super::{Front, Runner, Status};
 use crate::disk::prepare::{self, Prepared, Repairs};
@@ -172,7 +172,7 @@ impl Runner {
             .iter()
             .zip(prepared.iter().zip(keys).zip(changes))
             .map(|(set, ((prepared, definition), changes))| {
-                self.trees.roots.insert(set.spec.root(), data_properties(&set.spec));
+                self.trees.remember(&set.spec, prepared);
                 let changed = changes || (as_is && !prepared.unchanged);
                 let (set, prepared) = (Arc::clone(set), prepared.clone());
                 let (is_shared, whole) = (false, None);
@@ -220,13 +220,16 @@ impl Runner {
     ) -> StartState {
         let before = self.trees.sets.iter().find(|ready| ready.definition == *key);
         let known = before.and_then(|ready| ready.stamp.filter(|_| !ready.changed));
-        let tree = match self.trees.roots.get(&spec.root()) {
+        let root = self.trees.roots.get(&spec.root());
+        let tree = match root {
             _ if as_is => Existing::Keep,
             // Directories that an earlier run has created are removed with its files.
-            Some(data) if *data == data_properties(spec) && !spec.late_dirs => Existing::Repair,
+            Some(root) if root.data == data_properties(spec) && !spec.late_dirs => Existing::Repair,
             _ => Existing::Replace,
         };
-        StartState { tree, known, changes }
+        let sizes = root.and_then(|root| root.sizes.as_ref()).filter(|_| tree == Existing::Repair);
+        let verified = sizes.is_some_and(|sizes| *sizes == size_properties(spec));
+        StartState { tree, known, changes, verified }
     }
 
     /// Releases the sets after a run, so that between runs no file of them is open or locked. If several ranks have
@@ -360,11 +363,6 @@ fn similar_path(path: &Path) -> Option<PathBuf> {
         .collect();
     let name = path.file_name()?.to_string_lossy().into_owned();
     Some(path.with_file_name(crate::diag::nearest(&name, names.iter().map(String::as_str))?))
-}
-
-/// Returns the data properties of a set as a text. Files with other data properties are not reused.
-pub(super) fn data_properties(spec: &FilesetSpec) -> String {
-    format!("{:?} {:?}", spec.compress, spec.dedupe)
 }
 
 /// Returns the message on the changes that brought existing trees to their definitions, or on their use as they are.

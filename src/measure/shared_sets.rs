@@ -6,7 +6,7 @@
 //! the work on the trees (`disk`).
 
 use super::machine;
-use super::preparation::{OnDisk, PrepareRequest, Purpose, changes_line, data_properties};
+use super::preparation::{OnDisk, PrepareRequest, Purpose, changes_line};
 use super::trees::{DefinitionKey, ReadySet};
 use super::{Front, Runner, Status};
 use crate::diag::{Code, Diagnostic};
@@ -467,8 +467,8 @@ impl Runner {
                 stamp: None,
             });
             self.trees.sets = ready.collect();
-            for set in &sets {
-                self.trees.roots.insert(set.spec.root(), data_properties(&set.spec));
+            for (set, prepared) in sets.iter().zip(prepared.iter().flatten()) {
+                self.trees.remember(&set.spec, prepared);
             }
             self.trees.held_with_ranks = true;
         }

@@ -16,8 +16,8 @@ use std::sync::Arc;
 pub(crate) struct Trees {
     /// The file sets of the last plan.
     pub(crate) sets: Vec<ReadySet>,
-    /// The roots of trees that this session has created or brought to their definition, with their data properties.
-    pub(crate) roots: BTreeMap<PathBuf, String>,
+    /// The roots of trees that this session has created or brought to their definition.
+    pub(crate) roots: BTreeMap<PathBuf, KnownRoot>,
     /// A run has written since the disks were last idle.
     pub(crate) wrote: bool,
     /// The directory that was created because none was named.
@@ -36,7 +36,22 @@ pub(crate) struct Trees {
     pub(crate) stalled: bool,
 }
 
+/// What a session knows of a tree on which it has worked.
+pub(crate) struct KnownRoot {
+    /// The data properties of its files.
+    pub(crate) data: String,
+    /// The properties that determine the sizes of its files, as of the last definition with which they were compared.
+    pub(crate) sizes: Option<String>,
+}
+
 impl Trees {
+    /// Records that the tree of a set was prepared.
+    pub(crate) fn remember(&mut self, spec: &FilesetSpec, prepared: &Prepared) {
+        let before = self.roots.remove(&spec.root()).and_then(|known| known.sizes);
+        let sizes = if prepared.verified { Some(size_properties(spec)) } else { before };
+        self.roots.insert(spec.root(), KnownRoot { data: data_properties(spec), sizes });
+    }
+
     /// Returns whether a root is inside the fresh directory, and not on a file system that a command has mounted there.
     pub(crate) fn is_in_fresh_dir(&self, root: &Path) -> bool {
         self.fresh.as_ref().is_some_and(|fresh| prepare::is_inside(root, fresh))
@@ -90,6 +105,17 @@ impl ReadySet {
             self.set.close();
         }
     }
+}
+
+/// Returns the data properties of a set as a text. Files with other data properties are not reused.
+pub(crate) fn data_properties(spec: &FilesetSpec) -> String {
+    format!("{:?} {:?}", spec.compress, spec.dedupe)
+}
+
+/// Returns the properties that determine sizes and kinds of the files of a tree, as a text.
+pub(crate) fn size_properties(spec: &FilesetSpec) -> String {
+    let FilesetSpec { name, part, instance, entries, size, sizes, empty, symlinks, .. } = spec;
+    format!("{:?}", (name, part, instance, entries, size, sizes, empty, symlinks))
 }
 
 /// Returns the file sets of a plan as trees that are not on disk. Reports an error and returns `None` if one is

@@ -401,6 +401,49 @@ fn adopting_truncates_no_file_without_reuse() {
     assert_eq!(fs::metadata(&longer).unwrap().len(), 4096);
 }
 
+/// The same in later runs of a session, which repair what its earlier runs have changed.
+#[test]
+fn a_later_run_truncates_no_adopted_file_without_reuse() {
+    const LOOK: &str = "flowop statfile name=look,filesetname=data";
+    let text = |attributes: &str, flowops: &str| {
+        format!(
+            "# dialect: fsl\n\
+             define fileset name=data,path=$dir,entries=10,dirwidth=3,dirgamma=0,prealloc=100,{attributes}\n\
+             define process name=p {{ thread name=t {{ {flowops} }} }}\n"
+        )
+    };
+    let run = |dir: &Path, text: &str| {
+        let call = Wml::new().file("w.wml", text).args(["w.wml", "--no-quiesce", "--adopt", "--allow-system"]);
+        call.args(["--dir"]).args([dir]).run()
+    };
+    let adopted = || {
+        let dir = place();
+        filebench(&dir.path().join("data"));
+        dir
+    };
+    // The second run has smaller sizes.
+    let dir = adopted();
+    let before = files(&dir.path().join("data"));
+    let sizes = text("size=$size", LOOK) + "foreach $size in 4k,2k { run 0.1 }\n";
+    let refused = run(dir.path(), &sizes).exits(3);
+    assert!(refused.stderr.contains("10 files of another size"), "{}", refused.stderr);
+    assert!(before == files(&dir.path().join("data")), "{}", refused.shown());
+    // The first run trusts the tree, whose files are longer than defined. Both only look, but the command between them
+    // may have done anything.
+    let dir = adopted();
+    let before = files(&dir.path().join("data"));
+    let trusting = text("size=2k,trusttree", LOOK) + "run 0.1\nsystem \"true\"\nrun 0.1\n";
+    let refused = run(dir.path(), &trusting).exits(3);
+    assert!(refused.stderr.contains("10 files of another size"), "{}", refused.stderr);
+    assert!(before == files(&dir.path().join("data")), "{}", refused.shown());
+    // What the runs of a session have changed themselves is repaired.
+    let dir = adopted();
+    let append = "flowop appendfile name=ap,filesetname=data,iosize=1k\n\
+        flowop finishoncount name=f,value=10,target=ap";
+    let repaired = run(dir.path(), &(text("size=4k", append) + "run 5\nrun 5\nrun 5 as-is\nrun 5\n")).exits(0);
+    assert!(repaired.stderr.contains(" resized"), "{}", repaired.stderr);
+}
+
 #[test]
 fn other_trees_than_those_of_filebench_cannot_be_adopted() {
     let others: [Spoiler; 6] = [
