@@ -52,7 +52,7 @@ pub struct Fileset {
     adopted: bool,
     /// How [`prepare`](prepare::prepare) treats an existing tree.
     start: StartState,
-    /// Device and inode number of the root. `None` until the set is prepared.
+    /// Device and inode number of the root. `None` until the root is taken.
     identity: Mutex<Option<(u64, u64)>>,
     /// Whether flowops of the run may create hard links within the set.
     links: AtomicBool,
@@ -181,6 +181,11 @@ impl Fileset {
     /// Returns whether files of the set may have more than one name.
     pub fn has_links(&self) -> bool {
         self.links.load(Ordering::Relaxed)
+    }
+
+    /// Declares an open directory to be the root: no other directory at its path is opened from now on.
+    fn set_root(&self, root: Fd) {
+        *self.identity.lock() = fd::fstat(root).ok().map(|stat| (stat.device, stat.inode));
     }
 
     /// Returns the device number of an open root. [`Errno::STALE`] if the directory is not the one that was prepared.

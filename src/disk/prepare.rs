@@ -568,7 +568,7 @@ impl PrepareTask {
             quiesced,
             note: self.root.note.clone(),
         };
-        *self.set.identity.lock() = fd::fstat(self.root.fd).ok().map(|stat| (stat.device, stat.inode));
+        self.set.set_root(self.root.fd);
         *self.set.held.lock() = Some(self.root);
         prepared
     }

@@ -10,7 +10,6 @@ use super::populate::{self, Mode, PopulateJob};
 use super::prepare::{Action, Phase, PrepareOptions, PrepareTask, Prepared, Progress, Repairs};
 use super::quiesce::Quiesced;
 use super::{Fileset, root};
-use crate::os::fd;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -72,7 +71,7 @@ impl Fileset {
         if root.marker.links {
             self.allow_links();
         }
-        *self.identity.lock() = fd::fstat(root.fd).ok().map(|stat| (stat.device, stat.inode));
+        self.set_root(root.fd);
         *self.held.lock() = Some(root);
         Ok(())
     }

@@ -175,6 +175,8 @@ impl Aging {
         let AgingRecord { seed, rounds, bytes, .. } = record;
         let sequence = AgingSequence::new(AgingParameters { seed, rounds, bytes }).map_err(refused)?;
         let set = Arc::new(Fileset::new(spec(dir, sequence.entries()), seed)?);
+        // Each step opens the root by its path.
+        set.set_root(root.fd);
         let layout = set.spec.layout(seed);
         if root.marker.layout.as_ref().is_some_and(|was| *was != layout) {
             // Another version of the program computes another sequence.
@@ -305,4 +307,36 @@ impl AgingRecord {
 /// Returns the parameters as options of the command line.
 fn parameters_text(to: &str, rounds: u32, seed: u64) -> String {
     format!("`--to {to} --rounds {rounds} --seed {seed}`")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::os::Errno;
+    use std::fs;
+
+    /// Puts another directory into the place of the root when the steps begin.
+    struct Replace<'a>(&'a Path);
+
+    impl Progress for Replace<'_> {
+        fn started(&self, _: &str, phase: Phase, _: u64, _: u64) {
+            if phase == Phase::Age {
+                fs::rename(self.0.join(NAME), self.0.join("away")).unwrap();
+                fs::create_dir(self.0.join(NAME)).unwrap();
+            }
+        }
+
+        fn advanced(&self, _: u64, _: u64) {}
+    }
+
+    #[test]
+    fn a_directory_that_has_replaced_the_root_is_not_aged() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = AgingOptions { to: Fullness::Bytes(3 << 20), rounds: 3, seed: 1 };
+        let done = age(dir.path(), options, &Replace(dir.path()), &AtomicBool::new(false));
+        assert!(matches!(done, Err(Error::Call { errno: Errno::STALE, .. })), "{done:?}");
+        assert_eq!(fs::read_dir(dir.path().join(NAME)).unwrap().count(), 0);
+        assert!(dir.path().join("away/.wmlrun").is_file());
+    }
 }
