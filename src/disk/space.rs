@@ -59,13 +59,17 @@ impl SpaceWatch {
         Self { paths }
     }
 
-    /// Checks all file systems. Takes one or two microseconds per file system.
+    /// Checks all file systems, except those that report no size: they have no limit, or none that is known. Takes one
+    /// or two microseconds per file system.
     pub fn check(&self) -> SpaceStatus {
         let mut status = SpaceStatus { low: None, wait: MAX_INTERVAL };
         for path in &self.paths {
             let Ok(space) = fd::statvfs_path(path) else { continue };
+            if space.total == 0 {
+                continue;
+            }
             let floor = floor(&space);
-            if space.total > 0 && space.free < floor && status.low.is_none() {
+            if space.free < floor && status.low.is_none() {
                 status.low = Some(LowSpace { path: path.clone(), free: space.free, floor });
             }
             let nanoseconds = space.free.saturating_sub(floor) / BYTES_PER_NS;
@@ -115,7 +119,8 @@ pub(super) fn check(demands: &[Demand], keep: bool) -> Result<(), Error> {
         let sets = || on_device.iter().map(|d| format!("file set `{}`", d.set)).collect::<Vec<_>>().join(" and ");
         let floor = if keep { floor(&space) } else { 0 };
         let free = space.free.saturating_add(freed.0);
-        if needed > 0 && needed.saturating_add(floor) > free {
+        // ramfs has no limit and reports no size, as do tmpfs with `size=0` and servers of FUSE without `statfs`.
+        if space.total > 0 && needed > 0 && needed.saturating_add(floor) > free {
             return Err(Error::Space { sets: sets(), path: first.path.clone(), needed, free, floor });
         }
         if space.files > 0 && inodes > space.files_free.saturating_add(freed.1) {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::cmd::{Output, Wml, count, number, tool};
+use crate::cmd::{Output, Wml, count, number, scratch, tool};
 use crate::mounts::{self, Fs, Mount};
 use crate::undisturbed::undisturbed;
 
@@ -212,6 +212,32 @@ fn free_space_is_checked_while_live_processes_run() {
     let output = small.call(&script).run().exits(3);
     assert_eq!(output.only_run()["state"], "low_space", "{}", output.shown());
     small.assert_clean();
+}
+
+/// A mount that is undone however the test ends.
+struct Mounted(tempfile::TempDir);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        mounts::undo(self.0.path(), None, None);
+    }
+}
+
+#[test]
+fn a_file_system_that_reports_no_size_is_used() {
+    if !mounts::available("a_file_system_that_reports_no_size_is_used", &[Fs::Tmpfs]) {
+        return;
+    }
+    for (kind, options) in [("ramfs", "mode=755"), ("tmpfs", "size=0")] {
+        let at = Mounted(tempfile::tempdir_in(scratch()).unwrap());
+        tool("mount", &["-t", kind, "-o", options, "wmlrun-test", at.0.path().to_str().unwrap()]);
+        assert_eq!(rustix::fs::statvfs(at.0.path()).unwrap().f_blocks, 0, "{kind}");
+        let script = set("size=4k,entries=20,prealloc")
+            + "define process name=p { thread name=t { flowop appendfile name=a,filesetname=data,iosize=1k\n\
+               flowop finishoncount name=f,value=10,target=a } }\n";
+        let call = Wml::new().file("w.wml", &script).args(["w.wml", "--runtime", "10", "--no-quiesce", "--dir"]);
+        call.args([at.0.path()]).run().exits(0);
+    }
 }
 
 /// Neither the roots nor the directories that lead to them.
