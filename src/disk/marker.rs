@@ -214,8 +214,12 @@ impl MarkerIdentity {
     /// and file-system numbers are compared on btrfs only, since they may change with each mount. Where the inode
     /// number proves nothing, the path must be the same too.
     fn is(&self, actual: &Self, kind: u64) -> bool {
-        /// `f_type` of FUSE, CIFS and SMB2, whose servers may change inode numbers at any time.
-        const RENUMBERED: [u64; 3] = [0x6573_5546, 0xff53_4d42, 0xfe53_4d42];
+        /// `f_type` of vfat and exFAT. They have no inode numbers on the disk, and number files when they are loaded.
+        const FAT: u64 = 0x4d44;
+        const EXFAT: u64 = 0x2011_bab0;
+        /// File systems that may change inode numbers: those, and FUSE, CIFS and SMB2, whose servers may do so at any
+        /// time.
+        const RENUMBERED: [u64; 5] = [FAT, EXFAT, 0x6573_5546, 0xff53_4d42, 0xfe53_4d42];
         /// `f_type` of btrfs and bcachefs, whose snapshots keep the inode numbers and times of files. `f_fsid` of btrfs
         /// identifies the subvolume, that of bcachefs the whole file system.
         const BTRFS: u64 = 0x9123_683e;
@@ -226,10 +230,22 @@ impl MarkerIdentity {
             BCACHEFS => same_path,
             _ => true,
         };
-        let same_birth = self.born.is_none() || actual.born.is_none() || self.born == actual.born;
+        let same_birth = match (&self.born, &actual.born) {
+            (Some(one), Some(other)) if [FAT, EXFAT].contains(&kind) => is_about(one, other),
+            (Some(one), Some(other)) => one == other,
+            _ => true,
+        };
         let same_number = self.inode == actual.inode || (RENUMBERED.contains(&kind) && same_path);
         same_tree && same_birth && same_number
     }
+}
+
+/// Returns whether two birth times differ by less than the unit of times on FAT, to which the time of a file is rounded
+/// when it is loaded again.
+fn is_about(one: &str, other: &str) -> bool {
+    const UNIT: u128 = 2_000_000_000;
+    let (one, other) = (one.parse::<i128>(), other.parse::<i128>());
+    matches!((one, other), (Ok(one), Ok(other)) if one.abs_diff(other) < UNIT)
 }
 
 /// Returns the newest valid record, or the reason why there is none.
@@ -346,8 +362,12 @@ mod tests {
             (0xca45_1a4e, "bcachefs", [true, false, false, false, false, false]),
             (0x6573_5546, "fuse", [true, true, true, true, false, true]),
             (0xfe53_4d42, "smb2", [true, true, true, true, false, true]),
+            (0x4d44, "vfat", [true, true, true, true, true, true]),
+            (0x2011_bab0, "exfat", [true, true, true, true, true, true]),
         ] {
             assert_eq!(found.map(|found| own.is(found, kind)), is_same, "{name}");
+            let later = MarkerIdentity { born: Some("2000000001".into()), ..own.clone() };
+            assert!(!own.is(&later, kind), "{name}");
         }
     }
 
