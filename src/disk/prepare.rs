@@ -442,7 +442,7 @@ impl PrepareTask {
             _ => (tree.files_at_start(), tree.bytes_at_start(), tree.n_dirs() + tree.n_leafdirs()),
         };
         // Round up to whole blocks: exactly if all sizes are the same, otherwise by half a block per file.
-        let block = fd::statvfs_path(&self.root.path).map_or(4096, |space| space.block.clamp(512, 4096));
+        let block = space::allocation_unit(self.root.fd);
         let blocks = match (&self.set.spec.size, &self.set.spec.sizes, &self.action) {
             _ if self.set.spec.empty => 0,
             (Quantity::Const(size), None, Action::Make | Action::Replace(_)) => {

@@ -3,6 +3,7 @@
 //! Uses the figures of `statfs` only; which files take the space is not known here.
 
 use super::error::Error;
+use crate::os::Fd;
 use crate::os::fd::{self, Space};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,6 +12,8 @@ use std::time::Duration;
 const FLOOR: u64 = 256 << 20;
 /// Total size in bytes below which a file system is considered small. 256 MiB would be too large a share of it.
 const SMALL_FILE_SYSTEM: u64 = 5 << 30;
+/// The usual allocation unit, in bytes.
+const USUAL_UNIT: u64 = 4096;
 
 /// Minimum time between two checks. A check takes one or two microseconds, so its cost is negligible at this interval.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
@@ -23,6 +26,21 @@ const BYTES_PER_NS: u64 = 16;
 /// system.
 pub fn floor(space: &Space) -> u64 {
     if space.total < SMALL_FILE_SYSTEM { space.total / 20 } else { (space.total / 100).max(FLOOR) }
+}
+
+/// Returns the unit in which the file system of an open directory allocates space for files, in bytes.
+pub(super) fn allocation_unit(dir: Fd) -> u64 {
+    fd::statvfs(dir).map_or(USUAL_UNIT, |space| unit_of(&space, fd::file_system_kind(dir).unwrap_or(0)))
+}
+
+/// Returns the allocation unit of a file system whose `f_type` is `kind`.
+fn unit_of(space: &Space, kind: u64) -> u64 {
+    /// `f_type` of NFS, CIFS, SMB2, Ceph, Lustre, 9P and FUSE. Their blocks may be as large as a transfer. How the
+    /// server allocates space is not known.
+    const REMOTE: [u64; 7] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x0bd0_0bd0, 0x0102_1997, 0x6573_5546];
+    // The fragments of ZFS are smaller than what a file takes.
+    let unit = space.fragment.max(space.block.min(USUAL_UNIT)).max(512);
+    if REMOTE.contains(&kind) { unit.min(USUAL_UNIT) } else { unit }
 }
 
 /// A file system that is nearly full.
@@ -129,4 +147,29 @@ pub(super) fn check(demands: &[Demand], keep: bool) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Space, unit_of};
+
+    #[test]
+    fn the_allocation_unit_is_the_fragment_unless_a_server_allocates() {
+        const XFS: u64 = 0x5846_5342;
+        const VFAT: u64 = 0x4d44;
+        for (kind, block, fragment, unit) in [
+            (0xef53, 1024, 1024, 1024),
+            (XFS, 65_536, 65_536, 65_536),
+            (VFAT, 32_768, 32_768, 32_768),
+            // ZFS, and a file system that reports nothing.
+            (0x2fc1_2fc1, 131_072, 512, 4096),
+            (0, 0, 0, 512),
+            // NFS and Ceph.
+            (0x6969, 1 << 20, 1 << 20, 4096),
+            (0x00c3_6400, 4 << 20, 4 << 20, 4096),
+        ] {
+            let space = Space { total: 1 << 30, free: 1 << 30, files: 0, files_free: 0, block, fragment };
+            assert_eq!(unit_of(&space, kind), unit, "{kind:#x}");
+        }
+    }
 }

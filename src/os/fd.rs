@@ -470,6 +470,7 @@ fn space(found: &rfs::StatVfs) -> Space {
         files: found.f_files,
         files_free: found.f_favail,
         block: found.f_bsize,
+        fragment: found.f_frsize,
     }
 }
 
@@ -521,6 +522,8 @@ pub struct Space {
     pub files_free: u64,
     /// The block size that the file system prefers, in bytes.
     pub block: u64,
+    /// The unit in which the file system counts its space, in bytes. Most file systems allocate space in this unit.
+    pub fragment: u64,
 }
 
 /// Reads the entries of a directory with `getdents64`, without `.` and `..`. Calls `each` with the name and the type of
