@@ -7,6 +7,7 @@ use super::quiesce::Quiesced;
 use super::shared::TreeReport;
 use super::space::Demand;
 use super::{Fileset, remove};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -55,13 +56,14 @@ impl Preparation {
             return Ok(());
         }
         // Determine the size of the trees to be removed only if it matters, since this takes one system call per file.
+        let mut freed = HashMap::new();
         for task in &self.tasks {
             if let Action::Replace(scan) = &task.action {
-                let bytes = remove::bytes_of(&task.root, scan, stop)?;
-                for demand in demands.iter_mut().filter(|demand| demand.path == task.root.path) {
-                    demand.freed.0 = bytes;
-                }
+                freed.insert(&task.root.path, remove::bytes_of(&task.root, scan, stop)?);
             }
+        }
+        for demand in &mut demands {
+            demand.freed.0 = freed.get(&demand.path).copied().unwrap_or(demand.freed.0);
         }
         prepare::check_space(&demands, options)
     }

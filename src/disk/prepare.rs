@@ -285,16 +285,18 @@ pub(super) fn take(set: &Fileset, options: &PrepareOptions) -> Result<Root, Erro
 
 /// Returns an error when two sets share a root, or the root of one is inside the root of the other.
 pub(super) fn check_overlap(sets: &[Arc<Fileset>]) -> Result<(), Error> {
-    let roots: Vec<PathBuf> = sets.iter().map(|set| resolved_path(&set.spec.root())).collect();
-    for (at, one) in roots.iter().enumerate() {
-        for (other_at, other) in roots.iter().enumerate() {
-            if at != other_at && one.starts_with(other) {
-                let name = |at: usize| sets[at].spec.name.clone();
-                return Err(Error::Overlap { set: name(other_at), other: name(at), path: one.clone() });
-            }
+    let mut roots: Vec<(PathBuf, &str)> =
+        sets.iter().map(|set| (resolved_path(&set.spec.root()), set.spec.name.as_str())).collect();
+    // By components, so that a path is directly followed by the paths inside it.
+    roots.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let overlap = roots.iter().zip(roots.iter().skip(1)).find(|((outer, _), (inner, _))| inner.starts_with(outer));
+    match overlap {
+        None => Ok(()),
+        Some(((_, set), (path, other))) => {
+            let (set, other) = ((*set).to_owned(), (*other).to_owned());
+            Err(Error::Overlap { set, other, path: path.clone() })
         }
     }
-    Ok(())
 }
 
 /// Resolves the symbolic links in the existing part of a path.

@@ -394,6 +394,15 @@ fn overlapping_sets_are_refused() {
         assert!(matches!(prepare(&sets, &options(), &Quiet, &NO_STOP), Err(Error::Overlap { .. })));
     }
     assert!(!one.root().exists());
+    // Names that are between the two in the order of their bytes.
+    let sets = ["a", "c", "a/b", "a-b", "a.b"].map(|name| set(&FilesetSpec { name: name.into(), ..one.clone() }));
+    match prepare(&sets, &options(), &Quiet, &NO_STOP) {
+        Err(Error::Overlap { set, other, path }) => {
+            assert_eq!((set.as_str(), other.as_str()), ("a", "a/b"));
+            assert!(path.ends_with("a/b"), "{}", path.display());
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

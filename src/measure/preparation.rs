@@ -17,6 +17,7 @@ use crate::plan::Plan;
 use crate::source::SourceMap;
 use crate::util::count::{count, grouped};
 use crate::util::duration;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -137,8 +138,9 @@ impl Runner {
         self.release_other_sets(plan, &keys, front);
         let changes = purpose.changes(plan);
         let mut sets = Vec::new();
+        let before = self.trees.by_definition();
         for ((spec, key), changes) in plan.filesets.iter().zip(&keys).zip(&changes) {
-            match self.open_at_start(spec, key, as_is, *changes) {
+            match self.open_at_start(spec, before.get(key).copied(), as_is, *changes) {
                 Ok(set) => sets.push(Arc::new(set)),
                 Err(e) => {
                     front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
@@ -156,9 +158,9 @@ impl Runner {
         (0..sets.len()).filter(has_links).for_each(|set| sets[set].allow_links());
         self.trees.parent_dirs.extend(sets.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));
         // A tree that has a marker already is not to be removed by this session if it can't be prepared.
-        let known = |root: &PathBuf| self.trees.sets.iter().any(|r| r.set.spec.root() == *root);
+        let known = self.trees.roots_of_sets();
         let roots = sets.iter().map(|set| set.spec.root());
-        let new_roots: Vec<PathBuf> = roots.filter(|root| !known(root) && !prepare::is_marked(root)).collect();
+        let new_roots: Vec<PathBuf> = roots.filter(|root| !known.contains(root) && !prepare::is_marked(root)).collect();
         let prepared = match self.prepare_on_disk(&sets, as_is, front) {
             Ok(prepared) => prepared,
             Err(status) => {
@@ -185,40 +187,43 @@ impl Runner {
     /// Releases the sets that the plan does not have or that have another definition. Keeps those whose root the plan
     /// uses.
     pub(super) fn release_other_sets(&mut self, plan: &Plan, keys: &[DefinitionKey], front: &mut dyn Front) {
+        let definitions: HashSet<&DefinitionKey> = keys.iter().collect();
+        let roots: HashSet<PathBuf> = plan.filesets.iter().map(FilesetSpec::root).collect();
         for ready in std::mem::take(&mut self.trees.sets) {
-            if keys.contains(&ready.definition) || plan.filesets.iter().any(|s| s.root() == ready.set.spec.root()) {
+            if definitions.contains(&ready.definition) || roots.contains(&ready.set.spec.root()) {
                 self.trees.sets.push(ready);
             } else {
                 self.release_or_remove(&ready, front);
             }
         }
-        self.trees.leftovers.retain(|leftover| plan.filesets.iter().all(|s| s.root() != leftover.root));
+        self.trees.leftovers.retain(|leftover| !roots.contains(&leftover.root));
     }
 
-    /// Opens a set for the start of a run, according to what is known of its tree.
+    /// Opens a set for the start of a run, according to what is known of its tree. `before`: the set of the last plan
+    /// with the same definition.
     fn open_at_start(
         &self,
         spec: &FilesetSpec,
-        key: &DefinitionKey,
+        before: Option<&ReadySet>,
         as_is: bool,
         changes: bool,
     ) -> Result<Fileset, Error> {
-        let start = self.start_state(spec, key, as_is, changes);
-        match self.trees.sets.iter().find(|ready| ready.definition == *key) {
+        let start = self.start_state(spec, before, as_is, changes);
+        match before {
             Some(ready) => Ok(ready.set.again(start)),
             None => Ok(Fileset::open(spec.clone(), self.settings.layout_seed, self.settings.adopt)?.with_start(start)),
         }
     }
 
-    /// Returns how the tree of a set is treated at the start of a run.
+    /// Returns how the tree of a set is treated at the start of a run. `before`: the set of the last plan with the same
+    /// definition.
     pub(super) fn start_state(
         &self,
         spec: &FilesetSpec,
-        key: &DefinitionKey,
+        before: Option<&ReadySet>,
         as_is: bool,
         changes: bool,
     ) -> StartState {
-        let before = self.trees.sets.iter().find(|ready| ready.definition == *key);
         let known = before.and_then(|ready| ready.stamp.filter(|_| !ready.changed));
         let root = self.trees.roots.get(&spec.root());
         let tree = match root {

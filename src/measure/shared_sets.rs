@@ -202,8 +202,8 @@ impl Runner {
         }
         let led =
             || plan.filesets.iter().zip(&groups).filter(|(_, group)| group.is_first()).map(|(spec, _)| spec.root());
-        let known = |root: &PathBuf| self.trees.sets.iter().any(|r| r.set.spec.root() == *root);
-        let new_roots: Vec<PathBuf> = led().filter(|root| !known(root) && !prepare::is_marked(root)).collect();
+        let known = self.trees.roots_of_sets();
+        let new_roots: Vec<PathBuf> = led().filter(|root| !known.contains(root) && !prepare::is_marked(root)).collect();
         let mut work = SharedWork::default();
         let mut all = self.all_ranks(front);
         let found = shared_changes(plan, &groups, purpose);
@@ -256,8 +256,9 @@ impl Runner {
         request: PrepareRequest,
         front: &mut dyn Front,
     ) -> Result<BTreeMap<String, TreeReport>, Status> {
+        let before = self.trees.by_definition();
         for ((spec, group), definition) in plan.filesets.iter().zip(groups).zip(definitions) {
-            match self.rank_set(spec, group, definition, request.as_is) {
+            match self.rank_set(spec, group, before.get(definition).copied(), request.as_is) {
                 Ok(set) => work.sets.push(set),
                 Err(e) => {
                     front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
@@ -296,22 +297,22 @@ impl Runner {
         Ok(work.wholes().iter().map(|set| root_text(&set.spec)).zip(reports).collect())
     }
 
-    /// Returns a set of this rank, according to what is known of its tree.
+    /// Returns a set of this rank, according to what is known of its tree. `before`: the set of the last plan with the
+    /// same definition.
     fn rank_set(
         &self,
         spec: &FilesetSpec,
         group: SharingGroup,
-        definition: &DefinitionKey,
+        before: Option<&ReadySet>,
         as_is: bool,
     ) -> Result<RankSet, Error> {
         let (real, seed) = (self.settings.engine.real(), self.settings.layout_seed);
-        let before = self.trees.sets.iter().find(|ready| ready.definition == *definition);
         let part = |part: Interleave| match before.filter(|ready| ready.set.tree.part() == part && ready.is_shared) {
             Some(ready) => Ok(Arc::new(ready.set.again(StartState::default()))),
             None => Fileset::part_of(spec.clone(), seed, part).map(Arc::new),
         };
         let whole = if group.is_first() && real {
-            let start = self.start_state(spec, definition, as_is, group.changes);
+            let start = self.start_state(spec, before, as_is, group.changes);
             let whole = match before.and_then(ReadySet::owner) {
                 Some(whole) => whole.again(start),
                 None => Fileset::open(spec.clone(), seed, self.settings.adopt)?.with_start(start),

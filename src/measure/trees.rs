@@ -7,7 +7,7 @@ use crate::disk::{Fileset, Stamp};
 use crate::fileset::FilesetSpec;
 use crate::plan::Plan;
 use crate::random::mix;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,6 +45,16 @@ pub(crate) struct KnownRoot {
 }
 
 impl Trees {
+    /// Returns the sets of the last plan by their definitions.
+    pub(crate) fn by_definition(&self) -> HashMap<&DefinitionKey, &ReadySet> {
+        self.sets.iter().map(|ready| (&ready.definition, ready)).collect()
+    }
+
+    /// Returns the roots of the sets of the last plan.
+    pub(crate) fn roots_of_sets(&self) -> HashSet<PathBuf> {
+        self.sets.iter().map(|ready| ready.set.spec.root()).collect()
+    }
+
     /// Records that the tree of a set was prepared.
     pub(crate) fn remember(&mut self, spec: &FilesetSpec, prepared: &Prepared) {
         let before = self.roots.remove(&spec.root()).and_then(|known| known.sizes);
@@ -59,7 +69,7 @@ impl Trees {
 }
 
 /// The definition of a file set as a key: the text of all its properties.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct DefinitionKey(String);
 
 impl DefinitionKey {
