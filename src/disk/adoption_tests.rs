@@ -8,6 +8,7 @@ use crate::random::Quantity;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 
 /// Creates a tree as another tool would.
@@ -27,7 +28,7 @@ fn an_adopted_tree_keeps_its_shape_and_is_not_removed() {
     foreign_tree(&spec.root());
     let before = tree(&spec.root());
     let adopting = PrepareOptions { adopt: true, ..options() };
-    let set = Arc::new(Fileset::open(spec.clone(), 1, true).unwrap());
+    let set = Arc::new(Fileset::open(spec.clone(), 1, true, &NO_STOP).unwrap());
     assert!(set.is_adopted());
     assert_eq!(set.tree.rel_path(3), "00000001/00000002/00000001");
     assert_eq!(set.tree.rel_path(8), "00000002/00000004");
@@ -37,10 +38,19 @@ fn an_adopted_tree_keeps_its_shape_and_is_not_removed() {
     // From now on it is recognized without the option, and still not recreated.
     assert!(ready(&spec).unwrap().adopted);
     assert_eq!(tree(&spec.root()), before);
-    let removed = remove(&Fileset::open(spec.clone(), 1, false).unwrap(), 1, &NO_STOP).unwrap();
+    let removed = remove(&Fileset::open(spec.clone(), 1, false, &NO_STOP).unwrap(), 1, &NO_STOP).unwrap();
     assert!(removed.adopted && !removed.root_removed);
     assert_eq!(tree(&spec.root()), before);
     assert!(!spec.root().join(".wmlrun").exists());
+}
+
+#[test]
+fn a_stop_ends_the_reading_of_a_tree_to_adopt() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 9, 100);
+    foreign_tree(&spec.root());
+    let stopped = Fileset::open(spec, 1, true, &AtomicBool::new(true));
+    assert!(matches!(stopped, Err(Error::Stopped { .. })), "{stopped:?}");
 }
 
 #[test]
@@ -51,12 +61,12 @@ fn a_tree_that_was_adopted_meanwhile_is_refused() {
     foreign_tree(&spec.root());
     let before = tree(&spec.root());
     // As a set of an earlier run, or one that was opened while another process had locked the marker.
-    let early = Arc::new(Fileset::open(spec.clone(), 1, false).unwrap());
+    let early = Arc::new(Fileset::open(spec.clone(), 1, false, &NO_STOP).unwrap());
     let adopting = PrepareOptions { adopt: true, ..options() };
-    let adopted = Arc::new(Fileset::open(spec.clone(), 1, true).unwrap());
+    let adopted = Arc::new(Fileset::open(spec.clone(), 1, true, &NO_STOP).unwrap());
     prepare(std::slice::from_ref(&adopted), &adopting, &Quiet, &NO_STOP).unwrap();
     // While the marker is locked it is unknown whether the tree is adopted.
-    assert!(matches!(Fileset::open(spec.clone(), 1, false), Err(Error::InUse { .. })));
+    assert!(matches!(Fileset::open(spec.clone(), 1, false, &NO_STOP), Err(Error::InUse { .. })));
     adopted.close();
     for start in [StartState::default(), StartState { tree: Existing::Repair, ..StartState::default() }] {
         let set = Arc::new(early.again(start));
@@ -72,7 +82,7 @@ fn files_of_an_adopted_tree_that_were_changed_since_are_kept_without_reuse() {
     let mut spec = spec(dir.path(), 9, 100);
     foreign_tree(&spec.root());
     let adopting = PrepareOptions { adopt: true, ..options() };
-    let set = Arc::new(Fileset::open(spec.clone(), 1, true).unwrap());
+    let set = Arc::new(Fileset::open(spec.clone(), 1, true, &NO_STOP).unwrap());
     prepare(std::slice::from_ref(&set), &adopting, &Quiet, &NO_STOP).unwrap();
     set.close();
     let (grown, link) = (spec.root().join("00000002/00000001"), spec.root().join("00000002/00000003"));
@@ -98,12 +108,12 @@ fn later_runs_restore_only_sizes_that_were_verified() {
     let mut spec = spec(dir.path(), 9, 100);
     foreign_tree(&spec.root());
     let adopting = PrepareOptions { adopt: true, ..options() };
-    let set = Arc::new(Fileset::open(spec.clone(), 1, true).unwrap());
+    let set = Arc::new(Fileset::open(spec.clone(), 1, true, &NO_STOP).unwrap());
     assert!(prepare(std::slice::from_ref(&set), &adopting, &Quiet, &NO_STOP).unwrap()[0].verified);
     set.close();
     let later = |spec: &FilesetSpec, verified| {
         let start = StartState { tree: Existing::Repair, verified, ..StartState::default() };
-        let set = Arc::new(Fileset::open(spec.clone(), 1, false).unwrap().with_start(start));
+        let set = Arc::new(Fileset::open(spec.clone(), 1, false, &NO_STOP).unwrap().with_start(start));
         let prepared = prepare(std::slice::from_ref(&set), &options(), &Quiet, &NO_STOP);
         set.close();
         prepared
@@ -137,7 +147,7 @@ fn a_tree_of_another_structure_is_not_adopted() {
         foreign_tree(&spec.root());
         damage(&spec.root());
         let before = tree(&spec.root());
-        assert!(matches!(Fileset::open(spec.clone(), 1, true), Err(Error::Adopt { .. })), "{what}");
+        assert!(matches!(Fileset::open(spec.clone(), 1, true, &NO_STOP), Err(Error::Adopt { .. })), "{what}");
         assert_eq!(tree(&spec.root()), before);
         assert!(!spec.root().join(".wmlrun").exists(), "{what}");
     }
@@ -154,7 +164,7 @@ fn leaf_directories_can_be_adopted() {
     {
         fs::create_dir_all(spec.root().join(leaf)).unwrap();
     }
-    let set = Fileset::open(spec, 1, true).unwrap();
+    let set = Fileset::open(spec, 1, true, &NO_STOP).unwrap();
     assert_eq!(set.tree.leafdir_rel_path(3), "00000004/00000001");
     assert_eq!((set.tree.n_dirs(), set.tree.n_files()), (7, 9));
 }

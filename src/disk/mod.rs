@@ -105,9 +105,9 @@ impl Fileset {
     }
 
     /// Creates a set like [`Self::new`], except that the tree is read from the disk if it was adopted before, or if
-    /// `adopt` is set and the root contains a tree that can be adopted. Does not write.
-    pub fn open(spec: FilesetSpec, layout_seed: u64, adopt: bool) -> Result<Self, Error> {
-        match scan::adoptable(&spec, adopt)? {
+    /// `adopt` is set and the root contains a tree that can be adopted. Does not write. `stop` ends the reading.
+    pub fn open(spec: FilesetSpec, layout_seed: u64, adopt: bool, stop: &AtomicBool) -> Result<Self, Error> {
+        match scan::adoptable(&spec, adopt, stop)? {
             Some(found) => {
                 memory_for(&spec)?;
                 let tree = Tree::adopted(&spec, layout_seed, found);

@@ -36,11 +36,11 @@ fn spec(dir: &Path, entries: u64, size: u64) -> FilesetSpec {
 }
 
 fn set(spec: &FilesetSpec) -> Arc<Fileset> {
-    Arc::new(Fileset::open(spec.clone(), 1, false).unwrap())
+    Arc::new(Fileset::open(spec.clone(), 1, false, &NO_STOP).unwrap())
 }
 
 fn ready(spec: &FilesetSpec) -> Result<Prepared, Error> {
-    let set = Arc::new(Fileset::open(spec.clone(), 1, false)?);
+    let set = Arc::new(Fileset::open(spec.clone(), 1, false, &NO_STOP)?);
     let prepared = prepare(std::slice::from_ref(&set), &options(), &Quiet, &NO_STOP)?.remove(0);
     set.close();
     Ok(prepared)

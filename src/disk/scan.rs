@@ -328,17 +328,16 @@ fn serial_text(serial: u32) -> String {
 /// Returns the shape of the existing tree if it was adopted before, or if `adopt` is set and it can be adopted. `None`
 /// when there is no such tree.
 ///
-/// Returns [`Error::Adopt`] when the tree does not match the set, and [`Error::InUse`] or [`Error::Call`] when it can't be
-/// examined.
-pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool) -> Result<Option<FoundShape>, Error> {
+/// Returns [`Error::Adopt`] when the tree does not match the set, [`Error::InUse`] or [`Error::Call`] when it can't be
+/// examined, and [`Error::Stopped`] when `stop` is set meanwhile.
+pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool, stop: &AtomicBool) -> Result<Option<FoundShape>, Error> {
     // A root that does not exist will be created by `take`: there is nothing to adopt.
     if spec.root_location().is_none() || fd::lstat(&spec.root()).is_err() {
         return Ok(None);
     }
-    let never = AtomicBool::new(false);
     let read = |fd: Fd, path: &Path| {
         let wrong = |path: PathBuf, why: String| Error::Adopt { set: spec.name.clone(), path, why };
-        let scan = scan_for(&spec.name, path, fd, KnownTree::Any, &never).map_err(|e| match e {
+        let scan = scan_for(&spec.name, path, fd, KnownTree::Any, stop).map_err(|e| match e {
             Error::Foreign { path, what, .. } => wrong(path, format!("is not part of a file set: {what}")),
             e => e,
         })?;

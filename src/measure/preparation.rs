@@ -137,17 +137,15 @@ impl Runner {
         let keys: Vec<DefinitionKey> = plan.filesets.iter().map(DefinitionKey::of).collect();
         self.release_other_sets(plan, &keys, front);
         let changes = purpose.changes(plan);
-        let mut sets = Vec::new();
         let before = self.trees.by_definition();
-        for ((spec, key), changes) in plan.filesets.iter().zip(&keys).zip(&changes) {
-            match self.open_at_start(spec, before.get(key).copied(), as_is, *changes) {
-                Ok(set) => sets.push(Arc::new(set)),
-                Err(e) => {
-                    front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                    return Err(Status::Refused);
-                }
-            }
-        }
+        let sets: Vec<Arc<Fileset>> = self.on_disk(front, |_, stop| {
+            let wanted = plan.filesets.iter().zip(&keys).zip(&changes);
+            let open = |((spec, key), changes): ((&FilesetSpec, &DefinitionKey), &bool)| {
+                let before = before.get(key).copied();
+                self.open_at_start(spec, before, (as_is, *changes), stop).map(Arc::new)
+            };
+            wanted.map(open).collect()
+        })?;
         if purpose == Purpose::Run {
             // Before the first file is created.
             machine::check(plan, &sets, front)?;
@@ -205,13 +203,16 @@ impl Runner {
         &self,
         spec: &FilesetSpec,
         before: Option<&ReadySet>,
-        as_is: bool,
-        changes: bool,
+        (as_is, changes): (bool, bool),
+        stop: &AtomicBool,
     ) -> Result<Fileset, Error> {
         let start = self.start_state(spec, before, as_is, changes);
         match before {
             Some(ready) => Ok(ready.set.again(start)),
-            None => Ok(Fileset::open(spec.clone(), self.settings.layout_seed, self.settings.adopt)?.with_start(start)),
+            None => {
+                let set = Fileset::open(spec.clone(), self.settings.layout_seed, self.settings.adopt, stop)?;
+                Ok(set.with_start(start))
+            }
         }
     }
 

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// What the other ranks must know of a file set of a rank.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -256,16 +257,14 @@ impl Runner {
         request: PrepareRequest,
         front: &mut dyn Front,
     ) -> Result<BTreeMap<String, TreeReport>, Status> {
-        let before = self.trees.by_definition();
-        for ((spec, group), definition) in plan.filesets.iter().zip(groups).zip(definitions) {
-            match self.rank_set(spec, group, before.get(definition).copied(), request.as_is) {
-                Ok(set) => work.sets.push(set),
-                Err(e) => {
-                    front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                    return Err(Status::Refused);
-                }
-            }
-        }
+        work.sets = self.on_disk(front, |_, stop| {
+            let before = self.trees.by_definition();
+            let wanted = plan.filesets.iter().zip(groups).zip(definitions);
+            let open = |((spec, group), definition): ((&FilesetSpec, SharingGroup), &DefinitionKey)| {
+                self.rank_set(spec, group, before.get(definition).copied(), request.as_is, stop)
+            };
+            wanted.map(open).collect()
+        })?;
         if request.purpose == Purpose::Run || !self.settings.engine.real() {
             machine::check(plan, &work.used(), front)?;
         }
@@ -305,6 +304,7 @@ impl Runner {
         group: SharingGroup,
         before: Option<&ReadySet>,
         as_is: bool,
+        stop: &AtomicBool,
     ) -> Result<RankSet, Error> {
         let (real, seed) = (self.settings.engine.real(), self.settings.layout_seed);
         let part = |part: Interleave| match before.filter(|ready| ready.set.tree.part() == part && ready.is_shared) {
@@ -315,7 +315,7 @@ impl Runner {
             let start = self.start_state(spec, before, as_is, group.changes);
             let whole = match before.and_then(ReadySet::owner) {
                 Some(whole) => whole.again(start),
-                None => Fileset::open(spec.clone(), seed, self.settings.adopt)?.with_start(start),
+                None => Fileset::open(spec.clone(), seed, self.settings.adopt, stop)?.with_start(start),
             };
             if whole.is_adopted() && group.is_shared() {
                 let (set, path) = (spec.name.clone(), spec.root());
