@@ -471,6 +471,9 @@ impl Error {
             Self::Call { call: "remove", errno: Errno::PERM | Errno::BUSY, .. } => {
                 "`lsattr` and `findmnt` show what prevents the removal; files before this one have been removed".into()
             }
+            Self::Call { call: "lock", errno: Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK, .. } => {
+                "mount the file system with file locks (Lustre: `-o flock` or `-o localflock`), or use another directory with `--dir`".into()
+            }
             Self::Memory { .. } => "make the file sets smaller".into(),
             Self::Aging { why, .. } => return why.help().map(str::to_owned),
             Self::Overlap { .. } => "give each file set a separate name or path".into(),

@@ -254,34 +254,51 @@ fn write_marker(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bo
 
 /// Creates the file that becomes the marker. Removes an incomplete marker that a killed run has left behind.
 fn create_unfinished(set: &str, path: &Path, root: Fd) -> Result<Fd, Error> {
-    let at = path.join(UNFINISHED);
     let make = || {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         fd::open_at(root, UNFINISHED_C, flags, Mode::from_raw_mode(0o644))
     };
+    let call = |e| Error::call(set, "create", &path.join(UNFINISHED), e);
     match make() {
         Err(Errno::EXIST) => {}
-        made => return made.map_err(|e| Error::call(set, "create", &at, e)),
+        made => return made.map_err(call),
     }
+    remove_unfinished(set, path, root)?;
+    make().map_err(|e| match e {
+        Errno::EXIST | Errno::NOENT => Error::InUse { set: set.to_owned(), path: path.to_owned() },
+        e => call(e),
+    })
+}
+
+/// Removes an incomplete marker, which a killed run has left behind. Returns it, as far as it can be read.
+fn remove_unfinished(set: &str, path: &Path, root: Fd) -> Result<Option<Marker>, Error> {
+    let at = path.join(UNFINISHED);
+    let call = |call, e| Error::call(set, call, &at, e);
+    let in_use = || Error::InUse { set: set.to_owned(), path: path.to_owned() };
     // NFS locks only files that are open for writing.
-    let old = fd::open_existing(root, UNFINISHED_C, OFlags::RDWR).map_err(|e| Error::call(set, "open", &at, e))?;
+    let old = fd::open_existing(root, UNFINISHED_C, OFlags::RDWR).map_err(|e| call("open", e))?;
+    let locked = fd::lock(old);
     // After waiting for the lock, this file may have been removed and recreated by another process.
-    let free = fd::lock(old).is_ok() && !fd::file_info(old).is_ok_and(|info| info.links == 0);
+    let free = locked.is_ok() && !fd::file_info(old).is_ok_and(|info| info.links == 0);
     let plain = fd::file_info(old).is_ok_and(|info| info.kind == FileType::RegularFile && info.links <= 1);
     let is_own = plain && marker::is_unfinished(old).unwrap_or(false);
+    let marker = Marker::read(old, path).ok().and_then(Result::ok).map(|(marker, _)| marker);
     let removed = if is_own && free { fd::unlink_at(root, UNFINISHED_C) } else { Ok(()) };
     fd::unlock(old);
     if !is_own {
         let why = "it was not written by wmlrun".to_owned();
         return Err(Error::Marker { set: set.to_owned(), path: at, why });
     }
-    if !free {
-        return Err(Error::InUse { set: set.to_owned(), path: path.to_owned() });
+    match locked {
+        Ok(()) if free => {}
+        Ok(()) | Err(Errno::WOULDBLOCK) => return Err(in_use()),
+        Err(e) => return Err(call("lock", e)),
     }
-    removed.and_then(|()| make()).map_err(|e| match e {
-        Errno::EXIST | Errno::NOENT => Error::InUse { set: set.to_owned(), path: path.to_owned() },
-        e => Error::call(set, "create", &at, e),
-    })
+    match removed {
+        Ok(()) => Ok(marker),
+        Err(Errno::EXIST | Errno::NOENT) => Err(in_use()),
+        Err(e) => Err(call("remove", e)),
+    }
 }
 
 /// Opens, locks and reads the marker of an open root. The result takes over the descriptor `root`. `None` when there is

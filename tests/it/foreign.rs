@@ -375,6 +375,29 @@ fn a_partial_marker_of_a_killed_run_does_not_prevent_the_next() {
     assert!(before == tree(dir.path()));
 }
 
+/// As on Lustre without the option `flock`. The lock of a marker is what keeps other programs out of a tree.
+#[test]
+fn a_file_system_without_locks_is_refused_with_advice() {
+    if !has("strace") {
+        return skip("a_file_system_without_locks_is_refused_with_advice", "strace not found");
+    }
+    let strace = ["strace", "-f", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:error=ENOSYS"];
+    let refused = |dir: &Path| {
+        let before = tree(dir);
+        let output = call(dir, "", WRITE).under(strace).run().exits(3);
+        assert_named(&output, "without locks", &["can't lock", "ENOSYS", "-o flock"]);
+        // Names come and go in the directory, so that its times change.
+        assert!(before.keys().eq(tree(dir).keys()), "{}", output.shown());
+    };
+    let new = place();
+    refused(new.path());
+    let unfinished = place();
+    fs::create_dir(unfinished.path().join("data")).unwrap();
+    fs::write(unfinished.path().join("data/.wmlrun.new"), "").unwrap();
+    refused(unfinished.path());
+    refused(made().path());
+}
+
 /// Killed at each call on the way to its marker, an adoption leaves either none or one that is whole.
 #[test]
 fn a_killed_adoption_does_not_make_a_tree_removable() {
