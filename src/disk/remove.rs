@@ -240,13 +240,26 @@ fn clean_roots(
                 Ok(removed) => report.removed.push(removed),
                 Err(e) => report.refused.push(e),
             },
-            // Unmarked, or removed meanwhile.
-            Ok(None) | Err(Error::Call { errno: Errno::NOENT, .. }) => {}
+            Ok(None) => match clear_unfinished(place) {
+                Ok(cleared) => report.removed.extend(cleared),
+                Err(e) => report.refused.push(e),
+            },
+            // Removed meanwhile.
+            Err(Error::Call { errno: Errno::NOENT, .. }) => {}
             // A directory without read permission may contain a tree, so the error is reported.
             Err(e) => report.refused.push(e),
         }
     }
     Ok(report)
+}
+
+/// Removes the incomplete marker of an unmarked root, and the root if it is empty and wmlrun created it. `None` if
+/// there is no such marker.
+fn clear_unfinished(path: PathBuf) -> Result<Option<Removed>, Error> {
+    let Some((set, root_removed, has_files)) = root::clear_unfinished(&path)? else { return Ok(None) };
+    // A directory with files was about to be adopted.
+    let (adopted, note) = (has_files, None);
+    Ok(Some(Removed { set, path, files: 0, directories: 0, root_removed, adopted, note }))
 }
 
 /// Removes the marked roots in `dir`, a directory that a run created for itself, and in each of `places` inside it.

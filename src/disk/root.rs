@@ -371,6 +371,12 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
     }
 }
 
+/// Returns whether a path still refers to an open directory.
+fn is_at(path: &Path, dir: Fd) -> bool {
+    let current = fd::lstat(path).map(|stat| (stat.device, stat.inode));
+    current.is_ok() && current == fd::fstat(dir).map(|stat| (stat.device, stat.inode))
+}
+
 /// Returns the device number of an open root; 0 if it can't be determined.
 fn device(root: Fd) -> u64 {
     fd::fstat(root).map_or(0, |stat| stat.device)
@@ -386,13 +392,38 @@ pub(super) fn is_empty(root: Fd) -> Result<bool, Errno> {
     Ok(empty)
 }
 
+/// Opens a directory that may be a root, without a definition. Returns it with a name of its set, for messages.
+fn open_found(dir: &Path) -> Result<(Fd, String), Error> {
+    let name = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    match fd::open_path(dir, READ_DIR | OFlags::NOFOLLOW, Mode::empty()) {
+        Ok(fd) => Ok((fd, name)),
+        Err(Errno::LOOP | Errno::NOTDIR) => Err(Error::Link { set: name, path: dir.to_owned() }),
+        Err(e) => Err(Error::call(&name, "open", dir, e)),
+    }
+}
+
+/// Removes the incomplete marker of a run that was killed before it created a file, and the root if it is empty and was
+/// created by that run. Returns the name of the root, whether it was removed, and whether it has other files. `None` if
+/// there is no such marker.
+pub(super) fn clear_unfinished(dir: &Path) -> Result<Option<(String, bool, bool)>, Error> {
+    let (root, name) = open_found(dir)?;
+    let root = walk::CloseOnDrop(root);
+    let marker = match remove_unfinished(&name, dir, root.0) {
+        Ok(marker) => marker,
+        Err(e @ (Error::InUse { .. } | Error::Call { call: "remove", .. })) => return Err(e),
+        // It does not exist, or was not written by wmlrun.
+        Err(_) => return Ok(None),
+    };
+    let made = marker.is_some_and(|marker| marker.made_root) && is_at(dir, root.0);
+    // Fails if the directory is not empty, as intended.
+    let removed = made && std::fs::remove_dir(dir).is_ok();
+    let has_files = !removed && !is_empty(root.0).unwrap_or(false);
+    Ok(Some((name, removed, has_files)))
+}
+
 /// Opens and locks a marked root, for `wmlrun clean`. `None` when there is no marker. Creates nothing.
 pub(super) fn take_marked(dir: &Path) -> Result<Option<Root>, Error> {
-    let name = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let fd = fd::open_path(dir, READ_DIR | OFlags::NOFOLLOW, Mode::empty()).map_err(|e| match e {
-        Errno::LOOP | Errno::NOTDIR => Error::Link { set: name.clone(), path: dir.to_owned() },
-        e => Error::call(&name, "open", dir, e),
-    })?;
+    let (fd, name) = open_found(dir)?;
     match open_marked(&name, dir, fd) {
         Ok(Some(root)) => Ok(Some(root)),
         none => {
@@ -499,12 +530,6 @@ impl Root {
         KnownTree::of(&self.marker)
     }
 
-    /// Returns whether the path still refers to this directory.
-    fn is_at_its_path(&self) -> bool {
-        let current = fd::lstat(&self.path).map(|stat| (stat.device, stat.inode));
-        current.is_ok() && current == fd::fstat(self.fd).map(|stat| (stat.device, stat.inode))
-    }
-
     /// Undoes [`take`]: removes the marker and directories that it created, and closes the root.
     pub(super) fn roll_back(mut self) {
         let made_parents = std::mem::take(&mut self.made_parents);
@@ -521,7 +546,7 @@ impl Root {
     pub(super) fn unmark(self) -> bool {
         let _ = fd::unlink_at(self.fd, MARKER_C);
         // A directory that has replaced the root is not owned by wmlrun, even if it is empty.
-        let made = self.marker.made_root && self.is_at_its_path();
+        let made = self.marker.made_root && is_at(&self.path, self.fd);
         let path = self.path.clone();
         self.close();
         // Fails if the directory is not empty, as intended.

@@ -375,6 +375,34 @@ fn a_partial_marker_of_a_killed_run_does_not_prevent_the_next() {
     assert!(before == tree(dir.path()));
 }
 
+#[test]
+fn clean_removes_an_incomplete_marker() {
+    if !has("strace") {
+        return skip("clean_removes_an_incomplete_marker", "strace not found");
+    }
+    let clean = |dir: &Path| Wml::new().args(["clean"]).args([dir]).run().exits(0).stdout;
+    // Killed when the marker is written, but does not have its name yet.
+    for call_name in ["fsync", "renameat2"] {
+        let dir = place();
+        let inject = format!("inject={call_name}:signal=KILL:when=1");
+        let strace = ["strace", "-f", "-o", "/dev/null", "-e", &format!("trace={call_name}"), "-e", &inject];
+        let output = call(dir.path(), "", WRITE).under(strace).run();
+        assert!(dir.path().join("data/.wmlrun.new").is_file(), "{call_name}: {}", output.shown());
+        assert!(clean(dir.path()).contains("data removed"), "{call_name}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{call_name}");
+    }
+    // One that says nothing yet: the directory may have been there before. And one of another program.
+    for (content, said, left) in [("", "data removed", false), ("mine", "no file sets", true)] {
+        let dir = place();
+        fs::create_dir(dir.path().join("data")).unwrap();
+        fs::write(dir.path().join("data/.wmlrun.new"), content).unwrap();
+        let stdout = clean(dir.path());
+        assert!(stdout.contains(said), "{content}: {stdout}");
+        assert_eq!(dir.path().join("data/.wmlrun.new").exists(), left, "{content}");
+        assert!(dir.path().join("data").is_dir(), "{content}");
+    }
+}
+
 /// As on Lustre without the option `flock`. The lock of a marker is what keeps other programs out of a tree.
 #[test]
 fn a_file_system_without_locks_is_refused_with_advice() {
