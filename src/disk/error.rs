@@ -468,6 +468,9 @@ impl Error {
             Self::Call { errno: Errno::ROFS, .. } => {
                 "mount the file system read-write, or use `--as-is` to measure an existing tree unchanged".into()
             }
+            Self::Call { errno: Errno::ACCESS, .. } => {
+                "run as a user with permission, or use another directory with `--dir`; `--as-is` measures a tree that can only be read".into()
+            }
             Self::Call { call: "remove", errno: Errno::PERM | Errno::BUSY, .. } => {
                 "`lsattr` and `findmnt` show what prevents the removal; files before this one have been removed".into()
             }

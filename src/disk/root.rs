@@ -45,6 +45,8 @@ pub(super) struct Root {
     pub(super) note: Option<String>,
     /// Parent directories that this call of [`take`] created, the deepest first.
     made_parents: Vec<PathBuf>,
+    /// Why the marker is open for reading only. `None` if it can be written.
+    refused: Option<Errno>,
 }
 
 /// The identity and change time of a marker. If they are unchanged, no other run has changed the tree.
@@ -239,6 +241,7 @@ fn write_marker(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bo
                 fresh: true,
                 note: None,
                 made_parents: Vec::new(),
+                refused: None,
             })
         }
         Err(e) => {
@@ -320,10 +323,10 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
         Err(e) => return Err(call("stat", e)),
         Ok(info) => check(info)?,
     }
-    // On a read-only file system a tree can still be locked, and measured unchanged.
-    let open = match fd::open_existing(root, MARKER_C, OFlags::RDWR) {
-        Err(Errno::ROFS) => fd::open_existing(root, MARKER_C, OFlags::RDONLY),
-        opened => opened,
+    // A tree that can only be read can still be locked, and measured unchanged.
+    let (open, refused) = match fd::open_existing(root, MARKER_C, OFlags::RDWR) {
+        Err(e @ (Errno::ROFS | Errno::ACCESS)) => (fd::open_existing(root, MARKER_C, OFlags::RDONLY), Some(e)),
+        opened => (opened, None),
     };
     let lock = match open {
         Ok(fd) => fd,
@@ -338,7 +341,11 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
         match fd::lock(lock) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(in_use()),
-            Err(e) => return Err(call("lock", e)),
+            Err(e) => {
+                // NFS locks only files that are open for writing.
+                let refused = refused.filter(|_| e == Errno::BADF);
+                return Err(refused.map_or_else(|| call("lock", e), |e| call("open", e)));
+            }
         }
         // The previous holder of the lock has removed the root.
         if fd::file_info(lock).is_ok_and(|info| info.links == 0) {
@@ -362,6 +369,7 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
                 fresh: false,
                 note,
                 made_parents: Vec::new(),
+                refused,
             }))
         }
         Err(e) => {
@@ -421,8 +429,20 @@ pub(super) fn clear_unfinished(dir: &Path) -> Result<Option<(String, bool, bool)
     Ok(Some((name, removed, has_files)))
 }
 
-/// Opens and locks a marked root, for `wmlrun clean`. `None` when there is no marker. Creates nothing.
+/// Opens and locks a marked root to remove its tree. `None` when there is no marker. Creates nothing.
 pub(super) fn take_marked(dir: &Path) -> Result<Option<Root>, Error> {
+    match take_readable(dir)? {
+        Some(root) if root.refused == Some(Errno::ACCESS) => {
+            let e = Error::call(&root.set, "open", &root.path.join(MARKER), Errno::ACCESS);
+            root.close();
+            Err(e)
+        }
+        found => Ok(found),
+    }
+}
+
+/// Does the same for a tree that may only be read.
+pub(super) fn take_readable(dir: &Path) -> Result<Option<Root>, Error> {
     let (fd, name) = open_found(dir)?;
     match open_marked(&name, dir, fd) {
         Ok(Some(root)) => Ok(Some(root)),
@@ -464,6 +484,7 @@ pub(super) fn open_taken(spec: &FilesetSpec, token: &str) -> Result<Result<Root,
             fresh: false,
             note,
             made_parents: Vec::new(),
+            refused: None,
         })),
         _ => Ok(Err(NotShared::OtherTree)),
     }
@@ -486,7 +507,10 @@ impl Unmarked {
 impl Root {
     /// Writes the current contents of the marker to the disk.
     pub(super) fn write_marker(&mut self) -> Result<(), Error> {
-        self.marker.write(self.lock).map_err(|e| Error::call(&self.set, "write", &self.path.join(MARKER), e))
+        self.marker.write(self.lock).map_err(|e| {
+            let e = self.refused.filter(|_| e == Errno::BADF).unwrap_or(e);
+            Error::call(&self.set, "write", &self.path.join(MARKER), e)
+        })
     }
 
     /// Gives the marker new contents that no other marker has, if they can be written.
@@ -507,8 +531,8 @@ impl Root {
         match self.write_marker() {
             // A full file system with copy-on-write has no space for the record. It must still be possible to empty it.
             Err(Error::Call { errno: Errno::NOSPC | Errno::DQUOT, .. }) => Ok(()),
-            // The marker was opened for reading on a read-only file system: the removal itself reports that.
-            Err(Error::Call { errno: Errno::BADF | Errno::ROFS, .. }) => Ok(()),
+            // On a read-only file system the removal itself reports that.
+            Err(Error::Call { errno: Errno::ROFS, .. }) => Ok(()),
             written => written,
         }
     }

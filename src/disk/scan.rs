@@ -345,7 +345,7 @@ pub(super) fn adoptable(spec: &FilesetSpec, adopt: bool, stop: &AtomicBool) -> R
             |dir| scan.chain(dir).iter().fold(path.to_owned(), |at, name| at.join(OsStr::from_bytes(name.digits())));
         scan.shape(spec).map_err(|(dir, why)| wrong(path_of(dir), why))
     };
-    match root::take_marked(&spec.root()) {
+    match root::take_readable(&spec.root()) {
         Ok(Some(root)) => {
             let found = if root.marker.adopted { read(root.fd, &root.path).map(Some) } else { Ok(None) };
             root.close();

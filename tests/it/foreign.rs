@@ -551,6 +551,34 @@ fn clean_names_trees_that_it_has_no_permission_to_read() {
 }
 
 #[test]
+fn a_tree_that_can_only_be_read_is_measured_as_it_is() {
+    const TEST: &str = "a_tree_that_can_only_be_read_is_measured_as_it_is";
+    if !rustix::process::geteuid().is_root() || !has("setpriv") {
+        return skip(TEST, "it needs root and setpriv");
+    }
+    let dir = made();
+    let root = dir.path().join("data");
+    tool("chown", &["-R", "65534:65534", text(&root)]);
+    let before = tree(&root);
+    // Root without its rights is as any other user.
+    let run = |extra: &str, options: &[&str]| {
+        let read = "flowop readwholefile name=r,filesetname=data,iosize=4k\n";
+        let call = call(dir.path(), &format!(",readonly{extra}"), read).args(options);
+        call.under(["setpriv", "--bounding-set=-all"]).run()
+    };
+    run("", &["--as-is"]).exits(0);
+    run(",reuse", &[]).exits(0);
+    for extra in ["", ",reuse,size=4k"] {
+        let output = run(extra, &[]).exits(3);
+        assert_named(&output, extra, &["EACCES", "--as-is", ".wmlrun"]);
+        assert!(before == tree(&root), "{extra}: {}", output.shown());
+    }
+    let output = Wml::new().args(["clean"]).args([dir.path()]).under(["setpriv", "--bounding-set=-all"]).run().exits(3);
+    assert_named(&output, "clean", &["EACCES", ".wmlrun"]);
+    assert!(before == tree(&root), "{}", output.shown());
+}
+
+#[test]
 fn sizes_that_overflow_are_too_large() {
     for (entries, size) in [("4", 1_u64 << 62), ("8", 1 << 61), ("16", (1 << 60) + 1), ("1", 1 << 62)] {
         let dir = place();
