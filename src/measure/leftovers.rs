@@ -11,8 +11,8 @@ const MAX_COUNTED: u64 = 100_000;
 #[derive(Debug)]
 pub(crate) struct Leftover {
     pub(crate) root: PathBuf,
-    /// The size in bytes when it was created.
-    pub(crate) bytes: u64,
+    /// The size in bytes when it was created. `None` if it is not complete.
+    pub(crate) bytes: Option<u64>,
     /// The number of files at the end of the last run, as far as it is known.
     pub(crate) files: u64,
     /// The tree was adopted: wmlrun did not create it.
@@ -48,14 +48,15 @@ fn kept_message(trees: &[Leftover]) -> Option<String> {
     Some(format!("{paths} {verb}: {bytes} (`--clean` removes {them}, or `wmlrun clean {places}`)"))
 }
 
-/// Returns the total size: the current one if it can be counted quickly, else the size at creation.
+/// Returns the total size: the current one if it can be counted quickly, else the size at creation, if it is known.
 fn total_size(trees: &[Leftover]) -> String {
     let files: u64 = trees.iter().map(|tree| tree.files).sum();
     let now = (files <= MAX_COUNTED)
         .then(|| trees.iter().map(|tree| disk_usage::bytes(&tree.root, MAX_COUNTED as usize)).sum::<Option<u64>>());
-    match now.flatten() {
-        Some(bytes) => size::format(bytes),
-        None => format!("{} when created", size::format(trees.iter().map(|tree| tree.bytes).sum())),
+    match (now.flatten(), trees.iter().map(|tree| tree.bytes).sum::<Option<u64>>()) {
+        (Some(bytes), _) => size::format(bytes),
+        (None, Some(bytes)) => format!("{} when created", size::format(bytes)),
+        (None, None) => "size unknown".to_owned(),
     }
 }
 
@@ -68,7 +69,7 @@ mod tests {
     fn the_current_size_is_shown_unless_there_are_too_many_files() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("grown"), [0; 3 << 10]).unwrap();
-        let tree = |files| Leftover { root: dir.path().to_owned(), bytes: 1 << 20, files, adopted: false };
+        let tree = |files| Leftover { root: dir.path().to_owned(), bytes: Some(1 << 20), files, adopted: false };
         assert!(kept_message(&[tree(1)]).unwrap().contains(" stays: 3.0 KiB (`--clean` removes it"));
         assert!(kept_message(&[tree(MAX_COUNTED + 1)]).unwrap().contains(" stays: 1.0 MiB when created ("));
         assert!(
@@ -76,6 +77,11 @@ mod tests {
                 .unwrap()
                 .contains(" stay: 2.0 MiB when created (`--clean` removes them")
         );
+        // The creation of one was interrupted.
+        let unfinished = || Leftover { bytes: None, ..tree(0) };
+        assert!(kept_message(&[unfinished()]).unwrap().contains(" stays: 3.0 KiB ("));
+        let many = [tree(MAX_COUNTED + 1), unfinished()];
+        assert!(kept_message(&many).unwrap().contains(" stay: size unknown (`--clean` removes them"));
         assert_eq!(kept_message(&[]), None);
         let lines = lines(vec![Leftover { adopted: true, ..tree(1) }, tree(1)]);
         assert!(lines.len() == 2 && lines[0].contains("--clean") && lines[1].contains("was adopted and stays"));

@@ -58,7 +58,8 @@ impl Runner {
         let Some(set) = ready.owner().filter(|set| prepare::is_marked(&set.spec.root())) else { return Status::Done };
         let files = if ready.is_shared { set.tree.n_files() } else { set.state.n_existing() };
         let adopted = ready.prepared.adopted;
-        self.trees.leftovers.push(Leftover { root: set.spec.root(), bytes: ready.prepared.bytes, files, adopted });
+        let (root, bytes) = (set.spec.root(), Some(ready.prepared.bytes));
+        self.trees.leftovers.push(Leftover { root, bytes, files, adopted });
         set.close();
         Status::Done
     }
@@ -71,7 +72,7 @@ impl Runner {
                 continue;
             }
             if !self.settings.clean {
-                self.trees.leftovers.push(Leftover { root, bytes: 0, files: 0, adopted: false });
+                self.trees.leftovers.push(Leftover { root, bytes: None, files: 0, adopted: false });
                 continue;
             }
             match prepare::clean(&root, self.settings.populate_threads, &AtomicBool::new(false)) {
