@@ -3,12 +3,11 @@
 //!
 //! The files, with the directories that contain them, are created in `populate`.
 
-use super::error::{Error, Foreign};
+use super::error::Error;
 use super::populate::{Mode, PopulateJob, SharedChanges};
 use super::root::DIR_MODE;
 use super::walk::{self, AT_DIR, CloseOnDrop, READ_DIR};
 use crate::os::{Errno, Fd, FileType, fd};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Opens a directory by its path from the root.
@@ -40,18 +39,7 @@ pub(super) fn make_dir(job: &PopulateJob<'_>, parent: Fd, dir: u64) -> Result<(O
 /// Returns the error for a failed call on a directory of the tree.
 #[cold]
 pub(super) fn dir_error(job: &PopulateJob<'_>, dir: u64, call: &'static str, e: Errno) -> Error {
-    let set = job.set.spec.name.clone();
-    let path: PathBuf = job.root.path.join(job.set.tree.dir_rel_path(dir));
-    match e {
-        Errno::LOOP | Errno::NOTDIR => match fd::lstat(&path).map(|stat| stat.kind) {
-            Ok(FileType::RegularFile) => Error::Foreign { set, path, what: Foreign::Mixed },
-            Ok(FileType::Symlink) => Error::Foreign { set, path, what: Foreign::Link },
-            Ok(kind) => Error::Foreign { set, path, what: Foreign::of_kind(kind).unwrap_or(Foreign::Mixed) },
-            Err(_) => Error::call(&set, call, &path, e),
-        },
-        Errno::XDEV => Error::Foreign { set, path, what: Foreign::Mount },
-        e => Error::call(&set, call, &path, e),
-    }
+    Error::at_directory(&job.set.spec.name, call, job.root.path.join(job.set.tree.dir_rel_path(dir)), e)
 }
 
 /// Creates the few directories that contain directories, parents first. The workers create those that contain files.

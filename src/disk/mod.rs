@@ -10,6 +10,7 @@ pub mod cache;
 mod thread_pool;
 pub mod dirs;
 pub mod error;
+mod foreign;
 mod known;
 mod links;
 mod make_dirs;

@@ -152,12 +152,7 @@ impl<'a> Locations<'a> {
     }
 
     fn dir_error(&self, dir: u64, call: &'static str, e: Errno) -> Error {
-        let path = self.root.path.join(self.set.tree.dir_rel_path(dir));
-        let set = self.root.set.clone();
-        match Foreign::of_directory(&path, e) {
-            Some(what) => Error::Foreign { set, path, what },
-            None => Error::call(&set, call, &path, e),
-        }
+        Error::at_directory(&self.root.set, call, self.root.path.join(self.set.tree.dir_rel_path(dir)), e)
     }
 }
 
