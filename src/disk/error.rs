@@ -112,7 +112,7 @@ pub enum Error {
     /// Not enough free space. Detected before anything is created.
     Space {
         /// The file sets that need it.
-        sets: String,
+        sets: Vec<String>,
         /// A directory on the file system.
         path: PathBuf,
         /// Bytes needed.
@@ -125,7 +125,7 @@ pub enum Error {
     /// Not enough free inodes. Detected before anything is created.
     Inodes {
         /// The file sets that need them.
-        sets: String,
+        sets: Vec<String>,
         /// A directory on the file system.
         path: PathBuf,
         /// Inodes needed.
@@ -136,7 +136,7 @@ pub enum Error {
     /// Not enough memory.
     Memory {
         /// The file sets that need it.
-        sets: String,
+        sets: Vec<String>,
         /// What needs the memory, such as `the tables`.
         what: &'static str,
         /// Bytes needed.
@@ -413,19 +413,22 @@ impl fmt::Display for Error {
             }
             Self::Space { sets, path, needed, free, floor } => write!(
                 f,
-                "not enough space in `{}`: {sets} needs {}, {} is free, of which {} must stay free",
+                "not enough space in `{}`: {} {}, {} is free{}",
                 path.display(),
+                needing(sets),
                 human(*needed),
                 human(*free),
-                human(*floor)
+                if *floor > 0 { format!(", and {} must stay free", human(*floor)) } else { String::new() }
             ),
             Self::Inodes { sets, path, needed, free } => {
-                write!(f, "not enough inodes in `{}`: {sets} needs {needed}, {free} are free", path.display())
+                let sets = needing(sets);
+                write!(f, "not enough inodes in `{}`: {sets} {needed}, {free} are free", path.display())
             }
             Self::Memory { sets, what, needed, free } => {
                 write!(
                     f,
-                    "not enough memory for {what} of {sets}: {} is needed, {} is available",
+                    "not enough memory for {what} of {}: {} is needed, {} is available",
+                    listed(sets),
                     human(*needed),
                     human(*free)
                 )
@@ -469,6 +472,16 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Lists file sets by their names: "file set `a` and file set `b`".
+fn listed(sets: &[String]) -> String {
+    sets.iter().map(|set| format!("file set `{set}`")).collect::<Vec<_>>().join(" and ")
+}
+
+/// Returns the subject and the verb of what file sets need.
+fn needing(sets: &[String]) -> String {
+    format!("{} {}", listed(sets), if sets.len() == 1 { "needs" } else { "need" })
+}
+
 /// Formats a number of bytes in the largest unit that fits, such as `1.5 GiB`.
 pub(super) fn human(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -482,4 +495,26 @@ pub(super) fn human(bytes: u64) -> String {
         unit = next;
     }
     if unit == "bytes" { format!("{bytes} bytes") } else { format!("{value:.1} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+
+    #[test]
+    fn the_free_space_and_what_must_stay_free_are_separate() {
+        let error = |sets: &[&str], floor: u64| {
+            let sets = sets.iter().map(ToString::to_string).collect();
+            let (path, needed, free) = ("/a".into(), 1 << 30, 100 << 20);
+            Error::Space { sets, path, needed, free, floor: floor << 20 }.to_string()
+        };
+        assert_eq!(
+            error(&["a"], 256),
+            "not enough space in `/a`: file set `a` needs 1.0 GiB, 100.0 MiB is free, and 256.0 MiB must stay free"
+        );
+        assert_eq!(
+            error(&["a", "b"], 0),
+            "not enough space in `/a`: file set `a` and file set `b` need 1.0 GiB, 100.0 MiB is free"
+        );
+    }
 }

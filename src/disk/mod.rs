@@ -218,7 +218,7 @@ fn memory_for(spec: &FilesetSpec) -> Result<(), Error> {
     let dirs = (spec.entries + spec.leafdirs) as f64 / width;
     let needed = (spec.entries + spec.leafdirs) / 4 + (dirs * 16.0) as u64;
     if free > 0 && needed > free {
-        let sets = format!("file set `{}`", spec.name);
+        let sets = vec![spec.name.clone()];
         return Err(Error::Memory { sets, what: "the tables", needed, free });
     }
     Ok(())

@@ -322,7 +322,7 @@ fn check_memory(demands: &[Demand]) -> Result<(), Error> {
         .iter()
         .fold(0_u64, |sum, d| sum.saturating_add(taken(d.bytes, d.inodes).saturating_sub(taken(d.freed.0, d.freed.1))));
     if free > 0 && needed > free {
-        let sets = in_memory.iter().map(|d| format!("file set `{}`", d.set)).collect::<Vec<_>>().join(" and ");
+        let sets = in_memory.iter().map(|d| d.set.clone()).collect();
         return Err(Error::Memory { sets, what: "the files", needed, free });
     }
     Ok(())

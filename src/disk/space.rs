@@ -134,7 +134,7 @@ pub(super) fn check(demands: &[Demand], keep: bool) -> Result<(), Error> {
         let freed = on_device
             .iter()
             .fold((0_u64, 0_u64), |(b, i), d| (b.saturating_add(d.freed.0), i.saturating_add(d.freed.1)));
-        let sets = || on_device.iter().map(|d| format!("file set `{}`", d.set)).collect::<Vec<_>>().join(" and ");
+        let sets = || on_device.iter().map(|d| d.set.clone()).collect::<Vec<String>>();
         let floor = if keep { floor(&space) } else { 0 };
         let free = space.free.saturating_add(freed.0);
         // ramfs has no limit and reports no size, as do tmpfs with `size=0` and servers of FUSE without `statfs`.
