@@ -110,6 +110,12 @@ fn help(error: &Error, dir: &Path) -> Option<String> {
             dir.display()
         ),
         Error::Call { errno: Errno::ROFS, .. } => "mount the file system read-write".to_owned(),
+        Error::Call { errno: Errno::ACCESS, .. } => {
+            "run as a user with permission, or use another directory".to_owned()
+        }
+        Error::Call { call: "lock", errno: Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK, .. } => {
+            "mount the file system with file locks (Lustre: `-o flock` or `-o localflock`)".to_owned()
+        }
         Error::Call { set, errno: Errno::NOENT, .. } if set.is_empty() => {
             "give an existing directory on the file system to age".to_owned()
         }
