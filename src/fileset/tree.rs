@@ -141,7 +141,7 @@ impl Tree {
     }
 
     /// Returns the mean depth: the logarithm of the number of files and leaf directories to the base of the mean width.
-    /// Infinite for a width of 1.
+    /// 0 for at most one of them, and otherwise infinite for a width of 1.
     pub fn mean_depth(&self) -> f64 {
         self.depth
     }
@@ -352,8 +352,9 @@ fn present(seed: u64, percent: u8, i: u64) -> bool {
 
 /// Returns the mean depth as Filebench computes it. Not finite or not positive if the mean width is 0 or 1.
 fn mean_depth(spec: &FilesetSpec) -> f64 {
-    let width = spec.dirwidth.as_ref().map_or(0.0, Quantity::mean);
-    ((spec.entries + spec.leafdirs) as f64).ln() / width.ln()
+    let (entries, width) = (spec.entries + spec.leafdirs, spec.dirwidth.as_ref().map_or(0.0, Quantity::mean));
+    // The logarithm of no entries is infinite, and of one entry at a width of 1 there is no quotient.
+    if entries <= 1 { 0.0 } else { (entries as f64).ln() / width.ln() }
 }
 
 #[cfg(test)]

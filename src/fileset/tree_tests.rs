@@ -33,6 +33,14 @@ fn ten_entries_at_width_three_are_as_in_filebench() {
 }
 
 #[test]
+fn a_tree_without_entries_has_a_depth() {
+    for (entries, width) in [(0, None), (0, Some(1)), (0, Some(20)), (1, None), (1, Some(1)), (1, Some(20))] {
+        let tree = Tree::new(&spec(entries, 0, width, 1.5), 1).unwrap();
+        assert_eq!(format!("{:.1}", tree.mean_depth()), "0.0", "{entries} {width:?}");
+    }
+}
+
+#[test]
 fn leaf_directories_are_as_in_filebench() {
     let tree = Tree::new(&spec(0, 5, Some(3), 0.0), 1).unwrap();
     let all: Vec<String> = (0..5).map(|i| tree.leafdir_rel_path(i)).collect();
