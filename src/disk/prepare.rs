@@ -14,10 +14,10 @@ use super::scan::{self, Scan};
 use super::space::{self, Demand};
 use super::{Existing, Fileset, remove};
 use crate::fileset::aging::AgingError;
-use crate::os::{fd, limits};
+use crate::os::{fd, limits, path};
 use crate::random::Quantity;
 use crate::util::count::count;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -286,7 +286,7 @@ pub(super) fn take(set: &Fileset, options: &PrepareOptions) -> Result<Root, Erro
 /// Returns an error when two sets share a root, or the root of one is inside the root of the other.
 pub(super) fn check_overlap(sets: &[Arc<Fileset>]) -> Result<(), Error> {
     let mut roots: Vec<(PathBuf, &str)> =
-        sets.iter().map(|set| (resolved_path(&set.spec.root()), set.spec.name.as_str())).collect();
+        sets.iter().map(|set| (path::resolve(&set.spec.root()), set.spec.name.as_str())).collect();
     // By components, so that a path is directly followed by the paths inside it.
     roots.sort_by(|(one, _), (other, _)| one.cmp(other));
     let overlap = roots.iter().zip(roots.iter().skip(1)).find(|((outer, _), (inner, _))| inner.starts_with(outer));
@@ -296,18 +296,6 @@ pub(super) fn check_overlap(sets: &[Arc<Fileset>]) -> Result<(), Error> {
             let (set, other) = ((*set).to_owned(), (*other).to_owned());
             Err(Error::Overlap { set, other, path: path.clone() })
         }
-    }
-}
-
-/// Resolves the symbolic links in the existing part of a path.
-fn resolved_path(path: &Path) -> PathBuf {
-    if let Ok(path) = std::fs::canonicalize(path) {
-        return path;
-    }
-    match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => resolved_path(parent).join(name),
-        (_, Some(name)) => std::env::current_dir().unwrap_or_default().join(name),
-        _ => path.to_owned(),
     }
 }
 

@@ -394,6 +394,10 @@ fn overlapping_sets_are_refused() {
         assert!(matches!(prepare(&sets, &options(), &Quiet, &NO_STOP), Err(Error::Overlap { .. })));
     }
     assert!(!one.root().exists());
+    // The same root by way of a directory that does not exist yet.
+    let roundabout = FilesetSpec { path: dir.path().join("new/.."), ..one.clone() };
+    let sets = [set(&one), set(&roundabout)];
+    assert!(matches!(prepare(&sets, &options(), &Quiet, &NO_STOP), Err(Error::Overlap { .. })));
     // Names that are between the two in the order of their bytes.
     let sets = ["a", "c", "a/b", "a-b", "a.b"].map(|name| set(&FilesetSpec { name: name.into(), ..one.clone() }));
     match prepare(&sets, &options(), &Quiet, &NO_STOP) {

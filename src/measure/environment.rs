@@ -122,8 +122,3 @@ fn layer(layer: &device::Layer) -> Device {
         direct_io: layer.direct_io,
     }
 }
-
-/// Returns an absolute path, with symbolic links resolved if the path exists, by which mounts are found.
-pub(crate) fn absolute(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
-}

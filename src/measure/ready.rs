@@ -9,6 +9,7 @@ use super::series::RunTimeline;
 use crate::disk::Fileset;
 use crate::disk::prepare::Prepared;
 use crate::exec::messages::MessageReader;
+use crate::os::path;
 use crate::plan::Plan;
 use crate::result::{Environment, Interval, RunEnvironment};
 use crate::runtime::{Running, Waited};
@@ -35,15 +36,15 @@ pub(crate) struct Ready {
 pub(crate) struct RunLocation {
     pub(crate) environment: Environment,
     pub(crate) run: RunEnvironment,
-    /// The absolute root of each set.
+    /// The absolute root of each set, without links.
     pub(crate) roots: Vec<PathBuf>,
 }
 
 impl RunLocation {
     /// Reads the environment, with the mounts of these roots.
     pub(crate) fn of(roots: &[PathBuf]) -> Self {
-        let absolute = roots.iter().map(|root| environment::absolute(root)).collect();
-        Self { environment: environment::environment(), run: environment::of_run(roots), roots: absolute }
+        let resolved = roots.iter().map(|root| path::resolve(root)).collect();
+        Self { environment: environment::environment(), run: environment::of_run(roots), roots: resolved }
     }
 }
 

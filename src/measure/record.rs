@@ -1,13 +1,12 @@
 //! The conversion of a run's counters to its entry in the result.
 
-use super::environment::absolute;
 use super::names::{qualified_name, roots_text};
 use super::ready::Ready;
 use super::series::fill_figures;
 use super::{Description, Runner, Status, run_notes};
 use crate::engine::Asynchronous;
 use crate::os::proc::DescriptorTable;
-use crate::os::{Clock, errno_name};
+use crate::os::{Clock, errno_name, path};
 use crate::plan::{Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
@@ -322,7 +321,7 @@ fn fileset(
         |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
     FilesetResult {
         name: spec.name.clone(),
-        path: root.map_or_else(|| absolute(&spec.root()), Clone::clone).display().to_string(),
+        path: root.map_or_else(|| path::resolve(&spec.root()), Clone::clone).display().to_string(),
         layout: BTreeMap::from([
             ("entries".to_owned(), spec.entries.into()),
             ("leafdirs".to_owned(), spec.leafdirs.into()),

@@ -22,6 +22,7 @@ pub mod limits;
 pub mod map;
 pub mod mapped;
 pub mod name;
+pub mod path;
 mod prefetch;
 pub mod proc;
 pub mod range;

@@ -5,10 +5,9 @@
 
 use super::file_id;
 use super::target::{FileIdentity, descriptor_of, resolve_links};
-use crate::os::device;
+use crate::os::{device, path};
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// The help for an output in a tree.
 pub const IN_TREE_HELP: &str = "give a path outside the directories of the file sets";
@@ -41,16 +40,8 @@ struct ResolvedPath {
 
 impl ResolvedPath {
     fn of(path: &Path) -> Self {
-        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let found = whole.ancestors().find_map(|part| Some((part, fs::canonicalize(part).ok()?)));
-        let (part, existing) = found.unwrap_or((Path::new("/"), PathBuf::from("/")));
-        let mut path = existing.clone();
-        for component in whole.strip_prefix(part).unwrap_or(Path::new("")).components() {
-            match component {
-                Component::ParentDir => drop(path.pop()),
-                name => path.push(name),
-            }
-        }
+        let path = path::resolve(path);
+        let existing = path.ancestors().find(|part| part.exists()).unwrap_or(Path::new("/")).to_owned();
         let identities = existing.ancestors().filter_map(file_id).collect();
         Self { path, existing, identities }
     }
@@ -89,6 +80,7 @@ impl ResolvedPath {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]
