@@ -13,7 +13,7 @@ use crate::disk::prepare::{self, Prepared, Repairs};
 use crate::disk::{Error, Existing, Fileset, StartState};
 use crate::fileset::FilesetSpec;
 use crate::os::limits;
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::source::SourceMap;
 use crate::util::count::{count, grouped};
 use crate::util::duration;
@@ -59,7 +59,9 @@ impl Runner {
         if !self.settings.engine.real() {
             return Ok(());
         }
-        for dir in directories(dir) {
+        // An empty path in a list is an error of the file set that uses it.
+        let is_named = |part: &&str| !part.is_empty() || dir.is_empty();
+        for dir in plan::listed_directories(dir, None).into_iter().filter(is_named).map(Path::new) {
             let shown = dir.display();
             match std::fs::metadata(dir) {
                 Ok(meta) if meta.is_dir() => {}
@@ -345,16 +347,6 @@ fn new_directory(front: &mut dyn Front) -> Result<PathBuf, Status> {
         Some("`wmlrun clean` removes them"),
     );
     Err(Status::Refused)
-}
-
-/// Splits the directories of a `path=`: a single path, or several separated by colons, each starting like a path.
-fn directories(text: &str) -> Vec<&Path> {
-    let parts: Vec<&str> = text.split(':').collect();
-    let is_path = |part: &&str| ["/", "./", "../"].iter().any(|start| part.starts_with(start));
-    match parts.len() > 1 && parts[1..].iter().all(is_path) && !Path::new(text).exists() {
-        true => parts.into_iter().map(Path::new).collect(),
-        false => vec![Path::new(text)],
-    }
 }
 
 /// Returns the entry of a missing path's parent directory that has a similar name.

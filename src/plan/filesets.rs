@@ -1,5 +1,6 @@
 //! Compiles `define fileset` and `define file` to file sets. The dialect decides defaults.
 
+use super::path_list::listed_directories;
 use super::values::{evaluate, quantity};
 use crate::diag::{Code, Diagnostic, Severity};
 use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
@@ -22,18 +23,8 @@ const MOST_ROWS: usize = 1000;
 pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<Vec<FilesetSpec>> {
     let whole = spec(def, scope, found)?;
     let text = whole.path.to_string_lossy().into_owned();
-    let paths: Vec<&str> = text.split(':').collect();
-    // A colon may belong to a name: each directory of a list begins with `/`, `./`, `../` or `$dir`.
-    let dir = base(scope);
-    let in_base = |path: &str| {
-        dir.as_ref()
-            .and_then(|dir| path.strip_prefix(dir.as_str()))
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let begins = |path: &&str| {
-        path.is_empty() || ["/", "./", "../"].iter().any(|start| path.starts_with(start)) || in_base(path)
-    };
-    if paths.len() < 2 || !paths[1..].iter().all(begins) {
+    let paths = listed_directories(&text, base(scope).as_deref());
+    if paths.len() < 2 {
         return Some(vec![whole]);
     }
     let at = def.attrs.get("path").map_or(def.span, |used| used.value.span);

@@ -8,6 +8,7 @@ mod direct;
 mod dump;
 mod filesets;
 mod lower;
+mod path_list;
 mod program;
 mod split;
 mod stonewall;
@@ -17,6 +18,7 @@ pub use compile::{CompileOptions, Definitions, compile};
 pub use direct::{DirectIo, direct_io};
 pub use dump::{dump, totals};
 pub use filesets::{parts_of, spec as fileset_spec};
+pub use path_list::listed_directories;
 pub use split::{EventShare, SplitFault, split};
 pub use values::evaluate;
 
