@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::float_cmp)]
 use super::factorial::tests::factorial;
+use super::hooks::HookTime;
 use super::journal::Event;
 use super::replay::Replayed;
 use super::runner::run;
@@ -285,10 +286,10 @@ fn the_times_of_commands_are_figures_of_their_run() {
 #[test]
 fn what_followed_an_earlier_attempt_is_no_figure_of_the_run() {
     let hook = |name: &str| Event::Hook { run: 1, name: name.to_owned(), seconds: 9.0 };
-    let space = |before| Event::Space { run: 1, before, used: 4096 };
+    let space = |time| Event::Space { run: 1, time, used: 4096 };
     let started = || Event::Started { run: 1, arm: 0, control: None, mounts: Vec::new(), time: String::new() };
-    let begin = [space(true), hook("before-x"), started()];
-    let end = [space(false), Event::Recorded { run: 1, seconds: vec![9.0] }, hook("after-x")];
+    let begin = [space(HookTime::Before), hook("before-x"), started()];
+    let end = [space(HookTime::After), Event::Recorded { run: 1, seconds: vec![9.0] }, hook("after-x")];
     let figures = |events: &[&[Event]]| {
         let state = Replayed::of(&events.concat(), 1).unwrap();
         let mut observation = Observation::default();
