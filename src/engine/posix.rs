@@ -48,7 +48,9 @@ impl Engine for Posix {
 
     #[inline]
     fn pwrite(&self, file: &mut Handle, buf: &[u8], offset: u64) -> Result<usize> {
-        fd::pwrite(file.fd, buf, offset)
+        let n = fd::pwrite(file.fd, buf, offset)?;
+        file.size = file.size.max(offset + n as u64);
+        Ok(n)
     }
 
     #[inline]

@@ -148,6 +148,20 @@ fn copyrange_copies_the_contents_of_the_source() {
 }
 
 #[test]
+fn a_write_at_an_offset_extends_the_file_for_later_flowops() {
+    let dir = tempfile::tempdir().unwrap();
+    let sets = "define file name=a,path=$dir,size=4k,prealloc\ndefine file name=b,path=$dir,size=4k,prealloc";
+    // The first copy reads the size of the source, which the slot follows from then on.
+    let flowops = "flowop openfile name=o,filename=a,fd=1\nflowop copyrange name=first,filename=b,srcfd=1,fd=2\n\
+                   flowop write name=w,filename=a,fd=1,iosize=4k,offset=8k\nflowop copyrange name=all,srcfd=1,fd=2\n\
+                   flowop closefile name=x,fd=1\nflowop closefile name=y,fd=2";
+    let outcome = done(&once(sets, flowops), dir.path());
+    assert_eq!((named(&outcome, "first").bytes, named(&outcome, "all").bytes), (4096, 12_288));
+    let read = |set: &str| fs::read(&files(&dir.path().join(set))[0]).unwrap();
+    assert_eq!(read("a"), read("b"));
+}
+
+#[test]
 fn sendfile_sends_the_file_as_long_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let file = "define file name=f,path=$dir,size=40000,prealloc";
