@@ -81,10 +81,11 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn mkdir(&self, dir: Fd, name: &CStr) -> Result<()>;
     /// Removes a directory.
     fn rmdir(&self, dir: Fd, name: &CStr) -> Result<()>;
-    /// Reads a whole directory. Returns the bytes of its entries and the number of system calls.
-    fn list(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<(u64, u64)>;
-    /// Reads a whole directory and the attributes of each entry. Returns the same as [`Engine::list`].
-    fn list_plus(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<(u64, u64)>;
+    /// Reads a whole directory, or a part of it if `may_go_on` returns false meanwhile. Returns the bytes of its
+    /// entries and the number of system calls.
+    fn list(&self, dir: Fd, name: &CStr, buf: &mut [u8], may_go_on: &dyn Fn() -> bool) -> Result<(u64, u64)>;
+    /// Reads a directory as [`Engine::list`] does, and the attributes of each entry. Returns the same.
+    fn list_plus(&self, dir: Fd, name: &CStr, buf: &mut [u8], may_go_on: &dyn Fn() -> bool) -> Result<(u64, u64)>;
     /// Renames a file; replaces an existing file of the new name.
     fn rename(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()>;
     /// Creates a hard link.

@@ -115,11 +115,11 @@ impl Engine for Null {
         Ok(())
     }
 
-    fn list(&self, _dir: Fd, _name: &CStr, _buf: &mut [u8]) -> Result<(u64, u64)> {
+    fn list(&self, _dir: Fd, _name: &CStr, _buf: &mut [u8], _may_go_on: &dyn Fn() -> bool) -> Result<(u64, u64)> {
         Ok((0, 0))
     }
 
-    fn list_plus(&self, _dir: Fd, _name: &CStr, _buf: &mut [u8]) -> Result<(u64, u64)> {
+    fn list_plus(&self, _dir: Fd, _name: &CStr, _buf: &mut [u8], _may_go_on: &dyn Fn() -> bool) -> Result<(u64, u64)> {
         Ok((0, 0))
     }
 

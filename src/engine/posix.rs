@@ -122,16 +122,21 @@ impl Engine for Posix {
         fd::rmdir_at(dir, name)
     }
 
-    fn list(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<(u64, u64)> {
-        list(dir, name, buf, |_, _| ())
+    fn list(&self, dir: Fd, name: &CStr, buf: &mut [u8], may_go_on: &dyn Fn() -> bool) -> Result<(u64, u64)> {
+        let mut entries = 0_u64;
+        list(dir, name, buf, |_, _| {
+            entries += 1;
+            !entries.is_multiple_of(CHECK_ENTRIES) || may_go_on()
+        })
     }
 
-    fn list_plus(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<(u64, u64)> {
+    fn list_plus(&self, dir: Fd, name: &CStr, buf: &mut [u8], may_go_on: &dyn Fn() -> bool) -> Result<(u64, u64)> {
         let mut stats = 0;
         let (bytes, calls) = list(dir, name, buf, |opened, entry| {
             stats += 1;
             // Another thread may have removed the entry since it was read: that is not an error of the listing.
             let _ = fd::stat_at(opened, entry);
+            may_go_on()
         })?;
         Ok((bytes, calls + stats))
     }
@@ -224,18 +229,72 @@ impl Engine for Posix {
     }
 }
 
-/// Reads a directory and passes its descriptor and each name to `each`. Returns the bytes of its entries and the number
-/// of calls.
-fn list(dir: Fd, name: &CStr, buf: &mut [u8], mut each: impl FnMut(Fd, &CStr)) -> Result<(u64, u64)> {
+/// Number of entries of a listing between two checks whether it may go on. An entry takes less time than a check,
+/// unless its attributes are read.
+const CHECK_ENTRIES: u64 = 64;
+
+/// Reads a directory and passes its descriptor and each name to `each`, until that returns false. Returns the bytes of
+/// its entries and the number of calls.
+fn list(dir: Fd, name: &CStr, buf: &mut [u8], mut each: impl FnMut(Fd, &CStr) -> bool) -> Result<(u64, u64)> {
     // Size of an entry as Filebench counts it: this fixed part and the name without its terminator.
     const FIXED: u64 = 279;
     let opened = fd::open_at(dir, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
     let mut bytes = 0;
     let calls = fd::list_dir(opened, buf, |entry, _| {
         bytes += entry.to_bytes().len() as u64 + FIXED;
-        each(opened, entry);
-        true
+        each(opened, entry)
     });
     fd::close(opened);
     calls.map(|calls| (bytes, calls + 2))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{CHECK_ENTRIES, Posix};
+    use crate::engine::{Asynchronous, Engine, Handle};
+    use std::cell::Cell;
+    use std::os::fd::AsRawFd;
+
+    const ENGINE: Posix = Posix(Asynchronous::Pool);
+
+    #[test]
+    fn a_write_at_an_offset_extends_the_known_size() {
+        let file = tempfile::tempfile().unwrap();
+        let mut handle = Handle { fd: file.as_raw_fd(), position: 0, cursor: 0, size: 100 };
+        assert_eq!(ENGINE.pwrite(&mut handle, &[1; 10], 50), Ok(10));
+        assert_eq!((handle.size, handle.position), (100, 0));
+        assert_eq!(ENGINE.pwrite(&mut handle, &[1; 10], 200), Ok(10));
+        assert_eq!((handle.size, file.metadata().unwrap().len()), (210, 210));
+    }
+
+    #[test]
+    fn a_listing_ends_when_it_may_not_go_on() {
+        const FILES: u64 = 300;
+        let dir = tempfile::tempdir().unwrap();
+        (0..FILES).for_each(|i| drop(std::fs::File::create(dir.path().join(i.to_string())).unwrap()));
+        let opened = std::fs::File::open(dir.path()).unwrap();
+        let mut buf = vec![0; 32 << 10];
+        let mut list = |plus: bool, checks: u64| {
+            let left = Cell::new(checks);
+            let may_go_on = || {
+                left.set(left.get() - 1);
+                left.get() > 0
+            };
+            let fd = opened.as_raw_fd();
+            let listed = if plus {
+                ENGINE.list_plus(fd, c".", &mut buf, &may_go_on)
+            } else {
+                ENGINE.list(fd, c".", &mut buf, &may_go_on)
+            };
+            listed.unwrap().0
+        };
+        // With names of one to three digits, an entry has 280 to 282 bytes.
+        let entries = |bytes: u64| bytes / 280;
+        assert_eq!(entries(list(false, 1)), CHECK_ENTRIES);
+        assert_eq!(entries(list(true, 5)), 5);
+        assert_eq!(entries(list(false, u64::MAX)), entries(list(true, u64::MAX)));
+        assert!(entries(list(true, u64::MAX)) >= FILES);
+    }
 }

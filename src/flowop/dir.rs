@@ -169,10 +169,12 @@ impl Step for ListStep {
         let dir = cx.files.views[set].set.state.next_dir();
         let result = cx.dir(set, dir).and_then(|fd| {
             cx.begin();
+            // A listing of millions of names that the end of the run interrupts is late.
+            let may_go_on = || !cx.expired();
             if self.plus {
-                cx.env.engine.list_plus(fd, c".", &mut self.buf)
+                cx.env.engine.list_plus(fd, c".", &mut self.buf, &may_go_on)
             } else {
-                cx.env.engine.list(fd, c".", &mut self.buf)
+                cx.env.engine.list(fd, c".", &mut self.buf, &may_go_on)
             }
         });
         match result {
