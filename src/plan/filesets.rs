@@ -275,6 +275,8 @@ fn size_table(values: &Evaluated, entries: &mut u64, found: &mut Vec<Diagnostic>
 fn size(text: &str) -> Option<u64> {
     let (digits, shift) = split_unit(text);
     let whole = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
-    let size = whole.or_else(|| digits.parse::<f64>().ok().map(|x| (x * (1_u64 << shift) as f64) as u64));
+    // `inf`, `nan` and numbers below zero are numbers too, and no sizes.
+    let fraction = || digits.parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0);
+    let size = whole.or_else(|| fraction().map(|x| (x * (1_u64 << shift) as f64) as u64));
     size.filter(|n| *n <= super::values::LARGEST)
 }

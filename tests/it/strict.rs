@@ -96,6 +96,24 @@ fn numbers_that_do_not_fit_are_errors_and_no_panics() {
     let _ = check("x.wml", &text);
 }
 
+#[test]
+fn rows_of_a_size_table_have_sizes_and_counts() {
+    let table = |rows: &str| {
+        let set = format!("define fileset name=f,path=$dir,dirwidth=5,sizetable=\"8k:1 {rows}\",prealloc\n");
+        check("x.wml", &process("flowop statfile name=s,filesetname=f").replace(SET, &set))
+    };
+    for row in
+        ["4k:-5", "nan:7", "4k:nan", "-1k:3", "-0.5:3", "inf:1", "4k:inf", "-infinity:1", "4k-nan:2", "4k:", ":4"]
+    {
+        let said = table(row);
+        assert!(said.contains(&format!("`{row}` is not a row of a size table")), "{row}: {said}");
+    }
+    for row in ["16k:5", "1.5m:2", "16k-24k:3", "12k:0"] {
+        let said = table(row);
+        assert!(!said.contains("error"), "{row}: {said}");
+    }
+}
+
 /// A slot above the number of files, where `opennext` goes through as many slots as there are files.
 #[test]
 fn slots_of_any_number_are_accepted() {
