@@ -25,7 +25,8 @@ use std::time::Duration;
 pub enum PickBy {
     /// The next one in the rotation that all threads share.
     Rotate,
-    /// The next one in the thread's own rotation.
+    /// The next one in the thread's own rotation; of files that do not exist, as in Filebench, the next one in the
+    /// rotation that all threads share.
     Own,
     /// The one with this index; if it is not a candidate, the next one.
     Index(u64),
@@ -211,8 +212,8 @@ impl OpCx<'_> {
     #[expect(clippy::inline_always, reason = "called with constants")]
     pub(super) fn try_part(&mut self, part: usize, want: Want, by: PickBy, hold: bool) -> PickAttempt<FileRef> {
         let how = match by {
-            PickBy::Rotate => How::Rotate(&mut self.files.rotors[part]),
-            PickBy::Own => How::Own(&mut self.files.own[part]),
+            PickBy::Own if want == Want::Existing => How::Own(&mut self.files.own[part]),
+            PickBy::Rotate | PickBy::Own => How::Rotate(&mut self.files.rotors[part]),
             PickBy::Index(n) => How::Index(n),
             PickBy::Uniform(bits) => How::Uniform(bits),
             PickBy::Recent(distance) => How::Behind(distance),

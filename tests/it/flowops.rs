@@ -62,6 +62,25 @@ fn rename_moves_files_to_unused_names_and_loses_none() {
 }
 
 #[test]
+fn new_files_are_named_in_one_rotation_with_and_without_opennext() {
+    let names = |last: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let set = "define fileset name=s,path=$dir,entries=8,dirwidth=100,dirgamma=0,size=100\n\
+            define flowop name=make { flowop createfile name=c,filesetname=s,fd=1\nflowop closefile name=x,fd=1 }";
+        let flowops = format!(
+            "flowop make name=m,iters=3\nflowop deletefile name=rm,filesetname=s,indexed=0\n\
+             flowop createfile name=last,filesetname=s{last}"
+        );
+        done(&once(set, &flowops), dir.path());
+        let found = files(&dir.path().join("s")).into_iter().map(|file| file.file_name().unwrap().to_owned());
+        found.collect::<Vec<_>>()
+    };
+    let rotated = names("");
+    assert_eq!(rotated.len(), 3);
+    assert_eq!(names(",opennext"), rotated, "the name that was removed is not the next one");
+}
+
+#[test]
 fn a_hard_link_has_the_same_inode_and_can_be_removed() {
     let dir = tempfile::tempdir().unwrap();
     let set = "define fileset name=s,path=$dir,entries=40,dirwidth=6,dirgamma=0,size=100,prealloc=50";
