@@ -110,7 +110,10 @@ pub(super) fn call_by_name<const CHANGES: bool>(
             }
         }
     };
-    cx.release(file);
+    // It may wake threads, whose time is not that of the next operation.
+    if cx.release(file) {
+        cx.restamp();
+    }
     outcome
 }
 

@@ -324,6 +324,9 @@ pub enum Unit {
 }
 
 #[cfg(test)]
+mod timing_tests;
+
+#[cfg(test)]
 mod tests {
     #[test]
     fn every_flowop_has_a_name_a_description_and_an_example() {

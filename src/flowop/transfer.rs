@@ -193,10 +193,12 @@ impl FileUse {
         }
         let by = self.pick.draw(cx);
         let file = cx.pick(set.id, Want::Existing, by, true)?;
-        let opened = cx.open(slot, file, self.flags, self.readahead);
-        cx.release(file);
-        opened?;
-        cx.end_open()
+        let opened = cx.open(slot, file, self.flags, self.readahead).and_then(|()| cx.end_open());
+        // After the end of the open, because it may wake threads.
+        if cx.release(file) {
+            cx.restamp();
+        }
+        opened
     }
 
     #[cold]
