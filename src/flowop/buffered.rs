@@ -3,8 +3,8 @@
 //! Each slot has a buffer of 4 KiB, the size that the C library uses for a regular file. Small reads are served from
 //! it, and small writes are collected in it; of larger ones only the part that does not fill a buffer goes through it.
 //! An operation on the buffer alone makes no system call. Collected data is written when the buffer is full, when a
-//! read follows a write, and by `closefile`, as by `fclose`. `fsync` flushes only data that has been written, not data
-//! in the buffer.
+//! read follows a write, and by `closefile`, which closes the file even if that fails, as `fclose`. `fsync` flushes
+//! only data that has been written, not data in the buffer.
 
 use super::args::Args;
 use super::transfer::{FileUse, constant_size, max_size};

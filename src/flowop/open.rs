@@ -6,7 +6,7 @@ use super::transfer::FileUse;
 use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
-use crate::os::OFlags;
+use crate::os::{Errno, OFlags};
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
@@ -160,7 +160,7 @@ impl Stateless for Close {
         }
         cx.begin();
         if let Err(errno) = cx.flush_buffer(slot) {
-            return Err(cx.failed_in_slot("write failed", errno, slot));
+            return Err(close_unwritten(cx, slot, errno));
         }
         let Some(handle) = cx.io.slots.get_mut(slot).handle.take() else {
             return Err(cx.misuse(
@@ -174,4 +174,18 @@ impl Stateless for Close {
         let closed = cx.end(0);
         drained.and(closed)
     }
+}
+
+/// Closes the file in a slot although its buffered data could not be written, as `fclose` does. Returns the failure of
+/// the write.
+#[cold]
+fn close_unwritten(cx: &mut OpCx<'_>, slot: usize, errno: Errno) -> Stop {
+    let held = cx.io.slots.get_mut(slot);
+    let file = held.file;
+    if let Some(handle) = held.handle.take() {
+        // The operation has one result, which is that of the write.
+        let _ = cx.env.engine.close(handle);
+        cx.cell().add_calls(1);
+    }
+    cx.failed("write failed", errno, file)
 }

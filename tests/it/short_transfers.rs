@@ -224,6 +224,28 @@ fn a_close_that_fails_is_an_error() {
     });
 }
 
+#[test]
+fn a_close_whose_buffered_data_cannot_be_written_frees_the_slot() {
+    undisturbed(|| {
+        if !fuse::available("a_close_whose_buffered_data_cannot_be_written_frees_the_slot") {
+            return;
+        }
+        let slow = faulty(|kind, _| if kind == Kind::Write { Act::Fail(Errno::ENOSPC) } else { AS_USUAL });
+        let flowops = "flowop openfile name=o,filesetname=data,fd=1 flowop bufwrite name=w,fd=1,iosize=100 \
+                       flowop closefile name=x,fd=1";
+        let run = run(&slow, flowops, &["--on-error", "count"]).only_run();
+        assert_adds_up(&run);
+        let (o, x) = (flowop(&run, "o"), flowop(&run, "x"));
+        assert!(count(o, "ops") > 1, "{o}");
+        assert_eq!(o["errors"], serde_json::json!({}), "the slot is free");
+        let failed = count(&x["errors"], "ENOSPC");
+        assert_eq!(x["errors"], serde_json::json!({ "ENOSPC": failed }), "{x}");
+        assert!(failed > 1 && count(x, "ops") == 0, "{x}");
+        // One close for each write that failed; the last of them may be later than the end.
+        assert!(count(x, "calls") >= failed, "{x}");
+    });
+}
+
 /// Files that are closed at the end of the run: their errors are reported.
 #[test]
 fn a_close_that_fails_at_the_end_fails_the_run() {
