@@ -13,6 +13,7 @@ use super::slots::FileRef;
 use super::{OpCx, Stop, UnitKind};
 use crate::fileset::{How, Picked, Want};
 use crate::os::{Errno, Fd};
+use std::ffi::CStr;
 
 /// The file to move.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +131,13 @@ impl OpCx<'_> {
             NameUpdate::Link => engine.link(dirs.0, old.as_c(), dirs.1, new.as_c()),
             NameUpdate::Rename | NameUpdate::Replace => engine.rename(dirs.0, old.as_c(), dirs.1, new.as_c()),
         };
-        let done = done.map(|()| self.end(0));
+        let done = done.map(|()| {
+            let ended = self.end(0);
+            match change {
+                NameUpdate::Replace => self.remove_old_name(from, dirs.0, old.as_c()).and(ended),
+                NameUpdate::Link | NameUpdate::Rename => ended,
+            }
+        });
         self.close_dirs_of(from, to, dirs);
         match done {
             Ok(ended) => Renamed { is_changed: true, ended },
@@ -150,6 +157,20 @@ impl OpCx<'_> {
             self.dir(one.set, first).and_then(|first| Ok((first, self.dir(other.set, second)?)))
         };
         dirs.map_err(|errno| self.dir_failed(errno, Some(one)))
+    }
+
+    /// Removes the old name of a file that was renamed over an existing one, in a set whose files may have several
+    /// names: where both are names of one file, `rename` does nothing and leaves both. To be called when the operation
+    /// has ended: this is a further call, and not part of its time.
+    fn remove_old_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
+        if !self.files.views[file.set].set.has_links() {
+            return Ok(());
+        }
+        self.cell().add_calls(1);
+        match self.env.engine.unlink(dir, name) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(self.failed("removing the old name failed", errno, Some(file))),
+        }
     }
 
     /// Releases the directories of two files after the calls on them.

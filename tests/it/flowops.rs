@@ -98,6 +98,34 @@ fn a_hard_link_has_the_same_inode_and_can_be_removed() {
 }
 
 #[test]
+fn a_rename_over_another_link_to_the_same_file_frees_the_old_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = "define fileset name=s,path=$dir,entries=2,dirwidth=6,dirgamma=0,size=100";
+    // With two names, the second link needs the one that the rename has freed.
+    let flowops = "flowop createfile name=cr,filesetname=s,fd=1\nflowop closefile name=cl,fd=1\n\
+                   flowop link name=ln,filesetname=s\nflowop rename name=mv,filesetname=s,over\n\
+                   flowop link name=again,filesetname=s";
+    let outcome = done(&once(set, flowops), dir.path());
+    let (mv, again) = (named(&outcome, "mv"), named(&outcome, "again"));
+    assert_eq!((mv.ops, mv.calls, again.ops), (1, 1, 1));
+    let found = files(&dir.path().join("s"));
+    assert_eq!(found.len(), 2);
+    assert!(found.iter().all(|file| fs::metadata(file).unwrap().nlink() == 2), "both are names of one file");
+    // Between two sets.
+    let dir = tempfile::tempdir().unwrap();
+    let sets = format!("{set}\n{}", set.replace("name=s", "name=t"));
+    let flowops = "flowop createfile name=cr,filesetname=s,fd=1\nflowop closefile name=cl,fd=1\n\
+                   flowop link name=ln,filesetname=s\nflowop rename name=mv,filesetname=s,toset=t\n\
+                   flowop rename name=over,filesetname=s,toset=t,over\n\
+                   flowop createfile name=a,filesetname=s,fd=1\nflowop closefile name=ca,fd=1\n\
+                   flowop createfile name=b,filesetname=s,fd=1\nflowop closefile name=cb,fd=1";
+    let outcome = done(&once(&sets, flowops), dir.path());
+    assert_eq!((named(&outcome, "over").ops, named(&outcome, "b").ops), (1, 1));
+    assert_eq!((files(&dir.path().join("s")).len(), files(&dir.path().join("t")).len()), (2, 1));
+    assert!(files(&dir.path().join("s")).iter().all(|file| fs::metadata(file).unwrap().nlink() == 1));
+}
+
+#[test]
 fn symbolic_links_are_created_read_and_recognised() {
     let dir = tempfile::tempdir().unwrap();
     let set = "define fileset name=l,path=$dir,entries=8,dirwidth=4,dirgamma=0";
