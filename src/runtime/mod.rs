@@ -16,6 +16,7 @@ mod phases;
 mod process;
 mod running;
 mod shared;
+mod thread_io;
 mod worker;
 
 pub use pace::ArrivalProgress;

@@ -4,15 +4,12 @@ use super::iterations::IterationLimit;
 use super::pace::Timetable;
 use super::process::ProcessContext;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot, panicked};
-use crate::engine::Asynchronous;
-use crate::exec::buffer::IoBuffer;
+use super::thread_io;
 use crate::exec::slots::Slots;
 use crate::exec::trace::{Stream, StreamShape};
 use crate::exec::{
-    Account, Aio, AioMode, OpCx, OpFailure, Outstanding, RunEnv, Sink, Starvation, Stop, StopReason, ThreadFiles,
-    ThreadIo, View, maker,
+    Account, OpCx, OpFailure, RunEnv, Sink, Starvation, Stop, StopReason, ThreadFiles, ThreadIo, View, maker,
 };
-use crate::fileset::content::Stamper;
 use crate::flowop::{self, StepInit};
 use crate::model::QuitMode;
 use crate::os::proc;
@@ -22,7 +19,6 @@ use crate::spec::IoDirection;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::Gate;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -275,14 +271,7 @@ fn prepare<'a>(
     let rng = random::stream(shared.options.seed, &identity);
     let seed = random::mix(shared.options.seed, index as u64);
     let effects = &thread.effects;
-    let stamper = Stamper::new(shared.options.seed, index as u64);
-    let buffer = IoBuffer::new(thread.memsize, effects.buffer, effects.direct, stamper, seed).map_err(|e| {
-        Fault::plain(
-            FaultKind::Setup,
-            format!("allocating the I/O buffer of thread `{}` failed: {e}", thread.name),
-            "make `memsize` smaller, or start fewer threads",
-        )
-    })?;
+    let buffer = thread_io::buffer(context, thread, index, seed)?;
     let init = StepInit {
         ordinal: thread_slot.instance * thread.instances as usize + thread_slot.number,
         semaphores: &shared.semaphores,
@@ -292,8 +281,8 @@ fn prepare<'a>(
     };
     let is_io = |local: usize| shared.plan.flowops[thread.first + local].has_response();
     let steps = thread.steps.iter().map(|step| instantiate(step, &init, stats, &is_io)).collect();
-    let aio = effects.aio.map(|aio| outstanding(context, thread_slot, aio, index, !seed)).transpose()?;
-    let sink = if effects.sends && shared.options.engine.real() { open_sink(thread)? } else { Sink::none() };
+    let aio = effects.aio.map(|aio| thread_io::outstanding(context, thread_slot, aio, index, !seed)).transpose()?;
+    let sink = if effects.sends && shared.options.engine.real() { thread_io::open_sink(thread)? } else { Sink::none() };
     let env = RunEnv {
         engine: shared.options.engine,
         clock: shared.clock,
@@ -303,7 +292,7 @@ fn prepare<'a>(
         seed: shared.options.seed,
     };
     let files = ThreadFiles::new(context.views, context.dirs, starvation);
-    let slots = Slots::new(effects.max_fd, context.views.len()).with_parts(firsts(context.views));
+    let slots = Slots::new(effects.max_fd, context.views.len()).with_parts(thread_io::firsts(context.views));
     let stream = shared.options.stream.map(|wanted| Box::new(Stream::new(wanted, shapes(shared, thread))));
     let mut io = ThreadIo::new(slots, buffer, aio, sink);
     if effects.measures {
@@ -311,48 +300,6 @@ fn prepare<'a>(
     }
     let cx = OpCx::new(env, files, io, rng, Account::new(stats, stream));
     Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, shared.spare_cpus))))
-}
-
-/// Opens the receiver of `sendfile`.
-fn open_sink(thread: &Thread) -> Result<Sink, Fault> {
-    Sink::open().map_err(|e| {
-        let what = format!("opening `/dev/null` for thread `{}` failed: {e}", thread.name);
-        Fault::plain(FaultKind::Setup, what, "make `/dev/null` writable, or omit the flowop `sendfile`")
-    })
-}
-
-/// Returns the first part of each set if any set has several parts; else an empty vector.
-fn firsts(views: &[View]) -> Vec<usize> {
-    if views.iter().all(|view| view.parts == 1) {
-        return Vec::new();
-    }
-    views.iter().map(|view| view.first).collect()
-}
-
-/// Prepares the asynchronous I/O of a thread.
-fn outstanding(
-    context: &ProcessContext<'_>,
-    thread_slot: &ThreadSlot,
-    aio: Aio,
-    index: usize,
-    seed: u64,
-) -> Result<Outstanding, Fault> {
-    let options = &context.shared.options;
-    let thread = &context.process.threads[thread_slot.thread];
-    let non_blocking = |step: &plan::PlanStep| !matches!(step, plan::PlanStep::Op { op, .. } if !op.non_blocking());
-    let how = match (context.pool, options.asynchronous) {
-        (Some(pool), _) => AioMode::Pool(pool),
-        (None, Asynchronous::AtOnce) => AioMode::AtOnce,
-        (None, _) => AioMode::Ring { alone: thread.pace.is_none() && thread.steps.iter().all(non_blocking) },
-    };
-    let stamper = Stamper::new(!options.seed, index as u64);
-    Outstanding::new(aio, how, options.engine, stamper, seed, Arc::clone(&thread_slot.in_flight)).map_err(|e| {
-        Fault::plain(
-            FaultKind::Setup,
-            format!("preparing asynchronous I/O of thread `{}` failed: {e}", thread.name),
-            "make `iodepth` or `iosize` smaller, start fewer threads, or avoid io_uring (`--engine posix`)",
-        )
-    })
 }
 
 /// Returns the parts that the thread's stream records of each of its flowops.
