@@ -12,6 +12,7 @@
 //! for the other case.
 
 use super::buffer::IoBuffer;
+use super::failure::{advice, free_space};
 use super::messages::Messages;
 use super::sink::Sink;
 use super::slots::{FileRef, Slots};
@@ -49,6 +50,8 @@ pub struct RunEnv<'r> {
     pub messages: Option<&'r Messages>,
     /// The seed of the run.
     pub seed: u64,
+    /// Whether failed operations are only counted, so that the run continues.
+    pub count_errors: bool,
 }
 
 /// The state of a thread in the file sets: directories, rotors, files that the thread makes.

@@ -29,13 +29,17 @@ impl OpCx<'_> {
         self.failed("opening the directory failed", errno, file)
     }
 
-    /// Returns the failure of a call that belongs to another flowop of the thread, and counts it there.
+    /// Returns the failure of a call that belongs to another flowop of the thread, and counts it there. If failures are
+    /// only counted, nobody reads its message: then it has none, and the file system is not asked for its free space.
     #[cold]
     pub fn failed_of(&mut self, flowop: usize, what: &str, errno: Errno, file: Option<FileRef>) -> Stop {
         let number = errno.raw_os_error();
         self.account.stats.cell(flowop).error(number);
         self.restamp();
         self.account.last = self.env.clock.raw();
+        if self.env.count_errors {
+            return StopReason::Counted.into();
+        }
         let root = file.map(|f| self.files.views[f.set].set.spec.root());
         StopReason::Failed(OpFailure {
             what: format!(

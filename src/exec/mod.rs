@@ -51,6 +51,8 @@ pub enum StopReason {
     Finished,
     /// The operation failed.
     Failed(OpFailure),
+    /// The operation failed, which has been counted, and failures do not end the run.
+    Counted,
     /// The path of the operation is occupied by an object that does not belong to the file set. The run ends, whatever
     /// the setting for errors.
     Refused(OpFailure),

@@ -324,7 +324,7 @@ pub enum Unit {
 }
 
 #[cfg(test)]
-mod timing_tests;
+mod context_tests;
 
 #[cfg(test)]
 mod tests {

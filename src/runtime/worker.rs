@@ -290,6 +290,7 @@ fn prepare<'a>(
         events: &shared.events,
         messages: shared.options.messages.as_ref(),
         seed: shared.options.seed,
+        count_errors: shared.options.count_errors,
     };
     let files = ThreadFiles::new(context.views, context.dirs, starvation);
     let slots = Slots::new(effects.max_fd, context.views.len()).with_parts(thread_io::firsts(context.views));
@@ -536,7 +537,8 @@ fn thread_end(stop: Stop, cx: &mut OpCx<'_>, thread_slot: &ThreadSlot, shared: &
     let current = cx.current();
     let failed = |failure: &OpFailure| flowop_id(shared, thread_slot, failure.flowop.unwrap_or(current));
     Some(match stop.reason() {
-        StopReason::Over => ThreadEnd::Over,
+        StopReason::Counted if cx.skip_after_error() => return None,
+        StopReason::Over | StopReason::Counted => ThreadEnd::Over,
         StopReason::Exhausted => ThreadEnd::Done,
         StopReason::Finished => ThreadEnd::Finished,
         StopReason::Failed(_) if shared.options.count_errors && cx.skip_after_error() => return None,

@@ -1,4 +1,4 @@
-//! Tests of what counts as time of an operation, in the context of a thread on the null engine.
+//! Tests of operations in the context of a thread on the null engine: what counts as their time, and their failures.
 #![allow(clippy::unwrap_used)]
 
 use super::args::SetInfo;
@@ -8,11 +8,11 @@ use crate::disk::Fileset;
 use crate::disk::dirs::Dirs;
 use crate::engine;
 use crate::exec::buffer::IoBuffer;
-use crate::exec::slots::{SlotRule, Slots};
-use crate::exec::{Account, OpCx, RunEnv, Sink, Starvation, ThreadFiles, ThreadIo, View};
+use crate::exec::slots::{FileRef, SlotRule, Slots};
+use crate::exec::{Account, OpCx, RunEnv, Sink, Starvation, StopReason, ThreadFiles, ThreadIo, View};
 use crate::fileset::FilesetSpec;
 use crate::fileset::content::Stamper;
-use crate::os::{Clock, OFlags};
+use crate::os::{Clock, Errno, OFlags};
 use crate::random::{self, Quantity};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{EventPool, Gate};
@@ -42,6 +42,7 @@ fn in_context(is_live: bool, test: impl FnOnce(&mut OpCx<'_>)) {
         events: &events,
         messages: None,
         seed: 1,
+        count_errors: false,
     };
     let files = ThreadFiles::new(&views, &dirs, Starvation::default());
     let buffer = IoBuffer::new(0, 4096, false, Stamper::new(1, 1), 1).unwrap();
@@ -81,4 +82,18 @@ fn the_release_of_a_file_is_in_no_latency() {
             assert_eq!(next_begins_at_the_end(cx), !is_live, "an implicit open");
         });
     }
+}
+
+#[test]
+fn a_failure_that_is_only_counted_has_no_message() {
+    in_context(false, |cx| {
+        let file = Some(FileRef { set: 0, index: 0 });
+        let StopReason::Failed(failure) = cx.failed("write failed", Errno::NOSPC, file).reason() else {
+            panic!("it is no failure");
+        };
+        assert!(failure.what.starts_with("write failed: ") && failure.path.is_some(), "{failure:?}");
+        cx.env.count_errors = true;
+        assert!(matches!(cx.failed("write failed", Errno::NOSPC, file).reason(), StopReason::Counted));
+        assert_eq!(cx.account.stats.snapshot(0).errors.values().sum::<u64>(), 2);
+    });
 }
