@@ -1,7 +1,8 @@
 //! The buffers of a thread as its operations use them: slices of the I/O buffer, and the buffers of its slots.
 //!
 //! An I/O buffer without `memsize` grows when an operation needs more than expected. That allocates, fills and touches
-//! memory, so its time counts as the program's own.
+//! memory, so its time counts as the program's own: the start of the operation is moved by it, whether the operation has
+//! begun or is still to begin at the end of the last one. So does the time to generate data, unless that is a little.
 //! Deliberately absent: the buffers themselves (`buffer.rs`, `buffered.rs`).
 
 use super::buffered::flush_slow;
@@ -9,40 +10,73 @@ use super::{OpCx, Stop};
 use crate::os::Errno;
 use std::ops::Range;
 
+/// Largest amount of data in bytes that is generated while the operation is timed, because that costs less than a further
+/// reading of the clock.
+const CHEAP_FILL: u64 = 64 << 10;
+
 impl OpCx<'_> {
     /// Returns a slice of `len` bytes of the buffer to read into. `Err` when `memsize` is too small.
     #[inline]
     pub fn place(&mut self, len: u64) -> Result<Range<usize>, Stop> {
-        if let Some(range) = self.io.buffer.place(len) {
-            return Ok(range);
+        match self.io.buffer.place(len) {
+            Some(range) => Ok(range),
+            None => self.place_slow(len),
         }
+    }
+
+    /// The slow half of [`OpCx::place`]: replaces the buffer. `#[cold]`: it runs at most once for each new largest
+    /// length.
+    #[cold]
+    fn place_slow(&mut self, len: u64) -> Result<Range<usize>, Stop> {
+        let start = self.env.clock.raw();
         self.grow_buffer(len)?;
+        self.exclude_since(start);
         Ok(0..len as usize)
     }
 
-    /// Returns a slice of `len` bytes of the buffer with data to write. `Err` when `memsize` is too small.
+    /// Returns a slice of `len` bytes of the buffer with data to write, for an operation that is yet to begin. `Err` when
+    /// `memsize` is too small.
     #[inline]
     pub fn data(&mut self, len: u64) -> Result<Range<usize>, Stop> {
-        if let Some(range) = self.io.buffer.data(len) {
-            return Ok(range);
+        if len > CHEAP_FILL {
+            self.restamp();
         }
-        self.grow_buffer(len)?;
-        Ok(self.io.buffer.data(len).unwrap_or_default())
+        match self.io.buffer.data(len) {
+            Some(range) => Ok(range),
+            None => self.data_slow(len),
+        }
     }
 
-    /// Replaces the buffer by one of `len` bytes. Its time is the program's own: the start of the operation is moved by
-    /// it, whether the operation has begun or is still to begin at the end of the last one. `#[cold]`: it runs at most
-    /// once for each new largest length.
+    /// Returns the same for a further call of the operation that is being timed.
+    #[inline]
+    pub fn further_data(&mut self, len: u64) -> Result<Range<usize>, Stop> {
+        if len > CHEAP_FILL { self.data_slow(len) } else { self.data(len) }
+    }
+
+    /// The slow half of [`OpCx::data`] and [`OpCx::further_data`]: reads the clock, so that the time to generate the data
+    /// counts as the program's own, and replaces a buffer that is too small.
+    #[inline(never)]
+    fn data_slow(&mut self, len: u64) -> Result<Range<usize>, Stop> {
+        let start = self.env.clock.raw();
+        let range = if let Some(range) = self.io.buffer.data(len) {
+            range
+        } else {
+            self.grow_buffer(len)?;
+            self.io.buffer.data(len).unwrap_or_default()
+        };
+        self.exclude_since(start);
+        Ok(range)
+    }
+
+    /// Replaces the buffer by one of `len` bytes.
     #[cold]
     fn grow_buffer(&mut self, len: u64) -> Result<(), Stop> {
-        let start = self.env.clock.raw();
         if self.io.buffer.grow(len).is_none() {
             return Err(self.misuse(
                 format!("an I/O of {len} bytes is larger than the thread's `memsize`"),
                 "make `memsize` at least as large as `iosize`",
             ));
         }
-        self.exclude_since(start);
         Ok(())
     }
 

@@ -310,13 +310,13 @@ impl Step for WriteWholeStep<'_> {
         let (mut bytes, mut calls) = (0, 0);
         for done in 0..chunks {
             let wanted = if done + 1 < chunks { chunk } else { last };
-            let range = cx.data(wanted)?;
-            if done == 0 {
-                if chunk > write::CHEAP_FILL {
-                    cx.restamp();
-                }
+            let range = if done == 0 {
+                let range = cx.data(wanted)?;
                 cx.begin();
-            }
+                range
+            } else {
+                cx.further_data(wanted)?
+            };
             match write::write_range(cx, slot, range, None) {
                 Ok(written) => bytes += written,
                 Err(errno) => {

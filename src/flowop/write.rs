@@ -174,19 +174,12 @@ struct WriteStep<'r> {
     unsynced: u64,
 }
 
-/// Largest write in bytes whose data is generated while the operation is timed, because that costs less than a further
-/// reading of the clock. For larger writes the clock is read after the data is generated.
-pub(super) const CHEAP_FILL: u64 = 64 << 10;
-
 impl Step for WriteStep<'_> {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let op = self.op;
         let (slot, offset, len) = self.next_write(cx)?;
         let range = cx.data(len)?;
-        if len > CHEAP_FILL {
-            cx.restamp();
-        }
         if op.append == AppendMode::No {
             if op.wrap > 0 && offset.is_none() {
                 wrap_writer(cx, slot, len, op.wrap)?;
@@ -250,7 +243,7 @@ impl WriteStep<'_> {
         let (mut bytes, mut calls) = (0, 0);
         while bytes < len {
             let wanted = chunk.min(len - bytes);
-            let range = cx.data(wanted)?;
+            let range = cx.further_data(wanted)?;
             match write_range(cx, slot, range, None) {
                 Ok(written) => bytes += written,
                 Err(errno) => {

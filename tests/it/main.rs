@@ -110,3 +110,4 @@ mod vectors_14;
 mod vectors_15;
 mod verdicts;
 mod words;
+mod written_data;
