@@ -1,8 +1,8 @@
 //! The buffers of a thread as its operations use them: slices of the I/O buffer, and the buffers of its slots.
 //!
 //! An I/O buffer without `memsize` grows when an operation needs more than expected. That allocates, fills and touches
-//! memory, so its time counts as the program's own: the start of the operation is moved by it, whether the operation has
-//! begun or is still to begin at the end of the last one. So does the time to generate data, unless that is a little.
+//! memory, so its time counts as the program's own: the start of the operation is moved by it, whether the operation
+//! has begun or is still to begin at the end of the last one. The time to generate much data is excluded too.
 //! Deliberately absent: the buffers themselves (`buffer.rs`, `buffered.rs`).
 
 use super::buffered::flush_slow;
@@ -10,8 +10,8 @@ use super::{OpCx, Stop};
 use crate::os::Errno;
 use std::ops::Range;
 
-/// Largest amount of data in bytes that is generated while the operation is timed, because that costs less than a further
-/// reading of the clock.
+/// Largest amount of data in bytes that is generated while the operation is timed, because that costs less than a
+/// further reading of the clock.
 const CHEAP_FILL: u64 = 64 << 10;
 
 impl OpCx<'_> {
@@ -34,35 +34,36 @@ impl OpCx<'_> {
         Ok(0..len as usize)
     }
 
-    /// Returns a slice of `len` bytes of the buffer with data to write, for an operation that is yet to begin. `Err` when
-    /// `memsize` is too small.
+    /// Returns a slice of `len` bytes of the buffer with data to write to the file in a slot, for an operation that is
+    /// yet to begin. `Err` when `memsize` is too small.
     #[inline]
-    pub fn data(&mut self, len: u64) -> Result<Range<usize>, Stop> {
+    pub fn data(&mut self, slot: usize, len: u64) -> Result<Range<usize>, Stop> {
         if len > CHEAP_FILL {
             self.restamp();
         }
         match self.io.buffer.data(len) {
             Some(range) => Ok(range),
-            None => self.data_slow(len),
+            None => self.data_slow(slot, len),
         }
     }
 
     /// Returns the same for a further call of the operation that is being timed.
     #[inline]
-    pub fn further_data(&mut self, len: u64) -> Result<Range<usize>, Stop> {
-        if len > CHEAP_FILL { self.data_slow(len) } else { self.data(len) }
+    pub fn further_data(&mut self, slot: usize, len: u64) -> Result<Range<usize>, Stop> {
+        if len > CHEAP_FILL { self.data_slow(slot, len) } else { self.data(slot, len) }
     }
 
-    /// The slow half of [`OpCx::data`] and [`OpCx::further_data`]: reads the clock, so that the time to generate the data
-    /// counts as the program's own, and replaces a buffer that is too small.
+    /// The slow half of [`OpCx::data`] and [`OpCx::further_data`]: reads the clock, so that the time to generate the
+    /// data counts as the program's own, generates the data of the file's set, and replaces a buffer that is too small.
     #[inline(never)]
-    fn data_slow(&mut self, len: u64) -> Result<Range<usize>, Stop> {
+    fn data_slow(&mut self, slot: usize, len: u64) -> Result<Range<usize>, Stop> {
         let start = self.env.clock.raw();
-        let range = if let Some(range) = self.io.buffer.data(len) {
+        let file = self.io.slots.get(slot).file;
+        let range = if let Some(range) = self.io.buffer.data_of(file, len) {
             range
         } else {
             self.grow_buffer(len)?;
-            self.io.buffer.data(len).unwrap_or_default()
+            self.io.buffer.data_of(file, len).unwrap_or_default()
         };
         self.exclude_since(start);
         Ok(range)

@@ -20,6 +20,7 @@ mod pick;
 mod sink;
 mod size;
 mod starvation;
+mod written_data;
 
 pub use aio::{Aio, AioMode, AioPool, Outstanding};
 pub use cx::{Account, OpCx, RunEnv, ThreadFiles, ThreadIo};
@@ -27,6 +28,7 @@ pub use moves::{MoveSource, NameUpdate, Renamed};
 pub use pick::PickBy;
 pub use sink::Sink;
 pub use starvation::{Makers, Starvation, View, maker};
+pub use written_data::WrittenData;
 
 /// The help of a fault that no script and no machine can cause.
 pub const BUG: &str = "this is a bug in wmlrun: report it with the script";

@@ -4,6 +4,7 @@
 use super::UnitKind;
 use crate::disk::Fileset;
 use crate::fileset::Want;
+use crate::fileset::content::DataSource;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
@@ -22,6 +23,8 @@ pub struct View {
     pub first: usize,
     /// The number of parts of the set, if this is the first of them; else 1.
     pub parts: usize,
+    /// The data that is written to its files.
+    pub data: DataSource,
 }
 
 /// The threads that can end a wait for a file of one set.

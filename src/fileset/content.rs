@@ -24,21 +24,59 @@ mod purpose {
     pub(super) const COPIES: u64 = 0xc0b1;
 }
 
-/// Fills a buffer with random bytes. The last `compress` (0 to 1) of each 4 KiB block is one repeated byte.
+/// How much less than its size a file system can store of data.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Redundancy {
+    /// Fraction of each 4 KiB block that is one repeated byte, 0 to 1.
+    pub compress: f64,
+    /// Fraction of the 4 KiB blocks that are copies of other blocks, 0 to 1.
+    pub dedupe: f64,
+}
+
+/// The data of all file sets with the same redundancy. The threads that write it share the blocks that they copy.
+#[derive(Clone, Debug, Default)]
+pub struct DataSource {
+    redundancy: Redundancy,
+    copies: Option<Copies>,
+}
+
+impl DataSource {
+    /// Creates the source. Different seeds give different blocks to copy.
+    pub fn new(redundancy: Redundancy, seed: u64) -> Self {
+        Self { redundancy, copies: Copies::new(redundancy, seed) }
+    }
+
+    /// Returns the redundancy of the data.
+    pub fn redundancy(&self) -> Redundancy {
+        self.redundancy
+    }
+
+    /// Fills a buffer, as [`fill`] does. Each part of it is to be stamped before it is written.
+    pub fn fill(&self, buf: &mut [u8], seed: u64) {
+        fill(buf, seed, self.redundancy.compress);
+    }
+
+    /// Creates the stamper of one thread, as [`Stamper::new`] does, which also makes the copies.
+    pub fn stamper(&self, seed: u64, thread: u64) -> Stamper {
+        Stamper { copies: self.copies.clone(), ..Stamper::new(seed, thread) }
+    }
+}
+
+/// Fills a buffer with random bytes. The last `compress` (0 to 1) of each 4 KiB block, and of a shorter one at the end,
+/// is one repeated byte.
 pub fn fill(buf: &mut [u8], seed: u64, compress: f64) {
     let mut rng = random::stream(seed, &[purpose::FILL]);
-    let random = random_part(compress);
     for block in buf.chunks_mut(BLOCK) {
-        let (head, tail) = block.split_at_mut(random.min(block.len()));
+        let (head, tail) = block.split_at_mut(random_part(compress, block.len()));
         rng.fill(head);
         tail.fill(FILLER);
     }
 }
 
-/// Returns the number of random bytes of a block: at least the size of a stamp.
-fn random_part(compress: f64) -> usize {
-    let random = (BLOCK as f64 * (1.0 - compress.clamp(0.0, 1.0))).round() as usize;
-    random.max(STAMP)
+/// Returns the number of random bytes of a block of `len` bytes: at least the size of a stamp.
+fn random_part(compress: f64, len: usize) -> usize {
+    let random = (len as f64 * (1.0 - compress.clamp(0.0, 1.0))).round() as usize;
+    random.clamp(STAMP.min(len), len)
 }
 
 /// Makes the blocks that a thread writes unique.
@@ -57,6 +95,18 @@ struct Copies {
     originals: Arc<[u8]>,
 }
 
+impl Copies {
+    /// Makes the blocks that are copied. `None` if no block is to be a copy.
+    fn new(redundancy: Redundancy, seed: u64) -> Option<Self> {
+        let Redundancy { compress, dedupe } = redundancy;
+        (dedupe > 0.0).then(|| {
+            let mut originals = vec![0; ORIGINALS * BLOCK];
+            fill(&mut originals, mix(seed, purpose::COPIES), compress);
+            Self { below: (dedupe.min(1.0) * u64::MAX as f64) as u64, originals: originals.into() }
+        })
+    }
+}
+
 impl Stamper {
     /// Creates the stamper of one thread. Different threads and different seeds produce different stamps.
     pub fn new(seed: u64, thread: u64) -> Self {
@@ -66,14 +116,13 @@ impl Stamper {
     /// Makes the fraction `share` of the blocks copies of a few blocks that all stampers with this `seed` share. The
     /// copies are as compressible as the other blocks.
     #[must_use]
-    pub fn with_copies(mut self, share: f64, seed: u64, compress: f64) -> Self {
-        if share > 0.0 {
-            let mut originals = vec![0; ORIGINALS * BLOCK];
-            fill(&mut originals, mix(seed, purpose::COPIES), compress);
-            self.copies =
-                Some(Copies { below: (share.min(1.0) * u64::MAX as f64) as u64, originals: originals.into() });
-        }
-        self
+    pub fn with_copies(self, share: f64, seed: u64, compress: f64) -> Self {
+        Self { copies: Copies::new(Redundancy { compress, dedupe: share }, seed), ..self }
+    }
+
+    /// Returns whether some blocks become copies, so that [`Stamper::stamp_unique`] does not suffice.
+    pub fn has_copies(&self) -> bool {
+        self.copies.is_some()
     }
 
     /// Continues as if this many blocks had been stamped before.
@@ -85,9 +134,12 @@ impl Stamper {
     /// Stamps the data that is about to be written. Must be called before each write of the buffer.
     #[inline]
     pub fn stamp(&mut self, buf: &mut [u8]) {
-        if self.copies.is_some() {
-            return self.stamp_slow(buf);
-        }
+        if self.copies.is_some() { self.stamp_slow(buf) } else { self.stamp_unique(buf) }
+    }
+
+    /// Does the same for a stamper without copies, which the caller has checked.
+    #[inline]
+    pub fn stamp_unique(&mut self, buf: &mut [u8]) {
         for block in buf.chunks_mut(BLOCK) {
             self.count += 1;
             put(block, self.id, self.count);
@@ -185,6 +237,33 @@ mod tests {
             assert!(block[1024..].iter().all(|&b| b == FILLER));
             assert!(block[..1024].iter().filter(|&&b| b == FILLER).count() < 50);
         }
+    }
+
+    #[test]
+    fn a_short_block_is_as_compressible_as_a_whole_one() {
+        for len in [1000, 2048, 6000] {
+            let mut buf = vec![0; len];
+            fill(&mut buf, 3, 0.5);
+            let compressible = buf.iter().filter(|&&b| b == FILLER).count();
+            assert!((len / 2..len / 2 + 100).contains(&compressible), "{compressible} of {len} bytes");
+        }
+        let mut tiny = [0; 9];
+        fill(&mut tiny, 3, 1.0);
+        assert!(tiny.iter().any(|&b| b != FILLER));
+    }
+
+    #[test]
+    fn threads_copy_the_blocks_of_their_source() {
+        let source = DataSource::new(Redundancy { compress: 0.5, dedupe: 1.0 }, 3);
+        let written = |thread: u64| {
+            let mut buf = vec![0; BLOCK * 1000];
+            source.fill(&mut buf, thread);
+            source.stamper(3, thread).stamp(&mut buf);
+            buf.chunks(BLOCK).map(<[u8]>::to_vec).collect::<HashSet<_>>()
+        };
+        assert_eq!(written(1), written(2));
+        assert_eq!(written(1).len(), ORIGINALS);
+        assert!(written(1).iter().all(|block| block[BLOCK / 2..].iter().all(|&b| b == FILLER)));
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod tree;
 pub use crate::os::name::Name;
 use crate::random::Quantity;
 use crate::spec::Sharing;
+pub use content::Redundancy;
 pub use interleave::Interleave;
 pub use members::{How, Members, OwnRotor, Picked, Rotor, Want};
 pub use sizes::{SizeRow, SizeTable};
@@ -121,6 +122,11 @@ impl FilesetSpec {
             dedupe: None,
             sizes: None,
         }
+    }
+
+    /// Returns the redundancy of the data in its files.
+    pub fn redundancy(&self) -> Redundancy {
+        Redundancy { compress: self.compress.unwrap_or(0.0), dedupe: self.dedupe.unwrap_or(0.0) }
     }
 
     /// Returns the path of the root directory: `path/name`, or `path/name.N` for the `N`th process instance.

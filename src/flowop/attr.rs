@@ -318,7 +318,7 @@ impl Stateless for Xattr {
         let slot = self.file.ensure_open(cx)?;
         let len = self.size.draw(&mut cx.rng);
         let set = self.call == XattrCall::Set;
-        let range = if set { cx.data(len)? } else { cx.place(len)? };
+        let range = if set { cx.data(slot, len)? } else { cx.place(len)? };
         let Some(handle) = cx.handle(slot).copied() else { return Err(lost_file(cx, slot)) };
         let engine = cx.env.engine;
         cx.begin();

@@ -106,7 +106,7 @@ impl Stateless for Buffered {
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let slot = self.file.ensure_open(cx)?;
         let len = self.iosize.draw(&mut cx.rng);
-        let range = if self.write { cx.data(len)? } else { cx.place(len)? };
+        let range = if self.write { cx.data(slot, len)? } else { cx.place(len)? };
         match ready(&mut cx.io.slots, slot) {
             BufferState::Ready => {}
             BufferState::Made => cx.restamp(),

@@ -9,9 +9,9 @@ use crate::disk::dirs::Dirs;
 use crate::engine;
 use crate::exec::buffer::IoBuffer;
 use crate::exec::slots::{FileRef, SlotRule, Slots};
-use crate::exec::{Account, OpCx, RunEnv, Sink, Starvation, StopReason, ThreadFiles, ThreadIo, View};
+use crate::exec::{Account, OpCx, RunEnv, Sink, Starvation, StopReason, ThreadFiles, ThreadIo, View, WrittenData};
 use crate::fileset::FilesetSpec;
-use crate::fileset::content::Stamper;
+use crate::fileset::content::DataSource;
 use crate::os::{Clock, Errno, OFlags};
 use crate::random::{self, Quantity};
 use crate::stats::recorder::ThreadStats;
@@ -32,7 +32,8 @@ fn in_context(is_live: bool, test: impl FnOnce(&mut OpCx<'_>)) {
     } else {
         set.state.freeze();
     }
-    let views = [View { set, makers: Arc::default(), planned: [false; 4], first: 0, parts: 1 }];
+    let data = DataSource::default();
+    let views = [View { set, makers: Arc::default(), planned: [false; 4], first: 0, parts: 1, data }];
     let dirs: [Option<Dirs>; 1] = [None];
     let (gate, events, stats) = (Gate::new(), EventPool::new(None), ThreadStats::new(1).unwrap());
     let env = RunEnv {
@@ -45,7 +46,8 @@ fn in_context(is_live: bool, test: impl FnOnce(&mut OpCx<'_>)) {
         count_errors: false,
     };
     let files = ThreadFiles::new(&views, &dirs, Starvation::default());
-    let buffer = IoBuffer::new(0, 4096, false, Stamper::new(1, 1), 1).unwrap();
+    let data = WrittenData::of_one(DataSource::default(), 1, 1);
+    let buffer = IoBuffer::new(0, 4096, false, data, 1).unwrap();
     let io = ThreadIo::new(Slots::new(1, views.len()), buffer, None, Sink::none());
     let mut cx = OpCx::new(env, files, io, random::stream(1, &[0]), Account::new(&stats, None));
     cx.start();

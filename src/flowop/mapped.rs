@@ -123,7 +123,7 @@ impl Step for MappedStep<'_> {
         let slot = self.op.file.ensure_open(cx)?;
         let len = self.op.iosize.draw(&mut cx.rng);
         let offset = self.offsets.next(cx, slot, len)?.unwrap_or(0);
-        let range = if self.op.write { cx.data(len)? } else { cx.place(len)? };
+        let range = if self.op.write { cx.data(slot, len)? } else { cx.place(len)? };
         cx.begin();
         match self.copy(cx, slot, offset, range) {
             Ok(bytes) => cx.end(bytes),

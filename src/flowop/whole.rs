@@ -311,11 +311,11 @@ impl Step for WriteWholeStep<'_> {
         for done in 0..chunks {
             let wanted = if done + 1 < chunks { chunk } else { last };
             let range = if done == 0 {
-                let range = cx.data(wanted)?;
+                let range = cx.data(slot, wanted)?;
                 cx.begin();
                 range
             } else {
-                cx.further_data(wanted)?
+                cx.further_data(slot, wanted)?
             };
             match write::write_range(cx, slot, range, None) {
                 Ok(written) => bytes += written,

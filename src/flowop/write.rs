@@ -179,7 +179,7 @@ impl Step for WriteStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let op = self.op;
         let (slot, offset, len) = self.next_write(cx)?;
-        let range = cx.data(len)?;
+        let range = cx.data(slot, len)?;
         if op.append == AppendMode::No {
             if op.wrap > 0 && offset.is_none() {
                 wrap_writer(cx, slot, len, op.wrap)?;
@@ -243,7 +243,7 @@ impl WriteStep<'_> {
         let (mut bytes, mut calls) = (0, 0);
         while bytes < len {
             let wanted = chunk.min(len - bytes);
-            let range = cx.further_data(wanted)?;
+            let range = cx.further_data(slot, wanted)?;
             match write_range(cx, slot, range, None) {
                 Ok(written) => bytes += written,
                 Err(errno) => {

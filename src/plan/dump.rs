@@ -41,7 +41,9 @@ const THREAD: u64 = 48 << 10;
 pub fn totals(plan: &Plan, sets: &[Arc<Fileset>]) -> Totals {
     let buffer = |t: &Thread| {
         let own = if t.memsize > 0 { t.memsize } else { t.effects.buffer };
-        own.saturating_add(t.effects.aio.map_or(0, Aio::memory))
+        // A part for each kind of data, and one to read into.
+        let parts = 1 + plan.separate_data(t).len() as u64;
+        own.saturating_mul(parts).saturating_add(t.effects.aio.map_or(0, Aio::memory))
     };
     let mut totals = Totals {
         processes: plan.n_processes(),

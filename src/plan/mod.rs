@@ -281,6 +281,29 @@ impl Plan {
         (0..changed.len()).map(|set| changed[self.named(set)]).collect()
     }
 
+    /// One file set for each kind of data that a thread writes, if the sets that it works on differ in `compress=` or
+    /// `dedupe=`: each kind has a part of its own in the thread's buffer. Empty if the sets do not differ.
+    pub fn separate_data(&self, thread: &Thread) -> Vec<usize> {
+        let redundancy = |set: &usize| self.filesets[*set].redundancy();
+        let mut all = thread.effects.sets.iter().map(redundancy);
+        let first = all.next();
+        if all.all(|other| Some(other) == first) {
+            return Vec::new();
+        }
+        let flowops = &self.flowops[thread.first..thread.first + thread.count];
+        let mut separate: Vec<usize> = Vec::new();
+        for flowop in flowops.iter().filter(|flowop| flowop.direction == IoDirection::Write) {
+            // If the flowop that opens the slot is unknown, the slot may hold any file of the thread's sets.
+            let own = if flowop.sets.is_empty() { &thread.effects.sets } else { &flowop.sets };
+            for set in own {
+                if separate.iter().all(|other| redundancy(other) != redundancy(set)) {
+                    separate.push(*set);
+                }
+            }
+        }
+        separate
+    }
+
     /// The first flowop that creates, removes or renames files or leaf directories of a set. `None` if there is none.
     pub fn changer(&self, set: usize) -> Option<&FlowopInfo> {
         let named = self.named(set) - self.filesets[set].part as usize;

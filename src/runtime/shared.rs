@@ -12,6 +12,8 @@ use super::phases::Phases;
 use crate::disk::Fileset;
 use crate::exec::trace::Stream;
 use crate::exec::{BUG, Makers, OpFailure, View, maker};
+use crate::fileset::Redundancy;
+use crate::fileset::content::DataSource;
 use crate::flowop::SemPair;
 use crate::os::{Clock, limits};
 use crate::plan::{self, Plan, Process, Thread};
@@ -190,7 +192,7 @@ impl Shared {
         Ok(Self {
             phases: Phases::new(&plan),
             iterations: IterationTallies::new(&plan),
-            views: views(&plan, sets),
+            views: views(&plan, sets, options.seed),
             events: EventPool::new(plan.event_rate.map(|rate| plan.event_share.of(rate))),
             clock: Clock::get(),
             gate: Gate::new(),
@@ -353,8 +355,10 @@ fn thread_slots(plan: &Plan) -> Result<(Vec<ThreadSlot>, Vec<usize>), Fault> {
     Ok((thread_slots, first))
 }
 
-/// Returns the file sets with the numbers of threads that make and remove their files.
-fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
+/// Returns the file sets with the numbers of threads that make and remove their files, and with the data of their
+/// files.
+fn views(plan: &Plan, sets: &[Arc<Fileset>], seed: u64) -> Vec<View> {
+    let mut sources: Vec<DataSource> = Vec::new();
     let planned = planned(plan, None);
     let makers: Vec<Makers> = sets.iter().map(|_| Makers::default()).collect();
     let mut users = vec![0_u64; sets.len()];
@@ -395,9 +399,20 @@ fn views(plan: &Plan, sets: &[Arc<Fileset>]) -> Vec<View> {
             }
             let first = i - set.spec.part as usize;
             let parts = if first == i { plan::parts_of(&plan.filesets, i).len() } else { 1 };
-            View { set: Arc::clone(set), makers: Arc::new(makers), planned: planned[i], first, parts }
+            let data = data_source(&mut sources, set.spec.redundancy(), seed);
+            View { set: Arc::clone(set), makers: Arc::new(makers), planned: planned[i], first, parts, data }
         })
         .collect()
+}
+
+/// Returns the source of the data of a file set: one that exists, or a new one.
+fn data_source(sources: &mut Vec<DataSource>, redundancy: Redundancy, seed: u64) -> DataSource {
+    if let Some(known) = sources.iter().find(|source| source.redundancy() == redundancy) {
+        return known.clone();
+    }
+    let new = DataSource::new(redundancy, seed);
+    sources.push(new.clone());
+    new
 }
 
 /// Returns the file sets that a set named by a thread's flowops stands for, each with the number of threads that use

@@ -6,8 +6,8 @@ use super::process::ProcessContext;
 use super::shared::{Fault, FaultKind, ThreadSlot};
 use crate::engine::Asynchronous;
 use crate::exec::buffer::IoBuffer;
-use crate::exec::{Aio, AioMode, Outstanding, Sink, View};
-use crate::fileset::content::Stamper;
+use crate::exec::{Aio, AioMode, Outstanding, Sink, View, WrittenData};
+use crate::fileset::content::DataSource;
 use crate::plan::{PlanStep, Thread};
 use std::sync::Arc;
 
@@ -19,14 +19,29 @@ pub(super) fn buffer(
     seed: u64,
 ) -> Result<IoBuffer, Fault> {
     let effects = &thread.effects;
-    let stamper = Stamper::new(context.shared.options.seed, index as u64);
-    IoBuffer::new(thread.memsize, effects.buffer, effects.direct, stamper, seed).map_err(|e| {
+    let data = written_data(context, thread, context.shared.options.seed, index);
+    IoBuffer::new(thread.memsize, effects.buffer, effects.direct, data, seed).map_err(|e| {
         Fault::plain(
             FaultKind::Setup,
             format!("allocating the I/O buffer of thread `{}` failed: {e}", thread.name),
             "make `memsize` smaller, or start fewer threads",
         )
     })
+}
+
+/// Returns the data that a thread writes: of one source, or of several, where its sets differ in what can be compressed
+/// or shared.
+fn written_data(context: &ProcessContext<'_>, thread: &Thread, seed: u64, index: usize) -> WrittenData {
+    let (views, index) = (context.views, index as u64);
+    let separate = context.shared.plan.separate_data(thread);
+    if separate.is_empty() {
+        let source = thread.effects.sets.first().map_or_else(DataSource::default, |set| views[*set].data.clone());
+        return WrittenData::of_one(source, seed, index);
+    }
+    let sources: Vec<DataSource> = separate.into_iter().map(|set| views[set].data.clone()).collect();
+    let source_of = |view: &View| sources.iter().position(|own| own.redundancy() == view.data.redundancy());
+    let of_set = views.iter().map(source_of).collect();
+    WrittenData::of_several(sources, of_set, seed, index)
 }
 
 /// Opens the receiver of `sendfile`.
@@ -61,8 +76,8 @@ pub(super) fn outstanding(
         (None, Asynchronous::AtOnce) => AioMode::AtOnce,
         (None, _) => AioMode::Ring { alone: thread.pace.is_none() && thread.steps.iter().all(non_blocking) },
     };
-    let stamper = Stamper::new(!options.seed, index as u64);
-    Outstanding::new(aio, how, options.engine, stamper, seed, Arc::clone(&thread_slot.in_flight)).map_err(|e| {
+    let data = written_data(context, thread, !options.seed, index);
+    Outstanding::new(aio, how, options.engine, data, seed, Arc::clone(&thread_slot.in_flight)).map_err(|e| {
         Fault::plain(
             FaultKind::Setup,
             format!("preparing asynchronous I/O of thread `{}` failed: {e}", thread.name),

@@ -7,8 +7,7 @@ use super::{Aio, drain};
 use crate::engine::{Engine, Handle};
 use crate::exec::short::continue_transfer;
 use crate::exec::slots::FileRef;
-use crate::exec::{OpCx, Stop};
-use crate::fileset::content::{self, Stamper};
+use crate::exec::{OpCx, Stop, WrittenData};
 use crate::os::map::MapSlice;
 use crate::os::{Errno, NOTHING_WRITTEN};
 use std::sync::Arc;
@@ -64,7 +63,9 @@ pub struct Outstanding {
     filled: u32,
     /// Whether all buffers are certain to be used.
     bounded: bool,
-    stamper: Stamper,
+    data: WrittenData,
+    /// [`WrittenData::is_plain`].
+    plain: bool,
     seed: u64,
     /// The number of operations in flight, published while the thread waits for the last of them.
     remaining: Arc<AtomicU32>,
@@ -77,7 +78,7 @@ impl Outstanding {
         aio: Aio,
         how: AioMode<'_>,
         engine: &'static dyn Engine,
-        stamper: Stamper,
+        data: WrittenData,
         seed: u64,
         remaining: Arc<AtomicU32>,
     ) -> Result<Self, Errno> {
@@ -95,7 +96,8 @@ impl Outstanding {
             free: Vec::with_capacity(depth),
             filled: 0,
             bounded: aio.bounded,
-            stamper,
+            plain: data.is_plain(),
+            data,
             seed,
             remaining,
         };
@@ -111,9 +113,11 @@ impl Outstanding {
         self.free.reverse();
         self.filled = 0;
         if self.bounded {
-            self.free.iter_mut().for_each(|(_, buf)| content::fill(buf, self.seed, 0.0));
+            self.free.iter_mut().for_each(|(_, buf)| self.data.common.source.fill(buf, self.seed));
             self.filled = self.operations.len() as u32;
         }
+        // None of the buffers has the data of an earlier write.
+        self.operations.iter_mut().for_each(|operation| operation.write = false);
     }
 
     /// Returns the number of operations in flight.
@@ -129,13 +133,17 @@ impl Outstanding {
         let Some((tag, mut buf)) = self.free.pop() else { return Ok(()) };
         if tag >= self.filled {
             // The free tags are in order as long as one of them has never been used.
-            content::fill(&mut buf, self.seed, 0.0);
+            self.data.common.source.fill(&mut buf, self.seed);
             self.filled = tag + 1;
         }
-        if what.write {
-            self.stamper.stamp(&mut buf[..what.len]);
-        }
         let of = cx.io.slots.get(what.slot).file;
+        if what.write {
+            if self.plain {
+                self.data.common.stamper.stamp_unique(&mut buf[..what.len]);
+            } else {
+                self.generate(tag, &mut buf, what.len, of);
+            }
+        }
         let AioRequest { slot, file, offset, len, write, in_order } = *what;
         let on = (in_order && !write && offset > 0 && len > 0).then_some((slot, offset));
         self.operations[tag as usize] = InFlight {
@@ -154,6 +162,21 @@ impl Outstanding {
         self.backend
             .start(cx.env.clock, start)
             .map_err(|errno| cx.failed("starting asynchronous I/O failed", errno, of))
+    }
+
+    /// Generates the data of a write to a file, with copies, or of the source of the file's set. The buffer of a tag
+    /// has data of that source only if the last operation of the tag was a write with it; else it is filled anew,
+    /// before the operation is submitted and its time begins.
+    #[cold]
+    fn generate(&mut self, tag: u32, buf: &mut MapSlice, len: usize, of: Option<FileRef>) {
+        let last = self.operations[tag as usize];
+        let separate = self.data.separate_of(of);
+        let is_filled = separate.is_none() || last.write && self.data.separate_of(last.of) == separate;
+        let own = self.data.source_of(of);
+        if !is_filled {
+            own.source.fill(buf, self.seed);
+        }
+        own.stamper.stamp(&mut buf[..len]);
     }
 
     /// Replaces all buffers, because a drawn size is larger than expected. `#[cold]`: it runs at most once for each new
