@@ -253,11 +253,11 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{CHECK_ENTRIES, Posix};
-    use crate::engine::{Asynchronous, Engine, Handle};
+    use crate::engine::{AsyncChoice, Engine, Handle};
     use std::cell::Cell;
     use std::os::fd::AsRawFd;
 
-    const ENGINE: Posix = Posix(Asynchronous::Pool);
+    const ENGINE: Posix = Posix(AsyncChoice::Pool);
 
     #[test]
     fn a_write_at_an_offset_extends_the_known_size() {

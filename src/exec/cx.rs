@@ -12,7 +12,6 @@
 //! for the other case.
 
 use super::buffer::IoBuffer;
-use super::failure::{advice, free_space};
 use super::messages::Messages;
 use super::sink::Sink;
 use super::slots::{FileRef, Slots};

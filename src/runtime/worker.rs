@@ -7,9 +7,7 @@ use super::shared::{Fault, FaultKind, Shared, ThreadSlot, panicked};
 use super::thread_io;
 use crate::exec::slots::Slots;
 use crate::exec::trace::{Stream, StreamShape};
-use crate::exec::{
-    Account, OpCx, OpFailure, RunEnv, Sink, Starvation, Stop, StopReason, ThreadFiles, ThreadIo, View, maker,
-};
+use crate::exec::{Account, OpCx, OpFailure, RunEnv, Sink, Starvation, Stop, StopReason, ThreadFiles, ThreadIo, maker};
 use crate::flowop::{self, StepInit};
 use crate::model::QuitMode;
 use crate::os::proc;

@@ -122,6 +122,11 @@ fn each_set_gets_its_own_data_from_one_thread() {
     }
 }
 
+/// The flowop `w` of a run.
+fn writer(outcome: &Outcome) -> &FlowopResult {
+    outcome.run().flowops.iter().find(|flowop| flowop.name == "w").unwrap()
+}
+
 /// On the null engine a write takes no time, so nearly all of the time is that of generating its data.
 #[test]
 fn generating_much_data_is_in_no_latency() {
