@@ -168,7 +168,7 @@ impl Runner {
         // First of all, read the counters: they are what the measured time is taken from.
         let priority = schedule::PriorityGuard::new();
         let waited = live.ended.clone().unwrap_or_else(|| live.running.status());
-        let sample = live.running.measured();
+        let sample = live.running.measured_at_end();
         drop(priority);
         let waited = super::results::final_end(&live.running, waited);
         let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);

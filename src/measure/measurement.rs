@@ -328,7 +328,7 @@ impl Runner {
         printed.show(&mut |message| front.note(message));
         // Read the counters once: everything in the result is computed from this sample.
         let mut waited = final_end(&running, waited);
-        let sample = running.measured();
+        let sample = running.measured_at_end();
         if let Some(fault) = running.closing_fault().filter(|_| waited.ended.is_good()) {
             waited.ended = Ended::Fault(fault);
         }

@@ -117,9 +117,11 @@ impl Runner {
         run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::disk::quiesce::dirty_bytes() });
         // Threads of a run that goes on (`stats snap`) may be in a call, unless it does not return.
         let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);
-        let stragglers = if is_stuck || running.is_stopped() { running.stragglers() } else { Vec::new() };
+        let is_over = is_stuck || running.is_stopped();
+        let unfinished = || sample.unfinished.iter().filter(|_| is_over);
+        let stragglers = if is_over { running.stragglers() } else { Vec::new() };
         run.late_ops = sample.flowops.iter().map(|s| s.late_ops).sum::<u64>()
-            + stragglers.iter().map(|s| s.in_flight).sum::<u64>();
+            + unfinished().map(|thread| thread.in_flight).sum::<u64>();
         run.late_oldest_seconds = (run.late_ops > 0).then(|| running.lateness_ns(waited.tick) as f64 / 1e9);
         run.stragglers = stragglers
             .iter()
@@ -134,9 +136,9 @@ impl Runner {
             .collect();
         run.phases = phases(running, waited.tick);
         fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
-        // A call that has not returned counts as late.
-        for straggler in &stragglers {
-            run.flowops[straggler.flowop].late_ops += straggler.in_flight;
+        // A call that had not returned counts as late.
+        for thread in unfinished() {
+            run.flowops[thread.flowop].late_ops += thread.in_flight;
         }
         run.open_loop = running.open_loop(waited.tick).map(|arrivals| OpenLoop {
             offered_per_s: per_second(arrivals.offered, run.measured_seconds),

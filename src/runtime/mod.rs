@@ -17,12 +17,14 @@ mod process;
 mod running;
 mod shared;
 mod thread_io;
+mod unfinished;
 mod worker;
 
 pub use pace::ArrivalProgress;
 pub use phases::PhaseTicks;
-pub use running::{Ended, Running, Sample, StuckThread, ThreadStream, Tick, Waited};
+pub use running::{Ended, Running, Sample, ThreadStream, Tick, Waited};
 pub use shared::{Fault, FaultKind};
+pub use unfinished::{StuckThread, UnfinishedThread};
 
 use crate::disk::Fileset;
 use crate::engine::{Asynchronous, Engine};

@@ -6,8 +6,9 @@ use super::phases::PhaseTicks;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
 use super::space_watch;
 use super::stop_detector::StopDetector;
+use super::unfinished::UnfinishedThread;
 use crate::exec::trace::Stream;
-use crate::os::{blocked, proc, schedule};
+use crate::os::schedule;
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
 use parking_lot::Mutex;
@@ -30,7 +31,7 @@ const STALL_CHECK: Duration = Duration::from_secs(3);
 /// The running processes of a run.
 #[derive(Debug)]
 pub struct Running {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     leaders: Vec<JoinHandle<()>>,
     /// The space watch.
     space_watch: Option<JoinHandle<()>>,
@@ -96,26 +97,8 @@ pub struct Sample {
     pub tick: u64,
     /// By flowop.
     pub flowops: Vec<Snapshot>,
-}
-
-/// A thread that has not returned from a system call.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StuckThread {
-    /// The index of its flowop in the plan.
-    pub flowop: usize,
-    /// The number of the process instance.
-    pub instance: usize,
-    /// The number of the thread in its definition.
-    pub number: usize,
-    /// The thread ID.
-    pub tid: i32,
-    /// The kernel function in which it waits.
-    pub wait_channel: Option<String>,
-    /// The file of its system call, if the kernel shows it.
-    pub path: Option<String>,
-    /// The number of its operations in flight: 1, or all asynchronous operations for which it waits. 0 if the gate was
-    /// not opened.
-    pub in_flight: u64,
+    /// The threads that had not ended, in a sample of [`Running::measured_at_end`]; else empty.
+    pub unfinished: Vec<UnfinishedThread>,
 }
 
 /// The stream of operations of one thread.
@@ -182,7 +165,7 @@ impl Running {
     }
 
     /// Returns whether the gate was opened for the threads, so that they may have begun operations.
-    fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.from > 0
     }
 
@@ -372,23 +355,41 @@ impl Running {
 
     /// Returns the current counters, since the gate opened.
     pub fn sample(&self) -> Sample {
+        self.sample_by(|thread_slot, flowops| {
+            self.add_counters(thread_slot, flowops);
+        })
+    }
+
+    /// Returns the counters that `add` adds for each thread.
+    pub(super) fn sample_by(&self, mut add: impl FnMut(&ThreadSlot, &mut [Snapshot])) -> Sample {
         let shared = &self.shared;
         let mut flowops = vec![Snapshot::default(); shared.plan.flowops.len()];
         let tick = shared.clock.raw();
-        for thread_slot in &shared.thread_slots {
-            let thread = &shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
-            for local in 0..thread.count {
-                thread_slot.stats.add_to(local, &mut flowops[thread.first + local]);
-            }
-        }
+        shared.thread_slots.iter().for_each(|thread_slot| add(thread_slot, &mut flowops));
         // A sample during the run may have an operation in one counter and not in another: the histogram decides.
         flowops.iter_mut().for_each(|flowop| flowop.ops = flowop.latency.count);
-        Sample { tick, flowops }
+        Sample { tick, flowops, unfinished: Vec::new() }
+    }
+
+    /// Adds the current counters of a thread to those of all flowops. Returns the number of its late operations.
+    pub(super) fn add_counters(&self, thread_slot: &ThreadSlot, flowops: &mut [Snapshot]) -> u64 {
+        let thread = &self.shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
+        let own = &mut flowops[thread.first..thread.first + thread.count];
+        let late = |own: &[Snapshot]| own.iter().map(|flowop| flowop.late_ops).sum::<u64>();
+        let before = late(own);
+        for (local, flowop) in own.iter_mut().enumerate() {
+            thread_slot.stats.add_to(local, flowop);
+        }
+        late(own) - before
     }
 
     /// Returns the counters since [`Running::clear`], or since the gate opened.
     pub fn measured(&self) -> Sample {
-        let mut sample = self.sample();
+        self.since_start(self.sample())
+    }
+
+    /// Subtracts the counters at the start of the measurement from a sample.
+    pub(super) fn since_start(&self, mut sample: Sample) -> Sample {
         if let Some(baseline) = &self.baseline {
             for (now, before) in sample.flowops.iter_mut().zip(baseline) {
                 *now = now.minus(before);
@@ -502,30 +503,6 @@ impl Running {
         let now = self.shared.clock.raw();
         let end = |s: &super::shared::ThreadSlot| if s.done.load(SeqCst) { s.ended.load(SeqCst) } else { now };
         self.shared.thread_slots.iter().map(end).map(|t| self.shared.clock.ns(tick, t)).max().unwrap_or(0)
-    }
-
-    /// Returns the threads that have not ended. Before the gate was opened, a thread that fills its buffer is none of
-    /// them: it ends by itself.
-    pub fn stragglers(&self) -> Vec<StuckThread> {
-        let has_begun = self.has_begun();
-        let is_blocked = |tid: i32| tid > 0 && blocked::sleeps(tid);
-        self.shared
-            .thread_slots
-            .iter()
-            .filter(|s| !s.done.load(SeqCst) && (has_begun || is_blocked(s.tid.load(Relaxed))))
-            .map(|s| {
-                let tid = s.tid.load(Relaxed);
-                StuckThread {
-                    flowop: self.shared.plan.processes[s.process].threads[s.thread].first + s.at.load(Relaxed) as usize,
-                    instance: s.instance,
-                    number: s.number,
-                    tid,
-                    wait_channel: proc::wait_channel(tid),
-                    path: blocked::path_of(tid).map(|path| path.display().to_string()),
-                    in_flight: if has_begun { u64::from(s.in_flight.load(Relaxed)).max(1) } else { 0 },
-                }
-            })
-            .collect()
     }
 
     /// Returns the synchronization flowops in which threads waited until the end without ever having passed them: by

@@ -54,6 +54,7 @@ mod instances;
 mod interrupt;
 mod laddis;
 mod late_dirs;
+mod late_ops;
 mod limits;
 mod lints;
 mod main_job;

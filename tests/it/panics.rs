@@ -9,7 +9,7 @@ use wml::flowop::{Op, Step, StepInit};
 use wml::runtime::{self, FaultKind};
 use wml::session::{Front, Session, Status};
 
-use crate::support::null;
+use crate::support::{null, processes};
 
 /// An operation that panics at some call, or when it is made for a thread.
 #[derive(Debug)]
@@ -61,19 +61,7 @@ fn a_panic_in_a_thread_fails_the_run_and_names_it() {
         let thread = plan.processes[0].threads.iter_mut().find(|thread| thread.name == "breaks").unwrap();
         let wml::plan::PlanStep::Op { op, .. } = &mut thread.steps[0] else { panic!("no flowop") };
         *op = Arc::new(Broken { at_once });
-        let options = runtime::Options {
-            engine: wml::engine::find("null").unwrap(),
-            asynchronous: wml::engine::Asynchronous::AtOnce,
-            seed: 1,
-            count_errors: true,
-            pin: false,
-            messages: None,
-            stream: None,
-            interrupt: Arc::default(),
-            devices: Vec::new(),
-            ranks: Arc::new(wml::ranks::SingleRank::new()),
-        };
-        let mut running = runtime::start(Arc::new(plan), &[], options).unwrap();
+        let mut running = runtime::start(Arc::new(plan), &[], processes()).unwrap();
         let ended = match running.wait_until_ready() {
             Ok(()) => {
                 running.open(Some(Duration::from_mins(1)));

@@ -68,6 +68,23 @@ pub(crate) fn real(milliseconds: u64, dir: &std::path::Path) -> Settings {
     }
 }
 
+/// Returns the options of processes without I/O that a test starts itself.
+pub(crate) fn processes() -> wml::runtime::Options {
+    let engine = wml::engine::find("null").unwrap();
+    wml::runtime::Options {
+        engine,
+        asynchronous: engine.asynchronous(),
+        seed: 1,
+        count_errors: true,
+        pin: false,
+        messages: None,
+        stream: None,
+        interrupt: Arc::default(),
+        devices: Vec::new(),
+        ranks: Arc::new(wml::ranks::SingleRank::new()),
+    }
+}
+
 /// Runs a script to its end.
 pub(crate) fn run(name: &str, text: &str, settings: Settings) -> Outcome {
     let mut front = Listener::default();

@@ -1,0 +1,105 @@
+//! The threads that have not ended when a run is over: the operations that they have in flight, and where they hang.
+//!
+//! Deliberately absent: whether the run is stuck (`hang`).
+
+use super::running::{Running, Sample};
+use super::shared::ThreadSlot;
+use crate::os::{blocked, proc};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// A thread that had not ended when its counters were read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnfinishedThread {
+    /// The index of its flowop in the plan.
+    pub flowop: usize,
+    /// The number of its operations that were in flight then, and so are in none of its counters.
+    pub in_flight: u64,
+}
+
+/// A thread that has not returned from a system call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StuckThread {
+    /// The index of its flowop in the plan.
+    pub flowop: usize,
+    /// The number of the process instance.
+    pub instance: usize,
+    /// The number of the thread in its definition.
+    pub number: usize,
+    /// The thread ID.
+    pub tid: i32,
+    /// The kernel function in which it waits.
+    pub wait_channel: Option<String>,
+    /// The file of its system call, if the kernel shows it.
+    pub path: Option<String>,
+}
+
+impl Running {
+    /// Returns the counters since the start of the measurement, with the threads that had not ended when their counters
+    /// were read. A thread may end at any moment; so that its last operation is counted once, its counters decide
+    /// whether that operation was still in flight.
+    pub fn measured_at_end(&self) -> Sample {
+        let mut unfinished = Vec::new();
+        let sample = self.sample_by(|thread_slot, flowops| {
+            // Read before the counters: a thread that has ended has counted all of its operations.
+            let (done, waits_for) = (thread_slot.done.load(SeqCst), thread_slot.in_flight.load(Relaxed));
+            let late = self.add_counters(thread_slot, flowops);
+            if !done {
+                unfinished.extend(
+                    self.flowop_of(thread_slot)
+                        .map(|flowop| UnfinishedThread { flowop, in_flight: in_flight(waits_for, late) }),
+                );
+            }
+        });
+        // A thread that waits at the gate has begun no operation.
+        if !self.has_begun() {
+            unfinished.clear();
+        }
+        self.since_start(Sample { unfinished, ..sample })
+    }
+
+    /// Returns the index in the plan of the flowop that a thread executes. `None` for a thread without flowops.
+    fn flowop_of(&self, thread_slot: &ThreadSlot) -> Option<usize> {
+        let thread = &self.shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
+        (thread.count > 0).then(|| thread.first + thread_slot.at.load(Relaxed) as usize)
+    }
+
+    /// Returns the threads that have not ended. Before the gate was opened, a thread that fills its buffer is none of
+    /// them: it ends by itself.
+    pub fn stragglers(&self) -> Vec<StuckThread> {
+        let has_begun = self.has_begun();
+        let is_blocked = |tid: i32| tid > 0 && blocked::sleeps(tid);
+        self.shared
+            .thread_slots
+            .iter()
+            .filter(|s| !s.done.load(SeqCst) && (has_begun || is_blocked(s.tid.load(Relaxed))))
+            .map(|s| {
+                let tid = s.tid.load(Relaxed);
+                StuckThread {
+                    flowop: self.shared.plan.processes[s.process].threads[s.thread].first + s.at.load(Relaxed) as usize,
+                    instance: s.instance,
+                    number: s.number,
+                    tid,
+                    wait_channel: proc::wait_channel(tid),
+                    path: blocked::path_of(tid).map(|path| path.display().to_string()),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Returns the number of operations that a thread has in flight: the asynchronous ones for which it waits, if it waits
+/// for any, else one, unless that is among its late operations.
+fn in_flight(waits_for: u32, late: u64) -> u64 {
+    if waits_for > 0 { u64::from(waits_for) } else { u64::from(late == 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_flight;
+
+    #[test]
+    fn an_operation_is_late_or_in_flight() {
+        assert_eq!((in_flight(0, 0), in_flight(0, 1)), (1, 0), "one operation, which has not ended or has");
+        assert_eq!((in_flight(3, 0), in_flight(2, 1)), (3, 2), "asynchronous operations");
+    }
+}

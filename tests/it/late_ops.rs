@@ -1,0 +1,71 @@
+//! Tests the operations that are in flight at the end of a run: each is counted once, wherever it is when the counters are
+//! read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use wml::exec::{OpCx, Stop};
+use wml::flowop::Stateless;
+use wml::runtime::{self, Sample};
+use wml::session::{Session, Status};
+
+use crate::support::{Listener, null, processes};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// An operation that lasts until it is released.
+#[derive(Debug, Default)]
+struct Held {
+    begun: AtomicU32,
+    released: AtomicBool,
+}
+
+impl Stateless for Held {
+    fn describe(&self) -> String {
+        String::new()
+    }
+
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        cx.begin();
+        self.begun.fetch_add(1, SeqCst);
+        while !self.released.load(SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        cx.end(0)
+    }
+}
+
+/// The late operations that have been counted, and those in flight.
+fn late(sample: &Sample) -> (u64, u64) {
+    let counted = sample.flowops.iter().map(|flowop| flowop.late_ops).sum();
+    (counted, sample.unfinished.iter().map(|thread| thread.in_flight).sum())
+}
+
+/// What returns between the reading of the counters and the report is in flight, and what has returned before is counted.
+#[test]
+fn an_operation_that_returns_during_the_report_is_counted_once() {
+    let script = "define process name=p { thread name=t,instances=2 { flowop hog name=h,value=1 } }\n";
+    let mut session = Session::new(null(1000), Arc::default());
+    let mut front = Listener::default();
+    assert_eq!(session.read("x.wml", script, &mut front), Status::Done, "{}", front.0);
+    let mut plan = session.plan(&mut front).unwrap();
+    let held = Arc::new(Held::default());
+    let wml::plan::PlanStep::Op { op, .. } = &mut plan.processes[0].threads[0].steps[0] else { panic!("no flowop") };
+    *op = held.clone();
+    let mut running = runtime::start(Arc::new(plan), &[], processes()).unwrap();
+    running.wait_until_ready().unwrap();
+    assert_eq!(late(&running.measured_at_end()), (0, 0), "nothing has begun");
+    running.open(Some(PATIENCE));
+    while held.begun.load(SeqCst) < 2 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    running.stop(running.status().tick);
+    let sample = running.measured_at_end();
+    assert_eq!(late(&sample), (0, 2));
+    held.released.store(true, SeqCst);
+    assert_eq!((running.join_within(PATIENCE), running.stragglers()), (0, Vec::new()));
+    assert_eq!(late(&running.measured_at_end()), (2, 0));
+    assert_eq!(late(&sample), (0, 2), "however late the report is made");
+    assert!(running.join(PATIENCE));
+}
