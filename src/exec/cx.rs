@@ -278,16 +278,16 @@ impl<'r> OpCx<'r> {
         let started = std::mem::replace(&mut self.account.last, now);
         self.account.fresh = true;
         if now > self.env.gate.deadline() {
-            return self.end_late(bytes);
+            return self.end_late(started, bytes);
         }
         self.account.cell.record(self.account.scale.ns(started, now), bytes);
         Ok(())
     }
 
-    /// Counts an operation that ended after the deadline.
+    /// Counts an operation that started at a tick and ended after the deadline.
     #[cold]
-    fn end_late(&self, bytes: u64) -> Result<(), Stop> {
-        self.account.cell.record_late(bytes);
+    fn end_late(&self, started: u64, bytes: u64) -> Result<(), Stop> {
+        self.account.cell.record_late(self.env.clock.ns(started, self.env.gate.deadline()), bytes);
         Err(Stop::over())
     }
 
@@ -310,7 +310,7 @@ impl<'r> OpCx<'r> {
             }
             Ok(())
         } else {
-            self.end_late(bytes)
+            self.end_late(started, bytes)
         }
     }
 
@@ -458,8 +458,7 @@ impl<'r> OpCx<'r> {
             self.cell().record_open(self.env.clock.ns(started, now));
             Ok(())
         } else {
-            self.cell().record_late(0);
-            Err(Stop::over())
+            self.end_late(started, 0)
         }
     }
 

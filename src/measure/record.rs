@@ -122,7 +122,9 @@ impl Runner {
         let stragglers = if is_over { running.stragglers() } else { Vec::new() };
         run.late_ops = sample.flowops.iter().map(|s| s.late_ops).sum::<u64>()
             + unfinished().map(|thread| thread.in_flight).sum::<u64>();
-        run.late_oldest_seconds = (run.late_ops > 0).then(|| running.lateness_ns(waited.tick) as f64 / 1e9);
+        let ages = unfinished().filter_map(|thread| Some(running.ns(thread.last_progress?, waited.tick)));
+        let oldest_ns = sample.flowops.iter().map(|s| s.late_oldest_ns).chain(ages).max().unwrap_or(0);
+        run.late_oldest_seconds = (run.late_ops > 0).then_some(oldest_ns as f64 / 1e9);
         run.stragglers = stragglers
             .iter()
             .map(|s| Straggler {

@@ -89,6 +89,18 @@ impl ThreadActivity {
         self.checked = now;
     }
 
+    /// Returns the approximate tick at which a thread last completed an operation of a run from `from` to `end`. `ops`:
+    /// its operations by then.
+    pub(super) fn last_progress(&self, index: usize, ops: u64, from: u64, end: u64) -> u64 {
+        let (before, at) = self.ops.get(index).zip(self.at.get(index)).map_or((0, from), |(ops, at)| (*ops, *at));
+        if before == ops {
+            return at.min(end);
+        }
+        // After the last check.
+        let checked = if self.ops.is_empty() { from } else { self.checked };
+        u64::midpoint(checked.min(end), end)
+    }
+
     /// Returns whether a thread that has not ended is blocked in a system call although the devices have transferred
     /// nothing since the last call.
     pub(super) fn is_held(&mut self, shared: &Shared) -> bool {
@@ -157,7 +169,7 @@ fn is_stuck(measured_ns: u64, idle: impl Iterator<Item = (u64, bool)> + Clone) -
 
 #[cfg(test)]
 mod tests {
-    use super::{DeviceActivity, is_stuck};
+    use super::{DeviceActivity, ThreadActivity, is_stuck};
     use crate::os::device::TransferredBytes;
 
     #[test]
@@ -172,6 +184,16 @@ mod tests {
         assert_eq!(devices.at, Some(30));
         assert!(!devices.update(None, 50) && !devices.update(bytes(7), 60), "counters that can't be read");
         assert_eq!(devices.at, Some(30));
+    }
+
+    #[test]
+    fn the_last_progress_is_that_of_the_last_change() {
+        let none = ThreadActivity::default();
+        assert_eq!((none.last_progress(0, 0, 10, 120), none.last_progress(0, 3, 10, 120)), (10, 65));
+        let activity = ThreadActivity { checked: 100, ops: vec![5, 7], at: vec![60, 80], ..ThreadActivity::default() };
+        assert_eq!(activity.last_progress(0, 5, 10, 120), 60);
+        assert_eq!(activity.last_progress(1, 8, 10, 120), 110, "since the check");
+        assert_eq!(activity.last_progress(1, 8, 10, 90), 90, "checked after the end");
     }
 
     #[test]

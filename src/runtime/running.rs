@@ -41,7 +41,7 @@ pub struct Running {
     baseline: Option<Vec<Snapshot>>,
     /// The progress of open loops at that tick.
     arrivals_before: ArrivalProgress,
-    activity: Mutex<ThreadActivity>,
+    pub(super) activity: Mutex<ThreadActivity>,
     /// The time for which the program was stopped since the gate opened, in nanoseconds, as far as detected.
     stopped_ns: AtomicU64,
 }
@@ -355,17 +355,19 @@ impl Running {
 
     /// Returns the current counters, since the gate opened.
     pub fn sample(&self) -> Sample {
-        self.sample_by(|thread_slot, flowops| {
+        self.sample_by(|_, thread_slot, flowops| {
             self.add_counters(thread_slot, flowops);
         })
     }
 
-    /// Returns the counters that `add` adds for each thread.
-    pub(super) fn sample_by(&self, mut add: impl FnMut(&ThreadSlot, &mut [Snapshot])) -> Sample {
+    /// Returns the counters that `add` adds for each thread, of which it gets the index among all threads.
+    pub(super) fn sample_by(&self, mut add: impl FnMut(usize, &ThreadSlot, &mut [Snapshot])) -> Sample {
         let shared = &self.shared;
         let mut flowops = vec![Snapshot::default(); shared.plan.flowops.len()];
         let tick = shared.clock.raw();
-        shared.thread_slots.iter().for_each(|thread_slot| add(thread_slot, &mut flowops));
+        for (index, thread_slot) in shared.thread_slots.iter().enumerate() {
+            add(index, thread_slot, &mut flowops);
+        }
         // A sample during the run may have an operation in one counter and not in another: the histogram decides.
         flowops.iter_mut().for_each(|flowop| flowop.ops = flowop.latency.count);
         Sample { tick, flowops, unfinished: Vec::new() }
@@ -495,14 +497,6 @@ impl Running {
     /// Returns the first failure of a thread that closed its files, for a run that ended well otherwise.
     pub fn closing_fault(&self) -> Option<Fault> {
         self.shared.closing_fault()
-    }
-
-    /// Returns the time from the end of the measurement (`tick`) to the end of the last thread, or to now if one has
-    /// not ended; in nanoseconds.
-    pub fn lateness_ns(&self, tick: u64) -> u64 {
-        let now = self.shared.clock.raw();
-        let end = |s: &super::shared::ThreadSlot| if s.done.load(SeqCst) { s.ended.load(SeqCst) } else { now };
-        self.shared.thread_slots.iter().map(end).map(|t| self.shared.clock.ns(tick, t)).max().unwrap_or(0)
     }
 
     /// Returns the synchronization flowops in which threads waited until the end without ever having passed them: by

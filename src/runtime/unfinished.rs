@@ -5,6 +5,7 @@
 use super::running::{Running, Sample};
 use super::shared::ThreadSlot;
 use crate::os::{blocked, proc};
+use crate::spec::Class;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// A thread that had not ended when its counters were read.
@@ -14,6 +15,9 @@ pub struct UnfinishedThread {
     pub flowop: usize,
     /// The number of its operations that were in flight then, and so are in none of its counters.
     pub in_flight: u64,
+    /// The approximate tick at which it had last completed an operation. `None` if it has none in flight, or waits for
+    /// another thread.
+    pub last_progress: Option<u64>,
 }
 
 /// A thread that has not returned from a system call.
@@ -38,19 +42,26 @@ impl Running {
     /// were read. A thread may end at any moment; so that its last operation is counted once, its counters decide
     /// whether that operation was still in flight.
     pub fn measured_at_end(&self) -> Sample {
+        let shared = &self.shared;
+        let end = shared.clock.raw().min(shared.gate.deadline());
+        let activity = self.activity.lock();
         let mut unfinished = Vec::new();
-        let sample = self.sample_by(|thread_slot, flowops| {
+        let sample = self.sample_by(|index, thread_slot, flowops| {
             // Read before the counters: a thread that has ended has counted all of its operations.
             let (done, waits_for) = (thread_slot.done.load(SeqCst), thread_slot.in_flight.load(Relaxed));
             let late = self.add_counters(thread_slot, flowops);
-            if !done {
-                unfinished.extend(
-                    self.flowop_of(thread_slot)
-                        .map(|flowop| UnfinishedThread { flowop, in_flight: in_flight(waits_for, late) }),
-                );
+            // A thread that waits for its phase has begun no operation.
+            if done || !shared.phases.has_begun(thread_slot.process) {
+                return;
             }
+            unfinished.extend(self.flowop_of(thread_slot).map(|flowop| {
+                let in_flight = in_flight(waits_for, late);
+                let is_in_call = in_flight > 0 && shared.plan.flowops[flowop].class != Class::Sync;
+                let progress = || activity.last_progress(index, thread_slot.stats.total_ops(), self.from(), end);
+                UnfinishedThread { flowop, in_flight, last_progress: is_in_call.then(progress) }
+            }));
         });
-        // A thread that waits at the gate has begun no operation.
+        // Nor has one that waits at the gate.
         if !self.has_begun() {
             unfinished.clear();
         }

@@ -152,6 +152,7 @@ pub struct Cell {
     open_ns: AtomicU64,
     late_ops: AtomicU64,
     late_bytes: AtomicU64,
+    late_oldest_ns: AtomicU64,
     listed_bytes: AtomicU64,
     user_ns: AtomicU64,
     system_ns: AtomicU64,
@@ -217,6 +218,7 @@ impl Cell {
             open_ns: AtomicU64::new(0),
             late_ops: AtomicU64::new(0),
             late_bytes: AtomicU64::new(0),
+            late_oldest_ns: AtomicU64::new(0),
             listed_bytes: AtomicU64::new(0),
             user_ns: AtomicU64::new(0),
             system_ns: AtomicU64::new(0),
@@ -237,10 +239,13 @@ impl Cell {
         self.latency.record(ns);
     }
 
-    /// Records an operation that ended after the deadline. It is reported as late, and counts in no rate.
-    pub fn record_late(&self, bytes: u64) {
+    /// Records an operation that ended after the deadline: its age then, and the bytes that it moved. It is reported as
+    /// late, and counts in no rate.
+    #[cold]
+    pub fn record_late(&self, ns: u64, bytes: u64) {
         bump(&self.late_ops, 1);
         bump(&self.late_bytes, bytes);
+        self.late_oldest_ns.store(self.late_oldest_ns.load(Relaxed).max(ns), Relaxed);
     }
 
     /// Takes back the submission of an operation that turned out to be none.
@@ -364,6 +369,7 @@ impl Cell {
         add(&mut into.system_ns, &self.system_ns);
         add(&mut into.late_ops, &self.late_ops);
         add(&mut into.late_bytes, &self.late_bytes);
+        into.late_oldest_ns = into.late_oldest_ns.max(self.late_oldest_ns.load(Relaxed));
         add(&mut into.listed_bytes, &self.listed_bytes);
         self.latency.add_to(&mut into.latency);
         if let Some(open_loop) = self.open_loop.get() {
@@ -482,7 +488,8 @@ mod tests {
         let cell = stats.cell(1);
         cell.record(1000, 4096);
         cell.record(3000, 1);
-        cell.record_late(7);
+        cell.record_late(90, 7);
+        cell.record_late(80, 1);
         cell.record_open(500);
         cell.add_calls(3);
         cell.add_tool_time(40);
@@ -491,7 +498,7 @@ mod tests {
         cell.error(28);
         cell.error(5);
         let s = stats.snapshot(1);
-        assert_eq!((s.ops, s.bytes, s.late_ops, s.late_bytes), (2, 4097, 1, 7));
+        assert_eq!((s.ops, s.bytes, s.late_ops, s.late_bytes, s.late_oldest_ns), (2, 4097, 2, 8, 90));
         assert_eq!((s.opens, s.open_ns, s.calls, s.tool_ns, s.starved_ns), (1, 500, 3, 40, 60));
         assert_eq!(s.errors.into_iter().collect::<Vec<_>>(), [(5, 1), (28, 2)]);
         assert_eq!((s.latency.count, s.latency.sum, s.latency.min, s.latency.max), (2, 4000, 1000, 3000));

@@ -182,6 +182,8 @@ pub struct Snapshot {
     pub late_ops: u64,
     /// Bytes that these operations moved.
     pub late_bytes: u64,
+    /// Age of the oldest of these operations at the deadline, in nanoseconds.
+    pub late_oldest_ns: u64,
     /// Bytes of directory entries that listings read; not part of `bytes`.
     pub listed_bytes: u64,
     /// System calls beyond one per operation.
@@ -239,6 +241,7 @@ impl Snapshot {
         for (errno, n) in &other.errors {
             *self.errors.entry(*errno).or_default() += n;
         }
+        self.late_oldest_ns = self.late_oldest_ns.max(other.late_oldest_ns);
         self.latency.merge(&other.latency);
         for (into, from) in [(&mut self.response, &other.response), (&mut self.lateness, &other.lateness)] {
             if let Some(from) = from {
@@ -250,7 +253,8 @@ impl Snapshot {
     /// Returns what was counted after an earlier snapshot of the same counters.
     #[must_use]
     pub fn minus(&self, baseline: &Self) -> Self {
-        let mut rest = Self { latency: self.latency.minus(&baseline.latency), ..Self::default() };
+        let latency = self.latency.minus(&baseline.latency);
+        let mut rest = Self { latency, late_oldest_ns: self.late_oldest_ns, ..Self::default() };
         for ((rest, now), then) in rest.plain_mut().into_iter().zip(self.plain()).zip(baseline.plain()) {
             *rest = now.saturating_sub(then);
         }
@@ -312,7 +316,7 @@ mod tests {
     fn snapshots() -> impl Strategy<Value = Snapshot> {
         let open_loop = prop::option::of(values().prop_map(|v| dist(&v)));
         let errors = prop::collection::btree_map(1_i32..40, 1_u64..9, 0..4);
-        (values(), prop::array::uniform11(0_u64..1 << 40), errors, open_loop).prop_map(
+        (values(), prop::array::uniform12(0_u64..1 << 40), errors, open_loop).prop_map(
             |(latency, n, errors, response)| Snapshot {
                 ops: latency.len() as u64,
                 bytes: n[0],
@@ -326,6 +330,7 @@ mod tests {
                 user_ns: n[8],
                 system_ns: n[9],
                 listed_bytes: n[10],
+                late_oldest_ns: n[11],
                 errors,
                 latency: dist(&latency),
                 lateness: response.clone(),

@@ -1,5 +1,5 @@
 //! Tests the operations that are in flight at the end of a run: each is counted once, wherever it is when the counters are
-//! read.
+//! read, and its age is that at the end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use wml::exec::{OpCx, Stop};
 use wml::flowop::Stateless;
+use wml::os::Clock;
 use wml::runtime::{self, Sample};
 use wml::session::{Session, Status};
 
@@ -60,12 +61,21 @@ fn an_operation_that_returns_during_the_report_is_counted_once() {
     while held.begun.load(SeqCst) < 2 {
         std::thread::sleep(Duration::from_millis(1));
     }
-    running.stop(running.status().tick);
+    let (clock, begun) = (Clock::get(), Clock::get().raw());
+    std::thread::sleep(Duration::from_millis(50));
+    let end = running.status().tick;
+    running.stop(end);
     let sample = running.measured_at_end();
     assert_eq!(late(&sample), (0, 2));
+    assert!(sample.unfinished.iter().all(|thread| thread.last_progress == Some(running.from())));
     held.released.store(true, SeqCst);
     assert_eq!((running.join_within(PATIENCE), running.stragglers()), (0, Vec::new()));
-    assert_eq!(late(&running.measured_at_end()), (2, 0));
+    let returned = running.measured_at_end();
+    assert_eq!(late(&returned), (2, 0));
     assert_eq!(late(&sample), (0, 2), "however late the report is made");
+    // Not the time from the end of the run to that of the operation.
+    let oldest = returned.flowops.iter().map(|flowop| flowop.late_oldest_ns).max().unwrap();
+    let ages = clock.ns(begun, end)..=clock.ns(running.from(), end);
+    assert!(ages.contains(&oldest), "{oldest} of {ages:?}");
     assert!(running.join(PATIENCE));
 }

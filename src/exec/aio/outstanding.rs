@@ -267,7 +267,7 @@ impl Outstanding {
                 Ok(())
             }
             Ok(n) => {
-                counters.record_late(n as u64);
+                counters.record_late(cx.env.clock.ns(submitted, cx.env.gate.deadline()), n as u64);
                 Ok(())
             }
             Err(errno) => {
