@@ -188,7 +188,9 @@ fn percentiles(flowops: &[&FlowopResult]) -> Latency {
 /// Returns figures that only the whole run has: the offered and the achieved rate and the mean response time of open
 /// loops, the fraction of busy processors, and the measured time.
 fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
-    let responses = || run.flowops.iter().filter_map(|f| Some((f.ops as f64, f.response_ns?.mean?)));
+    // A row of `measure=` consists of operations that count themselves.
+    let io = || run.flowops.iter().filter(|f| f.class.is_io());
+    let responses = || io().filter_map(|f| Some((f.ops as f64, f.response_ns?.mean?)));
     let ops: f64 = responses().map(|(ops, _)| ops).sum();
     let response = responses().map(|(ops, mean)| ops * mean).sum::<f64>() / ops;
     let found = [

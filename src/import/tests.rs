@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::float_cmp)]
 use super::*;
 use crate::result::fixture::{fixture, of_ranks};
+use crate::result::{FlowopClass, Latency};
 
 fn figures(text: &str) -> Vec<BTreeMap<String, f64>> {
     of_text(text, "x").unwrap().into_iter().map(|found| found.figures).collect()
@@ -302,6 +303,19 @@ fn causes_of_a_run_are_known_to_the_analysis() {
         assert!(crate::analysis::cause_rank(name).is_some(), "{name}");
     }
     assert_eq!((found.causes["hit_ratio"], found.causes.len()), (0.9, 11), "both sets are on one device");
+}
+
+#[test]
+fn the_mean_response_time_is_that_of_the_io_flowops() {
+    let mut document = fixture();
+    let response = |mean: f64| Some(Latency { mean: Some(mean), ..Latency::default() });
+    let flowops = &mut document.runs[0].flowops;
+    (flowops[0].ops, flowops[0].response_ns) = (30, response(1_000.0));
+    (flowops[1].ops, flowops[1].response_ns) = (10, response(5_000.0));
+    let mut measured = flowops[1].clone();
+    (measured.kind, measured.class, measured.response_ns) = ("measure".to_owned(), FlowopClass::Other, response(9e9));
+    flowops.push(measured);
+    assert_eq!(of_run(&document, &document.runs[0], "x").figures["response.mean"], 2_000.0);
 }
 
 /// A thread without syncs becomes slower; the syncs of the other thread remain what they were.
