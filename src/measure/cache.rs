@@ -8,8 +8,9 @@ use crate::disk::cache::{self, Residency};
 use crate::disk::{Error, Fileset, quiesce};
 use crate::os::device::{self, DeviceStack, TransferredBytes};
 use crate::os::fd;
-use crate::plan::Plan;
-use crate::result::{self, CacheState, DeviceBytes, Note, Run, Verdict};
+use crate::plan::{self, FlowopInfo, Plan};
+use crate::result::{CacheState, DeviceBytes, FlowopResult, Note, Run, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,16 +102,8 @@ impl Cache {
         }
         let transferred: Vec<Option<TransferredBytes>> =
             self.sets.iter().map(|set| Some(set.stack.as_ref()?.transferred()?.since(set.transferred?))).collect();
-        for (id, entry) in run.filesets.iter_mut().enumerate().take(self.sets.len()) {
-            entry.asked_bytes = requested_bytes(&run.flowops, plan, id);
-        }
-        for (id, set) in self.sets.iter().enumerate() {
-            // Sets on the same devices share the bytes that these transferred.
-            let together = self.sets.iter().zip(&run.filesets).filter(|(other, _)| other.stack == set.stack);
-            let sum = together.fold(DeviceBytes::default(), |sum, (_, entry)| DeviceBytes {
-                read: sum.read + entry.asked_bytes.read,
-                written: sum.written + entry.asked_bytes.written,
-            });
+        let requested = self.requested_bytes(&run.flowops, plan);
+        for (id, (set, requested)) in self.sets.iter().zip(requested).enumerate() {
             let entry = &mut run.filesets[id];
             entry.device_bytes =
                 transferred[id].map(|transferred| DeviceBytes { read: transferred.read, written: transferred.written });
@@ -120,8 +113,24 @@ impl Cache {
             let resident_throughout = [entry.resident_before, entry.resident_after]
                 .iter()
                 .all(|part| part.is_some_and(|p| p >= RESIDENT_PART));
-            entry.verdict = verdict(set, &entry.asked_bytes, &sum, transferred[id], resident_throughout);
+            entry.verdict = verdict(set, &requested.named, &requested.all, transferred[id], resident_throughout);
+            entry.asked_bytes = requested.own;
         }
+    }
+
+    /// Returns the bytes that the flowops requested, for each set.
+    fn requested_bytes(&self, flowops: &[FlowopResult], plan: &Plan) -> Vec<RequestedBytes> {
+        let place = |(id, set): (usize, &SetCache)| SetPlace {
+            named: plan.named(id) - plan.filesets[id].part as usize,
+            devices: self.sets.iter().position(|other| other.stack == set.stack).unwrap_or(id),
+        };
+        let places: Vec<SetPlace> = self.sets.iter().enumerate().map(place).collect();
+        let io = flowops.iter().zip(&plan.flowops).filter(|(flowop, _)| flowop.class.is_io());
+        let bytes = |flowop: &FlowopResult| DeviceBytes {
+            read: if flowop.reads { flowop.bytes } else { 0 },
+            written: if flowop.writes { flowop.bytes } else { 0 },
+        };
+        requested_bytes(io.map(|(flowop, info)| (bytes(flowop), set_shares(plan, info))), &places)
     }
 }
 
@@ -141,26 +150,87 @@ fn read_after(sets: &[Arc<Fileset>], places: Vec<PathBuf>, seed: u64, held: bool
     })
 }
 
-/// Returns the bytes that the flowops of a set requested.
-fn requested_bytes(flowops: &[result::FlowopResult], plan: &Plan, set: usize) -> DeviceBytes {
-    let set = plan.named(set);
-    let own =
-        flowops.iter().zip(&plan.flowops).filter(|(flowop, info)| flowop.class.is_io() && info.sets.contains(&set));
-    own.fold(DeviceBytes::default(), |mut sum, (flowop, _)| {
-        if flowop.reads {
-            sum.read += flowop.bytes;
+/// The bytes that the flowops requested from a file set, and from those on the same devices.
+#[derive(Clone, Default, PartialEq, Debug)]
+struct RequestedBytes {
+    own: DeviceBytes,
+    /// With those of the same name: the sets of other process instances, or the parts in other directories.
+    named: DeviceBytes,
+    /// With all others.
+    all: DeviceBytes,
+}
+
+/// The name and the devices of a file set, each as the index of the first set that has it.
+#[derive(Clone, Copy)]
+struct SetPlace {
+    named: usize,
+    devices: usize,
+}
+
+/// One of the file sets that a flowop uses by one name: the set, its number among them, and how many there are.
+type SetShare = (usize, u64, u64);
+
+/// Returns the file sets that a flowop uses.
+fn set_shares(plan: &Plan, info: &FlowopInfo) -> BTreeSet<SetShare> {
+    let mut shares = BTreeSet::new();
+    for set in &info.sets {
+        let spec = &plan.filesets[*set];
+        if spec.instance.is_some() {
+            let instances = u64::from(plan.processes[info.process].instances);
+            shares.extend((0..instances).map(|number| (set + number as usize, number, instances)));
+        } else {
+            let parts = plan::parts_of(&plan.filesets, set - spec.part as usize).len() as u64;
+            shares.insert((*set, u64::from(spec.part), parts));
         }
-        if flowop.writes {
-            sum.written += flowop.bytes;
+    }
+    shares
+}
+
+/// Returns the bytes requested from each set, given those that each flowop requested. A flowop has one count for all
+/// sets of a name, which are used equally.
+fn requested_bytes(
+    flowops: impl Iterator<Item = (DeviceBytes, BTreeSet<SetShare>)>,
+    places: &[SetPlace],
+) -> Vec<RequestedBytes> {
+    let add = |sum: &mut DeviceBytes, bytes: &DeviceBytes| {
+        sum.read += bytes.read;
+        sum.written += bytes.written;
+    };
+    let mut found = vec![RequestedBytes::default(); places.len()];
+    let mut named: BTreeMap<(usize, usize), DeviceBytes> = BTreeMap::new();
+    let mut all: BTreeMap<usize, DeviceBytes> = BTreeMap::new();
+    for (bytes, shares) in flowops {
+        let mut own: BTreeMap<usize, DeviceBytes> = BTreeMap::new();
+        for (set, number, of) in shares {
+            let Some(place) = places.get(set) else { continue };
+            let part = DeviceBytes { read: part(bytes.read, number, of), written: part(bytes.written, number, of) };
+            add(&mut found[set].own, &part);
+            add(named.entry((place.named, place.devices)).or_default(), &part);
+            add(own.entry(place.devices).or_default(), &part);
         }
-        sum
-    })
+        // A flowop that works on two sets, such as a copy, requests its bytes once.
+        for (devices, sum) in own {
+            let once = DeviceBytes { read: sum.read.min(bytes.read), written: sum.written.min(bytes.written) };
+            add(all.entry(devices).or_default(), &once);
+        }
+    }
+    for (entry, place) in found.iter_mut().zip(places) {
+        entry.named = named.get(&(place.named, place.devices)).cloned().unwrap_or_default();
+        entry.all = all.get(&place.devices).cloned().unwrap_or_default();
+    }
+    found
+}
+
+/// Returns one of `of` equal parts of a number. The sum of all parts is the number.
+fn part(all: u64, number: u64, of: u64) -> u64 {
+    let until = |n: u64| (u128::from(all) * u128::from(n) / u128::from(of.max(1))) as u64;
+    until(number + 1) - until(number)
 }
 
 /// Returns where the requested bytes of a set came from: the bytes read if there were any, else the bytes written.
-/// `sum` is the number of bytes requested from all sets on the same devices. For a set that was resident all the time
-/// (`resident_throughout`) reads from the devices need not have been for it. They may have been with direct I/O; so
-/// there is no verdict.
+/// `own` and `sum` are the numbers of bytes requested from the sets of its name on the same devices, and from all sets
+/// there. For a set that was resident all the time (`resident_throughout`) reads from the devices need not have been
+/// for it. They may have been with direct I/O; so there is no verdict.
 fn verdict(
     set: &SetCache,
     own: &DeviceBytes,
@@ -295,6 +365,32 @@ mod tests {
         assert_eq!(common_state([Cold, UnknownBelow].into_iter()), UnknownBelow);
         assert_eq!(common_state([Warm, Cold].into_iter()), AsIs);
         assert_eq!(common_state([Warm, AsIs].into_iter()), AsIs);
+    }
+
+    /// Sets by name and devices; the flowops' bytes read and shares.
+    fn requested(places: &[(usize, usize)], flowops: &[(u64, &[SetShare])]) -> Vec<(u64, u64, u64)> {
+        let places: Vec<SetPlace> = places.iter().map(|&(named, devices)| SetPlace { named, devices }).collect();
+        let flowops = flowops.iter().map(|(read, shares)| {
+            (DeviceBytes { read: *read, written: 0 }, shares.iter().copied().collect::<BTreeSet<_>>())
+        });
+        let read = |found: RequestedBytes| (found.own.read, found.named.read, found.all.read);
+        requested_bytes(flowops, &places).into_iter().map(read).collect()
+    }
+
+    #[test]
+    fn the_sets_of_one_name_share_the_requested_bytes() {
+        // Three process instances, and a set besides, on the same devices.
+        let places = [(0, 0), (0, 0), (0, 0), (3, 0)];
+        let instances: [SetShare; 3] = [(0, 0, 3), (1, 1, 3), (2, 2, 3)];
+        let found = requested(&places, &[(100, &instances), (10, &[(3, 0, 1)])]);
+        assert_eq!(found, [(33, 100, 110), (33, 100, 110), (34, 100, 110), (10, 10, 110)]);
+        // Two directories on different devices.
+        let found = requested(&[(0, 0), (0, 1)], &[(100, &[(0, 0, 2), (1, 1, 2)])]);
+        assert_eq!(found, [(50, 50, 50), (50, 50, 50)]);
+        // A copy from one set to another.
+        let found = requested(&[(0, 0), (1, 0)], &[(100, &[(0, 0, 1), (1, 0, 1)])]);
+        assert_eq!(found, [(100, 100, 100), (100, 100, 100)]);
+        assert_eq!(requested(&[(0, 0)], &[(100, &[])]), [(0, 0, 0)], "a flowop without a set");
     }
 
     #[test]

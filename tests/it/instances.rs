@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::cmd::{Wml, flowop};
+use crate::cmd::{Wml, count, flowop};
 
 #[test]
 fn each_process_instance_works_in_its_own_set() {
@@ -25,6 +25,9 @@ fn each_process_instance_works_in_its_own_set() {
     assert_eq!(run["ended_by"], "all threads done", "{}", output.shown());
     // One row for all of them.
     assert_eq!(flowop(&run, "delete")["ops"], 4 * 190);
+    let written: Vec<u64> =
+        run["filesets"].as_array().unwrap().iter().map(|set| count(&set["asked_bytes"], "written")).collect();
+    assert_eq!((written.len(), written.iter().sum::<u64>()), (4, count(flowop(&run, "write"), "bytes")), "{written:?}");
     let mut works = BTreeMap::<(String, String), u64>::new();
     for line in fs::read_to_string(output.dir().join("trace")).unwrap().lines() {
         let fields: Vec<&str> = line.split('\t').collect();

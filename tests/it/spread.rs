@@ -49,6 +49,8 @@ fn both_directories_have_their_part_and_steps_use_both() {
         assert!(trace.contains(root.to_str().unwrap()), "no step worked in {}", root.display());
     }
     assert_eq!(count(&parts[0]["layout"], "entries") + count(&parts[1]["layout"], "entries"), 101);
+    let read = count(&parts[0]["asked_bytes"], "read") + count(&parts[1]["asked_bytes"], "read");
+    assert_eq!(read, count(flowop(&output.only_run(), "r"), "bytes"));
     // A numbered file is one file, wherever it lies: the seventh is the third or fourth of the second directory.
     let seventh: BTreeSet<&str> =
         trace.lines().filter(|l| l.contains("\ti\t")).map(|l| l.split('\t').nth(5).unwrap()).collect();
