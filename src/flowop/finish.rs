@@ -99,8 +99,8 @@ pub(super) enum Counter {
     Totals {
         /// Whether the number of operations leaves out those other than reads and writes.
         io_only: bool,
-        /// Counters of all threads of the process; empty until [`Counter::bind`].
-        peers: Vec<Peer>,
+        /// Counters of all threads of the process, which share this list; empty until [`Counter::bind`].
+        peers: Arc<[Peer]>,
     },
 }
 
@@ -123,7 +123,7 @@ impl Counter {
 
     /// Makes a counter of the totals of the process.
     pub(super) fn totals(io_only: bool) -> Self {
-        Self::Totals { io_only, peers: Vec::new() }
+        Self::Totals { io_only, peers: Arc::default() }
     }
 
     /// Returns whether it reads the totals of the process.
@@ -134,7 +134,7 @@ impl Counter {
     /// Connects it to the counters of the process instance of one thread.
     pub(super) fn bind(self, init: &StepInit<'_>) -> Self {
         match self {
-            Self::Totals { io_only, .. } => Self::Totals { io_only, peers: init.peers.to_vec() },
+            Self::Totals { io_only, .. } => Self::Totals { io_only, peers: Arc::clone(init.peers) },
             targets @ Self::Targets(_) => targets,
         }
     }
@@ -171,5 +171,25 @@ impl Counter {
             Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).measured_bytes()).sum(),
             Self::Totals { .. } => self.bytes(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::stats::recorder::ThreadStats;
+
+    /// Each of ten thousand threads may have such a counter.
+    #[test]
+    fn the_counters_of_a_process_share_the_list_of_its_threads() {
+        let peer = || Peer { stats: Arc::new(ThreadStats::new(1).unwrap()), io: Arc::new([0]) };
+        let peers: Arc<[Peer]> = (0..2).map(|_| peer()).collect();
+        let init = StepInit { ordinal: 0, semaphores: &[], latches: &[], peers: &peers, seed: 1 };
+        let bound: Vec<Counter> = (0..3).map(|_| Counter::totals(false).bind(&init)).collect();
+        for counter in &bound {
+            assert!(matches!(counter, Counter::Totals { peers: own, .. } if Arc::ptr_eq(own, &peers)));
+        }
+        assert_eq!(Arc::strong_count(&peers[0].stats), 1);
     }
 }

@@ -240,7 +240,7 @@ pub struct StepInit<'a> {
     /// Latches of each `block`, one for each instance, by the flowop's number.
     pub latches: &'a [Vec<Arc<Latch>>],
     /// Counters of all threads of the process instance, for limits on the totals of the process.
-    pub peers: &'a [Peer],
+    pub peers: &'a Arc<[Peer]>,
     /// Seed of this thread's data and of draws made once for the thread.
     pub seed: u64,
 }

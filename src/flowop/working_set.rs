@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn each_flowop_of_a_thread_draws_its_own_size() {
-        let init = StepInit { ordinal: 3, semaphores: &[], latches: &[], peers: &[], seed: 1 };
+        let init = StepInit { ordinal: 3, semaphores: &[], latches: &[], peers: &std::sync::Arc::default(), seed: 1 };
         let size: Quantity = random::cvar("cvar-uniform", "lower:0;upper:1000000000", None, None, None).unwrap().into();
         let draw = |flowop| WorkingSet { size: size.clone(), flowop }.draw(&init);
         assert_ne!(draw(0), draw(1));

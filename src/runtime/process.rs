@@ -29,7 +29,7 @@ pub(super) struct ProcessContext<'a> {
     /// The file sets, indexed by the number that flowops use.
     pub(super) views: &'a [View],
     pub(super) dirs: &'a [Option<Dirs>],
-    pub(super) peers: &'a [Peer],
+    pub(super) peers: &'a Arc<[Peer]>,
     /// The workers of asynchronous operations, if a thread pool executes them.
     pub(super) pool: Option<&'a AioPool>,
 }
@@ -82,7 +82,7 @@ fn set_up_and_run(
     } else {
         None
     };
-    let peers: Vec<Peer> = if process.threads.iter().any(|t| t.effects.totals) {
+    let peers: Arc<[Peer]> = if process.threads.iter().any(|t| t.effects.totals) {
         thread_slots
             .iter()
             .map(|thread_slot| Peer {
@@ -91,7 +91,7 @@ fn set_up_and_run(
             })
             .collect()
     } else {
-        Vec::new()
+        Arc::default()
     };
     let context = ProcessContext { shared, process, views: &views, dirs: &dirs, peers: &peers, pool: pool.as_ref() };
     std::thread::scope(|scope| {
