@@ -1,14 +1,17 @@
 //! The event generator (`eventgen`) without a generator thread: a claim computes the time at which its events are due,
 //! and the claiming thread sleeps until then.
 //!
-//! The whole state is one number: the time at which the last claimed event is due. A claim advances it by one interval
-//! for each event. Events that are not claimed are kept for five seconds, as in Filebench. Filebench's overshoot in the
-//! first second, its bursts of ten and its busy-waiting at rate 0 are not reproduced.
+//! The state of a rate is one number: the time at which the last claimed event is due. A claim advances it by one
+//! interval for each event. Events that are not claimed are kept for five seconds, as in Filebench. Filebench's
+//! overshoot in the first second, its bursts of ten and its busy-waiting at rate 0 are not reproduced.
 //!
 //! Memory orderings: claims advance `due` with `Relaxed`, since the word publishes no other data. A claim loads `epoch`
 //! with `Acquire` before it reads the interval, and [`EventPool::set_rate`] changes the interval before `epoch`; so a
-//! claim with the old interval sleeps on the old epoch, and the change wakes it. Writers run only when the rate changes
-//! or the run ends. They use `SeqCst`, which costs nothing per operation.
+//! claim with the old interval sleeps on the old epoch, and the change wakes it to claim again. What it claimed before
+//! must not delay others: it is in the word of the old epoch, which no later claim uses until the rate has changed
+//! twice. A claim that is interrupted for as long finds that the epoch has changed, because it loads `due` with
+//! `Acquire` and then `epoch`; or, if `due` is reset only after that, it fails to advance it. Writers run only when the
+//! rate changes or the run ends. They use `SeqCst`, which costs nothing per operation.
 
 use super::{wait, wake};
 use crossbeam::utils::CachePadded;
@@ -43,8 +46,8 @@ pub enum Claim {
 #[derive(Debug)]
 pub struct EventPool {
     start: Instant,
-    /// When the last claimed event is due, in picoseconds since `start`.
-    due: CachePadded<AtomicU64>,
+    /// When the last claimed event is due, in picoseconds since `start`: one word for even epochs, one for odd ones.
+    due: [CachePadded<AtomicU64>; 2],
     /// Picoseconds between events; 0 when there is no rate, or [`NEVER`].
     interval: AtomicU64,
     /// Changes with the rate and at the end of the run. The futex word of sleepers.
@@ -57,7 +60,7 @@ impl EventPool {
     pub fn new(rate: Option<u64>) -> Self {
         let pool = Self {
             start: Instant::now(),
-            due: AtomicU64::new(0).into(),
+            due: [AtomicU64::new(0).into(), AtomicU64::new(0).into()],
             interval: AtomicU64::new(0),
             epoch: AtomicU32::new(0),
             stopped: AtomicU32::new(0),
@@ -75,7 +78,13 @@ impl EventPool {
 
     /// Starts the generation of events. To be called when the gate opens.
     pub fn begin(&self) {
-        self.due.store(self.now(), SeqCst);
+        self.due_at(self.epoch.load(SeqCst)).store(self.now(), SeqCst);
+    }
+
+    /// Returns the word with the time of the last claimed event in an epoch.
+    #[inline]
+    fn due_at(&self, epoch: u32) -> &AtomicU64 {
+        &self.due[epoch as usize % 2]
     }
 
     /// Changes the rate of a live run. As in Filebench, a limit is never removed: with a rate of 0 no more events are
@@ -83,7 +92,7 @@ impl EventPool {
     pub fn set_rate(&self, rate: u64) {
         let zero = if self.is_on() { NEVER } else { 0 };
         self.interval.store(SECOND.checked_div(rate).unwrap_or(zero), SeqCst);
-        self.due.store(self.now(), SeqCst);
+        self.due_at(self.epoch.load(SeqCst).wrapping_add(1)).store(self.now(), SeqCst);
         self.epoch.fetch_add(1, SeqCst);
         wake(&self.epoch, u32::MAX);
     }
@@ -109,7 +118,7 @@ impl EventPool {
                 wait(&self.epoch, epoch, None);
                 continue;
             }
-            let claimed_due = self.take(n, interval, self.now());
+            let Some(claimed_due) = self.take(n, interval, self.now(), epoch) else { continue };
             loop {
                 let now = self.now();
                 if now >= claimed_due {
@@ -127,13 +136,17 @@ impl EventPool {
     }
 
     /// Claims the next `n` events at `now` and returns when the last of them is due. Both are in picoseconds since
-    /// `start`.
-    fn take(&self, n: u64, interval: u64, now: u64) -> u64 {
-        let mut due = self.due.load(Relaxed);
+    /// `start`. `None` if the rate has changed since `epoch`.
+    fn take(&self, n: u64, interval: u64, now: u64, epoch: u32) -> Option<u64> {
+        let word = self.due_at(epoch);
+        let mut due = word.load(Acquire);
         loop {
+            if self.epoch.load(Acquire) != epoch {
+                return None;
+            }
             let claimed_due = due.max(now.saturating_sub(BACKLOG)).saturating_add(interval.saturating_mul(n));
-            match self.due.compare_exchange_weak(due, claimed_due, Relaxed, Relaxed) {
-                Ok(_) => return claimed_due,
+            match word.compare_exchange_weak(due, claimed_due, Relaxed, Acquire) {
+                Ok(_) => return Some(claimed_due),
                 Err(other) => due = other,
             }
         }
@@ -170,7 +183,7 @@ mod tests {
         let (mut now, mut n) = (0, 0_u64);
         loop {
             // A late claimer finds its event due and continues at once.
-            now = pool.take(1, interval, now).max(now);
+            now = pool.take(1, interval, now, 0).expect("an event").max(now);
             if now > 10 * SECOND {
                 return n as f64;
             }
@@ -198,8 +211,25 @@ mod tests {
     fn unclaimed_events_are_kept_for_five_seconds() {
         let pool = EventPool::new(Some(100));
         let interval = pool.interval.load(Relaxed);
-        let overdue = (0..10_000).take_while(|_| pool.take(1, interval, 60 * SECOND) <= 60 * SECOND).count();
+        let is_due = |_: &u32| pool.take(1, interval, 60 * SECOND, 0).is_some_and(|due| due <= 60 * SECOND);
+        let overdue = (0..10_000).take_while(is_due).count();
         assert_eq!(overdue, 500);
+    }
+
+    /// A thread may be interrupted between the reading of the interval and the claim, or in the claim.
+    #[test]
+    fn a_claim_at_an_old_rate_delays_no_later_one() {
+        let pool = EventPool::new(Some(1));
+        let old = pool.interval.load(Relaxed);
+        pool.begin();
+        for epoch in 1..=4 {
+            pool.set_rate(1000);
+            assert_eq!(pool.take(1000, old, pool.now(), 0), None);
+            pool.due_at(epoch - 1).fetch_add(1000 * old, SeqCst);
+            let (interval, now) = (pool.interval.load(Relaxed), pool.now());
+            let due = pool.take(1, interval, now, epoch).expect("an event");
+            assert!(due <= now + interval, "{} ms late", (due - now) / 1_000_000_000);
+        }
     }
 
     #[test]
