@@ -264,7 +264,7 @@ pub struct Run {
     /// Time series. The operations and bytes of each flowop add up to its totals. At most 2,000 intervals: in longer
     /// runs they are longer than `--interval`.
     pub intervals: Vec<Interval>,
-    /// Beginning of the steady part of the run; null if it has fewer than twenty intervals.
+    /// Beginning of the steady part of the run; null if it has fewer than twenty intervals, or several phases.
     pub steady: Option<Steadiness>,
     /// The error that ended the run early; null without one.
     pub failure: Option<Failure>,

@@ -21,8 +21,12 @@ pub struct Steadiness {
 }
 
 impl Run {
-    /// Finds the steady part of the run. Returns `None` if it has fewer than twenty intervals.
+    /// Finds the steady part of the run. Returns `None` if it has fewer than twenty intervals, or several phases, which
+    /// have rates of their own.
     pub fn steadiness(&self) -> Option<Steadiness> {
+        if !self.phases.is_empty() {
+            return None;
+        }
         let intervals = self.whole_intervals();
         let found = self.steady_state(intervals)?;
         let start = |from: usize| intervals[from].t - intervals[from].seconds;
@@ -65,7 +69,7 @@ impl Run {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use crate::result::fixture::fixture;
-    use crate::result::{Interval, Run};
+    use crate::result::{Interval, PhaseResult, Run};
 
     /// Returns the fixture's run with one-second intervals, each with the given number of reads.
     fn run(rates: &[u64]) -> Run {
@@ -96,6 +100,14 @@ mod tests {
         run.intervals[29].flowops[0].ops = 1;
         let steady = run.steadiness().unwrap();
         assert_eq!((steady.from_seconds, steady.ops_per_s), (Some(0.0), Some(1000.0)));
+    }
+
+    #[test]
+    fn phases_are_not_steady_together() {
+        let rates: Vec<u64> = (0..60).map(|t| if t < 15 { 300 } else { 1000 }).collect();
+        let mut run = run(&rates);
+        run.phases = vec![PhaseResult::default(); 2];
+        assert_eq!(run.steadiness(), None);
     }
 
     #[test]

@@ -227,8 +227,11 @@ fn processor_bound(document: &Document, run: &Run) -> Option<Warning> {
 
 /// Finds warnings about the course of the run: drift, starvation, overload, stalls.
 fn check_course(run: &Run, found: &mut Vec<Warning>) {
-    found.extend(unsteady(run));
-    found.extend(not_steady(run));
+    // Phases have different rates, and what a later one does is no reason to leave out the ones before it.
+    if run.phases.is_empty() {
+        found.extend(unsteady(run));
+        found.extend(not_steady(run));
+    }
     for flowop in &run.flowops {
         let share = flowop.starved_seconds / (run.seconds_of_ranks() * flowop.instances.max(1) as f64);
         if share > MAX_STARVED && share.is_finite() {

@@ -5,7 +5,8 @@
 use super::{CODES, Warning, note, of};
 use crate::result::fixture::fixture;
 use crate::result::{
-    CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, RankResult, RunState, Steadiness, Verdict,
+    CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, PhaseResult, RankResult, RunState, Steadiness,
+    Verdict,
 };
 
 /// Returns the fixture without the errors that cause a warning.
@@ -167,6 +168,12 @@ fn warnings_are_absent_without_their_condition() {
     silent(|d| {
         let all_per_s = d.runs[0].summary.ops_per_s;
         steady_from(d, Some(14.0), Some(all_per_s * 1.005));
+    });
+    // Each phase has its own rate.
+    silent(|d| {
+        steady_from(d, Some(14.0), Some(30_000.0));
+        d.runs[0].intervals[7..].iter_mut().for_each(|i| i.flowops[0].ops /= 2);
+        d.runs[0].phases = vec![PhaseResult::default(); 2];
     });
     silent(|d| wakeup_latency(d, 0.09));
     silent(|d| {
