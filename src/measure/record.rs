@@ -14,7 +14,7 @@ use crate::result::{
     DirtyBytes, Failure, FilesetResult, FlowopClass, FlowopResult, Note, OpenLoop, PhaseResult, Repaired, Run,
     RunState, Straggler,
 };
-use crate::runtime::{Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
+use crate::runtime::{ArrivalProgress, Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
 use crate::spec::IoDirection;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -142,17 +142,7 @@ impl Runner {
         for thread in unfinished() {
             run.flowops[thread.flowop].late_ops += thread.in_flight;
         }
-        run.open_loop = running.open_loop(waited.tick).map(|arrivals| OpenLoop {
-            offered_per_s: per_second(arrivals.offered, run.measured_seconds),
-            achieved_per_s: per_second(arrivals.achieved, run.measured_seconds),
-            backlog: arrivals.backlog,
-            backlog_oldest_seconds: arrivals.oldest_ns as f64 / 1e9,
-            wakeup_latency_ns_mean: (arrivals.slept > 0)
-                .then(|| arrivals.wakeup_latency_ns as f64 / arrivals.slept as f64),
-            wakeup_latency_share: (arrivals.response_ns > 0)
-                .then(|| arrivals.wakeup_latency_ns as f64 / arrivals.response_ns as f64),
-            spin_seconds: arrivals.spin_ns as f64 / 1e9,
-        });
+        run.open_loop = open_loop(&running.open_loops(waited.tick), &run.phases, run.measured_seconds);
         run.overhead_ns_per_op = Some(overhead());
         run.peak_memory = crate::os::proc::peak_memory();
         ready.cache.conclude(run, plan, &ready.sets, self.settings.seed, !stragglers.is_empty());
@@ -180,6 +170,30 @@ fn phases(running: &Running, end: u64) -> Vec<PhaseResult> {
         complete: ticks.ended.is_some(),
     };
     phases.into_iter().map(phase).collect()
+}
+
+/// Returns the load of the open loops, given their progress by phase. `None` when there are none. The rates of a phase
+/// are over its time, as those of its flowops.
+fn open_loop(progress: &BTreeMap<u32, ArrivalProgress>, phases: &[PhaseResult], seconds: f64) -> Option<OpenLoop> {
+    let oldest_ns = progress.values().map(|arrivals| arrivals.oldest_ns).max()?;
+    let seconds_of = |number: u32| {
+        phases.iter().find(|phase| phase.number == u64::from(number)).map_or(seconds, |phase| phase.seconds)
+    };
+    let rate = |of: fn(&ArrivalProgress) -> u64| -> f64 {
+        progress.iter().map(|(phase, arrivals)| per_second(of(arrivals), seconds_of(*phase))).sum()
+    };
+    let sum = |of: fn(&ArrivalProgress) -> u64| progress.values().map(of).sum::<u64>();
+    let (slept, wakeup_latency_ns) = (sum(|a| a.slept), sum(|a| a.wakeup_latency_ns));
+    let response_ns = sum(|a| a.response_ns);
+    Some(OpenLoop {
+        offered_per_s: rate(|a| a.offered),
+        achieved_per_s: rate(|a| a.achieved),
+        backlog: sum(|a| a.backlog),
+        backlog_oldest_seconds: oldest_ns as f64 / 1e9,
+        wakeup_latency_ns_mean: (slept > 0).then(|| wakeup_latency_ns as f64 / slept as f64),
+        wakeup_latency_share: (response_ns > 0).then(|| wakeup_latency_ns as f64 / response_ns as f64),
+        spin_seconds: sum(|a| a.spin_ns) as f64 / 1e9,
+    })
 }
 
 fn identity(plan: &Plan, id: usize, line: u64) -> FlowopResult {
@@ -349,5 +363,27 @@ fn fileset(
         }),
         sync_seconds: prepared.filter(|p| !p.unchanged || p.quiesced.is_some()).map(|p| p.sync_seconds),
         ..FilesetResult::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_loops_have_the_rates_of_their_phases() {
+        let arrivals = |offered, achieved| ArrivalProgress { offered, achieved, ..ArrivalProgress::default() };
+        let rates = |progress: &[(u32, ArrivalProgress)], phases: &[PhaseResult]| {
+            let open = open_loop(&progress.iter().copied().collect(), phases, 20.0);
+            open.map(|open| (open.offered_per_s.round(), open.achieved_per_s.round()))
+        };
+        let phase = |number, seconds| PhaseResult { number, seconds, ..PhaseResult::default() };
+        let phases = [phase(1, 10.0), phase(2, 10.0), phase(5, 0.0)];
+        let second = [(2, arrivals(1000, 900))];
+        assert_eq!(rates(&second, &[]), Some((50.0, 45.0)), "a single phase");
+        assert_eq!(rates(&second, &phases), Some((100.0, 90.0)));
+        let two = [(2, arrivals(1000, 900)), (1, arrivals(500, 500)), (5, arrivals(0, 0))];
+        assert_eq!(rates(&two, &phases), Some((150.0, 140.0)));
+        assert_eq!(rates(&[], &phases), None);
     }
 }

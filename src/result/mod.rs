@@ -364,9 +364,9 @@ pub struct DirtyBytes {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenLoop {
-    /// Intended starts per second.
+    /// Intended starts per second. Each phase counts over its own time, and the rates of several are added.
     pub offered_per_s: f64,
-    /// Completed requests per second.
+    /// Completed requests per second, likewise.
     pub achieved_per_s: f64,
     /// Requests whose intended start had passed at the end, but that were not started.
     pub backlog: u64,

@@ -10,6 +10,7 @@ use crate::exec::OpCx;
 use crate::os::{Clock, proc};
 use crate::plan::Pace;
 use crate::random::{self, Rng};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A start closer than this is waited for by busy-waiting, if there are spare CPUs; in nanoseconds. Sleeping and waking
@@ -40,7 +41,7 @@ pub(super) struct Arrivals {
     spin_ns: AtomicU64,
 }
 
-/// The progress of all threads' iterations at one time.
+/// The progress of the iterations of several threads at one time.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ArrivalProgress {
     /// Intended starts so far.
@@ -101,12 +102,13 @@ impl ArrivalProgress {
     }
 }
 
-/// Returns the progress of all open loops of a run at `tick`. `None` when it has none.
-pub(super) fn progress(shared: &Shared, tick: u64) -> Option<ArrivalProgress> {
-    let mut progress = None;
+/// Returns the progress of the open loops of a run at `tick`, by the number of their phase. Empty when there are none.
+pub(super) fn progress(shared: &Shared, tick: u64) -> BTreeMap<u32, ArrivalProgress> {
+    let mut progress: BTreeMap<u32, ArrivalProgress> = BTreeMap::new();
     for thread_slot in &shared.thread_slots {
-        if let Some(pace) = shared.plan.processes[thread_slot.process].threads[thread_slot.thread].pace {
-            progress.get_or_insert_with(ArrivalProgress::default).add(&thread_slot.arrivals, pace, shared.clock, tick);
+        let process = &shared.plan.processes[thread_slot.process];
+        if let Some(pace) = process.threads[thread_slot.thread].pace {
+            progress.entry(process.phase).or_default().add(&thread_slot.arrivals, pace, shared.clock, tick);
         }
     }
     progress

@@ -39,8 +39,8 @@ pub struct Running {
     from: u64,
     /// The counters at that tick, if they were cleared.
     baseline: Option<Vec<Snapshot>>,
-    /// The progress of open loops at that tick.
-    arrivals_before: ArrivalProgress,
+    /// The progress of open loops at that tick, by the number of their phase.
+    arrivals_before: BTreeMap<u32, ArrivalProgress>,
     pub(super) activity: Mutex<ThreadActivity>,
     /// The time for which the program was stopped since the gate opened, in nanoseconds, as far as detected.
     stopped_ns: AtomicU64,
@@ -124,7 +124,7 @@ impl Running {
             space_watch: None,
             from: 0,
             baseline: None,
-            arrivals_before: ArrivalProgress::default(),
+            arrivals_before: BTreeMap::new(),
             activity: Mutex::default(),
             stopped_ns: AtomicU64::new(0),
         }
@@ -406,14 +406,15 @@ impl Running {
         self.from = sample.tick;
         self.baseline = Some(sample.flowops.clone());
         self.shared.thread_slots.iter().for_each(|s| s.stats.begin_measurement());
-        self.arrivals_before = pace::progress(&self.shared, sample.tick).unwrap_or_default();
+        self.arrivals_before = pace::progress(&self.shared, sample.tick);
         sample
     }
 
-    /// Returns the progress of open loops from the start of the measurement to `tick`. `None` when there are no open
-    /// loops.
-    pub fn open_loop(&self, tick: u64) -> Option<ArrivalProgress> {
-        pace::progress(&self.shared, tick).map(|now| now.since(self.arrivals_before))
+    /// Returns the progress of open loops from the start of the measurement to `tick`, by the number of their phase.
+    /// Empty when there are no open loops.
+    pub fn open_loops(&self, tick: u64) -> BTreeMap<u32, ArrivalProgress> {
+        let before = |phase: u32| self.arrivals_before.get(&phase).copied().unwrap_or_default();
+        pace::progress(&self.shared, tick).into_iter().map(|(phase, now)| (phase, now.since(before(phase)))).collect()
     }
 
     /// Returns the start of the measurement, in ticks.
