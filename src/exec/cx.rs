@@ -135,7 +135,7 @@ pub struct Account<'r> {
     pub intended: u64,
     /// The delay of the start of the iteration after its intended start, in nanoseconds.
     pub lateness: u64,
-    /// The tick at which the thread started.
+    /// The tick at which the thread started; in an open loop, its iteration.
     pub started: u64,
     /// The counters of the current flowop.
     pub(super) cell: &'r Cell,

@@ -14,7 +14,7 @@ pub const TRANSACTION: Flowop = Flowop {
     uses: &[],
     origin: Origin::Wmlrun,
     doc: "ends a transaction of the thread; its latency is the time since the end of the previous one, or since the \
-          start of the thread",
+          start of the thread or, with `rate=`, of the iteration",
     example: "flowop statfile name=look,filesetname=data\nflowop transaction name=done",
 };
 
@@ -25,7 +25,7 @@ struct Transaction;
 
 impl Op for Transaction {
     fn instantiate<'r>(&'r self, _init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        Box::new(TransactionStep { ended: None })
+        Box::new(TransactionStep { ended: 0 })
     }
 
     fn describe(&self) -> String {
@@ -38,15 +38,16 @@ impl Op for Transaction {
 }
 
 struct TransactionStep {
-    /// End of the previous transaction, in ticks of the clock; `None` before the first, which began with the thread.
-    ended: Option<u64>,
+    /// End of the previous transaction, in ticks of the clock; 0 before the first, which began with the thread.
+    ended: u64,
 }
 
 impl Step for TransactionStep {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        cx.begin_at(self.ended.unwrap_or(cx.account.started));
+        // In an open loop the wait for the next iteration belongs to no transaction.
+        cx.begin_at(self.ended.max(cx.account.started));
         let done = cx.end(0);
-        self.ended = Some(cx.last());
+        self.ended = cx.last();
         done
     }
 }

@@ -1,6 +1,7 @@
 //! Tests transactions: several flowops that are one operation of the application, and are counted and timed as one.
 
 use crate::cmd::{Wml, flowop, number};
+use crate::undisturbed::undisturbed;
 
 const SETS: &str = "# dialect: fsl\nset mode quit alldone\n\
     define fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
@@ -30,6 +31,20 @@ fn a_composite_flowop_is_one_transaction() {
     assert!(number(v, &["latency_ns", "mean"]) >= parts.iter().sum::<f64>(), "{v} {parts:?}");
     assert!(parts.iter().all(|part| *part > 0.0) && flowop(&run, "v.look")["transaction"] == false);
     assert!(output.stdout.contains("transactions   v 20, "), "{}", output.stdout);
+}
+
+/// The thread sleeps for a quarter of a second between two of them.
+#[test]
+fn a_transaction_of_an_open_loop_does_not_contain_the_wait_for_it() {
+    undisturbed(|| {
+        let process = "define process name=p { thread name=t,rate=4 {\n\
+            flowop statfile name=look,filesetname=data\nflowop transaction name=done\n\
+            flowop finishoncount name=end,value=7,target=done } }\n";
+        let run = call(process).run().exits(0).only_run();
+        let done = flowop(&run, "done");
+        assert_eq!(done["ops"], 7);
+        assert!(number(done, &["latency_ns", "p50"]) < 125e6, "{done}");
+    });
 }
 
 #[test]
