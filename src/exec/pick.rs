@@ -285,7 +285,7 @@ impl OpCx<'_> {
             } else {
                 if !starving {
                     starving = true;
-                    self.files.starvation.leave(views);
+                    self.files.starvation.begin(views);
                 }
                 members(rotation.first).wait_change(epoch, poll_interval);
                 // A maker whose wait has just ended counts as waiting until it runs. So the thread is stuck only if
@@ -300,7 +300,7 @@ impl OpCx<'_> {
             }
         };
         if starving {
-            self.files.starvation.enter(views);
+            self.files.starvation.end(views);
         }
         let waited = self.env.clock.ns(since, self.env.clock.raw());
         self.account.starved += waited;

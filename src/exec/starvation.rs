@@ -6,8 +6,8 @@ use crate::disk::Fileset;
 use crate::fileset::Want;
 use crate::fileset::content::DataSource;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 /// A file set in the view of one process.
 #[derive(Clone, Debug)]
@@ -47,10 +47,30 @@ pub fn maker(kind: UnitKind, want: Want) -> usize {
 #[derive(Debug, Default)]
 pub struct Starvation {
     /// The sets and states.
-    pub makes: Vec<(usize, usize)>,
+    makes: Vec<(usize, usize)>,
+    /// Whether it is starved.
+    starves: Arc<AtomicBool>,
 }
 
 impl Starvation {
+    /// Returns the state of a thread that makes these states of files and directories. `starves` is set while it is
+    /// starved.
+    pub fn new(makes: &[(usize, Want, UnitKind)], starves: Arc<AtomicBool>) -> Self {
+        Self { makes: makes.iter().map(|(set, want, kind)| (*set, maker(*kind, *want))).collect(), starves }
+    }
+
+    /// Begins a wait of the thread for a file.
+    pub(super) fn begin(&self, views: &[View]) {
+        self.leave(views);
+        self.starves.store(true, SeqCst);
+    }
+
+    /// Ends the wait.
+    pub(super) fn end(&self, views: &[View]) {
+        self.starves.store(false, SeqCst);
+        self.enter(views);
+    }
+
     /// Removes the thread from the counts: it is starved, or ends. If it was the last, waiting threads are woken to
     /// check again.
     pub fn leave(&self, views: &[View]) {

@@ -205,15 +205,10 @@ impl Running {
             }
             if limit.is_none() && clock.ns(since, now) >= STALL_CHECK.as_nanos() as u64 {
                 let done = self.all_ops();
-                if let (true, Some(flowop)) = (seen == Some(done), self.all_wait()) {
-                    let fault = Fault {
-                        flowop: Some(flowop),
-                        ..Fault::plain(
-                            FaultKind::Stuck,
-                            "all remaining threads wait for a post or a wake-up",
-                            "add a `sempost` that runs to the end, or limit the run time (`--runtime`)",
-                        )
-                    };
+                if seen == Some(done)
+                    && let Some(fault) = self.mutual_wait()
+                    && self.all_ops() == done
+                {
                     return Waited { ended: Ended::Fault(fault), tick: now };
                 }
                 (seen, since) = (Some(done), now);
@@ -292,21 +287,35 @@ impl Running {
         self.end_reason(now, now).unwrap_or(Waited { ended: Ended::Time, tick: now })
     }
 
-    /// Returns a flowop if all remaining threads wait for another one at a semaphore or a latch. Meaningful only after
-    /// some time without progress.
-    fn all_wait(&self) -> Option<usize> {
-        if self.shared.iterations.is_awaited() {
+    /// Returns the fault if all remaining threads wait for another one at a semaphore or a latch, or for a file.
+    /// Meaningful only after some time without progress.
+    fn mutual_wait(&self) -> Option<Fault> {
+        let shared = &self.shared;
+        if shared.iterations.is_awaited() {
             return None;
         }
-        let mut left = self
-            .shared
-            .thread_slots
-            .iter()
-            .filter(|s| !s.done.load(SeqCst) && self.shared.phases.has_begun(s.process))
-            .map(|s| self.shared.plan.processes[s.process].threads[s.thread].first + s.at.load(Relaxed) as usize);
-        let first = left.next()?;
-        let waits = |flowop: usize| self.shared.plan.flowops[flowop].class == crate::spec::Class::Sync;
-        (waits(first) && left.all(waits)).then_some(first)
+        let is_left = |s: &&ThreadSlot| !s.done.load(SeqCst) && shared.phases.has_begun(s.process);
+        let (mut first, mut starves) = (None, false);
+        for thread_slot in shared.thread_slots.iter().filter(is_left) {
+            if !self.waits_for_others(thread_slot) {
+                return None;
+            }
+            first = first.or_else(|| self.flowop_of(thread_slot));
+            starves |= thread_slot.starves.load(SeqCst);
+        }
+        let (what, help) = if starves {
+            (
+                "all remaining threads wait for a post, a wake-up or a file",
+                "give the file set more `entries`, add a `sempost` that runs to the end, or limit the run time \
+                 (`--runtime`)",
+            )
+        } else {
+            (
+                "all remaining threads wait for a post or a wake-up",
+                "add a `sempost` that runs to the end, or limit the run time (`--runtime`)",
+            )
+        };
+        Some(Fault { flowop: Some(first?), ..Fault::plain(FaultKind::Stuck, what, help) })
     }
 
     /// Returns the number of operations of all threads.

@@ -86,6 +86,8 @@ pub(super) struct ThreadSlot {
     pub(super) at: AtomicU32,
     pub(super) tid: AtomicI32,
     pub(super) done: AtomicBool,
+    /// Whether it waits for a file that another thread has to make or remove.
+    pub(super) starves: Arc<AtomicBool>,
     /// Whether it ended because no file was left for the flowop at `at`.
     pub(super) exhausted: AtomicBool,
     /// The progress of its iterations, in an open loop.
@@ -342,6 +344,7 @@ fn thread_slots(plan: &Plan) -> Result<(Vec<ThreadSlot>, Vec<usize>), Fault> {
                         at: AtomicU32::new(0),
                         tid: AtomicI32::new(0),
                         done: AtomicBool::new(false),
+                        starves: Arc::default(),
                         exhausted: AtomicBool::new(false),
                         arrivals: Arrivals::default(),
                         ended: AtomicU64::new(0),

@@ -56,7 +56,7 @@ impl Running {
             }
             unfinished.extend(self.flowop_of(thread_slot).map(|flowop| {
                 let in_flight = in_flight(waits_for, late);
-                let is_in_call = in_flight > 0 && shared.plan.flowops[flowop].class != Class::Sync;
+                let is_in_call = in_flight > 0 && !self.waits_for_others(thread_slot);
                 let progress = || activity.last_progress(index, thread_slot.stats.total_ops(), self.from(), end);
                 UnfinishedThread { flowop, in_flight, last_progress: is_in_call.then(progress) }
             }));
@@ -68,8 +68,14 @@ impl Running {
         self.since_start(Sample { unfinished, ..sample })
     }
 
+    /// Returns whether a thread waits for another one: at a semaphore or a latch, or for a file.
+    pub(super) fn waits_for_others(&self, thread_slot: &ThreadSlot) -> bool {
+        let is_sync = |flowop: usize| self.shared.plan.flowops[flowop].class == Class::Sync;
+        thread_slot.starves.load(SeqCst) || self.flowop_of(thread_slot).is_some_and(is_sync)
+    }
+
     /// Returns the index in the plan of the flowop that a thread executes. `None` for a thread without flowops.
-    fn flowop_of(&self, thread_slot: &ThreadSlot) -> Option<usize> {
+    pub(super) fn flowop_of(&self, thread_slot: &ThreadSlot) -> Option<usize> {
         let thread = &self.shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
         (thread.count > 0).then(|| thread.first + thread_slot.at.load(Relaxed) as usize)
     }

@@ -7,7 +7,7 @@ use super::shared::{Fault, FaultKind, Shared, ThreadSlot, panicked};
 use super::thread_io;
 use crate::exec::slots::Slots;
 use crate::exec::trace::{Stream, StreamShape};
-use crate::exec::{Account, OpCx, OpFailure, RunEnv, Sink, Starvation, Stop, StopReason, ThreadFiles, ThreadIo, maker};
+use crate::exec::{Account, OpCx, OpFailure, RunEnv, Sink, Starvation, Stop, StopReason, ThreadFiles, ThreadIo};
 use crate::flowop::{self, StepInit};
 use crate::model::QuitMode;
 use crate::os::proc;
@@ -93,8 +93,8 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
         // Another thread could not be prepared, or a signal has ended the run before its start.
         return;
     }
-    let makes = context.process.threads[thread_slot.thread].effects.makes.iter();
-    let starvation = Starvation { makes: makes.map(|(set, want, kind)| (*set, maker(*kind, *want))).collect() };
+    let makes = &context.process.threads[thread_slot.thread].effects.makes;
+    let starvation = Starvation::new(makes, Arc::clone(&thread_slot.starves));
     match prepare(context, thread_slot, starvation) {
         Ok((mut cx, mut steps, mut timetable)) => {
             let arrived = shared.gate.arrive();

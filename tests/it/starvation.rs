@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::cmd::{Wml, count, flowops, memory, number, short_or_long};
+use crate::cmd::{Wml, count, flowop, flowops, memory, number, short_or_long};
 use crate::undisturbed::undisturbed;
 
 /// Regular files below a directory, the marker not counted.
@@ -68,6 +68,29 @@ fn threads_that_can_only_wait_end_the_run_with_a_report() {
         assert!(output.stdout.contains("stuck"), "the report is printed\n{}", output.shown());
         assert_eq!(output.left(), ["w.wml"], "left behind");
     });
+}
+
+/// One thread waits for a free name, and the other one, which would make one, for more posts than the first can give. Without a time
+/// limit the run would never end.
+#[test]
+fn a_thread_that_starves_and_one_that_waits_for_its_posts_are_stuck() {
+    let script = "# dialect: fsl\nset mode quit alldone\n\
+        define fileset name=data,path=$dir,entries=10,dirwidth=5,size=1k,prealloc=0\n\
+        define process name=p {\n\
+        thread name=makes {\n\
+          flowop createfile name=make,filesetname=data,fd=1\n\
+          flowop closefile name=close,fd=1\n\
+          flowop sempost name=post,value=1,target=wait }\n\
+        thread name=removes {\n\
+          flowop semblock name=wait,value=100\n\
+          flowop deletefile name=remove,filesetname=data,iters=100 } }\n\
+        run\n";
+    let output = Wml::new().idle().file("w.wml", script).args(["w.wml"]).result().run().exits(1);
+    let run = output.only_run();
+    assert_eq!(run["state"], "stuck", "{}", output.shown());
+    let why = run["ended_by"].as_str().unwrap();
+    assert!(why.starts_with("p/makes/make: ") && why.contains("a file"), "{why}");
+    assert_eq!(count(flowop(&run, "make"), "ops"), 10);
 }
 
 /// A step that wants a file and a free name holds neither while it waits for the other: taking one and giving it back is a change,
