@@ -12,6 +12,15 @@ use std::ops::Range;
 /// Alignment of slices for files opened with `O_DIRECT`, in bytes.
 const ALIGN: u64 = 4096;
 
+/// The reason why a buffer cannot grow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BufferLimit {
+    /// The script gives its size.
+    Memsize,
+    /// The kernel has no memory.
+    Memory(Errno),
+}
+
 /// The buffer of one thread.
 #[derive(Debug)]
 pub struct IoBuffer {
@@ -123,15 +132,15 @@ impl IoBuffer {
         ((self.state >> 32) * (n & 0xffff_ffff)) >> 32
     }
 
-    /// Replaces the buffer by one of `len` bytes. `None` when `memsize` limits it, or there is no memory.
-    pub(super) fn grow(&mut self, len: u64) -> Option<()> {
+    /// Replaces the buffer by one of `len` bytes.
+    pub(super) fn grow(&mut self, len: u64) -> Result<(), BufferLimit> {
         if self.memsize > 0 {
-            return None;
+            return Err(BufferLimit::Memsize);
         }
-        self.memory = filled(len, &self.data, self.seed).ok()?;
+        self.memory = filled(len, &self.data, self.seed).map_err(BufferLimit::Memory)?;
         self.size = len;
         (self.places, self.whole) = ((len, 1), len);
-        Some(())
+        Ok(())
     }
 }
 
@@ -161,7 +170,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     #![allow(clippy::naive_bytecount, reason = "a few blocks")]
 
-    use super::{FileRef, IoBuffer, WrittenData};
+    use super::{BufferLimit, FileRef, IoBuffer, WrittenData};
+    use crate::os::Errno;
     use crate::fileset::Redundancy;
     use crate::fileset::content::{BLOCK, DataSource};
     use std::collections::HashSet;
@@ -195,6 +205,18 @@ mod tests {
                 assert!((found - compress).abs() < 0.02, "{found} instead of {compress}");
             }
         }
+    }
+
+    #[test]
+    fn a_buffer_grows_up_to_memsize_or_memory() {
+        let buffer = |memsize| {
+            let data = WrittenData::of_one(source(0.0, 0.0), 1, 1);
+            IoBuffer::new(memsize, 4096, false, data, 1).unwrap()
+        };
+        assert_eq!(buffer(4096).grow(8192), Err(BufferLimit::Memsize));
+        let mut free = buffer(0);
+        assert_eq!((free.grow(8192), free.memory.bytes().len()), (Ok(()), 8192));
+        assert_eq!(free.grow(1 << 60), Err(BufferLimit::Memory(Errno::NOMEM)));
     }
 
     #[test]

@@ -5,9 +5,10 @@
 //! has begun or is still to begin at the end of the last one. The time to generate much data is excluded too.
 //! Deliberately absent: the buffers themselves (`buffer.rs`, `buffered.rs`).
 
+use super::buffer::BufferLimit;
 use super::buffered::flush_slow;
 use super::{OpCx, Stop};
-use crate::os::Errno;
+use crate::os::{Errno, errno_text};
 use std::ops::Range;
 
 /// Largest amount of data in bytes that is generated while the operation is timed, because that costs less than a
@@ -15,7 +16,7 @@ use std::ops::Range;
 const CHEAP_FILL: u64 = 64 << 10;
 
 impl OpCx<'_> {
-    /// Returns a slice of `len` bytes of the buffer to read into. `Err` when `memsize` is too small.
+    /// Returns a slice of `len` bytes of the buffer to read into. `Err` when `memsize` or memory is too small.
     #[inline]
     pub fn place(&mut self, len: u64) -> Result<Range<usize>, Stop> {
         match self.io.buffer.place(len) {
@@ -35,7 +36,7 @@ impl OpCx<'_> {
     }
 
     /// Returns a slice of `len` bytes of the buffer with data to write to the file in a slot, for an operation that is
-    /// yet to begin. `Err` when `memsize` is too small.
+    /// yet to begin. `Err` when `memsize` or memory is too small.
     #[inline]
     pub fn data(&mut self, slot: usize, len: u64) -> Result<Range<usize>, Stop> {
         if len > CHEAP_FILL {
@@ -72,13 +73,18 @@ impl OpCx<'_> {
     /// Replaces the buffer by one of `len` bytes.
     #[cold]
     fn grow_buffer(&mut self, len: u64) -> Result<(), Stop> {
-        if self.io.buffer.grow(len).is_none() {
-            return Err(self.misuse(
+        match self.io.buffer.grow(len) {
+            Ok(()) => Ok(()),
+            Err(BufferLimit::Memsize) => Err(self.misuse(
                 format!("an I/O of {len} bytes is larger than the thread's `memsize`"),
                 "make `memsize` at least as large as `iosize`",
-            ));
+            )),
+            Err(BufferLimit::Memory(errno)) => {
+                let why = errno_text(errno.raw_os_error());
+                let what = format!("allocating a buffer for an I/O of {len} bytes failed: {why}");
+                Err(self.failed_as(errno, what, "give a smaller `iosize`, or start fewer threads"))
+            }
         }
-        Ok(())
     }
 
     /// Writes the buffered data of a slot that is about to be closed, if there is any.
