@@ -41,6 +41,7 @@ pub struct Tree {
     width: f64,
     depth: f64,
     bytes: OnceLock<SizeSums>,
+    median: OnceLock<u64>,
 }
 
 /// Maximum number of files whose sizes are summed individually. This takes about a second if they are drawn.
@@ -55,6 +56,8 @@ struct SizeSums {
     all: u64,
     /// Number of files that exist at the start.
     files_present: u64,
+    /// Size of the largest file in bytes.
+    largest: u64,
 }
 
 impl Tree {
@@ -98,6 +101,7 @@ impl Tree {
             width: spec.dirwidth.as_ref().map_or(0.0, Quantity::mean),
             depth: mean_depth(spec),
             bytes: OnceLock::new(),
+            median: OnceLock::new(),
         }
     }
 
@@ -111,6 +115,7 @@ impl Tree {
             n_leafdirs: part.len(self.n_leafdirs),
             sizes: self.sizes.interleaved(part, self.n_files),
             bytes: OnceLock::new(),
+            median: OnceLock::new(),
             ..self
         }
     }
@@ -167,6 +172,22 @@ impl Tree {
         self.sums().files_present
     }
 
+    /// Returns the size of the largest file in bytes; of a very large set, that of the largest in a sample.
+    pub fn largest_size(&self) -> u64 {
+        self.sums().largest
+    }
+
+    /// Returns the median size of the files in bytes; of a large set, that of a sample.
+    pub fn median_size(&self) -> u64 {
+        const SAMPLE: u64 = 1001;
+        *self.median.get_or_init(|| {
+            let step = self.n_files.div_ceil(SAMPLE).max(1);
+            let mut sizes: Vec<u64> = (0..self.n_files).step_by(step as usize).map(|i| self.size_of(i)).collect();
+            sizes.sort_unstable();
+            sizes.get(sizes.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+        })
+    }
+
     fn sums(&self) -> SizeSums {
         *self.bytes.get_or_init(|| match &self.sizes {
             Sizes::Const(size) => {
@@ -179,11 +200,14 @@ impl Tree {
                     present: existing.saturating_mul(*size),
                     all: self.n_files.saturating_mul(*size),
                     files_present: existing,
+                    largest: if self.n_files > 0 { *size } else { 0 },
                 }
             }
             Sizes::Table(table, _) if self.present == 100 => {
                 let all = table.bytes();
-                SizeSums { present: all, all, files_present: self.n_files }
+                let rows = table.rows().iter().filter(|row| row.count > 0);
+                let largest = rows.map(|row| row.up_to).max().unwrap_or(0);
+                SizeSums { present: all, all, files_present: self.n_files, largest }
             }
             _ => self.sum_sizes(),
         })
@@ -193,9 +217,11 @@ impl Tree {
     fn sum_sizes(&self) -> SizeSums {
         let step = self.n_files.div_ceil(MAX_SUMMED).max(1);
         let of = self.n_files.div_ceil(step).max(1);
-        let (mut present, mut all, mut files_present) = (0_u128, 0_u128, 0_u128);
+        let (mut present, mut all, mut files_present, mut largest) = (0_u128, 0_u128, 0_u128, 0);
         for i in (0..self.n_files).step_by(step as usize) {
-            let size = u128::from(self.size_of(i));
+            let size = self.size_of(i);
+            largest = largest.max(size);
+            let size = u128::from(size);
             all += size;
             if self.exists_at_start(i) {
                 present += size;
@@ -203,7 +229,7 @@ impl Tree {
             }
         }
         let scaled = |sum: u128| u64::try_from(sum * u128::from(self.n_files) / u128::from(of)).unwrap_or(u64::MAX);
-        SizeSums { present: scaled(present), all: scaled(all), files_present: scaled(files_present) }
+        SizeSums { present: scaled(present), all: scaled(all), files_present: scaled(files_present), largest }
     }
 
     /// Returns the heap memory used, in bytes.

@@ -289,3 +289,20 @@ fn gamma_sized(mean: f64) -> Quantity {
     let params = crate::random::RandvarParams { mean: Some(mean), ..Default::default() };
     crate::random::randvar(&params).unwrap().into()
 }
+
+#[test]
+fn the_median_size_does_not_depend_on_a_few_large_files() {
+    let sizes = |spec: &FilesetSpec| {
+        let tree = Tree::new(spec, 1).unwrap();
+        (tree.median_size(), tree.largest_size())
+    };
+    assert_eq!(sizes(&spec(30, 0, Some(3), 0.0)), (1024, 1024));
+    assert_eq!(sizes(&spec(0, 5, Some(3), 0.0)), (0, 0));
+    let rows =
+        [SizeRow { above: 4096, up_to: 4096, count: 990 }, SizeRow { above: 1 << 40, up_to: 1 << 40, count: 10 }];
+    for prealloc in [100, 50] {
+        let mut outliers = spec(1000, 0, Some(10), 0.0);
+        (outliers.sizes, outliers.prealloc) = (Some(SizeTable::new(&rows, 1000, None)), prealloc);
+        assert_eq!(sizes(&outliers), (4096, 1 << 40));
+    }
+}

@@ -286,6 +286,8 @@ pub struct Effects {
     pub buffer: u64,
     /// Largest buffer in bytes that it certainly needs; 0 for a random size.
     pub exact_buffer: u64,
+    /// Whether its calls transfer whole files, so that its buffer grows to their size.
+    pub whole_files: bool,
     /// The slot that it works on; 0: none named.
     pub slot: usize,
     /// Highest slot that it uses; 0: none named.

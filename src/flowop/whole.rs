@@ -126,6 +126,7 @@ impl Stateless for ReadWhole {
         Effects {
             buffer: whole_buffer(&self.iosize),
             exact_buffer: constant_size(&self.iosize),
+            whole_files: matches!(self.iosize, Quantity::Const(0)),
             units: chunk_unit(&self.iosize),
             ..self.file.effects()
         }
@@ -276,6 +277,7 @@ impl Op for WriteWhole {
         let mut effects = Effects {
             buffer: whole_buffer(&self.iosize),
             exact_buffer: constant_size(&self.iosize),
+            whole_files: matches!(self.iosize, Quantity::Const(0)) && !self.workingset.is_given(),
             units: chunk_unit(&self.iosize),
             ..self.file.effects()
         };

@@ -24,9 +24,14 @@ impl WorkingSet {
         self.size.draw(&mut random::stream(init.seed, &[init.ordinal as u64, self.flowop as u64]))
     }
 
+    /// Returns whether the script gives it.
+    pub(super) fn is_given(&self) -> bool {
+        !matches!(self.size, Quantity::Const(0))
+    }
+
     /// Returns its part of a description in a plan.
     pub(super) fn describe(&self) -> String {
-        if matches!(self.size, Quantity::Const(0)) { String::new() } else { format!(" workingset={}", self.size) }
+        if self.is_given() { format!(" workingset={}", self.size) } else { String::new() }
     }
 }
 

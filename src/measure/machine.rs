@@ -26,10 +26,14 @@ const HELPER_THREADS: u64 = 4;
 /// The limit of open files that is requested where it may be raised.
 pub(crate) const MAX_DESCRIPTORS: u64 = 1 << 20;
 
-/// Reports an error if memory, address space, threads or file size are not sufficient for the run.
+/// Reports an error if memory, address space, threads or file size are not sufficient for the run. `sets` is empty
+/// before the sets are known.
 pub(crate) fn check(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<(), Status> {
     let refusals = [memory(plan, sets), address_space(plan, sets), threads(plan), file_size(sets)];
-    let Some((what, help)) = refusals.into_iter().flatten().next() else { return Ok(()) };
+    let Some((what, help)) = refusals.into_iter().flatten().next() else {
+        note_memory(plan, sets, front);
+        return Ok(());
+    };
     front.error(None, &what, Some(help));
     Err(Status::Refused)
 }
@@ -50,8 +54,22 @@ fn memory(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {
     (free > 0 && needed > free).then(|| {
         let (needed, free) = (size::format(needed), size::format(free));
         let what = format!("the run needs {needed} of memory, but only {free} is available");
-        (what, "make `memsize` smaller, start fewer threads, or raise the control group's memory limit")
+        let help = "make `memsize` or `iosize` smaller, start fewer threads, or raise the control group's memory limit";
+        (what, help)
     })
+}
+
+/// Shows a note if memory may not suffice for the run, which depends on its course.
+fn note_memory(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) {
+    let most = plan::totals(plan, sets).max_memory;
+    let (_, free) = limits::memory();
+    if free > 0 && most > free && !sets.is_empty() {
+        let (most, free) = (size::format(most), size::format(free));
+        front.note(&format!(
+            "the run may need up to {most} of memory, and {free} is available: `iosize=` limits the buffers for whole \
+             files, and `iodepth=` those of asynchronous I/O"
+        ));
+    }
 }
 
 fn address_space(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {

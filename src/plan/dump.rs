@@ -1,8 +1,8 @@
 //! Prints a plan and its totals, for `wmlrun plan` and for tests. The output is stable.
 
+use super::memory::buffers;
 use super::{Plan, PlanStep, Thread};
 use crate::disk::Fileset;
-use crate::exec::Aio;
 use crate::random::Quantity;
 use crate::util::count::{count, grouped};
 use crate::util::{duration, printable, size};
@@ -22,8 +22,11 @@ pub struct Totals {
     pub directories: u64,
     /// Bytes that population writes.
     pub bytes: u64,
-    /// Bytes of memory: I/O buffers, counters, tables of file sets.
+    /// Bytes of memory that are certainly needed: I/O buffers, counters, tables of file sets.
     pub memory: u64,
+    /// The most bytes that may be needed, if threads meet the largest files, and have as many asynchronous operations
+    /// in flight as they may.
+    pub max_memory: u64,
     /// Descriptors of the process that needs the most.
     pub descriptors: u64,
 }
@@ -39,26 +42,25 @@ const THREAD: u64 = 48 << 10;
 
 /// Adds up the resources that a plan needs.
 pub fn totals(plan: &Plan, sets: &[Arc<Fileset>]) -> Totals {
-    let buffer = |t: &Thread| {
-        let own = if t.memsize > 0 { t.memsize } else { t.effects.buffer };
-        // A part for each kind of data, and one to read into.
-        let parts = 1 + plan.separate_data(t).len() as u64;
-        own.saturating_mul(parts).saturating_add(t.effects.aio.map_or(0, Aio::memory))
-    };
+    let tables: u64 = sets.iter().map(|s| s.tree.memory() + s.state.memory()).sum();
     let mut totals = Totals {
         processes: plan.n_processes(),
         threads: plan.n_threads(),
         files: sets.iter().map(|s| s.tree.n_files()).sum(),
         directories: sets.iter().map(|s| s.tree.n_dirs()).sum(),
         bytes: sets.iter().fold(0, |sum, s| sum.saturating_add(s.tree.bytes_at_start())),
-        memory: sets.iter().map(|s| s.tree.memory() + s.state.memory()).sum(),
+        memory: tables,
+        max_memory: tables,
         descriptors: 0,
     };
     for process in &plan.processes {
         for thread in &process.threads {
-            let n = u64::from(thread.instances);
-            let each = buffer(thread).saturating_add(thread.count as u64 * COUNTERS + THREAD);
-            totals.memory = totals.memory.saturating_add((u64::from(process.instances) * n).saturating_mul(each));
+            let n = u64::from(process.instances) * u64::from(thread.instances);
+            let rest = thread.count as u64 * COUNTERS + THREAD;
+            let of_all = |each: u64| n.saturating_mul(each.saturating_add(rest));
+            let need = buffers(plan, thread, sets);
+            totals.memory = totals.memory.saturating_add(of_all(need.least));
+            totals.max_memory = totals.max_memory.saturating_add(of_all(need.most));
         }
         let dirs: u64 = process.sets().into_iter().map(|s| sets.get(s).map_or(0, |s| s.tree.n_dirs())).sum();
         totals.descriptors = totals.descriptors.max(process.descriptors().saturating_add(dirs));
@@ -120,15 +122,16 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
         plan.event_rate.map_or("none".to_owned(), |r| format!("{r}/s"))
     )?;
     let t = totals(plan, sets);
+    let (memory, most) = (size::format(t.memory), size::format(t.max_memory));
+    let up_to = if most == memory { String::new() } else { format!(" (up to {most})") };
     writeln!(
         out,
-        "total: {}, {}, {} in {} with {}, {} of memory, {} in one process",
+        "total: {}, {}, {} in {} with {}, {memory} of memory{up_to}, {} in one process",
         count(t.processes, "process"),
         count(t.threads, "thread"),
         files(t.files),
         directories(t.directories),
         size::format(t.bytes),
-        size::format(t.memory),
         count(t.descriptors, "descriptor")
     )
 }

@@ -9,6 +9,7 @@ mod dump;
 mod filesets;
 mod lower;
 mod path_list;
+mod memory;
 mod program;
 mod split;
 mod stonewall;

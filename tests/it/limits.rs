@@ -52,11 +52,38 @@ fn insufficient_resources_are_refused_before_anything_is_created() {
     for processes in [memsize.as_str(), large] {
         assert_refused(call("entries=5,size=4k", processes, "").run(), &["of memory", "is available"]);
     }
+    // Each thread has a buffer for a whole file.
+    let whole =
+        "define process name=p { thread name=t,instances=500 { flowop readwholefile name=r,filesetname=data } }\n";
+    let refused = call("entries=5,size=1t", whole, "").args(["--engine", "null"]).run();
+    assert_refused(refused, &["TiB of memory", "is available"]);
     // A directory of the user's stays, and nothing is in it.
     let call = call("entries=5,size=4k", &memsize, "").args(["--dir", "d"]);
     std::fs::create_dir(call.dir().join("d")).unwrap();
     let output = call.run().exits(3);
     assert_eq!(std::fs::read_dir(output.dir().join("d")).unwrap().count(), 0, "{}", output.shown());
+}
+
+/// What depends on the course of the run is shown in the plan, and no reason to refuse the run.
+#[test]
+fn the_plan_shows_the_most_memory_that_may_be_needed() {
+    let plan = |flowops: &str| {
+        let script = format!(
+            "# dialect: fsl\ndefine fileset name=data,path=$dir,entries=5,dirwidth=20,size=64k,prealloc=100\n\
+             define process name=p {{ thread name=t,instances=200 {{ {flowops} }} }}\n"
+        );
+        Wml::below(&memory()).file("x.wml", &script).args(["plan", "x.wml"]).run().exits(0).stdout
+    };
+    let write = "flowop aiowrite name=w,filesetname=data,iosize=1m";
+    for (flowops, shown) in [
+        (write.to_owned(), "412.5 MiB of memory (up to 50.2 GiB), "),
+        // Half of them are waited for, so that two are in flight at most.
+        (format!("{write} flowop aiowait name=wait"), "415.6 MiB of memory (up to 615.6 MiB), "),
+        (format!("{write},iodepth=4"), "1012.5 MiB of memory, "),
+    ] {
+        let out = plan(&flowops);
+        assert!(out.contains(shown), "no `{shown}` in\n{out}");
+    }
 }
 
 #[test]

@@ -38,7 +38,12 @@ impl Aio {
 
     /// Returns the number of bytes of memory that are certain to be used.
     pub fn memory(self) -> u64 {
-        if self.bounded { self.depth.saturating_mul(self.size.next_multiple_of(4096)) } else { self.size }
+        if self.bounded { self.memory_of(self.depth) } else { self.size }
+    }
+
+    /// Returns the bytes of memory of this number of operations in flight.
+    pub fn memory_of(self, in_flight: u64) -> u64 {
+        in_flight.saturating_mul(self.size.next_multiple_of(4096))
     }
 }
 
