@@ -171,9 +171,9 @@ mod tests {
     #![allow(clippy::naive_bytecount, reason = "a few blocks")]
 
     use super::{BufferLimit, FileRef, IoBuffer, WrittenData};
-    use crate::os::Errno;
     use crate::fileset::Redundancy;
     use crate::fileset::content::{BLOCK, DataSource};
+    use crate::os::Errno;
     use std::collections::HashSet;
 
     fn source(compress: f64, dedupe: f64) -> DataSource {

@@ -322,6 +322,7 @@ fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
         makes_in_slot: _,
         buffer: _,
         exact_buffer: _,
+        whole_files: _,
         slot: _,
         max_fd: _,
         opennext: _,
@@ -440,6 +441,7 @@ impl Together {
             left_in_slot: _,
             slot: _,
             units: _,
+            whole_files: _,
             wakes: _,
         } = one;
         all.makes.extend(makes.into_iter().filter(|made| self.makes.insert(*made)));

@@ -8,7 +8,7 @@ use super::space_watch;
 use super::stop_detector::StopDetector;
 use super::unfinished::UnfinishedThread;
 use crate::exec::trace::Stream;
-use crate::os::schedule;
+use crate::os::{proc, schedule};
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
 use parking_lot::Mutex;

@@ -17,6 +17,7 @@ use crate::spec::IoDirection;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::Gate;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 

@@ -223,6 +223,8 @@ macro_rules! plain {
             starved_ns,
             user_ns,
             system_ns,
+            // The maximum of both, not their sum.
+            late_oldest_ns: _,
             errors: _,
             latency: _,
             response: _,

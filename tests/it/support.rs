@@ -70,10 +70,9 @@ pub(crate) fn real(milliseconds: u64, dir: &std::path::Path) -> Settings {
 
 /// Returns the options of processes without I/O that a test starts itself.
 pub(crate) fn processes() -> wml::runtime::Options {
-    let engine = wml::engine::find("null").unwrap();
     wml::runtime::Options {
-        engine,
-        asynchronous: engine.asynchronous(),
+        engine: wml::engine::find("null").unwrap(),
+        asynchronous: wml::engine::Asynchronous::AtOnce,
         seed: 1,
         count_errors: true,
         pin: false,
