@@ -2,7 +2,8 @@
 //! planted causes. They need an idle machine for about two hours and run only with `WMLRUN_LONG=1`.
 //!
 //! Each series prints one line for each experiment. A series of one's own length is measured with
-//! `WMLRUN_LONG=1 WMLRUN_SERIES=5 cargo test --test it -- --nocapture series::`.
+//! `WMLRUN_LONG=1 WMLRUN_SERIES=5 cargo test --test it -- --nocapture series::`. `WMLRUN_PLANT=fsync` plants only this
+//! cause.
 
 use crate::cmd::{has, long, memory, skip, tool};
 use crate::experiments::{Lab, valid};
@@ -234,7 +235,11 @@ fn planted_causes_are_found() {
     fs::write(lab.path("syncs.wml"), SYNCS).unwrap();
     fs::write(lab.path("reads.wml"), READS).unwrap();
     let mut wrong = Vec::new();
+    let only = std::env::var("WMLRUN_PLANT").ok();
     let mut series = |plant: &str, expected: &str, words: &str, more: &[&str]| {
+        if only.as_ref().is_some_and(|only| only != plant) {
+            return;
+        }
         let mut right = 0;
         for experiment in 1..=n {
             let found = ab(&lab, &format!("{words} --dir {at} --blocks 3 --quiet"), more);
@@ -260,8 +265,9 @@ fn planted_causes_are_found() {
     match MemoryGroup::new().filter(|_| has("sh")) {
         Some(group) => {
             // Pages count for the group that has read them first: they are evicted, and read again in the group.
-            let evict =
-                format!("find {at} -type f -exec dd of={{}} oflag=nocache conv=notrunc count=0 status=none \\;");
+            let evict = format!(
+                "find {at} -type f -size +1M -exec dd of={{}} oflag=nocache conv=notrunc count=0 status=none \\;"
+            );
             let group = group.0.display();
             let join = format!("sh -c 'echo $$ > {group}/cgroup.procs; {evict}; {warm}; exec \"$@\"' sh");
             let limit = |mib: u32| format!("echo {mib}M > {group}/memory.limit_in_bytes");
