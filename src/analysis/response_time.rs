@@ -41,7 +41,7 @@ impl ResponseMethod {
 /// A point of a load curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LoadPoint {
-    /// The achieved rate, in operations per second.
+    /// The rate of I/O operations, per second.
     pub rate: f64,
     /// The mean response time; null if it is unknown.
     pub response: Option<f64>,

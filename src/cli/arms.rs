@@ -111,7 +111,7 @@ pub(super) struct ArmPlan {
     pub(super) lengths: Vec<Option<Duration>>,
     /// The names of its flowops: `NAME` and `PROCESS/THREAD/NAME`.
     flowops: BTreeSet<String>,
-    /// Whether its runs have a response time.
+    /// Whether its runs can have a response time.
     has_response: bool,
 }
 
@@ -123,8 +123,9 @@ impl ArmPlan {
             [flowop.name.clone(), whole]
         });
         let places = if is_on_disk { ArmPlaces::of(plan) } else { ArmPlaces::default() };
-        let is_paced = |flowop: &FlowopInfo| plan.processes[flowop.process].threads[flowop.thread].pace.is_some();
-        let has_response = plan.flowops.iter().any(|flowop| flowop.has_response() && is_paced(flowop));
+        // A script may make several runs, and only one of them an open loop.
+        let has_rate = |flowop: &FlowopInfo| plan.processes[flowop.process].threads[flowop.thread].has_rate;
+        let has_response = plan.flowops.iter().any(|flowop| flowop.class.is_io() && has_rate(flowop));
         Self { places, lengths: Vec::new(), flowops: names.collect(), has_response }
     }
 

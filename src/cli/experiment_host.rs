@@ -57,7 +57,7 @@ impl Performed {
         let mut named: Vec<String> = arms.iter().take(NAMED).map(label).collect();
         if arms.len() > NAMED {
             let others: u64 = arms[NAMED..].iter().map(|(_, failed)| failed).sum();
-            named.push(format!("{others} of {} others", arms.len() - NAMED));
+            named.push(format!("{others} in {} others", arms.len() - NAMED));
         }
         let (failed, all) =
             (by_arm.iter().sum::<u64>(), self.finished.observations.iter().map(Vec::len).sum::<usize>());
@@ -112,6 +112,13 @@ pub(super) fn perform(
             Err(Refused::printed(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
         }
         Err(ExperimentError::Failed { why, help, status }) => {
+            let help = match folder.experiment.keeps_failures() {
+                true => format!(
+                    "{help}; `wmlrun report {path}` shows the runs so far; if a value can never run, leave it out of a \
+                     new {command}"
+                ),
+                false => help,
+            };
             let kept = removed(args, folder)?;
             Err(refuse(&why, &kept.unwrap_or(help), status))
         }

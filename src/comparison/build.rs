@@ -54,9 +54,9 @@ pub struct Runs<'a> {
     pub b: &'a [Observation],
     /// Their order.
     pub order: RunOrder,
-    /// The speed of the negative control before each run of A; empty without a control.
+    /// The speed of the negative control at each run of A, the mean of before and after; empty without a control.
     pub control_a: &'a [f64],
-    /// The speed of the negative control before each run of B.
+    /// The same for B.
     pub control_b: &'a [f64],
 }
 

@@ -145,14 +145,14 @@ pub struct NamedTest {
     pub p: f64,
 }
 
-/// The result of the negative control: a fixed amount of work before every run, which the options of A and B cannot
-/// affect.
+/// The result of the negative control: a fixed amount of work before and after every run, which the options of A and B
+/// cannot affect.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ControlResult {
     /// Whether its speed changed significantly (at 0.1 %) and by more than the tolerance. Then the machine changed
     /// between the arms.
     pub moved: bool,
-    /// The ratio of its speed before runs of B to that before runs of A, with a 99.9 % interval.
+    /// The ratio of its speed at runs of B to that at runs of A, with a 99.9 % interval.
     pub ratio: Estimate,
     /// The two-sided p-value.
     pub p: f64,

@@ -20,7 +20,7 @@ pub(super) fn on_order() -> String {
 
 /// Returns the note on a metric of a factorial experiment that no run has.
 pub(super) fn on_missing_metric(metric: &str) -> String {
-    format!("no run has `{metric}`: name another one in `metrics`")
+    format!("no run has `{metric}`: name another metric")
 }
 
 /// Returns the note on scripts that make several runs.

@@ -439,9 +439,14 @@ impl Folder {
         self.path.join(RUNS).join(result_name(run))
     }
 
-    /// Returns whether a run has written a result, which may be that of a failure.
+    /// Returns whether a run has written a result.
     pub(super) fn has_result(&self, run: usize) -> bool {
         fs::symlink_metadata(self.result(run)).is_ok_and(|meta| meta.len() > 0)
+    }
+
+    /// Returns whether a run has written a result that says how it failed.
+    pub(super) fn has_failure(&self, run: usize) -> bool {
+        self.observation(run).is_ok_and(|observation| observation.failure.is_some())
     }
 
     /// Returns the path of a run's output.

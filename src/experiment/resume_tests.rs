@@ -305,26 +305,33 @@ fn what_followed_an_earlier_attempt_is_no_figure_of_the_run() {
 /// A failure of the environment is no result of a cell. The experiment stops, and continues with the same run.
 #[test]
 fn a_failed_run_is_a_result_if_it_has_written_one() {
-    for (result, status, is_result) in [
-        ("echo {} > $file;", 1, true),
-        ("", 1, false),
-        ("echo {} > $file;", 3, false),
-        ("", 3, false),
-        ("", 126, false),
-        ("", 127, false),
+    const FAILED: &str = "sed 's/\"complete\"/\"failed\"/' DIR/result > $file;";
+    // The run is complete, but not what the program does after it.
+    const COMPLETE: &str = "cp DIR/result $file;";
+    for (result, end, is_result) in [
+        (FAILED, "exit 1", true),
+        (COMPLETE, "exit 1", false),
+        (COMPLETE, "kill -9 $$", false),
+        ("echo {} > $file;", "exit 1", false),
+        ("", "exit 1", false),
+        ("", "kill -9 $$", false),
+        (FAILED, "exit 3", false),
+        ("", "exit 3", false),
+        ("", "exit 126", false),
+        ("", "exit 127", false),
     ] {
         let mut host = ScriptHost::new();
         let (folder, program) = (host.path("r"), host.path("program"));
         let text = fs::read_to_string(&program).unwrap();
         let (arguments, rest) = text.split_once('\n').unwrap();
-        let fails = "test -e DIR/go || { RESULT echo 'error: no room'; exit STATUS; }";
-        let fails = host.command(&fails.replace("RESULT", result).replace("STATUS", &status.to_string()));
+        let fails = "test -e DIR/go || { RESULT echo 'error: no room'; END; }";
+        let fails = host.command(&fails.replace("RESULT", result).replace("END", end));
         fs::write(&program, format!("{arguments}\n{fails}\n{rest}")).unwrap();
         let found = run(&mut Folder::create(&folder, factorial(&[2], (1, 1), None, false)).unwrap(), &mut host);
         let whole = events(&folder);
         let failed =
             whole.iter().filter(|event| matches!(event, Event::Failed { why, .. } if why == "no room")).count();
-        let place = format!("status {status}, {result:?}: {whole:#?}");
+        let place = format!("{end}, {result:?}: {whole:#?}");
         if is_result {
             assert!(failed == 2 && found.is_ok(), "{place}");
             continue;
@@ -334,7 +341,8 @@ fn a_failed_run_is_a_result_if_it_has_written_one() {
         assert!(matches!(whole.last(), Some(Event::Stopped { .. })), "{place}");
         fs::write(host.path("go"), "").unwrap();
         run(&mut Folder::resume(&folder, &identity(), false).unwrap(), &mut host).unwrap();
-        assert_eq!((finished_runs(&events(&folder)), host.made()), (vec![1, 2], 2), "{place}");
+        let made = if result == COMPLETE { 1 } else { 2 };
+        assert_eq!((finished_runs(&events(&folder)), host.made()), (vec![1, 2], made), "{place}");
     }
 }
 

@@ -131,7 +131,11 @@ pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
     let result = result.and_then(|found| left.map(|()| found));
     let event = match &result {
         Ok(_) => Event::Ended { time: now() },
-        Err(ExperimentError::Folder(_)) => return result,
+        // The journal may be what can't be written.
+        Err(ExperimentError::Folder(error)) => {
+            let _ = folder.write(&Event::Stopped { why: error.to_string(), time: now() });
+            return result;
+        }
         Err(error) => Event::Stopped { why: error.to_string(), time: now() },
     };
     folder.write(&event)?;
@@ -369,9 +373,9 @@ fn make_run(
     let has_begun = is_prepared || !commands(folder, HookTime::Before, arm).is_empty();
     let teardown = if has_begun { run_after_hooks(folder, number, arm, host) } else { Ok(()) };
     // A level at which the run fails is a point of the curve. An error in the script (status 2) would fail at every
-    // level. A failure of the environment (status 3, or a program that ends without a result) says nothing about the
-    // level. Both end the experiment.
-    let is_point = is_prepared && folder.experiment.keeps_failures() && folder.has_result(number);
+    // level. A failure of the environment (status 3, or a program that ends without a result of the failure, such as by
+    // a signal) says nothing about the level. Both end the experiment.
+    let is_point = is_prepared && folder.experiment.keeps_failures() && folder.has_failure(number);
     let controls = match ended {
         Err(ExperimentError::Failed { why, status: 1, .. }) if is_point => {
             teardown?;

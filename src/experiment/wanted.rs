@@ -253,7 +253,7 @@ impl Experiment {
     }
 
     /// Returns whether a failed run is a result of its arm, and the experiment continues.
-    pub(super) fn keeps_failures(&self) -> bool {
+    pub fn keeps_failures(&self) -> bool {
         matches!(self.kind(), ExperimentKind::Sweep | ExperimentKind::Factorial)
     }
 

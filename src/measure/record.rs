@@ -172,22 +172,20 @@ fn phases(running: &Running, end: u64) -> Vec<PhaseResult> {
     phases.into_iter().map(phase).collect()
 }
 
-/// Returns the load of the open loops, given their progress by phase. `None` when there are none. The rates of a phase
-/// are over its time, as those of its flowops.
+/// Returns the load of the open loops, given their progress by phase. `None` when there are none. The rates are over the
+/// time of the phases that have open loops.
 fn open_loop(progress: &BTreeMap<u32, ArrivalProgress>, phases: &[PhaseResult], seconds: f64) -> Option<OpenLoop> {
     let oldest_ns = progress.values().map(|arrivals| arrivals.oldest_ns).max()?;
     let seconds_of = |number: u32| {
         phases.iter().find(|phase| phase.number == u64::from(number)).map_or(seconds, |phase| phase.seconds)
     };
-    let rate = |of: fn(&ArrivalProgress) -> u64| -> f64 {
-        progress.iter().map(|(phase, arrivals)| per_second(of(arrivals), seconds_of(*phase))).sum()
-    };
+    let paced_seconds: f64 = progress.keys().map(|phase| seconds_of(*phase)).sum();
     let sum = |of: fn(&ArrivalProgress) -> u64| progress.values().map(of).sum::<u64>();
     let (slept, wakeup_latency_ns) = (sum(|a| a.slept), sum(|a| a.wakeup_latency_ns));
     let response_ns = sum(|a| a.response_ns);
     Some(OpenLoop {
-        offered_per_s: rate(|a| a.offered),
-        achieved_per_s: rate(|a| a.achieved),
+        offered_per_s: per_second(sum(|a| a.offered), paced_seconds),
+        achieved_per_s: per_second(sum(|a| a.achieved), paced_seconds),
         backlog: sum(|a| a.backlog),
         backlog_oldest_seconds: oldest_ns as f64 / 1e9,
         wakeup_latency_ns_mean: (slept > 0).then(|| wakeup_latency_ns as f64 / slept as f64),
@@ -383,7 +381,7 @@ mod tests {
         assert_eq!(rates(&second, &[]), Some((50.0, 45.0)), "a single phase");
         assert_eq!(rates(&second, &phases), Some((100.0, 90.0)));
         let two = [(2, arrivals(1000, 900)), (1, arrivals(500, 500)), (5, arrivals(0, 0))];
-        assert_eq!(rates(&two, &phases), Some((150.0, 140.0)));
+        assert_eq!(rates(&two, &phases), Some((75.0, 70.0)), "over both phases");
         assert_eq!(rates(&[], &phases), None);
     }
 }

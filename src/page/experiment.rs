@@ -284,7 +284,7 @@ fn run_table(recorded: &RecordedExperiment) -> PageTable {
     for run in &recorded.runs {
         let arm = match experiment.kind() {
             ExperimentKind::Repeat => experiment.arms[run.arm].name.clone(),
-            // Arms that differ only in their commands have no options, of which the name consists.
+            ExperimentKind::Ab => experiment.arm_label(run.arm).to_uppercase(),
             _ => experiment.arm_label(run.arm),
         };
         let mut cells = vec![run.number.to_string(), arm];

@@ -281,7 +281,7 @@ fn each_run_has_the_name_of_its_arm() {
     by_commands.experiment.arms.iter_mut().for_each(|arm| arm.name = String::new());
     let blocks = experiment::blocks(&by_commands, None);
     let arms: Vec<&str> = table(&blocks, "All runs").rows[..4].iter().map(|row| row[1].as_str()).collect();
-    assert_eq!(arms, ["a", "b", "b", "a"]);
+    assert_eq!(arms, ["A", "B", "B", "A"]);
     assert_eq!(table(&blocks, "Flowops: means over the runs").columns[..3], ["flowop", "A ops/s", "B ops/s"]);
     let rule = RuleWanted::Repeat { min_runs: 3, max_runs: 3, until_ci: None };
     let blocks = experiment::blocks(&recorded(rule, &["x.wml"], &[(0, 1.0), (0, 2.0), (0, 3.0)]), None);

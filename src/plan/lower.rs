@@ -296,6 +296,7 @@ fn lower_thread(
         instances: instances.max(1) as u32,
         memsize,
         pace: pace(&draft.values, found),
+        has_rate: draft.values.get("rate").is_some(),
         stonewall: stonewall::time(&draft.values, found),
         iterations_of: None,
         ioprio: Some(draft.values.int("ioprio", 8)).filter(|n| *n < 8).map(|n| n as u8),

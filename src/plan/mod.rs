@@ -129,6 +129,8 @@ pub struct Thread {
     pub ioprio: Option<u8>,
     /// The starts of its iterations in an open loop. `None` for a closed loop.
     pub pace: Option<Pace>,
+    /// Whether it has a `rate=`, which may be 0 in this run only.
+    pub has_rate: bool,
     /// The time after the start of its phase at which its threads only catch up with the fastest of all ranks. `None`
     /// for no such time.
     pub stonewall: Option<Duration>,

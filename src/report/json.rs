@@ -13,10 +13,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// The maximum number of entries in a document that is read, in all runs together, without their time series. See
-/// [`Budget`]. The longest text of a file (`import`) does not exceed it with complete figures.
-const MAX_ENTRIES: u64 = 4 << 20;
+/// [`Budget`]. A thousand runs with complete figures on hundreds of processors have fewer.
+const MAX_ENTRIES: u64 = 16 << 20;
 
-/// The maximum number of entries in the time series of each run, for the same reason.
+/// The maximum number of entries in the time series of each run.
 const MAX_SERIES_ENTRIES: u64 = 16 << 20;
 
 /// `--format json`: the document, written after all runs.
@@ -86,7 +86,8 @@ struct SchemaField {
 /// when the text is not a document, or has too many elements.
 pub fn read(text: &str) -> Result<Document, ReadError> {
     let schema = match serde_json::from_str::<SchemaField>(text) {
-        Ok(found) => found.schema,
+        // A structure can also be read from a list of its fields.
+        Ok(found) => found.schema.filter(|_| text.trim_start().starts_with('{')),
         // JSON of another form.
         Err(error) if error.is_data() => None,
         Err(error) => return latest_of_lines(text).ok_or(ReadError::Json(error)),
@@ -159,7 +160,9 @@ mod tests {
     fn fields_may_be_missing_or_unknown_but_not_the_schema() {
         let document = read(r#"{"schema": "wmlrun.result/1", "later": 1, "runs": [{"state": "low_space"}]}"#).unwrap();
         assert_eq!(document.runs[0].state.name(), "low_space");
-        assert!(matches!(read("{}"), Err(ReadError::Schema(found)) if found == "missing"));
+        for text in ["{}", "[\"wmlrun.result/1\"]"] {
+            assert!(matches!(read(text), Err(ReadError::Schema(found)) if found == "missing"), "{text}");
+        }
         assert!(matches!(read(r#"{"schema": "fio/3"}"#), Err(ReadError::Schema(found)) if found == "fio/3"));
         assert!(matches!(read("Run took 3 seconds..."), Err(ReadError::Json(_))));
     }

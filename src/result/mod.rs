@@ -364,7 +364,7 @@ pub struct DirtyBytes {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenLoop {
-    /// Intended starts per second. Each phase counts over its own time, and the rates of several are added.
+    /// Intended starts per second, over the time of the phases that have open loops.
     pub offered_per_s: f64,
     /// Completed requests per second, likewise.
     pub achieved_per_s: f64,
