@@ -114,8 +114,8 @@ pub(super) fn perform(
         Err(ExperimentError::Failed { why, help, status }) => {
             let help = match folder.experiment.keeps_failures() {
                 true => format!(
-                    "{help}; `wmlrun report {path}` shows the runs so far; if a value can never run, leave it out of a \
-                     new {command}"
+                    "{help}; `wmlrun report {path} -o page.html` shows the runs so far; if a value can never run, leave it \
+                     out of a new {command}"
                 ),
                 false => help,
             };

@@ -169,11 +169,15 @@ mod tests {
 
     #[test]
     fn long_time_series_are_read_but_no_other_long_lists() {
-        let list = |element: &str| vec![element; 600_000].join(",");
-        let text = format!(r#"{{"schema": "wmlrun.result/1", "runs": [{{"intervals": [{}]}}]}}"#, list("{}"));
+        let list = |n: usize, element: &str| vec![element; n].join(",");
+        let text = format!(r#"{{"schema": "wmlrun.result/1", "runs": [{{"intervals": [{}]}}]}}"#, list(600_000, "{}"));
         assert_eq!(read(&text).unwrap().runs[0].intervals.len(), 600_000);
-        let text = format!(r#"{{"schema": "wmlrun.result/1", "command_line": [{}]}}"#, list(r#""""#));
-        assert!(read(&text).unwrap_err().to_string().contains("too many elements"));
+        let all = list(MAX_ENTRIES as usize / 4, "0");
+        let text = format!(r#"{{"schema": "wmlrun.result/1", "pinned_processors": [{all}]}}"#);
+        assert!(read(&text).is_ok(), "an unknown field is ignored");
+        let text = format!(r#"{{"schema": "wmlrun.result/1", "runs": [{{"pinned_processors": [{all}]}}]}}"#);
+        let error = read(&text).err().unwrap().to_string();
+        assert!(error.contains("too many elements"), "{error}");
     }
 
     fn names(dir: &Path) -> Vec<String> {
