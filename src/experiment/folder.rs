@@ -444,9 +444,10 @@ impl Folder {
         fs::symlink_metadata(self.result(run)).is_ok_and(|meta| meta.len() > 0)
     }
 
-    /// Returns whether a run has written a result that says how it failed.
+    /// Returns whether a run has written the result of a failure, or of a run that was refused before it began.
     pub(super) fn has_failure(&self, run: usize) -> bool {
         self.observation(run).is_ok_and(|observation| observation.failure.is_some())
+            || import::is_of_refused_run(&self.result(run))
     }
 
     /// Returns the path of a run's output.

@@ -302,20 +302,22 @@ fn what_followed_an_earlier_attempt_is_no_figure_of_the_run() {
     assert_eq!(figures(&[&begin, &end, &begin, &end]), all);
 }
 
-/// A failure of the environment is no result of a cell. The experiment stops, and continues with the same run.
+/// A program that ends without the result of a failure gives no result of a cell. The experiment stops, and continues
+/// with the same run.
 #[test]
 fn a_failed_run_is_a_result_if_it_has_written_one() {
     const FAILED: &str = "sed 's/\"complete\"/\"failed\"/' DIR/result > $file;";
+    const REFUSED: &str = r#"echo '{"schema": "wmlrun.result/1", "runs": []}' > $file;"#;
     // The run is complete, but not what the program does after it.
     const COMPLETE: &str = "cp DIR/result $file;";
     for (result, end, is_result) in [
         (FAILED, "exit 1", true),
         (COMPLETE, "exit 1", false),
         (COMPLETE, "kill -9 $$", false),
+        (REFUSED, "exit 3", true),
         ("echo {} > $file;", "exit 1", false),
         ("", "exit 1", false),
         ("", "kill -9 $$", false),
-        (FAILED, "exit 3", false),
         ("", "exit 3", false),
         ("", "exit 126", false),
         ("", "exit 127", false),

@@ -373,11 +373,11 @@ fn make_run(
     let has_begun = is_prepared || !commands(folder, HookTime::Before, arm).is_empty();
     let teardown = if has_begun { run_after_hooks(folder, number, arm, host) } else { Ok(()) };
     // A level at which the run fails is a point of the curve. An error in the script (status 2) would fail at every
-    // level. A failure of the environment (status 3, or a program that ends without a result of the failure, such as by
-    // a signal) says nothing about the level. Both end the experiment.
+    // level. A program that ends without a result of the failure, such as by a signal or because its result can't be
+    // written, says nothing about the level. Both end the experiment.
     let is_point = is_prepared && folder.experiment.keeps_failures() && folder.has_failure(number);
     let controls = match ended {
-        Err(ExperimentError::Failed { why, status: 1, .. }) if is_point => {
+        Err(ExperimentError::Failed { why, status: 1 | 3, .. }) if is_point => {
             teardown?;
             let why = reason(folder, number).unwrap_or(why);
             end_run(folder, &mut KeptRun::failed(number, arm, folder.boot(), why.clone()), host)?;

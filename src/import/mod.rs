@@ -214,6 +214,11 @@ pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
     of_text(&text, &path.display().to_string()).map_err(form(path))
 }
 
+/// Returns whether a file is a result of wmlrun without a run, which was refused before it began.
+pub fn is_of_refused_run(path: &Path) -> bool {
+    input::read(path).is_ok_and(|text| own::is_of_refused_run(&text))
+}
+
 /// Reads the load curve of a file. See [`load_points`] for its form.
 pub fn load_curve(path: &Path) -> Result<Vec<LoadPoint>, ImportError> {
     load_points(&input::read(path)?).map_err(form(path))

@@ -60,6 +60,12 @@ impl<'de> Deserialize<'de> for RunCount {
     }
 }
 
+/// Returns whether a text is a document without a run: wmlrun refused the run before it began.
+pub(super) fn is_of_refused_run(text: &str) -> bool {
+    serde_json::from_str::<Outline>(text)
+        .is_ok_and(|outline| outline.schema.as_deref() == Some(SCHEMA) && outline.runs.0 == 0)
+}
+
 /// Reads all runs of a document. Returns an error when the text is not a document, when the document has no run, or
 /// when it is too large.
 pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>, String> {

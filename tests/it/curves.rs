@@ -184,8 +184,7 @@ fn a_sweep_that_the_budget_ends_is_not_complete() {
     assert!(text.contains(" of 10,000 runs; no point has results"), "{text}");
 }
 
-/// A level at which the run fails is a point. A level that the machine does not allow is none, and a wrong script is an
-/// error.
+/// A level at which the run fails, or that the machine does not allow, is a point. A wrong script is an error.
 #[test]
 fn a_point_that_fails_is_shown() {
     let text = waiting("--vary wait=0,9 --repeats 1", 1);
@@ -195,8 +194,8 @@ fn a_point_that_fails_is_shown() {
     assert!(text.contains("no knee (fewer than three points have results)"), "{text}");
     let text = waiting("--vary wait=9 --repeats 1", 1);
     assert!(text.contains("no point has results"), "{text}");
-    let text = sweep("--vary n=1,900000 --repeats 1", 3);
-    assert!(text.contains(" failed: ") && text.contains("see r/runs/000"), "{text}");
+    let text = sweep("--vary n=1,900000 --repeats 1", 1);
+    assert!(text.contains("1 failed: ") && text.contains("1 of 2 runs failed: 1 of `n=900000`"), "{text}");
     let text = sweep("--vary m=1,2", 2);
     assert!(text.contains("in `--vary`: `--set m=…`: the script has no variable `$m`"), "{text}");
     let text = sweep("--vary dir=/a,/b --dir /c", 2);

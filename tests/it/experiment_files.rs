@@ -222,13 +222,16 @@ fn a_failed_run_is_a_result_of_its_cell() {
     assert_eq!(lab.runs("r", "started").len(), 8);
 }
 
-/// It would fail in the same way in all cells, and may be repaired.
+/// The result of a run is written before the program is killed, or can't be written.
 #[test]
-fn a_run_that_the_environment_does_not_allow_is_no_result() {
+fn a_run_without_a_result_ends_the_experiment() {
     let lab = lab(FILE);
-    let words = "experiment files/study.toml --no-quiesce --runtime 60 --require-fs nosuchfs --results r";
-    let shown = lab.run(words, 3);
-    assert!(shown.contains("run 1 failed: ") && shown.contains("nosuchfs"), "{shown}");
+    let words = format!("experiment files/study.toml {SHORT} --results r");
+    let mut command = lab.command(&words);
+    let output = command.args(["--launch", "sh -c 'kill -9 $$' sh"]).output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("run 1 failed: ") && shown.contains("signal: 9"), "{shown}");
     assert!(lab.runs("r", "failed").is_empty() && lab.events("r").last().unwrap()["event"] == "stopped", "{shown}");
 }
 
