@@ -134,7 +134,8 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
                 let at = flowop_id(shared, thread_slot, failure.flowop.unwrap_or_else(|| cx.current()));
                 shared.fail_at_close(Fault::of(FaultKind::Operation, at, failure));
             }
-            // Stored last, so that a call in progress at the end of the run counts as late as it returned.
+            // Read by `Running::last_end`: a run whose threads have all ended ended with the last of them. Stored after
+            // the files are closed, which is part of the run.
             thread_slot.ended.store(shared.clock.raw(), SeqCst);
             if let (Some(limit), Some(partial)) = (limit, partial_iterations(&end)) {
                 limit.end(partial);
