@@ -336,4 +336,12 @@ mod tests {
         let found: Vec<_> = super::entries().map(|entry| &entry.spec).filter(|spec| incomplete(spec)).collect();
         assert!(found.is_empty(), "{found:?}");
     }
+
+    #[test]
+    fn calls_that_extend_a_file_take_space() {
+        let takes_space = |name: &str| {
+            super::entries().any(|entry| entry.spec.name == name && entry.spec.is(crate::spec::Role::TakesSpace))
+        };
+        assert!(takes_space("fallocate") && takes_space("truncate") && !takes_space("statfile"));
+    }
 }

@@ -16,7 +16,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
         spec: Flowop {
             name: "truncate",
             uses: &["filesetname", "fd", "value", "opennext", "indexed", "uniform", "recent"],
-            roles: &[Role::UsesSlot, Role::NeedsFile],
+            // Only on file systems without sparse files.
+            roles: &[Role::UsesSlot, Role::NeedsFile, Role::TakesSpace],
             doc: "sets the size of the file in the slot to `value` bytes, default 0 (`ftruncate`)",
             example: "flowop truncate name=tr,filesetname=data,fd=1,value=16k\nflowop closefile name=cl,fd=1",
             ..FILE_CALL
