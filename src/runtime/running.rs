@@ -514,8 +514,7 @@ impl Running {
     pub fn held(&self) -> BTreeMap<usize, u64> {
         self.count_at(|thread_slot, flowop| {
             let local = thread_slot.at.load(Relaxed) as usize;
-            self.shared.plan.flowops[flowop].class == crate::spec::Class::Sync
-                && thread_slot.stats.cell(local).ops() == 0
+            self.is_sync(flowop) && thread_slot.stats.cell(local).ops() == 0
         })
     }
 
@@ -528,9 +527,7 @@ impl Running {
     fn count_at(&self, holds: impl Fn(&ThreadSlot, usize) -> bool) -> BTreeMap<usize, u64> {
         let mut counts = BTreeMap::new();
         for thread_slot in &self.shared.thread_slots {
-            let thread = &self.shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
-            let flowop = thread.first + thread_slot.at.load(Relaxed) as usize;
-            if thread.count > 0 && holds(thread_slot, flowop) {
+            if let Some(flowop) = self.flowop_of(thread_slot).filter(|flowop| holds(thread_slot, *flowop)) {
                 *counts.entry(flowop).or_default() += 1;
             }
         }

@@ -70,8 +70,12 @@ impl Running {
 
     /// Returns whether a thread waits for another one: at a semaphore or a latch, or for a file.
     pub(super) fn waits_for_others(&self, thread_slot: &ThreadSlot) -> bool {
-        let is_sync = |flowop: usize| self.shared.plan.flowops[flowop].class == Class::Sync;
-        thread_slot.starves.load(SeqCst) || self.flowop_of(thread_slot).is_some_and(is_sync)
+        thread_slot.starves.load(SeqCst) || self.flowop_of(thread_slot).is_some_and(|flowop| self.is_sync(flowop))
+    }
+
+    /// Returns whether a flowop, given its index in the plan, waits at a semaphore or a latch.
+    pub(super) fn is_sync(&self, flowop: usize) -> bool {
+        self.shared.plan.flowops[flowop].class == Class::Sync
     }
 
     /// Returns the index in the plan of the flowop that a thread executes. `None` for a thread without flowops.
@@ -89,16 +93,16 @@ impl Running {
             .thread_slots
             .iter()
             .filter(|s| !s.done.load(SeqCst) && (has_begun || is_blocked(s.tid.load(Relaxed))))
-            .map(|s| {
-                let tid = s.tid.load(Relaxed);
-                StuckThread {
-                    flowop: self.shared.plan.processes[s.process].threads[s.thread].first + s.at.load(Relaxed) as usize,
+            .filter_map(|s| {
+                let (flowop, tid) = (self.flowop_of(s)?, s.tid.load(Relaxed));
+                Some(StuckThread {
+                    flowop,
                     instance: s.instance,
                     number: s.number,
                     tid,
                     wait_channel: proc::wait_channel(tid),
                     path: blocked::path_of(tid).map(|path| path.display().to_string()),
-                }
+                })
             })
             .collect()
     }
