@@ -69,8 +69,8 @@ pub struct FlowopEntry {
     pub build: Build,
 }
 
-/// What the flowops of wmlrun have in common that Filebench does not know, that act on a file and that move no data
-/// through the program. Their descriptors add the rest.
+/// The common part of the descriptors of flowops that Filebench does not have. It is for flowops that act on a file and
+/// move no data through the program.
 const FILE_CALL: Flowop = Flowop {
     name: "",
     class: Class::Io,

@@ -61,7 +61,7 @@ impl Running {
                 UnfinishedThread { flowop, in_flight, last_progress: is_in_call.then(progress) }
             }));
         });
-        // Nor has one that waits at the gate.
+        // Before the gate opens, no thread has begun an operation.
         if !self.has_begun() {
             unfinished.clear();
         }

@@ -6,12 +6,15 @@
 //! overshoot in the first second, its bursts of ten and its busy-waiting at rate 0 are not reproduced.
 //!
 //! Memory orderings: claims advance `due` with `Relaxed`, since the word publishes no other data. A claim loads `epoch`
-//! with `Acquire` before it reads the interval, and [`EventPool::set_rate`] changes the interval before `epoch`; so a
-//! claim with the old interval sleeps on the old epoch, and the change wakes it to claim again. What it claimed before
-//! must not delay others: it is in the word of the old epoch, which no later claim uses until the rate has changed
-//! twice. A claim that is interrupted for as long finds that the epoch has changed, because it loads `due` with
-//! `Acquire` and then `epoch`; or, if `due` is reset only after that, it fails to advance it. Writers run only when the
-//! rate changes or the run ends. They use `SeqCst`, which costs nothing per operation.
+//! with `Acquire` before it reads the interval, and [`EventPool::set_rate`] changes the interval before `epoch`. So a
+//! claim with the old interval sleeps on the old epoch, and the change wakes it to claim again.
+//!
+//! What it claimed before must not delay others. It is in the word of the old epoch, which no later claim uses until the
+//! rate has changed twice. A claim may be interrupted for as long as that. It loads `due` with `Acquire` and then
+//! `epoch`. If `due` was reset before it was loaded, the claim finds that the epoch has changed. If `due` is reset later,
+//! the claim fails to advance it.
+//!
+//! Writers run only when the rate changes or the run ends. They use `SeqCst`, which costs nothing per operation.
 
 use super::{wait, wake};
 use crossbeam::utils::CachePadded;
