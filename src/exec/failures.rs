@@ -55,27 +55,31 @@ impl OpCx<'_> {
         .into()
     }
 
-    /// Returns a failure of the current operation with its own message, and counts it.
+    /// Returns a failure of the current operation with its own message, and counts it. If failures are only counted,
+    /// it has no message, and `what` is not called.
     #[cold]
-    pub fn failed_as(&mut self, errno: Errno, what: String, help: &str) -> Stop {
+    pub fn failed_as(&mut self, errno: Errno, what: impl FnOnce() -> String, help: &str) -> Stop {
         self.cell().error(errno.raw_os_error());
         self.restamp();
         self.account.last = self.env.clock.raw();
-        StopReason::Failed(OpFailure { what, path: None, errno: None, help: help.to_owned(), flowop: None }).into()
+        self.failure(what, help)
     }
 
-    /// Returns the failure of an operation that the script does not permit, and counts it under error number 0.
+    /// Returns the failure of an operation that the script does not permit, and counts it under error number 0. As for
+    /// [`OpCx::failed_as`], `what` may not be called.
     #[cold]
-    pub fn misuse(&mut self, what: impl Into<String>, help: &str) -> Stop {
+    pub fn misuse(&mut self, what: impl FnOnce() -> String, help: &str) -> Stop {
         self.cell().error(0);
-        StopReason::Failed(OpFailure {
-            what: what.into(),
-            path: None,
-            errno: None,
-            help: help.to_owned(),
-            flowop: None,
-        })
-        .into()
+        self.failure(what, help)
+    }
+
+    /// Returns a failure that has been counted.
+    fn failure(&self, what: impl FnOnce() -> String, help: &str) -> Stop {
+        if self.env.count_errors {
+            return StopReason::Counted.into();
+        }
+        let help = help.to_owned();
+        StopReason::Failed(OpFailure { what: what(), path: None, errno: None, help, flowop: None }).into()
     }
 }
 

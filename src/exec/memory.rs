@@ -76,12 +76,14 @@ impl OpCx<'_> {
         match self.io.buffer.grow(len) {
             Ok(()) => Ok(()),
             Err(BufferLimit::Memsize) => Err(self.misuse(
-                format!("an I/O of {len} bytes is larger than the thread's `memsize`"),
+                || format!("an I/O of {len} bytes is larger than the thread's `memsize`"),
                 "make `memsize` at least as large as `iosize`",
             )),
             Err(BufferLimit::Memory(errno)) => {
-                let why = errno_text(errno.raw_os_error());
-                let what = format!("allocating a buffer for an I/O of {len} bytes failed: {why}");
+                let what = || {
+                    let why = errno_text(errno.raw_os_error());
+                    format!("allocating a buffer for an I/O of {len} bytes failed: {why}")
+                };
                 Err(self.failed_as(errno, what, "give a smaller `iosize`, or start fewer threads"))
             }
         }

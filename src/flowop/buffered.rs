@@ -111,7 +111,9 @@ impl Stateless for Buffered {
             BufferState::Ready => {}
             BufferState::Made => cx.restamp(),
             BufferState::Missing => {
-                return Err(cx.misuse("out of memory for the buffer of a slot", "use fewer slots or threads"));
+                return Err(
+                    cx.misuse(|| "out of memory for the buffer of a slot".to_owned(), "use fewer slots or threads")
+                );
             }
         }
         cx.begin();

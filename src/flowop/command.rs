@@ -53,7 +53,7 @@ impl ShellCommand {
 
     /// Returns the failure to run the command.
     fn not_run(&self, cx: &mut OpCx<'_>, error: &io::Error) -> Stop {
-        let what = format!("`{}` could not be run: {error}", self.text);
+        let what = || format!("`{}` could not be run: {error}", self.text);
         cx.failed_as(COMMAND_FAILED, what, "`command` starts commands with /bin/sh")
     }
 }
@@ -97,7 +97,7 @@ impl Stateless for ShellCommand {
                 done
             }
             Ok(Some(status)) => {
-                let what = format!("`{}` ended with {status}", self.text);
+                let what = || format!("`{}` ended with {status}", self.text);
                 let help = "its output is above; to accept a failure, write `COMMAND || true`";
                 Err(cx.failed_as(COMMAND_FAILED, what, help))
             }

@@ -97,5 +97,10 @@ fn a_failure_that_is_only_counted_has_no_message() {
         cx.env.count_errors = true;
         assert!(matches!(cx.failed("write failed", Errno::NOSPC, file).reason(), StopReason::Counted));
         assert_eq!(cx.account.stats.snapshot(0).errors.values().sum::<u64>(), 2);
+        let stop = cx.misuse(|| panic!("nobody reads it"), "no help");
+        assert!(matches!(stop.reason(), StopReason::Counted));
+        let stop = cx.failed_as(Errno::XDEV, || panic!("nobody reads it"), "no help");
+        assert!(matches!(stop.reason(), StopReason::Counted));
+        assert_eq!(cx.account.stats.snapshot(0).errors.values().sum::<u64>(), 4);
     });
 }

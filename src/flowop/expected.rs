@@ -120,7 +120,7 @@ impl ExpectedError {
         // The root, directory 0, has no name in the set.
         let below = fileset.tree.n_dirs() - 1;
         if below == 0 {
-            let what = format!("file set `{}` has no directory below its root", self.set_name);
+            let what = || format!("file set `{}` has no directory below its root", self.set_name);
             return Err(cx.misuse(what, "give it a smaller `dirwidth`"));
         }
         let dir = 1 + fileset.state.next_dir() % below;
@@ -138,7 +138,7 @@ impl ExpectedError {
             // An engine without files always succeeds.
             Ok(()) if !engine.real() => cx.end(0),
             Ok(()) => {
-                let what = format!("the call succeeded; expected {}", self.call.error_name());
+                let what = || format!("the call succeeded; expected {}", self.call.error_name());
                 Err(cx.misuse(what, "another program changes the directory of the file set"))
             }
             Err(errno) => Err(cx.failed(&format!("expected {}", self.call.error_name()), errno, file)),

@@ -90,7 +90,7 @@ pub(super) fn call_by_name<const CHANGES: bool>(
     call: impl FnOnce(&dyn Engine, Fd, &CStr) -> Result<u64, Errno>,
 ) -> Result<(), Stop> {
     let Some(set) = &file.set else {
-        let what = format!("slot {} is closed", file.slot.fd);
+        let what = || format!("slot {} is closed", file.slot.fd);
         return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
     };
     let by = file.pick.draw(cx);
@@ -154,7 +154,7 @@ impl Stateless for Delete {
             file
         } else {
             let Some(set) = &self.file.set else {
-                let what = format!("slot {} has no file to remove", self.file.slot.fd);
+                let what = || format!("slot {} has no file to remove", self.file.slot.fd);
                 return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
             };
             let by = self.file.pick.draw(cx);

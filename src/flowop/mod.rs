@@ -138,14 +138,14 @@ pub fn build(args: &Args<'_>) -> BuiltOp {
 /// if it did, the thread must not seem to have ended with the run.
 #[cold]
 fn lost_file(cx: &mut OpCx<'_>, slot: usize) -> Stop {
-    cx.misuse(format!("slot {slot} has lost its open file"), BUG)
+    cx.misuse(|| format!("slot {slot} has lost its open file"), BUG)
 }
 
 /// Returns the failure of an asynchronous operation in a thread that is not prepared for it. As [`lost_file`], it never
 /// happens.
 #[cold]
 fn lost_aio(cx: &mut OpCx<'_>) -> Stop {
-    cx.misuse("the thread has lost its asynchronous I/O", BUG)
+    cx.misuse(|| "the thread has lost its asynchronous I/O".to_owned(), BUG)
 }
 
 /// An operation of the plan: parameters without state.

@@ -85,7 +85,7 @@ impl Move {
         cx.rename_verified(change, from, to, |cx, errno| match errno {
             Errno::XDEV if from.set != to.set => {
                 let what =
-                    format!("rename failed: `{}` and `{}` are on different mounts", self.from.name, self.to.name);
+                    || format!("rename failed: `{}` and `{}` are on different mounts", self.from.name, self.to.name);
                 cx.failed_as(errno, what, "give both file sets a `path` on one file system")
             }
             errno => cx.failed("rename failed", errno, Some(from)),

@@ -101,7 +101,7 @@ impl Stateless for OpenOp {
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let slot = cx.io.slots.choose(&self.file.slot);
         if cx.io.slots.get(slot).handle.is_some() {
-            return Err(cx.misuse(format!("slot {slot} is already open"), "close it first, or use another `fd=`"));
+            return Err(cx.misuse(|| format!("slot {slot} is already open"), "close it first, or use another `fd=`"));
         }
         let by = self.file.pick.draw(cx);
         let (want, flags) = if self.create {
@@ -164,7 +164,7 @@ impl Stateless for Close {
         }
         let Some(handle) = cx.io.slots.get_mut(slot).handle.take() else {
             return Err(cx.misuse(
-                format!("slot {slot} is already closed"),
+                || format!("slot {slot} is already closed"),
                 "open it first: a `closefile` needs an `openfile` or `createfile` before it",
             ));
         };

@@ -140,7 +140,7 @@ impl Step for CopyStep<'_> {
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let source = *cx.io.slots.get(self.op.source);
         let Some(from) = source.handle else {
-            let what = format!("slot {} (`srcfd`) is closed", self.op.source);
+            let what = || format!("slot {} (`srcfd`) is closed", self.op.source);
             return Err(cx.misuse(what, "open a file there first"));
         };
         let slot = self.op.file.ensure_open(cx)?;

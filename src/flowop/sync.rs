@@ -139,7 +139,7 @@ impl Stateless for Sync {
         let engine = cx.env.engine;
         cx.begin();
         let Some(handle) = cx.handle(slot) else {
-            return Err(cx.misuse(format!("fsync of slot {slot}, which is closed"), "open or write the file first"));
+            return Err(cx.misuse(|| format!("fsync of slot {slot}, which is closed"), "open or write the file first"));
         };
         let result = match self.kind {
             SyncKind::All => engine.fsync(handle),
@@ -209,7 +209,7 @@ impl Stateless for SyncDir {
                 (set, cx.files.views[set].set.state.next_dir())
             }
             (None, None) => {
-                let what = format!("slot {fd} has no file whose directory could be flushed");
+                let what = || format!("slot {fd} has no file whose directory could be flushed");
                 return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
             }
         };

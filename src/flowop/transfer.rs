@@ -185,7 +185,7 @@ impl FileUse {
     /// Picks a file and opens it in a slot. The open is counted and timed separately from the operation.
     fn open_implicitly(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<(), Stop> {
         let Some(set) = &self.set else {
-            let what = format!("slot {slot} is closed, and the flowop has no `filesetname=` to open a file of");
+            let what = || format!("slot {slot} is closed, and the flowop has no `filesetname=` to open a file of");
             return Err(cx.misuse(what, "open the slot first, or add `filesetname=`"));
         };
         if self.slot.fd > 0 && cx.io.slots.get(slot).file.is_some_and(|f| cx.io.slots.set_of(f) != set.id) {
@@ -203,12 +203,13 @@ impl FileUse {
 
     #[cold]
     pub(super) fn conflict(&self, cx: &mut OpCx<'_>, slot: usize) -> Stop {
-        let held = cx.io.slots.get(slot).file.map_or(String::new(), |f| cx.files.views[f.set].set.spec.name.clone());
-        let wanted = self.set.as_ref().map_or("", |s| s.name.as_str());
-        cx.misuse(
-            format!("slot {slot} holds a file of `{held}`, and the flowop works on `{wanted}`"),
-            "use another `fd=` for each file set",
-        )
+        let (held, views) = (cx.io.slots.get(slot).file, cx.files.views);
+        let what = || {
+            let held = held.map_or("", |file| views[file.set].set.spec.name.as_str());
+            let wanted = self.set.as_ref().map_or("", |set| set.name.as_str());
+            format!("slot {slot} holds a file of `{held}`, and the flowop works on `{wanted}`")
+        };
+        cx.misuse(what, "use another `fd=` for each file set")
     }
 
     pub(super) fn describe(&self) -> String {
@@ -404,7 +405,7 @@ impl Offsets {
         }
         if len > bound || len == 0 {
             let of = if self.workingset > 0 { "working set" } else { "file" };
-            let what = format!("a random I/O of {len} bytes does not fit in a {of} of {bound} bytes");
+            let what = || format!("a random I/O of {len} bytes does not fit in a {of} of {bound} bytes");
             return Err(cx.misuse(what, "make `iosize` smaller, or the files (or `workingset`) larger"));
         }
         let range = bound.min(nominal).max(len);

@@ -348,7 +348,7 @@ impl WriteWholeStep<'_> {
         if self.op.source > 0 {
             let source = cx.io.slots.get(self.op.source);
             if source.file.is_none() {
-                let what = format!("slot {} (`srcfd`) has no file", self.op.source);
+                let what = || format!("slot {} (`srcfd`) has no file", self.op.source);
                 return Err(cx.misuse(what, "open a file there first, or leave `srcfd=` out"));
             }
             return Ok(source.nominal);

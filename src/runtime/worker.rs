@@ -541,7 +541,6 @@ fn thread_end(stop: Stop, cx: &mut OpCx<'_>, thread_slot: &ThreadSlot, shared: &
         StopReason::Over | StopReason::Counted => ThreadEnd::Over,
         StopReason::Exhausted => ThreadEnd::Done,
         StopReason::Finished => ThreadEnd::Finished,
-        StopReason::Failed(_) if shared.options.count_errors && cx.skip_after_error() => return None,
         StopReason::Failed(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Operation, failed(&failure), failure)),
         StopReason::Refused(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Foreign, failed(&failure), failure)),
         StopReason::Stuck(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Stuck, failed(&failure), failure)),
