@@ -45,6 +45,17 @@ pub(crate) struct SetCache {
     transferred: Option<TransferredBytes>,
 }
 
+/// What is known of the threads after a measurement, and with that, whether the file systems are examined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AfterRun {
+    /// All threads have ended: the file systems are examined.
+    Ended,
+    /// The run goes on: the file systems are left alone, as an examination would disturb it.
+    GoesOn,
+    /// Threads are still in their calls: the file systems may not answer, and are not examined.
+    Held,
+}
+
 impl SetCache {
     /// Returns whether a cache below the file system has unknown contents.
     fn unknown_below(&self) -> bool {
@@ -85,18 +96,20 @@ impl Cache {
     }
 
     /// Completes the run's entry: the bytes transferred by the devices since the start of the measurement, compared
-    /// with the requested bytes, and the residency now. A file system that does not answer soon is not waited for. If
-    /// threads are still in their calls (`held`), no file system is accessed.
-    pub(crate) fn conclude(&self, run: &mut Run, plan: &Plan, sets: &[Arc<Fileset>], seed: u64, held: bool) {
+    /// with the requested bytes, and the residency now. A file system that does not answer soon is not waited for.
+    pub(crate) fn conclude(&self, run: &mut Run, plan: &Plan, sets: &[Arc<Fileset>], seed: u64, threads: AfterRun) {
         let places: Vec<PathBuf> = run.environment.mounts.iter().map(|mount| PathBuf::from(&mount.path)).collect();
-        let after =
-            if self.sets.is_empty() { Some(CachesAfter::default()) } else { read_after(sets, places, seed, held) };
+        let (after, why) = match threads {
+            _ if self.sets.is_empty() => (Some(CachesAfter::default()), None),
+            AfterRun::Ended => (read_after(sets, places, seed), Some("the file system did not answer")),
+            AfterRun::GoesOn => (None, None),
+            AfterRun::Held => (None, Some("threads are still in a system call")),
+        };
         let (resident, free) = after.unzip();
         for (mount, free) in run.environment.mounts.iter_mut().zip(free.into_iter().flatten()) {
             mount.free_after = free;
         }
-        if resident.is_none() {
-            let why = if held { "threads are still in a system call" } else { "the file system did not answer" };
+        if let Some(why) = why.filter(|_| resident.is_none()) {
             let message = format!("the page cache after the run was not measured: {why}");
             run.warnings.push(Note { code: "not_looked_at".to_owned(), message });
         }
@@ -138,10 +151,7 @@ impl Cache {
 type CachesAfter = (Vec<Option<Residency>>, Vec<Option<u64>>);
 
 /// Reads both; `None` if a file system does not answer in time. A set whose files are being removed has no residency.
-fn read_after(sets: &[Arc<Fileset>], places: Vec<PathBuf>, seed: u64, held: bool) -> Option<CachesAfter> {
-    if held {
-        return None;
-    }
+fn read_after(sets: &[Arc<Fileset>], places: Vec<PathBuf>, seed: u64) -> Option<CachesAfter> {
     let sets = sets.to_vec();
     let resident = move |set: &Arc<Fileset>| cache::residency(set, seed, TIMEOUT_AFTER).ok().flatten();
     with_timeout(TIMEOUT_AFTER * 2, move || {

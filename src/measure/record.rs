@@ -1,5 +1,6 @@
 //! The conversion of a run's counters to its entry in the result.
 
+use super::cache::AfterRun;
 use super::names::{qualified_name, roots_text};
 use super::ready::Ready;
 use super::series::fill_figures;
@@ -115,7 +116,8 @@ impl Runner {
         run.finished_seconds = self.started.elapsed().as_secs_f64();
         run.descriptor_tables = running.tables().name().to_owned();
         run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::disk::quiesce::dirty_bytes() });
-        // Threads of a run that goes on (`stats snap`) may be in a call, unless it does not return.
+        // The threads of a run that goes on (`stats snap`) are in calls as in any run. Only after the end of the run, or
+        // if it is stuck, is a thread in a call one that has not returned.
         let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);
         let is_over = is_stuck || running.is_stopped();
         let unfinished = || sample.unfinished.iter().filter(|_| is_over);
@@ -145,7 +147,12 @@ impl Runner {
         run.open_loop = open_loop(&running.open_loops(waited.tick), &run.phases, run.measured_seconds);
         run.overhead_ns_per_op = Some(overhead());
         run.peak_memory = crate::os::proc::peak_memory();
-        ready.cache.conclude(run, plan, &ready.sets, self.settings.seed, !stragglers.is_empty());
+        let threads = match () {
+            () if !stragglers.is_empty() => AfterRun::Held,
+            () if is_over || running.n_remaining() == 0 => AfterRun::Ended,
+            () => AfterRun::GoesOn,
+        };
+        ready.cache.conclude(run, plan, &ready.sets, self.settings.seed, threads);
         run.warnings.extend(run_notes::interruption_notes(running));
         run.warnings.extend(run_notes::thread_notes(plan, running, &waited.ended, &run.flowops));
         end(run, ready, &waited.ended)

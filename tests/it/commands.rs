@@ -69,6 +69,16 @@ fn create_and_shutdown_accept_all_their_arguments() {
     assert!(wrong.stderr.contains("did you mean `files`?"), "{}", wrong.stderr);
 }
 
+/// An examination of the file system would disturb the processes.
+#[test]
+fn a_snapshot_examines_no_file_system() {
+    let output = good(&format!("{SMALL}create processes\nsleep 0.2\nstats snap\nshutdown processes\n"));
+    let run = output.only_run();
+    assert!(run["filesets"][0]["resident_after"].is_null(), "{}", output.shown());
+    let warnings = run["warnings"].as_array().unwrap();
+    assert!(warnings.iter().all(|warning| warning["code"] != "not_looked_at"), "{warnings:?}");
+}
+
 /// As in Filebench: the files are in use, and a second creation is ignored.
 #[test]
 fn create_files_is_ignored_while_processes_run() {
