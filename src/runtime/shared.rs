@@ -94,8 +94,9 @@ pub(super) struct ThreadSlot {
     pub(super) arrivals: Arrivals,
     /// The tick at which it ended, with no operation in flight and no file open.
     pub(super) ended: AtomicU64,
-    /// The number of its asynchronous operations in flight, while it waits for the last of them.
-    pub(super) in_flight: Arc<AtomicU32>,
+    /// The number of its asynchronous operations in flight, while it waits for the last of them: see
+    /// [`awaited`](crate::exec::aio::awaited).
+    pub(super) in_flight: Arc<AtomicU64>,
     /// The stream of its operations, once it has ended, if one is requested.
     pub(super) stream: Mutex<Option<Box<Stream>>>,
 }

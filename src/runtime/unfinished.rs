@@ -6,7 +6,7 @@ use super::running::{Running, Sample};
 use super::shared::ThreadSlot;
 use crate::os::{blocked, proc};
 use crate::spec::Class;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 /// A thread that had not ended when its counters were read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,15 +47,16 @@ impl Running {
         let activity = self.activity.lock();
         let mut unfinished = Vec::new();
         let sample = self.sample_by(|index, thread_slot, flowops| {
-            // Read before the counters: a thread that has ended has counted all of its operations.
-            let (done, waits_for) = (thread_slot.done.load(SeqCst), thread_slot.in_flight.load(Relaxed));
+            // Read before the counters: a thread that has ended has counted all of its operations, and operations that
+            // complete after this are among the late ones of the counters.
+            let (done, awaited) = (thread_slot.done.load(SeqCst), thread_slot.in_flight.load(Acquire));
             let late = self.add_counters(thread_slot, flowops);
             // A thread that waits for its phase has begun no operation.
             if done || !shared.phases.has_begun(thread_slot.process) {
                 return;
             }
             unfinished.extend(self.flowop_of(thread_slot).map(|flowop| {
-                let in_flight = in_flight(waits_for, late);
+                let in_flight = in_flight(awaited, late);
                 let is_in_call = in_flight > 0 && !self.waits_for_others(thread_slot);
                 let progress = || activity.last_progress(index, thread_slot.stats.total_ops(), self.from(), end);
                 UnfinishedThread { flowop, in_flight, last_progress: is_in_call.then(progress) }
@@ -108,19 +109,29 @@ impl Running {
     }
 }
 
-/// Returns the number of operations that a thread has in flight: the asynchronous ones for which it waits, if it waits
-/// for any, else one, unless that is among its late operations.
-fn in_flight(waits_for: u32, late: u64) -> u64 {
-    if waits_for > 0 { u64::from(waits_for) } else { u64::from(late == 0) }
+/// Returns the number of operations that a thread has in flight, given its late operations: the asynchronous ones for
+/// which it waits ([`awaited`](crate::exec::aio::awaited)), if it waits for any, else one, unless that is among its
+/// late operations.
+fn in_flight(awaited: u64, late: u64) -> u64 {
+    let (late_before, waits_for) = (awaited >> 32, awaited & u64::from(u32::MAX));
+    if waits_for > 0 {
+        // What has completed since is already among the late operations.
+        waits_for.saturating_sub(late.saturating_sub(late_before))
+    } else {
+        u64::from(late == 0)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::in_flight;
+    use crate::exec::aio::awaited;
 
     #[test]
     fn an_operation_is_late_or_in_flight() {
         assert_eq!((in_flight(0, 0), in_flight(0, 1)), (1, 0), "one operation, which has not ended or has");
-        assert_eq!((in_flight(3, 0), in_flight(2, 1)), (3, 2), "asynchronous operations");
+        let of = |waits_for, before, late| in_flight(awaited(waits_for, before), late);
+        assert_eq!((of(3, 0, 0), of(2, 1, 1)), (3, 2), "asynchronous operations");
+        assert_eq!((of(3, 0, 2), of(3, 1, 4)), (1, 0), "some completed while the counters were read");
     }
 }

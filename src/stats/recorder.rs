@@ -80,6 +80,11 @@ impl ThreadStats {
         self.cells.iter().map(Cell::ops).sum()
     }
 
+    /// Returns the number of late operations of all flowops so far.
+    pub fn total_late_ops(&self) -> u64 {
+        self.cells.iter().map(|cell| cell.late_ops.load(Relaxed)).sum()
+    }
+
     /// Returns the bytes of all flowops so far, of the same operations as [`total_ops`](Self::total_ops).
     pub fn total_bytes(&self) -> u64 {
         self.cells.iter().map(Cell::bytes).sum()

@@ -4,7 +4,7 @@ mod backend;
 mod outstanding;
 mod pool;
 
-pub use outstanding::{AioMode, Outstanding};
+pub use outstanding::{AioMode, Outstanding, awaited};
 pub use pool::AioPool;
 
 pub(crate) use outstanding::{AioRequest, release_file};

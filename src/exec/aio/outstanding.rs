@@ -11,7 +11,7 @@ use crate::exec::{OpCx, Stop, WrittenData};
 use crate::os::map::MapSlice;
 use crate::os::{Errno, NOTHING_WRITTEN};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Release};
 use std::time::Duration;
 
 /// Maximum time of a wait for a completion before the end of the run is checked. A disk that responds never lets a wait
@@ -67,8 +67,8 @@ pub struct Outstanding {
     /// [`WrittenData::is_plain`].
     plain: bool,
     seed: u64,
-    /// The number of operations in flight, published while the thread waits for the last of them.
-    remaining: Arc<AtomicU32>,
+    /// The number of operations in flight, published while the thread waits for the last of them: see [`awaited`].
+    remaining: Arc<AtomicU64>,
 }
 
 impl Outstanding {
@@ -80,7 +80,7 @@ impl Outstanding {
         engine: &'static dyn Engine,
         data: WrittenData,
         seed: u64,
-        remaining: Arc<AtomicU32>,
+        remaining: Arc<AtomicU64>,
     ) -> Result<Self, Errno> {
         let depth = aio.depth.max(1) as usize;
         let slices = MapSlice::allocate(depth, aio.size as usize)?;
@@ -209,7 +209,7 @@ impl Outstanding {
                 }
             }
             if to_the_end {
-                self.remaining.store(self.in_flight() as u32, Relaxed);
+                self.publish(cx);
             } else if first.is_err() {
                 return first;
             }
@@ -232,6 +232,13 @@ impl Outstanding {
                 .wait(cx.env.clock, limit)
                 .map_err(|errno| cx.failed("waiting for asynchronous I/O failed", errno, None))?;
         }
+    }
+
+    /// Publishes the number of operations in flight. `Release`: who reads it finds at least the late operations in it.
+    fn publish(&self, cx: &OpCx<'_>) {
+        let n = self.in_flight() as u32;
+        let published = if n > 0 { awaited(n, cx.account.stats.total_late_ops() as u32) } else { 0 };
+        self.remaining.store(published, Release);
     }
 
     /// Counts a completed operation, by the time at which it completed.
@@ -276,6 +283,12 @@ impl Outstanding {
             }
         }
     }
+}
+
+/// Returns one number for the asynchronous operations that a thread waits for, with the late operations that it had
+/// counted then. The ones that it has counted as late since are no longer in flight.
+pub fn awaited(in_flight: u32, late: u32) -> u64 {
+    (u64::from(late) << 32) | u64::from(in_flight)
 }
 
 /// Continues an operation that was short, in the submitting thread. Returns the total number of bytes, and whether
