@@ -1,7 +1,9 @@
 //! The I/O buffer of a thread: `memsize` bytes, filled before the gate opens. Each operation uses a slice of it.
 //!
 //! If the thread writes data of several sources, because its file sets differ in `compress=` or `dedupe=`, the buffer
-//! has one further part of the same size for each source. The first part is then the one that is read into.
+//! has one further part of the same size for each source. The first part is then the one that is read into. A thread
+//! that reads and writes files with such a value also has a further part. Without these attributes, writes use the part
+//! that was read into: it costs no memory, and what was read is random data too, unless it was a hole.
 
 use super::slots::FileRef;
 use super::written_data::WrittenData;

@@ -11,8 +11,8 @@ use crate::random::mix;
 pub struct WrittenData {
     /// The data of all files, or of those without a separate source.
     pub(super) common: ThreadSource,
-    /// Data that differs from that of other files of the thread. It is in memory into which nothing is read: what was
-    /// read may be more or less redundant.
+    /// Data that differs from that of other files of the thread, or is redundant in a thread that also reads. It is in
+    /// memory into which nothing is read: what was read may be more or less redundant.
     pub(super) separate: Vec<ThreadSource>,
     /// By file set, the index in `separate`.
     of_set: Vec<Option<usize>>,

@@ -23,7 +23,7 @@ pub use path_list::listed_directories;
 pub use split::{EventShare, SplitFault, split};
 pub use values::evaluate;
 
-use crate::fileset::FilesetSpec;
+use crate::fileset::{FilesetSpec, Redundancy};
 use crate::flowop::{Effects, MEASURE, Op};
 use crate::model::QuitMode;
 use crate::random::Quantity;
@@ -284,16 +284,19 @@ impl Plan {
         (0..changed.len()).map(|set| changed[self.named(set)]).collect()
     }
 
-    /// One file set for each kind of data that a thread writes, if the sets that it works on differ in `compress=` or
-    /// `dedupe=`: each kind has a part of its own in the thread's buffer. Empty if the sets do not differ.
+    /// One file set for each kind of data that a thread writes, if each kind needs a part of its own in the thread's
+    /// buffer: the sets that it works on differ in `compress=` or `dedupe=`, or they have such a value and the thread
+    /// also reads. What it reads may be more or less redundant. Empty if one part suffices.
     pub fn separate_data(&self, thread: &Thread) -> Vec<usize> {
         let redundancy = |set: &usize| self.filesets[*set].redundancy();
         let mut all = thread.effects.sets.iter().map(redundancy);
         let first = all.next();
-        if all.all(|other| Some(other) == first) {
+        let flowops = &self.flowops[thread.first..thread.first + thread.count];
+        let reads = || flowops.iter().any(|flowop| flowop.direction == IoDirection::Read);
+        let one_suffices = first.is_none_or(|first| first == Redundancy::default() || !reads());
+        if one_suffices && all.all(|other| Some(other) == first) {
             return Vec::new();
         }
-        let flowops = &self.flowops[thread.first..thread.first + thread.count];
         let mut separate: Vec<usize> = Vec::new();
         for flowop in flowops.iter().filter(|flowop| flowop.direction == IoDirection::Write) {
             // If the flowop that opens the slot is unknown, the slot may hold any file of the thread's sets.

@@ -29,8 +29,9 @@ pub(super) fn buffer(
     })
 }
 
-/// Returns the data that a thread writes: of one source, or of several, where its sets differ in what can be compressed
-/// or shared.
+/// Returns the data that a thread writes: of one source, or of several separate ones ([`Plan::separate_data`]).
+///
+/// [`Plan::separate_data`]: crate::plan::Plan::separate_data
 fn written_data(context: &ProcessContext<'_>, thread: &Thread, seed: u64, index: usize) -> WrittenData {
     let (views, index) = (context.views, index as u64);
     let separate = context.shared.plan.separate_data(thread);
