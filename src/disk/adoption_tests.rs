@@ -110,9 +110,10 @@ fn later_runs_restore_only_sizes_that_were_verified() {
     let adopting = PrepareOptions { adopt: true, ..options() };
     let set = Arc::new(Fileset::open(spec.clone(), 1, true, &NO_STOP).unwrap());
     assert!(prepare(std::slice::from_ref(&set), &adopting, &Quiet, &NO_STOP).unwrap()[0].verified);
-    set.close();
-    let later = |spec: &FilesetSpec, verified| {
-        let start = StartState { tree: Existing::Repair, verified, ..StartState::default() };
+    let released = set.close();
+    assert!(released.is_some());
+    let later = |spec: &FilesetSpec, verified, released| {
+        let start = StartState { tree: Existing::Repair, verified, released, ..StartState::default() };
         let set = Arc::new(Fileset::open(spec.clone(), 1, false, &NO_STOP).unwrap().with_start(start));
         let prepared = prepare(std::slice::from_ref(&set), &options(), &Quiet, &NO_STOP);
         set.close();
@@ -124,11 +125,23 @@ fn later_runs_restore_only_sizes_that_were_verified() {
     assert!(!ready(&spec).unwrap().verified);
     let smaller = FilesetSpec { size: Quantity::Const(50), ..spec.clone() };
     for spec in [&spec, &smaller] {
-        let refused = later(spec, false);
+        let refused = later(spec, false, released);
         assert!(matches!(refused, Err(Error::Adopt { .. })), "{refused:?}");
         assert_eq!(tree(&spec.root()), before);
     }
-    assert_eq!(later(&spec, true).unwrap()[0].repairs.resized, 1);
+    // A command has come between, or another session, which has touched the marker.
+    assert!(matches!(later(&spec, true, None), Err(Error::Adopt { .. })));
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let marker = spec.root().join(".wmlrun");
+    fs::set_permissions(&marker, fs::metadata(&marker).unwrap().permissions()).unwrap();
+    assert!(matches!(later(&spec, true, released), Err(Error::Adopt { .. })));
+    assert_eq!(tree(&spec.root()), before);
+    // The stamp of a later run of the session.
+    let set = Arc::new(Fileset::open(spec.clone(), 1, false, &NO_STOP).unwrap());
+    assert!(!prepare(std::slice::from_ref(&set), &options(), &Quiet, &NO_STOP).unwrap()[0].untouched);
+    let prepared = later(&spec, true, set.close()).unwrap();
+    assert!(prepared[0].untouched);
+    assert_eq!(prepared[0].repairs.resized, 1);
 }
 
 #[test]

@@ -74,8 +74,12 @@ pub struct StartState {
     /// sessions check the tree again.
     pub changes: bool,
     /// Whether an earlier run of the session has found the files of an adopted tree to have the sizes of this
-    /// definition, or has resized them with `reuse`. Differences are then changes of the session, and are repaired.
+    /// definition, or has resized them with `reuse`. If `released` is unchanged, differences are then changes of the
+    /// session, and are repaired.
     pub verified: bool,
+    /// Stamp of the marker when the session released the tree after its last run. `None` if there was none, or if
+    /// another program may have changed the files since.
+    pub released: Option<Stamp>,
 }
 
 /// How an existing tree of the same layout is treated.

@@ -136,6 +136,10 @@ pub struct Prepared {
     pub unchanged: bool,
     /// Whether every file was created with its size, or compared with it.
     pub verified: bool,
+    /// Whether only this session has used the tree since its last run, according to [`StartState::released`].
+    ///
+    /// [`StartState::released`]: super::StartState::released
+    pub untouched: bool,
     /// Whether the tree is adopted, that is, was not created by wmlrun.
     pub adopted: bool,
     /// Repairs of a tree that was kept.
@@ -219,6 +223,8 @@ pub(super) struct PrepareTask {
     pub(super) token: String,
     /// Whether anything was changed on the disk.
     pub(super) begun: bool,
+    /// Whether only this session has used the tree since its last run.
+    untouched: bool,
     removed_seconds: f64,
     populate_seconds: f64,
     /// The start of the population of a new tree that is not complete yet.
@@ -326,6 +332,7 @@ impl PrepareTask {
             in_parts: false,
             token: String::new(),
             begun: false,
+            untouched: false,
             removed_seconds: 0.0,
             populate_seconds: 0.0,
             populating: None,
@@ -366,6 +373,8 @@ impl PrepareTask {
             return Ok(());
         }
         let start = &self.set.start;
+        // Before the marker is written.
+        self.untouched = start.released.is_some() && self.root.stamp() == start.released;
         let complete = marker.state == Stage::Ready || marker.adopted;
         if complete && start.known.is_some() && self.root.stamp() == start.known {
             self.action = Action::Unchanged;
@@ -392,9 +401,11 @@ impl PrepareTask {
             self.populate_seconds += start.elapsed().as_secs_f64();
             // Files of an adopted tree may have been changed by the user since. Truncating, extending or replacing them
             // requires `reuse`, except between the runs of a session, which have changed them. A run with another
-            // definition, or one that has trusted the tree, says nothing about the sizes that the user's files had.
+            // definition, or one that has trusted the tree, says nothing about the sizes that the user's files had. Nor
+            // does any run if a command or another session has come between.
             let changed = made.resized + made.removed;
-            if marker.adopted && !spec.reuse && changed > 0 && !self.set.start.verified {
+            let is_own_change = self.set.start.verified && self.untouched;
+            if marker.adopted && !spec.reuse && changed > 0 && !is_own_change {
                 return adopt_error(format!(
                     "has {} of another size or kind than the script defines; `reuse` would truncate, extend or replace them",
                     count(changed, "file")
@@ -553,6 +564,7 @@ impl PrepareTask {
             reused: !self.is_new(),
             unchanged: matches!(self.action, Action::Unchanged),
             verified: matches!(self.action, Action::Make | Action::Replace(_) | Action::Repair(_)),
+            untouched: self.untouched,
             adopted,
             repairs: self.repairs,
             quiesced,

@@ -122,6 +122,7 @@ impl Fileset {
             reused: report.reused,
             unchanged: report.unchanged,
             verified: !report.reused,
+            untouched: false,
             adopted: false,
             repairs: Repairs::default(),
             quiesced: None,

@@ -237,7 +237,8 @@ impl Runner {
         };
         let sizes = root.and_then(|root| root.sizes.as_ref()).filter(|_| tree == Existing::Repair);
         let verified = sizes.is_some_and(|sizes| *sizes == size_properties(spec));
-        StartState { tree, known, changes, verified }
+        let released = root.and_then(|root| root.released);
+        StartState { tree, known, changes, verified, released }
     }
 
     /// Releases the sets after a run, so that between runs no file of them is open or locked. If several ranks have
@@ -258,15 +259,19 @@ impl Runner {
         let roots = self.trees.sets.iter().map(|ready| ready.set.spec.root()).collect();
         let _watch = self.begin(Stage::CleanUp, "releasing the file sets", roots);
         for ready in &mut self.trees.sets {
-            if let Some(stamp) = ready.owner().and_then(|set| set.close()) {
-                ready.stamp = Some(stamp);
+            let Some(stamp) = ready.owner().and_then(|set| set.close()) else { continue };
+            ready.stamp = Some(stamp);
+            if let Some(root) = self.trees.roots.get_mut(&ready.set.spec.root()) {
+                root.released = Some(stamp);
             }
         }
     }
 
-    /// Makes the next run scan the trees, because another program may have changed them.
+    /// Makes the next run scan the trees, because another program may have changed them. Differences of an adopted tree
+    /// are then not taken for changes of this session.
     pub fn invalidate_stamps(&mut self) {
         self.trees.sets.iter_mut().for_each(|ready| ready.stamp = None);
+        self.trees.roots.values_mut().for_each(|root| root.released = None);
     }
 
     fn prepare_on_disk(

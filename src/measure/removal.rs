@@ -22,17 +22,20 @@ impl Runner {
         agree_on_removal(all, worst)
     }
 
-    fn remove_tree(&self, ready: &ReadySet, front: &mut dyn Front) -> Status {
+    fn remove_tree(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Status {
         // The rank that has prepared a shared tree removes it.
         let Some(set) = ready.owner() else { return Status::Done };
         // The file system may have been unmounted or recreated.
         if !prepare::is_marked(&set.spec.root()) {
+            self.trees.roots.remove(&set.spec.root());
             set.close();
             return Status::Done;
         }
         let stop = AtomicBool::new(false);
         match prepare::remove(set, self.settings.populate_threads, &stop) {
             Ok(removed) => {
+                // A tree that is adopted again has the files of its owner.
+                self.trees.roots.remove(&set.spec.root());
                 if removed.adopted {
                     front.note(&format!(
                         "{} was adopted: its marker is removed, its files stay",

@@ -42,6 +42,9 @@ pub(crate) struct KnownRoot {
     pub(crate) data: String,
     /// The properties that determine the sizes of its files, as of the last definition with which they were compared.
     pub(crate) sizes: Option<String>,
+    /// The stamp of the marker when the tree was released after its last run. `None` if a command may have changed the
+    /// tree since.
+    pub(crate) released: Option<Stamp>,
 }
 
 impl Trees {
@@ -57,9 +60,10 @@ impl Trees {
 
     /// Records that the tree of a set was prepared.
     pub(crate) fn remember(&mut self, spec: &FilesetSpec, prepared: &Prepared) {
-        let before = self.roots.remove(&spec.root()).and_then(|known| known.sizes);
+        // A run that did not compare the sizes must not hide what others have changed before it.
+        let before = self.roots.remove(&spec.root()).and_then(|known| known.sizes).filter(|_| prepared.untouched);
         let sizes = if prepared.verified { Some(size_properties(spec)) } else { before };
-        self.roots.insert(spec.root(), KnownRoot { data: data_properties(spec), sizes });
+        self.roots.insert(spec.root(), KnownRoot { data: data_properties(spec), sizes, released: None });
     }
 
     /// Returns whether a root is inside the fresh directory, and not on a file system that a command has mounted there.

@@ -436,6 +436,15 @@ fn a_later_run_truncates_no_adopted_file_without_reuse() {
     let refused = run(dir.path(), &trusting).exits(3);
     assert!(refused.stderr.contains("10 files of another size"), "{}", refused.stderr);
     assert!(before == files(&dir.path().join("data")), "{}", refused.shown());
+    // The first run finds the right sizes, but then a command changes one. A run that only looks hides nothing.
+    for between in ["", "run 0.1 as-is\n"] {
+        let dir = adopted();
+        let grown = dir.path().join("data/00000001/00000001");
+        let command = format!("run 0.1\nsystem \"printf more >> {}\"\n{between}run 0.1\n", grown.display());
+        let refused = run(dir.path(), &(text("size=4k", LOOK) + &command)).exits(3);
+        assert!(refused.stderr.contains("1 file of another size"), "{}", refused.stderr);
+        assert_eq!(fs::metadata(&grown).unwrap().len(), 4100, "{}", refused.shown());
+    }
     // What the runs of a session have changed themselves is repaired.
     let dir = adopted();
     let append = "flowop appendfile name=ap,filesetname=data,iosize=1k\n\
