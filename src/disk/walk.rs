@@ -15,17 +15,34 @@ pub(super) const READ_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// Maximum length of a path in a system call, in bytes.
 const PATH_MAX: usize = 4096;
 
-/// Opens the directory `name` in `dir`. It must be on `device`. (`name` may have several components. Without `openat2`,
-/// only the last one is then checked.)
+/// Opens the directory `name` in `dir`. It must be on `device`. (`name` may have several components.)
 ///
 /// Returns [`Errno::LOOP`] or [`Errno::NOTDIR`] for a symbolic link, and [`Errno::XDEV`] for a mount point or a
 /// subvolume.
 pub(super) fn open_dir(dir: Fd, name: &CStr, flags: OFlags, device: u64) -> Result<Fd> {
     let opened = match fd::open_beneath(dir, name, flags | OFlags::NOFOLLOW) {
-        Err(error) if fd::lacks_openat2(error) => fd::open_at(dir, name, flags, Mode::empty()),
+        Err(error) if fd::lacks_openat2(error) => open_stepwise(dir, name, flags),
         done => done,
     };
     on_device(opened?, device)
+}
+
+/// Opens a path without `openat2`, one component after another. A bind mount has the device of its source, so only the
+/// attributes of each directory show that it is mounted.
+fn open_stepwise(dir: Fd, path: &CStr, flags: OFlags) -> Result<Fd> {
+    let mut names = path.to_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty()).peekable();
+    let mut at: Option<CloseOnDrop> = None;
+    while let Some(name) = names.next() {
+        let name = CString::new(name).map_err(|_| Errno::INVAL)?;
+        let flags = if names.peek().is_some() { AT_DIR } else { flags };
+        let parent = at.as_ref().map_or(dir, |at| at.0);
+        let next = CloseOnDrop(fd::open_at(parent, &name, flags, Mode::empty())?);
+        if fd::file_info(next.0)?.mounted {
+            return Err(Errno::XDEV);
+        }
+        at = Some(next);
+    }
+    at.map(CloseOnDrop::keep).ok_or(Errno::NOENT)
 }
 
 /// Returns `fd` if it is on `device`; otherwise closes it and returns [`Errno::XDEV`].
@@ -96,5 +113,31 @@ impl CloseOnDrop {
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         fd::close(self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::path::Path;
+
+    #[test]
+    fn a_path_is_opened_stepwise_without_leaving_the_mount() {
+        let opened = |dir: &Path, path: &CStr| {
+            let dir = CloseOnDrop(fd::open_path(dir, AT_DIR, Mode::empty()).unwrap());
+            open_stepwise(dir.0, path, READ_DIR).map(CloseOnDrop)
+        };
+        let dir = tempfile::TempDir::new().unwrap();
+        fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        symlink("a", dir.path().join("link")).unwrap();
+        let inode = |fd: CloseOnDrop| fd::fstat(fd.0).unwrap().inode;
+        let wanted = fs::metadata(dir.path().join("a/b")).unwrap().ino();
+        assert_eq!(opened(dir.path(), c"a/b").map(inode), Ok(wanted));
+        assert!(matches!(opened(dir.path(), c"link/b").map(inode), Err(Errno::LOOP | Errno::NOTDIR)));
+        assert_eq!(opened(dir.path(), c"a/c").map(inode), Err(Errno::NOENT));
+        // The directory of all processes is a mount point on every machine.
+        assert_eq!(opened(Path::new("/"), c"proc/sys").map(inode), Err(Errno::XDEV));
     }
 }
