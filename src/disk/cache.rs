@@ -126,10 +126,7 @@ fn with_file<T>(
     let foreign = |what| Error::Foreign { set: set.spec.name.clone(), path: set.path_of(i), what };
     let dir = dirs.dir(set.tree.dir_of(i), own).map_err(|e| {
         let path = set.spec.root().join(set.tree.dir_rel_path(set.tree.dir_of(i)));
-        match Foreign::of_directory(&path, e) {
-            Some(what) => Error::Foreign { set: set.spec.name.clone(), path, what },
-            None => call("open", e),
-        }
+        Error::at_directory(&set.spec.name, "open", path, e)
     })?;
     let name = set.tree.name(i);
     let fd = match fd::open_existing(dir, name.as_c(), OFlags::RDONLY) {
