@@ -16,6 +16,7 @@ mod links;
 mod make_dirs;
 mod marker;
 mod not_shared;
+mod parent_lock;
 mod populate;
 mod preparation;
 pub mod prepare;

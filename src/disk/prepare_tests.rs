@@ -9,7 +9,7 @@ use super::{
     Demand, Phase, PrepareOptions, Prepared, Progress, Quiet, Taken, clean, prepare, remove, root, scan, space,
 };
 use crate::fileset::FilesetSpec;
-use crate::os::fd;
+use crate::os::{Mode, OFlags, fd};
 use crate::random::Quantity;
 use std::collections::BTreeMap;
 use std::fs;
@@ -523,6 +523,22 @@ fn a_stop_ends_population_and_the_next_run_recovers() {
     prepare(std::slice::from_ref(&set), &options(), &Quiet, &stop).unwrap();
     set.close();
     assert_eq!(files(&spec.root()), expected(&spec));
+}
+
+#[test]
+fn a_root_that_is_being_created_is_not_cleaned() {
+    let dir = TempDir::new().unwrap();
+    let unfinished = dir.path().join("data/.wmlrun.new");
+    fs::create_dir(dir.path().join("data")).unwrap();
+    fs::write(&unfinished, "").unwrap();
+    // As a run that has created the file, and is about to lock it.
+    let parent = fd::open_path(dir.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+    fd::lock(parent).unwrap();
+    assert!(matches!(clean(dir.path(), 1, &NO_STOP).unwrap().refused[..], [Error::InUse { .. }]));
+    assert!(unfinished.exists());
+    fd::unlock(parent);
+    assert_eq!(clean(dir.path(), 1, &NO_STOP).unwrap().removed.len(), 1);
+    assert!(!unfinished.exists());
 }
 
 #[test]

@@ -7,6 +7,7 @@
 use super::error::{Error, NotShared};
 use super::known::KnownTree;
 use super::marker::{self, Invalid, Marker, MarkerProgress};
+use super::parent_lock::ParentLock;
 use super::walk::{self, AT_DIR, READ_DIR};
 use crate::fileset::FilesetSpec;
 use crate::os::inode::{self, InodeChange};
@@ -136,34 +137,6 @@ fn take_in_parent(spec: &FilesetSpec, parent_path: &Path, name: &std::ffi::CStr)
         let _ = fd::rmdir_at(parent.0, name);
     }
     taken
-}
-
-/// A drop guard of an advisory lock on a parent directory, in which other wmlrun processes then create or mark no root.
-///
-/// If several processes start at the same moment, the first one completes its root before the next one examines it. The
-/// lock is best effort: if it can't be acquired, the process continues without it.
-struct ParentLock(Option<Fd>);
-
-impl ParentLock {
-    /// Tries to acquire the lock.
-    fn take(dir: &Path) -> Self {
-        let Ok(fd) = fd::open_path(dir, READ_DIR, Mode::empty()) else { return Self(None) };
-        match fd::lock(fd) {
-            Ok(()) => Self(Some(fd)),
-            Err(_) => {
-                fd::close(fd);
-                Self(None)
-            }
-        }
-    }
-}
-
-impl Drop for ParentLock {
-    fn drop(&mut self) {
-        if let Some(fd) = self.0 {
-            fd::unlock(fd);
-        }
-    }
 }
 
 /// Opens the root `name` in `parent`. Returns an error when it is a symbolic link, or not a directory.
@@ -416,6 +389,14 @@ fn open_found(dir: &Path) -> Result<(Fd, String), Error> {
 pub(super) fn clear_unfinished(dir: &Path) -> Result<Option<(String, bool, bool)>, Error> {
     let (root, name) = open_found(dir)?;
     let root = walk::CloseOnDrop(root);
+    if fd::file_info_at(root.0, UNFINISHED_C).is_err() {
+        return Ok(None);
+    }
+    // A run that has just created the file has not locked it yet, but keeps others out of the parent.
+    let _lock = match dir.parent().map(ParentLock::acquire) {
+        Some(Err(Errno::WOULDBLOCK)) => return Err(Error::InUse { set: name, path: dir.to_owned() }),
+        tried => tried,
+    };
     let marker = match remove_unfinished(&name, dir, root.0) {
         Ok(marker) => marker,
         Err(e @ (Error::InUse { .. } | Error::Call { call: "remove", .. })) => return Err(e),
@@ -494,6 +475,7 @@ impl Unmarked {
     /// Marks the directory as adopted.
     pub(super) fn adopt(self) -> Result<Root, Error> {
         let fd = self.fd;
+        let _lock = self.path.parent().map(ParentLock::take);
         write_marker(&self.set, self.path, fd, false, true).inspect_err(|_| fd::close(fd))
     }
 

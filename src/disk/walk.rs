@@ -118,6 +118,7 @@ impl Drop for CloseOnDrop {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use std::fs;
     use std::os::unix::fs::{MetadataExt, symlink};
