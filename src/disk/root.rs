@@ -495,8 +495,12 @@ impl Root {
         })
     }
 
-    /// Gives the marker new contents that no other marker has, if they can be written.
+    /// Gives the marker new contents that no other marker has, if they can be written. A tree that can only be read, as
+    /// that of another user, keeps its marker.
     pub(super) fn renew(&mut self) -> Result<(), Error> {
+        if self.refused.is_some() {
+            return Ok(());
+        }
         self.marker.renew();
         self.write_if_possible()
     }
