@@ -11,7 +11,7 @@ use super::root::Root;
 use super::thread_pool::{self, Worker};
 use super::walk::CloseOnDrop;
 use crate::fileset::Tree;
-use crate::fileset::content::{self, Stamper};
+use crate::fileset::content::{DataSource, Stamper};
 use crate::os::OFlags;
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd};
@@ -115,8 +115,9 @@ pub(super) fn run(job: &PopulateJob<'_>, stop: &AtomicBool, watch: impl FnMut(u6
         make_dirs::inner_dirs(job, &sums, stop)?;
     }
     let queue = WorkQueue::new(tree, job.threads);
+    let data = DataSource::new(job.set.spec.redundancy(), job.seed);
     thread_pool::run(&job.set.spec.name, job.threads, stop, watch, |worker| {
-        let mut populator = Populator::new(job, worker, &sums);
+        let mut populator = Populator::new(job, worker, &sums, &data);
         while let Some(item) = queue.take(tree) {
             if worker.halted().is_break() {
                 return Ok(());
@@ -126,7 +127,7 @@ pub(super) fn run(job: &PopulateJob<'_>, stop: &AtomicBool, watch: impl FnMut(u6
         populator.report();
         Ok(())
     })?;
-    repair_linked(job, &sums, stop)?;
+    repair_linked(job, &sums, &data, stop)?;
     make_dirs::leafdirs(job, &sums, stop)?;
     let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
     Ok(Changes {
@@ -188,21 +189,17 @@ pub(super) struct Populator<'a> {
     pub(super) own: Changes,
     /// The open parent of the last directory, which is probably the parent of the next one too.
     parent: Option<(u64, CloseOnDrop)>,
+    data: &'a DataSource,
     stamper: Stamper,
     /// Data to write. Filled on first use, since empty files need none.
     buf: Vec<u8>,
 }
 
 impl<'a> Populator<'a> {
-    fn new(job: &'a PopulateJob<'a>, worker: &'a Worker<'a>, sums: &'a SharedChanges) -> Self {
-        let spec = &job.set.spec;
-        let own = spec.name.bytes().fold(mix(job.seed, 0x706f_7075), |seed, byte| mix(seed, u64::from(byte)));
-        let stamper = Stamper::new(own, worker.number).with_copies(
-            spec.dedupe.unwrap_or(0.0),
-            job.seed,
-            spec.compress.unwrap_or(0.0),
-        );
-        Self { job, tree: &job.set.tree, worker, sums, own: Changes::default(), parent: None, stamper, buf: Vec::new() }
+    fn new(job: &'a PopulateJob<'a>, worker: &'a Worker<'a>, sums: &'a SharedChanges, data: &'a DataSource) -> Self {
+        let own = job.set.spec.name.bytes().fold(mix(job.seed, 0x706f_7075), |seed, byte| mix(seed, u64::from(byte)));
+        let (tree, stamper) = (&*job.set.tree, data.stamper(own, worker.number));
+        Self { job, tree, worker, sums, own: Changes::default(), parent: None, data, stamper, buf: Vec::new() }
     }
 
     /// Adds the numbers of this worker to the shared sums.
@@ -401,11 +398,7 @@ impl<'a> Populator<'a> {
     fn write(&mut self, fd: Fd, size: u64) -> Result<(), Errno> {
         if self.buf.is_empty() {
             self.buf = vec![0; CHUNK];
-            content::fill(
-                &mut self.buf,
-                mix(self.job.seed, self.worker.number),
-                self.job.set.spec.compress.unwrap_or(0.0),
-            );
+            self.data.fill(&mut self.buf, mix(self.job.seed, self.worker.number));
         }
         let mut remaining = size;
         while remaining > 0 && self.worker.halted().is_continue() {
@@ -437,7 +430,12 @@ impl PopulateJob<'_> {
 }
 
 /// Examines the files with several hard links again, after the files that should not exist have been removed.
-fn repair_linked(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &AtomicBool) -> Result<(), Error> {
+fn repair_linked(
+    job: &PopulateJob<'_>,
+    sums: &SharedChanges,
+    data: &DataSource,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
     let linked = std::mem::take(&mut *sums.linked.lock());
     if job.mode == Mode::DryRun {
         sums.resized.fetch_add(linked.len() as u64, Ordering::Relaxed);
@@ -452,7 +450,7 @@ fn repair_linked(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &AtomicBool)
         stop,
         |_, _| (),
         |worker| {
-            let mut populator = Populator::new(job, worker, sums);
+            let mut populator = Populator::new(job, worker, sums, data);
             for &i in &linked {
                 if worker.halted().is_break() {
                     return Ok(());

@@ -56,7 +56,8 @@ impl DataSource {
         fill(buf, seed, self.redundancy.compress);
     }
 
-    /// Creates the stamper of one thread, as [`Stamper::new`] does, which also makes the copies.
+    /// Creates the stamper of one thread, as [`Stamper::new`] does, which also makes the copies. They are as compressible
+    /// as the other blocks.
     pub fn stamper(&self, seed: u64, thread: u64) -> Stamper {
         Stamper { copies: self.copies.clone(), ..Stamper::new(seed, thread) }
     }
@@ -111,13 +112,6 @@ impl Stamper {
     /// Creates the stamper of one thread. Different threads and different seeds produce different stamps.
     pub fn new(seed: u64, thread: u64) -> Self {
         Self { id: mix(mix(seed, purpose::STAMPS), thread), count: 0, copies: None }
-    }
-
-    /// Makes the fraction `share` of the blocks copies of a few blocks that all stampers with this `seed` share. The
-    /// copies are as compressible as the other blocks.
-    #[must_use]
-    pub fn with_copies(self, share: f64, seed: u64, compress: f64) -> Self {
-        Self { copies: Copies::new(Redundancy { compress, dedupe: share }, seed), ..self }
     }
 
     /// Returns whether some blocks become copies, so that [`Stamper::stamp_unique`] does not suffice.
@@ -268,14 +262,15 @@ mod tests {
 
     #[test]
     fn the_requested_fraction_consists_of_copies() {
+        let source = DataSource::new(Redundancy { compress: 0.0, dedupe: 0.5 }, 3);
         let mut buf = vec![0; BLOCK * 4000];
-        fill(&mut buf, 3, 0.0);
-        Stamper::new(3, 1).with_copies(0.5, 3, 0.0).stamp(&mut buf);
+        source.fill(&mut buf, 3);
+        source.stamper(3, 1).stamp(&mut buf);
         let different: HashSet<&[u8]> = buf.chunks(BLOCK).collect();
         assert!((1900..2200).contains(&different.len()), "{} of 4000 differ", different.len());
         let mut other = vec![0; BLOCK * 4000];
-        fill(&mut other, 4, 0.0);
-        Stamper::new(3, 2).with_copies(0.5, 3, 0.0).stamp(&mut other);
+        source.fill(&mut other, 4);
+        source.stamper(3, 2).stamp(&mut other);
         assert!(other.chunks(BLOCK).filter(|b| different.contains(b)).count() > 1900, "copies are shared by threads");
     }
 }
