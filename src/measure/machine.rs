@@ -3,7 +3,7 @@
 //!
 //! The input is a plan and its file sets. The result is an error with both numbers, and help.
 
-use super::{Front, Status};
+use super::{Front, Runner, Status};
 use crate::disk::Fileset;
 use crate::os::limits;
 use crate::plan::{self, Plan, Process};
@@ -30,10 +30,7 @@ pub(crate) const MAX_DESCRIPTORS: u64 = 1 << 20;
 /// before the sets are known.
 pub(crate) fn check(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<(), Status> {
     let refusals = [memory(plan, sets), address_space(plan, sets), threads(plan), file_size(sets)];
-    let Some((what, help)) = refusals.into_iter().flatten().next() else {
-        note_memory(plan, sets, front);
-        return Ok(());
-    };
+    let Some((what, help)) = refusals.into_iter().flatten().next() else { return Ok(()) };
     front.error(None, &what, Some(help));
     Err(Status::Refused)
 }
@@ -59,16 +56,26 @@ fn memory(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {
     })
 }
 
-/// Shows a note if memory may not suffice for the run, which depends on its course.
-fn note_memory(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) {
-    let most = plan::totals(plan, sets).max_memory;
-    let (_, free) = limits::memory();
-    if free > 0 && most > free && !sets.is_empty() {
-        let (most, free) = (size::format(most), size::format(free));
-        front.note(&format!(
-            "the run may need up to {most} of memory, and {free} is available: `iosize=` limits the buffers for whole \
-             files, and `iodepth=` those of asynchronous I/O"
-        ));
+impl Runner {
+    /// Makes the check for a run with these sets. Shows a note if memory may not suffice, which depends on the course of
+    /// the run: once for all runs that may need as much.
+    pub(super) fn check_run(
+        &mut self,
+        plan: &Plan,
+        sets: &[Arc<Fileset>],
+        front: &mut dyn Front,
+    ) -> Result<(), Status> {
+        check(plan, sets, front)?;
+        let most = plan::totals(plan, sets).max_memory;
+        let (_, free) = limits::memory();
+        if free > 0 && most > free && !sets.is_empty() && self.noted_memory.insert(most) {
+            let (most, free) = (size::format(most), size::format(free));
+            front.note(&format!(
+                "the run may need up to {most} of memory, and {free} is available: `iosize=` limits the buffers for \
+                 whole files, and `iodepth=` those of asynchronous I/O"
+            ));
+        }
+        Ok(())
     }
 }
 

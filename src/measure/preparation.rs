@@ -131,7 +131,7 @@ impl Runner {
         let PrepareRequest { purpose, as_is } = request;
         if !self.settings.engine.real() {
             let sets = trees(plan, self.settings.layout_seed, front).ok_or(Status::Refused)?;
-            machine::check(plan, &sets, front)?;
+            self.check_run(plan, &sets, front)?;
             let nothing = sets.iter().map(|_| None).collect();
             return Ok((sets, nothing));
         }
@@ -150,7 +150,7 @@ impl Runner {
         })?;
         if purpose == Purpose::Run {
             // Before the first file is created.
-            machine::check(plan, &sets, front)?;
+            self.check_run(plan, &sets, front)?;
         }
         // Before any file is created, because the marker records whether files of a set may have several names.
         let linked = plan.linked_sets();

@@ -9,6 +9,7 @@ use super::watch::{Stage, Watch, WatchGuard};
 use super::{Settings, Status};
 use crate::ranks;
 use crate::result::Document;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -29,6 +30,8 @@ pub struct Runner {
     pub(crate) watch: Arc<Watch>,
     pub(crate) interrupt: Arc<AtomicUsize>,
     pub(crate) started: Instant,
+    /// The memory in bytes that runs may need, as far as a note has said so.
+    pub(crate) noted_memory: BTreeSet<u64>,
     /// The worst status so far.
     pub(crate) worst: Status,
 }
@@ -58,6 +61,7 @@ impl Runner {
             watch: Arc::default(),
             interrupt,
             started: Instant::now(),
+            noted_memory: BTreeSet::new(),
             worst: Status::Done,
             settings,
         }

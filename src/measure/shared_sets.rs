@@ -266,7 +266,7 @@ impl Runner {
             wanted.map(open).collect()
         })?;
         if request.purpose == Purpose::Run || !self.settings.engine.real() {
-            machine::check(plan, &work.used(), front)?;
+            self.check_run(plan, &work.used(), front)?;
         }
         if !self.settings.engine.real() {
             return Ok(BTreeMap::new());
