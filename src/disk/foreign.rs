@@ -1,5 +1,5 @@
-//! Why a file or directory is not part of a file set, with the messages. Each message is a sentence on a path, which the
-//! error or the operation names.
+//! Why a file or directory is not part of a file set, with the messages. Each message is a sentence on a path, which
+//! the error or the operation names.
 
 use crate::os::fd::{self, FileInfo};
 use crate::os::{Errno, Fd, FileType};

@@ -295,8 +295,8 @@ pub fn clean_fresh(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<Clea
 }
 
 /// Returns whether a directory is `dir`, or is inside it on the same file system and the same mount. A path that leaves
-/// `dir` through `..` or a symbolic link is not inside, although it begins with its name. What is mounted inside belongs
-/// to others: it may have been there before, with their trees.
+/// `dir` through `..` or a symbolic link is not inside, although it begins with its name. What is mounted inside
+/// belongs to others: it may have been there before, with their trees.
 pub fn is_inside(path: &Path, dir: &Path) -> bool {
     let (Ok(path), Ok(dir)) = (std::fs::canonicalize(path), std::fs::canonicalize(dir)) else { return false };
     let Ok(below) = path.strip_prefix(&dir) else { return false };

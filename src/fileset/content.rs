@@ -56,8 +56,8 @@ impl DataSource {
         fill(buf, seed, self.redundancy.compress);
     }
 
-    /// Creates the stamper of one thread, as [`Stamper::new`] does, which also makes the copies. They are as compressible
-    /// as the other blocks.
+    /// Creates the stamper of one thread, as [`Stamper::new`] does, which also makes the copies. They are as
+    /// compressible as the other blocks.
     pub fn stamper(&self, seed: u64, thread: u64) -> Stamper {
         Stamper { copies: self.copies.clone(), ..Stamper::new(seed, thread) }
     }

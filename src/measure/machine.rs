@@ -57,8 +57,8 @@ fn memory(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {
 }
 
 impl Runner {
-    /// Makes the check for a run with these sets. Shows a note if memory may not suffice, which depends on the course of
-    /// the run: once for all runs that may need as much.
+    /// Makes the check for a run with these sets. Shows a note if memory may not suffice, which depends on the course
+    /// of the run: once for all runs that may need as much.
     pub(super) fn check_run(
         &mut self,
         plan: &Plan,

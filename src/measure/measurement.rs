@@ -352,8 +352,8 @@ impl Runner {
         Record { status, ..record }
     }
 
-    /// Adds a run to the result, reports it and writes it. `reports` has kept the figures of this rank until now. `held`:
-    /// a file system is known not to answer.
+    /// Adds a run to the result, reports it and writes it. `reports` has kept the figures of this rank until now.
+    /// `held`: a file system is known not to answer.
     pub(crate) fn record_run(
         &mut self,
         merged: MergedRun,

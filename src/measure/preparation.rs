@@ -117,7 +117,8 @@ impl Runner {
         self.trees.fresh.as_ref().map(|dir| dir.display().to_string())
     }
 
-    /// Prepares the plan's sets. Trees that this session knows are repaired in place. `map`: the source texts of the plan.
+    /// Prepares the plan's sets. Trees that this session knows are repaired in place. `map`: the source texts of the
+    /// plan.
     pub(crate) fn prepare(
         &mut self,
         plan: &Plan,

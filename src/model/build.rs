@@ -322,8 +322,8 @@ impl ModelBuilder<'_> {
         }
     }
 
-    /// Returns the attributes of `what`, which are those of `list`. Those of `ignored` have no effect on it, and cause a
-    /// warning.
+    /// Returns the attributes of `what`, which are those of `list`. Those of `ignored` have no effect on it, and cause
+    /// a warning.
     fn attrs(&mut self, args: &[Arg], list: &'static [Attr], ignored: &'static [Attr], what: &str) -> Attrs {
         let mut items: Vec<AttrUse> = Vec::new();
         for arg in args {

@@ -193,8 +193,8 @@ fn sized(size: Quantity, gamma: u64) -> Quantity {
     }
 }
 
-/// Evaluates `prealloc`: `true` or no value is 100, `false` is 0, a number is itself. As in Filebench, more than 100 per
-/// cent of the files are all of them.
+/// Evaluates `prealloc`: `true` or no value is 100, `false` is 0, a number is itself. As in Filebench, more than 100
+/// per cent of the files are all of them.
 fn percent(values: &Evaluated, found: &mut Vec<Diagnostic>) -> u8 {
     match values.get("prealloc") {
         None => 0,

@@ -142,7 +142,7 @@ pub fn has_schema(head: &[u8], name: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{Json, ReadError, Writer, read};
+    use super::{Json, MAX_ENTRIES, ReadError, Writer, read};
     use crate::report::to_string;
     use crate::result::fixture::fixture;
     use crate::result::{Document, Run};

@@ -1,5 +1,5 @@
-//! Tests the operations that are in flight at the end of a run: each is counted once, wherever it is when the counters are
-//! read, and its age is that at the end.
+//! Tests the operations that are in flight at the end of a run: each is counted once, wherever it is when the counters
+//! are read, and its age is that at the end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -43,7 +43,8 @@ fn late(sample: &Sample) -> (u64, u64) {
     (counted, sample.unfinished.iter().map(|thread| thread.in_flight).sum())
 }
 
-/// What returns between the reading of the counters and the report is in flight, and what has returned before is counted.
+/// What returns between the reading of the counters and the report is in flight, and what has returned before is
+/// counted.
 #[test]
 fn an_operation_that_returns_during_the_report_is_counted_once() {
     let script = "define process name=p { thread name=t,instances=2 { flowop hog name=h,value=1 } }\n";

@@ -70,8 +70,8 @@ fn threads_that_can_only_wait_end_the_run_with_a_report() {
     });
 }
 
-/// One thread waits for a free name. The other one would make one, but waits for more posts than the first one can give. Without a
-/// time limit the run would never end.
+/// One thread waits for a free name. The other one would make one, but waits for more posts than the first one can
+/// give. Without a time limit the run would never end.
 #[test]
 fn a_thread_that_starves_and_one_that_waits_for_its_posts_are_stuck() {
     let script = "# dialect: fsl\nset mode quit alldone\n\
