@@ -89,18 +89,11 @@ fn the_plan_shows_the_most_memory_that_may_be_needed() {
 /// The runs of a loop do not repeat the note, although the available memory is a little different before each.
 #[test]
 fn runs_that_may_need_the_same_memory_have_one_note() {
-    const TEST: &str = "runs_that_may_need_the_same_memory_have_one_note";
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap();
-    let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.strip_suffix("kB"));
-    // 16 threads with 256 operations of 16 MiB each.
-    if available.unwrap().trim().parse::<u64>().unwrap() >= 64 << 20 {
-        return skip(TEST, "64 GiB of memory are available");
-    }
-    // The delay is longer than the run, so that no operation is submitted.
+    // One file of the set is larger than any memory. The delay is longer than the run, so that none is read.
     let script = "# dialect: fsl\n\
-        define fileset name=data,path=$dir,entries=5,dirwidth=20,size=16m,prealloc=100\n\
-        define process name=p { thread name=t,instances=16 {\n\
-        flowop delay name=d,value=1\nflowop aiowrite name=w,filesetname=data,iosize=16m } }\n\
+        define fileset name=data,path=$dir,entries=100,dirwidth=20,sizetable=\"4k:99 64t:1\",prealloc\n\
+        define process name=p { thread name=t {\n\
+        flowop delay name=d,value=1\nflowop readwholefile name=r,filesetname=data } }\n\
         foreach $n in 1,2 { run 0.1 }\n";
     let output = Wml::below(&memory()).file("x.wml", script).args(["x.wml", "--engine", "null"]).run();
     assert_eq!(output.stderr.matches("the run may need up to").count(), 1, "{}", output.shown());
