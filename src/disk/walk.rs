@@ -27,22 +27,28 @@ pub(super) fn open_dir(dir: Fd, name: &CStr, flags: OFlags, device: u64) -> Resu
     on_device(opened?, device)
 }
 
-/// Opens a path without `openat2`, one component after another. A bind mount has the device of its source, so only the
-/// attributes of each directory show that it is mounted.
+/// Opens a path without `openat2`, one component after another. A single component, which operations open, needs no
+/// allocation.
 fn open_stepwise(dir: Fd, path: &CStr, flags: OFlags) -> Result<Fd> {
+    if !path.to_bytes().contains(&b'/') {
+        return open_component(dir, path, flags);
+    }
     let mut names = path.to_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty()).peekable();
     let mut at: Option<CloseOnDrop> = None;
     while let Some(name) = names.next() {
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
         let flags = if names.peek().is_some() { AT_DIR } else { flags };
         let parent = at.as_ref().map_or(dir, |at| at.0);
-        let next = CloseOnDrop(fd::open_at(parent, &name, flags, Mode::empty())?);
-        if fd::file_info(next.0)?.mounted {
-            return Err(Errno::XDEV);
-        }
-        at = Some(next);
+        at = Some(CloseOnDrop(open_component(parent, &name, flags)?));
     }
     at.map(CloseOnDrop::keep).ok_or(Errno::NOENT)
+}
+
+/// Opens a directory in another one, if nothing is mounted there. A bind mount has the device of its source, so only
+/// the attributes of the directory show that it is mounted.
+fn open_component(dir: Fd, name: &CStr, flags: OFlags) -> Result<Fd> {
+    let opened = CloseOnDrop(fd::open_at(dir, name, flags, Mode::empty())?);
+    if fd::file_info(opened.0)?.mounted { Err(Errno::XDEV) } else { Ok(opened.keep()) }
 }
 
 /// Returns `fd` if it is on `device`; otherwise closes it and returns [`Errno::XDEV`].
