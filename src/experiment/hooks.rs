@@ -9,45 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// When a command runs. The journal has it as a switch: whether it runs before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "bool", into = "bool")]
-pub enum HookTime {
-    /// Before a run, or at the begin of a scope.
-    Before,
-    /// After a run, or at the end of a scope.
-    After,
-}
-
-impl HookTime {
-    /// All times, in the order of execution.
-    pub const ALL: [Self; 2] = [Self::Before, Self::After];
-
-    /// Its name, with which the names of hooks begin.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Before => "before",
-            Self::After => "after",
-        }
-    }
-
-    /// Returns the time of the hook of this name.
-    pub(super) fn of_hook(name: &str) -> Self {
-        if name.split('-').next() == Some(Self::Before.name()) { Self::Before } else { Self::After }
-    }
-}
-
-impl From<bool> for HookTime {
-    fn from(before: bool) -> Self {
-        if before { Self::Before } else { Self::After }
-    }
-}
-
-impl From<HookTime> for bool {
-    fn from(time: HookTime) -> Self {
-        time == HookTime::Before
-    }
-}
+pub use crate::import::HookTime;
 
 /// A point of an experiment at which a command can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ impl RecordedFigures {
     /// Takes the figures of an event of the run.
     pub(super) fn apply(&mut self, event: &Event) {
         match event {
-            Event::Space { time, used, .. } => self.take_space(*time == HookTime::Before, *used),
+            Event::Space { time, used, .. } => self.take_space(*time, *used),
             Event::Hook { name, seconds, .. } => self.take_command(name, *seconds),
             Event::Recorded { seconds, .. } => self.take_records(seconds),
             Event::Started { .. } => self.begin_attempt(),

@@ -4,7 +4,8 @@
 //! use by a running experiment (`experiment`).
 
 use super::{
-    ImportError, ImportedSide, MAX_OBSERVATIONS, Observation, RecordedFigures, TOO_MANY, form, input, observations,
+    HookTime, ImportError, ImportedSide, MAX_OBSERVATIONS, Observation, RecordedFigures, TOO_MANY, form, input,
+    observations,
 };
 use crate::util::printable;
 use serde::Deserialize;
@@ -119,7 +120,12 @@ enum RunEvent {
     /// The commands whose output is recorded after a run succeeded.
     Recorded { run: usize, seconds: Vec<f64> },
     /// The used space of the file systems of a run was recorded.
-    Space { run: usize, before: bool, used: u64 },
+    Space {
+        run: usize,
+        #[serde(rename = "before")]
+        time: HookTime,
+        used: u64,
+    },
     /// A run of an arm was started.
     Started { run: usize, arm: usize },
     /// A run is complete.
@@ -285,7 +291,7 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
             RunEvent::Hook { run, .. } if runs.get(&run).is_some_and(|run| run.is_finished) => {}
             RunEvent::Hook { run, name, seconds } => in_progress.of_run(run).take_command(&name, seconds),
             RunEvent::Recorded { run, seconds } => in_progress.of_run(run).take_records(&seconds),
-            RunEvent::Space { run, before, used } => in_progress.of_run(run).take_space(before, used),
+            RunEvent::Space { run, time, used } => in_progress.of_run(run).take_space(time, used),
             RunEvent::Finished { run } => {
                 let figures = std::mem::take(in_progress.of_run(run));
                 let finished = runs.entry(run).or_default();

@@ -16,7 +16,7 @@ mod samples;
 pub use columns::{TestFigures, load_points};
 pub use metric::{Metric, STUDY};
 pub use own::of_run;
-pub use recorded::{RecordedFigures, record_name};
+pub use recorded::{HookTime, RecordedFigures, record_name};
 pub use samples::{TestPairs, TestSample, mixed_conditions, shared_flowops, test_pairs};
 
 use crate::analysis::LoadPoint;

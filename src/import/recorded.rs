@@ -5,7 +5,48 @@
 //! run that counts (`folder`, `experiment`).
 
 use super::Observation;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// When a command runs. The journal has it as a switch: whether it runs before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
+pub enum HookTime {
+    /// Before a run, or at the begin of a scope.
+    Before,
+    /// After a run, or at the end of a scope.
+    After,
+}
+
+impl HookTime {
+    /// All times, in the order of execution.
+    pub const ALL: [Self; 2] = [Self::Before, Self::After];
+
+    /// Its name, with which the names of hooks begin.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+        }
+    }
+
+    /// Returns the time of the hook of this name.
+    pub fn of_hook(name: &str) -> Self {
+        if name.split('-').next() == Some(Self::Before.name()) { Self::Before } else { Self::After }
+    }
+}
+
+impl From<bool> for HookTime {
+    fn from(before: bool) -> Self {
+        if before { Self::Before } else { Self::After }
+    }
+}
+
+impl From<HookTime> for bool {
+    fn from(time: HookTime) -> Self {
+        time == HookTime::Before
+    }
+}
 
 /// The figures of a run that the experiment records beside those of its result.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,13 +60,13 @@ pub struct RecordedFigures {
 impl RecordedFigures {
     /// Begins an attempt of the run: what was recorded after an earlier one is not about this one.
     pub fn begin_attempt(&mut self) {
-        self.space[1] = None;
-        self.seconds.retain(|name, _| name.split('-').next() == Some("before"));
+        self.space[HookTime::After as usize] = None;
+        self.seconds.retain(|name, _| HookTime::of_hook(name) == HookTime::Before);
     }
 
     /// Takes the used space of the file systems before or after the run, in bytes.
-    pub fn take_space(&mut self, before: bool, used: u64) {
-        self.space[usize::from(!before)] = Some(used);
+    pub fn take_space(&mut self, time: HookTime, used: u64) {
+        self.space[time as usize] = Some(used);
     }
 
     /// Takes the duration in seconds of a command before or after the run. The last one of a name counts.
