@@ -112,11 +112,8 @@ pub(super) fn perform(
             Err(Refused::printed(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
         }
         Err(ExperimentError::Failed { why, help, status }) => {
-            let help = match folder.experiment.keeps_failures() {
-                true => format!(
-                    "{help}; `wmlrun report {path} -o page.html` shows the runs so far; if a value can never run, leave it \
-                     out of a new {command}"
-                ),
+            let help = match folder.experiment.keeps_failures() && folder.has_runs() {
+                true => format!("{help}; `wmlrun report {path} -o page.html` shows the runs so far"),
                 false => help,
             };
             let kept = removed(args, folder)?;

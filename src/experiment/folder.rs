@@ -8,7 +8,7 @@ use super::journal::{Event, Journal};
 use super::prune::OwnFiles;
 use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWay, mean};
 use super::scopes::ScopePosition;
-use super::wanted::{Experiment, ExperimentKind, SCHEMA};
+use super::wanted::{Experiment, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name, run_notes};
 use crate::import::{self, ImportError, Observation};
 use crate::measure::now;
@@ -420,12 +420,7 @@ impl Folder {
         if before.is_empty() || before.contains(mounts) || self.anyway {
             return Ok(());
         }
-        let label = match self.experiment.kind() {
-            // The options of an arm of a comparison may be none.
-            ExperimentKind::Ab => self.experiment.arm_label(arm).to_uppercase(),
-            _ => self.experiment.arms[arm].name.clone(),
-        };
-        let changed = vec![format!("a mount of {label}")];
+        let changed = vec![format!("a mount of {}", self.experiment.arm_title(arm))];
         Err(FolderError::Changed { path: self.path.clone(), changed })
     }
 
@@ -437,6 +432,11 @@ impl Folder {
     /// Returns the path of a run's result. Runs are numbered from 1.
     pub(super) fn result(&self, run: usize) -> PathBuf {
         self.path.join(RUNS).join(result_name(run))
+    }
+
+    /// Returns whether a run has ended.
+    pub fn has_runs(&self) -> bool {
+        !self.runs.is_empty()
     }
 
     /// Returns whether a run has written a result.

@@ -224,6 +224,15 @@ impl Experiment {
         }
     }
 
+    /// Returns the title of an arm in texts: its label, for a comparison A or B, for repeats the name of the script.
+    pub fn arm_title(&self, arm: usize) -> String {
+        match self.kind() {
+            ExperimentKind::Repeat => self.arms.get(arm).map_or_else(String::new, |arm| arm.name.clone()),
+            ExperimentKind::Ab => self.arm_label(arm).to_uppercase(),
+            ExperimentKind::Sweep | ExperimentKind::Factorial => self.arm_label(arm),
+        }
+    }
+
     /// Returns the metrics of an arm: those of the experiment, of which the arm may replace the first by its own.
     pub fn metrics_of(&self, arm: usize) -> Vec<Metric> {
         let mut metrics = self.metrics();

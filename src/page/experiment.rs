@@ -242,9 +242,8 @@ fn flowops(recorded: &RecordedExperiment) -> PageTable {
         .collect();
     let label = |n: usize, figure: &str| match recorded.experiment.kind() {
         _ if arms.len() == 1 => figure.to_owned(),
-        ExperimentKind::Ab => format!("{} {figure}", if n == 0 { "A" } else { "B" }),
         // The heading of a cell with many factors is wrapped between them.
-        _ => format!("{} {figure}", recorded.experiment.arm_label(n).replace(',', ", ")),
+        _ => format!("{} {figure}", recorded.experiment.arm_title(n).replace(',', ", ")),
     };
     // A load curve with many levels has the rates only, so that the table stays readable.
     let figures: &[(&str, &str)] = match arms.len() {
@@ -282,12 +281,7 @@ fn run_table(recorded: &RecordedExperiment) -> PageTable {
     }
     table.columns.extend(["control", "state"].map(str::to_owned));
     for run in &recorded.runs {
-        let arm = match experiment.kind() {
-            ExperimentKind::Repeat => experiment.arms[run.arm].name.clone(),
-            ExperimentKind::Ab => experiment.arm_label(run.arm).to_uppercase(),
-            _ => experiment.arm_label(run.arm),
-        };
-        let mut cells = vec![run.number.to_string(), arm];
+        let mut cells = vec![run.number.to_string(), experiment.arm_title(run.arm)];
         let value = |metric: &Metric| {
             let value = metric.of(&run.observation);
             value.map_or_else(|| "-".to_owned(), |value| figure(&metric.to_string(), value))
