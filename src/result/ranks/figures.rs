@@ -245,7 +245,8 @@ pub(super) fn open_loop(ranks: &[RankRun]) -> Option<OpenLoop> {
     let sum = |of: fn(&OpenLoop) -> f64| own().map(|(_, open)| of(open)).sum::<f64>();
     let completed = |rank: &RankRun, open: &OpenLoop| open.achieved_per_s * rank.run.measured_seconds;
     let response_ns = |rank: &RankRun| -> f64 {
-        rank.run.flowops.iter().filter_map(|f| Some(f.response_ns?.mean? * f.ops as f64)).sum()
+        let io = rank.run.flowops.iter().filter(|f| f.class.is_io());
+        io.filter_map(|f| Some(f.response_ns?.mean? * f.ops as f64)).sum()
     };
     Some(OpenLoop {
         offered_per_s: sum(|open| open.offered_per_s),
