@@ -145,7 +145,7 @@ impl Runner {
             let wanted = plan.filesets.iter().zip(&keys).zip(&changes);
             let open = |((spec, key), changes): ((&FilesetSpec, &DefinitionKey), &bool)| {
                 let before = before.get(key).copied();
-                self.open_at_start(spec, before, (as_is, *changes), stop).map(Arc::new)
+                self.open_at_start(spec, before, as_is, *changes, stop).map(Arc::new)
             };
             wanted.map(open).collect()
         })?;
@@ -206,7 +206,8 @@ impl Runner {
         &self,
         spec: &FilesetSpec,
         before: Option<&ReadySet>,
-        (as_is, changes): (bool, bool),
+        as_is: bool,
+        changes: bool,
         stop: &AtomicBool,
     ) -> Result<Fileset, Error> {
         let start = self.start_state(spec, before, as_is, changes);

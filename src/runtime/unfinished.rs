@@ -13,7 +13,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 pub struct UnfinishedThread {
     /// The index of its flowop in the plan.
     pub flowop: usize,
-    /// The number of its operations that were in flight then, and so are in none of its counters.
+    /// The number of its operations that were in flight then, and so are in none of its counters. Approximate for
+    /// asynchronous operations that complete while the counters are read.
     pub in_flight: u64,
     /// The approximate tick at which it had last completed an operation. `None` if it has none in flight, or waits for
     /// another thread.

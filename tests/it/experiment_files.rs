@@ -222,7 +222,7 @@ fn a_failed_run_is_a_result_of_its_cell() {
     assert_eq!(lab.runs("r", "started").len(), 8);
 }
 
-/// The result of a run is written before the program is killed, or can't be written.
+/// The program is killed before it has written a result.
 #[test]
 fn a_run_without_a_result_ends_the_experiment() {
     let lab = lab(FILE);

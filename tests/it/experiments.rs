@@ -511,7 +511,7 @@ fn a_program_that_is_replaced_makes_its_runs() {
     assert_eq!(lab.runs("r", "finished"), [1, 2]);
 }
 
-/// What the environment does not allow is no point of a curve.
+/// A program that can't be started, or that ends without a result, gives no point of the curve.
 #[test]
 fn runs_that_can_not_be_started_stop_a_sweep() {
     let lab = Lab::new();
