@@ -3,10 +3,8 @@
 use super::{Comparison, Runs};
 use crate::analysis::{Estimate, NoiseFloor};
 use crate::import::{Metric, Observation, shared_flowops};
+use crate::result::MIN_BEYOND;
 use crate::util::count::count;
-
-/// The minimum number of operations beyond a percentile. With fewer, a few slow operations determine it.
-const MIN_BEYOND: f64 = 100.0;
 
 /// Returns notes on the runs of all sides, of which these metrics are used.
 pub(super) fn on_runs(sides: &[&[Observation]], metrics: &[Metric]) -> Vec<String> {
@@ -45,7 +43,7 @@ pub(super) fn on_steadiness(sides: &[&[Observation]]) -> Option<String> {
 /// Returns notes on percentiles of few operations.
 pub(super) fn on_percentiles(sides: &[&[Observation]], metrics: &[Metric]) -> Vec<String> {
     let few = |metric: &Metric| {
-        let runs = number(sides, &|run| metric.operations_beyond(run).is_some_and(|ops| ops < MIN_BEYOND))?;
+        let runs = number(sides, &|run| metric.operations_beyond(run).is_some_and(|ops| ops < MIN_BEYOND as f64))?;
         let advice = "run longer (`--runtime`) or use a lower percentile";
         Some(format!("`{metric}` has fewer than {MIN_BEYOND} operations beyond it in {runs}: {advice}"))
     };

@@ -6,7 +6,7 @@ use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
 use super::{hosts, timeline};
 use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines, figures};
-use crate::result::{Document, FilesetResult, FlowopResult, Latency, Run, RunState, warnings};
+use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, Run, RunState, warnings};
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
 use crate::util::size;
@@ -132,14 +132,17 @@ fn percentiles(run: &Run) -> Option<Picture> {
     let BusiestFlowops { shown: flowops, left_out } = BusiestFlowops::of(run, MAX_ROWS);
     let labels = FlowopLabels::of(run);
     let names: Vec<String> = flowops.iter().map(|(_, flowop)| labels.label(flowop)).collect();
-    let values = |latency: &Latency| PERCENTILES.map(|percentile| (percentile.of)(latency).map(|ns| ns as f64));
-    let all = flowops.iter().flat_map(|(_, flowop)| values(&flowop.latency_ns)).flatten();
+    let values = |flowop: &FlowopResult| {
+        let shown = flowop.latency_ns.shown(flowop.ops);
+        PERCENTILES.map(|percentile| (percentile.of)(&shown).map(|ns| ns as f64))
+    };
+    let all = flowops.iter().flat_map(|(_, flowop)| values(flowop)).flatten();
     let x = ChartAxis::logarithmic("latency (logarithmic)", AxisUnit::Nanoseconds, all.filter(|ns| *ns > 0.0));
     let columns = std::iter::once("flowop").chain(PERCENTILES.iter().map(|percentile| percentile.name));
     let mut table = PageTable::new("Percentiles of the latency", columns);
     let mut chart = Chart::new(x, ChartAxis::categories("", names.clone()));
     for (row, ((_, flowop), name)) in flowops.iter().zip(&names).enumerate() {
-        let found = values(&flowop.latency_ns);
+        let found = values(flowop);
         let known: Vec<f64> = found.iter().copied().flatten().collect();
         if let [first, .., last] = known[..] {
             chart.join([(first, row as f64), (last, row as f64)], "rule");
@@ -159,7 +162,10 @@ fn percentiles(run: &Run) -> Option<Picture> {
     };
     (!names.is_empty()).then(|| Picture {
         title: "Latency percentiles".to_owned(),
-        note: format!("Each line is an I/O flowop, from its median to its maximum.{hidden}"),
+        note: format!(
+            "Each line is an I/O flowop, from its median to its maximum. Percentiles with fewer than {MIN_BEYOND} \
+             operations beyond them are not drawn.{hidden}"
+        ),
         legend: PERCENTILES.map(|percentile| (percentile.class, percentile.name.to_owned())).to_vec(),
         drawing: chart.drawing("Latency percentiles of the I/O flowops"),
         table,
@@ -174,6 +180,7 @@ fn responses(run: &Run) -> PageTable {
     let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
     for flowop in &run.flowops {
         if let (Some(response), Some(lateness)) = (&flowop.response_ns, &flowop.lateness_ns) {
+            let (response, lateness) = (response.shown(flowop.ops), lateness.shown(flowop.ops));
             let mean = response.mean.map_or_else(|| "-".to_owned(), latency);
             let others = [response.p50, response.p99, response.max, lateness.p50, lateness.p99].map(ns);
             table.row([labels.label(flowop), mean].into_iter().chain(others));

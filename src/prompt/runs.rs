@@ -38,7 +38,7 @@ fn table_of(runs: &[Run]) -> String {
             measured(summary.ops_per_s),
             measured(summary.mib_per_s),
             summary.latency_ns.mean.map_or("-".to_owned(), latency),
-            summary.latency_ns.p99.map_or("-".to_owned(), |ns| latency(ns as f64)),
+            summary.latency_ns.shown(summary.ops).p99.map_or("-".to_owned(), |ns| latency(ns as f64)),
         ];
         let values = differing.iter().map(|name| value_in(run, name));
         table.row(cells.into_iter().chain(values));

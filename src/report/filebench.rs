@@ -3,8 +3,8 @@
 //!
 //! Lines, widths and order are those of Filebench (flowops in reverse order of definition). Figures differ where those
 //! of Filebench are wrong: latency is the mean over all I/O operations, times are from a monotonic clock, flowops with
-//! equal names are separate, and counters have 64 bits. In 1.5, log lines begin with the seconds since the start. In
-//! 1.4, only lines up to `Run took` do; the following lines have no prefix, so that `^IO Summary` matches.
+//! equal names are separate, and counters have 64 bits. Log lines begin with the seconds since the start, in 1.4 with
+//! the process number before them. The summary of 1.4 begins on a line after its prefix, so that `^IO Summary` matches.
 
 use super::Report;
 use crate::result::{Document, FlowopResult, Run};
@@ -129,23 +129,24 @@ impl Report for Filebench14 {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         let (pid, at) = (document.process_id, run.finished_seconds);
         writeln!(out, "{pid:>5}: {at:.3}: Run took {:.0} seconds...", run.measured_seconds.round())?;
-        breakdown_14(run, out)
+        breakdown_14(document.process_id, run, out)
     }
 
     fn interim(&self, document: &Document, _apart: bool, out: &mut dyn Write) -> io::Result<()> {
-        document.runs.first().map_or(Ok(()), |run| breakdown_14(run, out))
+        document.runs.first().map_or(Ok(()), |run| breakdown_14(document.process_id, run, out))
     }
 }
 
 /// Writes the breakdown and summary of 1.4, also for `stats snap`.
-pub fn breakdown_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+pub fn breakdown_14(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*with_listings(super::visible_run(run));
-    writeln!(out, "Per-Operation Breakdown")?;
+    let prefix = format!("{process:>5}: {:.3}: ", run.finished_seconds);
+    writeln!(out, "{prefix}Per-Operation Breakdown")?;
     lines_14(run, out)?;
     let s = &run.summary;
     writeln!(
         out,
-        "\nIO Summary:      {:>5} ops, {:>5.1} ops/s, ({:.0}/{:.0} r/w) {:>5.1}mb/s, {:>6.0}us cpu/op, {:>5.1}ms latency",
+        "\n{prefix}\nIO Summary:      {:>5} ops, {:>5.1} ops/s, ({:.0}/{:.0} r/w) {:>5.1}mb/s, {:>6.0}us cpu/op, {:>5.1}ms latency",
         s.ops,
         s.ops_per_s,
         s.reads_per_s,
@@ -404,15 +405,16 @@ mod tests {
         }
     }
 
-    /// The expected text is output of Filebench 1.4.8, except for the prefixes.
+    /// The expected text is output of Filebench 1.4.8.
     #[test]
     fn output_matches_filebench_1_4() {
         let document = crate::result::Document { process_id: 10253, runs: vec![old()], ..Default::default() };
         let expect = "10253: 7.022: Run took 3 seconds...\n\
-            Per-Operation Breakdown\n\
+            10253: 7.022: Per-Operation Breakdown\n\
             limit                       0ops/s   0.0mb/s      0.0ms/op        0us/op-cpu\n\
             readfile6               36342ops/s 283.9mb/s      0.0ms/op        0us/op-cpu\n\
             \n\
+            10253: 7.022: \n\
             IO Summary:      2072265 ops, 690480.0 ops/s, (181712/36343 r/w) 1700.7mb/s,      5us cpu/op,   0.0ms latency\n";
         assert_eq!(to_string(&Filebench14, &document), expect);
     }

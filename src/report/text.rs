@@ -5,7 +5,9 @@
 use super::histogram::Axis;
 use super::{Report, hosts};
 use crate::result::warnings;
-use crate::result::{DeviceBytes, Document, FilesetResult, FlowopResult, Latency, PhaseResult, Run, Verdict};
+use crate::result::{
+    DeviceBytes, Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, PhaseResult, Run, Verdict,
+};
 use crate::spec::dialect::Dialect;
 use crate::stats::hdr;
 use crate::stats::snapshot::Dist;
@@ -111,6 +113,9 @@ fn body(document: &Document, run: &Run, heading: &str, per_host: bool, out: &mut
     load(document, run, out)?;
     if !run.flowops.is_empty() {
         writeln!(out, "\n{}", table(run).trim_end())?;
+        if lacks_percentiles(run) {
+            writeln!(out, "-: fewer than {MIN_BEYOND} operations beyond this percentile")?;
+        }
     }
     hosts::write(run, per_host, out)?;
     distributions(run, out)?;
@@ -157,6 +162,15 @@ fn set_line(document: &Document, run: &Run, set: &FilesetResult) -> String {
     let (files, bytes) = (count(set.files, "file"), size::format(set.bytes));
     [format!("{}: {place}, {files}, {bytes}", set.name), multiple.unwrap_or_default(), resident.unwrap_or_default()]
         .concat()
+}
+
+/// Returns whether the table lacks a percentile that the result has.
+fn lacks_percentiles(run: &Run) -> bool {
+    let sum = (run.summary.ops, run.summary.latency_ns);
+    run.flowops.iter().map(|f| (f.ops, f.latency_ns)).chain([sum]).any(|(ops, l)| {
+        let shown = l.shown(ops);
+        (shown.p50, shown.p99, shown.p99_9) != (l.p50, l.p99, l.p99_9)
+    })
 }
 
 fn table(run: &Run) -> String {
@@ -231,12 +245,13 @@ impl FlowopLabels {
     }
 }
 
-/// Returns the cells of a row: operations, rate, MiB/s and latencies.
+/// Returns the cells of a row: operations, rate, MiB/s and latencies. A percentile of too few operations is `-`.
 pub(crate) fn figures(ops: u64, rate: f64, mib: f64, l: &Latency) -> Vec<String> {
     let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
     let mean = l.mean.map_or_else(|| "-".to_owned(), latency);
     let mib = if mib > 0.0 { measured(mib) } else { "-".to_owned() };
-    vec![grouped(ops), measured(rate), mib, mean, ns(l.p50), ns(l.p99), ns(l.p99_9), ns(l.max)]
+    let shown = l.shown(ops);
+    vec![grouped(ops), measured(rate), mib, mean, ns(shown.p50), ns(shown.p99), ns(shown.p99_9), ns(shown.max)]
 }
 
 fn shortened(name: &str) -> String {
@@ -305,6 +320,7 @@ fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         Table::new([("flowop", Align::Left)].into_iter().chain(columns.map(|heading| (heading, Align::Right))));
     for flowop in &run.flowops {
         if let (Some(response), Some(lateness)) = (&flowop.response_ns, &flowop.lateness_ns) {
+            let (response, lateness) = (response.shown(flowop.ops), lateness.shown(flowop.ops));
             let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
             let mut cells =
                 vec![shortened(&names.label(flowop)), response.mean.map_or_else(|| "-".to_owned(), latency)];
@@ -366,8 +382,10 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
     add(
         "late",
         (run.late_ops > 0).then(|| {
-            let oldest = run.late_oldest_seconds.map(|s| format!(", the oldest for {}", latency(s * 1e9)));
-            format!("{} in flight at the end{}", count(run.late_ops, "operation"), oldest.unwrap_or_default())
+            // A thread that has not seen the end yet may begin an operation after it.
+            let oldest = run.late_oldest_seconds.filter(|age| *age > 0.0).map(|age| latency(age * 1e9));
+            let began = oldest.map(|age| format!(", the oldest {age} after it began"));
+            format!("{} unfinished at the end{}", count(run.late_ops, "operation"), began.unwrap_or_default())
         }),
     );
     add("tool", run.overhead_ns_per_op.map(|ns| format!("{} per operation", latency(ns))));

@@ -66,3 +66,54 @@ pub struct Latency {
     /// The maximum, exact.
     pub max: Option<u64>,
 }
+
+/// Minimum number of operations beyond a percentile that reports show. With fewer, chance decides about its value.
+pub const MIN_BEYOND: u64 = 100;
+
+impl Latency {
+    /// Returns the figures that a report shows of a distribution of so many operations: a percentile with fewer than
+    /// [`MIN_BEYOND`] operations beyond it is null.
+    #[must_use]
+    pub fn shown(self, ops: u64) -> Self {
+        // One of so many operations is beyond the percentile.
+        let of = |percentile: Option<u64>, one_of: u64| percentile.filter(|_| ops / one_of >= MIN_BEYOND);
+        Self {
+            p50: of(self.p50, 2),
+            p90: of(self.p90, 10),
+            p95: of(self.p95, 20),
+            p99: of(self.p99, 100),
+            p99_9: of(self.p99_9, 1_000),
+            p99_99: of(self.p99_99, 10_000),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Latency;
+
+    #[test]
+    fn a_percentile_with_few_operations_beyond_it_is_not_shown() {
+        let some = Some(7);
+        let all = Latency {
+            p50: some,
+            p90: some,
+            p95: some,
+            p99: some,
+            p99_9: some,
+            p99_99: some,
+            max: some,
+            ..Latency::default()
+        };
+        let shown = |ops| {
+            let l = all.shown(ops);
+            [l.p50, l.p90, l.p95, l.p99, l.p99_9, l.p99_99, l.max].map(|value| value.is_some())
+        };
+        assert_eq!(shown(199), [false, false, false, false, false, false, true]);
+        assert_eq!(shown(200), [true, false, false, false, false, false, true]);
+        assert_eq!(shown(9_999), [true, true, true, false, false, false, true]);
+        assert_eq!(shown(10_000), [true, true, true, true, false, false, true]);
+        assert_eq!(shown(1_000_000), [true; 7]);
+    }
+}

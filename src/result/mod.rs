@@ -25,7 +25,7 @@ pub mod warnings;
 
 pub use digest::Digest;
 pub use environment::{Environment, RunEnvironment};
-pub use figures::{Latency, Summary};
+pub use figures::{Latency, MIN_BEYOND, Summary};
 pub use filesets::{FilesetResult, Repaired};
 pub use hosts::{HostResult, RankResult};
 pub use phases::PhaseResult;
@@ -241,7 +241,7 @@ pub struct Run {
     pub overhead_ns_per_op: Option<f64>,
     /// Peak resident memory of the program until the end of the run, in bytes, without the page cache.
     pub peak_memory: u64,
-    /// Operations in flight at the end, which are in no other count.
+    /// Operations that did not complete within the measured time, which are in no other count.
     pub late_ops: u64,
     /// Age of the oldest of these operations at the end.
     pub late_oldest_seconds: Option<f64>,

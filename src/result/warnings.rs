@@ -315,7 +315,7 @@ impl Warning {
             Self::NoOperations { .. } => "run longer, or check whether threads wait for each other",
             Self::ShortRun { .. } => "run for at least a minute (`--runtime 60`) after a warm-up (`--warmup 10`)",
             Self::FewOperations { .. } => "run longer: means and percentiles of few operations vary widely",
-            Self::FewForPercentiles { .. } => "run longer, or ignore these percentiles",
+            Self::FewForPercentiles { .. } => "run longer",
             Self::MemoryFileSystem { .. } => "choose a directory on the file system to be measured (`--dir`)",
             Self::FitsInMemory { cold: true, .. } => "use file sets larger than memory, or read with `directio`",
             Self::FitsInMemory { .. } => {

@@ -88,11 +88,12 @@ fn histograms_have_64_buckets() {
 fn the_report_of_1_4() {
     insta::assert_snapshot!(forms(&run("filebench-1.4", "run 1")), @r"
     9: 9.9: Run took 9 seconds...
-    Per-Operation Breakdown
+    9: 9.9: Per-Operation Breakdown
     closeOP 9ops/s 9.9mb/s 9.9ms/op 9us/op-cpu
     readOP 9ops/s 9.9mb/s 9.9ms/op 9us/op-cpu
     openOP 9ops/s 9.9mb/s 9.9ms/op 9us/op-cpu
 
+    9: 9.9:
     IO Summary: 9 ops, 9.9 ops/s, (9/9 r/w) 9.9mb/s, 9us cpu/op, 9.9ms latency
     ");
 }
