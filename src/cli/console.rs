@@ -246,6 +246,12 @@ impl Front for Console {
         self.live.tick(run, tick, ranks);
     }
 
+    fn last_interval(&mut self, run: &Run, errors: u64) {
+        if let Some(stream) = &mut self.stream {
+            stream.write(&LiveEvent::Interval { number: stream.number(), run, errors, ranks: None });
+        }
+    }
+
     fn run_ended(&mut self, document: &Document) {
         self.live.clear();
         if let Some(stream) = &mut self.stream {

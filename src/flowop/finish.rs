@@ -165,11 +165,11 @@ impl Counter {
         }
     }
 
-    /// Returns the bytes of the same operations.
+    /// Returns the bytes of the same operations, with those of the listings of directories, as in Filebench.
     pub(super) fn measured_bytes(&self, cx: &OpCx<'_>) -> u64 {
         match self {
             Self::Targets(cells) => cells.iter().map(|c| cx.account.stats.cell(*c).measured_bytes()).sum(),
-            Self::Totals { .. } => self.bytes(cx),
+            Self::Totals { peers, .. } => peers.iter().map(|p| p.stats.total_moved_bytes()).sum(),
         }
     }
 }

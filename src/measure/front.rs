@@ -33,6 +33,9 @@ pub trait Front {
     /// Called at each interval of a run. The newest interval of the time series is the last one of `run.intervals`.
     /// `ranks`: the interval of all ranks, on rank 0 of a run of several.
     fn run_ticks(&mut self, _run: &Run, _tick: &Tick<'_>, _ranks: Option<&RanksInterval>) {}
+    /// Called at the end of a measurement with its complete time series, unless [`run_ticks`](Self::run_ticks) has had
+    /// the last interval. `errors`: the failed operations.
+    fn last_interval(&mut self, _run: &Run, _errors: u64) {}
     /// Called at the end of a run, which is the last one of the document.
     fn run_ended(&mut self, _document: &Document) {}
     /// Writes the result beside the report, because the result file can't be written.

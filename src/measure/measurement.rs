@@ -21,6 +21,7 @@ use crate::plan::Plan;
 use crate::result::Run;
 use crate::runtime::{self, Ended, Running, Waited};
 use crate::source::SourceMap;
+use crate::stats::snapshot::Snapshot;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -332,7 +333,14 @@ impl Runner {
         if let Some(fault) = running.closing_fault().filter(|_| waited.ended.is_good()) {
             waited.ended = Ended::Fault(fault);
         }
+        let shown_until = run.intervals.last().map_or(0.0, |shown| shown.t);
         run.intervals = timeline.finish(running.ns(running.from(), waited.tick), &sample);
+        // A rank knows its own operations only.
+        if self.settings.ranks.size() == 1
+            && run.intervals.last().is_some_and(|last| last.t - last.seconds >= shown_until)
+        {
+            front.last_interval(&run, sample.flowops.iter().map(Snapshot::failed).sum());
+        }
         let status = self.fill(&mut run, ready, &running, &waited, &sample, cpu);
         let streams = self.take_streams(&running, front);
         run.digest = self.digest(&streams, &running, front);

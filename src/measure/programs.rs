@@ -37,7 +37,9 @@ impl Runner {
         const GRACE: Duration = Duration::from_secs(1);
         // The command may change the trees, and mount file systems over them.
         self.invalidate_stamps();
-        let mut group = Group::start(command, false, None)?;
+        // As in Filebench, `stats directory` sets the directory of later commands too.
+        let dir = self.outputs.stats_dir.is_some().then(|| self.results_dir());
+        let mut group = Group::start(command, false, dir.as_deref())?;
         loop {
             if let Some(status) = group.wait(POLL_INTERVAL)? {
                 return Ok(Some(status));

@@ -24,14 +24,12 @@ const MAX_RECENT: usize = 512;
 #[derive(Clone)]
 pub(crate) struct RunTimeline {
     series: timeline::Timeline,
-    shortest_ns: u64,
 }
 
 impl RunTimeline {
     /// Creates the time series of a measurement that has just started.
     pub(crate) fn new(running: &Running, interval: Duration) -> Self {
-        let shortest_ns = (interval.as_nanos() as u64 / 2).min(timeline::MIN_LAST_NS);
-        Self { series: timeline::Timeline::new(running.n_flowops()), shortest_ns }
+        Self { series: timeline::Timeline::new(running.n_flowops(), interval.as_nanos() as u64) }
     }
 
     /// Ends an interval, unless the previous one has only just ended; then returns `false`. Also adds the interval to
@@ -39,7 +37,7 @@ impl RunTimeline {
     pub(crate) fn end_interval(&mut self, running: &Running, recent: &mut Vec<Interval>) -> bool {
         let now = running.measured();
         let now_ns = running.ns(running.from(), now.tick);
-        if now_ns.saturating_sub(self.series.last_ns()) < self.shortest_ns {
+        if now_ns.saturating_sub(self.series.last_ns()) < self.series.shortest_ns() {
             return false;
         }
         if recent.len() >= 2 * MAX_RECENT {

@@ -14,7 +14,8 @@ pub const MAX_INTERVALS: usize = 2_000;
 /// Maximum size of all latency histograms in bytes. Without it they would grow with the spread of the latencies.
 const MAX_BYTES: usize = 64 << 20;
 
-/// A last interval shorter than this, in nanoseconds, is merged into the previous one.
+/// A last interval shorter than this, in nanoseconds, or than half of the usual interval, is merged into the previous
+/// one.
 pub const MIN_LAST_NS: u64 = 100_000_000;
 
 /// The time series of one measurement.
@@ -27,6 +28,8 @@ pub struct Timeline {
     last: Vec<Snapshot>,
     /// Time of the last sample, in nanoseconds since the measurement began.
     last_ns: u64,
+    /// A last interval shorter than this, in nanoseconds, is merged into the previous one.
+    shortest_ns: u64,
 }
 
 /// One interval in its compact form.
@@ -50,9 +53,16 @@ struct SliceFlowop {
 }
 
 impl Timeline {
-    /// Creates the time series of a measurement with `flowops` flowops that begins now.
-    pub fn new(flowops: usize) -> Self {
-        Self { slices: Vec::new(), samples: 1, last: vec![Snapshot::default(); flowops], last_ns: 0 }
+    /// Creates the time series of a measurement with `flowops` flowops that begins now, and gets a sample each
+    /// `interval_ns` nanoseconds.
+    pub fn new(flowops: usize, interval_ns: u64) -> Self {
+        let last = vec![Snapshot::default(); flowops];
+        Self { slices: Vec::new(), samples: 1, last, last_ns: 0, shortest_ns: (interval_ns / 2).min(MIN_LAST_NS) }
+    }
+
+    /// Returns the length of the shortest interval, in nanoseconds.
+    pub fn shortest_ns(&self) -> u64 {
+        self.shortest_ns
     }
 
     /// Returns the time of the last sample, in nanoseconds since the measurement began.
@@ -74,13 +84,13 @@ impl Timeline {
     }
 
     /// Ends the time series with a final sample. The rest becomes a separate interval, or part of the last one if it is
-    /// shorter than [`MIN_LAST_NS`].
+    /// shorter than [`shortest_ns`](Self::shortest_ns).
     pub fn finish(&mut self, end_ns: u64, counters: Vec<Snapshot>) {
         let (slice, _) = self.since_last(end_ns, counters);
         self.slices.push(slice);
         // The end of the run may be earlier than the last sample.
         while let [.., before, last] = &mut self.slices[..]
-            && end_ns.saturating_sub(last.start_ns) < MIN_LAST_NS
+            && end_ns.saturating_sub(last.start_ns) < self.shortest_ns
         {
             before.append(last);
             self.slices.pop();
@@ -247,7 +257,7 @@ mod tests {
     #[test]
     fn a_long_run_is_bounded_and_loses_no_operation() {
         const SAMPLES: u64 = 20_000;
-        let mut timeline = Timeline::new(2);
+        let mut timeline = Timeline::new(2, SECOND);
         let mut counters = vec![Snapshot::default(); 2];
         for second in 1..=SAMPLES {
             work(&mut counters, &[1000 + second % 64, 90_000]);
@@ -269,7 +279,7 @@ mod tests {
 
     #[test]
     fn large_histograms_are_merged_sooner() {
-        let mut timeline = Timeline::new(30);
+        let mut timeline = Timeline::new(30, SECOND);
         let mut counters = vec![Snapshot::default(); 30];
         for counter in &mut counters {
             counter.latency = Dist::from_counts((0..4000).map(|bucket| (bucket, 1)));
@@ -293,7 +303,7 @@ mod tests {
             (2 * SECOND - 5, vec![1.0, 0.999_999_995]),
             (SECOND + 5, vec![1.000_000_005]),
         ] {
-            let mut timeline = Timeline::new(2);
+            let mut timeline = Timeline::new(2, SECOND);
             let mut counters = vec![Snapshot::default(); 2];
             for second in 1..=2 {
                 work(&mut counters, &[5; 10]);
@@ -308,8 +318,19 @@ mod tests {
     }
 
     #[test]
+    fn short_intervals_stay_separate() {
+        const SHORT: u64 = 20_000_000;
+        let mut timeline = Timeline::new(1, SHORT);
+        for n in 1..=5 {
+            timeline.record(n * SHORT, vec![Snapshot::default()]);
+        }
+        timeline.finish(6 * SHORT - 1, vec![Snapshot::default()]);
+        assert_eq!(timeline.intervals().len(), 6);
+    }
+
+    #[test]
     fn a_measurement_without_samples_is_one_interval() {
-        let mut timeline = Timeline::new(2);
+        let mut timeline = Timeline::new(2, SECOND);
         let mut counters = vec![Snapshot::default(); 2];
         work(&mut counters, &[5]);
         timeline.finish(7, counters);

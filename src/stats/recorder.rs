@@ -106,6 +106,11 @@ impl ThreadStats {
         if self.submits.load(Relaxed) { self.cells.iter().map(Cell::started_bytes).sum() } else { self.total_bytes() }
     }
 
+    /// Returns the bytes of all flowops so far, with those of the listings of directories.
+    pub fn total_moved_bytes(&self) -> u64 {
+        self.cells.iter().map(Cell::moved_bytes).sum()
+    }
+
     /// Records that flowop `i` has submitted an asynchronous operation of `bytes` bytes. It is counted by
     /// [`Cell::record`] when it has completed.
     pub fn record_submitted(&self, i: usize, bytes: u64) {
@@ -121,7 +126,7 @@ impl ThreadStats {
     pub fn begin_measurement(&self) {
         for cell in &self.cells {
             cell.ops_before.store(cell.started_ops(), Relaxed);
-            cell.bytes_before.store(cell.started_bytes(), Relaxed);
+            cell.bytes_before.store(cell.moved_bytes(), Relaxed);
         }
     }
 
@@ -287,7 +292,8 @@ impl Cell {
         bump(&self.system_ns, system_ns);
     }
 
-    /// Adds the bytes of the entries of a directory that was listed. They are no file data, and in no other count.
+    /// Adds the bytes of the entries of a directory that was listed. They are no file data: of the other counts, only
+    /// [`moved_bytes`](Self::moved_bytes) has them.
     pub fn add_listed(&self, bytes: u64) {
         bump(&self.listed_bytes, bytes);
     }
@@ -341,9 +347,14 @@ impl Cell {
         self.started_ops().saturating_sub(self.ops_before.load(Relaxed))
     }
 
-    /// Returns the part of [`started_bytes`](Self::started_bytes) since the measurement began.
+    /// Returns the bytes of these operations and those of the listings of directories.
+    pub fn moved_bytes(&self) -> u64 {
+        self.started_bytes().saturating_add(self.listed_bytes.load(Relaxed))
+    }
+
+    /// Returns the part of [`moved_bytes`](Self::moved_bytes) since the measurement began.
     pub fn measured_bytes(&self) -> u64 {
-        self.started_bytes().saturating_sub(self.bytes_before.load(Relaxed))
+        self.moved_bytes().saturating_sub(self.bytes_before.load(Relaxed))
     }
 
     /// Records an open-loop operation, in addition to [`record`](Self::record): the time from its intended start to its

@@ -295,6 +295,24 @@ fn listdirplus_stats_each_name() {
     assert_eq!(ll.calls - ls.calls, 2 * 2 + 2 * 10);
 }
 
+/// As in Filebench, of a target and of the whole process: a listing of ten names has about 3 kB.
+#[test]
+fn finishonbytes_counts_listings() {
+    for target in [",target=ls", ""] {
+        let dir = tempfile::tempdir().unwrap();
+        let set = "define fileset name=s,path=$dir,entries=10,dirwidth=20,dirgamma=0,prealloc";
+        let flowops = format!(
+            "flowop listdir name=ls,filesetname=s\nflowop finishonbytes name=end,value=10k{target}\n\
+             flowop finishoncount name=never,value=1000,target=ls"
+        );
+        let script = format!("{set}\ndefine process name=p {{ thread name=t {{\n{flowops}\n}} }}\n");
+        let outcome = done(&script, dir.path());
+        let ls = named(&outcome, "ls");
+        let each = ls.listed_bytes / ls.ops;
+        assert!(ls.listed_bytes > 10_240 && ls.listed_bytes - each <= 10_240, "{target}: {each} bytes each");
+    }
+}
+
 #[test]
 fn extended_attributes_are_on_the_file() {
     let dir = tempfile::tempdir().unwrap();

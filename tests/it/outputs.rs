@@ -110,6 +110,15 @@ fn a_second_stats_directory_is_below_the_first() {
     assert!(!output.stderr.contains("outside"), "{}", output.stderr);
 }
 
+/// As in Filebench: what a command writes is beside the files of the script.
+#[test]
+fn a_command_after_stats_directory_runs_in_it() {
+    let more = "system \"touch before\"\nstats directory \"res\"\nsystem \"touch after\"";
+    let output = null(&measuring(more)).args(["--allow-system"]).run().exits(0);
+    assert!(output.dir().join("before").exists() && output.dir().join("res/after").exists());
+    assert!(!output.dir().join("after").exists());
+}
+
 #[test]
 fn links_out_of_the_results_directory_are_not_followed() {
     let other = tempfile::tempdir().unwrap();
