@@ -1,5 +1,9 @@
-//! Reads the output of Filebench 1.4 and 1.5: one observation for each `IO Summary`, with the flowops of the breakdown
-//! before it.
+//! Reads the output of Filebench 1.4 and 1.5: one observation for each run, with the flowops of the breakdown before
+//! its `IO Summary`.
+//!
+//! A run ends with the line `Run took`, and its report follows this line. The summaries before it are interim reports
+//! of `psrun`. They cover operations of the same run, so they are not independent observations. In an output without
+//! this line, such as that of a script that sleeps and takes a snapshot, each summary is an observation.
 
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
 use crate::util::printable;
@@ -19,12 +23,17 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
     let mut flowops = BTreeMap::new();
     let mut in_breakdown = false;
     let mut count = 0;
+    let has_ends = text.lines().any(ends_run);
+    let mut is_of_run = !has_ends;
     for line in text.lines() {
         // Filebench 1.5 starts its lines with the seconds since the start of the program.
         let line = line.split_once(": ").filter(|(at, _)| number(at).is_some()).map_or(line, |(_, rest)| rest);
         if let Some((_, summary)) = line.split_once("IO Summary:") {
             let mut figures = std::mem::take(&mut flowops);
             in_breakdown = false;
+            if !std::mem::replace(&mut is_of_run, !has_ends) {
+                continue;
+            }
             let run_figures = figures_of(summary);
             if !run_figures.iter().any(|(name, _)| *name == "ops") {
                 let summary = printable::short(summary, 80);
@@ -35,6 +44,8 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
             }
             figures.extend(run_figures.into_iter().map(|(name, value)| (name.to_owned(), value)));
             found.push(figures);
+        } else if ends_run(line) {
+            (is_of_run, in_breakdown) = (true, false);
         } else if line.contains("Per-Operation Breakdown") || line.starts_with("Flowop totals:") {
             in_breakdown = true;
             flowops.clear();
@@ -58,6 +69,12 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
         ..Observation::default()
     };
     Ok(found.into_iter().enumerate().map(observation).collect())
+}
+
+/// Returns whether a line says that a run has ended: `4.021: Run took 3 seconds...`, in 1.4 also with the number of the
+/// process before it.
+fn ends_run(line: &str) -> bool {
+    line.rsplit(": ").next().is_some_and(|text| text.starts_with("Run took "))
 }
 
 /// Adds the figures of a flowop. Those of several flowops with the same name are sums; the latency is the mean over

@@ -19,7 +19,8 @@ readfile1            4000ops      400ops/s   1.6mb/s    0.250ms/op [0.001ms - 9.
 12.346: Shutting down processes
 ";
     let old = "\
-Per-Operation Breakdown
+10253: 12.300: Run took 10 seconds...
+10253: 12.300: Per-Operation Breakdown
 readfile1                 400ops/s   1.6mb/s      0.3ms/op       12us/op-cpu
 
 IO Summary:       5000 ops, 500.0 ops/s, (400/100 r/w)   1.8mb/s,     31us cpu/op,   0.3ms latency
@@ -30,7 +31,10 @@ IO Summary:       5000 ops, 500.0 ops/s, (400/100 r/w)   1.8mb/s,     31us cpu/o
         assert!((all[0]["latency.mean"] - ms * 1e6).abs() < 1e-6);
         assert_eq!((all[0]["readfile1.ops"], all[0]["readfile1.mib"]), (400.0, 1.6));
     }
-    assert_eq!(figures(&(new.to_owned() + old)).len(), 2, "each summary is a run");
+    assert_eq!(figures(&(new.to_owned() + old)).len(), 2, "each run has a summary");
+    // Without the line that ends a run, as in the output of `stats snap`.
+    let without = old.replace("10253: 12.300: Run took 10 seconds...\n", "");
+    assert_eq!(figures(&without.repeat(3)).len(), 3, "each summary is a run");
     // Flowops of several threads may have the same name.
     let line = "readfile1            1200ops      100ops/s   0.4mb/s    1.250ms/op\n";
     let all = figures(&new.replace("12.345:", &format!("{line}12.345:")));
@@ -42,6 +46,29 @@ IO Summary:       5000 ops, 500.0 ops/s, (400/100 r/w)   1.8mb/s,     31us cpu/o
     assert!(error.contains("jobs"), "{error}");
     // A truncated summary line.
     assert!(of_text("1.0: IO Summary:  50", "x").is_err());
+}
+
+/// Interim reports of `psrun` are cumulative, so they are no runs of their own.
+#[test]
+fn interim_reports_of_filebench_are_no_runs() {
+    let report = |is_old: bool, at: u32, ops: u32| match is_old {
+        false => format!("{at}.1: Per-Operation Breakdown\nrd {ops}ops\n{at}.1: IO Summary: {ops} ops {ops}.5 ops/s\n"),
+        true => format!("7: {at}.1: Per-Operation Breakdown\n\n7: {at}.1: \nIO Summary: {ops} ops, {ops}.5 ops/s\n"),
+    };
+    let run = |is_old: bool, factor: u32| {
+        let [first, second, whole] = [(3, 1), (5, 2), (6, 3)].map(|(at, ops)| report(is_old, at, ops * factor));
+        let process = if is_old { "7: " } else { "" };
+        format!("{first}{second}{process}6.013: Run took 5 seconds...\n{whole}")
+    };
+    for is_old in [false, true] {
+        let all = figures(&(run(is_old, 1) + &run(is_old, 10)));
+        assert_eq!(all.iter().map(|run| run["ops"]).collect::<Vec<_>>(), [3.5, 30.5]);
+        // An incomplete interim report is no error, but the report of the run must be there.
+        let text = run(is_old, 1);
+        assert_eq!(figures(&text.replacen("1.5 ops/s", "", 1)).len(), 1);
+        let end = text.find("took 5 seconds...\n").unwrap() + "took 5 seconds...\n".len();
+        assert!(of_text(&text[..end], "x").unwrap_err().contains("no complete"));
+    }
 }
 
 #[test]
