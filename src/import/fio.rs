@@ -1,7 +1,8 @@
 //! Reads fio's JSON (`--output-format=json` and `json+`): one observation for each file.
 //!
-//! Jobs of one group run at the same time, and their rates are added up. Groups run one after another (`stonewall`), so
-//! each has its own figures.
+//! Jobs of one group run at the same time, and their rates are added up. If they ran for different times, their totals
+//! are divided by the longest time, as fio does for a group: the sum of their rates would be that of no moment. Groups
+//! run one after another (`stonewall`), so each has its own figures.
 
 use super::Observation;
 use crate::util::bounded::{Budget, Within};
@@ -67,6 +68,8 @@ struct Transfers<'a> {
     ops: f64,
     ops_per_s: f64,
     mib_per_s: f64,
+    /// The time that it ran, in milliseconds; `None` if it is unknown.
+    runtime: Option<f64>,
     part: &'a Value,
 }
 
@@ -122,16 +125,32 @@ fn transfers<'a>(job: &'a Value, name: &'a str, direction: &'a str) -> Result<Op
     // `bw` is in KiB/s in all versions; `bw_bytes` exists since 3.0.
     let bytes = figure("bw_bytes").or_else(|| Some(figure("bw")? * 1024.0)).unwrap_or(0.0);
     let group = job.get("groupid").and_then(Value::as_u64).unwrap_or(0);
-    Ok(Some(Transfers { group, job: name, direction, ops, ops_per_s, mib_per_s: bytes / MIB, part }))
+    let runtime = figure("runtime").filter(|ms| *ms > 0.0);
+    Ok(Some(Transfers { group, job: name, direction, ops, ops_per_s, mib_per_s: bytes / MIB, runtime, part }))
+}
+
+/// The ratio of the shortest to the longest time of transfers up to which their times differ. Times of jobs that end
+/// together differ by milliseconds.
+const EQUAL_TIMES: f64 = 0.99;
+
+/// Returns the longest time of transfers if their times differ. Returns `None` if they are equal, or if one is unknown.
+fn longest_of_different(found: &[&Transfers<'_>]) -> Option<f64> {
+    let times: Vec<f64> = found.iter().map(|found| found.runtime).collect::<Option<_>>()?;
+    let (shortest, longest) = (times.iter().copied().reduce(f64::min)?, times.iter().copied().reduce(f64::max)?);
+    (shortest < EQUAL_TIMES * longest).then_some(longest)
 }
 
 /// Adds the figures of transfers that ran at the same time, under names with the prefix `before`.
 fn add(figures: &mut BTreeMap<String, f64>, before: &str, found: &[&Transfers<'_>]) {
+    let longest = longest_of_different(found);
+    // A rate times its time is a total. The totals of bytes in fio's output have other units in versions before 3.0.
+    let share = |found: &Transfers<'_>| longest.zip(found.runtime).map_or(1.0, |(longest, time)| time / longest);
+    let rate = |of: fn(&Transfers<'_>) -> f64| found.iter().map(|found| of(found) * share(found)).sum::<f64>();
     let sum = |of: fn(&Transfers<'_>) -> f64| found.iter().map(|found| of(found)).sum::<f64>();
     let busy: Option<f64> = found.iter().map(|found| Some(mean_latency(found.part)? * found.ops)).sum();
     let mut put = |name: &str, value: f64| figures.insert(format!("{before}{name}"), value);
-    put("ops", sum(|found| found.ops_per_s));
-    put("mib", sum(|found| found.mib_per_s));
+    put("ops", rate(|found| found.ops_per_s));
+    put("mib", rate(|found| found.mib_per_s));
     busy.map(|busy| put("latency.mean", busy / sum(|found| found.ops)));
     for (name, value) in percentiles(found) {
         put(&format!("latency.{name}"), value);

@@ -134,6 +134,23 @@ fn rates_of_fio_are_added_only_within_a_group() {
 }
 
 #[test]
+fn rates_of_fio_jobs_of_different_times_are_totals_by_the_longest_time() {
+    // 1,000 operations in 2 s, and 1,000 in 10 s, each of 1 MiB/s.
+    let part = |iops: u64, ms: &str| fio_part(1000, iops, 1, "").replace("\"iops\"", &format!("{ms}\"iops\""));
+    let of = |first: &str, second: &str| {
+        let (a, b) = ([("read", part(500, first))], [("write", part(100, second))]);
+        figures(&fio(&[("j", 0, &a), ("j", 0, &b)])).remove(0)
+    };
+    let found = of("\"runtime\": 2000, ", "\"runtime\": 10000, ");
+    assert!((found["ops"] - 200.0).abs() < 1e-9 && (found["mib"] - 1.2).abs() < 1e-9, "{found:?}");
+    assert_eq!((found["j.read.ops"], found["j.write.ops"]), (500.0, 100.0));
+    // Times that are nearly equal, or of which one is unknown.
+    for second in ["\"runtime\": 10050, ", "", "\"runtime\": 0, "] {
+        assert_eq!(of("\"runtime\": 10000, ", second)["ops"], 600.0, "{second}");
+    }
+}
+
+#[test]
 fn latencies_of_fio_are_combined_by_their_operations() {
     let percentiles = |p99| format!(r#", "percentile": {{"50.000000": 1, "99.000000": {p99}}}"#);
     // Two instances of a job (`--numjobs`), with different numbers of operations.
