@@ -101,7 +101,9 @@ fn observation(jobs: &[Value], source: &str) -> Result<Observation, String> {
         add(&mut figures, &before, found);
     }
     if groups.is_empty() {
-        return Err("none of its jobs has read or written anything".to_owned());
+        // The error of a job is the reason why it has no figures.
+        let why = failure.map_or_else(String::new, |failure| format!(": {failure}"));
+        return Err(format!("none of its jobs has read or written anything{why}"));
     }
     let mut by_job: BTreeMap<(&str, &str), BTreeMap<u64, Vec<&Transfers<'_>>>> = BTreeMap::new();
     for found in &all {

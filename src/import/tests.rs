@@ -96,6 +96,11 @@ Disk stats follow"#;
     assert_eq!([started("\"timestamp\": \"x\", "), started("\"timestamp\": 0, ")], [None, None]);
     let failed = text.replace("\"error\": 0", "\"error\": 28");
     assert!(of_text(&failed, "x").unwrap()[0].failure.as_deref().unwrap().contains("28"));
+    // A job that failed before its first transfer.
+    let nothing = "none of its jobs has read or written anything";
+    let idle = |text: &str| of_text(&text.replace("\"total_ios\": 300", "\"total_ios\": 0"), "x").unwrap_err();
+    assert_eq!(idle(&failed), format!("{nothing}: job j ended with error 28"));
+    assert_eq!(idle(text), nothing);
 }
 
 /// Returns fio's JSON of one direction: operations, rate in KiB/s, and latencies.
