@@ -151,6 +151,16 @@ fn closing_quote(text: &str) -> usize {
     at
 }
 
+/// Returns an error when line `n` has cells that are not empty after the first `known` ones, of which `expected` says
+/// what they are. The commas of such a line may be those between groups of digits, as in `9,120`, and the known cells
+/// parts of numbers.
+fn refuse_further(cells: Cells<'_>, n: usize, known: usize, expected: &str) -> Result<(), String> {
+    match cells.enumerate().filter(|(_, cell)| !cell.is_empty()).last() {
+        Some((last, _)) => Err(format!("line {n} has {} columns; expected {expected}", known + last + 1)),
+        None => Ok(()),
+    }
+}
+
 /// Shortens a cell for a message.
 fn shown(cell: &str) -> Cow<'_, str> {
     printable::short(cell, 40)
@@ -166,8 +176,8 @@ pub struct TestFigures {
 }
 
 /// Reads the figures of tests, one test on each line: its name and the figures of both sides, each of which is `-` if it
-/// is unknown. A heading in the first line names the sides. Returns an error when a line is malformed, or when there are
-/// no tests or more than 100,000.
+/// is unknown. A heading in the first line names the sides. Returns an error when a line is malformed or has further
+/// columns, or when there are no tests or more than 100,000.
 pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
     let number = |cell: &str| cell.parse::<f64>().ok().filter(|value| value.is_finite());
     let is_figure = |cell: &str| cell == "-" || number(cell).is_some();
@@ -176,6 +186,7 @@ pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
         let (Some(name), Some(a), Some(b)) = (cells.next(), cells.next(), cells.next()) else {
             return Err(format!("line {n} has fewer than three columns"));
         };
+        refuse_further(cells, n, 3, "a name and two figures")?;
         if found.tests.len() == MAX_OBSERVATIONS {
             return Err(TOO_MANY.to_owned());
         }
@@ -191,8 +202,8 @@ pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
 }
 
 /// Reads the points of a load curve, one on each line in the order of their load: the rate, and the mean response time,
-/// which is `-` if it is unknown. Further columns are ignored, and so is a heading in the first line. Returns an error
-/// when a line is malformed, or when there are no points or more than 100,000.
+/// which is `-` if it is unknown. A heading in the first line is ignored. Returns an error when a line is malformed or
+/// has further columns, or when there are no points or more than 100,000.
 pub fn load_points(text: &str) -> Result<Vec<LoadPoint>, String> {
     let number = |cell: &str| cell.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
     let mut found = Vec::new();
@@ -200,6 +211,7 @@ pub fn load_points(text: &str) -> Result<Vec<LoadPoint>, String> {
         let (Some(rate), Some(response)) = (cells.next(), cells.next()) else {
             return Err(format!("line {n} has fewer than two columns"));
         };
+        refuse_further(cells, n, 2, "a rate and a response time")?;
         if found.len() == MAX_OBSERVATIONS {
             return Err(TOO_MANY.to_owned());
         }

@@ -438,6 +438,18 @@ fn columns_are_numbers_below_a_heading() {
     assert_eq!(error, "no column has the heading `c`; its first line is a, b");
 }
 
+/// Digits in groups would be columns, and the first of them figures.
+#[test]
+fn figures_of_tests_and_curves_have_no_further_columns() {
+    let figures = columns::test_figures("x,9,120,9,480\n").unwrap_err();
+    assert_eq!(figures, "line 1 has 5 columns; expected a name and two figures");
+    let points = load_points("rate,ms\n900,2.5\n1,200,3.5\n").unwrap_err();
+    assert_eq!(points, "line 3 has 3 columns; expected a rate and a response time");
+    // Spreadsheets write empty cells at the end of a line.
+    assert_eq!(columns::test_figures("x,1,2,,\n").unwrap().tests, [("x".to_owned(), [Some(1.0), Some(2.0)])]);
+    assert_eq!(load_points("1\t2\t\n3\t4\n").unwrap().len(), 2);
+}
+
 #[test]
 fn metrics_have_names_and_directions() {
     use crate::analysis::Direction::{HigherIsBetter, LowerIsBetter};

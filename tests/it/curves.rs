@@ -28,7 +28,7 @@ fn a_published_curve_has_its_overall_response_time() {
 
 #[test]
 fn a_file_that_is_not_a_curve_is_an_error() {
-    for curve in ["", "1\n", "a b\nc d\n", "1 2\n3 x\n", "-1 2\n", "0 1\n", "5 -\n", "inf 1\n"] {
+    for curve in ["", "1\n", "a b\nc d\n", "1 2\n3 x\n", "-1 2\n", "0 1\n", "5 -\n", "inf 1\n", "1,200,3.5\n"] {
         let output = ort(curve, &[]).run().exits(2);
         assert!(output.stderr.contains("curve.txt") && output.stderr.contains("help"), "{curve:?}: {}", output.stderr);
     }
@@ -54,7 +54,7 @@ fn the_wins_of_a_published_comparison_are_counted() {
     let found: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!((&found["a"], &found["tests"][0]["outcome"]["winner"]), (&"A".into(), &"b".into()));
     assert_eq!((&found["tests"][1]["b"], &found["tests"][1]["outcome"]), (&Value::Null, &Value::Null));
-    for text in ["", "x 1\n", "test a b\n", "x 1 2\ny z 3\n"] {
+    for text in ["", "x 1\n", "test a b\n", "x 1 2\ny z 3\n", "x,9,120,9,480\n"] {
         let output = wins(text, &[]).run().exits(2);
         assert!(output.stderr.contains("tests.csv") && output.stderr.contains("help"), "{text:?}: {}", output.stderr);
     }
