@@ -9,6 +9,7 @@ use crate::result::{Document, FlowopResult, Latency, Run, RunState, SCHEMA};
 use crate::stats::hdr::{self, Quantiles};
 use crate::stats::snapshot::Dist;
 use crate::util::bounded::{self, Budget, Within};
+use crate::util::size::MIB;
 use crate::util::{duration, printable};
 use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -140,20 +141,16 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     add(&mut figures, "", (summary.ops_per_s, summary.mib_per_s), &summary.latency_ns);
     figures.extend(run_figures(run));
     let mut operations = BTreeMap::from([(String::new(), summary.ops as f64)]);
-    let mut names: BTreeMap<&str, Vec<&FlowopResult>> = BTreeMap::new();
+    let mut names: BTreeMap<String, Vec<&FlowopResult>> = BTreeMap::new();
     for flowop in &run.flowops {
-        names.entry(&flowop.name).or_default().push(flowop);
+        // A thread may have several flowops of one name too.
         let whole = format!("{}/{}/{}.", flowop.process, flowop.thread, flowop.name);
-        add(&mut figures, &whole, (flowop.ops_per_s, flowop.mib_per_s), &flowop.latency_ns);
-        *operations.entry(whole).or_default() += flowop.ops as f64;
-        *operations.entry(format!("{}.", flowop.name)).or_default() += flowop.ops as f64;
+        names.entry(whole).or_default().push(flowop);
+        names.entry(format!("{}.", flowop.name)).or_default().push(flowop);
     }
-    for (name, flowops) in names {
-        let sum = |of: fn(&FlowopResult) -> f64| flowops.iter().map(|f| of(f)).sum::<f64>();
-        let ops = sum(|f| f.ops as f64);
-        let mean = sum(|f| f.latency_ns.mean.unwrap_or(0.0) * f.ops as f64) / ops;
-        let latency = Latency { mean: (ops > 0.0).then_some(mean), ..percentiles(&flowops) };
-        add(&mut figures, &format!("{name}."), (sum(|f| f.ops_per_s), sum(|f| f.mib_per_s)), &latency);
+    for (before, flowops) in names {
+        add(&mut figures, &before, rates(run, &flowops), &latency(&flowops));
+        operations.insert(before, flowops.iter().map(|f| f.ops as f64).sum());
     }
     let warnings = warnings::of(document, run);
     Observation {
@@ -172,12 +169,31 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     }
 }
 
-/// Returns the percentiles of flowops with the same name, from their merged histograms. They are absent if a histogram
-/// can't be read.
-fn percentiles(flowops: &[&FlowopResult]) -> Latency {
+/// Returns the operations and the MiB per second of flowops with the same name. The rate of a flowop refers to the time
+/// of its phase. Rates of different phases can't be added up, so the totals are then divided by the time of the run.
+fn rates(run: &Run, flowops: &[&FlowopResult]) -> (f64, f64) {
+    let sum = |of: fn(&FlowopResult) -> f64| flowops.iter().map(|f| of(f)).sum::<f64>();
+    let has_phases = flowops.windows(2).any(|pair| pair[0].phase != pair[1].phase);
+    if has_phases && run.measured_seconds > 0.0 {
+        (sum(|f| f.ops as f64) / run.measured_seconds, sum(|f| f.bytes as f64) / MIB / run.measured_seconds)
+    } else {
+        (sum(|f| f.ops_per_s), sum(|f| f.mib_per_s))
+    }
+}
+
+/// Returns the mean latency and the percentiles of flowops with the same name.
+fn latency(flowops: &[&FlowopResult]) -> Latency {
     if let [flowop] = flowops {
         return flowop.latency_ns;
     }
+    let sum = |of: fn(&FlowopResult) -> f64| flowops.iter().map(|f| of(f)).sum::<f64>();
+    let ops = sum(|f| f.ops as f64);
+    let mean = sum(|f| f.latency_ns.mean.unwrap_or(0.0) * f.ops as f64) / ops;
+    Latency { mean: (ops > 0.0).then_some(mean), ..percentiles(flowops) }
+}
+
+/// Returns the percentiles of flowops from their merged histograms. They are absent if a histogram can't be read.
+fn percentiles(flowops: &[&FlowopResult]) -> Latency {
     let mut merged = Dist::default();
     for flowop in flowops.iter().filter(|flowop| flowop.ops > 0) {
         let Ok(latency) = hdr::decode(&flowop.histogram) else { return Latency::default() };

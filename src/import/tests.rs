@@ -311,6 +311,36 @@ fn percentiles_of_flowops_with_one_name_are_those_of_all_operations() {
     assert_eq!(of(&document, "latency.p99"), None);
 }
 
+/// Two flowops of one name in a thread, and one of the same name in a later phase.
+#[test]
+fn rates_of_flowops_with_one_name_are_sums_only_within_a_phase() {
+    let mut document = fixture();
+    let run = &mut document.runs[0];
+    let flowops = &mut run.flowops;
+    flowops.truncate(2);
+    (flowops[1].process, flowops[1].thread) = (flowops[0].process.clone(), flowops[0].thread.clone());
+    flowops[1].name = flowops[0].name.clone();
+    let (rate, mib) = (flowops[0].ops_per_s + flowops[1].ops_per_s, flowops[0].mib_per_s + flowops[1].mib_per_s);
+    let all = (flowops[0].ops + flowops[1].ops) as f64;
+    let of = |document: &crate::result::Document, name: &str| {
+        let found = of_run(document, &document.runs[0], "x");
+        let figure = |figure: &str| found.figures[&format!("{name}.{figure}")];
+        assert_eq!(found.operations[&format!("{name}.")], all);
+        (figure("ops"), figure("mib"), figure("latency.mean"))
+    };
+    let names = ["shadowread", "shadow/shadow/shadowread"];
+    let [whole, of_thread] = names.map(|name| of(&document, name));
+    assert_eq!((whole, whole.0, whole.1), (of_thread, rate, mib));
+    // Each phase has half of the time, so that a flowop has twice its rate.
+    let flowops = &mut document.runs[0].flowops;
+    flowops[1].phase = flowops[0].phase + 1;
+    flowops.iter_mut().for_each(|f| (f.ops_per_s, f.mib_per_s) = (2.0 * f.ops_per_s, 2.0 * f.mib_per_s));
+    for phased in names.map(|name| of(&document, name)) {
+        assert!((phased.0 / rate - 1.0).abs() < 1e-9 && (phased.1 / mib - 1.0).abs() < 1e-9, "{phased:?}");
+        assert_eq!(phased.2, whole.2);
+    }
+}
+
 #[test]
 fn sides_have_a_maximum_number_of_observations() {
     let many = |n: usize| format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{}]}}", vec!["{}"; n].join(","));
