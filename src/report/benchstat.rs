@@ -45,8 +45,10 @@ impl Report for Benchstat {
 fn lines(name: &str, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let all = &run.summary;
     let sum = ("all".to_owned(), all.ops, all.ops_per_s, all.mib_per_s, &all.latency_ns);
-    let flowops = run.flowops.iter().filter(|flowop| flowop.class.is_io()).map(|f| {
-        let place = [&f.process, &f.thread, &f.name].map(|part| go_bench::part(part)).join("/");
+    // Lines of the same name are repetitions. Go itself adds such a suffix to a name that it has used before.
+    let suffixes = run.name_suffixes();
+    let flowops = run.flowops.iter().zip(&suffixes).filter(|(flowop, _)| flowop.class.is_io()).map(|(f, suffix)| {
+        let place = [&f.process, &f.thread, &f.name].map(|part| go_bench::part(part)).join("/") + suffix;
         (place, f.ops, f.ops_per_s, f.mib_per_s, &f.latency_ns)
     });
     for (part, ops, rate, mib, latency) in flowops.chain([sum]).filter(|(_, ops, ..)| *ops > 0) {
@@ -74,5 +76,15 @@ mod tests {
         assert!(lines[0].starts_with("BenchmarkTwo_words/shadow/shadow/shadowread 827580 3440.338"), "{text}");
         assert!(lines[0].ends_with(" 15295 p99-ns/op 13793 ops/s 26.939453125 MiB/s"), "{text}");
         assert!(lines[2].starts_with("BenchmarkTwo_words/all 835620 "), "{text}");
+    }
+
+    #[test]
+    fn flowops_of_one_name_in_a_thread_have_different_names() {
+        let mut document = fixture();
+        document.runs[0].flowops[1] = document.runs[0].flowops[0].clone();
+        let text = to_string(&Benchstat, &document);
+        let names: Vec<&str> = text.lines().skip(4).filter_map(|line| line.split(' ').next()).collect();
+        let of = |place: &str| format!("BenchmarkOltp_sync/{place}");
+        assert_eq!(names, ["shadow/shadow/shadowread#1", "shadow/shadow/shadowread#2", "all"].map(of));
     }
 }

@@ -14,6 +14,8 @@ struct IntervalRow<'a> {
     number: usize,
     interval: &'a Interval,
     flowop: &'a IntervalFlowop,
+    /// See [`crate::result::Run::name_suffixes`].
+    suffix: &'a str,
 }
 
 /// A column: its heading, whether its cells are text, and a function that returns its cell for a row.
@@ -25,7 +27,7 @@ const COLUMNS: &[IntervalColumn] = &[
     ("run", false, |r| r.number.to_string()),
     ("t", false, |r| r.interval.t.to_string()),
     ("seconds", false, |r| r.interval.seconds.to_string()),
-    ("flowop", true, |r| r.flowop.name.clone()),
+    ("flowop", true, |r| format!("{}{}", r.flowop.name, r.suffix)),
     ("ops", false, |r| r.flowop.ops.to_string()),
     ("bytes", false, |r| r.flowop.bytes.to_string()),
     ("mean_ns", false, |r| optional(r.flowop.mean_ns)),
@@ -52,9 +54,11 @@ impl Report for CsvIntervals {
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
+        let suffixes = run.name_suffixes();
         for interval in &run.intervals {
-            for flowop in &interval.flowops {
-                let of = IntervalRow { document, number: index + 1, interval, flowop };
+            for (position, flowop) in interval.flowops.iter().enumerate() {
+                let suffix = suffixes.get(position).map_or("", String::as_str);
+                let of = IntervalRow { document, number: index + 1, interval, flowop, suffix };
                 row(out, COLUMNS.iter().map(|(_, is_text, cell)| (*is_text, cell(&of))))?;
             }
         }
@@ -76,5 +80,18 @@ mod tests {
         let expect: usize = document.runs[0].intervals.iter().map(|interval| interval.flowops.len()).sum();
         assert!(expect > 0 && rows.len() == 1 + expect, "{text}");
         assert!(rows.iter().all(|row| row.split(',').count() == COLUMNS.len()), "{text}");
+    }
+
+    #[test]
+    fn flowops_of_one_name_in_a_thread_have_different_names() {
+        let mut document = fixture();
+        let run = &mut document.runs[0];
+        run.flowops[1] = run.flowops[0].clone();
+        run.name_intervals();
+        let text = to_string(&CsvIntervals, &document);
+        let names: Vec<&str> =
+            text.lines().skip(1).take(3).filter_map(|row| row.split(',').find(|cell| cell.contains('/'))).collect();
+        let expected = ["shadow/shadow/shadowread#1", "shadow/shadow/shadowread#2", "shadow/shadow/shadow-post-dbwr"];
+        assert_eq!(names, expected, "{text}");
     }
 }

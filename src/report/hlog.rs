@@ -56,9 +56,11 @@ fn started(run: &Run) -> Duration {
     Duration::from_secs(seconds.unwrap_or(0))
 }
 
-/// Returns the names of a run's flowops, as in its time series.
+/// Returns the names of a run's flowops, as in the table of its time series. They differ, since readers merge intervals
+/// with the same tag.
 fn names(run: &Run) -> Vec<String> {
-    run.flowops.iter().map(|f| format!("{}/{}/{}", f.process, f.thread, f.name)).collect()
+    let flowops = run.flowops.iter().zip(run.name_suffixes());
+    flowops.map(|(f, suffix)| format!("{}/{}/{}{suffix}", f.process, f.thread, f.name)).collect()
 }
 
 #[cfg(test)]
@@ -79,5 +81,10 @@ mod tests {
         assert_eq!(intervals.len(), 4, "two I/O flowops in two runs\n{text}");
         assert!(intervals[0].starts_with("Tag=shadow/shadow/shadowread,0.000,60.000,"), "{text}");
         assert!(intervals[3].starts_with("Tag=dbwr/dbwr/dbwrite-a,65.000,60.000,"), "{text}");
+        document.runs.truncate(1);
+        document.runs[0].flowops[1] = document.runs[0].flowops[0].clone();
+        let text = to_string(&Hlog, &document);
+        let tags: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("Tag=")?.split(',').next()).collect();
+        assert_eq!(tags, ["shadow/shadow/shadowread#1", "shadow/shadow/shadowread#2"]);
     }
 }

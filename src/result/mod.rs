@@ -297,6 +297,27 @@ impl Run {
             }
         }
     }
+
+    /// Returns for each flowop what distinguishes it from others with the same name in its thread: `#1`, `#2`… in their
+    /// order, or nothing if there are no others.
+    pub fn name_suffixes(&self) -> Vec<String> {
+        fn key(flowop: &FlowopResult) -> [&str; 3] {
+            [&flowop.process, &flowop.thread, &flowop.name]
+        }
+        let mut counts: BTreeMap<[&str; 3], usize> = BTreeMap::new();
+        for flowop in &self.flowops {
+            *counts.entry(key(flowop)).or_default() += 1;
+        }
+        let mut numbers: BTreeMap<[&str; 3], usize> = BTreeMap::new();
+        let mut suffixes = Vec::with_capacity(self.flowops.len());
+        for flowop in &self.flowops {
+            let number = numbers.entry(key(flowop)).or_default();
+            *number += 1;
+            let is_shared = counts.get(&key(flowop)).is_some_and(|count| *count > 1);
+            suffixes.push(if is_shared { format!("#{number}") } else { String::new() });
+        }
+        suffixes
+    }
 }
 
 /// The error that ended a run.
