@@ -315,8 +315,10 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     put("cache", run.cache_state.name().to_owned());
     put("run time", run.requested_seconds.map_or_else(|| "none".to_owned(), |s| format!("{s} s")));
     put("warm-up", warmup(document, run));
-    // A run without earlier writes has nothing to wait for.
-    put("quiesced", if run.quiesced == Some(false) { "no" } else { "yes" }.to_owned());
+    // A run without earlier writes has nothing to wait for, so it has no such condition.
+    if let Some(quiesced) = run.quiesced {
+        put("quiesced", if quiesced { "yes" } else { "no" }.to_owned());
+    }
     put("pinned", pinned(run));
     // A run in one process is its only rank.
     put("ranks", (run.ranks.len() + run.lost_ranks.len()).max(1).to_string());

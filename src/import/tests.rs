@@ -240,7 +240,7 @@ fn conditions_include_the_start_of_a_run_and_the_limits_of_the_machine() {
     let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
     assert_eq!((before["pinned"].as_str(), before["quiesced"].as_str()), ("0, 2", "yes"));
     assert_eq!(changed(|d| d.runs[0].quiesced = Some(false)), pair("quiesced", "no"));
-    assert_eq!(changed(|d| d.runs[0].quiesced = None), Vec::new());
+    assert!(!conditions(|d| d.runs[0].quiesced = None).contains_key("quiesced"));
     assert_eq!(changed(|d| d.runs[0].pinned_processors = None), pair("pinned", "no"));
     assert_eq!(changed(|d| d.tool.commit = None), pair("tool", "wmlrun 0.1.0"));
     // A run in one process is its only rank. A lost rank is one of the ranks that were started.
