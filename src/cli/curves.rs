@@ -10,6 +10,7 @@ use crate::analysis::{LoadPoint, OverallResponse, RepeatState, ResponseMethod, k
 use crate::comparison;
 use crate::experiment::{ExperimentKind, RuleWanted};
 use crate::import;
+use crate::util::count::{exact, fixed};
 use crate::util::table::{Align, Table};
 use serde::Serialize;
 use std::path::Path;
@@ -107,13 +108,14 @@ fn table(points: &[LoadPoint], found: OverallResponse, method: ResponseMethod) -
     let knee = knee(points);
     let is_peak = |point: &LoadPoint| point.response.is_some() && point.rate >= found.peak;
     for (n, point) in points.iter().enumerate() {
-        let response = point.response.map_or_else(|| "-".to_owned(), |response| response.to_string());
+        let response = point.response.map_or_else(|| "-".to_owned(), exact);
         let mark = match (is_peak(point), knee == Ok(n)) {
             (true, _) => "peak",
             (false, true) => "knee",
             (false, false) => "",
         };
-        table.row([point.rate.to_string(), response, mark.to_owned()]);
+        table.row([exact(point.rate), response, mark.to_owned()]);
     }
-    format!("{}\noverall response time {:.2} by {}, peak {}\n", table.render(), found.ort, method.name(), found.peak)
+    let (ort, peak) = (fixed(found.ort, 2), exact(found.peak));
+    format!("{}\noverall response time {ort} by {}, peak {peak}\n", table.render(), method.name())
 }

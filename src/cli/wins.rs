@@ -7,6 +7,7 @@ use super::experiments::print_text;
 use crate::analysis::{Direction, TestOutcome, Wins, outcome, wins as count_wins};
 use crate::comparison::{figure, outcome_cells, wins_line, with_direction};
 use crate::import::{self, Metric, TestFigures, TestPairs, TestSample};
+use crate::util::count::exact;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
@@ -129,7 +130,7 @@ fn text(document: &WinsDocument<'_>) -> String {
     for test in &document.tests {
         let shown = |value: f64| match &document.metric {
             Some(metric) => figure(metric, value),
-            None => value.to_string(),
+            None => exact(value),
         };
         let number = |value: Option<f64>| value.map_or_else(dash, shown);
         let [better, factor] = outcome_cells(test.outcome, document.a, document.b);

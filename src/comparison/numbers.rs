@@ -4,7 +4,7 @@
 
 use crate::analysis::{Direction, Estimate};
 use crate::import::Metric;
-use crate::util::count::measured;
+use crate::util::count::{MAX_PLAIN, MIN_PLAIN, fixed, measured};
 use crate::util::duration::latency;
 
 /// Formats a value of a metric, with a unit for times.
@@ -26,8 +26,8 @@ pub(super) fn measured_signed(value: f64) -> String {
 /// Formats a ratio with its interval.
 pub fn ratio(ratio: Estimate) -> String {
     match (ratio.value.is_finite(), ratio.low.is_nan() || ratio.high.is_nan()) {
-        (true, false) => format!("{:.3} [{}, {}]", ratio.value, ratio_end(ratio.low), ratio_end(ratio.high)),
-        (true, true) => format!("{:.3} [-, -]", ratio.value),
+        (true, false) => format!("{} [{}, {}]", fixed(ratio.value, 3), ratio_end(ratio.low), ratio_end(ratio.high)),
+        (true, true) => format!("{} [-, -]", fixed(ratio.value, 3)),
         (false, _) => "unknown".to_owned(),
     }
 }
@@ -70,7 +70,7 @@ const MAX_DECIMALS: usize = 15;
 pub(super) fn interval(low: f64, high: f64) -> String {
     let decimals = |end: f64| decimal(end, 7).map_or(0, |(_, _, decimals)| decimals);
     let common = decimals(low).max(decimals(high));
-    let of = |end: f64| match end.is_finite() && common <= MAX_DECIMALS {
+    let of = |end: f64| match end.abs() < MAX_PLAIN && common <= MAX_DECIMALS {
         true => format!("{end:.common$}"),
         false => significant(end, 7),
     };
@@ -101,7 +101,10 @@ pub fn confidence(level: f64) -> String {
 pub fn percent(share: f64) -> String {
     let percentage = share * 100.0;
     if percentage == 0.0 || percentage.abs() >= 1.0 || !percentage.is_finite() {
-        return format!("{percentage:.1} %");
+        return format!("{} %", fixed(percentage, 1));
+    }
+    if percentage.abs() < MIN_PLAIN {
+        return format!("{percentage:.2e} %");
     }
     // The first significant digit of 0.03 is the second decimal.
     let decimals = (-percentage.abs().log10().floor()) as usize + 1;
@@ -205,9 +208,12 @@ mod tests {
             (-1.5, 2.25, "[-1.50, 2.25]"),
             (0.5, f64::INFINITY, "[0.5, -]"),
             (1.25e-20, 1.0, "[1.25e-20, 1]"),
+            (1e300, 1.5e300, "[1e+300, 1.5e+300]"),
         ] {
             assert_eq!(interval(low, high), shown);
         }
+        assert_eq!([1e300, 0.125, 1.5e-300].map(percent), ["1.00e302 %", "12.5 %", "1.50e-298 %"]);
+        assert_eq!(figure("latency.mean", 1e300), "1.00e291 s");
         assert_eq!([0.95, 0.99, 0.985, 0.975, 0.999].map(confidence), ["95 %", "99 %", "98.5 %", "97.5 %", "99.9 %"]);
     }
 }

@@ -6,6 +6,7 @@ use super::numbers::figure;
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{DRAW, Direction, TestOutcome, TestWinner, Wins, WonTests, outcome, welch_ratio, wins};
 use crate::import::Metric;
+use crate::util::count::fixed;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
 
@@ -169,13 +170,13 @@ pub fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String;
         TestWinner::B => b,
         TestWinner::Draw => "draw",
     };
-    [better.to_owned(), format!("{:.2}", found.factor)]
+    [better.to_owned(), fixed(found.factor, 2)]
 }
 
 /// Formats the sums of several tests of two sides with these names.
 pub fn wins_line(a: &str, b: &str, found: Wins) -> String {
     let side = |name: &str, won: WonTests| {
-        let mean = won.mean_factor.map_or_else(String::new, |mean| format!(" (mean factor {mean:.2})"));
+        let mean = won.mean_factor.map_or_else(String::new, |mean| format!(" (mean factor {})", fixed(mean, 2)));
         format!("{name} is better in {}{mean}", won.tests)
     };
     let unknown = match found.without_outcome {

@@ -34,13 +34,30 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// The magnitude from which numbers have an exponent. An `f64` may have 309 digits, of which the first 15 are exact.
+pub const MAX_PLAIN: f64 = 1e15;
+
+/// The magnitude below which numbers have an exponent.
+pub const MIN_PLAIN: f64 = 1e-9;
+
+/// Formats a finite number with all of its digits, and with an exponent if it is very great or small.
+pub fn exact(x: f64) -> String {
+    if x == 0.0 || (MIN_PLAIN..MAX_PLAIN).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
+}
+
+/// Formats a number with so many decimals, or with an exponent if it is very great.
+pub fn fixed(x: f64, decimals: usize) -> String {
+    if x.is_finite() && x.abs() >= MAX_PLAIN { format!("{x:.2e}") } else { format!("{x:.decimals$}") }
+}
+
 /// Formats a rate or another measured number, with three significant digits below 0.1, two decimals below 10, one below
-/// 1000, and none from there on: `0.00121`, `0.25`, `42.2`, `350,947`. Returns `-` when the number is not finite.
+/// 1000, and none from there on: `0.00121`, `0.25`, `42.2`, `350,947`. Very great and small numbers have an exponent.
+/// Returns `-` when the number is not finite.
 pub fn measured(x: f64) -> String {
     match x.abs() {
         a if !a.is_finite() => "-".to_owned(),
         0.0 => "0".to_owned(),
-        a if a < 1e-9 => format!("{x:.2e}"),
+        a if !(MIN_PLAIN..MAX_PLAIN).contains(&a) => format!("{x:.2e}"),
         a if a < 0.0995 => {
             let decimals = 2 - a.log10().floor() as i32;
             format!("{x:.0$}", decimals as usize)
@@ -53,7 +70,7 @@ pub fn measured(x: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, grouped, measured};
+    use super::{count, exact, fixed, grouped, measured};
 
     #[test]
     fn only_the_number_one_has_a_singular_noun() {
@@ -93,9 +110,20 @@ mod tests {
             (42.25, "42.2"),
             (350_946.6, "350,947"),
             (-1234.5, "-1,235"),
+            (999e12, "999,000,000,000,000"),
+            (1e15, "1.00e15"),
+            (-1.234e300, "-1.23e300"),
             (f64::NAN, "-"),
         ] {
             assert_eq!(measured(x), text);
         }
+    }
+
+    #[test]
+    fn numbers_from_files_have_few_digits() {
+        let shown = [0.0, -2.5, 1e14, 1.25e15, 1e300, 1.5e-12].map(exact);
+        assert_eq!(shown, ["0", "-2.5", "100000000000000", "1.25e15", "1e300", "1.5e-12"]);
+        let shown = [1.256, 1e300, -1e15].map(|x| fixed(x, 2));
+        assert_eq!((shown, fixed(f64::NAN, 1)), (["1.26", "1.00e300", "-1.00e15"].map(str::to_owned), "NaN".into()));
     }
 }

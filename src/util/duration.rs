@@ -1,5 +1,6 @@
 //! Parses and formats durations (`600`, `10m`, `1h30m`, `250ms`), and formats latencies (`45.6 µs`).
 
+use super::count::fixed;
 use std::fmt;
 use std::time::Duration;
 
@@ -136,7 +137,7 @@ pub fn latency(ns: f64) -> String {
         v if v < 99.95 => 1,
         _ => 0,
     };
-    format!("{value:.decimals$} {}", NAMES[unit])
+    format!("{} {}", fixed(value, decimals), NAMES[unit])
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ fn a_published_curve_has_its_overall_response_time() {
     assert_eq!(last, "overall response time 5.37 by sfs2, peak 10942");
     let output = ort("448 1.6\n906 1.7\n1372 -\n1825 1.9\n", &["--method", "sfs3", "--format", "json"]).run().exits(0);
     let found: Value = serde_json::from_str(&output.stdout).unwrap();
+    let huge = ort("1 2\n1e300 4\n", &["--method", "sfs2"]).run().exits(0).stdout;
+    assert!(huge.ends_with("overall response time 3.00 by sfs2, peak 1e300\n"), "{huge}");
     assert_eq!((&found["method"], &found["peak"]), (&"sfs3".into(), &1825.0.into()));
     assert_eq!((found["points"].as_array().unwrap().len(), &found["points"][2]["response"]), (4, &Value::Null));
     // 448·1.6/2 + 458·1.65 + 919·1.8, over the peak.
