@@ -145,7 +145,7 @@ mod tests {
     use super::{Json, MAX_ENTRIES, ReadError, Writer, read};
     use crate::report::to_string;
     use crate::result::fixture::fixture;
-    use crate::result::{Document, Run};
+    use crate::result::{Document, Interval, Run};
     use std::fs;
     use std::path::Path;
 
@@ -154,6 +154,15 @@ mod tests {
         for document in [fixture(), Document { runs: vec![Run::default()], ..Document::default() }] {
             assert_eq!(read(&to_string(&Json, &document)).unwrap(), document);
         }
+    }
+
+    /// A fast parser of numbers is wrong in the last digit of some of them.
+    #[test]
+    fn numbers_are_read_back_with_all_digits() {
+        let mut document = fixture();
+        let interval = |n: u32| Interval { t: f64::from(n).sqrt() / 7.0, ..Interval::default() };
+        document.runs[0].intervals = (1..=2_000).map(interval).collect();
+        assert_eq!(read(&to_string(&Json, &document)).unwrap(), document);
     }
 
     #[test]
