@@ -161,7 +161,9 @@ impl Metric {
     /// twelve, and the number of the others.
     pub fn names(run: &Observation) -> String {
         const SHOWN: usize = 12;
-        let mut names: Vec<&str> = run.figures.keys().map(String::as_str).filter(|name| !name.contains('/')).collect();
+        // Figures such as `cpu_busy` are no metrics: neither direction is an improvement.
+        let is_metric = |name: &&str| !name.contains('/') && name.parse::<Self>().is_ok();
+        let mut names: Vec<&str> = run.figures.keys().map(String::as_str).filter(is_metric).collect();
         names.sort_by_key(|name| ending(name).is_some_and(|(before, _)| !before.is_empty()));
         let first = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
         match names.len().saturating_sub(SHOWN) {

@@ -497,4 +497,12 @@ fn metrics_have_names_and_directions() {
         assert!(text.parse::<Metric>().is_err(), "{text}");
     }
     assert!(STUDY.iter().all(|name| name.parse::<Metric>().is_ok()));
+    // A message names only metrics that may be given.
+    let mut found = of_run(&fixture(), &fixture().runs[0], "x");
+    found.figures.retain(|name, _| !name.starts_with("latency.") && !name.contains('-'));
+    found.figures.insert("offered".to_owned(), 1.0);
+    assert!(found.figures.contains_key("cpu_busy"));
+    let flowop = ["latency.mean", "latency.p50", "latency.p90", "latency.p99", "latency.p99.9", "mib", "ops"];
+    let flowop = flowop.map(|figure| format!("shadowread.{figure}")).join(", ");
+    assert_eq!(Metric::names(&found), format!("mib, ops, seconds, {flowop}"));
 }
