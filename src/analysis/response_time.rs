@@ -91,7 +91,7 @@ impl NoKnee {
         match self {
             Self::FewPoints => "fewer than three points have results",
             Self::NotRising => "the rate or the response time does not rise from the first point to the last",
-            Self::Straight => "the response time rises evenly with the rate",
+            Self::Straight => "the response time does not rise more steeply at higher rates",
         }
     }
 }
@@ -183,5 +183,8 @@ mod tests {
             Err(NoKnee::Straight),
             "a straight line has no knee"
         );
+        // The response time rises steeply at first, so it does not rise evenly.
+        let concave = knee(&curve(&[(1.0, 1.0), (2.0, 8.0), (3.0, 9.0)])).map_err(NoKnee::about);
+        assert_eq!(concave, Err("the response time does not rise more steeply at higher rates"));
     }
 }
