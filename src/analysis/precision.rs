@@ -38,7 +38,9 @@ impl MeanEstimate {
 ///
 /// The lag-1 autocorrelation r has a bias of −(1 + 4ρ)/n (Kendall 1954, Marriott and Pope 1954), so the estimate is ρ =
 /// r + (1 + 4r)/n. The effective sample size of a process with this autocorrelation is n(1 − ρ)/(1 + ρ). The t quantile
-/// has one degree of freedom fewer.
+/// has one degree of freedom fewer. It needs one, so the effective sample size is at least 2. The interval is then at
+/// most 9.0 standard deviations on each side (at 0.95), which is too narrow for values that depend on each other even
+/// more strongly.
 pub fn mean_interval(values: &[f64], level: f64) -> Option<MeanEstimate> {
     let sample = SampleSummary::of(values)?;
     let n = sample.n as f64;
@@ -295,6 +297,12 @@ mod tests {
         assert!(dependent.lag1 > 0.8 && dependent.effective_n < 8.0, "{dependent:?}");
         let alternating = mean_interval(&noisy(40, 0.05), 0.95).unwrap();
         assert_eq!((alternating.lag1, alternating.effective_n), (0.0, 40.0));
+        // A slow wave: the formula gives less than two independent runs of ten.
+        let slow: Vec<f64> = (0..10).map(|i| if i < 5 { 100.0 } else { 110.0 }).collect();
+        let bound = mean_interval(&slow, 0.95).unwrap();
+        let deviation = SampleSummary::of(&slow).unwrap().variance.sqrt();
+        assert_eq!(bound.effective_n, 2.0);
+        assert!((bound.half_width / deviation - 8.985).abs() < 0.001, "{bound:?}");
         assert_eq!(mean_interval(&[5.0; 10], 0.95).unwrap().half_width, 0.0);
         assert!(mean_interval(&[1.0, 2.0], 0.95).unwrap().half_width.is_infinite());
     }
