@@ -1,7 +1,7 @@
 //! Standard output that records its first write error.
 //!
 //! All output to standard output uses [`Stdout`]. A closed pipe is not an error. Any other error is reported once, when
-//! the program ends, and raises the exit status to at least 1.
+//! the program ends, and makes the exit status 1, unless it says already that something failed.
 
 use super::console;
 use parking_lot::Mutex;
@@ -41,15 +41,30 @@ fn record_error(call: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()
     })
 }
 
-/// Flushes standard output and reports a recorded error. Returns the exit status: `code`, or at least 1 after an error.
+/// Flushes standard output and reports a recorded error. Returns the exit status, which is `code` without an error.
 pub(super) fn finish(code: u8) -> u8 {
     // An error is recorded in `FAILED`, which is examined next.
     let _ = Stdout.flush();
     match &*FAILED.lock() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => {
             console::error(&format!("can't write to standard output: {error}"), None);
-            code.max(1)
+            after_error(code)
         }
         _ => code,
+    }
+}
+
+/// Returns the exit status after a write error. A verdict (10 to 12) that nobody can read is none.
+fn after_error(code: u8) -> u8 {
+    if matches!(code, 0 | 10..=12) { 1 } else { code }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::after_error;
+
+    #[test]
+    fn a_verdict_that_was_not_written_is_a_failure() {
+        assert_eq!([0, 1, 2, 3, 10, 11, 12, 130].map(after_error), [1, 1, 2, 3, 1, 1, 1, 130]);
     }
 }

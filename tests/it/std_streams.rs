@@ -47,6 +47,22 @@ fn a_full_standard_output_is_an_error() {
     }
 }
 
+/// The exit status of a comparison is its verdict only if the verdict could be written.
+#[test]
+fn a_verdict_on_a_full_standard_output_is_an_error() {
+    let compare = |redirection: &str| {
+        let line = format!("set -o pipefail; \"$0\" \"$@\" {redirection}");
+        let values = Wml::new().file("a.csv", "100\n").file("b.csv", "50\n");
+        values.under(["bash", "-c", &line]).args(["compare", "a.csv:1", "b.csv:1"]).run()
+    };
+    assert_eq!(compare("> out").code(), 11, "one value on each side is unclear");
+    let output = compare("> /dev/full");
+    assert_eq!(output.code(), 1, "{}", output.shown());
+    assert!(output.stderr.contains("No space left on device"), "{}", output.shown());
+    // A reader that has ended does not change the status.
+    assert_eq!(compare("> >(exec 0<&-); exit $?").code(), 11);
+}
+
 #[test]
 fn a_closed_pipe_is_not_an_error() {
     for args in CALLS {
