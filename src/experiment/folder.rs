@@ -285,7 +285,8 @@ impl Folder {
         let file = path.join(EXPERIMENT);
         let content = |why: String| FolderError::Content { path: file.clone(), why };
         let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => FolderError::NotResults { path: path.to_owned() },
+            // The path may be that of a file, such as a result.
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FolderError::NotResults { path: path.to_owned() },
             _ => io_error(&file)(error),
         })?;
         let experiment = parse(&text).map_err(content)?;

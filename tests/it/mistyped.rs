@@ -47,6 +47,7 @@ fn the_message_names_what_was_meant() {
         // A folder.
         ("ab --resume nowhere", 3, "nowhere is not a results folder: it has no `experiment.toml`", "when it begins"),
         ("experiment --resume .", 3, ". is not a results folder", "`writing results to DIR`"),
+        ("repeat --resume x.wml", 3, "x.wml is not a results folder", "`writing results to DIR`"),
     ] {
         let shown = lab.run(words, code);
         assert!(shown.contains(says) && shown.contains(help), "{words}: {shown}");
