@@ -2,7 +2,7 @@
 
 use super::Prompt;
 use super::command::count;
-use crate::diag::Diagnostic;
+use crate::diag::{Code, Diagnostic};
 use crate::result::{FlowopResult, Run, RunState};
 use crate::session::{Front, Status};
 use crate::source::Spanned;
@@ -11,19 +11,27 @@ use crate::util::duration::latency;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
-/// Maximum number of runs to compare; a table with more columns is hard to read.
-const MAX_RUNS: usize = 8;
+/// The numbers of runs to compare; a table with more columns is hard to read.
+const COMPARED_RUNS: RangeInclusive<usize> = 2..=8;
 
 impl Prompt {
-    /// Executes `compare [COUNT]`.
+    /// Executes `compare [COUNT]`. Returns an error when the count is not one of [`COMPARED_RUNS`].
     pub(super) fn compare(
         &mut self,
         argument: Spanned<&str>,
         front: &mut dyn Front,
     ) -> Result<Status, Box<Diagnostic>> {
+        const FORM: &str = "compare [COUNT]";
         let runs = &self.session.runner.document.runs;
-        let wanted = count(argument, 2, "compare [COUNT]")?.clamp(2, MAX_RUNS);
+        let wanted = count(argument, *COMPARED_RUNS.start(), FORM)?;
+        if !COMPARED_RUNS.contains(&wanted) {
+            let text =
+                format!("`compare` shows {} to {} runs, not {wanted}", COMPARED_RUNS.start(), COMPARED_RUNS.end());
+            let error = Diagnostic::error(Code::BadArgument, argument.span, text);
+            return Err(Box::new(error.help(format!("usage: `{FORM}`"))));
+        }
         if runs.len() < 2 {
             front.note(&format!("`compare` needs two runs; there are {}", runs.len()));
             return Ok(Status::Done);
