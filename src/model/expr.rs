@@ -175,7 +175,7 @@ fn joined(parts: &[TextPart], span: Span, scope: &dyn Lookup) -> Result<String, 
     for part in parts {
         match part {
             TextPart::Text(t) => text.push_str(t),
-            TextPart::Variable(v) => text.push_str(&read(&v.node, v.span, scope)?.print()),
+            TextPart::Variable(v) => text.push_str(&inserted(&v.node, v.span, scope)?),
         }
         check_length(&text, span)?;
     }
@@ -209,7 +209,26 @@ fn is_part_of_path(right: &Spanned<Expr>, value: &ModelValue) -> bool {
     }
 }
 
+/// The text that a variable in a string stands for. Only random variables have fields: after the value of another
+/// variable `.min` is text, as in Filebench, so that `"$name.min"` is a name.
+fn inserted(variable: &Variable, at: Span, scope: &dyn Lookup) -> Result<String, Diagnostic> {
+    if let Some(field) = &variable.field {
+        match scope.value_of(&Variable { field: None, ..variable.clone() }) {
+            None | Some(Ok(ModelValue::Random(_))) => {}
+            Some(value) => return Ok(format!("{}.{field}", value?.print())),
+        }
+    }
+    Ok(read(variable, at, scope)?.print())
+}
+
 fn read(variable: &Variable, at: Span, scope: &dyn Lookup) -> Result<ModelValue, Diagnostic> {
+    // The variable may be right: the error is where its field is used.
+    if variable.field.is_some()
+        && let Some(Ok(value)) = scope.value_of(&Variable { field: None, ..variable.clone() })
+        && !matches!(value, ModelValue::Random(_))
+    {
+        return Err(without_fields(variable, &value, at));
+    }
     scope.value_of(variable).unwrap_or_else(|| Err(undefined(variable, at, scope)))
 }
 
@@ -221,6 +240,13 @@ pub(super) fn default_field(field: &str) -> ModelValue {
         "gamma" => ModelValue::Int(1500),
         _ => ModelValue::Int(0),
     }
+}
+
+/// Returns the error for a field of a variable whose value is not a random variable.
+pub(super) fn without_fields(variable: &Variable, value: &ModelValue, at: Span) -> Diagnostic {
+    let message = format!("`{}`: `${}` is {}, which has no fields", show(variable), variable.name, value.kind());
+    Diagnostic::error(Code::WrongType, at, message)
+        .help("only random variables have `.mean`, `.min`, `.type` and so on")
 }
 
 /// Returns the error for an undefined variable.

@@ -348,7 +348,7 @@ impl Scope {
                 Some(expr) => Field::Expression(expr.clone()),
                 None => Field::ModelValue(expr::default_field(field)),
             }),
-            value => Err(Box::new(without_fields(&node.variable, &value, node.expr.span))),
+            value => Err(Box::new(expr::without_fields(&node.variable, &value, node.expr.span))),
         }
     }
 }
@@ -375,14 +375,6 @@ fn reads(expr: &Spanned<Expr>) -> Vec<Variable> {
         expr::variables(expr, &mut |v, _| read.push(v.clone()));
     }
     read
-}
-
-/// Returns the error for a field of a variable whose value is not a random variable.
-fn without_fields(variable: &Variable, value: &ModelValue, at: Span) -> Diagnostic {
-    let shown = expr::show(variable);
-    let message = format!("`{shown}`: `${}` is {}, which has no fields", variable.name, value.kind());
-    Diagnostic::error(Code::WrongType, at, message)
-        .help("only random variables have `.mean`, `.min`, `.type` and so on")
 }
 
 fn in_circle(variable: &Variable, at: Span) -> Diagnostic {
@@ -511,7 +503,7 @@ impl Lookup for Locals<'_> {
                 Some(expr) => expr::eval(expr, self.outer),
                 None => Ok(expr::default_field(field)),
             }),
-            (Some(value), Some(_)) => Some(Err(without_fields(variable, value, Span::default()))),
+            (Some(value), Some(_)) => Some(Err(expr::without_fields(variable, value, Span::default()))),
         }
     }
 

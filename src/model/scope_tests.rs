@@ -100,3 +100,21 @@ fn a_text_longer_than_64_kib_is_an_error() {
     assert!(scope.value("short").unwrap().is_ok());
     assert_eq!(scope.value("long").unwrap().unwrap_err().code, Code::BadExpression);
 }
+
+#[test]
+fn a_field_of_a_variable_that_is_not_random_is_text_in_a_text() {
+    let mut scope = Scope::default();
+    let at = |start| Span { start, end: start + 1, ..Span::default() };
+    let field = Variable { form: VariableForm::Plain, name: "x".to_owned(), field: Some("min".to_owned()) };
+    let part = || TextPart::Variable(Spanned::new(field.clone(), at(4)));
+    let text = Spanned::new(Expr::Text(vec![part()]), at(4));
+    let alone = Spanned::new(Expr::Var(field.clone()), at(7));
+    assert_eq!(expr::eval(&text, &scope).unwrap_err().code, Code::UndefinedVariable);
+    scope.set("x", Spanned::new(Expr::Int(5), at(1)), SetBy::Script).unwrap();
+    assert_eq!(expr::eval(&text, &scope).unwrap().print(), "5.min");
+    let error = expr::eval(&alone, &scope).unwrap_err();
+    assert_eq!((error.code, error.primary.span), (Code::WrongType, at(7)));
+    let fields = vec![(Spanned::new("min".to_owned(), at(1)), Spanned::new(Expr::Int(3), at(1)))];
+    scope.set("x", Spanned::new(randvar(at(1), fields), at(1)), SetBy::Script).unwrap();
+    assert_eq!(expr::eval(&text, &scope).unwrap().print(), "3");
+}

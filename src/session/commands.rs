@@ -211,7 +211,8 @@ impl Session {
             match part {
                 TextPart::Text(t) => line.push_str(t),
                 TextPart::Variable(v) => {
-                    let expr = Spanned::new(Expr::Var(v.node.clone()), v.span);
+                    // Evaluated as a text, in which `.min` may be text.
+                    let expr = Spanned::new(Expr::Text(vec![part.clone()]), v.span);
                     line.push_str(&shown(&expr, &|| model::expr::show(&v.node))?);
                 }
             }

@@ -257,7 +257,10 @@ fn of_value(value: &Value, span: Span, signs: &mut DialectSigns<'_>) {
         Value::Word(_) | Value::Number(_) | Value::Table(_) => {}
         Value::Text(parts) => {
             for part in parts {
-                if let TextPart::Variable(variable) = part {
+                // `.min` may be text here. The definition of a random variable is a sign of its own.
+                if let TextPart::Variable(variable) = part
+                    && variable.node.field.is_none()
+                {
                     of_variable(&variable.node, variable.span, signs);
                 }
             }
