@@ -397,6 +397,14 @@ codes! {
          `size=0`.\n\n\
          What to do: give the file set a `size=`, and `prealloc` if its files exist\n\
          before the run, or write to the files before they are read.";
+    Clamped = "W0422", "a number that is replaced by the largest one",
+        "The numbers of Filebench have no sign and go up to 18446744073709551615. Scripts\n\
+         write such a number for \"never\". The largest number of wmlrun is\n\
+         9223372036854775807, and a larger one is read as this. A number that Filebench\n\
+         cannot hold either is an error.\n\n\
+         Example: `set $never = 18446744073709551615`.\n\n\
+         What to do: nothing, if the number only has to be large. Otherwise write a\n\
+         smaller number.";
     Internal = "E9999", "an internal error of wmlrun",
         "wmlrun has failed in a way that should not be possible. The script is not the\n\
          cause.\n\n\

@@ -250,7 +250,17 @@ impl Lexer<'_> {
         };
         let whole = self.span(self.at, end);
         let written = &self.text[self.at..end];
-        if let Some(fault) = fault {
+        let is_clamped = fault == Some(NumberFault::Unsigned) && !negative;
+        if is_clamped {
+            let message = format!("`{written}` is read as {}", i64::MAX);
+            let diagnostic = Diagnostic::warning(Code::Clamped, whole, message).help(format!(
+                "the largest number is {}; that of Filebench is {}",
+                i64::MAX,
+                u64::MAX
+            ));
+            self.report(diagnostic);
+        }
+        if let Some(fault) = fault.filter(|_| !is_clamped) {
             let units = "sizes take one of the units k, m, g, t, and times are plain seconds";
             let diagnostic = match fault {
                 NumberFault::Unit(at) => {
@@ -284,9 +294,12 @@ impl Lexer<'_> {
                     let at = self.span(digits + at, digits + at + 1);
                     Diagnostic::error(Code::BadNumber, at, message).help("write `1.5` or `1`")
                 }
+                NumberFault::Unsigned => Diagnostic::error(Code::BadNumber, whole, format!("`{written}` is too small"))
+                    .label("does not fit 64 bits")
+                    .help(format!("the smallest number is -{}", i64::MAX)),
                 NumberFault::TooLarge => Diagnostic::error(Code::BadNumber, whole, format!("`{written}` is too large"))
                     .label("does not fit 64 bits")
-                    .help("the largest number is 9223372036854775807, which is just below `8388608t`"),
+                    .help(format!("the largest number that is accepted is {}, just below `16777216t`", u64::MAX)),
             };
             self.report(diagnostic);
             return self.push(Token::Error, end);

@@ -7,8 +7,10 @@ use super::ast::Number;
 pub(super) enum NumberFault {
     /// The digits are followed by text that is not a unit, which starts here.
     Unit(usize),
-    /// The number is 2⁶³ or more.
+    /// The number is 2⁶⁴ or more.
     TooLarge,
+    /// The number is from 2⁶³ to 2⁶⁴ - 1, which Filebench accepts.
+    Unsigned,
     /// A decimal point without digits after it, at this position.
     Point(usize),
 }
@@ -45,8 +47,21 @@ pub(super) fn read(text: &str) -> (Number, Option<NumberFault>) {
     };
     match number {
         Some(number) => (number, fault),
-        None => (Number::Int(i64::MAX), Some(fault.unwrap_or(NumberFault::TooLarge))),
+        None => {
+            let large = if fits_unsigned(&text[..whole_end], fraction, unit) {
+                NumberFault::Unsigned
+            } else {
+                NumberFault::TooLarge
+            };
+            (Number::Int(i64::MAX), Some(fault.unwrap_or(large)))
+        }
     }
+}
+
+/// Whether a number is at most 2⁶⁴ - 1.
+fn fits_unsigned(whole: &str, fraction: &str, unit: i64) -> bool {
+    let high = whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(unit.unsigned_abs()));
+    high.is_some_and(|high| fraction.is_empty() || high < u64::MAX)
 }
 
 /// Returns whether a text begins with the letter of a unit.
@@ -117,7 +132,16 @@ mod tests {
         assert_eq!(read("0x10"), (Int(0), Some(NumberFault::Unit(1))));
         assert_eq!(read("1."), (Int(1), Some(NumberFault::Point(1))));
         assert_eq!(read("99999999t"), (Int(i64::MAX), Some(NumberFault::TooLarge)));
-        assert_eq!(read("9223372036854775808"), (Int(i64::MAX), Some(NumberFault::TooLarge)));
+        assert_eq!(read("16777216t"), (Int(i64::MAX), Some(NumberFault::TooLarge)));
+        assert_eq!(read("18446744073709551616"), (Int(i64::MAX), Some(NumberFault::TooLarge)));
         assert_eq!(read("99999999.5t"), (Int(i64::MAX), Some(NumberFault::TooLarge)));
+    }
+
+    #[test]
+    fn numbers_from_2_to_the_63_are_the_largest() {
+        for text in ["9223372036854775808", "18446744073709551615", "8388608t", "16777215.5t", "9223372036854775808.0"]
+        {
+            assert_eq!(read(text), (Int(i64::MAX), Some(NumberFault::Unsigned)), "{text}");
+        }
     }
 }

@@ -110,6 +110,8 @@ fn first_of_each(
         let at = ast.statements.partition_point(|s| s.span.start <= d.primary.span.start);
         at.checked_sub(1).map(|at| groups[at])
     };
+    // A warning hides no error.
+    let (warnings, lexed): (Vec<_>, Vec<_>) = lexed.into_iter().partition(|d| d.severity == Severity::Warning);
     let mut lexed = lexed.into_iter().peekable();
     let mut kept = Vec::new();
     let mut seen = None;
@@ -128,6 +130,10 @@ fn first_of_each(
         }
     }
     kept.extend(lexed);
+    if !warnings.is_empty() {
+        kept.extend(warnings);
+        kept.sort_by_key(|d| d.primary.span);
+    }
     kept
 }
 
