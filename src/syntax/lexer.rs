@@ -1,7 +1,8 @@
 //! Splits text into tokens.
 //!
 //! Text that is not a token is reported, becomes [`Token::Error`], and the lexer goes on after it. Comments are
-//! returned separately, for the formatter. The lexer has no keywords; the layout pass finds the statement words.
+//! returned separately, for the formatter. The lexer has no keywords; the layout pass finds the statement words. Only
+//! directly before a `$` the lexer has to: `set$x=5` is a statement, and `data$x` a text.
 //!
 //! Only `-` and `/` depend on context: they are operators after a number or variable. Anywhere else they begin a word or
 //! a signed number, because words may contain both.
@@ -316,10 +317,37 @@ impl Lexer<'_> {
     fn word(&mut self) {
         let end = self.until(self.at, |c| !in_word(c));
         match self.text[end..].chars().next() {
-            Some('$') => self.glued(self.at),
-            Some(c) if !ends_word(c) => self.bad_character(end),
+            Some('$') if !self.begins_statement(end) => self.glued(self.at),
+            Some(c) if c != '$' && !ends_word(c) => self.bad_character(end),
             _ => self.push(Token::Word(self.text[self.at..end].to_owned()), end),
         }
+    }
+
+    /// Whether the word up to `end`, which a `$` follows without a blank, begins a statement, as in `set$x=5`. In a value,
+    /// an attribute and the words of a command it is a part of a text: `name=set$x`, `load run$x`.
+    fn begins_statement(&self, end: usize) -> bool {
+        if statement_word(&self.text[self.at..end]).is_none() {
+            return false;
+        }
+        match self.out.tokens.last() {
+            None => true,
+            Some((Token::Word(last), span)) => {
+                self.text[span.end as usize..self.at].contains('\n') || (last != "in" && !self.awaits_word())
+            }
+            Some((last, _)) => !last.joins(),
+        }
+    }
+
+    /// Whether the last tokens are a statement word and fewer words behind it than it takes.
+    fn awaits_word(&self) -> bool {
+        let words = self.out.tokens.iter().rev().map_while(|(token, _)| match token {
+            Token::Word(word) => Some(word.as_str()),
+            _ => None,
+        });
+        // No statement takes more than three words.
+        let statement =
+            words.enumerate().take(4).filter_map(|(behind, word)| Some((behind, statement_word(word)?))).last();
+        statement.is_some_and(|(behind, word)| word.takes_word && behind < word.words)
     }
 
     /// Reads a bare word with a variable in it, which is a text as if it were quoted. It starts at `start`, at or
