@@ -405,6 +405,13 @@ codes! {
          Example: `set $never = 18446744073709551615`.\n\n\
          What to do: nothing, if the number only has to be large. Otherwise write a\n\
          smaller number.";
+    NotRead = "W0423", "errors in text that is not read",
+        "A `quit` or `exit` outside of blocks ends the script. Filebench does not read the\n\
+         text after it, which may be anything, such as a note. wmlrun does not refuse the\n\
+         script for errors in this text, and ignores all of it if there is one.\n\n\
+         Example: `quit`, and on the next line `Written for the old cluster.`\n\n\
+         What to do: remove the text, or put a `#` before each of its lines. If it should\n\
+         be executed, remove the `quit`.";
     Internal = "E9999", "an internal error of wmlrun",
         "wmlrun has failed in a way that should not be possible. The script is not the\n\
          cause.\n\n\

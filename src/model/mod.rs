@@ -13,6 +13,7 @@ pub mod lint;
 mod provenance;
 mod rebound;
 pub mod scope;
+mod unread;
 pub mod value;
 pub mod visit;
 
@@ -294,8 +295,29 @@ pub struct Known {
     pub open: bool,
 }
 
-/// Lexes, parses and checks a text. Returns the model, and the errors of all these stages.
+/// Lexes, parses and checks a text. Returns the model, and the errors of all these stages. If there are errors after a
+/// `quit`, only the text before it is checked, and a warning says so.
 pub fn check(
+    map: &SourceMap,
+    file: FileId,
+    table: &SpecTable,
+    dialect: Option<Dialect>,
+    known: &Known,
+) -> (Model, Vec<Diagnostic>) {
+    let (model, found) = check_text(map, file, table, dialect, known);
+    // A prompt reads statement by statement, and a typed value is no script.
+    if known.open {
+        return (model, found);
+    }
+    let Some(part) = unread::read_part(map, file, &found) else { return (model, found) };
+    let (model, mut found) = check_text(&part.map, file, table, dialect, known);
+    found.push(part.warning);
+    found.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
+    (model, found)
+}
+
+/// Checks the whole of a text.
+fn check_text(
     map: &SourceMap,
     file: FileId,
     table: &SpecTable,

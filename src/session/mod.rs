@@ -338,7 +338,7 @@ impl Session {
     }
 }
 
-/// The definitions and settings among commands.
+/// The definitions and settings among commands, up to a `quit`.
 fn definitions_of(commands: &[Command]) -> Vec<Command> {
     let defines = |kind: &CommandKind| only_defines(kind) || matches!(kind, CommandKind::Load(_));
     let mut found = Vec::new();
@@ -355,6 +355,7 @@ fn definitions_of(commands: &[Command]) -> Vec<Command> {
                 );
                 found.extend(definitions_of(body));
             }
+            CommandKind::Quit => break,
             kind if defines(kind) => found.push(command.clone()),
             _ => {}
         }

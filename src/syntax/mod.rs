@@ -18,6 +18,7 @@ mod parse;
 mod layout;
 pub(crate) mod print;
 mod prompt;
+mod quit;
 mod token;
 
 pub use fmt::format;
@@ -26,4 +27,5 @@ pub use nest::{Node, nest};
 pub use parse::{parse, without_follow_ons};
 pub use print::{print, print_tokens};
 pub use prompt::is_incomplete;
+pub use quit::first_quit;
 pub use token::Token;
