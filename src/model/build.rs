@@ -178,8 +178,8 @@ impl ModelBuilder<'_> {
     }
 
     /// Checks the arguments of `randvar(…)` and `cvar(…)`.
-    pub(super) fn check_random(&mut self, value: &Value) {
-        let Value::Call { name, args } = value else { return };
+    pub(super) fn check_random(&mut self, value: &Spanned<Value>) {
+        let Value::Call { name, args } = &value.node else { return };
         let list = match name.node.as_str() {
             "randvar" => attrs::RANDVAR,
             "cvar" => attrs::CVAR,
@@ -192,7 +192,14 @@ impl ModelBuilder<'_> {
                 return;
             }
         };
-        let _ = self.attrs(args, list, &[], &format!("`{}(…)`", name.node));
+        let before = self.found.len();
+        let attrs = self.attrs(args, list, &[], &format!("`{}(…)`", name.node));
+        // Another error may be a misspelt `type=`.
+        let is_wrong = self.found.get(before..).is_some_and(diag::has_errors);
+        if name.node == "cvar" && attrs.get("type").is_none() && !is_wrong {
+            let help = "add its distribution, such as `type=cvar-uniform`; `wmlrun list distributions` shows all";
+            self.error(Diagnostic::error(Code::MissingAttribute, value.span, "`cvar(…)` has no `type=`").help(help));
+        }
     }
 
     /// `define fileset`, and `define file` for a single one.
@@ -298,7 +305,7 @@ impl ModelBuilder<'_> {
         for arg in args {
             match &arg.kind {
                 ArgKind::Assign { var, value } => {
-                    self.check_random(&value.node);
+                    self.check_random(value);
                     let name = Spanned::new(var.node.name.clone(), var.span);
                     locals.push(Local { name, value: Some(from_ast(value)) });
                 }
@@ -329,7 +336,7 @@ impl ModelBuilder<'_> {
         for arg in args {
             let (name, value, alone) = match &arg.kind {
                 ArgKind::Named { name, value } => {
-                    self.check_random(&value.node);
+                    self.check_random(value);
                     (name.clone(), from_ast(value), false)
                 }
                 ArgKind::Bare(Value::Word(w)) => {
