@@ -201,6 +201,12 @@ impl Scope {
         self.value_of(&Variable { form: VariableForm::Plain, name: name.to_owned(), field: None })
     }
 
+    /// The part of the evaluation budget that has been used, in steps and bytes of text.
+    pub(crate) fn spent(&self) -> u64 {
+        let values = self.values.borrow();
+        values.steps + values.text
+    }
+
     /// Renews the evaluation budget: for each plan, and for each command that does more than define.
     pub fn renew_budget(&mut self) {
         self.values.get_mut().renew_budget();

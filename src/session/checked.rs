@@ -1,5 +1,6 @@
 //! Checks a script: reads its definitions and makes its plan, and does nothing else.
 
+use super::constants::is_same;
 use super::{Extent, Front, Session, Status, definitions_of, library};
 use crate::diag::{Diagnostic, has_errors};
 use crate::model::{self, Scope};
@@ -61,13 +62,19 @@ impl Session {
         self.extent == Extent::Check
     }
 
-    /// Returns the errors in the values of a checked script, whose plan is made and dropped.
+    /// Returns the errors in the values of a checked script, whose plan is made and dropped, and in those of its
+    /// commands.
     pub fn check_values(&mut self, model: &model::Model, name: &str) -> Vec<Diagnostic> {
+        let of_commands = self.constant_errors(&model.commands);
         let mut front = SilentFront::default();
         if self.read_definitions(model, name, &mut front) == Status::Done {
             self.plan(&mut front);
         }
-        front.found
+        let mut found = front.found;
+        let new = of_commands.into_iter().filter(|d| !found.iter().any(|other| is_same(other, d)));
+        let new: Vec<Diagnostic> = new.collect();
+        found.extend(new);
+        found
     }
 
     /// Executes the definitions and settings of a script, and of the texts that it loads, up to the first one that fails.

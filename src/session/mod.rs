@@ -7,6 +7,7 @@
 mod agreement;
 mod checked;
 mod commands;
+mod constants;
 mod hints;
 pub mod library;
 mod loading;
@@ -168,6 +169,11 @@ impl Session {
                 &self.map,
                 &found.into_iter().filter(|d| d.severity == Severity::Error).collect::<Vec<_>>(),
             );
+            return Status::Script;
+        }
+        let found = self.constant_errors(&model.commands);
+        if !found.is_empty() {
+            front.diagnostics(&self.map, &found);
             return Status::Script;
         }
         let warnings = model::lint::lint(&model, &self.scope, true);
