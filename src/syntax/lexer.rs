@@ -323,8 +323,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether the word up to `end`, which a `$` follows without a blank, begins a statement, as in `set$x=5`. In a value,
-    /// an attribute and the words of a command it is a part of a text: `name=set$x`, `load run$x`.
+    /// Whether the word up to `end`, which a `$` follows without a blank, begins a statement, as in `set$x=5`. In a
+    /// value, an attribute and the words of a command it is a part of a text: `name=set$x`, `load run$x`.
     fn begins_statement(&self, end: usize) -> bool {
         if statement_word(&self.text[self.at..end]).is_none() {
             return false;
