@@ -320,3 +320,10 @@ pub fn variables<'a>(expr: &'a Spanned<Expr>, each: &mut dyn FnMut(&'a Variable,
         _ => {}
     }
 }
+
+/// Whether an expression itself reads neither the environment nor internal values.
+pub fn has_plain_variables(expr: &Spanned<Expr>) -> bool {
+    let mut are_plain = true;
+    variables(expr, &mut |variable, _| are_plain &= variable.form == ast::VariableForm::Plain);
+    are_plain
+}

@@ -9,7 +9,6 @@ use crate::diag::{Code, Diagnostic};
 use crate::model::visit::{self, CommandPart};
 use crate::model::{self, Command, CommandKind, Expr, Scope, SetBy, TextPart, Unset, expr};
 use crate::source::Spanned;
-use crate::syntax::ast::VariableForm;
 
 /// Most steps and bytes of text that are spent on a script.
 const MOST_WORK: u64 = 1 << 24;
@@ -61,7 +60,7 @@ fn follow(kind: &CommandKind, scope: &mut Scope, found: &mut Vec<Diagnostic>) ->
     match kind {
         CommandKind::Quit | CommandKind::Load(_) => false,
         CommandKind::Set { name, value } => {
-            if !has_plain_variables(value) {
+            if !expr::has_plain_variables(value) {
                 return forget(&name.node, scope);
             }
             match scope.set(&name.node, value.clone(), SetBy::Script) {
@@ -73,7 +72,7 @@ fn follow(kind: &CommandKind, scope: &mut Scope, found: &mut Vec<Diagnostic>) ->
             }
         }
         CommandKind::SetField { name, field, value } => {
-            if !has_plain_variables(value) {
+            if !expr::has_plain_variables(value) {
                 return forget(&name.node, scope);
             }
             scope.set_field(&name.node, field.clone(), value.clone());
@@ -110,13 +109,6 @@ fn forget(name: &str, scope: &mut Scope) -> bool {
     scope.predefined(name).is_none()
 }
 
-/// Whether an expression reads neither the environment nor figures of a measurement.
-fn has_plain_variables(value: &Spanned<Expr>) -> bool {
-    let mut are_plain = true;
-    expr::variables(value, &mut |variable, _| are_plain &= variable.form == VariableForm::Plain);
-    are_plain
-}
-
 /// The error of a value, or of a variable of a text. Variables that are not set may be so for the check only.
 fn error_of(value: &Spanned<Expr>, scope: &Scope) -> Option<Diagnostic> {
     let of_variable = |part: &TextPart| match part {
@@ -134,6 +126,6 @@ fn error_of(value: &Spanned<Expr>, scope: &Scope) -> Option<Diagnostic> {
         });
         all
     };
-    let certain = values.iter().filter(|value| has_plain_variables(value) && is_set(value));
+    let certain = values.iter().filter(|value| expr::has_plain_variables(value) && is_set(value));
     certain.filter_map(|value| model::eval(value, scope).err()).find(|d| d.code != Code::UndefinedVariable)
 }

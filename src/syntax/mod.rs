@@ -20,6 +20,7 @@ pub(crate) mod print;
 mod prompt;
 mod quit;
 mod token;
+mod variable;
 
 pub use fmt::format;
 pub use lexer::{Lexed, lex};
