@@ -97,6 +97,7 @@ impl Session {
                     .help("only random variables have fields; make it with `randvar(…)` or `define randvar`");
                     return Err(Box::new(d));
                 }
+                self.follow_event_rate();
             }
             CommandKind::SetMode(mode) => self.options.mode = *mode,
             // The check of the text has reported that they have no effect.
@@ -174,6 +175,7 @@ impl Session {
                         self.scope.note_environment(&name.node);
                     }
                     self.scope.set(&name.node, literal, self.set_by()).map_err(Box::new)?;
+                    self.follow_event_rate();
                     // The command line has precedence.
                     let now = self
                         .scope
