@@ -21,6 +21,9 @@ const MOST_SIGNS: usize = 16;
 
 /// Attributes of file sets that before 1.5 a file had too.
 const SUN_FILE_ATTRIBUTES: &[&str] = &["entries", "dirwidth", "dirgamma", "dirdepthrv", "leafdirs"];
+/// Attributes of threads and of processes that before 1.5 both had.
+const SUN_THREAD_ATTRIBUTES: &[&str] = &["memsize", "useism"];
+const SUN_PROCESS_ATTRIBUTES: &[&str] = &["nice"];
 /// Attributes of `wmlrun` that are signs of fsl. Its other attributes occur in scripts of both dialects.
 const OUR_ATTRIBUTES: &[&str] = &["arrival", "dedupe", "iodepth"];
 
@@ -223,12 +226,15 @@ fn of_statement(statement: &Statement, table: &SpecTable, signs: &mut DialectSig
 fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut DialectSigns<'_>) {
     let mut attribute = |name: &str, span: Span| {
         let is_file = command == "define" && matches!(object, Some("file" | "files"));
+        let is_process = command == "define" && matches!(object, Some("process" | "processes"));
         let has_attributes = matches!(command, "define" | "thread" | "flowop");
         let origin = attrs::origin(name).filter(|_| has_attributes);
         let dialect = match origin {
             Some(Origin::Sun) => Dialect::Sun,
             Some(Origin::Fsl) => Dialect::Fsl,
             Some(_) if is_file && SUN_FILE_ATTRIBUTES.contains(&name) => Dialect::Sun,
+            Some(_) if is_process && SUN_THREAD_ATTRIBUTES.contains(&name) => Dialect::Sun,
+            Some(_) if command == "thread" && SUN_PROCESS_ATTRIBUTES.contains(&name) => Dialect::Sun,
             Some(_) if OUR_ATTRIBUTES.contains(&name) || (command == "thread" && name == "rate") => Dialect::Fsl,
             _ => return,
         };
