@@ -394,7 +394,7 @@ impl ModelBuilder<'_> {
             }
             // Only the last one counts, so that a definition has at most as many as there are attributes.
             items.retain(|used| used.attr.name != attr.name);
-            items.push(AttrUse { attr, at: name.span, value, alone });
+            items.push(AttrUse { attr, at: name.span, value, alone, early: false });
         }
         Attrs { items }
     }

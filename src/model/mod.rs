@@ -7,6 +7,7 @@ pub mod build;
 pub mod check;
 pub mod commands;
 pub mod composites;
+pub(crate) mod early;
 pub mod expr;
 pub mod fit;
 pub mod lint;
@@ -173,6 +174,8 @@ pub struct AttrUse {
     pub value: Spanned<Expr>,
     /// Whether no value is written.
     pub alone: bool,
+    /// Whether it has the value that its variables have when the definition executes, if they are set then.
+    pub early: bool,
 }
 
 impl Attrs {
@@ -337,8 +340,9 @@ fn check_text(
     let (nodes, nesting) = crate::syntax::nest(ast);
     nesting.into_iter().for_each(|d| diag::push(&mut found, d));
     let mut later = Vec::new();
-    let commands = build::build(&nodes, table, dialect, known, &mut later);
+    let mut commands = build::build(&nodes, table, dialect, known, &mut later);
     drop(nodes);
+    early::mark(&mut commands);
     let model = Model { file, dialect, dialect_reason: reason, commands };
     check::check(&model, known, &mut later);
     let later = crate::syntax::without_follow_ons(&spans, &found, later);

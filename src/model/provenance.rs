@@ -62,6 +62,10 @@ impl Values<'_> {
     /// Returns where the variable at a place was set, and by whom. Of several variables, the one of the command line is
     /// chosen if there is one.
     fn set_at(&self, place: Span) -> Option<(Span, SetBy)> {
+        if self.scope.is_fixed(place) {
+            // Its variable may have another value by now.
+            return self.scope.origin_of_fixed(place);
+        }
         let names = names_in(&syntax::lex(place.file, self.map.slice(place)));
         let sources: Vec<(Span, SetBy)> = names.iter().filter_map(|name| self.source_of(name, 0)).collect();
         let typed = sources.iter().find(|(_, by)| *by == SetBy::CommandLine);

@@ -11,7 +11,7 @@ use crate::syntax::ast::{TextPart, Variable, VariableForm};
 use indexmap::IndexMap;
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The origin of a setting. A later one of these takes precedence.
@@ -99,6 +99,9 @@ pub struct Scope {
     environment: RefCell<BTreeMap<String, String>>,
     /// Variables that were once set to a value from the environment, which their expressions no longer show.
     of_environment: HashSet<String>,
+    /// The places of expressions that were replaced by their values, and where each value was set. `None`: by several
+    /// settings.
+    fixed: HashMap<Span, Option<(Span, SetBy)>>,
 }
 
 impl Scope {
@@ -238,6 +241,27 @@ impl Scope {
         let mut found = false;
         expr::variables(expr, &mut |v, _| found |= self.is_of_environment(v) || made.contains(&v.name));
         found
+    }
+
+    /// Records that an expression is replaced by the value that it has now.
+    pub(super) fn note_fixed(&mut self, value: &Spanned<Expr>) {
+        let mut names = Vec::new();
+        expr::variables(value, &mut |v, _| names.push(v.name.as_str()));
+        let origin = match names.as_slice() {
+            [name] => self.binding(name).map(|binding| (binding.value.span, binding.by)),
+            _ => None,
+        };
+        self.fixed.insert(value.span, origin);
+    }
+
+    /// Returns whether the expression at a place was replaced by a value.
+    pub(super) fn is_fixed(&self, place: Span) -> bool {
+        self.fixed.contains_key(&place)
+    }
+
+    /// Returns where that value was set, and by whom. `None` if it was made of several settings.
+    pub(super) fn origin_of_fixed(&self, place: Span) -> Option<(Span, SetBy)> {
+        self.fixed.get(&place).copied().flatten()
     }
 
     fn is_of_environment(&self, variable: &Variable) -> bool {

@@ -6,7 +6,7 @@ use super::values::{evaluate, quantity};
 use super::{FlowopInfo, Plan, Process, filesets};
 use crate::diag::{self, Code, Diagnostic};
 use crate::fileset::FilesetSpec;
-use crate::model::{CompositeDef, Evaluated, FilesetDef, Lookup, ModelValue, ProcessDef, QuitMode, Scope};
+use crate::model::{Attrs, CompositeDef, Evaluated, FilesetDef, Lookup, ModelValue, ProcessDef, QuitMode, Scope};
 use crate::random;
 use crate::source::Span;
 use crate::spec::{Dialect, Role, SpecTable};
@@ -24,20 +24,23 @@ pub struct Definitions {
     pub composites: Vec<Arc<CompositeDef>>,
     /// Kinds and names of all definitions so far, including replaced ones.
     defined: HashSet<(&'static str, String)>,
-    /// The places of those whose names depend on variables, and whether a run has used the definition there.
-    unnamed: HashMap<Span, bool>,
+    /// The statements whose names depend on variables, and whether a run has used what the statement made last.
+    varying: HashMap<Span, bool>,
 }
 
 impl Definitions {
-    /// Adds a file set, and removes one of the same name. If the name depends on a variable, the statement may be
-    /// executed again, in a loop: all variables are read when a run starts, so that one set is left of it.
+    /// Adds a file set, and removes one of the same name, unless another statement of the text has made it, which is an
+    /// error of the plan. If the name depends on a variable, the statement may be executed again, in a loop. It replaces
+    /// its set of an earlier run, and any set whose name is read when a run starts: both would have one name.
     pub fn add_fileset(&mut self, def: Arc<FilesetDef>) {
         let name = def.attrs.name();
-        if name.is_none() && self.unnamed.insert(def.span, false).is_some() {
+        let before = self.note_statement(&def.attrs, def.span);
+        if before == Some(true) || (before.is_some() && name.is_none()) {
             self.filesets.retain(|other| other.span != def.span);
         }
         if self.is_again("fileset", name.as_deref()) {
-            self.filesets.retain(|other| other.attrs.name() != name);
+            let is_sibling = |other: &FilesetDef| other.span.file == def.span.file && other.span != def.span;
+            self.filesets.retain(|other| other.attrs.name() != name || is_sibling(other));
         }
         self.filesets.push(def);
     }
@@ -46,7 +49,7 @@ impl Definitions {
     /// removes those that the same statement has made for earlier runs: a loop without a run makes several processes.
     pub fn add_process(&mut self, def: Arc<ProcessDef>, replaces: impl Fn(&ProcessDef) -> bool) {
         let name = def.attrs.name();
-        if name.is_none() && self.unnamed.insert(def.span, false) == Some(true) {
+        if self.note_statement(&def.attrs, def.span) == Some(true) {
             self.processes.retain(|other| other.span != def.span);
         }
         if self.is_again("process", name.as_deref()) {
@@ -65,7 +68,14 @@ impl Definitions {
 
     /// Notes that a run uses the definitions.
     pub fn note_run(&mut self) {
-        self.unnamed.values_mut().for_each(|used| *used = true);
+        self.varying.values_mut().for_each(|used| *used = true);
+    }
+
+    /// Notes that a statement has made a definition. Returns whether a run has used the one that it made before. `None` if
+    /// it made none, or if its name depends on no variable.
+    fn note_statement(&mut self, attrs: &Attrs, span: Span) -> Option<bool> {
+        let depends = attrs.name().is_none() || attrs.get("name").is_some_and(|name| name.early);
+        if depends { self.varying.insert(span, false) } else { None }
     }
 
     /// Whether a definition of that name may exist already.

@@ -1,8 +1,10 @@
 //! `show` and `save`: the current script, with definitions as written and variables with their current values.
+//! Attributes that were read at a definition have their values.
 
 use super::{Prompt, shell};
 use crate::diag::{self, Code, Diagnostic, Severity};
 use crate::model::scope::Binding;
+use crate::model::visit::{self, CommandPart};
 use crate::model::{self, Expr, Known, RandomCall, SetBy};
 use crate::session::{Front, Session, Settings, Status};
 use crate::source::{FileId, SourceMap, Span, Spanned};
@@ -139,6 +141,28 @@ pub(crate) fn definition(map: &SourceMap, span: Span, block: bool) -> &str {
     map.slice(span)
 }
 
+/// Returns the place and the source text of an attribute that was read at its definition.
+fn early_value(part: CommandPart<'_>) -> Option<(Span, String)> {
+    match part {
+        CommandPart::Attr(used, _) if used.early => Some((used.value.span, generate(&used.value.node))),
+        _ => None,
+    }
+}
+
+/// Returns a text that begins at the offset `start` of its file, with values in their places.
+fn with_values(text: &str, start: u32, mut values: Vec<(Span, String)>) -> String {
+    // From the end, so that the places of the others stay right.
+    values.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(at.start));
+    let mut text = text.to_owned();
+    for (at, value) in values {
+        let place = at.start.saturating_sub(start) as usize..at.end.saturating_sub(start) as usize;
+        if text.get(place.clone()).is_some() {
+            text.replace_range(place, &value);
+        }
+    }
+    text
+}
+
 /// Formats a script.
 fn formatted(text: &str) -> String {
     let mut map = SourceMap::new();
@@ -260,12 +284,25 @@ impl Prompt {
             out.push(format!("set ${}={}\n", binding.name, source_text(&self.session.map, &binding.value)));
         }
         let d = &self.session.definitions;
+        let mut define = |span: Span, block: bool, values: Vec<(Span, String)>| {
+            let text = definition(&self.session.map, span, block);
+            out.push(format!("\n{}\n", with_values(text, span.start, values)));
+        };
         // Definitions precede their uses.
-        let filesets = d.filesets.iter().map(|f| (f.span, false));
-        let blocks =
-            d.composites.iter().map(|c| c.span).chain(d.processes.iter().map(|p| p.span)).map(|span| (span, true));
-        for (span, block) in filesets.chain(blocks) {
-            out.push(format!("\n{}\n", definition(&self.session.map, span, block)));
+        for def in &d.filesets {
+            let mut values = Vec::new();
+            visit::of_fileset(def, &mut |part| values.extend(early_value(part)));
+            define(def.span, false, values);
+        }
+        for def in &d.composites {
+            let mut values = Vec::new();
+            visit::of_composite(def, &mut |part| values.extend(early_value(part)));
+            define(def.span, true, values);
+        }
+        for def in &d.processes {
+            let mut values = Vec::new();
+            visit::of_process(def, &mut |part| values.extend(early_value(part)));
+            define(def.span, true, values);
         }
         if let Some(rate) = &self.session.options.event_rate {
             out.push(format!("\neventgen rate={}\n", source_text(&self.session.map, rate)));

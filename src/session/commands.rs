@@ -79,7 +79,8 @@ impl Session {
         if !super::only_defines(&command.kind) {
             self.begin_command();
         }
-        match &command.kind {
+        let fixed = model::early::fixed(&command.kind, &mut self.scope);
+        match fixed.as_deref().unwrap_or(&command.kind) {
             CommandKind::Set { name, value } => {
                 self.loaded.variables.insert(name.node.clone());
                 let new = self.scope.binding(&name.node).is_none();

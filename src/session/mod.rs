@@ -344,22 +344,28 @@ impl Session {
     }
 }
 
+/// Commands of loops whose definitions are read without a run. A check of longer loops reads their first passes.
+const MOST_IN_LOOPS: usize = 1 << 13;
+
 /// The definitions and settings among commands, up to a `quit`.
 fn definitions_of(commands: &[Command]) -> Vec<Command> {
     let defines = |kind: &CommandKind| only_defines(kind) || matches!(kind, CommandKind::Load(_));
     let mut found = Vec::new();
     for command in commands {
         match &command.kind {
-            // With the first of its values. Errors that only others cause are found when they are run.
+            // With the first of its values. Errors that only others cause are found when they are run. A loop that gives
+            // its definitions names is read to its end: later commands may refer to any of them.
             CommandKind::ForEach { name, values, body } => {
-                let first = values.first().cloned();
-                found.extend(
-                    first.map(|value| Command {
-                        span: command.span,
-                        kind: CommandKind::Set { name: name.clone(), value },
-                    }),
-                );
-                found.extend(definitions_of(body));
+                let passes = if model::early::makes_names(body) { values.len() } else { 1 };
+                let before = found.len();
+                for value in values.iter().take(passes) {
+                    let kind = CommandKind::Set { name: name.clone(), value: value.clone() };
+                    found.push(Command { span: command.span, kind });
+                    found.extend(definitions_of(body));
+                    if found.len() - before > MOST_IN_LOOPS {
+                        break;
+                    }
+                }
             }
             CommandKind::Quit => break,
             kind if defines(kind) => found.push(command.clone()),

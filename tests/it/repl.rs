@@ -95,6 +95,19 @@ fn a_rate_that_is_refused_is_not_kept() {
     assert!(err.contains("eventgen rate=0.5") && out.contains("rand-read"), "{out}{err}");
 }
 
+/// A name that was read at the definition does not follow its variable, and `show` gives the name.
+#[test]
+fn names_that_were_read_at_the_definition_stay() {
+    let dir = scratch();
+    let set = |name: &str| format!("set $nm={name}\ndefine file name=$nm,path=$dir,size=4k\n");
+    std::fs::write(dir.path().join("x.f"), set("first") + &set("second") + "set $nm=third\n").unwrap();
+    let (out, err, _) = says(dir.path(), &["--engine", "null"], "load x\nset $nm=fourth\nshow\n");
+    for name in ["first", "second", "fourth"] {
+        assert!(out.contains(name), "{name}: {out}{err}");
+    }
+    assert!(!out.contains("name=$nm"), "{out}{err}");
+}
+
 /// `wmlrun < SCRIPT`, as Filebench 1.4 was used; without a word on it there is nothing to run.
 #[test]
 fn a_script_on_standard_input_needs_no_name() {

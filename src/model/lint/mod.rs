@@ -17,6 +17,7 @@ mod variables;
 pub(crate) use variables::read_beside_load;
 
 use super::composites::{self, Composites, NestingFault, Unrolled};
+use super::early;
 use super::expr::{Lookup, eval};
 use super::scope::LookupDebug;
 use super::visit;
@@ -62,7 +63,8 @@ pub const TABLE: &[Lint] = &[
 /// `scope`: the variables that are set before the script begins (`$dir`, and `--set` of the command line).
 /// `before_run`: only lints whose subject spoils the run.
 pub fn lint(model: &Model, scope: &Scope, before_run: bool) -> Vec<Diagnostic> {
-    let subject = Subject::new(model, scope);
+    let executed = early::executed(&model.commands, scope);
+    let subject = Subject::new(model, &executed, scope);
     let mut found = Vec::new();
     let bodies = subject.threads().map(|(_, thread)| &thread.flowops[..]);
     if subject.composite_of.size(bodies) > LARGEST {
@@ -106,7 +108,8 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    fn new(model: &'a Model, scope: &Scope) -> Self {
+    /// `executed`: the commands of the model, with the values that Filebench reads at a definition.
+    fn new(model: &'a Model, executed: &'a [Command], scope: &Scope) -> Self {
         let mut subject = Self {
             commands: &model.commands,
             scope: scope.clone(),
@@ -118,7 +121,7 @@ impl<'a> Subject<'a> {
             mode: QuitMode::default(),
             loads: false,
         };
-        subject.gather(&model.commands);
+        subject.gather(executed);
         subject.composite_of = Composites::new(subject.composites.iter().map(|composite| &***composite));
         for set in &subject.filesets {
             if let Some(name) = text(&set.attrs, "name", &subject.scope) {
