@@ -1,16 +1,17 @@
-//! Attributes that Filebench reads when a definition executes, and not when a run starts: names, `fd`, `srcfd` and
-//! `target`.
+//! Values that Filebench reads when a command executes, and not when a run starts: names, `fd`, `srcfd` and `target` of
+//! definitions, and in 1.5 the parameters of random variables.
 //!
 //! [`mark`] marks them where the difference shows: in a text that sets one of their variables again. [`fixed`] replaces
-//! them by their values when the definition executes. All others stay late, so that a variable can be set after its
-//! definition, in a script and at a prompt. Deliberately absent: the names of file sets that flowops refer to, which
+//! them by their values when the command executes. All others stay late, so that a variable can be set after the command
+//! that reads it, in a script and at a prompt. Deliberately absent: the names of file sets that flowops refer to, which
 //! Filebench looks up when a process starts.
 
 use super::expr::{self, Expr};
 use super::rebound;
 use super::visit::{self, CommandPart};
-use super::{Attrs, Command, CommandKind, CompositeDef, Local, Scope, SetBy, scope};
+use super::{Attrs, Command, CommandKind, CompositeDef, Local, Object, Scope, SetBy, scope};
 use crate::source::Spanned;
+use crate::spec::Dialect;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,10 +19,13 @@ use std::sync::Arc;
 /// The attributes.
 pub(super) const EARLY: &[&str] = &["name", "fd", "srcfd", "target"];
 
-/// Marks the attributes whose variables the text sets again after the definition.
-pub(super) fn mark(commands: &mut [Command]) {
+/// Marks the attributes and parameters whose variables the text sets again.
+pub(super) fn mark(commands: &mut [Command], dialect: Dialect) {
     // Variables that later commands set.
     let mut later = HashSet::new();
+    // Those that `set` sets before the next run. Filebench 1.5 executes nothing after a run, and has no loops: there a
+    // script changes parameters from run to run, as an extension.
+    let mut before_run = HashSet::new();
     for command in commands.iter_mut().rev() {
         // What a loop sets, its next pass sets again.
         if matches!(command.kind, CommandKind::ForEach { .. }) {
@@ -29,6 +33,34 @@ pub(super) fn mark(commands: &mut [Command]) {
         }
         mark_definition(command, &later);
         note_sets(command, &mut later);
+        if starts_run(command) {
+            before_run.clear();
+        }
+        if let (CommandKind::Set { name, value }, Dialect::Fsl) = (&mut command.kind, dialect) {
+            mark_parameters(value, &before_run);
+            before_run.insert(name.node.clone());
+        }
+    }
+}
+
+/// Whether a command, or one in its loop, starts processes.
+fn starts_run(command: &Command) -> bool {
+    let starts = |kind: &CommandKind| {
+        matches!(kind, CommandKind::Run { .. } | CommandKind::PsRun { .. } | CommandKind::Create(Object::Processes))
+    };
+    visit::all(std::slice::from_ref(command)).any(|command| starts(&command.kind))
+}
+
+/// Marks the parameters of a random variable that read one of these variables.
+fn mark_parameters(value: &mut Spanned<Expr>, later: &HashSet<String>) {
+    let Expr::Random(random) = &mut value.node else { return };
+    let random = Arc::make_mut(random);
+    for (at, (_, parameter)) in random.fields.iter().enumerate() {
+        let mut is_set_again = false;
+        expr::variables(parameter, &mut |variable, _| is_set_again |= later.contains(&variable.name));
+        if is_set_again {
+            random.early.push(at);
+        }
     }
 }
 
@@ -87,10 +119,10 @@ fn each_attrs(kind: &mut CommandKind, each: &mut dyn FnMut(&mut Attrs, &[Local])
 /// Whether a command has something marked.
 fn is_marked(kind: &CommandKind) -> bool {
     let mut found = false;
-    visit::parts(kind, &mut |part| {
-        if let CommandPart::Attr(used, _) = part {
-            found |= used.early;
-        }
+    visit::parts(kind, &mut |part| match part {
+        CommandPart::Attr(used, _) => found |= used.early,
+        CommandPart::Value(Spanned { node: Expr::Random(random), .. }) => found |= !random.early.is_empty(),
+        _ => {}
     });
     found
 }
@@ -112,7 +144,25 @@ pub(crate) fn fixed(kind: &CommandKind, scope: &mut Scope) -> Option<Box<Command
     each_attrs(&mut kind, &mut |attrs, _| {
         attrs.items.iter_mut().filter(|used| used.early).for_each(|used| fix(&mut used.value, scope));
     });
+    if let CommandKind::Set { name, value } = &mut *kind {
+        fix_parameters(&name.node, value, scope);
+    }
     Some(kind)
+}
+
+/// Replaces the marked parameters of a random variable by their values.
+fn fix_parameters(name: &str, value: &mut Spanned<Expr>, scope: &mut Scope) {
+    let Expr::Random(random) = &mut value.node else { return };
+    let random = Arc::make_mut(random);
+    for at in std::mem::take(&mut random.early) {
+        let Some((_, parameter)) = random.fields.get_mut(at) else { continue };
+        let read = parameter.clone();
+        fix(parameter, scope);
+        // Results mask the variable, whose expression no longer shows where its value is from.
+        if scope.reads_environment(&read) {
+            scope.note_environment(name);
+        }
+    }
 }
 
 /// Replaces an expression by its value, if it has one.

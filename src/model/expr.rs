@@ -51,6 +51,8 @@ pub struct RandomExpr {
     pub span: Span,
     /// `type=…`, `mean=…` and others, in source order. The last one of a name counts.
     pub fields: Vec<(Spanned<String>, Spanned<Expr>)>,
+    /// The positions of those that are read when the `set` executes, if their variables are set then.
+    pub early: Vec<usize>,
 }
 
 impl RandomExpr {
@@ -118,7 +120,7 @@ pub fn from_ast(value: &Spanned<ast::Value>) -> Spanned<Expr> {
                     _ => None,
                 })
                 .collect();
-            Expr::Random(Arc::new(RandomExpr { call, span: value.span, fields }))
+            Expr::Random(Arc::new(RandomExpr { call, span: value.span, fields, early: Vec::new() }))
         }
         ast::Value::Table(rows) => {
             Expr::Table(rows.iter().map(|row| row.node.iter().map(from_ast).collect()).collect())

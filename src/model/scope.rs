@@ -567,7 +567,7 @@ pub fn literal(value: ModelValue) -> Expr {
 
 /// Returns the random variable of a `define randvar`.
 pub fn randvar(span: Span, fields: Vec<(Spanned<String>, Spanned<Expr>)>) -> Expr {
-    Expr::Random(Arc::new(RandomExpr { call: RandomCall::Randvar, span, fields }))
+    Expr::Random(Arc::new(RandomExpr { call: RandomCall::Randvar, span, fields, early: Vec::new() }))
 }
 
 #[cfg(test)]
