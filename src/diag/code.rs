@@ -412,6 +412,13 @@ codes! {
          Example: `quit`, and on the next line `Written for the old cluster.`\n\n\
          What to do: remove the text, or put a `#` before each of its lines. If it should\n\
          be executed, remove the `quit`.";
+    KeptValue = "W0424", "a variable that live processes do not follow",
+        "The processes that `create processes` has started keep the values that the\n\
+         variables of their definitions had then. In Filebench some attributes follow\n\
+         the variable. Only the rate of `eventgen` changes while processes live. The\n\
+         warning is given once for each variable.\n\n\
+         Example: `create processes`, and then `set $iosize = 8k`.\n\n\
+         What to do: write `shutdown processes` and `create processes` after the `set`.";
     Internal = "E9999", "an internal error of wmlrun",
         "wmlrun has failed in a way that should not be possible. The script is not the\n\
          cause.\n\n\

@@ -84,11 +84,14 @@ impl Session {
             CommandKind::Set { name, value } => {
                 self.loaded.variables.insert(name.node.clone());
                 let new = self.scope.binding(&name.node).is_none();
+                let before = self.live_value(&name.node);
                 self.scope.set(&name.node, value.clone(), self.set_by()).map_err(Box::new)?;
                 self.follow_event_rate();
+                self.warn_of_live(name, before, front);
                 self.warn_without_effect(name, new, front);
             }
             CommandKind::SetField { name, field, value } => {
+                let before = self.live_value(&name.node);
                 if !self.scope.set_field(&name.node, field.clone(), value.clone()) {
                     let d = Diagnostic::error(
                         Code::WrongType,
@@ -99,6 +102,7 @@ impl Session {
                     return Err(Box::new(d));
                 }
                 self.follow_event_rate();
+                self.warn_of_live(name, before, front);
             }
             CommandKind::SetMode(mode) => self.options.mode = *mode,
             // The check of the text has reported that they have no effect.
@@ -175,8 +179,10 @@ impl Session {
                     if self.scope.reads_environment(value) {
                         self.scope.note_environment(&name.node);
                     }
+                    let before = self.live_value(&name.node);
                     self.scope.set(&name.node, literal, self.set_by()).map_err(Box::new)?;
                     self.follow_event_rate();
+                    self.warn_of_live(name, before, front);
                     // The command line has precedence.
                     let now = self
                         .scope
@@ -281,7 +287,7 @@ impl Session {
         self.definitions.add_process(def.clone(), replaces);
     }
 
-    /// Applies the event rate to live processes. No other setting affects them.
+    /// Applies the event rate to live processes. No other setting affects them (`live`).
     fn follow_event_rate(&mut self) {
         let (Some(_), Ok(rate)) = (&self.options.event_rate, self.event_rate_now()) else { return };
         let rate = rate.unwrap_or(0);

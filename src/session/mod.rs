@@ -10,6 +10,7 @@ mod commands;
 mod constants;
 mod hints;
 pub mod library;
+mod live;
 mod loading;
 mod run;
 mod stats;
@@ -57,6 +58,8 @@ pub(crate) struct Flow {
     pub(crate) quit: bool,
     /// Whether a statement of a prompt is being executed.
     pub(crate) typing: bool,
+    /// The variables that live processes have read.
+    live: live::LiveVariables,
 }
 
 /// Executes commands one after another, and keeps their definitions and variables.

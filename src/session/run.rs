@@ -198,7 +198,9 @@ impl Session {
             periodic: None,
             about: self.description(),
         };
-        self.runner.create_processes(&measurement, front)
+        let status = self.runner.create_processes(&measurement, front);
+        self.note_live_variables();
+        status
     }
 
     /// Makes the plan of a run, after checking that this machine can run it, and creates its directory. On an error all
