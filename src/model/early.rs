@@ -2,9 +2,9 @@
 //! definitions, and in 1.5 the parameters of random variables.
 //!
 //! [`mark`] marks them where the difference shows: in a text that sets one of their variables again. [`fixed`] replaces
-//! them by their values when the command executes. All others stay late, so that a variable can be set after the command
-//! that reads it, in a script and at a prompt. Deliberately absent: the names of file sets that flowops refer to, which
-//! Filebench looks up when a process starts.
+//! them by their values when the command executes. All others stay late, so that a variable can be set after the
+//! command that reads it, in a script and at a prompt. Deliberately absent: the names of file sets that flowops refer
+//! to, which Filebench looks up when a process starts.
 
 use super::expr::{self, Expr};
 use super::rebound;

@@ -30,8 +30,9 @@ pub struct Definitions {
 
 impl Definitions {
     /// Adds a file set, and removes one of the same name, unless another statement of the text has made it, which is an
-    /// error of the plan. If the name depends on a variable, the statement may be executed again, in a loop. It replaces
-    /// its set of an earlier run, and any set whose name is read when a run starts: both would have one name.
+    /// error of the plan. If the name depends on a variable, the statement may be executed again, in a loop. It then
+    /// replaces the set that it made for an earlier run. If its name is read when a run starts, it replaces every set
+    /// that it made: all would have one name.
     pub fn add_fileset(&mut self, def: Arc<FilesetDef>) {
         let name = def.attrs.name();
         let before = self.note_statement(&def.attrs, def.span);
@@ -71,8 +72,8 @@ impl Definitions {
         self.varying.values_mut().for_each(|used| *used = true);
     }
 
-    /// Notes that a statement has made a definition. Returns whether a run has used the one that it made before. `None` if
-    /// it made none, or if its name depends on no variable.
+    /// Notes that a statement has made a definition. Returns whether a run has used the one that it made before. `None`
+    /// if it made none, or if its name depends on no variable.
     fn note_statement(&mut self, attrs: &Attrs, span: Span) -> Option<bool> {
         let depends = attrs.name().is_none() || attrs.get("name").is_some_and(|name| name.early);
         if depends { self.varying.insert(span, false) } else { None }

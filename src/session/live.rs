@@ -128,8 +128,8 @@ impl<'a> DirectReads<'a> {
         }
     }
 
-    /// Returns the composites that flowops use. A parameter without a default takes the variable of its name where it is
-    /// not given.
+    /// Returns the composites that flowops use, and adds what their parameters read: one that has no default and is not
+    /// given takes the variable of its name.
     fn defaults<'d>(
         &mut self,
         flowops: &[FlowopDef],

@@ -356,8 +356,8 @@ fn definitions_of(commands: &[Command]) -> Vec<Command> {
     let mut found = Vec::new();
     for command in commands {
         match &command.kind {
-            // With the first of its values. Errors that only others cause are found when they are run. A loop that gives
-            // its definitions names is read to its end: later commands may refer to any of them.
+            // With the first of its values. Errors that only others cause are found when they are run. A loop that
+            // gives its definitions names is read to its end: later commands may refer to any of them.
             CommandKind::ForEach { name, values, body } => {
                 let passes = if model::early::makes_names(body) { values.len() } else { 1 };
                 let before = found.len();
