@@ -1,7 +1,7 @@
 //! Values that Filebench reads when a command executes, and not when a run starts: names, `fd`, `srcfd` and `target` of
 //! definitions, and in 1.5 the parameters of random variables.
 //!
-//! [`mark`] marks them where the difference shows: in a text that sets one of their variables again. [`fixed`] replaces
+//! [`set_early`] marks them where the difference shows: in a text that sets one of their variables again. [`fixed`] replaces
 //! them by their values when the command executes. All others stay late, so that a variable can be set after the
 //! command that reads it, in a script and at a prompt. Deliberately absent: the names of file sets that flowops refer
 //! to, which Filebench looks up when a process starts.
@@ -20,12 +20,12 @@ use std::sync::Arc;
 pub(super) const EARLY: &[&str] = &["name", "fd", "srcfd", "target"];
 
 /// Marks the attributes and parameters whose variables the text sets again.
-pub(super) fn mark(commands: &mut [Command], dialect: Dialect) {
-    // Variables that later commands set.
+pub(super) fn set_early(commands: &mut [Command], dialect: Dialect) {
+    // Variables that later commands set before the next run. Filebench 1.5 executes nothing after a run, and a second one
+    // fails in 1.4: that a script changes a definition from run to run is an extension.
     let mut later = HashSet::new();
-    // Those that `set` sets before the next run. Filebench 1.5 executes nothing after a run, and has no loops: there a
-    // script changes parameters from run to run, as an extension.
-    let mut before_run = HashSet::new();
+    // Those that `set` sets: 1.5 has no loops.
+    let mut by_set = HashSet::new();
     for command in commands.iter_mut().rev() {
         // What a loop sets, its next pass sets again.
         if matches!(command.kind, CommandKind::ForEach { .. }) {
@@ -34,11 +34,12 @@ pub(super) fn mark(commands: &mut [Command], dialect: Dialect) {
         mark_definition(command, &later);
         note_sets(command, &mut later);
         if starts_run(command) {
-            before_run.clear();
+            later.clear();
+            by_set.clear();
         }
         if let (CommandKind::Set { name, value }, Dialect::Fsl) = (&mut command.kind, dialect) {
-            mark_parameters(value, &before_run);
-            before_run.insert(name.node.clone());
+            mark_parameters(value, &by_set);
+            by_set.insert(name.node.clone());
         }
     }
 }

@@ -342,7 +342,7 @@ fn check_text(
     let mut later = Vec::new();
     let mut commands = build::build(&nodes, table, dialect, known, &mut later);
     drop(nodes);
-    early::mark(&mut commands, dialect);
+    early::set_early(&mut commands, dialect);
     let model = Model { file, dialect, dialect_reason: reason, commands };
     check::check(&model, known, &mut later);
     let later = crate::syntax::without_follow_ons(&spans, &found, later);

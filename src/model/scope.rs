@@ -175,6 +175,11 @@ impl Scope {
         self.internal.insert(name.to_owned(), value);
     }
 
+    /// Returns whether a variable is an internal value, such as `${rate}`, and not one of the script.
+    pub fn is_of_program(&self, variable: &Variable) -> bool {
+        variable.form == VariableForm::Brace && self.internal.contains_key(&variable.name)
+    }
+
     /// Predefines a variable with a value, which counts until a setting replaces it.
     pub fn predefine(&mut self, name: &str, value: ModelValue) {
         self.values.get_mut().forget(name);

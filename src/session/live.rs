@@ -6,10 +6,9 @@ use super::{Front, Session};
 use crate::diag::{Code, Diagnostic};
 use crate::model::composites::Composites;
 use crate::model::visit::{self, CommandPart};
-use crate::model::{CompositeDef, Expr, FlowopDef, Local, Lookup, ModelValue, Scope, expr};
+use crate::model::{CompositeDef, Expr, FlowopDef, Local, ModelValue, Scope, expr};
 use crate::plan::Definitions;
 use crate::source::Spanned;
-use crate::syntax::ast::VariableForm;
 use std::collections::HashSet;
 
 /// The variables that live processes have read.
@@ -116,7 +115,7 @@ impl<'a> DirectReads<'a> {
 
     fn value(&mut self, value: &Spanned<Expr>, hidden: &[Local]) {
         expr::variables(value, &mut |variable, _| {
-            if variable.form != VariableForm::Brace || !self.scope.is_internal(&variable.name) {
+            if !self.scope.is_of_program(variable) {
                 self.name(&variable.name, hidden);
             }
         });
