@@ -120,10 +120,12 @@ fn results_of_different_workloads_are_compared_only_with_anyway() {
         "{}",
         output.stderr
     );
-    let mut other: Value = serde_json::from_str(&a).unwrap();
+    let mut one: Value = serde_json::from_str(&a).unwrap();
+    one["runs"][0]["quiesced"] = true.into();
+    let mut other = one.clone();
     other["runs"][0]["quiesced"] = false.into();
     other["runs"][0]["warmup"] = serde_json::json!({"seconds": 5.002});
-    let same = Wml::new().file("a.json", &a).file("b.json", &other.to_string());
+    let same = Wml::new().file("a.json", &one.to_string()).file("b.json", &other.to_string());
     let output = same.args(["compare", "a.json", "b.json"]).run().exits(2);
     assert!(output.stderr.contains("differ in quiesced, warm-up"), "{}", output.stderr);
     // One run of each: there is no interval.

@@ -105,11 +105,12 @@ fn o06_the_report_has_its_lines_in_reverse_order() {
     let flowop = |name: &str| format!("{name} #ops/s #mb/s #ms/op #us/op-cpu");
     let expect = [
         "#: #: Run took # seconds...".to_owned(),
-        "Per-Operation Breakdown".to_owned(),
+        "#: #: Per-Operation Breakdown".to_owned(),
         flowop("cl"),
         flowop("rd"),
         flowop("op"),
         String::new(),
+        "#: #:".to_owned(),
         "IO Summary: # ops, # ops/s, (#/# r/w) #mb/s, #us cpu/op, #ms latency".to_owned(),
     ];
     assert_eq!(got, expect);
