@@ -18,6 +18,8 @@ use std::path::Path;
 
 /// Size of a record in bytes.
 const RECORD: usize = 8192;
+/// Length of a marker in bytes: its first write has both records, and later ones keep the length.
+const LENGTH: u64 = 2 * RECORD as u64;
 /// The start of a record, followed by a checksum and the JSON text.
 const MAGIC: &str = "wmlrun marker ";
 /// Version of the contents.
@@ -173,6 +175,9 @@ impl Marker {
             Ok(marker) => marker,
             Err(why) => return Ok(Err(Invalid::Bad(why))),
         };
+        if fd::fstat(file)?.size != LENGTH {
+            return Ok(Err(Invalid::Bad("another program has changed its length".into())));
+        }
         let actual = MarkerIdentity::of(file, root)?;
         if !marker.at.is(&actual, fd::file_system_kind(file)?) {
             return Ok(Err(Invalid::Copied { from: marker.at.path }));
@@ -286,8 +291,11 @@ fn checksum(text: &[u8]) -> String {
 }
 
 /// Returns whether a file is an incomplete marker, which may be removed: it is empty, or contains the beginning of a
-/// marker.
+/// marker. A longer file is not one, whatever its beginning is.
 pub(super) fn is_unfinished(file: Fd) -> Result<bool, Errno> {
+    if fd::fstat(file)?.size > LENGTH {
+        return Ok(false);
+    }
     let mut text = [0; 2 * RECORD];
     let n = fd::pread(file, &mut text, 0)?;
     let text = &text[..n];
@@ -385,10 +393,34 @@ mod tests {
             std::fs::write(&at, content).unwrap();
             assert!(matches!(read(&file, dir.path()), Err(Invalid::Bad(_))), "{content:?}");
         }
+        // A marker with something behind it, or one of which a record is missing.
+        for content in [[&whole[..], b"mine"].concat(), whole[..RECORD].to_vec(), whole[RECORD..].to_vec()] {
+            std::fs::write(&at, &content).unwrap();
+            assert!(matches!(read(&file, dir.path()), Err(Invalid::Bad(_))), "{} bytes", content.len());
+        }
         // The same bytes in another file.
         let copy = dir.path().join("copy");
         std::fs::write(&copy, &whole).unwrap();
         let copy = File::open(copy).unwrap();
         assert!(matches!(read(&copy, dir.path()), Err(Invalid::Copied { .. })));
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_marker_is_unfinished() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("m");
+        drop(written(&at, 1));
+        let whole = std::fs::read(&at).unwrap();
+        let is = |content: &[u8]| {
+            std::fs::write(&at, content).unwrap();
+            is_unfinished(File::open(&at).unwrap().as_raw_fd()).unwrap()
+        };
+        for length in [0, 1, RECORD - 1, RECORD, RECORD + MAGIC.len(), whole.len() - 1, whole.len()] {
+            assert!(is(&whole[..length]), "{length} bytes");
+        }
+        let spaces = vec![b' '; 2 * RECORD];
+        for foreign in [b"mine".to_vec(), [&spaces[..], b"mine"].concat(), [&whole[..], b"\n"].concat()] {
+            assert!(!is(&foreign), "{} bytes", foreign.len());
+        }
     }
 }
