@@ -226,6 +226,11 @@ fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
         Ok(report) => {
             for removed in &report.removed {
                 removed.note.iter().for_each(|note| console::notice(&format!("note: {note}")));
+                if removed.has_others {
+                    let path = removed.path.display();
+                    print_lines(&format!("{path}: incomplete marker removed; other files kept"));
+                    continue;
+                }
                 let what = if removed.adopted { "released (adopted; its files are kept)" } else { "removed" };
                 print_lines(&format!(
                     "{} {what}: {}, {}",

@@ -35,6 +35,8 @@ pub struct Removed {
     pub root_removed: bool,
     /// Whether only the marker was removed, because the tree is adopted: its files were not created by wmlrun.
     pub adopted: bool,
+    /// Whether only an incomplete marker was removed, from a directory that has files of others.
+    pub has_others: bool,
     /// Note for the user about the marker.
     pub note: Option<String>,
 }
@@ -198,6 +200,7 @@ fn remove_root(mut root: Root, threads: usize, stop: &AtomicBool) -> Result<Remo
         directories: 0,
         root_removed: false,
         adopted: root.marker.adopted,
+        has_others: false,
         note: root.note.clone(),
     };
     if !removed.adopted {
@@ -256,10 +259,10 @@ fn clean_roots(
 /// Removes the incomplete marker of an unmarked root, and the root if it is empty and wmlrun created it. `None` if
 /// there is no such marker.
 fn clear_unfinished(path: PathBuf) -> Result<Option<Removed>, Error> {
-    let Some((set, root_removed, has_files)) = root::clear_unfinished(&path)? else { return Ok(None) };
-    // A directory with files was about to be adopted.
-    let (adopted, note) = (has_files, None);
-    Ok(Some(Removed { set, path, files: 0, directories: 0, root_removed, adopted, note }))
+    let Some((set, root_removed, has_others)) = root::clear_unfinished(&path)? else { return Ok(None) };
+    // Whether a directory with files was about to be adopted is unknown: the marker does not exist yet.
+    let (adopted, note) = (false, None);
+    Ok(Some(Removed { set, path, files: 0, directories: 0, root_removed, adopted, has_others, note }))
 }
 
 /// Removes the marked roots in `dir`, a directory that a run created for itself, and in each of `places` inside it.

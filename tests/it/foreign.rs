@@ -392,7 +392,10 @@ fn clean_removes_an_incomplete_marker() {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{call_name}");
     }
     // One that says nothing yet: the directory may have been there before. And one of another program.
-    for (content, said, left) in [("", "data removed", false), ("mine", "no file sets", true)] {
+    let longer = format!("{}mine", " ".repeat(16 << 10));
+    for (content, said, left) in
+        [("", "data removed", false), ("mine", "no file sets", true), (longer.as_str(), "no file sets", true)]
+    {
         let dir = place();
         fs::create_dir(dir.path().join("data")).unwrap();
         fs::write(dir.path().join("data/.wmlrun.new"), content).unwrap();
@@ -401,6 +404,15 @@ fn clean_removes_an_incomplete_marker() {
         assert_eq!(dir.path().join("data/.wmlrun.new").exists(), left, "{content}");
         assert!(dir.path().join("data").is_dir(), "{content}");
     }
+    // One in a directory that has files: nothing says that it was adopted.
+    let dir = place();
+    fs::create_dir(dir.path().join("data")).unwrap();
+    fs::write(dir.path().join("data/.wmlrun.new"), "").unwrap();
+    fs::write(dir.path().join("data/notes"), "mine").unwrap();
+    let stdout = clean(dir.path());
+    assert!(stdout.contains("data: incomplete marker removed; other files kept\n"), "{stdout}");
+    assert_eq!(fs::read_to_string(dir.path().join("data/notes")).unwrap(), "mine");
+    assert_eq!(fs::read_dir(dir.path().join("data")).unwrap().count(), 1);
 }
 
 /// As on Lustre without the option `flock`. The lock of a marker is what keeps other programs out of a tree.
