@@ -573,3 +573,16 @@ fn gamma_sized(mean: f64) -> Quantity {
     let params = crate::random::RandvarParams { mean: Some(mean), ..Default::default() };
     crate::random::randvar(&params).unwrap().into()
 }
+
+#[test]
+fn a_file_that_has_replaced_the_marker_is_kept() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 5, 10);
+    let set = set(&spec);
+    prepare(std::slice::from_ref(&set), &options(), &Quiet, &NO_STOP).unwrap();
+    let marker = spec.root().join(".wmlrun");
+    fs::remove_file(&marker).unwrap();
+    fs::write(&marker, "mine").unwrap();
+    assert!(!remove(&set, 1, &NO_STOP).unwrap().root_removed);
+    assert_eq!(fs::read_to_string(&marker).unwrap(), "mine");
+}

@@ -551,10 +551,23 @@ impl Root {
         remove_empty(&made_parents);
     }
 
+    /// Returns whether the directory has its marker: the file that this process has locked.
+    fn has_marker(&self) -> bool {
+        let own = fd::file_info(self.lock).map(|info| info.inode);
+        own.is_ok() && fd::file_info_at(self.fd, MARKER_C).map(|info| info.inode) == own
+    }
+
+    /// Returns whether the directory exists, but not at its path: another program has moved it away.
+    pub(super) fn is_moved(&self) -> bool {
+        !is_at(&self.path, self.fd) && self.has_marker()
+    }
+
     /// Removes the marker, and the root directory too if wmlrun created it and it is empty. Returns whether the
-    /// directory was removed.
+    /// directory was removed. A file that has replaced the marker is kept.
     pub(super) fn unmark(self) -> bool {
-        let _ = fd::unlink_at(self.fd, MARKER_C);
+        if self.has_marker() {
+            let _ = fd::unlink_at(self.fd, MARKER_C);
+        }
         // A directory that has replaced the root is not owned by wmlrun, even if it is empty.
         let made = self.marker.made_root && is_at(&self.path, self.fd);
         let path = self.path.clone();
