@@ -28,8 +28,14 @@ impl Runner {
         // The file system may have been unmounted or recreated.
         if !prepare::is_marked(&set.spec.root()) {
             self.trees.roots.remove(&set.spec.root());
+            let is_moved = prepare::is_moved(set);
             set.close();
-            return Status::Done;
+            if !is_moved {
+                return Status::Done;
+            }
+            let text = format!("{} is not removed: its tree has been moved away", set.spec.root().display());
+            front.error(None, &text, Some("`wmlrun clean` removes it from where it is now"));
+            return Status::Refused;
         }
         let stop = AtomicBool::new(false);
         match prepare::remove(set, self.settings.populate_threads, &stop) {

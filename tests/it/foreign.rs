@@ -540,8 +540,11 @@ fn a_root_that_was_replaced_is_not_removed() {
     fs::create_dir(&root).unwrap();
     let inode = fs::metadata(&root).unwrap().ino();
     running.signal(rustix::process::Signal::INT);
-    running.wait();
+    let output = running.wait();
     assert_eq!(fs::metadata(&root).unwrap().ino(), inode, "the foreign directory is there");
+    let said = "data is not removed: its tree has been moved away";
+    assert!(output.stderr.contains(said), "{}", output.shown());
+    assert!(dir.path().join("aside/.wmlrun").exists(), "{}", output.shown());
 }
 
 #[test]
