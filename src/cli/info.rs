@@ -15,7 +15,7 @@ use crate::spec::predefined::PREDEFINED;
 use crate::util::count;
 use crate::util::table::{Align, Table};
 use crate::{engine, flowop, random, report};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -262,15 +262,17 @@ pub(super) fn completions(shell: &str) -> u8 {
 /// Writes the manual pages.
 pub(super) fn manual(dir: &Path) -> u8 {
     let made = std::fs::create_dir_all(dir);
-    let status = if made.is_ok() { 1 } else { 3 };
+    let is_there = made.is_ok();
     match made.and_then(|()| man::write_pages(args::full_command(), dir)) {
         Ok(()) => 0,
         Err(e) => {
-            console::error(
-                &format!("can't write the manual pages to {}: {e}", dir.display()),
-                Some("give a directory in which files can be created"),
-            );
-            status
+            let is_foreign = e.kind() == ErrorKind::AlreadyExists;
+            let help = match is_foreign {
+                true => "give another directory, or move the file away: it is not a manual page of wmlrun",
+                false => "give a directory in which files can be created",
+            };
+            console::error(&format!("can't write the manual pages to {}: {e}", dir.display()), Some(help));
+            if is_there && !is_foreign { 1 } else { 3 }
         }
     }
 }

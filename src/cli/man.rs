@@ -1,18 +1,40 @@
 //! The manual pages: one for the program and one for each command, made from the definition of the command line.
 
+use crate::output::{Target, check_replaceable};
 use crate::util::version::VERSION;
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
-/// Writes `wmlrun.1`, `wmlrun-plan.1` and so on into a directory. `program` is the whole command line.
+/// The manual of the pages, by which they are recognised.
+const MANUAL: &str = "User Commands";
+
+/// Writes `wmlrun.1`, `wmlrun-plan.1` and so on into a directory. `program` is the whole command line. Only pages of
+/// this program are replaced. All files are checked before the first is written.
 pub(super) fn write_pages(program: Command, dir: &Path) -> io::Result<()> {
+    let mut targets = Vec::new();
     for (name, text) in pages(program)? {
-        fs::write(dir.join(name), text)?;
+        let path = dir.join(name);
+        let open = || {
+            check_replaceable(&path, &is_page)?;
+            Target::open(&path, &[])
+        };
+        let target = open().map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+        targets.push((target.recognizing(is_page), text));
+    }
+    for (target, text) in targets {
+        target.write(&mut |out| out.write_all(&text))?;
     }
     Ok(())
+}
+
+/// Returns whether a file's first bytes are those of a page of this program, of any version.
+fn is_page(head: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(head);
+    let is_title = |line: &str| line.starts_with(".TH wmlrun") && line.ends_with(&format!("\"{MANUAL}\""));
+    head.lines().take(5).any(is_title)
 }
 
 /// Returns the name and the text of each page.
@@ -29,7 +51,7 @@ fn page(command: &Command, program: &Command) -> io::Result<(String, Vec<u8>)> {
     // The library would put the end of the help into one section that is called `EXTRA`, and the version at the end.
     let head = command.clone().after_help(None::<&'static str>).version(None::<&'static str>);
     // The quotes keep the empty date a word of its line: without them the version would be the date.
-    let man = Man::new(head).date("\"\"").source(format!("wmlrun {VERSION}")).manual("User Commands");
+    let man = Man::new(head).date("\"\"").source(format!("wmlrun {VERSION}")).manual(MANUAL);
     let mut text = Vec::new();
     man.render(&mut text)?;
     let mut end = closing_sections(command);
@@ -63,9 +85,12 @@ fn closing_sections(command: &Command) -> Roff {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::pages;
+    use super::{is_page, pages, write_pages};
     use crate::cli::args;
     use std::collections::BTreeMap;
+    use std::fs;
+    use std::io::ErrorKind;
+    use std::os::unix::fs::symlink;
 
     /// Text as the pages have it: a hyphen is escaped, so that it is copied as one.
     fn escaped(text: &str) -> String {
@@ -90,5 +115,30 @@ mod tests {
         }
         assert_eq!(pages.len(), commands.len(), "{:?}", pages.keys());
         assert!(pages["wmlrun.1"].contains(".SH \"EXIT STATUS\"\n.nf\n0    success"), "{}", pages["wmlrun.1"]);
+    }
+
+    #[test]
+    fn only_pages_of_this_program_are_replaced() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let write = || write_pages(args::full_command(), dir.path());
+        write().unwrap();
+        write().unwrap();
+        let plan = dir.path().join("wmlrun-plan.1");
+        assert!(is_page(&fs::read(&plan).unwrap()));
+        let precious = other.path().join("precious");
+        fs::write(&precious, "mine").unwrap();
+        fs::remove_file(dir.path().join("wmlrun.1")).unwrap();
+        for is_link in [false, true] {
+            fs::remove_file(&plan).unwrap();
+            match is_link {
+                true => symlink(&precious, &plan).unwrap(),
+                false => fs::write(&plan, "mine").unwrap(),
+            }
+            let error = write().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+            assert!(error.to_string().contains("wmlrun-plan.1"), "{error}");
+            assert_eq!(fs::read(&plan).unwrap(), b"mine");
+            assert!(!dir.path().join("wmlrun.1").exists(), "no page is written before all are checked");
+        }
     }
 }

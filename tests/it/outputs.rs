@@ -618,3 +618,26 @@ fn a_pipe_cannot_be_loaded_as_a_script() {
         assert!(output.stderr.contains("it is not a file"), "{}", output.shown());
     }
 }
+
+#[test]
+fn manual_pages_replace_only_manual_pages() {
+    let call = || Wml::new().file("precious", "mine").folder("man").args(["man", "man"]);
+    for is_link in [true, false] {
+        let call = call();
+        let page = call.dir().join("man/wmlrun-run.1");
+        match is_link {
+            true => symlink("../precious", &page).unwrap(),
+            false => fs::write(&page, "mine").unwrap(),
+        }
+        let output = call.run().exits(3);
+        assert!(output.stderr.contains("man/wmlrun-run.1: it exists, and has other content"), "{}", output.shown());
+        assert_eq!((text(&page), text(&output.dir().join("precious"))), ("mine".to_owned(), "mine".to_owned()));
+        assert_eq!(fs::read_dir(output.dir().join("man")).unwrap().count(), 1, "{}", output.shown());
+    }
+    // Those of an earlier version are replaced.
+    let call = call();
+    let page = call.dir().join("man/wmlrun-run.1");
+    fs::write(&page, ".TH wmlrun-run 1 \"\" \"wmlrun 0.0.1\" \"User Commands\"\n").unwrap();
+    let output = call.run().exits(0);
+    assert!(!text(&page).contains("0.0.1"), "{}", output.shown());
+}
