@@ -33,7 +33,8 @@ pub(super) struct ArmError {
 
 impl ArmError {
     fn of_line(text: &str, help: &str) -> Self {
-        Self { text: text.to_owned(), help: help.to_owned(), in_script: false, status: 2 }
+        let status = super::script_input::unread_status();
+        Self { text: text.to_owned(), help: help.to_owned(), in_script: false, status }
     }
 }
 

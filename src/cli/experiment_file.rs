@@ -8,6 +8,7 @@ use super::experiment_args::FileArgs;
 use super::experiment_host::perform;
 use super::experiment_permission::hook_lines;
 use super::experiments::{Refused, describe, print_text, refuse, set_option, split, status};
+use super::script_input;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::experiment::{
     Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
@@ -96,9 +97,11 @@ impl FoundFile {
             };
             return Err(refuse(&format!("no file or experiment is named `{name}`"), &help, 2));
         }
-        let text = std::fs::File::open(path).and_then(library::read).map_err(|e| {
-            refuse(&format!("{name} can't be read: {e}"), "give an experiment file, or the name of a shipped one", 2)
+        let bytes = script_input::read(path).map_err(|e| {
+            let help = "give an experiment file, or the name of a shipped one";
+            refuse(&format!("{name} can't be read: {e}"), help, script_input::unread_status())
         })?;
+        let text = library::text(bytes);
         let beside = path.parent().map(Path::to_path_buf);
         Ok(Self { name: name.to_owned(), stem, text, beside })
     }

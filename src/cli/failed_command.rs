@@ -5,6 +5,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::experiment::{Experiment, FailedCommand, HookTime, ScopeHook, read_file, suite};
 use crate::session::library;
 use crate::source::{SHIPPED, SourceMap, Span, Spanned};
+use std::path::Path;
 
 /// Prints the error of a failed command with its help. The text of the experiment file is part of it if the file still
 /// has the command.
@@ -23,7 +24,7 @@ fn located(experiment: &Experiment, failed: &FailedCommand) -> Option<(SourceMap
     let name = Some(experiment.file.as_str()).filter(|name| !name.is_empty())?;
     let text = match name.strip_suffix(SHIPPED).and_then(suite) {
         Some((_, text)) => text.to_owned(),
-        None => std::fs::File::open(name).and_then(library::read).ok()?,
+        None => library::text(library::read_file(Path::new(name)).ok()?),
     };
     let mut map = SourceMap::new();
     let id = map.add(name, &text);

@@ -31,6 +31,7 @@ mod peak;
 mod rank_errors;
 mod rank_front;
 mod ranked;
+mod script_input;
 mod stages;
 mod stdout;
 mod usage;
@@ -152,7 +153,7 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
             }
         };
     }
-    match library::find_named(name) {
+    match library::find_named(name, script_input::read) {
         Ok(found) if library::is_result(&found.text) => {
             let help = "`wmlrun report` shows results of wmlrun, `wmlrun compare` compares them with others";
             refuse(&format!("{} is a result, not a script", found.name), help);
@@ -196,7 +197,7 @@ fn run(script: &str, args: &RunArgs) -> u8 {
             Some(found) => run_found(&found, args, &interrupt),
             None => {
                 suggest_command(script);
-                2
+                script_input::unread_status()
             }
         },
         Err(e) => {

@@ -6,7 +6,7 @@
 use super::args::RunArgs;
 use super::rank_errors::RankErrors;
 use super::rank_front::RankFront;
-use super::{console, console_of, end_run, find_for, run_script, run_settings, watchdog};
+use super::{console, console_of, end_run, find_for, run_script, run_settings, script_input, watchdog};
 use crate::ranks::{self, LostRank, RankEnd, RankGroup, Ranks, RanksLost};
 use crate::session::{Settings, library::FoundScript};
 use std::path::PathBuf;
@@ -29,14 +29,14 @@ pub(super) fn run(script: &str, args: &RunArgs, group: &Arc<RankGroup>, interrup
         let settings = of_other_rank(settings, rank);
         let mut front = RankFront::new(format!("rank {rank} on `{}`", group.host()), errors);
         let done = found.map(|found| run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut front));
-        let status = done.as_ref().map_or(2, |(_, status)| *status);
+        let status = done.as_ref().map_or_else(script_input::unread_status, |(_, status)| *status);
         group.end(status, &front.errors.0);
         let status = if group.has_lost_ranks() { status } else { 0 };
         return done.map_or(status, |(watch, _)| watchdog::end(&watch, status));
     }
     let status = match console_of(args, &settings, &scripts) {
         Err(status) => status,
-        Ok(console) => found.map_or(2, |found| {
+        Ok(console) => found.map_or_else(script_input::unread_status, |found| {
             let mut console = console.collecting(std::mem::take(&mut errors));
             let (watch, status) = run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut console);
             let status = end_run(&watch, status, &mut console);

@@ -7,6 +7,7 @@ use super::folder::{Folder, FolderError};
 use super::hooks::MAX_OUTPUT;
 use super::runner::{ExperimentError, ExperimentHost};
 use crate::os::child::Group;
+use crate::os::signals;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
@@ -52,6 +53,7 @@ pub(super) fn run_program(
         true => "check the limits of processes and memory; `--resume` continues the experiment",
         false => "check the program that `--launch` names",
     };
+    signals::run_begins();
     let mut group = Group::spawn(command).map_err(|e| ExperimentError::Failed {
         why: format!("can't start `{}`: {e}", words[0]),
         help: help.to_owned(),

@@ -15,6 +15,26 @@ use std::time::Duration;
 const IMMEDIATE_EXIT_NOTE: &[u8] =
     b"\nnote: exited immediately: the measurement is lost, created files remain (`wmlrun clean DIR` removes them)\n";
 
+/// The same before the first run.
+const EXIT_BEFORE_RUN_NOTE: &[u8] =
+    b"\nnote: exited immediately: file sets that were created remain (`wmlrun clean DIR` removes them)\n";
+
+/// Whether a run has begun.
+static RUN_HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// The first signal; 0 before any signal.
+static RECEIVED: AtomicUsize = AtomicUsize::new(0);
+
+/// Records that a run begins, whose measurement a second signal would lose.
+pub fn run_begins() {
+    RUN_HAS_BEGUN.store(true, SeqCst);
+}
+
+/// Returns the first signal that the handlers have received. `None` before any signal, and without handlers.
+pub fn received() -> Option<u8> {
+    u8::try_from(RECEIVED.load(SeqCst)).ok().filter(|signal| *signal > 0)
+}
+
 /// The same signal within this many milliseconds counts as the first one: `timeout` signals its child and then the
 /// group.
 const SAME_SIGNAL_MS: u64 = 300;
@@ -42,6 +62,7 @@ impl FirstSignal {
     /// Resets it, so that the next signal is a first one.
     pub fn clear(&self) {
         self.0.store(0, SeqCst);
+        RECEIVED.store(0, SeqCst);
     }
 
     /// Classifies a signal that arrives at `now`, in milliseconds. Signal and time are in one word, so that two threads
@@ -159,11 +180,15 @@ pub fn install_handlers() -> (Arc<AtomicUsize>, Arc<FirstSignal>) {
         let (number, first) = (Arc::clone(&number), Arc::clone(&first));
         let handler = move || {
             match first.order(signal, milliseconds()) {
-                Order::First => number.store(signal as usize, SeqCst),
+                Order::First => {
+                    number.store(signal as usize, SeqCst);
+                    RECEIVED.store(signal as usize, SeqCst);
+                }
                 Order::Repeated => {}
                 Order::Second => {
+                    let note = if RUN_HAS_BEGUN.load(SeqCst) { IMMEDIATE_EXIT_NOTE } else { EXIT_BEFORE_RUN_NOTE };
                     // An error (the reader is gone) does not matter: the program ends in any case.
-                    let _ = rustix::io::write(rustix::stdio::stderr(), IMMEDIATE_EXIT_NOTE);
+                    let _ = rustix::io::write(rustix::stdio::stderr(), note);
                     child::kill_all();
                     low_level::exit(128 + signal);
                 }

@@ -8,7 +8,7 @@ use super::space_watch;
 use super::stop_detector::StopDetector;
 use super::unfinished::UnfinishedThread;
 use crate::exec::trace::Stream;
-use crate::os::{proc, schedule};
+use crate::os::{proc, schedule, signals};
 use crate::stats::snapshot::Snapshot;
 use crate::sync::NEVER;
 use parking_lot::Mutex;
@@ -148,6 +148,7 @@ impl Running {
     /// Opens the gate for the threads, which must be ready; the run ends after `limit`.
     pub fn open(&mut self, limit: Option<Duration>) {
         let shared = &self.shared;
+        signals::run_begins();
         shared.events.begin();
         crate::os::annotate("gate opens");
         self.from = shared.clock.raw();

@@ -12,14 +12,13 @@ pub static PERSONALITIES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/
 /// Bytes of the longest script. A longer text is not a script.
 pub const LONGEST: u64 = 64 << 20;
 
-/// Reads the text of a script. Bytes that are not UTF-8 are replaced. Returns an error if it is longer than [`LONGEST`].
-pub fn read(from: impl Read) -> io::Result<String> {
+/// Makes the text of a script of its bytes. Those that are not UTF-8 are replaced.
+pub fn text(bytes: Vec<u8>) -> String {
     // Texts in UTF-8 need no copy.
-    let bytes = read_bytes(from)?;
-    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
 
-/// The same, as bytes.
+/// Reads the bytes of a script. Returns an error if it is longer than [`LONGEST`].
 pub fn read_bytes(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(LONGEST + 1).read_to_end(&mut bytes)?;
@@ -99,6 +98,7 @@ pub fn help(error: &io::Error) -> &'static str {
         ErrorKind::PermissionDenied => "its permissions, or those of a directory above it, must allow it",
         ErrorKind::FileTooLarge => "name a script",
         ErrorKind::InvalidInput => "give a file, `-` for standard input, or the name of a personality",
+        ErrorKind::TimedOut => "start the program that writes to it, or give a file",
         _ => "give the name of another script or personality",
     }
 }
@@ -128,15 +128,20 @@ fn stem(name: &str) -> &str {
 /// Finds a script: first a file of that name (as given, then with `.wml` and `.f`), in `beside` and as a path, then a
 /// shipped personality.
 pub fn find(name: &str, beside: Option<&Path>) -> Result<FoundScript, NotFound> {
-    find_in(name, beside, false)
+    find_in(name, beside, false, &read_file)
 }
 
-/// The same for a name on the command line, which may be a pipe. Reading from a pipe waits for its writer.
-pub fn find_named(name: &str) -> Result<FoundScript, NotFound> {
-    find_in(name, None, true)
+/// The same for a name on the command line, which may be a pipe. `read` reads a file or a pipe.
+pub fn find_named(name: &str, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<FoundScript, NotFound> {
+    find_in(name, None, true, &read)
 }
 
-fn find_in(name: &str, beside: Option<&Path>, pipes: bool) -> Result<FoundScript, NotFound> {
+fn find_in(
+    name: &str,
+    beside: Option<&Path>,
+    pipes: bool,
+    read: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+) -> Result<FoundScript, NotFound> {
     let candidates = [name.to_owned(), format!("{name}.wml"), format!("{name}.f")];
     let places = beside.map(|dir| candidates.iter().map(|c| dir.join(c)).collect::<Vec<_>>()).unwrap_or_default();
     let mut in_the_way = None;
@@ -147,7 +152,7 @@ fn find_in(name: &str, beside: Option<&Path>, pipes: bool) -> Result<FoundScript
                 return Err(NotFound::Experiment);
             }
             Ok(true) => {
-                return match std::fs::File::open(&path).and_then(read_bytes) {
+                return match read(&path) {
                     Ok(bytes) => Ok(FoundScript::new(path.display().to_string(), bytes, Some(path))),
                     Err(error) => Err(NotFound::Unreadable(path, error)),
                 };

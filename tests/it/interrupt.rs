@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::cmd::{Running, Wml, memory, number};
+use crate::cmd::{Running, Wml, memory, number, tool};
+use crate::signals::wait_for;
 use crate::undisturbed::undisturbed;
 
 fn started() -> Running {
@@ -115,4 +116,31 @@ fn a_second_interrupt_ends_the_program_at_once_with_a_message() {
     let code = output.status.code();
     assert!(code == Some(130) || code == Some(143), "{}", output.shown());
     assert!(output.stderr.contains("exited immediately: the measurement is lost"), "{}", output.shown());
+}
+
+/// A pipe that no program writes to is given up, and nothing was measured.
+#[test]
+fn a_script_in_a_pipe_without_a_writer_ends_with_the_first_signal() {
+    for args in [&["pipe"][..], &["experiment", "pipe"], &["repeat", "pipe"]] {
+        let call = Wml::new().args(args).idle();
+        let pipe = call.dir().join("pipe");
+        tool("mkfifo", &[pipe.to_str().unwrap()]);
+        let running = call.start();
+        let descriptors = format!("/proc/{}/fd", running.pid());
+        wait_for("the pipe is open", || {
+            let open = std::fs::read_dir(&descriptors).into_iter().flatten().flatten();
+            open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).any(|path| path.ends_with("pipe"))
+        });
+        running.signal(Signal::TERM);
+        let output = running.wait().exits(143);
+        assert!(output.stderr.contains("a signal ended the wait for its writer"), "{args:?}: {}", output.shown());
+        assert_eq!(output.left(), ["pipe"], "{args:?}");
+    }
+}
+
+#[test]
+fn a_script_comes_from_a_program_that_is_slow() {
+    let script = "define process name=p { thread name=t { flowop delay name=d,value=0.01 } }\n";
+    let line = "\"$0\" <(sleep 0.3; cat s.wml; sleep 0.3; echo run 0.1) --engine null";
+    Wml::new().file("s.wml", script).under(["bash", "-c", line]).run().exits(0);
 }
