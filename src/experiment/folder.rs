@@ -12,6 +12,7 @@ use super::wanted::{Experiment, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name, run_notes};
 use crate::import::{self, ImportError, Observation};
 use crate::measure::now;
+use crate::os::handle;
 use crate::output;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -166,6 +167,12 @@ pub(super) fn is_temporary(name: &str, of: &str) -> bool {
     process.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Reads a text of a results folder. Its files are regular files: a read of a pipe would wait for data without end.
+pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8");
+    String::from_utf8(handle::read_regular_file(path)?).map_err(invalid)
+}
+
 /// Parses the description of an experiment.
 pub(super) fn parse(text: &str) -> Result<Experiment, String> {
     toml::from_str(text).map_err(|e| {
@@ -262,7 +269,7 @@ impl Folder {
     /// it. Returns whether the folder was removed: one that holds other files is kept with them, and so is one with the
     /// result of a first run, after which a command failed.
     pub fn remove_without_runs(self) -> Result<bool, FolderError> {
-        let measured = import::observations(&self.result(1)).unwrap_or_default();
+        let measured = import::recorded_observations(&self.result(1)).unwrap_or_default();
         let is_measured = || measured.iter().any(|observation| observation.failure.is_none());
         if !self.runs.is_empty() || self.path.join(DROPPED).exists() || is_measured() {
             return Ok(false);
@@ -284,7 +291,7 @@ impl Folder {
     fn described(path: &Path) -> Result<(Experiment, String), FolderError> {
         let file = path.join(EXPERIMENT);
         let content = |why: String| FolderError::Content { path: file.clone(), why };
-        let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
+        let text = read_text(&file).map_err(|error| match error.kind() {
             // The path may be that of a file, such as a result.
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FolderError::NotResults { path: path.to_owned() },
             _ => io_error(&file)(error),
@@ -361,7 +368,7 @@ impl Folder {
     /// later ones are dropped, because the order of the runs has no gaps.
     fn restore(&mut self, mut state: Replayed) -> Result<(), FolderError> {
         for (run, EndedRun { arm, control, seconds, failure, figures, boot }) in (1..).zip(state.runs.clone()) {
-            let kept = match (failure, import::observations(&self.result(run))) {
+            let kept = match (failure, import::recorded_observations(&self.result(run))) {
                 (Some(why), _) => KeptRun::failed(run, arm, boot, why),
                 (None, Ok(found)) if !found.is_empty() => {
                     let mut observation = Observation::last_of(found).unwrap_or_default();
@@ -488,7 +495,7 @@ impl Folder {
     pub(super) fn observation(&self, run: usize) -> Result<Observation, FolderError> {
         let path = self.result(run);
         let content = |why: String| FolderError::Content { path: path.clone(), why };
-        let found = import::observations(&path).map_err(|e| content(e.to_string()))?;
+        let found = import::recorded_observations(&path).map_err(|e| content(e.to_string()))?;
         Observation::last_of(found).ok_or_else(|| content("it has no runs".to_owned()))
     }
 

@@ -3,7 +3,7 @@
 
 use super::hooks::HookTime;
 use super::origin::FolderOrigin;
-use crate::os::{Errno, fd};
+use crate::os::{Errno, fd, handle};
 use crate::util::json;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -159,7 +159,7 @@ impl Event {
 /// Reads the events of a journal without locking it. Lines that are not events are ignored, such as the last line of an
 /// experiment that is in progress.
 pub(super) fn events_of(path: &Path) -> io::Result<Vec<Event>> {
-    let bytes = std::fs::read(path)?;
+    let bytes = handle::read_regular_file(path)?;
     Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| json::from_bytes(line).ok()).collect())
 }
 
@@ -217,8 +217,12 @@ impl Journal {
 pub(super) struct LockedJournal(File);
 
 impl LockedJournal {
-    /// Locks an open journal. Returns an error when another process has locked it.
+    /// Locks an open journal. Returns an error when another process has locked it, or when it is not a regular file: a
+    /// read of a pipe would wait for data without end.
     fn new(file: File) -> io::Result<Self> {
+        if !handle::is_regular(&file) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, handle::NOT_REGULAR));
+        }
         match fd::lock(file.as_raw_fd()) {
             Ok(()) => Ok(Self(file)),
             Err(Errno::WOULDBLOCK) => Err(io::Error::other("another process is using it")),

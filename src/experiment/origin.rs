@@ -7,7 +7,7 @@
 use super::identity::digest;
 use super::journal::Event;
 use crate::import::folder::JOURNAL;
-use crate::os::{fd, proc};
+use crate::os::{fd, handle, proc};
 use crate::util::json;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -59,7 +59,7 @@ impl FolderOrigin {
 /// Returns whether this user has made a results folder on this host. `false` if the folder is a copy, or if its journal
 /// is empty.
 pub fn is_made_here(folder: &Path) -> io::Result<bool> {
-    let journal = match File::open(folder.join(JOURNAL)) {
+    let journal = match handle::open_regular_file(&folder.join(JOURNAL)) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
         opened => opened?,
     };

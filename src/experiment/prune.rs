@@ -16,7 +16,7 @@ use std::path::Path;
 /// the number of bytes removed. Returns an error when another process uses the folder.
 pub fn prune(path: &Path) -> Result<u64, FolderError> {
     let file = path.join(EXPERIMENT);
-    let text = fs::read_to_string(&file).map_err(io_error(&file))?;
+    let text = folder::read_text(&file).map_err(io_error(&file))?;
     if !text.contains(SCHEMA) {
         let why = "it is not the results folder of an experiment".to_owned();
         return Err(FolderError::Content { path: path.to_owned(), why });

@@ -2,13 +2,12 @@
 //! experiment may be complete, interrupted or in progress.
 
 use super::design::{Design, Next};
-use super::folder::{FolderError, io_error};
+use super::folder::{FolderError, io_error, read_text};
 use super::journal::{self, Event};
 use super::replay::{EndedRun, Replayed};
 use super::wanted::{Experiment, ExperimentKind, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name};
 use crate::import::{self, Observation};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A run of a recorded experiment.
@@ -53,7 +52,7 @@ impl RecordedExperiment {
     pub fn read(path: &Path) -> Result<Self, FolderError> {
         let file = path.join(EXPERIMENT);
         let content = |why: String| FolderError::Content { path: file.clone(), why };
-        let text = fs::read_to_string(&file).map_err(io_error(&file))?;
+        let text = read_text(&file).map_err(io_error(&file))?;
         let experiment: Experiment = super::folder::parse(&text).map_err(content)?;
         if experiment.schema != SCHEMA {
             return Err(content(format!("its schema is `{}`, not `{SCHEMA}`", experiment.schema)));
@@ -81,7 +80,7 @@ impl RecordedExperiment {
         for (number, EndedRun { arm, control, failure, figures, .. }) in (1..).zip(ended) {
             let observation = match failure {
                 Some(_) => Observation { source: format!("run {number}"), failure, ..Observation::default() },
-                None => match import::observations(&self.result(number)).ok().and_then(Observation::last_of) {
+                None => match import::recorded_observations(&self.result(number)).ok().and_then(Observation::last_of) {
                     Some(mut observation) => {
                         figures.add_to(&mut observation);
                         observation

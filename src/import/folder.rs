@@ -209,7 +209,7 @@ impl ArmNames {
 /// experiment.
 fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let file = dir.join(EXPERIMENT);
-    let text = input::read(&file)?;
+    let text = input::read_file(&file)?;
     let found: ArmsDescription = toml::from_str(&text).map_err(|e| form(&file)(e.message().to_owned()))?;
     if found.schema != EXPERIMENT_SCHEMA {
         let schema = printable::short(&found.schema, 40);
@@ -265,7 +265,7 @@ impl FiguresInProgress {
 /// Reads the results of the runs that the journal calls finished, of one arm or of all. The others give a note.
 fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportError> {
     let journal = dir.join(JOURNAL);
-    let text = input::read(&journal)?;
+    let text = input::read_file(&journal)?;
     // An interrupted write leaves a last line without an end.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut runs: BTreeMap<usize, JournalRun> = BTreeMap::new();

@@ -32,8 +32,26 @@ pub(super) fn read(path: &Path) -> Result<String, ImportError> {
     } else {
         read_pipe(&file, &mut bytes).map_err(io)?;
     }
+    text_of(path, bytes)
+}
+
+/// Reads the text of a regular file, such as those of a results folder. See [`read`]. Returns an error at once for a
+/// pipe, whose writer may never come.
+pub(super) fn read_file(path: &Path) -> Result<String, ImportError> {
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::InvalidInput => ImportError::Form { path: path.to_owned(), why: handle::NOT_REGULAR.to_owned() },
+        _ => ImportError::Io { path: path.to_owned(), error },
+    };
+    let file = handle::open_regular_file(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(failed)?;
+    text_of(path, bytes)
+}
+
+/// Makes a text of bytes. Returns an error when there are more than [`MAX_LENGTH`].
+fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, ImportError> {
     if bytes.len() as u64 > MAX_LENGTH {
-        return Err(form("it is longer than 256 MiB"));
+        return Err(ImportError::Form { path: path.to_owned(), why: "it is longer than 256 MiB".to_owned() });
     }
     Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
@@ -94,6 +112,7 @@ mod tests {
     fn other_file_types_are_not_opened() {
         for path in ["/dev/zero", "/dev", "/dev/null"] {
             assert!(read(Path::new(path)).unwrap_err().to_string().contains("neither"), "{path}");
+            assert!(matches!(read_file(Path::new(path)), Err(ImportError::Form { .. })), "{path}");
         }
         assert!(matches!(read(Path::new("/nowhere")), Err(ImportError::Io { .. })));
     }

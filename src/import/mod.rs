@@ -214,9 +214,15 @@ pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
     of_text(&text, &path.display().to_string()).map_err(form(path))
 }
 
+/// Reads the observations of a result in a results folder. See [`observations`]. It must be a regular file.
+pub fn recorded_observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
+    let text = input::read_file(path)?;
+    of_text(&text, &path.display().to_string()).map_err(form(path))
+}
+
 /// Returns whether a file is a result of wmlrun without a run, which was refused before it began.
 pub fn is_of_refused_run(path: &Path) -> bool {
-    input::read(path).is_ok_and(|text| own::is_of_refused_run(&text))
+    input::read_file(path).is_ok_and(|text| own::is_of_refused_run(&text))
 }
 
 /// Reads the load curve of a file. See [`load_points`] for its form.

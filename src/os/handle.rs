@@ -7,9 +7,12 @@ use rustix::fs::{self as rfs, Access, AtFlags, FileType, Mode, OFlags, ResolveFl
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+
+/// The error of a path that must be that of a regular file.
+pub const NOT_REGULAR: &str = "it is not a regular file";
 
 const DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -67,6 +70,40 @@ pub fn open_regular(dir: &OwnedFd, name: &OsStr) -> Option<File> {
     rfs::fstat(&file).is_ok_and(regular).then(|| File::from(file))
 }
 
+/// Opens a regular file by path for reading. Follows symbolic links. Fails with [`ErrorKind::InvalidInput`] for any other
+/// file type, which is not opened.
+pub fn open_regular_file(path: &Path) -> io::Result<File> {
+    let regular = |stat: rfs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    let other = || io::Error::new(ErrorKind::InvalidInput, NOT_REGULAR);
+    if !regular(rfs::stat(path)?) {
+        return Err(other());
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = retry_interrupted(|| rfs::open(path, flags, Mode::empty()))?;
+    if regular(rfs::fstat(&file)?) { Ok(file.into()) } else { Err(other()) }
+}
+
+/// Reads a regular file by path. See [`open_regular_file`].
+pub fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular_file(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a regular file by path for writing, and creates it if it does not exist. Its content stays. Does not follow a
+/// symbolic link in the last component. Fails with [`ErrorKind::InvalidInput`] for any other file type.
+pub fn create_regular_file(path: &Path) -> io::Result<File> {
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = retry_interrupted(|| rfs::open(path, flags, Mode::from_raw_mode(0o666)))?;
+    if !is_regular(&file) {
+        return Err(io::Error::new(ErrorKind::InvalidInput, NOT_REGULAR));
+    }
+    // A program that gets the descriptor expects calls that block.
+    rfs::fcntl_setfl(&file, rfs::fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file.into())
+}
+
 /// Returns whether a descriptor refers to a regular file.
 pub fn is_regular(file: impl AsFd) -> bool {
     rfs::fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
@@ -110,5 +147,39 @@ pub fn check_room(file: &File, len: u64) -> io::Result<()> {
     match retry_interrupted(|| rfs::fallocate(file, rfs::FallocateFlags::empty(), 0, len)) {
         Err(Errno::NOSPC | Errno::DQUOT) => Err(ErrorKind::StorageFull.into()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    #[test]
+    fn only_regular_files_are_opened_by_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("file"), "text").unwrap();
+        symlink("file", at("link")).unwrap();
+        assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        for name in ["file", "link"] {
+            assert_eq!(read_regular_file(&at(name)).unwrap(), b"text", "{name}");
+        }
+        for path in [at("pipe"), dir.path().to_owned(), "/dev/null".into()] {
+            let error = read_regular_file(&path).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{}", path.display());
+        }
+        assert_eq!(read_regular_file(&at("missing")).unwrap_err().kind(), ErrorKind::NotFound);
+        for name in ["link", "pipe"] {
+            create_regular_file(&at(name)).unwrap_err();
+        }
+        // The content stays until it is overwritten.
+        create_regular_file(&at("file")).unwrap().write_all(b"n").unwrap();
+        assert_eq!(std::fs::read(at("file")).unwrap(), b"next");
+        create_regular_file(&at("new")).unwrap();
+        assert_eq!(std::fs::read(at("new")).unwrap(), b"");
     }
 }

@@ -74,6 +74,24 @@ fn prune_keeps_the_files_of_others() {
     assert_eq!(lab.runs("r", "finished"), [1, 2]);
 }
 
+#[test]
+fn a_pipe_in_a_results_folder_is_refused_at_once() {
+    let lab = Lab::new();
+    lab.run(&format!("repeat {SHORT} --runs 1 --results r --quiet"), 0);
+    for file in ["experiment.toml", "journal.jsonl"] {
+        let path = lab.path("r").join(file);
+        let text = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        tool("mkfifo", &[path.to_str().unwrap()]);
+        for words in ["prune r", "repeat --resume r --quiet"] {
+            let shown = lab.run(words, 3);
+            assert!(shown.contains(&format!("{file}: it is not a regular file")), "{words}: {shown}");
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, text).unwrap();
+    }
+}
+
 /// A folder in which no run has ended is removed, but not the files of others in its directories.
 #[test]
 fn a_folder_without_a_run_is_kept_for_the_files_of_others() {
