@@ -6,10 +6,10 @@
 
 use crate::analysis::{Estimate, FloorSample, NoiseFloor};
 use crate::import::Observation;
+use crate::os::handle;
 use crate::output;
 use crate::util::timestamp::seconds_of;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -114,7 +114,7 @@ impl Floors {
     pub fn add(session: FloorSession, path: &Path) -> io::Result<Self> {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         // The file itself is replaced, so that its lock would be that of the old file.
-        let lock = File::create(path.with_extension("lock"))?;
+        let lock = handle::create_regular_file(&path.with_extension("lock"))?;
         lock.lock()?;
         let mut floors = Self::read(path)?;
         floors.sessions.retain(|known| known.experiment.is_empty() || known.experiment != session.experiment);

@@ -1,9 +1,9 @@
 //! Hooks: the commands before and after runs, and their execution.
 
 use crate::os::child::Group;
+use crate::os::handle;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -101,7 +101,8 @@ pub(super) fn run(
     limit: Duration,
     interrupted: &dyn Fn() -> bool,
 ) -> io::Result<HookEnd> {
-    let file = File::create(log)?;
+    let file = handle::create_regular_file(log)?;
+    file.set_len(0)?;
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(text).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file.try_clone()?);
     shell.envs(variables.iter().map(|(name, value)| (name, value)));
@@ -139,6 +140,7 @@ pub(super) fn run(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -149,5 +151,21 @@ mod tests {
         assert_eq!(names(HookTime::After, 0), ["after-a", "after"]);
         assert!(Hooks::default().of(HookTime::Before, 0).is_empty());
         assert!(HOOKS.iter().all(|hook| HookTime::of_hook(hook.name) == hook.time));
+    }
+
+    #[test]
+    fn the_output_of_a_command_goes_through_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, precious) = (dir.path().join("log"), dir.path().join("precious"));
+        std::fs::write(&precious, "mine").unwrap();
+        std::os::unix::fs::symlink(&precious, &log).unwrap();
+        let run = || run("echo said", &[], &log, Duration::from_mins(1), &|| false);
+        run().unwrap_err();
+        assert_eq!(std::fs::read(&precious).unwrap(), b"mine");
+        std::fs::remove_file(&log).unwrap();
+        for _ in 0..2 {
+            assert!(matches!(run().unwrap(), HookEnd::Done(_)));
+            assert_eq!(std::fs::read(&log).unwrap(), b"said\n");
+        }
     }
 }
