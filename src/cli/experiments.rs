@@ -19,7 +19,7 @@ use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, s
 use crate::measure::now;
 use crate::output::file_id;
 use crate::util::count::count;
-use crate::util::size;
+use crate::util::{printable, size};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
@@ -312,8 +312,12 @@ fn verdict_status(comparison: &Comparison, expected: Option<Expected>) -> u8 {
 /// Runs `wmlrun prune` on one folder. Returns the exit status.
 pub(super) fn prune(dir: &Path) -> u8 {
     match experiment::prune(dir) {
-        Ok(bytes) => {
-            console::print_lines(&format!("{}: {} removed", dir.display(), size::format(bytes)));
+        Ok(pruned) => {
+            console::print_lines(&format!("{}: {} removed", dir.display(), size::format(pruned.bytes)));
+            for kept in pruned.kept {
+                let why = "it has files that the journal does not name as those of the run";
+                console::notice(&printable::line(&format!("note: {} is kept: {why}", kept.display())));
+            }
             0
         }
         Err(e) => {

@@ -12,7 +12,8 @@ use super::wanted::{Experiment, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name, run_notes};
 use crate::import::{self, ImportError, Observation};
 use crate::measure::now;
-use crate::os::handle;
+use crate::os::held_dir::HeldDir;
+use crate::os::{device, handle};
 use crate::output;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -21,6 +22,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(super) const HOOK_LOGS: &str = "hooks";
+
+/// The largest number of files of a run's script that the journal names. `prune` keeps the others.
+const MAX_PATHS: usize = 1000;
 
 /// The directory of the output of commands that is recorded beside the runs.
 pub(super) const RECORDS: &str = "records";
@@ -274,6 +278,10 @@ impl Folder {
         if !self.runs.is_empty() || self.path.join(DROPPED).exists() || is_measured() {
             return Ok(false);
         }
+        // The files there are of others.
+        if device::mounted_below(&self.path).is_some() {
+            return Ok(false);
+        }
         OwnFiles::of(&self.experiment, &self.path.join(JOURNAL))?.remove_all(&self.path)?;
         for file in [EXPERIMENT, JOURNAL].map(|name| self.path.join(name)) {
             fs::remove_file(&file).map_err(io_error(&file))?;
@@ -500,21 +508,24 @@ impl Folder {
     }
 
     /// Makes room for the next attempt of a run: the files of an earlier attempt must not be taken for its own. If that
-    /// has a result, its files are moved, and the directory with them is returned.
+    /// has a result, or its script has written files, they are moved, and the directory with them is returned.
     pub(super) fn clear(&mut self, run: usize) -> Result<Option<PathBuf>, FolderError> {
         self.figures = RecordedFigures::default();
-        if self.has_result(run) {
+        // `rmdir` refuses all but an empty directory. The journal does not name the files of a run that was killed, so
+        // others may be among them.
+        let has_files = || fs::remove_dir(self.files(run)).is_err_and(|error| error.kind() != io::ErrorKind::NotFound);
+        if self.has_result(run) || has_files() {
             return self.keep_dropped(run..=run);
         }
         let mut is_cleared = true;
-        for file in [self.result(run), self.log(run), self.files(run)] {
-            let removed = match fs::symlink_metadata(&file) {
-                Ok(meta) if meta.is_dir() => fs::remove_dir_all(&file),
-                Ok(_) => fs::remove_file(&file),
-                Err(_) => continue,
-            };
-            removed.map_err(io_error(&file))?;
-            is_cleared = false;
+        for file in [self.result(run), self.log(run)] {
+            match fs::remove_file(&file) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => {
+                    removed.map_err(io_error(&file))?;
+                    is_cleared = false;
+                }
+            }
         }
         // Otherwise an empty result would be there again after a power failure.
         let runs = self.path.join(RUNS);
@@ -522,6 +533,12 @@ impl Folder {
             sync_dir(&runs).map_err(io_error(&runs))?;
         }
         Ok(None)
+    }
+
+    /// Records which files the script of a run has written. Those that can't be listed are kept by `prune`.
+    pub(super) fn keep_paths(&mut self, run: usize) -> Result<(), FolderError> {
+        let paths = HeldDir::open(&self.files(run)).and_then(|dir| dir.paths_below(MAX_PATHS)).unwrap_or_default();
+        if paths.is_empty() { Ok(()) } else { self.write(&Event::Files { run: run as u64, paths }) }
     }
 
     /// Records the used space of a run's file systems.

@@ -174,9 +174,19 @@ fn the_files_of_each_attempt_are_kept_apart() {
     fs::write(folder.result(4), "").unwrap();
     assert_eq!(folder.clear(4).unwrap(), None);
     assert!(!folder.log(4).exists() && !folder.result(4).exists() && !path.join("dropped/3").exists());
+    folder.write(&Event::Files { run: 4, paths: vec!["x".to_owned()] }).unwrap();
+    // A run that was killed before its end may have been given files of others.
+    fs::create_dir(folder.files(4)).unwrap();
+    assert_eq!(folder.clear(4).unwrap(), None);
+    assert!(!folder.files(4).exists(), "it is empty");
+    fs::create_dir(folder.files(4)).unwrap();
+    fs::write(folder.files(4).join("mine"), "mine").unwrap();
+    let kept = folder.clear(4).unwrap().unwrap();
     drop(folder);
+    assert_eq!(fs::read_to_string(kept.join("0004.files/mine")).unwrap(), "mine");
     // Their output is removed like that of other runs.
-    assert_eq!(prune(&path).unwrap(), 4);
+    let pruned = prune(&path).unwrap();
+    assert_eq!((pruned.bytes, pruned.kept), (4, vec![kept.join("0004.files")]));
     assert!(path.join("dropped/2/0004.json").exists() && path.join("dropped/2/0004-1.txt").exists());
     assert!(!path.join("dropped/2/0004.log").exists() && !path.join("dropped/1/0004.files").exists());
 }
@@ -258,6 +268,10 @@ fn pruning_removes_all_but_the_results() {
     let path = dir.path().join("r");
     four_runs(&path);
     fs::create_dir_all(path.join("runs/0002.files/deep")).unwrap();
+    let mut folder = Folder::resume(&path, &identity(), false).unwrap();
+    fs::write(folder.files(2).join("deep/dump"), "").unwrap();
+    folder.keep_paths(2).unwrap();
+    drop(folder);
     fs::create_dir(path.join("runs/2024.files")).unwrap();
     for (file, is_kept) in [
         ("runs/0002.files/deep/dump", false),
@@ -281,7 +295,7 @@ fn pruning_removes_all_but_the_results() {
         (".mine.tmp", true),
     ] {
         fs::write(path.join(file), "12345").unwrap();
-        assert_eq!(prune(&path).unwrap(), if is_kept { 0 } else { 5 }, "{file}");
+        assert_eq!(prune(&path).unwrap().bytes, if is_kept { 0 } else { 5 }, "{file}");
         assert_eq!(path.join(file).exists(), is_kept, "{file}");
     }
     assert!(!path.join("runs/0002.files").exists());
@@ -290,7 +304,7 @@ fn pruning_removes_all_but_the_results() {
     fs::write(path.join("runs/0001.log"), "12345").unwrap();
     // A copy may lack it.
     fs::remove_dir_all(path.join(HOOK_LOGS)).unwrap();
-    assert_eq!(prune(&path).unwrap(), 5);
+    assert_eq!(prune(&path).unwrap().bytes, 5);
 
     fs::write(path.join("runs/0001.log"), "12345").unwrap();
     let lock = journal::LockedJournal::open(&path.join(JOURNAL)).unwrap();

@@ -97,6 +97,13 @@ pub(super) enum Event {
         /// The time, RFC 3339.
         time: String,
     },
+    /// The script of a run has written files, and the run has ended.
+    Files {
+        /// The number of the run, from 1.
+        run: u64,
+        /// Their paths below the directory of the run's files. That of a directory ends with a slash.
+        paths: Vec<String>,
+    },
     /// A run is complete and its result is written.
     Finished {
         /// The number of the run.
@@ -148,6 +155,7 @@ impl Event {
             | Self::Recorded { run, .. }
             | Self::Space { run, .. }
             | Self::Started { run, .. }
+            | Self::Files { run, .. }
             | Self::Finished { run, .. }
             | Self::Failed { run, .. }
             | Self::Dropped { run, .. } => Some(*run),

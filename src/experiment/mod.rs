@@ -42,7 +42,7 @@ pub use folder::{Folder, FolderError};
 pub use hooks::{HOOKS, Hook, HookTime, Hooks};
 pub use identity::Identity;
 pub use origin::is_made_here;
-pub use prune::{bytes_below, prune};
+pub use prune::{Pruned, bytes_below, prune};
 pub use recorded::{RecordedExperiment, RecordedRun, is_folder};
 pub use rule_text::{run_range, share};
 pub use runner::{ExperimentError, ExperimentHost, FailedCommand, Finished, RunEnd, run};

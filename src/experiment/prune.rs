@@ -1,5 +1,6 @@
 //! Removes what an experiment can do without: the output of runs and commands, the files that scripts wrote, and
-//! temporary files of killed runs. The results are kept, and so is every file that is not one of the experiment.
+//! temporary files of killed runs. The results are kept, and so is every file that is not one of the experiment: of the
+//! files beside a run only those that the journal names are of its script.
 
 use super::dropped::DROPPED;
 use super::folder::{self, FolderError, HOOK_LOGS, RECORDS, io_error, is_temporary};
@@ -7,14 +8,27 @@ use super::hooks::HookTime;
 use super::journal::{self, Event};
 use super::wanted::{Experiment, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS};
-use std::collections::BTreeSet;
+use crate::os::held_dir::{HeldDir, HeldEntry};
+use crate::os::{FileType, device};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What was removed from a results folder, and what was kept that its runs may have written.
+#[derive(Debug, Default)]
+pub struct Pruned {
+    /// The length of the removed files in bytes.
+    pub bytes: u64,
+    /// The directories of files of scripts that have files which the journal does not name: someone may have put them
+    /// there, or the run was killed.
+    pub kept: Vec<PathBuf>,
+}
 
 /// Removes the output of runs and commands from a results folder, and keeps the results and the files of others. Returns
-/// the number of bytes removed. Returns an error when another process uses the folder.
-pub fn prune(path: &Path) -> Result<u64, FolderError> {
+/// an error when another process uses the folder, or when something is mounted in it.
+pub fn prune(path: &Path) -> Result<Pruned, FolderError> {
     let file = path.join(EXPERIMENT);
     let text = folder::read_text(&file).map_err(io_error(&file))?;
     if !text.contains(SCHEMA) {
@@ -36,6 +50,8 @@ pub fn prune(path: &Path) -> Result<u64, FolderError> {
 pub(super) struct OwnFiles {
     /// The numbers of the runs that the journal names.
     runs: BTreeSet<u64>,
+    /// The paths of the files that the script of a run has written, in all attempts, by the number of the run.
+    written: BTreeMap<u64, BTreeSet<String>>,
     /// The names of the commands whose output is kept.
     commands: BTreeSet<String>,
     /// The number of the commands whose output is recorded after each run.
@@ -50,41 +66,75 @@ impl OwnFiles {
             events => events.map_err(io_error(log))?,
         };
         let of_scopes = experiment.scopes.iter().flat_map(|hook| HookTime::ALL.map(|time| hook.command_name(time)));
-        Ok(Self {
-            runs: events.iter().filter_map(Event::run).collect(),
-            commands: experiment.hooks.0.keys().cloned().chain(of_scopes).collect(),
-            records: experiment.records.len(),
-        })
-    }
-
-    /// Removes all but the results. Returns the number of bytes removed.
-    fn remove_output(&self, path: &Path) -> Result<u64, FolderError> {
-        let is_output = |name: &str, is_dir| self.is_output(name, is_dir);
-        let mut bytes = remove_from(path, &|name, is_dir| !is_dir && is_temporary(name, EXPERIMENT))?;
-        bytes += remove_from(&path.join(RUNS), &is_output)?;
-        bytes += remove_from(&path.join(HOOK_LOGS), &|name, is_dir| !is_dir && self.is_hook_log(name))?;
-        let dropped = path.join(DROPPED);
-        if !dropped.is_dir() {
-            return Ok(bytes);
-        }
-        for dir in fs::read_dir(&dropped).map_err(io_error(&dropped))? {
-            let dir = dir.map_err(io_error(&dropped))?;
-            if dir.file_name().to_str().is_some_and(|name| name.parse::<u32>().is_ok()) {
-                bytes += remove_from(&dir.path(), &is_output)?;
+        let runs = events.iter().filter_map(Event::run).collect();
+        let mut written: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
+        for event in events {
+            if let Event::Files { run, paths } = event {
+                written.entry(run).or_default().extend(paths);
             }
         }
-        Ok(bytes)
+        let commands = experiment.hooks.0.keys().cloned().chain(of_scopes).collect();
+        Ok(Self { runs, written, commands, records: experiment.records.len() })
+    }
+
+    /// Removes all but the results.
+    fn remove_output(&self, path: &Path) -> Result<Pruned, FolderError> {
+        // What is mounted is not of the experiment, and shows that the folder is used for something else.
+        if let Some(path) = device::mounted_below(path) {
+            let why = "something is mounted there, so nothing was removed from the results folder".to_owned();
+            return Err(FolderError::Content { path, why });
+        }
+        let folder = HeldDir::open(path).map_err(io_error(path))?;
+        let mut pruned = Pruned::default();
+        pruned.bytes += remove_files(&folder, &|name| is_temporary(name, EXPERIMENT))?;
+        if let Some(runs) = enter(&folder, RUNS)? {
+            self.remove_output_of_runs(&runs, &mut pruned)?;
+        }
+        if let Some(hooks) = enter(&folder, HOOK_LOGS)? {
+            pruned.bytes += remove_files(&hooks, &|name| self.is_hook_log(name))?;
+        }
+        if let Some(dropped) = enter(&folder, DROPPED)? {
+            for entry in entries(&dropped)? {
+                let number = entry.name.to_str().filter(|name| name.parse::<u32>().is_ok());
+                if let Some(number) = number
+                    && let Some(runs) = enter(&dropped, number)?
+                {
+                    self.remove_output_of_runs(&runs, &mut pruned)?;
+                }
+            }
+        }
+        Ok(pruned)
+    }
+
+    /// Removes the output of runs and the files of their scripts from the directory of the results.
+    fn remove_output_of_runs(&self, dir: &HeldDir, pruned: &mut Pruned) -> Result<(), FolderError> {
+        pruned.bytes += remove_files(dir, &|name| self.is_output(name))?;
+        for entry in entries(dir)? {
+            let name = entry.name.to_string_lossy();
+            let Some(run) = self.run_of(&name, ".files") else { continue };
+            let Some(files) = enter(dir, &name)? else { continue };
+            if let Some(paths) = self.written.get(&run) {
+                pruned.bytes += files.remove_below(paths).map_err(io_error(files.path()))?;
+            }
+            if !dir.remove_empty_dir(&entry.name) {
+                pruned.kept.push(files.path().to_owned());
+            }
+        }
+        Ok(())
     }
 
     /// Removes all files, results included, and the directories that are empty then.
     pub(super) fn remove_all(&self, path: &Path) -> Result<(), FolderError> {
         self.remove_output(path)?;
-        let (runs, records) = (path.join(RUNS), path.join(RECORDS));
-        remove_from(&runs, &|name, is_dir| !is_dir && self.run_of(name, ".json").is_some())?;
-        remove_from(&records, &|name, is_dir| !is_dir && self.is_record(name))?;
-        for dir in [runs, path.join(HOOK_LOGS), records] {
-            // `rmdir` refuses a directory with files of others.
-            let _ = fs::remove_dir(dir);
+        let folder = HeldDir::open(path).map_err(io_error(path))?;
+        if let Some(runs) = enter(&folder, RUNS)? {
+            remove_files(&runs, &|name| self.run_of(name, ".json").is_some())?;
+        }
+        if let Some(records) = enter(&folder, RECORDS)? {
+            remove_files(&records, &|name| self.is_record(name))?;
+        }
+        for dir in [RUNS, HOOK_LOGS, RECORDS] {
+            folder.remove_empty_dir(OsStr::new(dir));
         }
         Ok(())
     }
@@ -96,12 +146,9 @@ impl OwnFiles {
         (self.runs.contains(&run) && format!("{run:04}") == number).then_some(run)
     }
 
-    /// Returns whether a name is that of the output of a run (`0001.log`), of the directory of its files
-    /// (`0001.files`), or of a temporary file that becomes its result (`.0001.json.123.tmp`).
-    fn is_output(&self, name: &str, is_dir: bool) -> bool {
-        if is_dir {
-            return self.run_of(name, ".files").is_some();
-        }
+    /// Returns whether a name is that of the output of a run (`0001.log`), or of a temporary file that becomes its
+    /// result (`.0001.json.123.tmp`).
+    fn is_output(&self, name: &str) -> bool {
         let is_temporary_result = || {
             let result = name.strip_prefix('.').and_then(|name| Some(name.get(..name.find(".json.")? + 5)?.to_owned()));
             result.is_some_and(|result| self.run_of(&result, ".json").is_some() && is_temporary(name, &result))
@@ -125,28 +172,24 @@ impl OwnFiles {
     }
 }
 
-/// Removes the entries of a directory for which `is_removed` returns `true`, given the name and whether it is a
-/// directory. A directory that does not exist has none. Returns the number of bytes removed.
-fn remove_from(dir: &Path, is_removed: &dyn Fn(&str, bool) -> bool) -> Result<u64, FolderError> {
-    let meta = match fs::symlink_metadata(dir) {
-        // A copy of the folder may lack an empty directory.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
-        found => found.map_err(io_error(dir))?,
-    };
-    if !meta.is_dir() {
-        return Ok(0);
-    }
+/// Opens a directory of a results folder. A copy of the folder may lack an empty one. A link is not followed: its files
+/// are not of the experiment.
+fn enter(dir: &HeldDir, name: &str) -> Result<Option<HeldDir>, FolderError> {
+    dir.enter(OsStr::new(name)).map_err(io_error(&dir.path().join(name)))
+}
+
+/// Returns the entries of a directory.
+fn entries(dir: &HeldDir) -> Result<Vec<HeldEntry>, FolderError> {
+    dir.entries().map_err(io_error(dir.path()))
+}
+
+/// Removes the regular files of a directory for whose names `is_removed` returns `true`. Returns their length in bytes.
+fn remove_files(dir: &HeldDir, is_removed: &dyn Fn(&str) -> bool) -> Result<u64, FolderError> {
     let mut bytes = 0;
-    for entry in fs::read_dir(dir).map_err(io_error(dir))? {
-        let entry = entry.map_err(io_error(dir))?;
-        let (path, meta) = (entry.path(), entry.metadata().map_err(io_error(dir))?);
-        // Only names that this program creates are removed, and no link is followed.
-        let is_ours =
-            (meta.is_file() || meta.is_dir()) && is_removed(&entry.file_name().to_string_lossy(), meta.is_dir());
-        if is_ours {
-            bytes += if meta.is_dir() { bytes_below(&path) } else { meta.len() };
-            let removed = if meta.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            removed.map_err(io_error(&path))?;
+    for entry in entries(dir)? {
+        if entry.kind == FileType::RegularFile && is_removed(&entry.name.to_string_lossy()) {
+            dir.remove_file(&entry.name).map_err(io_error(&dir.path().join(&entry.name)))?;
+            bytes += entry.size;
         }
     }
     Ok(bytes)

@@ -183,7 +183,7 @@ impl Replayed {
             }
             Event::Dropped { run, .. } => self.drop_from(*run as usize),
             // A command after a run that failed has to be executed again.
-            Event::HookFailed { .. } | Event::Stopped { .. } | Event::Ended { .. } => {}
+            Event::HookFailed { .. } | Event::Files { .. } | Event::Stopped { .. } | Event::Ended { .. } => {}
         }
         Ok(())
     }

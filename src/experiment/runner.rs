@@ -477,7 +477,10 @@ fn measure(
     let span = control::span(Some(folder.longest_run()).filter(|run| !run.is_zero()));
     let before = is_controlled.then(|| control::speed(span));
     folder.write(&Event::Started { run: number as u64, arm: arm as u64, control: before, mounts, time: now() })?;
-    run_program(folder, number, arm, seed, host)?;
+    let ended = run_program(folder, number, arm, seed, host);
+    // However it has ended. What is added later is not of the run.
+    folder.keep_paths(number)?;
+    ended?;
     if !is_controlled {
         return Ok(Measured { before, after: None });
     }

@@ -17,6 +17,7 @@ pub mod extents;
 pub mod fd;
 pub mod futex;
 pub mod handle;
+pub mod held_dir;
 pub mod inode;
 pub mod limits;
 pub mod map;

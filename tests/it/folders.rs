@@ -4,7 +4,8 @@
 //! Not in here: experiments that are killed and resumed (`resume`).
 
 use crate::cmd::tool;
-use crate::experiments::{Lab, SHORT, exits};
+use crate::experiments::{Lab, SCRIPT, SHORT, exits};
+use crate::mounts::available;
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -72,6 +73,48 @@ fn prune_keeps_the_files_of_others() {
     }
     lab.run("repeat --resume r --quiet", 0);
     assert_eq!(lab.runs("r", "finished"), [1, 2]);
+}
+
+#[test]
+fn prune_removes_the_files_of_scripts_and_no_others() {
+    let lab = Lab::new();
+    fs::write(lab.path("x.wml"), format!("{SCRIPT}run 60\nstats dump \"out/dump\"\n")).unwrap();
+    lab.run(&format!("repeat {SHORT} --runs 2 --results r --quiet"), 0);
+    let files = ["r/runs/0001.files/out/dump", "r/runs/0002.files/out/dump"].map(|file| lab.path(file));
+    assert!(files.iter().all(|file| file.is_file()), "{files:?}");
+    // A file beside one of the run, and a directory with the names of such files that a link leads to.
+    let foreign = ["r/runs/0002.files/notes", "other/1/0001.log", "other/1/0001.files/out/dump"];
+    fs::create_dir_all(lab.path("other/1/0001.files/out")).unwrap();
+    symlink(lab.path("other"), lab.path("r/dropped")).unwrap();
+    for file in foreign {
+        fs::write(lab.path(file), "mine").unwrap();
+    }
+    let shown = lab.run("prune r", 0);
+    assert!(shown.contains("note: r/runs/0002.files is kept: "), "{shown}");
+    assert!(!lab.path("r/runs/0001.files").exists() && !files[1].exists(), "{shown}");
+    for file in foreign {
+        assert_eq!(fs::read_to_string(lab.path(file)).unwrap(), "mine", "{file}");
+    }
+}
+
+#[test]
+fn prune_refuses_a_folder_in_which_something_is_mounted() {
+    if !available("prune_refuses_a_folder_in_which_something_is_mounted", &[]) {
+        return;
+    }
+    let lab = Lab::new();
+    lab.run(&format!("repeat {SHORT} --runs 1 --results r --quiet"), 0);
+    for dir in ["r/runs/0001.files/m", "mine"] {
+        fs::create_dir_all(lab.path(dir)).unwrap();
+    }
+    fs::write(lab.path("mine/file"), "mine").unwrap();
+    let (from, to) = (lab.path("mine"), lab.path("r/runs/0001.files/m"));
+    tool("mount", &["--bind", from.to_str().unwrap(), to.to_str().unwrap()]);
+    let output = lab.command("prune r").output().unwrap();
+    tool("umount", &[to.to_str().unwrap()]);
+    let shown = exits(&output, 3, "prune r");
+    assert!(shown.contains("0001.files/m: something is mounted there"), "{shown}");
+    assert!(lab.path("mine/file").exists() && lab.path("r/runs/0001.log").exists(), "{shown}");
 }
 
 #[test]
