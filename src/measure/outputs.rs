@@ -4,6 +4,7 @@ use super::Settings;
 use crate::model::Stats;
 use crate::output::{Appender, ResultPlace, Results, TableFile};
 use crate::report::{filebench, json};
+use std::path::PathBuf;
 
 /// The outputs in addition to the report.
 pub(crate) struct Outputs {
@@ -15,6 +16,10 @@ pub(crate) struct Outputs {
     pub(crate) results: Results,
     /// The directory of the last `stats directory`.
     pub(crate) stats_dir: Option<ResultPlace>,
+    /// The directories that `stats directory` has created, each before its parent.
+    pub(crate) made_dirs: Vec<PathBuf>,
+    /// The names and roots of the file sets of all plans so far: no output is written there.
+    pub(crate) trees: Vec<(String, PathBuf)>,
     /// The largest number of operations per thread that can be traced in the available memory.
     pub(crate) max_traced: usize,
     /// The number of runs in the trace file.
@@ -33,6 +38,8 @@ impl Outputs {
             table: None,
             results,
             stats_dir: None,
+            made_dirs: Vec::new(),
+            trees: Vec::new(),
             max_traced: usize::MAX,
             traced: 0,
             write_failed: false,

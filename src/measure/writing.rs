@@ -89,16 +89,31 @@ impl Runner {
     }
 
     /// Reports an output in the tree of a file set: it would be a foreign file there, and its writes would be measured.
+    /// The directories of the files that scripts write are outputs too.
     pub(super) fn outputs_outside(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
-        let named = self.named_outputs();
-        if named.is_empty() {
-            return Ok(());
+        let trees: Vec<(String, PathBuf)> = plan.filesets.iter().map(|set| (set.name.clone(), set.root())).collect();
+        let new = trees.iter().filter(|tree| !self.outputs.trees.contains(tree)).cloned().collect::<Vec<_>>();
+        self.outputs.trees.extend(new);
+        let stats_dir = self.outputs.stats_dir.as_ref().map(ResultPlace::path);
+        let mut named = self.named_outputs();
+        named.extend(stats_dir.iter().map(|dir| ("stats directory", dir)));
+        // The current directory is the default, and most scripts write no file. Runs of several ranks do.
+        if self.settings.results != Settings::default().results || self.settings.ranks.size() > 1 {
+            named.push(("--results", &self.settings.results));
         }
-        let trees: Vec<(&str, PathBuf)> = plan.filesets.iter().map(|set| (set.name.as_str(), set.root())).collect();
         let Some(message) = output_in_tree(&named, &trees) else { return Ok(()) };
         front.error(None, &message, Some(IN_TREE_HELP));
         self.give_up_outputs();
+        // An empty directory would be foreign in the tree too. `rmdir` refuses others.
+        for dir in std::mem::take(&mut self.outputs.made_dirs) {
+            let _ = std::fs::remove_dir(dir);
+        }
         Err(Status::Refused)
+    }
+
+    /// Returns the trees in which no output may be written. On a file system that does not answer, none is looked for.
+    fn forbidden_trees(&self) -> Vec<(String, PathBuf)> {
+        if self.trees.stalled { Vec::new() } else { self.outputs.trees.clone() }
     }
 
     /// Checks that the results directory is writable, or can be created. Creates nothing.
@@ -232,14 +247,22 @@ impl Runner {
     pub fn results_directory(&mut self, dir: &Spanned<String>, map: &SourceMap, front: &mut dyn Front) -> Status {
         let place = self.place(&dir.node);
         warn_if_mapped(dir, &place, &place.path(), map, front);
-        let (results, made) = (self.outputs.results.clone(), place.clone());
+        let (results, to, trees) = (self.outputs.results.clone(), place.clone(), self.forbidden_trees());
+        let cannot = |path: &Path, e: &str| format!("can't create {}: {e}", path.display());
         let made = with_timeout(answer_timeout(self.trees.stalled), move || {
-            results.make_dir(&made).map_err(|e| e.to_string())
+            let path = to.path();
+            if let Some(message) = output_in_tree(&[("stats directory", &path)], &trees) {
+                return Err(message);
+            }
+            let missing: Vec<PathBuf> = path.ancestors().take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
+            results.make_dir(&to).map(|()| missing).map_err(|e| cannot(&path, &e.to_string()))
         });
-        if let Err(e) = made.unwrap_or_else(|| Err(NO_ANSWER.to_owned())) {
-            let text = format!("can't create {}: {e}", place.path().display());
-            front.error(None, &text, Some("name another directory, or give `--results`"));
-            return Status::Refused;
+        match made.unwrap_or_else(|| Err(cannot(&place.path(), NO_ANSWER))) {
+            Ok(missing) => drop(self.outputs.made_dirs.splice(0..0, missing)),
+            Err(text) => {
+                front.error(None, &text, Some("name another directory, or give `--results`"));
+                return Status::Refused;
+            }
         }
         self.outputs.stats_dir = Some(place);
         Status::Done
@@ -262,11 +285,17 @@ impl Runner {
             front.note(&format!("{} is not written: nothing was measured yet", place.path().display()));
             return;
         };
-        let (results, run, to) = (self.outputs.results.clone(), run.clone(), place.clone());
+        let (results, run, to, trees) =
+            (self.outputs.results.clone(), run.clone(), place.clone(), self.forbidden_trees());
+        let cannot = |path: &Path, e: &str| format!("can't write {}: {e}", path.display());
         let written = with_timeout(answer_timeout(self.trees.stalled), move || {
-            results.write(&to, &form.is_own, &mut |out| (form.write)(&run, out)).map_err(|e| e.to_string())
+            if let Some(message) = output_in_tree(&[(form.command, to.path())], &trees) {
+                return Err(message);
+            }
+            let written = results.write(&to, &form.is_own, &mut |out| (form.write)(&run, out));
+            written.map_err(|e| cannot(&to.path(), &e.to_string()))
         });
-        match written.unwrap_or_else(|| Err(NO_ANSWER.to_owned())) {
+        match written.unwrap_or_else(|| Err(cannot(&place.path(), NO_ANSWER))) {
             Ok(Placed { path, renamed }) => {
                 warn_if_mapped(file, &place, &path, map, front);
                 if renamed {
@@ -279,9 +308,8 @@ impl Runner {
                     ));
                 }
             }
-            Err(e) => {
+            Err(text) => {
                 self.outputs.write_failed = true;
-                let text = format!("can't write {}: {e}", place.path().display());
                 // The measurements that follow are still possible.
                 front.error(None, &text, Some("name another file, or give `--results`"));
             }

@@ -399,6 +399,33 @@ fn an_output_in_the_tree_of_a_file_set_is_refused() {
     assert!(output.dir().join("d/data/notes").exists());
 }
 
+#[test]
+fn a_file_of_a_script_in_the_tree_of_a_file_set_is_refused() {
+    let script = "define fileset name=data,path=$dir,entries=5,dirwidth=5,size=4k,prealloc\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
+    let call = |more: &str| {
+        let call = Wml::new().file("x.wml", &format!("{script}{more}")).folder("d");
+        call.args(["x.wml", "--dir", "d", "--no-quiesce"])
+    };
+    // The tree does not exist yet, and the directory of the script's files would be in its place.
+    let output = call("stats directory \"d/data/sub\"\nrun 0.1\n").run().exits(3);
+    let said = "which is in the tree of the file set `data`";
+    assert!(output.stderr.contains("`stats directory` names ") && output.stderr.contains(said), "{}", output.shown());
+    assert!(!output.dir().join("d/data").exists(), "{}", output.shown());
+    let output = call("run 0.1\n").folder("d/data").args(["--results", "d/data"]).run().exits(3);
+    assert!(output.stderr.contains("`--results` names ") && output.stderr.contains(said), "{}", output.shown());
+    // After a run: the measurements go on, and the tree is not refused.
+    for (more, code) in [("stats dump \"d/data/out\"", 1), ("stats directory \"d/data/out\"", 3)] {
+        let output = call(&format!("run 0.1\n{more}\nrun 0.1\n")).result().run().exits(code);
+        assert!(output.stderr.contains(said), "{more}: {}", output.shown());
+        assert!(!output.dir().join("d/data/out").exists(), "{more}: {}", output.shown());
+        let runs = output.result()["runs"].as_array().map_or(0, Vec::len);
+        assert_eq!(runs, if code == 1 { 2 } else { 1 }, "{more}: {}", output.shown());
+    }
+    // Beside the tree.
+    call("run 0.1\nstats dump \"d/out\"\nrun 0.1\n").run().exits(0);
+}
+
 /// A mount of a directory at another one, taken away again however the test ends.
 struct BoundDir(PathBuf);
 
