@@ -55,7 +55,7 @@ impl Read for PipeText<'_> {
             }
             match self.pipe.read(part) {
                 // Before the first writer has opened the pipe, a read also returns its end.
-                Ok(0) if self.has_begun || fd::has_hung_up(self.pipe.as_raw_fd()) => return Ok(0),
+                Ok(0) if self.has_begun || handle::has_hung_up(self.pipe) => return Ok(0),
                 Ok(0) if self.opened.elapsed() > WRITER_TIMEOUT => {
                     return Err(io::Error::new(ErrorKind::TimedOut, "no program writes to this pipe"));
                 }

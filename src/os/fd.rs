@@ -82,18 +82,6 @@ pub fn wait_readable(fd: Fd, limit: Duration) {
     let _ = rustix::event::poll(&mut wanted, limit.as_ref());
 }
 
-/// Returns whether a pipe has no data and will get none, because its last writer has closed it. `false` for a named pipe
-/// that no writer has opened since.
-pub fn has_hung_up(fd: Fd) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let fd = borrow(fd);
-    let mut wanted = [PollFd::new(&fd, PollFlags::IN)];
-    // On an error no event is reported.
-    let _ = poll(&mut wanted, Some(&Timespec::default()));
-    let events = wanted[0].revents();
-    events.contains(PollFlags::HUP) && !events.contains(PollFlags::IN)
-}
-
 /// File status: the fields of `stat` that wmlrun uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stat {

@@ -3,6 +3,7 @@
 //! The path resolution rules are here: no symbolic link is followed, and no file outside the directory is reached.
 
 use super::fd::{self, retry_interrupted};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{self as rfs, Access, AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -126,6 +127,16 @@ pub fn open_input(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = retry_interrupted(|| rfs::open(path, flags, Mode::empty()))?;
     Ok(readable(rfs::fstat(&file)?).then(|| File::from(file)))
+}
+
+/// Returns whether a pipe has no data and will get none, because its last writer has closed it. `false` for a named pipe
+/// that no writer has opened since.
+pub fn has_hung_up(pipe: &File) -> bool {
+    let mut wanted = [PollFd::new(pipe, PollFlags::IN)];
+    // On an error no event is reported.
+    let _ = poll(&mut wanted, Some(&Timespec::default()));
+    let events = wanted[0].revents();
+    events.contains(PollFlags::HUP) && !events.contains(PollFlags::IN)
 }
 
 /// Opens a pipe or a device for writing. `None` for a pipe without a reader. Writes to the returned file block as
