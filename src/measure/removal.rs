@@ -25,12 +25,17 @@ impl Runner {
     fn remove_tree(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Status {
         // The rank that has prepared a shared tree removes it.
         let Some(set) = ready.owner() else { return Status::Done };
-        // The file system may have been unmounted or recreated.
+        // The file system may have been unmounted or recreated, or another program has moved or removed the tree.
         if !prepare::is_marked(&set.spec.root()) {
             self.trees.roots.remove(&set.spec.root());
             let is_moved = prepare::is_moved(set);
             set.close();
             if !is_moved {
+                // Between runs no root is held, by which a tree that was moved could be told from one that was removed.
+                front.note(&format!(
+                    "{} is not removed: no tree of wmlrun is there any more",
+                    set.spec.root().display()
+                ));
                 return Status::Done;
             }
             let text = format!("{} is not removed: its tree has been moved away", set.spec.root().display());

@@ -533,16 +533,16 @@ fn clean_keeps_empty_directories_that_no_run_created() {
 #[test]
 fn a_root_that_was_replaced_is_not_removed() {
     let dir = place();
-    let running = longer("30", dir.path(), "", WRITE).args(["--clean"]).start();
+    let running = longer("30", dir.path(), "", WRITE).args(["--clean", "--live", "jsonl:live"]).start();
     let root = dir.path().join("data");
-    wait_until(|| fs::read_to_string(root.join(".wmlrun")).is_ok_and(|marker| marker.contains("\"ready\"")));
+    wait_until(|| fs::read_to_string(running.dir().join("live")).is_ok_and(|lines| lines.contains("\"started\"")));
     fs::rename(&root, dir.path().join("aside")).unwrap();
     fs::create_dir(&root).unwrap();
     let inode = fs::metadata(&root).unwrap().ino();
     running.signal(rustix::process::Signal::INT);
     let output = running.wait();
     assert_eq!(fs::metadata(&root).unwrap().ino(), inode, "the foreign directory is there");
-    let said = "data is not removed: its tree has been moved away";
+    let said = "data is not removed: no tree of wmlrun is there any more";
     assert!(output.stderr.contains(said), "{}", output.shown());
     assert!(dir.path().join("aside/.wmlrun").exists(), "{}", output.shown());
 }
