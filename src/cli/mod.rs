@@ -145,7 +145,7 @@ fn find(name: &str) -> Option<library::FoundScript> {
 /// Finds a script by its name. Returns `None` after it has passed an error and its help to `refuse`.
 fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::FoundScript> {
     if name == "-" {
-        return match library::read_bytes(std::io::stdin()) {
+        return match script_input::read_standard_input() {
             Ok(bytes) => Some(library::FoundScript::new("<stdin>".to_owned(), bytes, None)),
             Err(e) => {
                 refuse(&format!("can't read standard input: {e}"), "give the script as a file");

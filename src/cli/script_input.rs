@@ -2,13 +2,13 @@
 //! `<(command)` in a shell.
 //!
 //! A blocking `open` or `read` of a pipe would go on after a signal, so a pipe is polled, and the first signal ends the
-//! wait for its writer.
+//! wait for its writer. The same holds for standard input.
 
 use crate::os::{fd, handle, signals};
 use crate::session::library;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The interval at which signals are looked for while a writer has the pipe open. A signal may arrive just before the
 /// wait, which it then does not end.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The text of the error after a signal. It is not of the kind `Interrupted`, after which a read is repeated.
+const INTERRUPTED: &str = "a signal ended the wait for its writer";
 
 /// Reads a regular file, or a pipe until its last writer has closed it. Follows symbolic links. Returns an error for any
 /// other file type, and for a text that is longer than a script may be.
@@ -38,6 +41,28 @@ pub(super) fn unread_status() -> u8 {
     signals::received().map_or(2, |signal| 128_u8.saturating_add(signal))
 }
 
+/// Reads standard input to its end. Other programs may share its mode, so it stays blocking, and is polled.
+pub(super) fn read_standard_input() -> io::Result<Vec<u8>> {
+    // Not through the buffer of the standard library, whose contents a poll does not see.
+    library::read_bytes(StandardInput(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
+}
+
+/// Standard input, whose wait a signal ends.
+struct StandardInput(File);
+
+impl Read for StandardInput {
+    fn read(&mut self, part: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if signals::received().is_some() {
+                return Err(io::Error::other(INTERRUPTED));
+            }
+            if fd::wait_readable(self.0.as_raw_fd(), SIGNAL_INTERVAL) {
+                return self.0.read(part);
+            }
+        }
+    }
+}
+
 /// The text in a pipe that was opened without waiting for a writer.
 struct PipeText<'a> {
     pipe: &'a File,
@@ -50,8 +75,7 @@ impl Read for PipeText<'_> {
     fn read(&mut self, part: &mut [u8]) -> io::Result<usize> {
         loop {
             if signals::received().is_some() {
-                // Not of the kind `Interrupted`, after which a read is repeated.
-                return Err(io::Error::other("a signal ended the wait for its writer"));
+                return Err(io::Error::other(INTERRUPTED));
             }
             match self.pipe.read(part) {
                 // Before the first writer has opened the pipe, a read also returns its end.

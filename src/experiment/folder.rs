@@ -282,7 +282,11 @@ impl Folder {
         if device::mounted_below(&self.path).is_some() {
             return Ok(false);
         }
-        OwnFiles::of(&self.experiment, &self.path.join(JOURNAL))?.remove_all(&self.path)?;
+        let pruned = OwnFiles::of(&self.experiment, &self.path.join(JOURNAL))?.remove_all(&self.path)?;
+        // `prune` needs the journal for what is left of the output.
+        if !pruned.kept.is_empty() {
+            return Ok(false);
+        }
         for file in [EXPERIMENT, JOURNAL].map(|name| self.path.join(name)) {
             fs::remove_file(&file).map_err(io_error(&file))?;
         }

@@ -124,8 +124,8 @@ impl OwnFiles {
     }
 
     /// Removes all files, results included, and the directories that are empty then.
-    pub(super) fn remove_all(&self, path: &Path) -> Result<(), FolderError> {
-        self.remove_output(path)?;
+    pub(super) fn remove_all(&self, path: &Path) -> Result<Pruned, FolderError> {
+        let pruned = self.remove_output(path)?;
         let folder = HeldDir::open(path).map_err(io_error(path))?;
         if let Some(runs) = enter(&folder, RUNS)? {
             remove_files(&runs, &|name| self.run_of(name, ".json").is_some())?;
@@ -136,7 +136,7 @@ impl OwnFiles {
         for dir in [RUNS, HOOK_LOGS, RECORDS] {
             folder.remove_empty_dir(OsStr::new(dir));
         }
-        Ok(())
+        Ok(pruned)
     }
 
     /// Returns the number of a run in the name of one of its files: `0001` and this ending.

@@ -2,8 +2,9 @@
 //! its `IO Summary`.
 //!
 //! A run ends with the line `Run took`, and its report follows this line. The summaries before it are interim reports
-//! of `psrun`. They cover operations of the same run, so they are not independent observations. In an output without
-//! this line, such as that of a script that sleeps and takes a snapshot, each summary is an observation.
+//! of `psrun`, which are no independent observations. With a negative period each report covers its period only, also
+//! the last one: such an output has no figures of the run. In an output without this line, such as that of a script that
+//! sleeps and takes a snapshot, each summary is an observation.
 
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
 use crate::util::printable;
@@ -25,12 +26,21 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
     let mut count = 0;
     let has_ends = text.lines().any(ends_run);
     let mut is_of_run = !has_ends;
+    // The counts of reports that cover the run so far never fall.
+    let mut count_before = 0.0;
     for line in text.lines() {
         // Filebench 1.5 starts its lines with the seconds since the start of the program.
         let line = line.split_once(": ").filter(|(at, _)| number(at).is_some()).map_or(line, |(_, rest)| rest);
         if let Some((_, summary)) = line.split_once("IO Summary:") {
             let mut figures = std::mem::take(&mut flowops);
             in_breakdown = false;
+            let operations = summary.split_whitespace().next().and_then(number).unwrap_or(count_before);
+            if has_ends && operations < count_before {
+                let why =
+                    "each of its reports covers a period of a run (`psrun` with a negative period), and none the run";
+                return Err(why.to_owned());
+            }
+            count_before = if is_of_run { 0.0 } else { operations };
             if !std::mem::replace(&mut is_of_run, !has_ends) {
                 continue;
             }

@@ -71,6 +71,14 @@ fn interim_reports_of_filebench_are_no_runs() {
     }
 }
 
+/// With a negative period each report covers its period, the last one too.
+#[test]
+fn reports_of_periods_are_no_run() {
+    let report = |ops: u32| format!("3.1: Per-Operation Breakdown\n3.1: IO Summary: {ops} ops {ops}.5 ops/s\n");
+    let text = report(7) + &report(6) + "6.013: Run took 5 seconds...\n" + &report(3);
+    assert!(of_text(&text, "x").unwrap_err().contains("covers a period"));
+}
+
 #[test]
 fn json_of_old_and_new_fio_is_read() {
     let text = r#"fio: this is a warning

@@ -192,14 +192,7 @@ impl ModelBuilder<'_> {
                 return;
             }
         };
-        let before = self.found.len();
-        let attrs = self.attrs(args, list, &[], &format!("`{}(…)`", name.node));
-        // Another error may be a misspelt `type=`.
-        let is_wrong = self.found.get(before..).is_some_and(diag::has_errors);
-        if name.node == "cvar" && attrs.get("type").is_none() && !is_wrong {
-            let help = "add its distribution, such as `type=cvar-uniform`; `wmlrun list distributions` shows all";
-            self.error(Diagnostic::error(Code::MissingAttribute, value.span, "`cvar(…)` has no `type=`").help(help));
-        }
+        self.attrs(args, list, &[], &format!("`{}(…)`", name.node));
     }
 
     /// `define fileset`, and `define file` for a single one.
@@ -362,7 +355,10 @@ impl ModelBuilder<'_> {
                             name.span,
                             format!("`{}` has no effect on {what}", found.name),
                         )
-                        .help("Filebench 1.4 accepts it here and ignores it too"),
+                        .help(
+                            "Filebench 1.4 accepts it here and ignores it too; without another sign of a dialect the \
+                             script is read as one of 1.4 (`# dialect: fsl` if it is not)",
+                        ),
                     );
                     continue;
                 }

@@ -3,7 +3,7 @@
 use super::expr::{self, Expr};
 use super::rebound;
 use super::visit::{self, CommandPart};
-use super::{AttrUse, Attrs, Command, CommandKind, FlowopDef, Known, Model};
+use super::{AttrUse, Attrs, Command, CommandKind, FlowopDef, Known, Model, RandomCall};
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::spec::Kind;
@@ -16,6 +16,10 @@ pub fn check(model: &Model, known: &Known, found: &mut Vec<Diagnostic>) {
     without_effect(&model.commands, found);
     rebound::check(&model.commands, found);
     times(&model.commands, found);
+    // At a prompt the next line may set the type.
+    if !known.open && !diag::has_errors(found) {
+        types(&model.commands, found);
+    }
     let mut names = DefinedNames::default();
     names.filesets.extend(known.filesets.iter().cloned());
     names.targets.extend(known.targets.iter().cloned());
@@ -29,6 +33,27 @@ pub fn check(model: &Model, known: &Known, found: &mut Vec<Diagnostic>) {
     }
     let mut checker = Checker { names: &names, open: known.open, found, reported: HashSet::new(), compared: 0 };
     checker.commands(&model.commands);
+}
+
+/// Reports custom variables whose distribution nothing sets.
+fn types(commands: &[Command], found: &mut Vec<Diagnostic>) {
+    let field = |command: &Command| match &command.kind {
+        CommandKind::SetField { name, field, .. } if field.node == "type" => Some(name.node.clone()),
+        _ => None,
+    };
+    let typed: HashSet<String> = visit::all(commands).filter_map(field).collect();
+    for command in visit::all(commands) {
+        if let CommandKind::Set { name, value } = &command.kind
+            && let Expr::Random(random) = &value.node
+            && random.call == RandomCall::Cvar
+            && random.field("type").is_none()
+            && !typed.contains(&name.node)
+        {
+            let help = "add its distribution, such as `type=cvar-uniform`; `wmlrun list distributions` shows all";
+            let missing = Diagnostic::error(Code::MissingAttribute, random.span, "`cvar(…)` has no `type=`").help(help);
+            diag::push(found, missing);
+        }
+    }
 }
 
 /// The help on commands for several clients.

@@ -139,7 +139,9 @@ impl Group {
                 return Ok(None);
             }
             match &self.descriptor {
-                Some(descriptor) => fd::wait_readable(descriptor.as_raw_fd(), remaining),
+                Some(descriptor) => {
+                    fd::wait_readable(descriptor.as_raw_fd(), remaining);
+                }
                 None => std::thread::sleep(remaining.min(Duration::from_millis(5))),
             }
         }

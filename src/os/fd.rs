@@ -72,14 +72,13 @@ fn into_raw(fd: rustix::fd::OwnedFd) -> Fd {
     fd.into_raw_fd()
 }
 
-/// Waits until the descriptor is readable or its other end is closed, for at most `limit`. A signal ends the wait
-/// early.
-pub fn wait_readable(fd: Fd, limit: Duration) {
+/// Waits until the descriptor is readable or its other end is closed, for at most `limit`, and returns whether it is. A
+/// signal ends the wait early.
+pub fn wait_readable(fd: Fd, limit: Duration) -> bool {
     let fd = borrow(fd);
     let mut wanted = [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
     let limit = rustix::event::Timespec::try_from(limit).ok();
-    // The caller checks the state itself, so the result of the wait is not needed.
-    let _ = rustix::event::poll(&mut wanted, limit.as_ref());
+    rustix::event::poll(&mut wanted, limit.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
 /// File status: the fields of `stat` that wmlrun uses.

@@ -73,14 +73,18 @@ fn side_by_side(runs: &[Run], first: usize) -> String {
     figures("ops/s".to_owned(), &|r| Some(r.summary.ops_per_s), &measured);
     figures("MiB/s".to_owned(), &|r| Some(r.summary.mib_per_s), &measured);
     figures("mean latency".to_owned(), &|r| r.summary.latency_ns.mean, &latency);
-    figures("p99".to_owned(), &|r| r.summary.latency_ns.p99.map(|ns| ns as f64), &latency);
+    figures("p99".to_owned(), &|r| r.summary.latency_ns.shown(r.summary.ops).p99.map(|ns| ns as f64), &latency);
     if runs.iter().any(|r| r.summary.errors > 0) {
         figures("errors".to_owned(), &|r| Some(r.summary.errors as f64), &measured);
     }
     for key in flowops(runs) {
         let of = |r: &Run| r.flowops.iter().find(|f| key_of(f) == key).cloned();
         figures(format!("{key} ops/s"), &|r| of(r).map(|f| f.ops_per_s), &measured);
-        figures(format!("{key} p99"), &|r| of(r).and_then(|f| f.latency_ns.p99).map(|ns| ns as f64), &latency);
+        figures(
+            format!("{key} p99"),
+            &|r| of(r).and_then(|f| f.latency_ns.shown(f.ops).p99).map(|ns| ns as f64),
+            &latency,
+        );
     }
     table.render().trim_end().to_owned()
 }

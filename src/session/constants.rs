@@ -57,7 +57,8 @@ pub(super) fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
 
 /// Adds the errors of a command, and follows the variables that it sets. Returns false if nothing is certain after it.
 fn follow(kind: &CommandKind, scope: &mut Scope, found: &mut Vec<Diagnostic>) -> bool {
-    match kind {
+    let fixed = model::early::fixed(kind, scope);
+    match fixed.as_deref().unwrap_or(kind) {
         CommandKind::Quit | CommandKind::Load(_) => false,
         CommandKind::Set { name, value } => {
             if !expr::has_plain_variables(value) {

@@ -229,16 +229,18 @@ fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut DialectSig
         let is_process = command == "define" && matches!(object, Some("process" | "processes"));
         let has_attributes = matches!(command, "define" | "thread" | "flowop");
         let origin = attrs::origin(name).filter(|_| has_attributes);
+        // It may be a mistake in a script of 1.5.
+        let is_misplaced = is_process && SUN_THREAD_ATTRIBUTES.contains(&name)
+            || command == "thread" && SUN_PROCESS_ATTRIBUTES.contains(&name);
         let dialect = match origin {
             Some(Origin::Sun) => Dialect::Sun,
             Some(Origin::Fsl) => Dialect::Fsl,
             Some(_) if is_file && SUN_FILE_ATTRIBUTES.contains(&name) => Dialect::Sun,
-            Some(_) if is_process && SUN_THREAD_ATTRIBUTES.contains(&name) => Dialect::Sun,
-            Some(_) if command == "thread" && SUN_PROCESS_ATTRIBUTES.contains(&name) => Dialect::Sun,
+            Some(_) if is_misplaced => Dialect::Sun,
             Some(_) if OUR_ATTRIBUTES.contains(&name) || (command == "thread" && name == "rate") => Dialect::Fsl,
             _ => return,
         };
-        signs.push(Sign { dialect, span, what: format!("`{name}`"), sure: true });
+        signs.push(Sign { dialect, span, what: format!("`{name}`"), sure: !is_misplaced });
     };
     match &arg.kind {
         ArgKind::Bare(Value::Word(name)) => attribute(name, arg.span),

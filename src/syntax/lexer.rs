@@ -332,10 +332,11 @@ impl Lexer<'_> {
             Token::Word(word) => Some(word.as_str()),
             _ => None,
         });
-        // No statement takes more than three words.
-        let statement =
-            words.enumerate().take(4).filter_map(|(behind, word)| Some((behind, statement_word(word)?))).last();
-        statement.is_some_and(|(behind, word)| word.takes_word && behind < word.words)
+        // No statement takes more than three words. Those of an earlier statement, which has its words, don't count.
+        words
+            .enumerate()
+            .take(4)
+            .any(|(behind, word)| statement_word(word).is_some_and(|word| word.takes_word && behind < word.words))
     }
 
     /// Reads a bare word with a variable in it, which is a text as if it were quoted. It starts at `start`, at or

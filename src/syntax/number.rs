@@ -61,7 +61,7 @@ pub(super) fn read(text: &str) -> (Number, Option<NumberFault>) {
 /// Whether a number is at most 2⁶⁴ - 1.
 fn fits_unsigned(whole: &str, fraction: &str, unit: i64) -> bool {
     let high = whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(unit.unsigned_abs()));
-    high.is_some_and(|high| fraction.is_empty() || high < u64::MAX)
+    high.is_some_and(|high| fraction.bytes().all(|digit| digit == b'0') || high < u64::MAX)
 }
 
 /// Returns whether a text begins with the letter of a unit.

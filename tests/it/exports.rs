@@ -89,6 +89,8 @@ fn the_live_stream_has_a_line_for_each_interval() {
         "{events:?}"
     );
     let document: Value = serde_json::from_str(&fs::read_to_string(output.dir().join("r.json")).unwrap()).unwrap();
+    let intervals = document["runs"][0]["intervals"].as_array().unwrap();
+    assert_eq!(events.iter().filter(|event| **event == "interval").count(), intervals.len(), "also the last one");
     assert_eq!((&first["label"], &first["threads"]), (&"l".into(), &1.into()));
     assert_eq!((&last["ops"], &last["state"]), (&document["runs"][0]["summary"]["ops"], &"complete".into()));
     for line in lines.iter().filter(|line| line["event"] == "interval") {
