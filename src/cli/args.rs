@@ -149,7 +149,7 @@ pub(super) struct WorkloadArgs {
     /// Length of the intervals of the time series (seconds, or with a unit as in `10m`), at least 10ms [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub(super) interval: Option<Duration>,
-    /// I/O engine [default: uring if the kernel allows it, else posix]
+    /// I/O engine [default: uring for scripts with asynchronous I/O, if the kernel allows it, else posix]
     #[arg(long, value_name = "ENGINE", value_parser = engine_parser())]
     pub(super) engine: Option<EngineChoice>,
     /// Number of threads that create files before a run, 1 to 1024 [default: one per processor]

@@ -119,8 +119,8 @@ pub(super) struct ExperimentArgs {
     /// Start each run with this command, such as `taskset -c 0`; wmlrun's own command line is appended
     #[arg(long, value_name = "COMMAND", default_value = "", hide_default_value = true)]
     pub(super) launch: String,
-    /// Abort the experiment if a `--before` or `--after` command takes longer than TIME (seconds, or with a unit as
-    /// in `10m`) [default: 10m; with `--resume`: as before]
+    /// Abort the experiment if a command before or after a run takes longer than TIME (seconds, or with a unit as in
+    /// `10m`) [default: 10m; with `--resume`: as before]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) command_timeout: Option<Duration>,
     /// Start no runs that would end after TIME (seconds, or with a unit as in `10m`), except for the minimum: two blocks

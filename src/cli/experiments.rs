@@ -171,7 +171,9 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let experiment = &folder.experiment;
     let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused(2)) };
     // The result is the noise floor, not the verdict.
-    let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, experiment.arm_names(), metric) };
+    let names = experiment.arm_names();
+    let sides = names.each_ref().map(String::as_str);
+    let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, sides, metric) };
     let comparison = compared(finished, |arms| compare_arms(&comparer, arms))?;
     if comparison.verdict == ComparisonVerdict::Invalid {
         performed.print(&(common.format.comparison)(&comparison));

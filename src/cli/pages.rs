@@ -136,7 +136,12 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8>
             ResultSource::Runs { document, .. } => documents.push(&**document),
             ResultSource::Experiment { name, .. } => {
                 let text = format!("{name} is an experiment, which has no report as `{}`", format.name());
-                console::error(&text, Some(&format!("give the results of its runs: {name}/runs")));
+                console::error(
+                    &text,
+                    Some(&format!(
+                        "give the results of its runs: {name}/runs; `--resume` of the command that made it prints its report again"
+                    )),
+                );
                 return Err(2);
             }
         }

@@ -188,6 +188,9 @@ impl Comparer {
         if self.advises && verdict == ComparisonVerdict::Unclear && runs_help {
             comparison.notes.push(advice(&comparison, &[runs.a, runs.b]));
         }
+        if self.advises {
+            comparison.notes.extend(notes::on_others(&comparison));
+        }
         Ok(comparison)
     }
 

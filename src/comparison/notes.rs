@@ -1,7 +1,7 @@
 //! Notes on the validity of runs: those that were not steady, percentiles of few operations, unknown conditions.
 
-use super::{Comparison, Runs};
-use crate::analysis::{Estimate, NoiseFloor};
+use super::{Comparison, OtherMetric, Runs};
+use crate::analysis::{ComparisonVerdict, Estimate, NoiseFloor};
 use crate::import::{Metric, Observation, shared_flowops};
 use crate::result::MIN_BEYOND;
 use crate::util::count::count;
@@ -117,6 +117,24 @@ pub(super) fn on_control(comparison: &Comparison) -> Option<String> {
     comparison.lacks_control().then(|| text.to_owned())
 }
 
+/// Corrected p-value below which a change of another metric is named.
+const CLEAR: f64 = 0.01;
+
+/// Returns the note on other metrics that changed by more than the tolerance, if the metric of the verdict did not.
+pub(super) fn on_others(comparison: &Comparison) -> Option<String> {
+    use ComparisonVerdict::{NotWorse, Same, Unclear};
+    if !matches!(comparison.verdict, NotWorse | Same | Unclear) {
+        return None;
+    }
+    let (low, high) = (1.0 - comparison.tolerance, 1.0 + comparison.tolerance);
+    let is_clear = |other: &&OtherMetric| other.p < CLEAR && (other.ratio.high < low || other.ratio.low > high);
+    let named = |other: &OtherMetric| format!("`{}` (B/A {:.3})", other.metric, other.ratio.value);
+    let found: Vec<String> = comparison.others.iter().filter(is_clear).map(named).collect();
+    let all = found.join(", ");
+    (!found.is_empty())
+        .then(|| format!("{all} changed clearly; for a verdict on another metric, compare again with `--metric`"))
+}
+
 /// Returns the note on a metric that is 0 in a run, so that there is no ratio.
 pub(super) fn on_zero(metric: &Metric, a: &[f64], b: &[f64]) -> Option<String> {
     let side = [("A", a), ("B", b)].into_iter().find(|(_, values)| values.iter().any(|value| *value <= 0.0))?.0;
@@ -164,6 +182,25 @@ mod tests {
         let metrics = ["ops", "latency.mean", "latency.p99.9", "r.latency.p99"].map(|name| name.parse().unwrap());
         let found = on_runs(&[&side(8, 0, 10_001.0)], &metrics);
         assert!(found.len() == 1 && found[0].starts_with("`latency.p99.9` has fewer"), "{found:?}");
+    }
+
+    #[test]
+    fn another_metric_that_changed_clearly_is_named() {
+        let of = |latency: f64, turn: usize| {
+            let mut runs = runs("ops", 8, 100.0, 0.1);
+            runs.rotate_left(turn);
+            for (i, run) in runs.iter_mut().enumerate() {
+                run.figures.insert("latency.mean".to_owned(), latency * (1.0 + i as f64 / 100.0));
+            }
+            runs
+        };
+        let notes = |a: &[Observation], b: &[Observation]| {
+            let runs = Runs { a, b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+            comparer("ops").compare(&runs).unwrap().notes.join("\n")
+        };
+        let text = notes(&of(10.0, 0), &of(5.0, 5));
+        assert!(text.contains("`latency.mean` (B/A 0.500) changed clearly; for a verdict"), "{text}");
+        assert!(!notes(&of(10.0, 0), &of(10.0, 5)).contains("changed clearly"));
     }
 
     #[test]

@@ -105,6 +105,8 @@ fn last_message(log: &Path) -> Option<String> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let first = lines.iter().rposition(|line| !line.starts_with([' ', '\t'])).unwrap_or(lines.len().saturating_sub(1));
     let message = lines.get(first..)?.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+    // A sentence follows.
+    let message = message.strip_suffix('.').map_or(message.clone(), str::to_owned);
     (!message.is_empty() && !message.contains('\0')).then_some(message)
 }
 
@@ -164,6 +166,8 @@ pub(super) fn begin_scopes(
     let arms: Vec<usize> = folder.runs.iter().map(|run| run.arm).collect();
     let from = folder.position.replace(at);
     folder.scopes.last = Some((at.run, Some(at.arm)));
+    // The last scope that ended with a command and begins again.
+    let mut renewed: Option<&ScopeHook> = None;
     for hook in experiment.hooks_around(at) {
         if from.is_some_and(|from| experiment.continues(hook.scope, from, at)) {
             continue;
@@ -175,8 +179,17 @@ pub(super) fn begin_scopes(
                 host.note(&format!(
                     "{origin}: `before` is not executed again after the reboot, since it has no `after`"
                 ));
+            } else if let Some(outer) = renewed {
+                let (origin, around) = (hook.origin(HookTime::Before), outer.origin(HookTime::After));
+                host.note(&format!(
+                    "{origin}: `before` is not executed again, since it has no `after`; its effect must have outlived \
+                     `after` ({around})"
+                ));
             }
             continue;
+        }
+        if from.is_none() && succeeded.is_some() && hook.after.is_some() {
+            renewed = Some(hook);
         }
         folder.scopes.begun.insert(hook.name.clone());
         match scope_command(folder, hook, HookTime::Before, at, host) {

@@ -26,7 +26,9 @@ impl Experiment {
         let (Some(tolerance), Some(metric)) = (self.tolerance(), self.metrics().into_iter().next()) else {
             return Err("the experiment is not a comparison".to_owned());
         };
-        let comparer = Comparer { tolerance, floor, look, ..Comparer::of(&self.name, self.arm_names(), &metric) };
+        let names = self.arm_names();
+        let sides = names.each_ref().map(String::as_str);
+        let comparer = Comparer { tolerance, floor, look, ..Comparer::of(&self.name, sides, &metric) };
         let mut comparison = compare_arms(&comparer, arms)?;
         if self.has_equal_arms() {
             comparison.notes.insert(0, EQUAL_ARMS.to_owned());

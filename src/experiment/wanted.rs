@@ -6,6 +6,7 @@ use super::scopes::ScopeHook;
 use crate::analysis::{RepeatRule, ResponseMethod, RunRange, Tolerance};
 use crate::comparison::{FactorialTables, level_indices};
 use crate::import::{Metric, Observation};
+use crate::util::printable;
 use serde::{Deserialize, Serialize};
 
 pub(super) use crate::import::folder::EXPERIMENT_SCHEMA as SCHEMA;
@@ -193,10 +194,21 @@ impl Experiment {
         Ok(())
     }
 
-    /// Returns the names of the first two arms for people.
-    pub fn arm_names(&self) -> [&str; 2] {
-        let name = |n: usize| self.arms.get(n).map_or("", |arm| arm.name.as_str());
-        [name(0), name(1)].map(|name| if name.is_empty() { "no options of its own" } else { name })
+    /// Returns the names of the first two arms for people. An arm without options has the name of its own command before
+    /// a run, if there is one.
+    pub fn arm_names(&self) -> [String; 2] {
+        [0, 1].map(|n: usize| {
+            if let Some(arm) = self.arms.get(n).filter(|arm| !arm.name.is_empty()) {
+                return arm.name.clone();
+            }
+            let others = self.hooks.of(HookTime::Before, 1 - n);
+            let own = self.hooks.of(HookTime::Before, n);
+            let command = own.iter().map(|(_, text)| *text).find(|text| !others.iter().any(|(_, other)| other == text));
+            command.map_or_else(
+                || "no options of its own".to_owned(),
+                |text| format!("after `{}`", printable::short(text, 60)),
+            )
+        })
     }
 
     /// Returns whether there are two arms that differ neither in their options nor in their commands.

@@ -1,24 +1,17 @@
 //! Reads the text of a file or a pipe, with limits on its length and on the time to wait.
 
 use super::ImportError;
-use crate::os::{fd, handle};
-use std::fs::File;
+use crate::os::handle;
+use crate::os::pipe::{Pipe, PipeLimits};
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The maximum length of a text, in bytes. A result with a histogram for each of thousands of flowops is shorter.
 const MAX_LENGTH: u64 = 256 << 20;
 
-/// The maximum time to wait for a program that writes to a pipe.
-const WRITER_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The maximum time to wait for data while a program has the pipe open.
-const DATA_TIMEOUT: Duration = Duration::from_mins(1);
-
-/// The interval at which a pipe without a writer is read again. The kernel does not report the arrival of a writer.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The maximum times to wait for the program that writes to a pipe.
+const LIMITS: PipeLimits = PipeLimits { writer: Duration::from_secs(5), data: Some(Duration::from_mins(1)) };
 
 /// Reads the text of a regular file or a pipe. Bytes that are not UTF-8 become replacement characters. Returns an error
 /// when the text is longer than [`MAX_LENGTH`], or when a pipe has no writer or no data for too long.
@@ -30,7 +23,7 @@ pub(super) fn read(path: &Path) -> Result<String, ImportError> {
     if handle::is_regular(&file) {
         file.take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(io)?;
     } else {
-        read_pipe(&file, &mut bytes).map_err(io)?;
+        Pipe::new(&file, LIMITS).take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(io)?;
     }
     text_of(path, bytes)
 }
@@ -54,37 +47,6 @@ fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, ImportError> {
         return Err(ImportError::Form { path: path.to_owned(), why: "it is longer than 256 MiB".to_owned() });
     }
     Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
-}
-
-/// Reads a non-blocking pipe to its end, or until there are more than [`MAX_LENGTH`] bytes.
-fn read_pipe(mut pipe: &File, bytes: &mut Vec<u8>) -> io::Result<()> {
-    let mut chunk = vec![0; 64 << 10];
-    let mut had_writer = false;
-    let mut since = Instant::now();
-    while bytes.len() as u64 <= MAX_LENGTH {
-        match pipe.read(&mut chunk) {
-            // Before the first writer has opened the pipe, a read also returns its end.
-            Ok(0) if had_writer => break,
-            Ok(0) if since.elapsed() > WRITER_TIMEOUT => {
-                return Err(io::Error::new(ErrorKind::TimedOut, "no program writes to this pipe"));
-            }
-            Ok(0) => std::thread::sleep(POLL_INTERVAL),
-            Ok(n) => {
-                bytes.extend_from_slice(&chunk[..n]);
-                (had_writer, since) = (true, Instant::now());
-            }
-            Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                if since.elapsed() > DATA_TIMEOUT {
-                    return Err(io::Error::new(ErrorKind::TimedOut, "no data from this pipe for a minute"));
-                }
-                had_writer = true;
-                fd::wait_readable(pipe.as_raw_fd(), DATA_TIMEOUT);
-            }
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub mod map;
 pub mod mapped;
 pub mod name;
 pub mod path;
+pub mod pipe;
 mod prefetch;
 pub mod proc;
 pub mod range;

@@ -84,7 +84,8 @@ fn by_factor(found: &Factorial, n: usize, name: &str) -> Option<PageBlock> {
     Some(PageBlock::Multiples { title: format!("Factors: {name}"), pictures })
 }
 
-/// Draws the means of the cells at each level of a factor, and their means. The vertical axis is that of all factors.
+/// Draws the means of the cells at each level of a factor, and the geometric mean of these, whose ratios are the effects of
+/// the factor if each cell has runs. The vertical axis is that of all factors.
 fn levels(found: &Factorial, n: usize, name: &str, position: usize) -> Picture {
     let factor = &found.factors[position];
     let unit = unit(name);
@@ -99,7 +100,7 @@ fn levels(found: &Factorial, n: usize, name: &str, position: usize) -> Picture {
         .collect();
     let mean = |level: usize| {
         let values: Vec<f64> = cells.iter().filter(|(_, of, _)| *of == level).map(|(_, _, value)| *value).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        (!values.is_empty()).then(|| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp())
     };
     let means: Vec<(usize, f64)> = (0..factor.levels.len()).filter_map(|level| Some((level, mean(level)?))).collect();
     let y = ChartAxis::linear(&metric_title(name), unit, cells.iter().map(|(_, _, value)| *value).chain(low));
@@ -120,7 +121,7 @@ fn levels(found: &Factorial, n: usize, name: &str, position: usize) -> Picture {
     Picture {
         title: factor.name.clone(),
         note: String::new(),
-        legend: vec![("a", "cell".to_owned()), ("b", "mean of the cells at a level".to_owned())],
+        legend: vec![("a", "cell".to_owned()), ("b", "geometric mean of the cells at a level".to_owned())],
         drawing: chart.drawing(&format!("{name} by {}", factor.name)),
         table,
     }

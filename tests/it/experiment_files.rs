@@ -283,6 +283,29 @@ fn an_experiment_is_resumed_after_a_kill_at_each_event() {
     assert!(!killed_at(47));
 }
 
+/// A command without an opposite, in a scope that ends and begins again.
+#[test]
+fn a_command_that_is_not_executed_again_is_named() {
+    if !strace::available("a_command_that_is_not_executed_again_is_named") {
+        return;
+    }
+    let outer = "[[hook]]\nat = \"experiment\"\nbefore = \"mkdir made\"\nafter = \"rm -r made\"\n";
+    let factor = |after: &str| {
+        format!("[[factor]]\nname = \"n\"\nlevels = [{{ name = \"one\", before = \"touch made/aged\"{after} }}, 2]\n")
+    };
+    for (after, is_named) in [("", true), (", after = \"true\"", false)] {
+        let text = format!("script = \"x\"\norder = \"in-order\"\nrepeats = 2\n{outer}{}", factor(after));
+        let lab = lab(&text);
+        let command = lab.command(&format!("experiment files/study.toml {SHORT} --results r --allow-system"));
+        // The second run is under way.
+        assert!(run_killed(&command, "fdatasync", 8));
+        assert_eq!(lab.runs("r", "finished"), [1]);
+        let shown = lab.run("experiment --resume r", 0);
+        let note = "`before` is not executed again, since it has no `after`";
+        assert_eq!(shown.contains(note), is_named, "{shown}");
+    }
+}
+
 #[test]
 fn file_systems_are_compared() {
     if !mounts::available("file_systems_are_compared", &[Fs::Ext4]) {

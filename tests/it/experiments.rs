@@ -650,4 +650,6 @@ fn a_mount_option_is_compared() {
     let options = found["differs"].as_array().unwrap().iter().find(|d| d["what"] == "mount options").unwrap();
     assert!(options["a"].as_str().unwrap().contains("relatime"), "{options}");
     assert!(options["b"].as_str().unwrap().contains("noatime") && options["kind"] == "setting", "{options}");
+    let name = found["b"]["name"].as_str().unwrap();
+    assert!(name.starts_with(&format!("after `mount -o noatime {device}")), "the side has no options: {name}");
 }
