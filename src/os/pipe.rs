@@ -31,7 +31,7 @@ pub struct PipeLimits {
 /// A pipe that [`handle::open_input`] has opened. Its end is that of its last writer.
 #[derive(Debug)]
 pub struct Pipe<'a> {
-    pipe: &'a File,
+    file: &'a File,
     limits: PipeLimits,
     /// The time of the last data, or of the opening.
     since: Instant,
@@ -40,8 +40,8 @@ pub struct Pipe<'a> {
 
 impl<'a> Pipe<'a> {
     /// Returns the reader of a pipe that was just opened.
-    pub fn new(pipe: &'a File, limits: PipeLimits) -> Self {
-        Self { pipe, limits, since: Instant::now(), had_writer: false }
+    pub fn new(file: &'a File, limits: PipeLimits) -> Self {
+        Self { file, limits, since: Instant::now(), had_writer: false }
     }
 }
 
@@ -51,9 +51,9 @@ impl Read for Pipe<'_> {
             if signals::received().is_some() {
                 return Err(io::Error::other(INTERRUPTED));
             }
-            match self.pipe.read(part) {
+            match self.file.read(part) {
                 // Before the first writer has opened the pipe, a read also returns its end.
-                Ok(0) if self.had_writer || handle::has_hung_up(self.pipe) => return Ok(0),
+                Ok(0) if self.had_writer || handle::has_hung_up(self.file) => return Ok(0),
                 Ok(0) if self.since.elapsed() > self.limits.writer => {
                     return Err(io::Error::new(ErrorKind::TimedOut, "no program writes to this pipe"));
                 }
@@ -68,7 +68,7 @@ impl Read for Pipe<'_> {
                         let why = format!("no data from this pipe for {} s", limit.as_secs());
                         return Err(io::Error::new(ErrorKind::TimedOut, why));
                     }
-                    fd::wait_readable(self.pipe.as_raw_fd(), SIGNAL_INTERVAL);
+                    fd::wait_readable(self.file.as_raw_fd(), SIGNAL_INTERVAL);
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
