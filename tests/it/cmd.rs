@@ -286,7 +286,6 @@ impl Running {
     }
 
     /// The working directory.
-    #[cfg(feature = "mpi")]
     pub(crate) fn dir(&self) -> &Path {
         self.call.as_ref().unwrap().dir()
     }
