@@ -136,12 +136,11 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8>
             ResultSource::Runs { document, .. } => documents.push(&**document),
             ResultSource::Experiment { name, .. } => {
                 let text = format!("{name} is an experiment, which has no report as `{}`", format.name());
-                console::error(
-                    &text,
-                    Some(&format!(
-                        "give the results of its runs: {name}/runs; `--resume` of the command that made it prints its report again"
-                    )),
+                let help = format!(
+                    "give the results of its runs: {name}/runs; `--resume {name}` of the command that made it prints its \
+                     report again"
                 );
+                console::error(&text, Some(&help));
                 return Err(2);
             }
         }

@@ -23,9 +23,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub use super::preparation::Preparation;
-pub use super::remove::{
-    CleanReport, Removed, clean, clean_fresh, clean_places, is_inside, is_marked, is_moved, remove,
-};
+pub use super::remove::{CleanReport, Removed, clean, clean_fresh, clean_places, is_inside, is_marked, remove};
 
 /// Options of [`prepare`].
 #[derive(Clone, Debug)]

@@ -191,11 +191,6 @@ pub fn remove(set: &Fileset, threads: usize, stop: &AtomicBool) -> Result<Remove
     }
 }
 
-/// Returns whether the tree of a set that is in use exists, but not at its path: another program has moved it away.
-pub fn is_moved(set: &Fileset) -> bool {
-    set.held.lock().as_ref().is_some_and(Root::is_moved)
-}
-
 /// Removes the tree of a root, the marker, and the root if wmlrun created it.
 fn remove_root(mut root: Root, threads: usize, stop: &AtomicBool) -> Result<Removed, Error> {
     let mut removed = Removed {

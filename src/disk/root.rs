@@ -557,11 +557,6 @@ impl Root {
         own.is_ok() && fd::file_info_at(self.fd, MARKER_C).map(|info| info.inode) == own
     }
 
-    /// Returns whether the directory exists, but not at its path: another program has moved it away.
-    pub(super) fn is_moved(&self) -> bool {
-        !is_at(&self.path, self.fd) && self.has_marker()
-    }
-
     /// Removes the marker, and the root directory too if wmlrun created it and it is empty. Returns whether the
     /// directory was removed. A file that has replaced the marker is kept.
     pub(super) fn unmark(self) -> bool {

@@ -106,7 +106,7 @@ fn last_message(log: &Path) -> Option<String> {
     let first = lines.iter().rposition(|line| !line.starts_with([' ', '\t'])).unwrap_or(lines.len().saturating_sub(1));
     let message = lines.get(first..)?.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
     // A sentence follows.
-    let message = message.strip_suffix('.').map_or(message.clone(), str::to_owned);
+    let message = message.strip_suffix('.').unwrap_or(&message).to_owned();
     (!message.is_empty() && !message.contains('\0')).then_some(message)
 }
 
@@ -182,8 +182,8 @@ pub(super) fn begin_scopes(
             } else if let Some(outer) = renewed {
                 let (origin, around) = (hook.origin(HookTime::Before), outer.origin(HookTime::After));
                 host.note(&format!(
-                    "{origin}: `before` is not executed again, since it has no `after`; its effect must have outlived \
-                     `after` ({around})"
+                    "{origin}: `before` is not executed again, since it has no `after`; check that `after` of \
+                     {around} has not undone it"
                 ));
             }
             continue;

@@ -335,8 +335,8 @@ impl Runner {
         }
         let shown_until = run.intervals.last().map_or(0.0, |shown| shown.t);
         run.intervals = timeline.finish(running.ns(running.from(), waited.tick), &sample);
-        // A rank knows its own operations only. A last interval whose first half was shown is the shown one with the rest;
-        // the times are rounded, so that its start is not compared.
+        // A rank knows its own operations only. A last interval whose first half was shown is the shown one with the
+        // rest; the times are rounded, so that its start is not compared.
         if self.settings.ranks.size() == 1
             && run.intervals.last().is_some_and(|last| last.t - last.seconds / 2.0 > shown_until)
         {

@@ -28,19 +28,9 @@ impl Runner {
         // The file system may have been unmounted or recreated, or another program has moved or removed the tree.
         if !prepare::is_marked(&set.spec.root()) {
             self.trees.roots.remove(&set.spec.root());
-            let is_moved = prepare::is_moved(set);
             set.close();
-            if !is_moved {
-                // Between runs no root is held, by which a tree that was moved could be told from one that was removed.
-                front.note(&format!(
-                    "{} is not removed: no tree of wmlrun is there any more",
-                    set.spec.root().display()
-                ));
-                return Status::Done;
-            }
-            let text = format!("{} is not removed: its tree has been moved away", set.spec.root().display());
-            front.error(None, &text, Some("`wmlrun clean` removes it from where it is now"));
-            return Status::Refused;
+            front.note(&format!("{} is not removed: no tree of wmlrun is there any more", set.spec.root().display()));
+            return Status::Done;
         }
         let stop = AtomicBool::new(false);
         match prepare::remove(set, self.settings.populate_threads, &stop) {

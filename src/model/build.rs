@@ -178,8 +178,8 @@ impl ModelBuilder<'_> {
     }
 
     /// Checks the arguments of `randvar(…)` and `cvar(…)`.
-    pub(super) fn check_random(&mut self, value: &Spanned<Value>) {
-        let Value::Call { name, args } = &value.node else { return };
+    pub(super) fn check_random(&mut self, value: &Value) {
+        let Value::Call { name, args } = value else { return };
         let list = match name.node.as_str() {
             "randvar" => attrs::RANDVAR,
             "cvar" => attrs::CVAR,
@@ -192,7 +192,7 @@ impl ModelBuilder<'_> {
                 return;
             }
         };
-        self.attrs(args, list, &[], &format!("`{}(…)`", name.node));
+        let _ = self.attrs(args, list, &[], &format!("`{}(…)`", name.node));
     }
 
     /// `define fileset`, and `define file` for a single one.
@@ -298,7 +298,7 @@ impl ModelBuilder<'_> {
         for arg in args {
             match &arg.kind {
                 ArgKind::Assign { var, value } => {
-                    self.check_random(value);
+                    self.check_random(&value.node);
                     let name = Spanned::new(var.node.name.clone(), var.span);
                     locals.push(Local { name, value: Some(from_ast(value)) });
                 }
@@ -329,7 +329,7 @@ impl ModelBuilder<'_> {
         for arg in args {
             let (name, value, alone) = match &arg.kind {
                 ArgKind::Named { name, value } => {
-                    self.check_random(value);
+                    self.check_random(&value.node);
                     (name.clone(), from_ast(value), false)
                 }
                 ArgKind::Bare(Value::Word(w)) => {

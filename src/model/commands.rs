@@ -416,7 +416,7 @@ const AS_IS: &str = "as-is";
 fn set(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> Option<CommandKind> {
     match s.args {
         [Arg { kind: ArgKind::Assign { var, value }, .. }] => {
-            b.check_random(value);
+            b.check_random(&value.node);
             let name = Spanned::new(var.node.name.clone(), var.span);
             let value = from_ast(value);
             Some(match &var.node.field {

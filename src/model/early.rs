@@ -1,10 +1,10 @@
 //! Values that Filebench reads when a command executes, and not when a run starts: names, `fd`, `srcfd` and `target` of
 //! definitions, and in 1.5 the parameters of random variables.
 //!
-//! [`set_early`] marks them where the difference shows: in a text that sets one of their variables again. [`fixed`] replaces
-//! them by their values when the command executes. All others stay late, so that a variable can be set after the
-//! command that reads it, in a script and at a prompt. Deliberately absent: the names of file sets that flowops refer
-//! to, which Filebench looks up when a process starts.
+//! [`set_early`] marks them where the difference shows: in a text that sets one of their variables again. [`fixed`]
+//! replaces them by their values when the command executes. All others stay late, so that a variable can be set after
+//! the command that reads it, in a script and at a prompt. Deliberately absent: the names of file sets that flowops
+//! refer to, which Filebench looks up when a process starts.
 
 use super::expr::{self, Expr};
 use super::rebound;
@@ -21,8 +21,8 @@ pub(super) const EARLY: &[&str] = &["name", "fd", "srcfd", "target"];
 
 /// Marks the attributes and parameters whose variables the text sets again.
 pub(super) fn set_early(commands: &mut [Command], dialect: Dialect) {
-    // Variables that later commands set before the next run. Filebench 1.5 executes nothing after a run, and a second one
-    // fails in 1.4: that a script changes a definition from run to run is an extension.
+    // Variables that later commands set before the next run. Filebench 1.5 executes nothing after a run, and a second
+    // one fails in 1.4: that a script changes a definition from run to run is an extension.
     let mut later = HashSet::new();
     // Those that `set` sets: 1.5 has no loops.
     let mut by_set = HashSet::new();

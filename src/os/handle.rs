@@ -71,17 +71,11 @@ pub fn open_regular(dir: &OwnedFd, name: &OsStr) -> Option<File> {
     rfs::fstat(&file).is_ok_and(regular).then(|| File::from(file))
 }
 
-/// Opens a regular file by path for reading. Follows symbolic links. Fails with [`ErrorKind::InvalidInput`] for any other
-/// file type, which is not opened.
+/// Opens a regular file by path for reading. Follows symbolic links. Fails with [`ErrorKind::InvalidInput`] for any
+/// other file type, which is not opened.
 pub fn open_regular_file(path: &Path) -> io::Result<File> {
-    let regular = |stat: rfs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    let other = || io::Error::new(ErrorKind::InvalidInput, NOT_REGULAR);
-    if !regular(rfs::stat(path)?) {
-        return Err(other());
-    }
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = retry_interrupted(|| rfs::open(path, flags, Mode::empty()))?;
-    if regular(rfs::fstat(&file)?) { Ok(file.into()) } else { Err(other()) }
+    let found = open_of(path, |kind| kind == FileType::RegularFile)?;
+    found.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, NOT_REGULAR))
 }
 
 /// Reads a regular file by path. See [`open_regular_file`].
@@ -119,14 +113,19 @@ pub fn is_read_only(file: &File) -> io::Result<bool> {
 /// opened. A pipe is opened without waiting for a writer, and reads of it fail with [`ErrorKind::WouldBlock`] while it
 /// has no data.
 pub fn open_input(path: &Path) -> io::Result<Option<File>> {
-    let readable =
-        |stat: rfs::Stat| matches!(FileType::from_raw_mode(stat.st_mode), FileType::RegularFile | FileType::Fifo);
-    if !readable(rfs::stat(path)?) {
+    open_of(path, |kind| matches!(kind, FileType::RegularFile | FileType::Fifo))
+}
+
+/// Opens a file of a wanted type by path for reading, without waiting. `None` for any other type, which is not opened:
+/// that may have effects, such as on the writer of a pipe.
+fn open_of(path: &Path, is_wanted: impl Fn(FileType) -> bool) -> io::Result<Option<File>> {
+    let is_it = |stat: rfs::Stat| is_wanted(FileType::from_raw_mode(stat.st_mode));
+    if !is_it(rfs::stat(path)?) {
         return Ok(None);
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = retry_interrupted(|| rfs::open(path, flags, Mode::empty()))?;
-    Ok(readable(rfs::fstat(&file)?).then(|| File::from(file)))
+    Ok(is_it(rfs::fstat(&file)?).then(|| File::from(file)))
 }
 
 /// Returns whether a pipe has no data and will get none, because its last writer has closed it. `false` for a named pipe

@@ -1,12 +1,12 @@
 //! Reads a pipe that was opened without waiting for a writer, with limits on the time to wait for one and for its data.
 //!
-//! A blocking `open` or `read` of a pipe would go on after a signal, so the pipe is polled, and the first signal ends the
-//! wait.
+//! A blocking `open` or `read` of a pipe would go on after a signal, so the pipe is polled, and the first signal ends
+//! the wait.
 
 use super::{fd, handle, signals};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
 /// The interval at which a pipe without a writer is read again. The kernel does not report the arrival of a writer.
@@ -16,8 +16,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// wait, which it then does not end.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The text of the error after a signal. It is not of the kind `Interrupted`, after which a read is repeated.
-const INTERRUPTED: &str = "a signal ended the wait for its writer";
+/// Returns an error after a signal. It is not of the kind `Interrupted`, after which a read is repeated.
+fn check_signals() -> io::Result<()> {
+    match signals::received() {
+        Some(_) => Err(io::Error::other("a signal ended the wait for its writer")),
+        None => Ok(()),
+    }
+}
 
 /// The maximum times to wait.
 #[derive(Clone, Copy, Debug)]
@@ -48,9 +53,7 @@ impl<'a> Pipe<'a> {
 impl Read for Pipe<'_> {
     fn read(&mut self, part: &mut [u8]) -> io::Result<usize> {
         loop {
-            if signals::received().is_some() {
-                return Err(io::Error::other(INTERRUPTED));
-            }
+            check_signals()?;
             match self.file.read(part) {
                 // Before the first writer has opened the pipe, a read also returns its end.
                 Ok(0) if self.had_writer || handle::has_hung_up(self.file) => return Ok(0),
@@ -84,7 +87,6 @@ pub struct StandardInput(File);
 impl StandardInput {
     /// Opens it. Not through the buffer of the standard library, whose contents a poll does not see.
     pub fn open() -> io::Result<Self> {
-        use std::os::fd::AsFd;
         Ok(Self(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
     }
 }
@@ -92,9 +94,7 @@ impl StandardInput {
 impl Read for StandardInput {
     fn read(&mut self, part: &mut [u8]) -> io::Result<usize> {
         loop {
-            if signals::received().is_some() {
-                return Err(io::Error::other(INTERRUPTED));
-            }
+            check_signals()?;
             if fd::wait_readable(self.0.as_raw_fd(), SIGNAL_INTERVAL) {
                 return self.0.read(part);
             }

@@ -84,8 +84,8 @@ fn by_factor(found: &Factorial, n: usize, name: &str) -> Option<PageBlock> {
     Some(PageBlock::Multiples { title: format!("Factors: {name}"), pictures })
 }
 
-/// Draws the means of the cells at each level of a factor, and the geometric mean of these, whose ratios are the effects of
-/// the factor if each cell has runs. The vertical axis is that of all factors.
+/// Draws the means of the cells at each level of a factor, and the geometric mean of these, whose ratios are the effects
+/// of the factor if each cell has runs. The vertical axis is that of all factors.
 fn levels(found: &Factorial, n: usize, name: &str, position: usize) -> Picture {
     let factor = &found.factors[position];
     let unit = unit(name);

@@ -384,7 +384,7 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
         (run.late_ops > 0).then(|| {
             // A thread that has not seen the end yet may begin an operation after it.
             let oldest = run.late_oldest_seconds.filter(|age| *age > 0.0).map(|age| latency(age * 1e9));
-            let began = oldest.map(|age| format!(", the oldest {age} after it began"));
+            let began = oldest.map(|age| format!(", the oldest begun {age} before it"));
             format!("{} unfinished at the end{}", count(run.late_ops, "operation"), began.unwrap_or_default())
         }),
     );

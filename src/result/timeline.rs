@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 64 << 20;
 
 /// A last interval shorter than this, in nanoseconds, or than half of the usual interval, is merged into the previous
 /// one.
-pub const MIN_LAST_NS: u64 = 100_000_000;
+const MIN_LAST_NS: u64 = 100_000_000;
 
 /// The time series of one measurement.
 #[derive(Clone, Debug)]
