@@ -33,6 +33,8 @@ struct Index {
     flowops: HashMap<String, Vec<usize>>,
     /// Flowops in composites by the last part of their name.
     inner: HashMap<String, Vec<usize>>,
+    /// The first flowop in each composite. A search of all flowops for each wrong target would be quadratic.
+    first_inner: HashMap<String, usize>,
 }
 
 impl Index {
@@ -45,6 +47,12 @@ impl Index {
             index.flowops.entry(flowop.name.clone()).or_default().push(id);
             if let Some((_, last)) = flowop.name.rsplit_once('.') {
                 index.inner.entry(last.to_owned()).or_default().push(id);
+                for (end, _) in flowop.name.match_indices('.') {
+                    let path = &flowop.name[..end];
+                    for name in [path, path.rsplit_once('.').map_or(path, |(_, last)| last)] {
+                        index.first_inner.entry(name.to_owned()).or_insert(id);
+                    }
+                }
             }
         }
         index
@@ -99,9 +107,7 @@ impl Resolver for LoweredNames<'_> {
     }
 
     fn inner_flowop(&self, composite: &str) -> Option<String> {
-        let (start, middle) = (format!("{composite}."), format!(".{composite}."));
-        let is_inside = |name: &String| name.starts_with(&start) || name.contains(&middle);
-        self.flowops.iter().map(|flowop| &flowop.name).find(|name| is_inside(name)).cloned()
+        self.index.first_inner.get(composite).map(|id| self.flowops[*id].name.clone())
     }
 
     fn quantity(&self, value: &ModelValue, span: Span) -> Result<Quantity, Diagnostic> {
