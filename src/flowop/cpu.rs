@@ -129,7 +129,7 @@ impl Step for HogStep {
 #[derive(Debug)]
 struct Delay {
     value: Quantity,
-    /// Fractional part in nanoseconds. [`Quantity`] holds whole numbers, as Filebench has only whole seconds.
+    /// Fractional part of a constant in nanoseconds, because a constant [`Quantity`] is a whole number.
     fraction_ns: u64,
 }
 
@@ -144,9 +144,10 @@ impl Stateless for Delay {
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let seconds = self.value.draw(&mut cx.rng);
+        // A float as an integer is at most the greatest one.
+        let drawn_ns = (self.value.draw_f64(&mut cx.rng) * 1e9) as u64;
         cx.begin();
-        let ns = seconds.saturating_mul(1_000_000_000).saturating_add(self.fraction_ns);
+        let ns = drawn_ns.saturating_add(self.fraction_ns);
         let until = cx.env.clock.raw().saturating_add(cx.env.clock.ticks(ns));
         if cx.env.gate.sleep_until(cx.env.clock, until) { Err(Stop::over()) } else { cx.end(0) }
     }

@@ -336,7 +336,7 @@ pub(super) struct Offsets {
     source: OffsetSource,
     /// `workingset` of this thread in bytes; 0: the whole file.
     workingset: u64,
-    /// Nominal file size and I/O size for which `positions` was computed.
+    /// Size of the file and I/O size for which `positions` was computed.
     cached: (u64, u64),
     /// Number of positions for an I/O in the file.
     positions: u64,
@@ -370,19 +370,16 @@ impl Offsets {
                 cx.io.last_offset = cx.io.slots.get(slot).handle.map_or(0, |handle| handle.position);
                 return Ok(None);
             }
-            OffsetSource::Random { align } | OffsetSource::Partial { align } => {
-                if self.cached != (nominal, len) {
-                    self.count_positions(cx, nominal, len, align)?;
+            OffsetSource::Random { align } | OffsetSource::Partial { align } | OffsetSource::Shuffle { align } => {
+                let size = if nominal == 0 { self.end_of_unsized(cx, slot)? } else { nominal };
+                if self.cached != (size, len) {
+                    self.count_positions(cx, size, len, align)?;
                 }
-                let step = if align > 0 { align } else { len };
-                random::below(&mut cx.rng, self.positions) * step
-            }
-            OffsetSource::Shuffle { align } => {
-                if self.cached != (nominal, len) {
-                    self.count_positions(cx, nominal, len, align)?;
-                }
-                let step = if align > 0 { align } else { len };
-                self.shuffle.draw(&mut cx.rng, self.positions) * step
+                let position = match self.source {
+                    OffsetSource::Shuffle { .. } => self.shuffle.draw(&mut cx.rng, self.positions),
+                    _ => random::below(&mut cx.rng, self.positions),
+                };
+                position * if align > 0 { align } else { len }
             }
             _ => {
                 let size = if nominal == 0 { self.end_of_unsized(cx, slot)? } else { nominal };
@@ -396,11 +393,11 @@ impl Offsets {
     /// Computes the number of positions for an I/O, including the last one, unlike Filebench. `Err` when the I/O is
     /// larger than the working set or, without one, the file. A file smaller than the working set is allowed: a read
     /// ends at its end, a write extends it.
-    fn count_positions(&mut self, cx: &mut OpCx<'_>, nominal: u64, len: u64, align: u64) -> Result<(), Stop> {
-        let bound = if self.workingset > 0 { self.workingset } else { nominal };
+    fn count_positions(&mut self, cx: &mut OpCx<'_>, size: u64, len: u64, align: u64) -> Result<(), Stop> {
+        let bound = if self.workingset > 0 { self.workingset } else { size };
         if let OffsetSource::Partial { .. } = self.source {
-            self.positions = bound.min(nominal).div_ceil(if align > 0 { align } else { len }.max(1)).max(1);
-            self.cached = (nominal, len);
+            self.positions = bound.min(size).div_ceil(if align > 0 { align } else { len }.max(1)).max(1);
+            self.cached = (size, len);
             return Ok(());
         }
         if len > bound || len == 0 {
@@ -408,18 +405,20 @@ impl Offsets {
             let what = || format!("a random I/O of {len} bytes does not fit in a {of} of {bound} bytes");
             return Err(cx.misuse(what, "make `iosize` smaller, or the files (or `workingset`) larger"));
         }
-        let range = bound.min(nominal).max(len);
+        let range = bound.min(size).max(len);
         self.positions = (range - len).checked_div(align).map_or(range / len, |last| last + 1);
-        self.cached = (nominal, len);
+        self.cached = (size, len);
         Ok(())
     }
 
-    /// Returns the end of a pass over the file in the slot, whose set has the size 0.
+    /// Returns the end of a pass over the file in the slot, whose set has the size 0. Offsets at random need a working set.
     fn end_of_unsized(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
+        use OffsetSource::{Partial, Random, Same, Shuffle, Stride};
         match (&self.source, self.unsized_end) {
-            (OffsetSource::Same, _) | (_, UnsizedEnd::Defined) => Ok(0),
+            (Same, _) | (_, UnsizedEnd::Defined) => Ok(0),
+            (Random { .. } | Partial { .. } | Shuffle { .. }, _) if self.workingset == 0 => Ok(0),
             (_, UnsizedEnd::Actual) => cx.file_size(slot),
-            (OffsetSource::Stride { .. }, UnsizedEnd::Unlimited) => Ok(u64::MAX),
+            (Stride { .. } | Random { .. } | Partial { .. } | Shuffle { .. }, UnsizedEnd::Unlimited) => Ok(u64::MAX),
             (_, UnsizedEnd::Unlimited) => Ok(0),
         }
     }
@@ -575,8 +574,9 @@ impl TransferTarget {
         let len = self.iosize.draw(&mut cx.rng);
         let offset = self.offsets.next(cx, slot, len)?;
         let state = cx.io.slots.get(slot);
-        if let (OffsetSource::Random { align }, Quantity::Const(_), 0, Some(file), Some(handle)) =
-            (&self.offsets.source, &self.iosize, self.file.slot.rotate, state.file, state.handle)
+        // The size of a file that its set does not define may change.
+        if let (OffsetSource::Random { align }, Quantity::Const(_), 0, 1.., Some(file), Some(handle)) =
+            (&self.offsets.source, &self.iosize, self.file.slot.rotate, state.nominal, state.file, state.handle)
         {
             self.cached = Some(CachedTarget {
                 slot,
@@ -590,7 +590,9 @@ impl TransferTarget {
             });
         }
         let len = match (&self.offsets.source, offset) {
-            (OffsetSource::Partial { .. }, Some(offset)) => len.min(state.nominal.saturating_sub(offset).max(1)),
+            (OffsetSource::Partial { .. }, Some(offset)) => {
+                len.min(self.offsets.cached.0.saturating_sub(offset).max(1))
+            }
             _ => len,
         };
         Ok(Transfer { slot, offset, len })

@@ -216,7 +216,9 @@ impl<'a> IterationLimit<'a> {
         let largest = iterations.wait(index, shared);
         cx.files.starvation.enter(views);
         // The wait is not time of the program between two operations.
-        cx.begin_at(shared.clock.raw());
+        let now = shared.clock.raw();
+        cx.begin_at(now);
+        cx.account.started = now;
         self.most = self.most.min(largest?);
         Ok(())
     }

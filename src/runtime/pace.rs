@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 ///
 /// Gain: at 100,000 iterations per second, sleeping took 0.93 of a processor and the median iteration began 15 µs late,
 /// so that the last one or two before the end of a run were not started. Busy-waiting takes one processor, and
-/// iterations begin 0.04 µs late (docs/performance.md, "Rates").
+/// iterations begin 0.04 µs late (docs/performance.md, "Open loops").
 const SPIN_BELOW_NS: u64 = 25_000;
 
 /// The published progress of a thread's iterations. The thread is the only writer, so all accesses are `Relaxed` loads
@@ -62,6 +62,13 @@ pub struct ArrivalProgress {
     pub response_ns: u64,
     /// Total time of busy-waiting, in nanoseconds.
     pub spin_ns: u64,
+}
+
+impl Arrivals {
+    /// Returns whether the thread is between two iterations.
+    pub(super) fn are_between(&self) -> bool {
+        self.begun.load(Relaxed) == self.ended.load(Relaxed)
+    }
 }
 
 impl ArrivalProgress {

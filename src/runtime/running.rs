@@ -515,7 +515,8 @@ impl Running {
     pub fn held(&self) -> BTreeMap<usize, u64> {
         self.count_at(|thread_slot, flowop| {
             let local = thread_slot.at.load(Relaxed) as usize;
-            self.is_sync(flowop) && thread_slot.stats.cell(local).ops() == 0
+            let has_begun = self.shared.phases.has_begun(thread_slot.process) && !self.awaits_its_start(thread_slot);
+            has_begun && self.is_sync(flowop) && thread_slot.stats.cell(local).ops() == 0
         })
     }
 

@@ -253,11 +253,16 @@ impl Shared {
     /// Begins a phase whose predecessor ended on this rank at `tick`: at once if there is no other rank, else when it
     /// has ended on all of them.
     pub(super) fn begin_phase(&self, number: u32, tick: u64) {
-        if self.options.ranks.size() == 1 {
-            self.phases.begin(number, tick);
+        let tick = if self.options.ranks.size() == 1 {
+            tick
         } else if self.meet(MeetingPoint::Phase, u64::from(number)).is_some() {
-            self.phases.begin(number, self.clock.raw());
-        }
+            self.clock.raw()
+        } else {
+            return;
+        };
+        // Events that no thread of an earlier phase has claimed are none of this phase.
+        self.events.begin();
+        self.phases.begin(number, tick);
     }
 
     /// Changes the reports and notifies the controller.

@@ -146,6 +146,8 @@ impl Dist {
         rest.min = layout::lowest(first).max(self.min);
         let saturated = last + 1 == layout::LEN;
         rest.max = if saturated { self.max } else { layout::highest(last).min(self.max) };
+        // In a sample the greatest value may be older than the counts by one operation.
+        rest.max = rest.max.max(rest.min);
         rest
     }
 

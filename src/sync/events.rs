@@ -91,10 +91,14 @@ impl EventPool {
     }
 
     /// Changes the rate of a live run. As in Filebench, a limit is never removed: with a rate of 0 no more events are
-    /// generated, and threads that wait for one stay blocked until the rate changes again.
+    /// generated, and threads that wait for one stay blocked until the rate changes again. The same rate changes nothing:
+    /// threads that wait would begin their wait again.
     pub fn set_rate(&self, rate: u64) {
         let zero = if self.is_on() { NEVER } else { 0 };
-        self.interval.store(SECOND.checked_div(rate).unwrap_or(zero), SeqCst);
+        let interval = SECOND.checked_div(rate).unwrap_or(zero);
+        if self.interval.swap(interval, SeqCst) == interval {
+            return;
+        }
         self.due_at(self.epoch.load(SeqCst).wrapping_add(1)).store(self.now(), SeqCst);
         self.epoch.fetch_add(1, SeqCst);
         wake(&self.epoch, u32::MAX);
@@ -178,6 +182,19 @@ mod tests {
         assert!(t.elapsed() >= Duration::from_millis(20), "the twentieth event falls due after 20 ms");
     }
 
+    /// Threads that wait for an event would begin their wait again.
+    #[test]
+    fn the_same_rate_changes_nothing() {
+        let pool = EventPool::new(Some(10));
+        pool.begin();
+        let epoch = || pool.epoch.load(SeqCst);
+        let before = epoch();
+        pool.set_rate(10);
+        assert_eq!(epoch(), before);
+        pool.set_rate(20);
+        assert_ne!(epoch(), before);
+    }
+
     /// Returns the number of events within ten seconds of simulated time, for a claimer that pauses after every
     /// hundredth event.
     fn claimed(rate: u64, pause: u64) -> f64 {
@@ -226,7 +243,8 @@ mod tests {
         let old = pool.interval.load(Relaxed);
         pool.begin();
         for epoch in 1..=4 {
-            pool.set_rate(1000);
+            // The same rate would change nothing.
+            pool.set_rate(1000 + u64::from(epoch));
             assert_eq!(pool.take(1000, old, pool.now(), 0), None);
             pool.due_at(epoch - 1).fetch_add(1000 * old, SeqCst);
             let (interval, now) = (pool.interval.load(Relaxed), pool.now());

@@ -57,6 +57,19 @@ fn a_slow_pick_is_not_part_of_the_latency() {
     });
 }
 
+/// A drawn delay is no whole number of seconds.
+#[test]
+fn a_drawn_delay_has_its_fraction() {
+    let script = "# dialect: fsl\nset mode quit alldone\n\
+        set $think=cvar(type=cvar-uniform,parameters=\"lower:0.05;upper:0.06\")\n\
+        define process name=p { thread name=t {\n\
+          flowop delay name=d,value=$think,iters=4\n\
+          flowop finishoncount name=end,value=1 } }\n";
+    let run = Wml::new().file("x.wml", script).args(["x.wml", "--no-quiesce"]).result().run().exits(0).only_run();
+    let d = flowop(&run, "d");
+    assert!(count(d, "ops") == 4 && number(d, &["latency_ns", "min"]) >= 0.05e9, "{d}");
+}
+
 /// An open loop issues requests while one operation stalls: these requests wait, and the stall itself is one operation.
 #[test]
 fn a_stall_is_in_one_service_time_and_a_quarter_of_the_response_times() {

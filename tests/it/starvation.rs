@@ -70,6 +70,22 @@ fn threads_that_can_only_wait_end_the_run_with_a_report() {
     });
 }
 
+/// The thread that posts is between two iterations for longer than a run that is stuck needs to be found. Its last
+/// flowop, too, is one that threads may wait in.
+#[test]
+fn a_thread_that_sleeps_until_its_next_iteration_is_not_stuck() {
+    let script = "# dialect: fsl\nset mode quit alldone\n\
+        define process name=p {\n\
+        thread name=posts,rate=0.1 {\n\
+          flowop finishoncount name=last,value=2,target=post\n\
+          flowop sempost name=post,target=go,value=1 }\n\
+        thread name=waits {\n\
+          flowop semblock name=go,value=1\n\
+          flowop finishoncount name=end,value=1,target=go } }\n";
+    let run = Wml::new().file("w.wml", script).args(["w.wml", "--no-quiesce"]).result().run().exits(0).only_run();
+    assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
+}
+
 /// One thread waits for a free name. The other one would make one, but waits for more posts than the first one can
 /// give. Without a time limit the run would never end.
 #[test]

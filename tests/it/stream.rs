@@ -178,6 +178,29 @@ fn instances_of_a_process_do_different_things() {
     }
 }
 
+/// A file that its set defines as empty, and to which an earlier phase has appended.
+#[test]
+fn random_offsets_are_in_the_whole_of_a_file_that_has_grown() {
+    const GROWN: &str = "# dialect: fsl\nset mode quit alldone\n\
+        define file name=log,path=$dir,size=0,prealloc\n\
+        define file name=new,path=$dir,size=0,prealloc\n\
+        define process name=w { thread name=w {\n\
+          flowop appendfile name=ap,filename=log,iosize=64k\n\
+          flowop finishoncount name=end,value=16,target=ap } }\n\
+        define process name=r,phase=2 { thread name=r {\n\
+          flowop read name=rd,filename=log,iosize=4k,random,workingset=1m,fd=1\n\
+          flowop write name=wr,filename=new,iosize=4k,random,workingset=1m,fd=2\n\
+          flowop finishoncount name=end,value=200,target=rd } }\n";
+    let call = Wml::below(&memory()).file("x.wml", GROWN).args(["x.wml", "--no-quiesce", "--trace", "t:1000"]);
+    let output = call.args(["--runtime", "60"]).run().exits(0);
+    let entries = trace(&output.dir().join("t"));
+    for name in ["rd", "wr"] {
+        let of = entries.iter().filter(|(_, entry)| entry.0 == name).filter_map(|(_, entry)| entry.2);
+        let offsets: std::collections::BTreeSet<u64> = of.collect();
+        assert!(offsets.len() > 100 && offsets.iter().all(|offset| offset + 4096 <= 1 << 20), "{name}: {offsets:?}");
+    }
+}
+
 #[test]
 fn streams_are_recorded_only_on_request() {
     let call = Wml::below(&memory()).file("four.wml", FOUR).result().args(["four.wml", "--no-quiesce"]);
