@@ -333,6 +333,12 @@ impl Runner {
 /// Creates a directory in the current one, with a name that no other has.
 fn new_directory(front: &mut dyn Front) -> Result<PathBuf, Status> {
     let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    // The variable `$dir` is a text, in which such a path would become another one.
+    if base.to_str().is_none() {
+        let text = format!("the path of the current directory is not UTF-8: {}", base.display());
+        front.error(None, &text, Some("give a directory with `--dir`"));
+        return Err(Status::Refused);
+    }
     for n in 0..1000 {
         let path = base.join(format!("wmlrun-{}-{n}", std::process::id()));
         match std::fs::create_dir(&path) {

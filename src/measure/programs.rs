@@ -12,6 +12,8 @@ impl Runner {
     pub fn collect(&mut self, command: &str, front: &mut dyn Front) {
         // Only one at a time, as in Filebench.
         self.end_collector(front);
+        // The command may change the trees at any time.
+        self.invalidate_stamps();
         match Collector::start(command, &self.results_dir()) {
             Ok(collector) => self.collector = Some(collector),
             Err(e) => front.note(&format!("can't start `{command}`: {e}")),

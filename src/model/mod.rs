@@ -18,7 +18,7 @@ mod unread;
 pub mod value;
 pub mod visit;
 
-pub use crate::syntax::ast::TextPart;
+pub use crate::syntax::ast::{TextPart, VariableForm};
 pub use expr::{Expr, Lookup, RandomCall, RandomExpr, eval};
 pub use provenance::with_provenance;
 pub use scope::{Locals, Scope, SetBy, Unset};

@@ -291,13 +291,13 @@ impl Prompt {
     pub(super) fn save(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
         let path = PathBuf::from(file_name(argument)?);
         let results = results_path(&path);
-        // Replace only files that `save` wrote. For a symbolic link that applies to its target.
-        let targets = [
-            (&path, (|head: &[u8]| head.starts_with(SAVED_HEADER.as_bytes())) as fn(&[u8]) -> bool),
-            (&results, json::is_result),
-        ];
-        for (path, known) in targets.iter().take(if self.session.runner.document.runs.is_empty() { 1 } else { 2 }) {
-            if !is_absent(path) && !begins_with(path, *known) {
+        // Replace only files that `save` wrote: a script, and the results beside one. For a symbolic link that applies to
+        // its target.
+        let is_saved = begins_with(&path, |head: &[u8]| head.starts_with(SAVED_HEADER.as_bytes()));
+        let targets = [(&path, is_saved), (&results, is_saved && begins_with(&results, json::is_result))];
+        for (path, is_own) in targets.into_iter().take(if self.session.runner.document.runs.is_empty() { 1 } else { 2 })
+        {
+            if !is_absent(path) && !is_own {
                 let message = format!("{} exists and was not written by `save`", path.display());
                 let d = Diagnostic::error(Code::Refused, argument.span, message);
                 return Err(Box::new(d.help("use another file name")));

@@ -3,10 +3,11 @@
 use super::run::RunTime;
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{self, Command, CommandKind, Expr, Object, ProcessDef, TextPart};
+use crate::model::{self, Command, CommandKind, Expr, Object, ProcessDef, TextPart, VariableForm};
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
 use crate::util::version::VERSION;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -376,7 +377,11 @@ impl Session {
         let unset = variables.find(|variable| {
             let expr = Spanned::new(Expr::Var(variable.node.clone()), variable.span);
             let is_unset = matches!(model::eval(&expr, &self.scope), Err(d) if d.code == Code::UndefinedVariable);
-            is_unset && !shell_has(command, &variable.node.name)
+            is_unset
+                && !match variable.node.form {
+                    VariableForm::Paren => is_program(&variable.node.name),
+                    VariableForm::Plain | VariableForm::Brace => shell_has(command, &variable.node.name),
+                }
         })?;
         let shown = model::expr::show(&unset.node);
         let message = format!("nothing sets `{shown}`: the shell would replace it by nothing");
@@ -480,14 +485,45 @@ impl Session {
     }
 }
 
-/// Returns whether a command of the shell may have a variable: the shell inherits it, or its name is also a word of the
-/// command, as in `NAME=…` or `for NAME in …`.
+/// Returns whether a command of the shell has a variable: the shell inherits it, or the command sets it, as in `NAME=…`,
+/// `for NAME in …` or `read NAME`.
 fn shell_has(command: &str, name: &str) -> bool {
+    const SETTERS: [&str; 12] = [
+        "declare",
+        "export",
+        "for",
+        "getopts",
+        "local",
+        "mapfile",
+        "printf",
+        "read",
+        "readarray",
+        "readonly",
+        "select",
+        "typeset",
+    ];
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let is_word = |(at, _): (usize, &str)| {
-        let before = command[..at].chars().next_back();
-        let after = command[at + name.len()..].chars().next();
-        !before.is_some_and(|c| is_of_name(c) || matches!(c, '$' | '{')) && !after.is_some_and(is_of_name)
+    let is_set = |(at, _): (usize, &str)| {
+        let (before, after) = (&command[..at], &command[at + name.len()..]);
+        if before.ends_with(|c: char| is_of_name(c) || matches!(c, '$' | '{' | '/' | '.' | '-'))
+            || after.starts_with(is_of_name)
+        {
+            return false;
+        }
+        let simple_command = before.rsplit([';', '|', '&', '(', '`', '\n']).next().unwrap_or_default();
+        after.starts_with('=')
+            || after.starts_with("+=")
+            || simple_command.split_whitespace().any(|word| SETTERS.contains(&word))
     };
-    std::env::var_os(name).is_some() || command.match_indices(name).any(is_word)
+    std::env::var_os(name).is_some() || command.match_indices(name).any(is_set)
+}
+
+/// Returns whether the shell finds a program of this name for `$(NAME)`, or has a command of its own that prints.
+fn is_program(name: &str) -> bool {
+    const BUILTINS: [&str; 8] = ["alias", "export", "jobs", "set", "times", "trap", "ulimit", "umask"];
+    let is_executable = |path: std::path::PathBuf| {
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    let dirs = std::env::var_os("PATH").unwrap_or_default();
+    BUILTINS.contains(&name) || std::env::split_paths(&dirs).any(|dir| is_executable(dir.join(name)))
 }

@@ -323,13 +323,12 @@ impl Session {
             if !std::fs::metadata(&device).is_ok_and(|meta| meta.file_type().is_block_device()) {
                 continue;
             }
-            let (code, what, help) = if leave(&device) {
-                let help = "make a file system on it, mount it, and give that directory with `path=`".to_owned();
-                (Code::Unsupported, "is a block device, which this version can't use in place", help)
+            let (code, what) = if leave(&device) {
+                (Code::Unsupported, "is a block device, which this version can't use in place")
             } else {
-                let help = format!("its data would be lost; `--allow-device {}` permits it", root.display());
-                (Code::Refused, "is a block device", help)
+                (Code::Refused, "is a block device, whose data would be lost")
             };
+            let help = "make a file system on it, mount it, and give that directory with `path=`";
             let found = Diagnostic::error(code, def.span, format!("`{}` {what}", root.display())).help(help);
             front.diagnostics(&self.map, &[found]);
             return Err(Status::Refused);

@@ -31,25 +31,35 @@ pub(crate) fn typed_value(
         return Err(Vec::new());
     }
     let value = map.slice(at);
+    let as_text = || {
+        let text = Expr::Text(vec![TextPart::Text(value.to_owned())]);
+        TypedValue { value: Spanned::new(text, at), quoted: true }
+    };
+    // A directory is no number, even if its name looks like a calculation.
+    if name == "dir" && !value.contains(['$', '"']) {
+        return Ok(as_text());
+    }
     // The value keeps its place in the text, so that all spans of the statement's value are right as they are.
     // Without brackets, which would take more room, a name can't end in `_`. The name here is not used.
     let stem = name.trim_end_matches('_');
     let statement = format!("set ${stem}{}=", "x".repeat(name.len() - stem.len()));
     let room = (at.start as usize).saturating_sub(statement.len());
     let text = format!("{:room$}{statement}{value}", "");
+    let length = text.len();
     let statements = SourceMap::with_only(at.file, text);
     let known = Known { open: true, ..Known::default() };
     let (model, found) = model::check(&statements, at.file, table, Some(Dialect::Fsl), &known);
     if let ([Command { kind: CommandKind::Set { value, .. }, .. }], false) =
         (model.commands.as_slice(), has_errors(&found))
     {
-        return Ok(TypedValue { value: value.clone(), quoted: false });
+        // What begins with `#` in a script is a comment, but here a part of the value.
+        let rest = statements.slice(Span::new(at.file, value.span.end as usize, length));
+        return Ok(if rest.contains('#') { as_text() } else { TypedValue { value: value.clone(), quoted: false } });
     }
     if ["randvar(", "cvar("].iter().any(|call| value.trim_start().starts_with(call)) {
         return Err(found);
     }
-    let text = Expr::Text(vec![TextPart::Text(value.to_owned())]);
-    Ok(TypedValue { value: Spanned::new(text, at), quoted: true })
+    Ok(as_text())
 }
 
 impl Session {

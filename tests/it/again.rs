@@ -212,6 +212,39 @@ fn a_failed_command_ends_the_script_and_its_output_is_shown() {
     }
 }
 
+/// In a script `#` begins a comment, and `2024-11` is a difference.
+#[test]
+fn a_directory_is_a_name_whatever_a_script_would_read_in_it() {
+    const LOOK: &str = "define fileset name=data,path=$dir,entries=2,dirwidth=5,size=4k,prealloc\n\
+        define process name=p { thread name=t {\n\
+          flowop statfile name=s,filesetname=data\n\
+          flowop finishoncount name=f,value=5,target=s\n\
+        } }\nset mode quit firstdone\nrun 5\n";
+    for name in ["a#b", "#c", "2024-11", "10k", "01"] {
+        let call = Wml::below(&memory()).file("x.wml", LOOK).folder(name);
+        let output = call.args(["x.wml", "--no-quiesce", "--dir", name]).run().exits(0);
+        assert!(output.dir().join(name).join("data").is_dir(), "{name}: {:?}", output.left());
+    }
+}
+
+/// `$dir` is a text: another directory would be created.
+#[test]
+fn a_current_directory_that_is_not_utf8_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let place = tempfile::tempdir_in(memory()).unwrap();
+    let dir = place.path().join(std::ffi::OsStr::from_bytes(b"d\xe9"));
+    std::fs::create_dir(&dir).unwrap();
+    let output = std::process::Command::new(crate::cmd::binary().canonicalize().unwrap())
+        .args(["varmail", "--runtime", "0.1"])
+        .current_dir(&dir)
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && shown.contains("is not UTF-8"), "{}: {shown}", output.status);
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "another directory was created");
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
+}
+
 #[test]
 fn a_missing_directory_is_created_only_with_mkdir() {
     let text = format!("{REMOVE}run 5\n");

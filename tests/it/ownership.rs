@@ -271,7 +271,7 @@ fn a_block_device_is_refused_with_and_without_permission() {
         Wml::new().file("w.wml", &script.replace("NAME", name)).args(["w.wml", "--runtime", "0.2"]).args(options).run()
     };
     let output = run(file, &[]).exits(3);
-    assert!(output.stderr.contains("E0308") && output.stderr.contains("--allow-device"), "{}", output.stderr);
+    assert!(output.stderr.contains("E0308") && output.stderr.contains("make a file system on it"), "{}", output.stderr);
     assert_eq!(output.left(), ["w.wml"], "refused before anything is created");
     assert!(
         run(file, &["--allow-device", "/dev/null"]).exits(3).stderr.contains("E0308"),

@@ -155,9 +155,19 @@ fn a_variable_that_neither_the_script_nor_the_shell_has_is_an_error() {
     let output = run("echo rm -r $dirr/old").exits(2);
     assert!(output.stderr.contains("the shell would replace it by nothing"), "{}", output.shown());
     assert!(!output.stdout.contains("rm -r"), "{}", output.shown());
-    for command in
-        ["echo $INHERITED", "for name in kept; do echo $name; done", "name=kept; echo $name", "echo \\$dirr kept"]
-    {
+    // A word of the command that does not set it, and a program that there is not.
+    for command in ["echo rm -r $data/data", "echo clean old; echo rm -r $old/x", "echo rm -r $(NO_SUCH)/old"] {
+        let output = run(command).exits(2);
+        assert!(!output.stdout.contains("rm -r"), "{command}: {}", output.shown());
+    }
+    for command in [
+        "echo $INHERITED",
+        "for name in kept; do echo $name; done",
+        "name=kept; echo $name",
+        "echo kept | while read -r name; do echo $name; done",
+        "echo kept on $(uname)",
+        "echo \\$dirr kept",
+    ] {
         let output = run(command);
         assert!(output.stdout.contains("kept"), "{command}: {}", output.shown());
     }

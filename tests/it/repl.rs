@@ -192,6 +192,22 @@ fn a_saved_script_reproduces_the_session() {
     assert_eq!(ops, done(&alone));
 }
 
+/// Results beside which there is no saved script are those of another command.
+#[test]
+fn save_replaces_only_results_that_it_wrote() {
+    let dir = scratch();
+    let text = "load oltp_sync\nset $filesize=1m\nrun 0.1\nsave tuned.wml\n";
+    let options = ["--no-quiesce", "--engine", "null"];
+    assert_eq!(says(dir.path(), &options, text).2, Some(0));
+    assert_eq!(says(dir.path(), &options, text).2, Some(0), "both files are replaced");
+    let results = || std::fs::read(dir.path().join("tuned.json")).unwrap();
+    let before = results();
+    std::fs::remove_file(dir.path().join("tuned.wml")).unwrap();
+    let (_, err, code) = says(dir.path(), &options, text);
+    assert!(code != Some(0) && err.contains("tuned.json exists and was not written by `save`"), "{code:?} {err}");
+    assert_eq!(results(), before);
+}
+
 /// A file set is created once as long as its definition is unchanged, and every directory is removed at the end.
 #[test]
 fn file_sets_of_cleared_definitions_are_removed() {
