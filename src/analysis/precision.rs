@@ -104,7 +104,7 @@ pub struct RepeatRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepeatState {
-    /// More runs are needed.
+    /// More runs are needed: the program makes them, or was killed.
     Running,
     /// Every metric was precise enough after two successive runs.
     Converged,
@@ -121,7 +121,7 @@ impl RepeatState {
     /// Returns the name that is shown to users.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Running => "running",
+            Self::Running => "running or killed",
             Self::Converged => "converged",
             Self::Complete => "complete",
             Self::NotConverged => "not converged",

@@ -7,7 +7,8 @@ use super::distributions::normal;
 use super::explain::ranks;
 use super::precision::{RepeatRule, RepeatState, RunRange, independent_mean, mean_interval};
 use super::verdict::{ComparisonVerdict, Tolerance, classify};
-use super::{Power, RunBlock, analyse, control_change, welch_ratio};
+use super::{Power, RunBlock, analyse, control_change, mean_ratio, ratio_in_blocks, welch_ratio};
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -75,6 +76,37 @@ impl Machine {
                 false => RunBlock { a: [four[1], four[2]], b: [factor * four[0], factor * four[3]] },
             })
             .collect()
+    }
+}
+
+/// The rate at which the levels of a factor without an effect are found to differ, in four cells of five runs, of which
+/// one may vary more than the others. A drift makes only the intervals wider that do not consider blocks.
+#[test]
+fn false_alarms_of_a_factor_without_effect() {
+    for (row, (drift, variation)) in [(0.0, 1.0), (0.3, 1.0), (0.0, 5.0), (0.3, 5.0)].into_iter().enumerate() {
+        let mut machine = Machine::new(row as u64, 0.04, 0.0, drift);
+        let (mut alarms, mut narrower) = (0, 0);
+        for _ in 0..SERIES {
+            let mut cells = [const { Vec::new() }; 4];
+            for block in machine.runs(20).chunks_mut(4) {
+                block.shuffle(&mut machine.rng);
+                cells.iter_mut().zip(block).for_each(|(cell, value)| cell.push(*value));
+            }
+            // The first cell varies more, around the mean of its block.
+            for value in &mut cells[0] {
+                *value += (variation - 1.0) * 0.04 * machine.rng.sample::<f64, _>(StandardNormal);
+            }
+            let [a, b, c, d]: &[Vec<f64>; 4] = &cells;
+            let pairs: [(&[f64], &[f64]); 2] = [(a, b), (c, d)];
+            let (Some(in_blocks), Some(all)) = (ratio_in_blocks(&pairs, 0.95), mean_ratio(&pairs, 0.95)) else {
+                panic!("no ratio of {pairs:?}");
+            };
+            alarms += usize::from(in_blocks.low > 1.0 || in_blocks.high < 1.0);
+            narrower += usize::from(in_blocks.high - in_blocks.low < all.high - all.low);
+        }
+        in_band(&format!("drift {drift}, variation {variation}"), alarms, 0.05);
+        let is_drift = drift > 0.0 && variation < 2.0;
+        assert!(!is_drift || narrower > SERIES * 3 / 4, "{narrower}");
     }
 }
 

@@ -56,30 +56,57 @@ pub fn mean_ratio(pairs: &[(&[f64], &[f64])], level: f64) -> Option<Estimate> {
     Some(estimate.map(f64::exp))
 }
 
+/// Estimates the ratio of B to A from several pairs of samples, as [`mean_ratio`] does. The observations at one position of
+/// a pair were made in one block of runs, and what they have in common, such as a drift of the machine, cancels: the
+/// interval comes from the scatter of the ratios of each pair. Pairs may scatter differently. Returns `None` without a
+/// pair, if the samples of a pair do not have the same number of observations and at least two, and if an observation is
+/// not positive.
+///
+/// With one pair it is the paired t-test of the logarithms.
+pub fn ratio_in_blocks(pairs: &[(&[f64], &[f64])], level: f64) -> Option<Estimate> {
+    let differences = |(a, b): &(&[f64], &[f64])| {
+        let (a, b) = (logs(a)?, logs(b)?);
+        let differences: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
+        SampleSummary::of(&differences).filter(|sample| a.len() == b.len() && sample.n > 1)
+    };
+    let samples: Vec<SampleSummary> = pairs.iter().map(differences).collect::<Option<_>>()?;
+    if samples.is_empty() {
+        return None;
+    }
+    let mean = samples.iter().map(|sample| sample.mean).sum::<f64>() / samples.len() as f64;
+    let (estimate, ..) = interval_of_mean(mean, &samples, pairs.len(), level);
+    Some(estimate.map(f64::exp))
+}
+
 /// Returns the difference of the means, `b` minus `a`, with its interval, the t statistic and the degrees of freedom.
 pub(super) fn welch_interval(a: &SampleSummary, b: &SampleSummary, level: f64) -> (Estimate, f64, f64) {
     mean_difference(&[(*a, *b)], level)
 }
 
 /// Returns the mean, over pairs of samples, of the difference of their means, with its interval, the t statistic and the
-/// degrees of freedom. The variance is that of the sum of independent means, with the degrees of freedom of Welch and
-/// Satterthwaite: (Σ v)² / Σ (v² / (n − 1)), where v is the squared standard error of each sample.
+/// degrees of freedom.
 fn mean_difference(pairs: &[(SampleSummary, SampleSummary)], level: f64) -> (Estimate, f64, f64) {
-    let count = pairs.len() as f64;
-    let samples = || pairs.iter().flat_map(|(a, b)| [a, b]);
-    let difference = pairs.iter().map(|(a, b)| b.mean - a.mean).sum::<f64>() / count;
-    if samples().any(|sample| sample.n < 2) {
-        return (Estimate { value: difference, low: f64::NAN, high: f64::NAN }, f64::NAN, 0.0);
+    let difference = pairs.iter().map(|(a, b)| b.mean - a.mean).sum::<f64>() / pairs.len() as f64;
+    let samples: Vec<SampleSummary> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+    interval_of_mean(difference, &samples, pairs.len(), level)
+}
+
+/// Returns the interval of a mean of `count` terms, the t statistic and the degrees of freedom. The terms consist of the
+/// means of independent samples, so that the variance of their sum is that of these means, with the degrees of freedom of
+/// Welch and Satterthwaite: (Σ v)² / Σ (v² / (n − 1)), where v is the squared standard error of each sample.
+fn interval_of_mean(mean: f64, samples: &[SampleSummary], count: usize, level: f64) -> (Estimate, f64, f64) {
+    if samples.iter().any(|sample| sample.n < 2) {
+        return (Estimate { value: mean, low: f64::NAN, high: f64::NAN }, f64::NAN, 0.0);
     }
     let squared = |sample: &SampleSummary| sample.variance / sample.n as f64;
-    let sum: f64 = samples().map(squared).sum();
-    let error = sum.sqrt() / count;
+    let sum: f64 = samples.iter().map(squared).sum();
+    let error = sum.sqrt() / count as f64;
     if error == 0.0 {
-        let t = if difference == 0.0 { 0.0 } else { f64::INFINITY.copysign(difference) };
-        return (Estimate::around(difference, 0.0), t, samples().map(|sample| (sample.n - 1) as f64).sum());
+        let t = if mean == 0.0 { 0.0 } else { f64::INFINITY.copysign(mean) };
+        return (Estimate::around(mean, 0.0), t, samples.iter().map(|sample| (sample.n - 1) as f64).sum());
     }
-    let df = sum.powi(2) / samples().map(|sample| squared(sample).powi(2) / (sample.n - 1) as f64).sum::<f64>();
-    (Estimate::around(difference, t_upper((1.0 - level) / 2.0, df) * error), difference / error, df)
+    let df = sum.powi(2) / samples.iter().map(|sample| squared(sample).powi(2) / (sample.n - 1) as f64).sum::<f64>();
+    (Estimate::around(mean, t_upper((1.0 - level) / 2.0, df) * error), mean / error, df)
 }
 
 /// Returns p-values corrected for multiple tests by Holm's method, in the given order. Each is at most 1, and their
@@ -169,6 +196,33 @@ mod tests {
         assert_eq!(mean_ratio(&[(&a, &[])], 0.95), None);
         assert_eq!(mean_ratio(&[(&a, &[0.0, 1.0])], 0.95), None);
         assert_eq!(mean_ratio(&[], 0.95), None);
+    }
+
+    /// Of one pair it is the paired t-test; of several, the variances of the pairs are added up.
+    #[test]
+    fn a_ratio_in_blocks_comes_from_the_ratios_of_each_block() {
+        let (a, b) = ([10.0, 11.0, 13.0], [20.0, 23.0, 25.0]);
+        let one = ratio_in_blocks(&[(&a, &b)], 0.95).unwrap();
+        let block = |(a, b): (&f64, &f64)| super::super::RunBlock { a: [*a; 2], b: [*b; 2] };
+        let blocks: Vec<_> = a.iter().zip(&b).map(block).collect();
+        let paired = super::super::analyse(&blocks, 0.95).unwrap().ratio;
+        assert!((one.low - paired.low).abs() < 1e-9 && (one.high - paired.high).abs() < 1e-9, "{one:?} {paired:?}");
+        // What the runs of a block have in common changes nothing.
+        let drifting = |values: [f64; 3]| [values[0], 2.0 * values[1], 4.0 * values[2]];
+        let moved = ratio_in_blocks(&[(&drifting(a), &drifting(b))], 0.95).unwrap();
+        assert!((one.low - moved.low).abs() < 1e-9 && (one.high - moved.high).abs() < 1e-9, "{one:?} {moved:?}");
+        let (c, d) = ([5.0, 6.0, 9.0], [11.0, 19.0, 16.0]);
+        let two = ratio_in_blocks(&[(&a, &b), (&c, &d)], 0.95).unwrap();
+        let ratios = |a: [f64; 3], b: [f64; 3]| [0, 1, 2].map(|n| f64::ln(b[n] / a[n]));
+        let error = |ratios: [f64; 3]| SampleSummary::of(&ratios).unwrap().variance / 3.0;
+        let (first, second) = (error(ratios(a, b)), error(ratios(c, d)));
+        let df = (first + second).powi(2) / (first.powi(2) / 2.0 + second.powi(2) / 2.0);
+        let half = t_upper(0.025, df) * (first + second).sqrt() / 2.0;
+        assert!(((two.high / two.value).ln() - half).abs() < 1e-12, "{two:?} {half}");
+        for (a, b) in [(&a[..], &b[..2]), (&a[..1], &b[..1]), (&[], &[]), (&[0.0, 1.0], &[1.0, 1.0])] {
+            assert_eq!(ratio_in_blocks(&[(a, b)], 0.95), None, "{a:?} {b:?}");
+        }
+        assert_eq!(ratio_in_blocks(&[], 0.95), None);
     }
 
     #[test]

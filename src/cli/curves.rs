@@ -84,9 +84,9 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
         return Err(refuse("the experiment is not a sweep", "start a new one in another folder", 2));
     };
     let method = args.method.or(*method).unwrap_or(ResponseMethod::Sfs3);
-    let found = comparison::sweep(&experiment.name, factor, levels, &finished.observations, method);
-    let planned_runs = Some(repeats * levels.len() as u64);
-    let found = comparison::Sweep { planned_runs, notes: finished.notes.clone(), ..found };
+    let mut found = comparison::sweep(&experiment.name, factor, levels, &finished.observations, method);
+    found.planned_runs = Some(repeats * levels.len() as u64);
+    found.notes.extend(finished.notes.iter().cloned());
     performed.print(&(common.format.sweep)(&found));
     let has_failed = performed.report_failures();
     Ok(performed.status(exit_status(&found, has_failed)))

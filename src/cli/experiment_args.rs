@@ -125,7 +125,8 @@ pub(super) struct ExperimentArgs {
     pub(super) command_timeout: Option<Duration>,
     /// Start no runs that would end after TIME (seconds, or with a unit as in `10m`), except for the minimum: two blocks
     /// of a comparison, three repeated runs, one run of each value of a sweep, one run of each cell of an experiment
-    /// file (a single run if it is in order). The result then covers the runs so far [default: no limit]
+    /// file (a single run if it is in order). The result then covers the runs so far. With `--resume`, TIME is that of
+    /// the further runs [default: no limit; with `--resume`: what is left of the budget]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) budget: Option<Duration>,
     /// Append a row for each run to FILE when it has ended, a table in CSV that is created if it does not exist

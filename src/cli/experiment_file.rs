@@ -50,7 +50,7 @@ fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
             2,
         ));
     };
-    let found = folder.experiment.factorial(&finished.observations, state);
+    let found = folder.experiment.factorial(&finished.observations, true, state);
     let mut found =
         found.ok_or_else(|| refuse("the experiment has no factors", "start a new one in another folder", 2))?;
     found.notes.extend(finished.notes.iter().cloned());

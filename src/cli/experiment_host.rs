@@ -9,7 +9,7 @@ use super::experiment_args::ExperimentArgs;
 use super::experiment_outputs::RunOutputs;
 use super::experiment_permission::{check_permission, command_lines};
 use super::experiments::{COMMAND_TIMEOUT, Refused, print_text, program, refuse};
-use super::failed_command;
+use super::{failed_command, watchdog};
 use crate::experiment::{
     self, Arm, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, Folder, FolderError, RunEnd,
 };
@@ -81,6 +81,7 @@ pub(super) fn perform(
     wanted: impl FnOnce(&AtomicUsize) -> Result<Experiment, Refused>,
 ) -> Result<Performed, Refused> {
     let (interrupt, _) = signals::install_handlers();
+    watchdog::start_between_runs(format!("if the experiment has begun, `wmlrun {command} --resume DIR` continues it"));
     let outputs = RunOutputs::open(args)?;
     let (mut folder, dirs) = match &args.resume {
         Some(path) => resume(path, kind, args, &outputs)?,
@@ -97,7 +98,10 @@ pub(super) fn perform(
     let path = folder.path().display().to_string();
     let mut host = CliHost::of(args, &folder.experiment, dirs, interrupt, outputs);
     announce(&folder, &mut host);
-    host.note(&format!("writing results to {path}"));
+    host.note(&match args.resume {
+        Some(_) => format!("results folder {path}: {} so far", count(folder.run_count() as u64, "run")),
+        None => format!("writing results to {path}"),
+    });
     let result = experiment::run(&mut folder, &mut host);
     let has_outputs = host.outputs.finish();
     match result {

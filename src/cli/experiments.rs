@@ -444,6 +444,7 @@ pub(super) fn describe(
         created: now(),
         directory: directory.to_string_lossy().into_owned(),
         command_timeout: args.command_timeout.unwrap_or(COMMAND_TIMEOUT).as_secs_f64(),
+        budget: args.budget.map(|budget| budget.as_secs_f64()),
         seed,
         launch,
         metrics: metrics.iter().map(Metric::to_string).collect(),

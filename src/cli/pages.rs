@@ -1,9 +1,11 @@
-//! `wmlrun report`: results as one HTML page, or in a format of the reports of runs.
+//! `wmlrun report`: results as one HTML page, or in a format of the reports of runs and of the results of experiments.
 
 use super::choices::ExportFormat;
 use super::console;
 use super::experiments::{known_floor, print_text};
-use crate::experiment::ExperimentKind;
+use crate::analysis::NoiseFloor;
+use crate::comparison::{FORMATS, find_format};
+use crate::experiment::{ExperimentKind, RecordedExperiment};
 use crate::import::{self, Observation};
 use crate::output::{FileIdentity, Target, check_replaceable, file_id};
 use crate::page::{self, PageError, ResultSource};
@@ -128,19 +130,43 @@ fn write_pictures(dir: &Path, paths: &[PathBuf], sources: &[ResultSource], force
     0
 }
 
-/// Returns the results of runs in a format. `Err` holds the exit status after an error was printed.
+/// Returns the result of an experiment in a format. `Err` holds the exit status after an error was printed.
+fn experiment_text(
+    format: &dyn Report,
+    name: &str,
+    recorded: &RecordedExperiment,
+    floor: Option<NoiseFloor>,
+) -> Result<String, u8> {
+    let refuse = |text: &str, help: &str| {
+        console::error(text, Some(help));
+        Err(2)
+    };
+    let Some(found) = find_format(format.name()) else {
+        let both = FORMATS.iter().map(|format| format.name).filter(|name| report::find(name).is_some());
+        let formats: Vec<String> = both.map(|name| format!("`{name}`")).collect();
+        let text = format!("{name} is an experiment, whose result has no format `{}`", format.name());
+        let help = format!("its formats are {}; the results of the runs are in {name}/runs", formats.join(", "));
+        return refuse(&text, &help);
+    };
+    match recorded.document(floor) {
+        Ok(document) => Ok(document.formatted(found)),
+        Err(e) => refuse(&format!("{name} has no result: {e}"), &format!("its runs are in {name}/runs")),
+    }
+}
+
+/// Returns the results of runs, or of one experiment, in a format. `Err` holds the exit status after an error was
+/// printed.
 fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8> {
+    if let [ResultSource::Experiment { name, recorded, floor }] = sources {
+        return experiment_text(format, name, recorded, *floor);
+    }
     let mut documents = Vec::new();
     for source in sources {
         match source {
             ResultSource::Runs { document, .. } => documents.push(&**document),
             ResultSource::Experiment { name, .. } => {
-                let text = format!("{name} is an experiment, which has no report as `{}`", format.name());
-                let help = format!(
-                    "give the results of its runs: {name}/runs; `--resume {name}` of the command that made it prints its \
-                     report again"
-                );
-                console::error(&text, Some(&help));
+                let text = format!("the result of the experiment {name} can't be joined with others");
+                console::error(&text, Some("give its folder alone"));
                 return Err(2);
             }
         }

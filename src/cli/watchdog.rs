@@ -4,6 +4,8 @@
 //! program waits for. It ends the program after `--prepare-timeout` without progress, or after the first signal. After
 //! a run it gives up file sets that can't be removed. During a run it does nothing, since only the measured threads
 //! wait for a file system.
+//!
+//! An experiment, whose runs are processes of their own, has a simpler one.
 
 use super::console::{error, notice};
 use crate::disk::quiesce;
@@ -22,6 +24,8 @@ const FIRST_NOTICE: Duration = Duration::from_secs(5);
 const NOTICE_INTERVAL: Duration = Duration::from_secs(30);
 /// Time without progress after a signal before the program ends.
 const SIGNAL_GRACE: Duration = Duration::from_secs(1);
+/// Time that an experiment has after a signal between two runs. A busy disk may take some seconds to write back.
+const BETWEEN_RUNS_GRACE: Duration = Duration::from_secs(20);
 /// Time without progress before the removal of file sets is given up.
 const CLEAN_UP_LIMIT: Duration = Duration::from_secs(10);
 
@@ -48,6 +52,31 @@ pub(super) fn start(watch: &Arc<Watch>, interrupt: Arc<AtomicUsize>, limit: Opti
         }
     });
     drop(spawned);
+}
+
+/// Starts a thread that ends an experiment after a signal that the main thread can't handle, because a system call blocks
+/// it. Between the runs the main thread asks the file systems for their mounts and free space, and writes them back. `help`
+/// says how to continue.
+pub(super) fn start_between_runs(help: String) {
+    let watch = move || {
+        signals::block_ending_signals();
+        let mut unhandled = Duration::ZERO;
+        loop {
+            std::thread::sleep(POLL);
+            let Some(signal) = signals::pending() else {
+                unhandled = Duration::ZERO;
+                continue;
+            };
+            unhandled += POLL;
+            if unhandled == SIGNAL_GRACE {
+                notice("note: interrupted: waiting for a file system that does not answer");
+            } else if unhandled >= BETWEEN_RUNS_GRACE {
+                error("interrupted, but a file system does not answer", Some(&help));
+                signals::exit_now(128 + signal as u8);
+            }
+        }
+    };
+    drop(std::thread::Builder::new().name("watchdog".to_owned()).stack_size(128 << 10).spawn(watch));
 }
 
 struct Watchdog {

@@ -1,14 +1,13 @@
 //! The advice of an unclear comparison: what would give a verdict.
 
 use super::Comparison;
-use crate::import::Observation;
-use crate::util::count::{count, grouped};
+use crate::util::count::grouped;
 
 /// Returns what to do to get a verdict, as a note of one line.
-pub(super) fn advice(comparison: &Comparison, runs: &[&[Observation]]) -> String {
+pub(super) fn advice(comparison: &Comparison) -> String {
     let made = comparison.a.sample.n + comparison.b.sample.n;
     let is_known = comparison.ratio.low.is_finite();
-    let mut parts = vec![match comparison.runs_needed {
+    let more = match comparison.runs_needed {
         Some(needed) if needed > made && comparison.interleaved => {
             format!("make about {} runs instead of {made} (`--blocks {}`)", grouped(needed), needed.div_ceil(4))
         }
@@ -18,16 +17,8 @@ pub(super) fn advice(comparison: &Comparison, runs: &[&[Observation]]) -> String
         }
         None if is_known => "to call equal sides not worse, thousands of runs would be needed".to_owned(),
         None => "make more runs".to_owned(),
-    }];
-    let disturbed = runs.iter().flat_map(|runs| runs.iter()).filter(|run| run.disturbed).count() as u64;
-    if disturbed > 0 {
-        let of = count(made, "run");
-        parts.push(format!("other programs used the processors during {disturbed} of {of}: repeat on an idle machine"));
-        parts.push("longer runs (`--runtime`) also vary less".to_owned());
-    } else {
-        parts.push("longer runs (`--runtime`) or an idle machine reduce the variation".to_owned());
-    }
-    format!("for a verdict: {}", parts.join("; "))
+    };
+    format!("for a verdict: {more}; longer runs (`--runtime`) or an idle machine reduce the variation")
 }
 
 #[cfg(test)]
@@ -59,6 +50,8 @@ mod tests {
         let text = notes(8, 0.9, 0);
         assert!(text.contains("to call equal sides not worse, thousands of runs would be needed"), "{text}");
         assert!(notes(2, 0.1, 0).contains("for a verdict: make more runs"), "{}", notes(2, 0.1, 0));
-        assert!(!notes(24, 0.001, 3).contains("for a verdict"), "{}", notes(24, 0.001, 3));
+        // That other programs disturbed the runs is a note of every verdict.
+        let text = notes(24, 0.001, 3);
+        assert!(!text.contains("for a verdict") && text.contains("used the processors during 6 of 48 runs"), "{text}");
     }
 }

@@ -186,7 +186,7 @@ impl Comparer {
         // More runs do not reduce the difference between days, and give no ratio to a metric that is 0.
         let runs_help = !days_differ && no_ratio.is_none() && doubt.is_none();
         if self.advises && verdict == ComparisonVerdict::Unclear && runs_help {
-            comparison.notes.push(advice(&comparison, &[runs.a, runs.b]));
+            comparison.notes.push(advice(&comparison));
         }
         if self.advises {
             comparison.notes.extend(notes::on_others(&comparison));

@@ -2,9 +2,8 @@
 //! other factors.
 
 use super::factorial::{CellGroup, LEVEL, cell_groups, values_of};
-use super::numbers::percent;
 use super::{FactorLevels, FactorialCell};
-use crate::analysis::{Direction, Estimate, mean_ratio};
+use crate::analysis::{Direction, Estimate, mean_ratio, ratio_in_blocks};
 use crate::import::Metric;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
@@ -33,6 +32,8 @@ pub struct LevelEffect {
     /// The geometric mean of the ratios of all pairs with its 95 % interval, whose ends are null if a cell has fewer than
     /// two runs; null without a pair.
     pub ratio: Option<Estimate>,
+    /// The number of blocks from whose runs the interval comes; null if it does not consider blocks.
+    pub blocks: Option<u64>,
     /// The smallest ratio of a pair; null without a pair.
     pub least: Option<f64>,
     /// The largest ratio of a pair; null without a pair.
@@ -43,14 +44,22 @@ pub struct LevelEffect {
 
 impl FactorEffects {
     /// Computes the effects of the factors with these names on a metric. `metric_index` is its position in each cell.
+    /// `in_blocks` says that the runs at one position of all cells are those of one block.
     pub(super) fn of(
         metric: &Metric,
         metric_index: usize,
         names: &[String],
         factors: &[FactorLevels],
         cells: &[FactorialCell],
+        in_blocks: bool,
     ) -> Self {
         let values = |cell: usize| values_of(cells, cell, metric_index);
+        // A run without a value would shift the later ones to other blocks.
+        let has_gap = |cell: &FactorialCell| {
+            cell.failed > 0
+                || cell.metrics.get(metric_index).is_some_and(|found| found.values.len() as u64 != cell.runs)
+        };
+        let in_blocks = in_blocks && !cells.iter().any(has_gap);
         let of_factor = |name: &String| {
             let groups = cell_groups(factors, name);
             let levels = factors.iter().find(|factor| factor.name == *name).map_or(&[][..], |found| &found.levels);
@@ -58,11 +67,13 @@ impl FactorEffects {
                 let pair = |group: &CellGroup<'_>| (values(group.cells[0]), values(group.cells[n]));
                 let pairs: Vec<_> = groups.iter().map(pair).filter(|(a, b)| !a.is_empty() && !b.is_empty()).collect();
                 let ratios = pairs.iter().filter_map(|pair| Some(mean_ratio(&[*pair], LEVEL)?.value));
+                let of_blocks = if in_blocks { ratio_in_blocks(&pairs, LEVEL) } else { None };
                 LevelEffect {
                     factor: name.clone(),
                     level: level.clone(),
                     against: levels[0].clone(),
-                    ratio: mean_ratio(&pairs, LEVEL),
+                    ratio: of_blocks.or_else(|| mean_ratio(&pairs, LEVEL)),
+                    blocks: of_blocks.map(|_| pairs[0].0.len() as u64),
                     least: ratios.clone().reduce(f64::min),
                     most: ratios.reduce(f64::max),
                     pairs: pairs.len() as u64,
@@ -79,8 +90,8 @@ impl FactorEffects {
 
     /// Returns the title.
     pub fn title(&self) -> String {
-        let direction = if self.higher_is_better { "" } else { ", lower is better" };
-        format!("effects on {}{direction}", self.metric)
+        let better = if self.higher_is_better { "higher" } else { "lower" };
+        format!("effects on {}, {better} is better", self.metric)
     }
 
     /// Returns the headings of [`Self::lines`] with their alignment.
@@ -139,8 +150,8 @@ impl FactorEffects {
 
 /// Formats a ratio as a change in per cent, with its sign and without the unit: `+12.0`.
 fn change(ratio: f64) -> String {
-    let text = percent(ratio - 1.0);
-    format!("{}{}", if ratio >= 1.0 { "+" } else { "" }, text.trim_end_matches(" %"))
+    // The sum with 0 makes -0 positive.
+    format!("{:+.1}", (1000.0 * (ratio - 1.0)).round() / 10.0 + 0.0)
 }
 
 #[cfg(test)]
@@ -152,7 +163,7 @@ mod tests {
     fn cells(runs: &[&[f64]]) -> Vec<FactorialCell> {
         let cell = |values: &&[f64]| {
             let metric = CellMetric { metric: "ops".to_owned(), estimate: None, values: values.to_vec() };
-            FactorialCell { metrics: vec![metric], ..FactorialCell::default() }
+            FactorialCell { runs: values.len() as u64, metrics: vec![metric], ..FactorialCell::default() }
         };
         runs.iter().map(cell).collect()
     }
@@ -167,7 +178,7 @@ mod tests {
         // xfs: 2 and 2 and 1/2 times as much. n=4: 2 and 2 times; n=8: 4 and 1 times.
         let cells = cells(&[&[10.0, 10.0], &[20.0, 20.0], &[40.0, 40.0], &[20.0, 20.0], &[40.0, 40.0], &[20.0, 20.0]]);
         let names = ["fs", "n"].map(str::to_owned);
-        let effects = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells);
+        let effects = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells, true);
         let lines: Vec<String> = effects.lines().iter().map(|line| line.join(" | ")).collect();
         assert_eq!(
             lines,
@@ -177,7 +188,7 @@ mod tests {
                 "n | 8 / 1 | +100.0 | +100.0 … +100.0 | better | +0.0 … +300.0",
             ]
         );
-        assert!(effects.text().starts_with("effects on ops\n\n"), "{}", effects.text());
+        assert!(effects.text().starts_with("effects on ops, higher is better\n\n"), "{}", effects.text());
     }
 
     #[test]
@@ -185,21 +196,43 @@ mod tests {
         let factors = [factor("fs", &["a", "b", "c", "d"])];
         let cells = cells(&[&[10.0, 11.0, 12.0], &[5.0, 5.5, 6.0], &[10.0, 14.0, 9.0], &[11.0]]);
         let metric: Metric = "latency.mean".parse().unwrap();
-        let effects = FactorEffects::of(&metric, 0, &["fs".to_owned()], &factors, &cells);
+        let effects = FactorEffects::of(&metric, 0, &["fs".to_owned()], &factors, &cells, true);
         let found: Vec<_> = effects.lines().into_iter().map(|line| [line[4].clone(), line[5].clone()]).collect();
         assert_eq!(found, [["better", "-"], ["?", "-"], ["?", "-"]], "{}", effects.text());
         // A single run has a ratio and no interval.
-        assert_eq!(effects.lines()[2][2..4], ["+0.28".to_owned(), "-".to_owned()], "{}", effects.text());
+        assert_eq!(effects.lines()[2][2..4], ["+0.3".to_owned(), "-".to_owned()], "{}", effects.text());
         assert_eq!(effects.title(), "effects on latency.mean, lower is better");
+    }
+
+    /// The interval considers blocks only if the runs at one position of all cells are those of one block.
+    #[test]
+    fn blocks_are_considered_if_they_are_complete() {
+        let factors = [factor("fs", &["a", "b"])];
+        let runs: [&[f64]; 2] = [&[10.0, 20.0, 40.0], &[11.0, 23.0, 44.0]];
+        let of = |cells: &[FactorialCell], in_blocks| {
+            FactorEffects::of(&Metric::ops(), 0, &["fs".to_owned()], &factors, cells, in_blocks).effects[0].clone()
+        };
+        let found = of(&cells(&runs), true);
+        assert_eq!((found.blocks, found.ratio.unwrap().low > 1.0), (Some(3), true), "{found:?}");
+        let in_order = of(&cells(&runs), false);
+        assert_eq!((in_order.blocks, in_order.ratio.unwrap().low > 1.0), (None, false), "{in_order:?}");
+        let mut failed = cells(&runs);
+        failed[0].failed = 1;
+        let mut gap = cells(&runs);
+        gap[1].runs = 4;
+        for cells in [failed, gap, cells(&[runs[0], &runs[1][..2]])] {
+            assert_eq!(of(&cells, true).blocks, None, "{cells:?}");
+        }
     }
 
     #[test]
     fn cells_without_runs_are_left_out() {
         let factors = [factor("fs", &["a", "b"]), factor("n", &["1", "2"])];
         let names = ["fs".to_owned()];
-        let effects = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[1.0], &[2.0], &[3.0], &[]]));
+        let effects =
+            FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[1.0], &[2.0], &[3.0], &[]]), true);
         assert_eq!((effects.effects[0].pairs, effects.effects[0].ratio.unwrap().value.round()), (1, 3.0));
-        let none = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[], &[2.0], &[3.0], &[]]));
+        let none = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[], &[2.0], &[3.0], &[]]), true);
         assert_eq!(none.lines()[0].join(" "), "fs b / a - - ? -");
     }
 }

@@ -167,6 +167,8 @@ pub struct FactorialDesign<'a> {
     pub planned_runs: Option<u64>,
     /// Whether all runs of a cell were made before those of the next, so that they may be autocorrelated.
     pub in_order: bool,
+    /// Whether the runs at one position of all cells are those of one block.
+    pub in_blocks: bool,
     /// The tables besides that of the cells.
     pub tables: &'a FactorialTables,
 }
@@ -186,7 +188,8 @@ impl FactorialDesign<'_> {
             metrics.flat_map(|(n, metric)| LevelTests::of(metric, n, factor, self.factors, &found)).collect()
         };
         let names = self.factors_of_effects();
-        let effects = |(n, metric): (usize, &Metric)| FactorEffects::of(metric, n, &names, self.factors, &found);
+        let effects =
+            |(n, metric): (usize, &Metric)| FactorEffects::of(metric, n, &names, self.factors, &found, self.in_blocks);
         let effects = self.metrics.iter().enumerate().map(effects).filter(|found| !found.effects.is_empty()).collect();
         let mut result = Factorial {
             schema: "wmlrun.factorial/1".to_owned(),
@@ -239,7 +242,7 @@ impl FactorialDesign<'_> {
         let tables = self.tables;
         let compares = tables.columns.is_some() || tables.study.is_some() || !self.factors_of_effects().is_empty();
         let order = (self.in_order && compares).then(notes::on_order);
-        let runs = notes::on_steadiness(cells).into_iter().chain(notes::on_several_runs(cells));
+        let runs = notes::on_machine(cells).chain(notes::on_several_runs(cells));
         order.into_iter().chain(runs).chain(few).collect()
     }
 
@@ -278,7 +281,9 @@ impl FactorialDesign<'_> {
             let runs: Vec<Vec<Observation>> =
                 group.cells.iter().map(|n| cells.get(*n).map_or_else(Vec::new, |(_, runs)| runs.clone())).collect();
             let name = if group.others.is_empty() { self.name.to_owned() } else { group.name() };
-            sweep(&name, factor, &group.factor.levels, &runs, self.tables.method.unwrap_or(ResponseMethod::Sfs3))
+            let method = self.tables.method.unwrap_or(ResponseMethod::Sfs3);
+            // The notes on all runs are those of the experiment.
+            Sweep { notes: Vec::new(), ..sweep(&name, factor, &group.factor.levels, &runs, method) }
         };
         cell_groups(self.factors, factor).into_iter().map(curve).collect()
     }

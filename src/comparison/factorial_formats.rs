@@ -241,6 +241,7 @@ mod tests {
             target: None,
             planned_runs: Some(8),
             in_order: false,
+            in_blocks: true,
             tables: &tables,
         };
         let broken = Observation { failure: Some("no space left".to_owned()), ..Observation::default() };
@@ -269,6 +270,7 @@ mod tests {
                 target: None,
                 planned_runs: None,
                 in_order: false,
+                in_blocks: true,
                 tables: &FactorialTables::default(),
             };
             let cell = |value: Option<f64>| {
@@ -330,6 +332,7 @@ mod tests {
                 target: None,
                 planned_runs: None,
                 in_order: false,
+                in_blocks: true,
                 tables,
             };
             let result = design.result(RepeatState::Complete, &cells[..1 << factors.len()]);
@@ -378,6 +381,7 @@ mod tests {
             target: None,
             planned_runs: None,
             in_order: true,
+            in_blocks: false,
             tables: &tables,
         };
         let result = design.result(RepeatState::Complete, &cells);

@@ -8,7 +8,7 @@ use crate::util::count::count;
 
 /// Returns notes on the runs of all sides, of which these metrics are used.
 pub(super) fn on_runs(sides: &[&[Observation]], metrics: &[Metric]) -> Vec<String> {
-    on_steadiness(sides).into_iter().chain(on_several_runs(sides)).chain(on_percentiles(sides, metrics)).collect()
+    on_machine(sides).chain(on_several_runs(sides)).chain(on_percentiles(sides, metrics)).collect()
 }
 
 /// Returns the note on cells that are compared although all runs of one were made before those of the next.
@@ -34,10 +34,28 @@ fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> O
     (n > 0).then(|| format!("{n} of {}", count(all, "run")))
 }
 
-/// Returns the note on runs that were not steady.
-pub(super) fn on_steadiness(sides: &[&[Observation]]) -> Option<String> {
-    let runs = number(sides, &|run| run.unsteady)?;
-    Some(format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"))
+/// Returns the notes on runs that were not steady, on those beside which other programs used the processors, and on the
+/// other warnings of their reports.
+pub(super) fn on_machine(sides: &[&[Observation]]) -> impl Iterator<Item = String> {
+    let unsteady = number(sides, &|run| run.unsteady)
+        .map(|runs| format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"));
+    let disturbed = number(sides, &|run| run.disturbed)
+        .map(|runs| format!("other programs used the processors during {runs}: repeat on an idle machine"));
+    unsteady.into_iter().chain(disturbed).chain(on_warnings(sides))
+}
+
+/// Returns the note on the warnings of the reports of the runs.
+fn on_warnings(sides: &[&[Observation]]) -> Option<String> {
+    let mut codes: Vec<&String> = Vec::new();
+    for code in sides.iter().flat_map(|runs| runs.iter()).flat_map(|run| &run.warnings) {
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
+    let part = |code: &String| Some(format!("`{code}` in {}", number(sides, &|run| run.warnings.contains(code))?));
+    let parts: Vec<String> = codes.into_iter().filter_map(part).collect();
+    (!parts.is_empty())
+        .then(|| format!("warnings of the runs: {}; see their reports (`wmlrun report`)", parts.join(", ")))
 }
 
 /// Returns notes on percentiles of few operations.
@@ -163,6 +181,16 @@ mod tests {
     fn notes(a: &[Observation], b: &[Observation]) -> String {
         let runs = Runs { a, b, order: RunOrder::Blocks, control_a: &[], control_b: &[] };
         comparer("latency.p99").compare(&runs).unwrap().notes.join("\n")
+    }
+
+    #[test]
+    fn warnings_of_the_runs_are_counted() {
+        let mut runs = side(8, 0, 1e6);
+        runs[3].warnings = vec!["errors".to_owned()];
+        runs[4].warnings = ["starved", "errors"].map(str::to_owned).to_vec();
+        let text = notes(&runs, &side(8, 0, 1e6));
+        assert!(text.contains("warnings of the runs: `errors` in 2 of 16 runs, `starved` in 1 of 16 runs; "), "{text}");
+        assert!(!notes(&side(8, 0, 1e6), &side(8, 0, 1e6)).contains("warnings of the runs"));
     }
 
     #[test]

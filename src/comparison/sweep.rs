@@ -1,6 +1,7 @@
 //! A sweep: the load curve of a workload over several levels of one factor (`wmlrun.sweep/1`), with intervals, peak,
 //! knee and overall response time.
 
+use super::notes;
 use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
 use crate::import::Observation;
 use crate::util::size;
@@ -70,7 +71,7 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         method,
         overall: overall_response(&curve, method),
         planned_runs: None,
-        notes: Vec::new(),
+        notes: notes::on_machine(&runs.iter().map(Vec::as_slice).collect::<Vec<_>>()).collect(),
         points,
     }
 }

@@ -247,6 +247,7 @@ mod tests {
             created: String::new(),
             directory: String::new(),
             command_timeout: 600.0,
+            budget: None,
             seed: 7,
             launch: Vec::new(),
             metrics: vec!["ops".to_owned()],

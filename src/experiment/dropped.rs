@@ -6,11 +6,16 @@ use crate::import::folder::RUNS;
 use std::fs;
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The directory of the results that are not used. It has a directory for each time that runs were made again: `1`, `2`
 /// and so on.
 pub(super) const DROPPED: &str = "dropped";
+
+/// Returns whether a directory, and no link to one, is at a path.
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+}
 
 impl Folder {
     /// Moves what runs have left into a new directory below [`DROPPED`]: results, output, files of their scripts, and
@@ -40,7 +45,11 @@ impl Folder {
     /// Creates the next numbered directory below [`DROPPED`].
     fn new_dropped_dir(&self) -> Result<PathBuf, FolderError> {
         let parent = self.path().join(DROPPED);
-        fs::create_dir_all(&parent).map_err(io_error(&parent))?;
+        match fs::create_dir(&parent) {
+            // A link may lead to a directory of others.
+            Err(e) if e.kind() == ErrorKind::AlreadyExists && is_directory(&parent) => {}
+            created => created.map_err(io_error(&parent))?,
+        }
         let mut number = 1_u32;
         let dir = loop {
             let dir = parent.join(number.to_string());

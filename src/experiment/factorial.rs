@@ -94,8 +94,9 @@ pub(super) fn early_end(experiment: &Experiment, in_order: bool, runs: &RunValue
 }
 
 impl Experiment {
-    /// Computes the result of a factorial experiment from the runs of each arm. Returns `None` for other kinds.
-    pub fn factorial(&self, runs: &[Vec<Observation>], state: RepeatState) -> Option<Factorial> {
+    /// Computes the result of a factorial experiment from the runs of each arm. `has_all_runs` says that none is missing
+    /// between them. Returns `None` for other kinds.
+    pub fn factorial(&self, runs: &[Vec<Observation>], has_all_runs: bool, state: RepeatState) -> Option<Factorial> {
         let RuleWanted::Factorial { factors, max_runs, until_ci, in_order, tables, .. } = &self.rule else {
             return None;
         };
@@ -117,6 +118,7 @@ impl Experiment {
             target,
             planned_runs,
             in_order,
+            in_blocks: !in_order && has_all_runs,
             tables,
         };
         Some(design.result(state, &cells))
@@ -237,7 +239,7 @@ pub(super) mod tests {
             let design = Design::new(&experiment);
             let runs: Vec<(usize, Vec<f64>)> = (0..4).map(|arm| (arm, vec![1.0])).collect();
             assert_eq!(design.early_end(&runs), Some(Next::Measured(RepeatState::NotConverged)));
-            let found = experiment.factorial(&vec![Vec::new(); 4], RepeatState::NotConverged).unwrap();
+            let found = experiment.factorial(&vec![Vec::new(); 4], true, RepeatState::NotConverged).unwrap();
             assert_eq!(found.planned_runs, Some(20));
         }
     }

@@ -58,6 +58,8 @@ pub struct Folder {
     changes: Vec<(usize, Vec<String>)>,
     /// Whether the machine was rebooted since the last event of the experiment before it was resumed.
     is_after_reboot: bool,
+    /// Whether the experiment had ended before it was resumed, and all of its results are there.
+    pub(super) was_complete: bool,
     /// Whether the parent was created together with the folder.
     parent_is_new: bool,
 }
@@ -243,6 +245,7 @@ impl Folder {
             boot: 0,
             changes: Vec::new(),
             is_after_reboot: false,
+            was_complete: false,
             parent_is_new: false,
         }
     }
@@ -410,6 +413,7 @@ impl Folder {
         self.figures = state.under_way.as_ref().map(|under_way| under_way.figures.clone()).unwrap_or_default();
         (self.under_way, self.mounts, self.scopes) = (state.under_way, state.mounts, state.scopes);
         (self.boot, self.changes) = (state.boots.number, state.changes);
+        self.was_complete = state.is_complete;
         Ok(())
     }
 
@@ -457,6 +461,11 @@ impl Folder {
     /// Returns whether a run has ended.
     pub fn has_runs(&self) -> bool {
         !self.runs.is_empty()
+    }
+
+    /// Returns the number of runs that have ended.
+    pub fn run_count(&self) -> usize {
+        self.runs.len()
     }
 
     /// Returns whether a run has written a result.

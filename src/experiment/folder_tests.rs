@@ -112,6 +112,21 @@ fn an_empty_journal_beside_results_is_an_error() {
     assert_eq!(fs::read(path.join(JOURNAL)).unwrap(), b"");
 }
 
+/// A link named `dropped` may lead to a directory of others.
+#[test]
+fn results_are_not_moved_through_a_link() {
+    let dir = directory();
+    let (path, other) = (dir.path().join("r"), dir.path().join("other"));
+    four_runs(&path);
+    fs::create_dir(&other).unwrap();
+    std::os::unix::fs::symlink(&other, path.join("dropped")).unwrap();
+    fs::remove_file(path.join("runs/0003.json")).unwrap();
+    let error = Folder::resume(&path, &identity(), false).unwrap_err();
+    assert!(error.to_string().contains("/dropped: "), "{error}");
+    assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
+    assert!(path.join("runs/0004.json").exists());
+}
+
 #[test]
 fn results_after_a_lost_one_are_dropped() {
     let dir = directory();

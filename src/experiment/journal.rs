@@ -3,13 +3,17 @@
 
 use super::hooks::HookTime;
 use super::origin::FolderOrigin;
-use crate::os::{Errno, fd, handle};
+use crate::os::{Errno, OFlags, fd, handle};
 use crate::util::json;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+/// A link is not opened: it may lead to the journal of another experiment.
+const NO_LINK: i32 = OFlags::NOFOLLOW.bits() as i32;
 
 /// An event of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -183,7 +187,7 @@ impl Journal {
     /// Opens or creates the journal, locks it and reads its events. An incomplete last line, which a crash may leave,
     /// is removed. Returns an error when another process has locked the journal, or when a line is not an event.
     pub(super) fn open(path: &Path) -> io::Result<(Self, Vec<Event>)> {
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let file = OpenOptions::new().read(true).append(true).create(true).custom_flags(NO_LINK).open(path)?;
         let mut file = LockedJournal::new(file)?;
         let mut bytes = Vec::new();
         file.0.read_to_end(&mut bytes)?;
@@ -241,7 +245,7 @@ impl LockedJournal {
     /// Locks the journal at `path`, and leaves it unchanged. Returns an error when another process has locked it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         // NFS locks only files that are open for writing.
-        Self::new(File::options().read(true).write(true).open(path)?)
+        Self::new(File::options().read(true).write(true).custom_flags(NO_LINK).open(path)?)
     }
 }
 

@@ -9,6 +9,7 @@ mod commands;
 mod compared;
 mod control;
 mod design;
+mod document;
 mod dropped;
 mod factorial;
 mod file;
@@ -35,6 +36,7 @@ mod wanted;
 
 pub use compared::{ArmRuns, compare_arms};
 pub use design::{Design, Next, Prediction};
+pub use document::ExperimentDocument;
 pub use file::{ExperimentFile, FileFactor, FileLevel, SetVariable, read as read_file};
 pub use file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, FileKey, HOOK_KEYS, LEVEL_KEYS};
 pub use floor::{FloorSession, Floors, place};

@@ -57,7 +57,7 @@ impl FolderOrigin {
 }
 
 /// Returns whether this user has made a results folder on this host. `false` if the folder is a copy, or if its journal
-/// is empty.
+/// is empty or a link.
 pub fn is_made_here(folder: &Path) -> io::Result<bool> {
     let journal = match handle::open_regular_file(&folder.join(JOURNAL)) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
@@ -66,7 +66,9 @@ pub fn is_made_here(folder: &Path) -> io::Result<bool> {
     let mut line = Vec::new();
     BufReader::new((&journal).take(MAX_EVENT_LENGTH)).read_until(b'\n', &mut line)?;
     let Ok(Event::Begun { origin: Some(origin), .. }) = json::from_bytes(&line) else { return Ok(false) };
-    let is_own = journal.metadata()?.uid() == proc::user();
+    // A link may lead to the journal of a folder that was made here.
+    let is_link = folder.join(JOURNAL).symlink_metadata()?.is_symlink();
+    let is_own = journal.metadata()?.uid() == proc::user() && !is_link;
     Ok(is_own && origin.is_that_of(&FolderOrigin::of(&journal, folder)?))
 }
 
@@ -76,6 +78,7 @@ mod tests {
     use super::*;
     use crate::experiment::Folder;
     use crate::experiment::runner::tests::{directory, experiment, identity};
+    use crate::import::folder::EXPERIMENT;
     use std::fs;
 
     #[test]
@@ -105,6 +108,13 @@ mod tests {
         }
         fs::write(made.join(JOURNAL), &text).unwrap();
         assert!(is_made_here(&made).unwrap());
+        // A link leads to the journal of a folder that was made here.
+        let linked = dir.path().join("linked");
+        fs::create_dir(&linked).unwrap();
+        fs::copy(made.join(EXPERIMENT), linked.join(EXPERIMENT)).unwrap();
+        std::os::unix::fs::symlink(made.join(JOURNAL), linked.join(JOURNAL)).unwrap();
+        assert!(!is_made_here(&linked).unwrap());
+        Folder::resume(&linked, &identity(), true).unwrap_err();
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl RecordedExperiment {
             path: path.to_owned(),
             experiment,
             runs: Vec::new(),
-            is_complete: matches!(events.last(), Some(Event::Ended { .. })),
+            is_complete: replayed.is_complete,
             is_interrupted: matches!(events.last(), Some(Event::Stopped { .. })),
             unreadable: Vec::new(),
             notes: replayed.notes(),

@@ -92,6 +92,8 @@ pub(super) struct Replayed {
     pub(super) boots: BootCount,
     /// The first run under conditions that have changed, from 1, and what changed; see [`folder::run_notes`].
     pub(super) changes: Vec<(usize, Vec<String>)>,
+    /// Whether the experiment has ended, by its rule or by its budget, and no run was begun or dropped since.
+    pub(super) is_complete: bool,
 }
 
 impl Replayed {
@@ -111,6 +113,11 @@ impl Replayed {
     }
 
     fn apply(&mut self, event: &Event) -> Result<(), String> {
+        self.is_complete = match event {
+            Event::Ended { .. } => true,
+            Event::Resumed { .. } => self.is_complete,
+            _ => false,
+        };
         match event {
             Event::Begun { boot, .. } => self.boots.enter(boot),
             Event::Resumed { boot, changed, .. } => {
@@ -213,6 +220,7 @@ impl Replayed {
     /// nevertheless.
     pub(super) fn drop_from(&mut self, run: usize) {
         self.runs.truncate(run.saturating_sub(1));
+        self.is_complete = false;
         // The runs that replace them are made under the present conditions.
         self.changes.iter_mut().for_each(|(first, _)| *first = run.min(*first));
         if let Some(under_way) = &mut self.under_way {

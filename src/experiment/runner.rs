@@ -34,7 +34,7 @@ pub trait ExperimentHost {
     /// Returns the maximum duration of a command before or after a run.
     fn hook_limit(&self) -> Duration;
 
-    /// Returns the maximum duration of all runs of this call; `None` when it is unlimited.
+    /// Returns the maximum duration of all runs of this call; `None` when the call does not limit it.
     fn budget(&self) -> Option<Duration>;
 
     /// Returns the directories of an arm's file sets. They need not exist.
@@ -146,6 +146,7 @@ pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
 fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
     let began = Instant::now();
     let mut set_up = recover(folder, host)?;
+    let budget = budget(folder, host);
     loop {
         // The signal may have been received between two runs.
         if let Some(signal) = host.interrupted() {
@@ -156,7 +157,7 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
         let values = values(&experiment, folder.runs.iter())?;
         match design.next(&values) {
             Next::Run { arm, progress } => {
-                let fits = host.budget().and_then(|budget| {
+                let fits = budget.and_then(|budget| {
                     let left = budget.saturating_sub(began.elapsed());
                     design.runs_within(values.len(), left, folder.longest_run())
                 });
@@ -164,7 +165,8 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                     && let Some(end) = design.early_end(&values)
                 {
                     let (done, wanted) = (values.len(), progress.predicted_runs);
-                    host.note(&format!("the budget is spent after {done} of {wanted} runs"));
+                    let how = if host.budget().is_none() { "; `--budget` continues the experiment" } else { "" };
+                    host.note(&format!("the budget is spent after {done} of {wanted} runs{how}"));
                     return Ok(finished(folder, end));
                 }
                 if let Some(pilot) = progress.pilot {
@@ -177,6 +179,18 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
             end => return Ok(finished(folder, end)),
         }
     }
+}
+
+/// Returns the time that the runs of this call may take; `None` if it is unlimited. Without a budget of the call it is
+/// what the complete runs have left of the experiment's: nothing if a budget has ended the experiment.
+fn budget(folder: &Folder, host: &dyn ExperimentHost) -> Option<Duration> {
+    let left = || {
+        let budget = folder.experiment.budget?;
+        let spent: f64 = folder.runs.iter().filter_map(|run| run.seconds).sum();
+        Some(Duration::try_from_secs_f64(budget - spent).unwrap_or_default())
+    };
+    let recorded = || if folder.was_complete { Some(Duration::ZERO) } else { left() };
+    host.budget().or_else(recorded)
 }
 
 /// Returns the arm and the values of the experiment's metrics for each run.
@@ -240,8 +254,8 @@ fn report(folder: &Folder, progress: &Prediction, fits: Option<usize>, host: &mu
 fn pilot_text((blocks, needed): (u64, Option<u64>)) -> String {
     match needed {
         Some(needed) if needed <= blocks => format!("the pilot asks for {blocks} blocks"),
-        Some(needed) => format!("the pilot asks for {needed} blocks, of which the first {blocks} are made"),
-        None => format!("the pilot asks for more than 1000 blocks, of which the first {blocks} are made"),
+        Some(needed) => format!("the pilot asks for {needed} blocks; at most {blocks} are made"),
+        None => format!("the pilot asks for more than 1000 blocks; at most {blocks} are made"),
     }
 }
 

@@ -43,6 +43,7 @@ pub(in crate::experiment) fn experiment(runs: u64, hooks: &[(&str, String)]) -> 
         created: "2026-11-20T10:00:00Z".to_owned(),
         directory: "/".to_owned(),
         command_timeout: 60.0,
+        budget: None,
         seed: 7,
         launch: vec!["/bin/sh".to_owned()],
         metrics: vec!["ops".to_owned()],
@@ -62,11 +63,13 @@ pub(in crate::experiment) struct ScriptHost {
     pub(in crate::experiment) notes: Vec<String>,
     /// The numbers of the runs that were recorded.
     pub(in crate::experiment) ended: Vec<usize>,
+    /// The budget of the call.
+    budget: Option<Duration>,
 }
 
 impl ScriptHost {
     pub(in crate::experiment) fn new() -> Self {
-        let host = Self { dir: directory(), notes: Vec::new(), ended: Vec::new() };
+        let host = Self { dir: directory(), notes: Vec::new(), ended: Vec::new(), budget: None };
         fs::write(host.path("result"), result_text()).unwrap();
         let dir = host.dir.path().display();
         let script = format!(
@@ -110,7 +113,7 @@ impl ExperimentHost for ScriptHost {
     }
 
     fn budget(&self) -> Option<Duration> {
-        None
+        self.budget
     }
 
     fn dirs(&self, _arm: usize) -> Vec<PathBuf> {
@@ -306,6 +309,31 @@ fn a_command_after_a_run_that_failed_is_executed_again() {
     assert_eq!((host.made(), finished_runs(&events(&folder))), (1, vec![1]), "the run itself was complete");
 }
 
+/// The budget of an experiment holds for all calls, unless a call has one of its own.
+#[test]
+fn a_budget_is_what_earlier_calls_have_left() {
+    let mut host = ScriptHost::new();
+    let folder = host.path("r");
+    let wanted = Experiment { budget: Some(60.0), ..experiment(2, &[]) };
+    let mut created = Folder::create(&folder, wanted).unwrap();
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    assert_eq!(budget(&created, &host), seconds(60));
+    run(&mut created, &mut host).unwrap();
+    for (each, left) in [(20.0, 20), (40.0, 0)] {
+        created.runs.iter_mut().for_each(|run| run.seconds = Some(each));
+        assert_eq!(budget(&created, &host), seconds(left));
+    }
+    // A folder without a budget that the budget of a call has ended.
+    drop(created);
+    let mut resumed = Folder::resume(&folder, &identity(), false).unwrap();
+    resumed.experiment.budget = None;
+    assert_eq!(budget(&resumed, &host), seconds(0));
+    resumed.was_complete = false;
+    assert_eq!(budget(&resumed, &host), None);
+    host.budget = seconds(5);
+    assert_eq!(budget(&resumed, &host), seconds(5));
+}
+
 #[test]
 fn the_end_of_a_pilot_is_a_number_of_blocks_and_a_time() {
     let mut host = ScriptHost::new();
@@ -316,6 +344,6 @@ fn the_end_of_a_pilot_is_a_number_of_blocks_and_a_time() {
     created.runs.iter_mut().for_each(|run| run.seconds = Some(60.0));
     assert_eq!(time_left(&created, 13), ", 11m left");
     assert_eq!(pilot_text((16, Some(16))), "the pilot asks for 16 blocks");
-    assert_eq!(pilot_text((60, Some(143))), "the pilot asks for 143 blocks, of which the first 60 are made");
+    assert_eq!(pilot_text((60, Some(143))), "the pilot asks for 143 blocks; at most 60 are made");
     assert!(pilot_text((60, None)).contains("more than 1000 blocks"));
 }

@@ -30,6 +30,9 @@ pub struct Experiment {
     pub directory: String,
     /// The maximum duration of a command before or after a run, in seconds.
     pub command_timeout: f64,
+    /// The time in which all runs should end, in seconds; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
     /// The seed from which the order of the runs and the seed of each run are derived.
     pub seed: u64,
     /// Words that are put before the program's command line, such as `mpirun -n 8`.

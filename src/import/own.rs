@@ -153,6 +153,13 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         operations.insert(before, flowops.iter().map(|f| f.ops as f64).sum());
     }
     let warnings = warnings::of(document, run);
+    let disturbed = warnings.iter().any(Warning::is_about_others);
+    let unsteady = |warning: &Warning| matches!(warning, Warning::Unsteady { .. } | Warning::NotSteady { .. });
+    let is_other = |warning: &&Warning| !unsteady(warning) && !warning.is_about_others() && !warning.is_about_length();
+    let mut codes: Vec<String> = warnings.iter().filter(is_other).map(|warning| warning.code().to_owned()).collect();
+    // Those that the run itself has noted.
+    let is_noted = |code: &&str| warnings.iter().all(|warning| warning.code() != *code);
+    codes.extend(run.warnings.iter().map(|note| note.code.as_str()).filter(is_noted).map(str::to_owned));
     Observation {
         script_runs: 0,
         source: source.to_owned(),
@@ -160,9 +167,10 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         causes: causes(run),
         conditions: conditions(document, run),
         started: seconds_of(&run.started_at),
-        disturbed: warnings.iter().any(Warning::is_about_others),
+        disturbed,
         is_rounded: false,
-        unsteady: warnings.iter().any(|w| matches!(w, Warning::Unsteady { .. } | Warning::NotSteady { .. })),
+        unsteady: warnings.iter().any(unsteady),
+        warnings: codes,
         operations,
         file_is_complete: document.complete,
         failure: (run.state != RunState::Complete).then(|| format!("{}: {}", run.state.name(), run.ended_by)),

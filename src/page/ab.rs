@@ -8,13 +8,12 @@ use crate::analysis::{self, ComparisonVerdict, Estimate, NoiseFloor};
 use crate::comparison::{
     Comparison, DifferenceKind, confidence, figure, lines, percent, probability, ratio, sentence, small, with_direction,
 };
-use crate::experiment::{ArmRuns, Next, RecordedExperiment, RecordedRun};
-use crate::import::Observation;
-use crate::util::count::{count, measured};
+use crate::experiment::RecordedExperiment;
+use crate::util::count::measured;
 
 /// Returns the parts about a comparison.
 pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Vec<PageBlock> {
-    let comparison = match compare(recorded, floor) {
+    let comparison = match recorded.comparison(floor) {
         Ok(comparison) => comparison,
         Err(e) => return vec![PageBlock::Banner { tone: "bad", text: format!("no verdict: {e}") }],
     };
@@ -45,33 +44,6 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
     let quantiles = quantiles(&comparison.metric, ("A", sides[0]), ("B", sides[1]));
     blocks.extend(quantiles.map(PageBlock::Picture));
     blocks
-}
-
-/// Compares the arms by the complete blocks so far. Returns an error when a run failed.
-fn compare(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Result<Comparison, String> {
-    let look = match recorded.end() {
-        Some(Next::Compared(look)) => look,
-        _ => None,
-    };
-    let failure =
-        |run: &RecordedRun| Some(format!("run {} is not complete: {}", run.number, run.observation.failure.as_ref()?));
-    if let Some(failure) = recorded.runs.iter().find_map(failure) {
-        return Err(failure);
-    }
-    let whole = recorded.whole_blocks();
-    let of_arm = |n: usize| whole.iter().filter(move |run| run.arm == n);
-    let runs = |n: usize| -> Vec<Observation> { of_arm(n).map(|run| run.observation.clone()).collect() };
-    let controls = |n: usize| -> Vec<Option<f64>> { of_arm(n).map(|run| run.control).collect() };
-    let (a, b, control_a, control_b) = (runs(0), runs(1), controls(0), controls(1));
-    let arms = [ArmRuns { observations: &a, controls: &control_a }, ArmRuns { observations: &b, controls: &control_b }];
-    let mut comparison = recorded.experiment.comparison(arms, floor, look)?;
-    let left_out = recorded.runs.len().saturating_sub(whole.len()) as u64;
-    if left_out > 0 {
-        comparison
-            .notes
-            .push(format!("{} of incomplete blocks are left out of the comparison", count(left_out, "run")));
-    }
-    Ok(comparison)
 }
 
 fn samples(comparison: &Comparison) -> PageTable {

@@ -6,9 +6,9 @@ use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
 use super::{ab, factorial, sweep};
 use crate::analysis::{self, Estimate, NoiseFloor, RepeatState};
-use crate::comparison::{RepeatedMetric, figure, half_width, percent, repeats, with_direction};
-use crate::experiment::{ExperimentKind, Next, RecordedExperiment, RecordedRun};
-use crate::import::{Metric, Observation, record_name};
+use crate::comparison::{RepeatedMetric, figure, half_width, percent, with_direction};
+use crate::experiment::{ExperimentKind, RecordedExperiment, RecordedRun};
+use crate::import::{Metric, record_name};
 use crate::util::count::count;
 use std::collections::BTreeSet;
 
@@ -176,14 +176,7 @@ pub(super) fn distributions(metric: &str, samples: &[(String, Vec<f64>)]) -> Opt
 
 /// Returns the parts about repeats: the estimates, and the runs of each metric.
 fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
-    let experiment = &recorded.experiment;
-    let state = match recorded.end() {
-        Some(Next::Repeated(state)) if recorded.is_complete => state,
-        _ => RepeatState::Running,
-    };
-    let runs: Vec<Observation> = recorded.runs.iter().map(|run| run.observation.clone()).collect();
-    let Some(rule) = experiment.repeat_rule() else { return Vec::new() };
-    let found = match repeats(&experiment.name, &experiment.metrics(), &runs, &rule, state) {
+    let found = match recorded.repeats() {
         Ok(found) => found,
         Err(e) => return vec![PageBlock::Banner { tone: "bad", text: e }],
     };
@@ -195,8 +188,9 @@ fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     let first = found.metrics.first();
     let target = found.target.map(|target| format!(", requested ± {}", percent(target))).unwrap_or_default();
     let estimate = first.map(with_half_width).unwrap_or_default();
-    let text = format!("{} after {}{estimate}{target}", state_name(recorded, state), count(runs.len() as u64, "run"));
-    let tone = match state {
+    let (state, runs) = (state_name(recorded, found.state), count(recorded.runs.len() as u64, "run"));
+    let text = format!("{state} after {runs}{estimate}{target}");
+    let tone = match found.state {
         RepeatState::Converged => "good",
         RepeatState::Running | RepeatState::Complete => "neutral",
         RepeatState::NotConverged | RepeatState::Drifting => "bad",
@@ -218,6 +212,7 @@ fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
         ]);
     }
     blocks.extend(table.block());
+    let experiment = &recorded.experiment;
     for (metric, found) in experiment.metrics().iter().zip(&found.metrics) {
         let means = [found.estimate.interval()];
         let picture = run_points(recorded, metric, std::slice::from_ref(&experiment.name), &means);

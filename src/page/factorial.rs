@@ -11,8 +11,7 @@ use crate::analysis::{Estimate, RepeatState};
 use crate::comparison::{
     CellMetric, FactorEffects, Factorial, FactorialCell, LevelTests, Pivot, cell_groups, factorial_ending, figure,
 };
-use crate::experiment::{Next, RecordedExperiment};
-use crate::import::Observation;
+use crate::experiment::RecordedExperiment;
 use crate::util::size;
 
 /// The largest number of cells in a picture. More names do not fit below the axis.
@@ -20,21 +19,14 @@ const MAX_CELLS: usize = 40;
 
 /// Returns the parts about a factorial experiment.
 pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
-    let of_arm = |runs: &Vec<&crate::experiment::RecordedRun>| -> Vec<Observation> {
-        runs.iter().map(|run| run.observation.clone()).collect()
-    };
-    let runs: Vec<Vec<Observation>> = recorded.by_arm().iter().map(of_arm).collect();
-    let state = match recorded.end() {
-        Some(Next::Measured(state)) if recorded.is_complete => state,
-        _ => RepeatState::Running,
-    };
-    let Some(found) = recorded.experiment.factorial(&runs, state) else { return Vec::new() };
-    let tone = match state {
+    let Some(found) = recorded.factorial() else { return Vec::new() };
+    let tone = match found.state {
         RepeatState::Converged => "good",
         RepeatState::Running | RepeatState::Complete => "neutral",
         RepeatState::NotConverged | RepeatState::Drifting => "bad",
     };
-    let mut blocks = vec![PageBlock::Banner { tone, text: factorial_ending(&found, state_name(recorded, state)) }];
+    let mut blocks =
+        vec![PageBlock::Banner { tone, text: factorial_ending(&found, state_name(recorded, found.state)) }];
     let failed = |cell: &FactorialCell| {
         let why = cell.failure.as_ref()?;
         Some((format!("{}: {} failed: {why}", cell.name, cell.failed), String::new()))

@@ -4,10 +4,9 @@ use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
 use super::experiment::{extent, interval};
-use crate::analysis::{Estimate, ResponseMethod};
-use crate::comparison::{Sweep, SweepPoint, figure, sweep, sweep_ending};
-use crate::experiment::{RecordedExperiment, RuleWanted};
-use crate::import::Observation;
+use crate::analysis::Estimate;
+use crate::comparison::{Sweep, SweepPoint, figure, sweep_ending};
+use crate::experiment::RecordedExperiment;
 
 /// The title of an axis with the rate of the I/O.
 const OPERATIONS: &str = "I/O operations per second";
@@ -18,16 +17,7 @@ const ACHIEVED: &str = "achieved requests/s";
 
 /// Returns the parts about a load curve.
 pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
-    let RuleWanted::Sweep { factor, levels, repeats, method, .. } = &recorded.experiment.rule else {
-        return Vec::new();
-    };
-    let arms = recorded.by_arm();
-    let of_arm = |runs: &Vec<&crate::experiment::RecordedRun>| -> Vec<Observation> {
-        runs.iter().map(|run| run.observation.clone()).collect()
-    };
-    let runs: Vec<Vec<Observation>> = arms.iter().map(of_arm).collect();
-    let found = sweep(&recorded.experiment.name, factor, levels, &runs, method.unwrap_or(ResponseMethod::Sfs3));
-    of_curve(&Sweep { planned_runs: Some(repeats * levels.len() as u64), ..found })
+    recorded.sweep().map_or_else(Vec::new, |found| of_curve(&found))
 }
 
 /// Returns the parts about a load curve that has been computed.

@@ -146,6 +146,7 @@ pub(super) fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -
             created: "2026-11-24T09:30:00Z".to_owned(),
             directory: "/".to_owned(),
             command_timeout: 60.0,
+            budget: None,
             seed: 7,
             launch: Vec::new(),
             metrics: vec!["ops".to_owned()],
@@ -426,7 +427,7 @@ fn an_interrupted_experiment_is_not_running() {
         let runs = [(0, 100.0), (arms.len() - 1, 102.0)];
         let in_progress = RecordedExperiment { is_complete: false, ..recorded(rule, arms, &runs) };
         let interrupted = RecordedExperiment { is_interrupted: true, ..in_progress.clone() };
-        for (recorded, state) in [(in_progress, "running"), (interrupted, "interrupted")] {
+        for (recorded, state) in [(in_progress, "running or killed"), (interrupted, "interrupted")] {
             let blocks = experiment::blocks(&recorded, None);
             let PageBlock::Banner { text, .. } = &blocks[1] else { panic!("{blocks:?}") };
             assert!(text.starts_with(&format!("{state}{says}")), "{text}");

@@ -203,6 +203,11 @@ impl Warning {
         }
     }
 
+    /// Returns whether the warning is about the length of the run.
+    pub fn is_about_length(&self) -> bool {
+        matches!(self, Self::ShortRun { .. } | Self::FewOperations { .. } | Self::FewForPercentiles { .. })
+    }
+
     /// Returns whether the warning is about other programs that used the processors.
     pub fn is_about_others(&self) -> bool {
         matches!(self, Self::ProcessorBound { busy, own, .. } if busy - own > MAX_OTHERS)

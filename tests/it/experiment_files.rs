@@ -5,7 +5,7 @@
 
 use crate::cmd::short_or_long;
 use crate::experiments::{Lab, any_verdict, exits, valid_by};
-use crate::mounts::{self, Fs};
+use crate::mounts::{self, Fs, Mount};
 use crate::resume::{in_parallel, is_complete, run_killed};
 use crate::strace;
 use serde_json::Value;
@@ -332,6 +332,49 @@ fn file_systems_are_compared() {
         .collect();
     assert!(mounts.len() == 2 && mounts.iter().all(|mount| mount.contains("/mnt: loop device ext4")), "{mounts:?}");
     assert!(!lab.path("mnt/x").exists(), "the file system stays mounted");
+}
+
+/// The file of the manual for two file systems that are mounted, with other paths and short runs.
+#[test]
+fn mount_options_of_two_file_systems_are_compared() {
+    if !mounts::available("mount_options_of_two_file_systems_are_compared", &[Fs::Ext4, Fs::Xfs]) {
+        return;
+    }
+    let lab = Lab::new();
+    let page = include_str!("../../docs/experiments.md");
+    let block = page.split("```toml\n").find(|block| block.contains("LABEL=ext4")).unwrap();
+    let mut text = block.split("```").next().unwrap().to_owned();
+    let mut replace = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}: {text}");
+        text = text.replace(from, to);
+    };
+    // The commands find the device and the mount of a file system in files.
+    let of_level = |what: &str| format!("$(cat {}-$WMLRUN_LEVEL_fs)", lab.path(what).display());
+    replace("/mnt/$WMLRUN_LEVEL_fs", &of_level("at"));
+    replace("LABEL=$WMLRUN_LEVEL_fs", &of_level("device"));
+    replace("--runtime 60", "--runtime 0.1 --set nfiles=50 --no-quiesce");
+    let mounts = [("ext4", Mount::new(Fs::Ext4, 256 << 20)), ("xfs", Mount::new(Fs::Xfs, 512 << 20))];
+    for (name, mount) in &mounts {
+        let (dir, device) = (mount.dir().display().to_string(), mount.device().unwrap());
+        replace(&format!("/mnt/{name}"), &dir);
+        replace(&format!("LABEL={name}"), device);
+        fs::write(lab.path(&format!("at-{name}")), dir).unwrap();
+        fs::write(lab.path(&format!("device-{name}")), device).unwrap();
+    }
+    fs::write(lab.path("study.toml"), format!("repeats = 1\n{text}")).unwrap();
+    lab.run("experiment study.toml --results r --allow-system", 0);
+    let cells = ["relatime", "noatime"].map(|atime| format!("r:fs=xfs,atime={atime},nthreads=1"));
+    let output = lab.command(&format!("compare {} {} --format json", cells[0], cells[1])).output().unwrap();
+    exits(&output, 11, "a single run of each");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let options = found["differs"].as_array().unwrap().iter().find(|d| d["what"] == "mount options").unwrap();
+    assert!(options["a"].as_str().unwrap().contains("relatime"), "{options}");
+    assert!(options["b"].as_str().unwrap().contains("noatime"), "{options}");
+    // Both are mounted again.
+    let mounted = fs::read_to_string("/proc/self/mounts").unwrap();
+    for (name, mount) in &mounts {
+        assert!(mounted.contains(&mount.dir().display().to_string()), "{name}");
+    }
 }
 
 #[test]

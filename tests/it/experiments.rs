@@ -534,6 +534,13 @@ fn a_budget_ends_an_experiment_with_the_results_so_far() {
     let done = lab.runs("r", "finished").len();
     assert!(shown.contains(&format!("the budget is spent after {done} of 100000 runs")) && done >= 3, "{shown}");
     assert_eq!(lab.events("r").last().unwrap()["event"], "ended");
+    // The budget is also that of a continuation, unless this has one of its own.
+    let again = lab.run("repeat --resume r", 11);
+    assert!(again.contains(&format!("results folder r: {done} runs so far")), "{again}");
+    assert!(again.contains("runs; `--budget` continues the experiment"), "{again}");
+    assert_eq!(lab.runs("r", "finished").len(), done);
+    lab.run("repeat --resume r --budget 5", 11);
+    assert!(lab.runs("r", "finished").len() > done);
     // A comparison ends with a whole block, and has two at least.
     let words = format!("ab {SHORT} --blocks 1000 --budget 1 --results s --quiet --format json");
     let output = lab.command(&words).output().unwrap();

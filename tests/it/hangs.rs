@@ -408,6 +408,24 @@ fn an_interrupt_ends_a_preparation_that_hangs() {
     assert!(output.stderr.contains(slow.dir().to_str().unwrap()), "{}", output.stderr);
 }
 
+/// ^C while an experiment asks a file system for its space before a run. It waits some seconds for a busy disk.
+#[test]
+fn an_interrupt_ends_an_experiment_that_waits_between_its_runs() {
+    if !fuse::available("an_interrupt_ends_an_experiment_that_waits_between_its_runs") {
+        return;
+    }
+    let slow = Slow::of_all(|kind, _, _| if kind == Kind::Statfs { Act::Hang } else { NO_TIME });
+    let wml = Wml::new().idle().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
+    let running = wml.args(["repeat", "x.wml", "--no-quiesce", "--results", "r", "--dir"]).args([slow.dir()]).start();
+    assert!(slow.wait_for_hang(Duration::from_mins(1)));
+    running.signal(Signal::INT);
+    wait_until(&running, "the end", || false);
+    slow.release();
+    let output = running.wait().exits(130);
+    assert!(output.stderr.contains("a file system does not answer"), "{}", output.shown());
+    assert!(output.stderr.contains("`wmlrun repeat --resume DIR` continues"), "{}", output.shown());
+}
+
 /// The note on what a preparation waits for comes after five seconds.
 #[test]
 fn a_batch_that_is_quiet_waits_without_notes() {

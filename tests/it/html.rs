@@ -21,6 +21,11 @@ const SHORT: &str = "--engine null --no-quiesce --runtime 0.1 --quiet";
 /// Options of a run that ends after a number of reads.
 const READS: &str = "--engine null --no-quiesce --runtime 60 --set reads=200000 --quiet";
 
+/// An experiment with two factors of two levels.
+const FACTORS: &str = "script = \"x.wml\"\nrepeats = 2\n\
+    [[factor]]\nname = \"n\"\nlevels = [1, 2]\n\
+    [[factor]]\nname = \"io\"\nlevels = [{ name = \"plain\" }, { name = \"pinned\", options = \"--pin\" }]\n";
+
 /// A directory with results, made by one command after another.
 struct Results(tempfile::TempDir);
 
@@ -124,7 +129,7 @@ fn an_interrupted_experiment_has_a_page_of_its_runs() {
     results.run("report rep -o page.html", 0);
     let page = results.text("page.html");
     assert!(page.contains("2 runs") && page.contains("The experiment is not complete."), "{page}");
-    assert!(page.contains("running after 2 runs"), "{page}");
+    assert!(page.contains("running or killed after 2 runs"), "{page}");
     assert_eq!(results.text("rep/journal.jsonl"), journal[..third + 20], "the folder is unchanged");
     let stopped = "{\"event\":\"stopped\",\"why\":\"interrupted\",\"time\":\"2026-11-24T10:00:00Z\"}\n";
     fs::write(results.path("rep/journal.jsonl"), journal[..third].to_owned() + stopped).unwrap();
@@ -201,6 +206,41 @@ fn pictures_are_files_of_their_own() {
     let shown = results.run("report rep --pictures file", 3);
     assert!(shown.contains("file can't be created"), "{shown}");
     results.run("report rep --pictures p --format csv", 2);
+}
+
+/// The result of a folder is that of the command that made it, in the formats that both have.
+#[test]
+fn the_result_of_a_folder_is_printed_again() {
+    let results = Results::new();
+    let fixed = "--blocks 2 --tolerance 90%";
+    for (words, formats) in [
+        (format!("repeat x.wml {READS} --runs 3"), &["text", "json", "csv", "markdown", "benchstat"][..]),
+        (format!("sweep x.wml {READS} --vary n=1,2 --repeats 1"), &["text", "json"]),
+        (format!("ab x.wml {READS} {fixed} --b=--pin"), &["text", "json"]),
+    ] {
+        for format in formats {
+            let _ = fs::remove_dir_all(results.path("made"));
+            let words = format!("{words} --format {format} --results made");
+            let bin = binary().canonicalize().unwrap();
+            let made = Command::new(bin).args(words.split(' ')).current_dir(results.path("")).output().unwrap();
+            let again = results.run(&format!("report made --format {format}"), 0);
+            assert_eq!(again, String::from_utf8(made.stdout).unwrap(), "{words:?}");
+        }
+    }
+    fs::write(results.path("e.toml"), FACTORS).unwrap();
+    let words = format!("experiment e.toml {READS} --results cells");
+    let made = results.run(&words, 0);
+    assert_eq!(results.run("report cells --format text", 0), made);
+    // That of an experiment in progress says so.
+    let journal = results.text("cells/journal.jsonl");
+    let (last, _) = journal.match_indices("{\"event\":\"finished\"").last().unwrap();
+    fs::write(results.path("cells/journal.jsonl"), &journal[..last]).unwrap();
+    let shown = results.run("report cells --format text", 0);
+    assert!(shown.contains("note: the experiment is not complete: ") && shown.contains(": 7 of 8 runs in"), "{shown}");
+    let shown = results.run("report made --format hgrm", 2);
+    assert!(shown.contains("no format `hgrm`") && shown.contains("`text`, `markdown`, `json`"), "{shown}");
+    let shown = results.run("report made made --format text", 2);
+    assert!(shown.contains("give its folder alone"), "{shown}");
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! The result of a recorded experiment, of which any number of runs may have been made: one of the four documents.
+
+use super::compared::ArmRuns;
+use super::design::Next;
+use super::recorded::{RecordedExperiment, RecordedRun};
+use super::wanted::{ExperimentKind, RuleWanted};
+use crate::analysis::{NoiseFloor, RepeatState, ResponseMethod};
+use crate::comparison::{Comparison, ComparisonFormat, Factorial, Repeats, Sweep, repeats, sweep};
+use crate::import::Observation;
+use crate::util::count::count;
+
+/// The result of an experiment.
+#[derive(Clone, Debug)]
+pub enum ExperimentDocument {
+    /// The result of repeated runs.
+    Repeats(Repeats),
+    /// The result of a comparison.
+    Comparison(Box<Comparison>),
+    /// A load curve.
+    Sweep(Sweep),
+    /// The result of an experiment file.
+    Factorial(Factorial),
+}
+
+impl ExperimentDocument {
+    /// Formats the document.
+    pub fn formatted(&self, format: &ComparisonFormat) -> String {
+        match self {
+            Self::Repeats(found) => (format.repeats)(found),
+            Self::Comparison(found) => (format.comparison)(found),
+            Self::Sweep(found) => (format.sweep)(found),
+            Self::Factorial(found) => (format.factorial)(found),
+        }
+    }
+}
+
+impl RecordedExperiment {
+    /// Returns the result of the runs so far, with the notes on how they were made. `floor` is the noise floor of the
+    /// workload. Returns an error if the runs have no result.
+    pub fn document(&self, floor: Option<NoiseFloor>) -> Result<ExperimentDocument, String> {
+        let notes = self.notes.iter().cloned().chain(self.state_notes());
+        Ok(match self.experiment.kind() {
+            ExperimentKind::Repeat => {
+                let mut found = self.repeats()?;
+                found.notes.extend(notes);
+                ExperimentDocument::Repeats(found)
+            }
+            ExperimentKind::Ab => {
+                let mut found = self.comparison(floor)?;
+                found.notes.extend(notes);
+                ExperimentDocument::Comparison(Box::new(found))
+            }
+            ExperimentKind::Sweep => {
+                let mut found = self.sweep().ok_or("the experiment is not a sweep")?;
+                found.notes.extend(notes);
+                ExperimentDocument::Sweep(found)
+            }
+            ExperimentKind::Factorial => {
+                let mut found = self.factorial().ok_or("the experiment has no factors")?;
+                found.notes.extend(notes);
+                ExperimentDocument::Factorial(found)
+            }
+        })
+    }
+
+    /// Returns notes on runs that are missing.
+    fn state_notes(&self) -> Vec<String> {
+        let state = match (self.is_complete, self.is_interrupted) {
+            (true, _) => None,
+            (false, true) => Some("was interrupted"),
+            (false, false) => Some("is not complete"),
+        };
+        let note = |state: &str| format!("the experiment {state}: this is the result of the runs so far");
+        let mut notes: Vec<String> = state.map(note).into_iter().collect();
+        if !self.unreadable.is_empty() {
+            let numbers: Vec<String> = self.unreadable.iter().map(u64::to_string).collect();
+            notes.push(format!("the results of these runs can't be read: {}", numbers.join(", ")));
+        }
+        notes
+    }
+
+    /// Returns the estimates of repeated runs. Returns an error if a run lacks a metric, or if there are no runs.
+    pub fn repeats(&self) -> Result<Repeats, String> {
+        let state = match self.end() {
+            Some(Next::Repeated(state)) if self.is_complete => state,
+            _ => RepeatState::Running,
+        };
+        let runs: Vec<Observation> = self.runs.iter().map(|run| run.observation.clone()).collect();
+        let rule = self.experiment.repeat_rule().ok_or("the experiment is not a series of repeated runs")?;
+        repeats(&self.experiment.name, &self.experiment.metrics(), &runs, &rule, state)
+    }
+
+    /// Compares the arms by the complete blocks so far. Returns an error when a run failed.
+    pub fn comparison(&self, floor: Option<NoiseFloor>) -> Result<Comparison, String> {
+        let look = match self.end() {
+            Some(Next::Compared(look)) => look,
+            _ => None,
+        };
+        let failure = |run: &RecordedRun| {
+            Some(format!("run {} is not complete: {}", run.number, run.observation.failure.as_ref()?))
+        };
+        if let Some(failure) = self.runs.iter().find_map(failure) {
+            return Err(failure);
+        }
+        let whole = self.whole_blocks();
+        let of_arm = |n: usize| whole.iter().filter(move |run| run.arm == n);
+        let runs = |n: usize| -> Vec<Observation> { of_arm(n).map(|run| run.observation.clone()).collect() };
+        let controls = |n: usize| -> Vec<Option<f64>> { of_arm(n).map(|run| run.control).collect() };
+        let (a, b, control_a, control_b) = (runs(0), runs(1), controls(0), controls(1));
+        let arms =
+            [ArmRuns { observations: &a, controls: &control_a }, ArmRuns { observations: &b, controls: &control_b }];
+        let mut comparison = self.experiment.comparison(arms, floor, look)?;
+        let left_out = self.runs.len().saturating_sub(whole.len()) as u64;
+        if left_out > 0 {
+            let text = format!("{} of incomplete blocks are left out of the comparison", count(left_out, "run"));
+            comparison.notes.push(text);
+        }
+        Ok(comparison)
+    }
+
+    /// Returns the load curve of a sweep, or `None` for other kinds.
+    pub fn sweep(&self) -> Option<Sweep> {
+        let RuleWanted::Sweep { factor, levels, repeats, method, .. } = &self.experiment.rule else {
+            return None;
+        };
+        let method = method.unwrap_or(ResponseMethod::Sfs3);
+        let found = sweep(&self.experiment.name, factor, levels, &self.observations(), method);
+        Some(Sweep { planned_runs: Some(repeats * levels.len() as u64), ..found })
+    }
+
+    /// Returns the result of an experiment file, or `None` for other kinds.
+    pub fn factorial(&self) -> Option<Factorial> {
+        let state = match self.end() {
+            Some(Next::Measured(state)) if self.is_complete => state,
+            _ => RepeatState::Running,
+        };
+        self.experiment.factorial(&self.observations(), self.unreadable.is_empty(), state)
+    }
+
+    /// Returns the observations of each arm.
+    fn observations(&self) -> Vec<Vec<Observation>> {
+        let of_arm = |runs: &Vec<&RecordedRun>| runs.iter().map(|run| run.observation.clone()).collect();
+        self.by_arm().iter().map(of_arm).collect()
+    }
+}
