@@ -70,6 +70,22 @@ fn a_drawn_delay_has_its_fraction() {
     assert!(count(d, "ops") == 4 && number(d, &["latency_ns", "min"]) >= 0.05e9, "{d}");
 }
 
+/// Events that no thread has claimed in an earlier phase are no burst in the next one.
+#[test]
+fn a_phase_begins_without_unclaimed_events() {
+    let script = "# dialect: fsl\nset mode quit alldone\neventgen rate=100\n\
+        define process name=first { thread name=t {\n\
+          flowop delay name=d,value=2\n\
+          flowop finishoncount name=end,value=1 } }\n\
+        define process name=second,phase=2 { thread name=t {\n\
+          flowop hog name=h,value=1\n\
+          flowop eventlimit name=e\n\
+          flowop finishoncount name=end,value=50,target=h } }\n";
+    let run = Wml::new().file("x.wml", script).args(["x.wml", "--no-quiesce"]).result().run().exits(0).only_run();
+    // 49 waits of 10 ms follow the two seconds.
+    assert!(number(&run, &["measured_seconds"]) >= 2.45, "{}", run["measured_seconds"]);
+}
+
 /// An open loop issues requests while one operation stalls: these requests wait, and the stall itself is one operation.
 #[test]
 fn a_stall_is_in_one_service_time_and_a_quarter_of_the_response_times() {
