@@ -384,8 +384,7 @@ pub(super) enum CliCommand {
         /// Write to FILE; an existing file is replaced only if it is such a page [default: standard output]
         #[arg(long, short = 'o', value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Format: a page, or a format of the reports of runs; of one experiment `text`, `markdown`, `json`, `csv` or
-        /// `benchstat`
+        /// Format: a page, or a format of the reports of runs; for one experiment, a format that its command has as well
         #[arg(long, default_value = PAGE_FORMAT.0, value_name = "FORMAT", value_parser = export_parser())]
         format: ExportFormat,
         /// Write each picture of the page as an SVG file to the directory DIR, which is created; the page itself is then

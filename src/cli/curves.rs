@@ -80,12 +80,9 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
     };
     let performed = perform(common, ExperimentKind::Sweep, "sweep", wanted)?;
     let (experiment, finished) = (&performed.folder.experiment, &performed.finished);
-    let RuleWanted::Sweep { factor, levels, repeats, method, .. } = &experiment.rule else {
+    let Some(mut found) = experiment.sweep(&finished.observations, args.method) else {
         return Err(refuse("the experiment is not a sweep", "start a new one in another folder", 2));
     };
-    let method = args.method.or(*method).unwrap_or(ResponseMethod::Sfs3);
-    let mut found = comparison::sweep(&experiment.name, factor, levels, &finished.observations, method);
-    found.planned_runs = Some(repeats * levels.len() as u64);
     found.notes.extend(finished.notes.iter().cloned());
     performed.print(&(common.format.sweep)(&found));
     let has_failed = performed.report_failures();

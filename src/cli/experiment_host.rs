@@ -116,7 +116,7 @@ pub(super) fn perform(
             Err(Refused::printed(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
         }
         Err(ExperimentError::Failed { why, help, status }) => {
-            let help = match folder.experiment.keeps_failures() && folder.has_runs() {
+            let help = match folder.experiment.keeps_failures() && folder.run_count() > 0 {
                 true => format!("{help}; `wmlrun report {path} -o page.html` shows the runs so far"),
                 false => help,
             };

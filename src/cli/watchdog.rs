@@ -43,23 +43,29 @@ pub(super) fn start(watch: &Arc<Watch>, interrupt: Arc<AtomicUsize>, limit: Opti
         idle: Duration::ZERO,
         next_notice: FIRST_NOTICE,
     };
-    let spawned = std::thread::Builder::new().name("watchdog".to_owned()).stack_size(128 << 10).spawn(move || {
-        signals::block_ending_signals();
+    spawn(move || {
         while let Some(watch) = watchdog.watch.upgrade() {
             watchdog.poll(&watch);
             drop(watch);
             std::thread::sleep(POLL);
         }
     });
-    drop(spawned);
+}
+
+/// Starts a watchdog thread. Does nothing if no thread can be created.
+fn spawn(watch: impl FnOnce() + Send + 'static) {
+    let watch = || {
+        signals::block_ending_signals();
+        watch();
+    };
+    drop(std::thread::Builder::new().name("watchdog".to_owned()).stack_size(128 << 10).spawn(watch));
 }
 
 /// Starts a thread that ends an experiment after a signal that the main thread can't handle, because a system call blocks
 /// it. Between the runs the main thread asks the file systems for their mounts and free space, and writes them back. `help`
 /// says how to continue.
 pub(super) fn start_between_runs(help: String) {
-    let watch = move || {
-        signals::block_ending_signals();
+    spawn(move || {
         let mut unhandled = Duration::ZERO;
         loop {
             std::thread::sleep(POLL);
@@ -75,8 +81,7 @@ pub(super) fn start_between_runs(help: String) {
                 signals::exit_now(128 + signal as u8);
             }
         }
-    };
-    drop(std::thread::Builder::new().name("watchdog".to_owned()).stack_size(128 << 10).spawn(watch));
+    });
 }
 
 struct Watchdog {

@@ -242,7 +242,7 @@ impl FactorialDesign<'_> {
         let tables = self.tables;
         let compares = tables.columns.is_some() || tables.study.is_some() || !self.factors_of_effects().is_empty();
         let order = (self.in_order && compares).then(notes::on_order);
-        let runs = notes::on_machine(cells).chain(notes::on_several_runs(cells));
+        let runs = notes::on_warnings(cells).chain(notes::on_several_runs(cells));
         order.into_iter().chain(runs).chain(few).collect()
     }
 

@@ -8,7 +8,7 @@ use crate::util::count::count;
 
 /// Returns notes on the runs of all sides, of which these metrics are used.
 pub(super) fn on_runs(sides: &[&[Observation]], metrics: &[Metric]) -> Vec<String> {
-    on_machine(sides).chain(on_several_runs(sides)).chain(on_percentiles(sides, metrics)).collect()
+    on_warnings(sides).chain(on_several_runs(sides)).chain(on_percentiles(sides, metrics)).collect()
 }
 
 /// Returns the note on cells that are compared although all runs of one were made before those of the next.
@@ -36,16 +36,16 @@ fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> O
 
 /// Returns the notes on runs that were not steady, on those beside which other programs used the processors, and on the
 /// other warnings of their reports.
-pub(super) fn on_machine(sides: &[&[Observation]]) -> impl Iterator<Item = String> {
+pub(super) fn on_warnings(sides: &[&[Observation]]) -> impl Iterator<Item = String> {
     let unsteady = number(sides, &|run| run.unsteady)
         .map(|runs| format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"));
     let disturbed = number(sides, &|run| run.disturbed)
         .map(|runs| format!("other programs used the processors during {runs}: repeat on an idle machine"));
-    unsteady.into_iter().chain(disturbed).chain(on_warnings(sides))
+    unsteady.into_iter().chain(disturbed).chain(on_other_warnings(sides))
 }
 
 /// Returns the note on the warnings of the reports of the runs.
-fn on_warnings(sides: &[&[Observation]]) -> Option<String> {
+fn on_other_warnings(sides: &[&[Observation]]) -> Option<String> {
     let mut codes: Vec<&String> = Vec::new();
     for code in sides.iter().flat_map(|runs| runs.iter()).flat_map(|run| &run.warnings) {
         if !codes.contains(&code) {

@@ -71,7 +71,7 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         method,
         overall: overall_response(&curve, method),
         planned_runs: None,
-        notes: notes::on_machine(&runs.iter().map(Vec::as_slice).collect::<Vec<_>>()).collect(),
+        notes: notes::on_warnings(&runs.iter().map(Vec::as_slice).collect::<Vec<_>>()).collect(),
         points,
     }
 }

@@ -1,8 +1,8 @@
 //! The comparison of the two arms of an experiment, for its verdict, its page and the noise floor.
 
-use super::wanted::{EQUAL_ARMS, Experiment};
-use crate::analysis::{InterimLook, NoiseFloor};
-use crate::comparison::{Comparer, Comparison, RunOrder, Runs};
+use super::wanted::{EQUAL_ARMS, Experiment, RuleWanted};
+use crate::analysis::{InterimLook, NoiseFloor, ResponseMethod};
+use crate::comparison::{Comparer, Comparison, RunOrder, Runs, Sweep, sweep};
 use crate::import::Observation;
 
 /// The runs of an arm in the order of time, of which each two successive ones are of one block.
@@ -34,6 +34,17 @@ impl Experiment {
             comparison.notes.insert(0, EQUAL_ARMS.to_owned());
         }
         Ok(comparison)
+    }
+
+    /// Computes the load curve of a sweep from the runs of each arm, by the method of the sweep unless another one is
+    /// given. Returns `None` for other kinds.
+    pub fn sweep(&self, runs: &[Vec<Observation>], method: Option<ResponseMethod>) -> Option<Sweep> {
+        let RuleWanted::Sweep { factor, levels, repeats, method: wanted, .. } = &self.rule else {
+            return None;
+        };
+        let method = method.or(*wanted).unwrap_or(ResponseMethod::Sfs3);
+        let planned_runs = Some(repeats * levels.len() as u64);
+        Some(Sweep { planned_runs, ..sweep(&self.name, factor, levels, runs, method) })
     }
 }
 

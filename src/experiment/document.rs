@@ -3,9 +3,9 @@
 use super::compared::ArmRuns;
 use super::design::Next;
 use super::recorded::{RecordedExperiment, RecordedRun};
-use super::wanted::{ExperimentKind, RuleWanted};
-use crate::analysis::{NoiseFloor, RepeatState, ResponseMethod};
-use crate::comparison::{Comparison, ComparisonFormat, Factorial, Repeats, Sweep, repeats, sweep};
+use super::wanted::ExperimentKind;
+use crate::analysis::{NoiseFloor, RepeatState};
+use crate::comparison::{Comparison, ComparisonFormat, Factorial, Repeats, Sweep, repeats};
 use crate::import::Observation;
 use crate::util::count::count;
 
@@ -120,12 +120,7 @@ impl RecordedExperiment {
 
     /// Returns the load curve of a sweep, or `None` for other kinds.
     pub fn sweep(&self) -> Option<Sweep> {
-        let RuleWanted::Sweep { factor, levels, repeats, method, .. } = &self.experiment.rule else {
-            return None;
-        };
-        let method = method.unwrap_or(ResponseMethod::Sfs3);
-        let found = sweep(&self.experiment.name, factor, levels, &self.observations(), method);
-        Some(Sweep { planned_runs: Some(repeats * levels.len() as u64), ..found })
+        self.experiment.sweep(&self.observations(), None)
     }
 
     /// Returns the result of an experiment file, or `None` for other kinds.

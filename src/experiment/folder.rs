@@ -458,11 +458,6 @@ impl Folder {
         self.path.join(RUNS).join(result_name(run))
     }
 
-    /// Returns whether a run has ended.
-    pub fn has_runs(&self) -> bool {
-        !self.runs.is_empty()
-    }
-
     /// Returns the number of runs that have ended.
     pub fn run_count(&self) -> usize {
         self.runs.len()

@@ -59,16 +59,19 @@ impl FolderOrigin {
 /// Returns whether this user has made a results folder on this host. `false` if the folder is a copy, or if its journal
 /// is empty or a link.
 pub fn is_made_here(folder: &Path) -> io::Result<bool> {
-    let journal = match handle::open_regular_file(&folder.join(JOURNAL)) {
+    let path = folder.join(JOURNAL);
+    // A link may lead to the journal of a folder that was made here.
+    if path.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
+        return Ok(false);
+    }
+    let journal = match handle::open_regular_file(&path) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
         opened => opened?,
     };
     let mut line = Vec::new();
     BufReader::new((&journal).take(MAX_EVENT_LENGTH)).read_until(b'\n', &mut line)?;
     let Ok(Event::Begun { origin: Some(origin), .. }) = json::from_bytes(&line) else { return Ok(false) };
-    // A link may lead to the journal of a folder that was made here.
-    let is_link = folder.join(JOURNAL).symlink_metadata()?.is_symlink();
-    let is_own = journal.metadata()?.uid() == proc::user() && !is_link;
+    let is_own = journal.metadata()?.uid() == proc::user();
     Ok(is_own && origin.is_that_of(&FolderOrigin::of(&journal, folder)?))
 }
 

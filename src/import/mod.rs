@@ -50,7 +50,7 @@ pub struct Observation {
     pub disturbed: bool,
     /// Whether the rate changed during the run, as the warnings `unsteady` and `not_steady` of its result say.
     pub unsteady: bool,
-    /// The codes of the other warnings of its result, but for those of short runs: an experiment consists of many.
+    /// The codes of the other warnings of its result, except those about a short run: an experiment has several runs.
     pub warnings: Vec<String>,
     /// Whether another program printed the figures as text, which may be rounded.
     pub is_rounded: bool,

@@ -23,11 +23,7 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
         ComparisonVerdict::Unclear => "neutral",
     };
     let mut blocks = vec![PageBlock::Banner { tone, text: sentence(&comparison) }];
-    let notes = comparison.notes.iter().map(|note| (note.clone(), String::new()));
-    let items: Vec<(String, String)> = notes.collect();
-    if !items.is_empty() {
-        blocks.push(PageBlock::Warnings { items });
-    }
+    blocks.extend(PageBlock::notes(Vec::new(), &comparison.notes));
     blocks.extend(samples(&comparison).block());
     blocks.push(PageBlock::Picture(ratios(&comparison)));
     blocks.push(PageBlock::Facts { pairs: lines(&comparison) });

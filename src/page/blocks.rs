@@ -56,6 +56,15 @@ pub(super) enum PageBlock {
     },
 }
 
+impl PageBlock {
+    /// Creates the part with failures and notes, or `None` without any.
+    pub(super) fn notes(failures: Vec<String>, notes: &[String]) -> Option<Self> {
+        let items: Vec<_> =
+            failures.into_iter().chain(notes.iter().cloned()).map(|text| (text, String::new())).collect();
+        (!items.is_empty()).then_some(Self::Warnings { items })
+    }
+}
+
 /// A table. The first cell of a row is its heading.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct PageTable {

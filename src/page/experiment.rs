@@ -27,10 +27,7 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
         let text = format!("The results of these runs can't be read, and are missing: {}.", numbers.join(", "));
         blocks.push(PageBlock::Warnings { items: vec![(text, String::new())] });
     }
-    if !recorded.notes.is_empty() {
-        let items = recorded.notes.iter().map(|note| (note.clone(), String::new())).collect();
-        blocks.push(PageBlock::Warnings { items });
-    }
+    blocks.extend(PageBlock::notes(Vec::new(), &recorded.notes));
     match recorded.experiment.kind() {
         ExperimentKind::Repeat => blocks.extend(repeat_blocks(recorded)),
         ExperimentKind::Ab => blocks.extend(ab::blocks(recorded, floor)),
@@ -196,6 +193,7 @@ fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
         RepeatState::NotConverged | RepeatState::Drifting => "bad",
     };
     let mut blocks = vec![PageBlock::Banner { tone, text }];
+    blocks.extend(PageBlock::notes(Vec::new(), &found.notes));
     let columns = ["metric", "runs", "mean", "95 % interval", "±", "lag-1", "effective runs", "drift"];
     let mut table = PageTable::new("Estimates", columns);
     for metric in &found.metrics {

@@ -29,13 +29,9 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
         vec![PageBlock::Banner { tone, text: factorial_ending(&found, state_name(recorded, found.state)) }];
     let failed = |cell: &FactorialCell| {
         let why = cell.failure.as_ref()?;
-        Some((format!("{}: {} failed: {why}", cell.name, cell.failed), String::new()))
+        Some(format!("{}: {} failed: {why}", cell.name, cell.failed))
     };
-    let items: Vec<(String, String)> = found.cells.iter().filter_map(failed).collect();
-    let items: Vec<_> = items.into_iter().chain(found.notes.iter().map(|note| (note.clone(), String::new()))).collect();
-    if !items.is_empty() {
-        blocks.push(PageBlock::Warnings { items });
-    }
+    blocks.extend(PageBlock::notes(found.cells.iter().filter_map(failed).collect(), &found.notes));
     blocks.extend(cells(&found).block());
     blocks.extend(found.effects.iter().filter_map(|effects| effect_table(effects).block()));
     for pivot in &found.pivots {

@@ -27,12 +27,9 @@ pub(super) fn of_curve(found: &Sweep) -> Vec<PageBlock> {
     let mut blocks = vec![PageBlock::Banner { tone, text: sweep_ending(found) }];
     let failed = found.points.iter().filter_map(|point| {
         let why = point.failure.as_ref()?;
-        Some((format!("{factor}={}: {} failed: {why}", point.level, point.failed), String::new()))
+        Some(format!("{factor}={}: {} failed: {why}", point.level, point.failed))
     });
-    let items: Vec<(String, String)> = failed.collect();
-    if !items.is_empty() {
-        blocks.push(PageBlock::Warnings { items });
-    }
+    blocks.extend(PageBlock::notes(failed.collect(), &found.notes));
     blocks.extend(points(found).block());
     let rate = |point: &SweepPoint| point.rate;
     blocks.push(PageBlock::Picture(over_load(found, ("Throughput over load", OPERATIONS), AxisUnit::Number, rate)));
