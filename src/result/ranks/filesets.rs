@@ -3,6 +3,7 @@
 use super::RankRun;
 use super::figures::weighted_mean;
 use crate::result::{DeviceBytes, FilesetResult, Repaired, Verdict};
+use std::path::Path;
 
 /// Whether the file sets to be merged are on one host, so that each entry has the bytes of the same devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,44 +14,75 @@ enum SetScope {
     Run,
 }
 
-/// A file set with the number of its part, from 0: a set in several directories has an entry for each.
-type SetPart<'a> = (usize, &'a FilesetResult);
+/// A file set, or a part of one.
+#[derive(Clone)]
+struct SetPart {
+    /// The number of the part, from 0: a set in several directories has an entry for each.
+    part: usize,
+    /// What is mounted there: sets with the same source on a host are on the same devices.
+    source: String,
+    set: FilesetResult,
+}
 
 /// Returns the file sets of a host: those of its ranks with the same name and path as one.
 pub(super) fn of_host(ranks: &[&RankRun]) -> Vec<FilesetResult> {
-    host_parts(ranks).into_iter().map(|(_, set)| set).collect()
+    host_parts(ranks).into_iter().map(|part| part.set).collect()
 }
 
 /// Returns the file sets of all hosts, each with its ranks: those with the same name and part as one.
 pub(super) fn of_run(hosts: &[Vec<&RankRun>]) -> Vec<FilesetResult> {
-    let parts: Vec<(usize, FilesetResult)> = hosts.iter().flat_map(|ranks| host_parts(ranks)).collect();
-    let parts = parts.iter().map(|(part, set)| (*part, set));
-    merged(parts, SetScope::Run, |(part, set)| (set.name.as_str(), *part)).into_iter().map(|(_, set)| set).collect()
+    // Ranks of a host with directories of their own may share its devices.
+    let on_devices = |ranks: &Vec<&RankRun>| {
+        merged(&host_parts(ranks), SetScope::Host, |part| (&part.set.name, part.part, &part.source))
+    };
+    let parts: Vec<SetPart> = hosts.iter().flat_map(on_devices).collect();
+    merged(&parts, SetScope::Run, |part| (&part.set.name, part.part)).into_iter().map(|part| part.set).collect()
 }
 
-fn host_parts(ranks: &[&RankRun]) -> Vec<(usize, FilesetResult)> {
-    let parts = ranks.iter().flat_map(|rank| {
-        let sets = &rank.run.filesets;
-        sets.iter().enumerate().map(|(n, set)| (sets[..n].iter().filter(|other| other.name == set.name).count(), set))
-    });
-    merged(parts, SetScope::Host, |(_, set)| (set.name.as_str(), set.path.as_str()))
+fn host_parts(ranks: &[&RankRun]) -> Vec<SetPart> {
+    let parts: Vec<SetPart> = ranks
+        .iter()
+        .flat_map(|rank| {
+            let sets = &rank.run.filesets;
+            let part = |n: usize| sets[..n].iter().filter(|other| other.name == sets[n].name).count();
+            sets.iter().enumerate().map(move |(n, set)| SetPart {
+                part: part(n),
+                source: source(rank, set),
+                set: set.clone(),
+            })
+        })
+        .collect();
+    merged(&parts, SetScope::Host, |part| (&part.set.name, &part.set.path))
+}
+
+/// Returns the source of the mount that has a set; the path of the set if it is unknown.
+fn source(rank: &RankRun, set: &FilesetResult) -> String {
+    let mounts = &rank.run.environment.mounts;
+    let mount = match &mounts[..] {
+        [only] => Some(only),
+        all => all
+            .iter()
+            .filter(|mount| Path::new(&set.path).starts_with(&mount.path))
+            .max_by_key(|mount| mount.path.len()),
+    };
+    mount.map_or_else(|| set.path.clone(), |mount| mount.source.clone())
 }
 
 /// Merges file sets with the same key, in the order of their first occurrence.
-fn merged<'a, K: PartialEq>(
-    sets: impl Iterator<Item = SetPart<'a>>,
-    scope: SetScope,
-    key: impl Fn(&SetPart<'a>) -> K,
-) -> Vec<(usize, FilesetResult)> {
-    let mut groups: Vec<(K, usize, Vec<&FilesetResult>)> = Vec::new();
-    for (part, set) in sets {
-        let key = key(&(part, set));
-        match groups.iter_mut().find(|(known, ..)| *known == key) {
-            Some((_, _, group)) => group.push(set),
-            None => groups.push((key, part, vec![set])),
+fn merged<'a, K: PartialEq>(parts: &'a [SetPart], scope: SetScope, key: impl Fn(&'a SetPart) -> K) -> Vec<SetPart> {
+    let mut groups: Vec<(K, Vec<&SetPart>)> = Vec::new();
+    for part in parts {
+        let key = key(part);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(part),
+            None => groups.push((key, vec![part])),
         }
     }
-    groups.iter().map(|(_, part, group)| (*part, merge(group, scope))).collect()
+    let merge = |(_, group): &(K, Vec<&SetPart>)| {
+        let sets: Vec<&FilesetResult> = group.iter().map(|part| &part.set).collect();
+        SetPart { set: merge(&sets, scope), ..group[0].clone() }
+    };
+    groups.iter().map(merge).collect()
 }
 
 /// Merges entries of one set. Each has the part of the set that belongs to its rank or host.
@@ -139,6 +171,7 @@ fn verdict<'a>(
 mod tests {
     use super::*;
     use crate::result::Run;
+    use crate::result::environment::MountInfo;
 
     fn set(path: &str, files: u64, read: u64, moved: u64) -> FilesetResult {
         FilesetResult {
@@ -183,6 +216,24 @@ mod tests {
         let (a, b) = (rank(&[set("/0", 1, 0, 0)]), rank(&[set("/1", 2, 0, 0)]));
         assert_eq!(of_host(&[&a, &b]).len(), 2);
         assert_eq!(of_run(&[vec![&a, &b]]).iter().map(|set| set.files).collect::<Vec<_>>(), [3]);
+    }
+
+    #[test]
+    fn devices_that_several_directories_share_count_once() {
+        let on = |source: &str, path: &str, read| {
+            let mount = MountInfo { path: "/".to_owned(), source: source.to_owned(), ..MountInfo::default() };
+            let mut rank = rank(&[set(path, 1, read, 200)]);
+            rank.run.environment.mounts = vec![mount];
+            rank
+        };
+        let (a, b) = (on("/dev/sda", "/0", 100), on("/dev/sda", "/1", 100));
+        let (c, d) = (on("/dev/sdb", "/2", 100), on("/dev/sda", "/3", 100));
+        let run = of_run(&[vec![&a, &b, &c], vec![&d]]);
+        assert_eq!(run[0].device_bytes.clone().map(|moved| moved.read), Some(600));
+        // Together the ranks requested as much as the device transferred, and then twice as much.
+        assert_eq!(of_run(&[vec![&a, &b]])[0].verdict, Some(Verdict::Device));
+        let (one, two) = (on("/dev/sda", "/0", 200), on("/dev/sda", "/1", 200));
+        assert_eq!(of_run(&[vec![&one, &two]])[0].verdict, Some(Verdict::Both));
     }
 
     #[test]

@@ -283,6 +283,27 @@ fn rates_of_a_phase_refer_to_the_common_time_of_the_phase() {
     assert!(rates.iter().all(|rate| (rate - 200.0).abs() < 1e-9), "{rates:?}");
 }
 
+/// A phase has only a part of the intervals at its start and its end, with all of its operations in them.
+#[test]
+fn a_phase_may_begin_and_end_within_an_interval() {
+    let phased = |number, seconds: f64| {
+        let mut run = run_of(&[snapshot(&[5; 1000])], 4);
+        run.flowops[0].phase = 2;
+        let complete = true;
+        run.phases = vec![PhaseResult { number: 2, start_seconds: Some(0.5), seconds, complete }];
+        for interval in &mut run.intervals {
+            let (from, to) = ((interval.t - interval.seconds).max(0.5), interval.t.min(0.5 + seconds));
+            interval.flowops[0].ops = ((to - from).max(0.0) * 1000.0).round() as u64;
+        }
+        rank(number, "h1", run)
+    };
+    // A third rank has no thread in this phase.
+    let other = rank(2, "h1", Run { phases: Vec::new(), ..run_of(&[snapshot(&[])], 4) });
+    let merged = merge_ranks(vec![phased(0, 2.0), phased(1, 2.5), other], Vec::new());
+    assert_eq!(merged.phases.iter().map(|phase| phase.seconds).collect::<Vec<_>>(), [2.0]);
+    assert!((merged.flowops[0].ops_per_s - 2000.0).abs() < 1e-9, "{}", merged.flowops[0].ops_per_s);
+}
+
 #[test]
 fn the_worst_state_counts() {
     let with = |number, state, by: &str| {

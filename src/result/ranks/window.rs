@@ -15,9 +15,37 @@ struct RankTime {
     end: f64,
 }
 
-/// The time in which all ranks ran.
+impl RankTime {
+    /// Returns the measured time of a rank, or its time in a phase; `None` if that phase has not begun.
+    fn of(rank: &RankRun, phase: Option<u64>, origin_ns: i64) -> Option<Self> {
+        let (start, end) = match phase {
+            None => (0.0, rank.run.measured_seconds),
+            Some(number) => {
+                let phase = rank.run.phases.iter().find(|phase| phase.number == number)?;
+                let warmup = rank.run.warmup.as_ref().map_or(0.0, |warmup| warmup.seconds);
+                let start = (phase.start_seconds? - warmup).max(0.0);
+                (start, start + phase.seconds)
+            }
+        };
+        let (began, scale) = (seconds_after(origin_ns, rank.start_skew_ns), scale(rank));
+        Some(Self { start: began + start * scale, end: began + end * scale })
+    }
+
+    /// Returns the time that both have in common. Its end is before its start if there is none.
+    fn and(self, other: Self) -> Self {
+        Self { start: self.start.max(other.start), end: self.end.min(other.end) }
+    }
+
+    fn seconds(self) -> f64 {
+        self.end - self.start
+    }
+}
+
+/// The time in which all ranks ran, or were in a phase.
 #[derive(Clone, Debug)]
 pub(super) struct CommonTime {
+    /// The phase; `None` for the whole runs.
+    phase: Option<u64>,
     /// The latest start of a rank's measured time, in nanoseconds after the common start.
     origin_ns: i64,
     time: RankTime,
@@ -46,46 +74,34 @@ pub fn overlap(ranks: &[RankResult]) -> Option<Overlap> {
         })
         .collect();
     let (common, covered) = intersection(&times);
-    Some(Overlap { seconds: common.end - common.start, covered })
+    Some(Overlap { seconds: common.seconds(), covered })
 }
 
 impl CommonTime {
     /// Returns the time that the measured times of all ranks have in common.
     pub(super) fn of_runs(ranks: &[RankRun]) -> Self {
-        Self::of(ranks, |rank| Some((0.0, rank.run.measured_seconds)))
-    }
-
-    /// Returns the time in which all ranks were in a phase. It is empty if the phase did not start on a rank.
-    pub(super) fn of_phase(ranks: &[RankRun], number: u64) -> Self {
-        Self::of(ranks, |rank| {
-            let phase = rank.run.phases.iter().find(|phase| phase.number == number)?;
-            let warmup = rank.run.warmup.as_ref().map_or(0.0, |warmup| warmup.seconds);
-            let start = (phase.start_seconds? - warmup).max(0.0);
-            Some((start, start + phase.seconds))
-        })
-    }
-
-    /// `time` returns the start and the end of the time of a rank, in seconds since it began to measure.
-    fn of(ranks: &[RankRun], time: impl Fn(&RankRun) -> Option<(f64, f64)>) -> Self {
         // A rank without threads, to which a split of the instances gave none, ends at once.
         let any = ranks.iter().any(|rank| rank.run.threads > 0);
-        let working = || ranks.iter().filter(|rank| !any || rank.run.threads > 0);
-        let origin_ns = working().map(|rank| rank.start_skew_ns.unwrap_or(0)).max().unwrap_or(0);
-        let times: Option<Vec<RankTime>> = working()
-            .map(|rank| {
-                let (start, end) = time(rank)?;
-                let (began, scale) = (seconds_after(origin_ns, rank.start_skew_ns), scale(rank));
-                Some(RankTime { start: began + start * scale, end: began + end * scale })
-            })
-            .collect();
+        Self::of(ranks.iter().filter(|rank| !any || rank.run.threads > 0), None)
+    }
+
+    /// Returns the time in which all ranks with threads in a phase were in it. It is empty if the phase did not start on
+    /// one of these.
+    pub(super) fn of_phase(ranks: &[RankRun], number: u64) -> Self {
+        Self::of(ranks.iter().filter(|rank| rank.run.phases.iter().any(|phase| phase.number == number)), Some(number))
+    }
+
+    fn of<'a>(ranks: impl Iterator<Item = &'a RankRun> + Clone, phase: Option<u64>) -> Self {
+        let origin_ns = ranks.clone().map(|rank| rank.start_skew_ns.unwrap_or(0)).max().unwrap_or(0);
+        let times: Option<Vec<RankTime>> = ranks.map(|rank| RankTime::of(rank, phase, origin_ns)).collect();
         let times = times.filter(|times| !times.is_empty());
         let (time, covered) = times.map_or((RankTime { start: 0.0, end: 0.0 }, 0.0), |times| intersection(&times));
-        Self { origin_ns, time, covers: covered >= MIN_COVERED }
+        Self { phase, origin_ns, time, covers: covered >= MIN_COVERED }
     }
 
     /// Returns its length in seconds.
     pub(super) fn seconds(&self) -> f64 {
-        self.time.end - self.time.start
+        self.time.seconds()
     }
 
     /// Returns how many of the events of a rank that `count` counts in an interval occurred in this time, per second.
@@ -95,14 +111,16 @@ impl CommonTime {
         if self.covers || rank.run.intervals.is_empty() {
             return own;
         }
-        if seconds <= 0.0 {
+        let Some(own_time) = RankTime::of(rank, self.phase, self.origin_ns).filter(|_| seconds > 0.0) else {
             return 0.0;
-        }
+        };
         let (began, scale) = (seconds_after(self.origin_ns, rank.start_skew_ns), scale(rank));
+        // At its start and its end a phase has only a part of an interval, with all of the events in it.
         let within = |interval: &Interval| {
-            let (end, seconds) = (began + interval.t * scale, interval.seconds * scale);
-            let common = end.min(self.time.end) - (end - seconds).max(self.time.start);
-            if seconds > 0.0 { (common / seconds).clamp(0.0, 1.0) } else { 0.0 }
+            let end = began + interval.t * scale;
+            let part = own_time.and(RankTime { start: end - interval.seconds * scale, end });
+            let common = part.and(self.time).seconds();
+            if common > 0.0 { common / part.seconds() } else { 0.0 }
         };
         rank.run.intervals.iter().map(|interval| count(interval) * within(interval)).sum::<f64>() / seconds
     }
@@ -111,11 +129,11 @@ impl CommonTime {
 /// Returns the time that all have in common, and the least share of one that it covers. A time without length is
 /// covered by nothing.
 fn intersection(times: &[RankTime]) -> (RankTime, f64) {
-    let start = times.iter().map(|time| time.start).fold(f64::NEG_INFINITY, f64::max);
-    let end = times.iter().map(|time| time.end).fold(f64::INFINITY, f64::min);
+    let all = RankTime { start: f64::NEG_INFINITY, end: f64::INFINITY };
+    let RankTime { start, end } = times.iter().copied().fold(all, RankTime::and);
     let common = RankTime { start, end: end.max(start) };
-    let share = |time: &RankTime| match time.end - time.start {
-        own if own > 0.0 => ((common.end - common.start) / own).min(1.0),
+    let share = |time: &RankTime| match time.seconds() {
+        own if own > 0.0 => (common.seconds() / own).min(1.0),
         _ => 0.0,
     };
     (common, times.iter().map(share).fold(1.0, f64::min))
