@@ -159,13 +159,9 @@ impl Runner {
     }
 }
 
-/// Returns the measured phases of a run. Empty for a run with a single phase.
+/// Returns the measured phases of a run. Empty for a workload with a single phase.
 fn phases(running: &Running, end: u64) -> Vec<PhaseResult> {
-    let phases = running.phases();
-    if phases.len() < 2 {
-        return Vec::new();
-    }
-    let opened = phases[0].began.unwrap_or(0);
+    let opened = running.opened();
     let seconds = |from: u64, to: u64| running.ns(from, to) as f64 / 1e9;
     let phase = |ticks: PhaseTicks| PhaseResult {
         number: u64::from(ticks.number),
@@ -176,7 +172,7 @@ fn phases(running: &Running, end: u64) -> Vec<PhaseResult> {
         }),
         complete: ticks.ended.is_some(),
     };
-    phases.into_iter().map(phase).collect()
+    running.phases().into_iter().map(phase).collect()
 }
 
 /// Returns the load of the open loops, given their progress by phase. `None` when there are none. The rates are over the

@@ -257,7 +257,7 @@ fn too_many_threads(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diag
 /// Reports phases in a run that does not wait for all threads: a phase ends when all of its threads have ended.
 fn phases_end(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diagnostic>) {
     let mut numbers = definitions.processes.iter().filter_map(|def| def.attrs.get("phase"));
-    if let (true, Some(at)) = (plan.phases().len() > 1 && plan.mode != QuitMode::AllDone, numbers.next()) {
+    if let (true, Some(at)) = (plan.phases.len() > 1 && plan.mode != QuitMode::AllDone, numbers.next()) {
         let message = format!("the script has phases, and its run ends in mode `{}`", plan.mode.name());
         found.push(
             Diagnostic::error(Code::Unsupported, at.value.span, message)

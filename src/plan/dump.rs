@@ -99,7 +99,7 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
             flags(spec)
         )?;
     }
-    let several_phases = plan.phases().len() > 1;
+    let several_phases = plan.phases.len() > 1;
     for process in &plan.processes {
         let nice = if process.nice == 0 { String::new() } else { format!(", nice {:+}", process.nice) };
         let phase = if several_phases { format!(", phase {}", process.phase) } else { String::new() };

@@ -4,7 +4,7 @@
 use super::compile::{CompileOptions, DraftThread, count};
 use super::program::Draft;
 use super::values::quantity;
-use super::{EventShare, FlowopInfo, Pace, Plan, PlanStep, Process, Thread, filesets, stonewall};
+use super::{FlowopInfo, Pace, Plan, PlanStep, Process, Thread, filesets, stonewall};
 use crate::diag::{self, Code, Diagnostic, Severity};
 use crate::exec::UnitKind;
 use crate::fileset::{FilesetSpec, Want};
@@ -13,7 +13,7 @@ use crate::model::{Evaluated, ModelValue, Scope};
 use crate::random::Quantity;
 use crate::source::Span;
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Bytes of the largest I/O: the kernel moves no more in one call.
 const LARGEST_IO: u64 = 1 << 31;
@@ -164,9 +164,16 @@ pub(super) fn lower(
         let report = Diagnostic::error(Code::OutOfRange, at.span, message);
         found.insert(0, report.help("give flowops different names: `target=` means all of one name"));
     }
-    let event_share = EventShare::default();
-    let mut plan =
-        Plan { filesets, processes, flowops, mode: options.mode, event_rate: options.event_rate, event_share };
+    let mut plan = Plan {
+        filesets,
+        processes,
+        flowops,
+        mode: options.mode,
+        event_rate: options.event_rate,
+        event_shares: BTreeMap::new(),
+        phases: Vec::new(),
+    };
+    plan.phases = plan.own_phases();
     leave_to_create(&mut plan);
     stonewall::resolve(&mut plan, followed, found);
     plan

@@ -29,7 +29,7 @@ use crate::model::QuitMode;
 use crate::random::Quantity;
 use crate::source::Span;
 use crate::spec::{Class, Dialect, IoDirection};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,8 +56,10 @@ pub struct Plan {
     pub mode: QuitMode,
     /// Events a second of the event generator, on all ranks that divide the workload.
     pub event_rate: Option<u64>,
-    /// This rank's share of those events.
-    pub event_share: EventShare,
+    /// This rank's share of those events in each phase.
+    pub event_shares: BTreeMap<u32, EventShare>,
+    /// The phases of the workload, in order. A rank that has a part of it may have no threads in some of them.
+    pub phases: Vec<u32>,
 }
 
 /// A flowop with a separate line in the results.
@@ -237,13 +239,18 @@ impl Plan {
             .sum()
     }
 
-    /// The phases of its processes, in order. There is one, unless processes wait for others to end.
-    pub fn phases(&self) -> Vec<u32> {
+    /// The phases in which it has threads, in order. There is one, unless processes wait for others to end.
+    pub fn own_phases(&self) -> Vec<u32> {
         let threads = |p: &&Process| p.instances > 0 && !p.threads.is_empty();
         let mut phases: Vec<u32> = self.processes.iter().filter(threads).map(|p| p.phase).collect();
         phases.sort_unstable();
         phases.dedup();
         phases
+    }
+
+    /// Returns this rank's share of the events in a phase.
+    pub fn event_share(&self, phase: u32) -> EventShare {
+        self.event_shares.get(&phase).copied().unwrap_or_default()
     }
 
     /// Total number of process instances.

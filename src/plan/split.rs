@@ -9,8 +9,8 @@ use crate::util::count::count;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// The share of the event generator's events that a rank has. Of `all` threads that claim events, at least 1, `own` are
-/// on this rank, and `before` on the ranks with lower numbers.
+/// The share of the event generator's events that a rank has in a phase. Of `all` threads that claim events in it, at
+/// least 1, `own` are on this rank, and `before` on the ranks with lower numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventShare {
     before: u64,
@@ -98,7 +98,9 @@ pub fn split(mut plan: Plan, rank: usize, ranks: usize) -> Result<Plan, SplitFau
     parts.sort_by_key(|part| (part.phase, Reverse(part.threads)));
     let claiming = claiming(&plan);
     let mut own = vec![0; plan.processes.len()];
-    let (mut claims, mut all_threads) = (vec![0; ranks], vec![0; ranks]);
+    // The threads that claim events, by phase and rank.
+    let mut claims: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    let mut all_threads = vec![0; ranks];
     for phase in parts.chunk_by(|one, other| one.phase == other.phase) {
         // For each rank, its threads in this phase and in all.
         let idle = all_threads.iter().enumerate().map(|(rank, threads)| Reverse((0, *threads, rank)));
@@ -108,15 +110,20 @@ pub fn split(mut plan: Plan, rank: usize, ranks: usize) -> Result<Plan, SplitFau
             all_threads[to] += part.threads;
             next.push(Reverse((threads + part.threads, all_threads[to], to)));
             for (process, instances) in &part.instances {
-                claims[to] += u64::from(*instances) * claiming[*process];
+                let of_phase = claims.entry(plan.processes[*process].phase).or_insert_with(|| vec![0; ranks]);
+                of_phase[to] += u64::from(*instances) * claiming[*process];
                 if to == rank {
                     own[*process] += instances;
                 }
             }
         }
     }
-    plan.event_share =
-        EventShare { before: claims[..rank].iter().sum(), own: claims[rank], all: claims.iter().sum::<u64>().max(1) };
+    let share = |of: Vec<u64>| EventShare {
+        before: of[..rank].iter().sum(),
+        own: of[rank],
+        all: of.iter().sum::<u64>().max(1),
+    };
+    plan.event_shares = claims.into_iter().map(|(phase, of)| (phase, share(of))).collect();
     plan.processes.iter_mut().zip(own).for_each(|(process, own)| process.instances = own);
     Ok(plan)
 }

@@ -7,7 +7,7 @@
 
 use crate::plan::Plan;
 use crate::sync::{Latch, Stopped};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 /// One phase of a run.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ struct PhaseState {
     number: u32,
     /// The number of threads that have not ended.
     unfinished: AtomicUsize,
-    /// The tick at which it began; 0 before. The first phase begins with the gate.
+    /// The tick at which it began; 0 before. The first phase of the workload begins with the gate.
     began: AtomicU64,
     /// The tick at which its last thread ended; 0 before.
     ended: AtomicU64,
@@ -29,6 +29,12 @@ pub(super) struct Phases {
     phases: Vec<PhaseState>,
     /// The index of each process's phase; `None` for a process without instances.
     place: Vec<Option<usize>>,
+    /// Whether the workload has only one phase, so that no process waits for others.
+    is_one: bool,
+    /// Whether other ranks have a phase before the first of this one, which then waits for its end.
+    is_late: bool,
+    /// Whether a thread has taken it upon itself to wait for that end.
+    is_awaited: AtomicBool,
 }
 
 /// The start and the end of a phase, in ticks.
@@ -44,7 +50,8 @@ pub struct PhaseTicks {
 
 impl Phases {
     pub(super) fn new(plan: &Plan) -> Self {
-        let numbers = plan.phases();
+        let numbers = plan.own_phases();
+        let is_late = numbers.first().is_some_and(|own| plan.phases.first().is_some_and(|first| first < own));
         let place: Vec<Option<usize>> = plan.processes.iter().map(|p| numbers.binary_search(&p.phase).ok()).collect();
         let mut threads = vec![0; numbers.len()];
         for (process, place) in plan.processes.iter().zip(&place) {
@@ -58,21 +65,33 @@ impl Phases {
             ended: AtomicU64::new(0),
             start: Latch::default(),
         };
-        Self { phases: numbers.into_iter().zip(threads).map(phase).collect(), place }
+        let phases = numbers.into_iter().zip(threads).map(phase).collect();
+        Self { phases, place, is_one: plan.phases.len() < 2, is_late, is_awaited: AtomicBool::new(false) }
     }
 
-    /// Returns whether there is only one phase, so that no process waits for others.
+    /// Returns whether the workload has only one phase, so that no process waits for others.
     pub(super) fn is_one(&self) -> bool {
-        self.phases.len() < 2
+        self.is_one
+    }
+
+    /// Returns the number of the first phase; 0 for a rank without threads.
+    pub(super) fn first(&self) -> u32 {
+        self.phases.first().map_or(0, |phase| phase.number)
+    }
+
+    /// Returns the number of the first phase to the first thread that calls this, which has to begin it when the other
+    /// ranks have ended the phases before it. `None` if there is no phase before it.
+    pub(super) fn take_first(&self) -> Option<u32> {
+        (self.is_late && !self.is_awaited.swap(true, SeqCst)).then(|| self.first())
     }
 
     fn of(&self, process: usize) -> Option<usize> {
         self.place[process]
     }
 
-    /// Returns whether a process belongs to the first phase, and so waits for no other.
+    /// Returns whether a process belongs to the first phase of the workload, and so waits for no other.
     pub(super) fn is_first(&self, process: usize) -> bool {
-        self.of(process).is_none_or(|place| place == 0)
+        self.of(process).is_none_or(|place| place == 0 && !self.is_late)
     }
 
     /// Waits for the phase of a process, which must not be the first. Returns the tick at which it began. `Err` when
@@ -119,7 +138,7 @@ impl Phases {
         let some = |tick: u64| (tick > 0).then_some(tick);
         let ticks = |(place, phase): (usize, &PhaseState)| PhaseTicks {
             number: phase.number,
-            began: if place == 0 { Some(opened) } else { some(phase.began.load(SeqCst)) },
+            began: if place == 0 && !self.is_late { Some(opened) } else { some(phase.began.load(SeqCst)) },
             ended: some(phase.ended.load(SeqCst)),
         };
         self.phases.iter().enumerate().map(ticks).collect()

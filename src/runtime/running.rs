@@ -235,9 +235,15 @@ impl Running {
         }
     }
 
-    /// Returns the start and the end of each phase.
+    /// Returns the start and the end of each phase. Empty for a workload with a single phase.
     pub fn phases(&self) -> Vec<PhaseTicks> {
-        self.shared.phases.ticks(self.shared.gate.opened())
+        let phases = &self.shared.phases;
+        if phases.is_one() { Vec::new() } else { phases.ticks(self.shared.gate.opened()) }
+    }
+
+    /// Returns the opening of the gate, in ticks; 0 before.
+    pub fn opened(&self) -> u64 {
+        self.shared.gate.opened()
     }
 
     /// Returns the minimum time for which the program was stopped since the gate opened.
@@ -439,7 +445,7 @@ impl Running {
 
     /// Changes the event generator's rate, of which this rank may have a part.
     pub fn set_rate(&self, rate: u64) {
-        self.shared.events.set_rate(self.shared.plan.event_share.of(rate));
+        self.shared.set_event_rate(rate);
     }
 
     /// Returns the processors to which threads are bound, in round-robin order. `None` when they are not bound.

@@ -144,6 +144,10 @@ pub(super) struct Shared {
     pub(super) clock: &'static Clock,
     pub(super) gate: Gate,
     pub(super) events: EventPool,
+    /// The event generator's rate on all ranks.
+    event_rate: AtomicU64,
+    /// The phase whose share of the events this rank has.
+    event_phase: AtomicU32,
     pub(super) views: Vec<View>,
     /// By flowop, then by instance.
     pub(super) semaphores: Vec<Vec<Arc<SemPair>>>,
@@ -192,11 +196,14 @@ impl Shared {
             }
         }
         let (thread_slots, first_thread_slot) = thread_slots(&plan)?;
+        let phases = Phases::new(&plan);
         Ok(Self {
-            phases: Phases::new(&plan),
             iterations: IterationTallies::new(&plan),
             views: views(&plan, sets, options.seed),
-            events: EventPool::new(plan.event_rate.map(|rate| plan.event_share.of(rate))),
+            events: EventPool::new(plan.event_rate.map(|rate| plan.event_share(phases.first()).of(rate))),
+            event_rate: AtomicU64::new(plan.event_rate.unwrap_or(0)),
+            event_phase: AtomicU32::new(phases.first()),
+            phases,
             clock: Clock::get(),
             gate: Gate::new(),
             semaphores,
@@ -260,9 +267,25 @@ impl Shared {
         } else {
             return;
         };
+        self.event_phase.store(number, SeqCst);
+        if self.events.is_on() {
+            self.divide_events();
+        }
         // Events that no thread of an earlier phase has claimed are none of this phase.
         self.events.begin();
         self.phases.begin(number, tick);
+    }
+
+    /// Changes the event generator's rate, of which this rank may have a part.
+    pub(super) fn set_event_rate(&self, rate: u64) {
+        self.event_rate.store(rate, SeqCst);
+        self.divide_events();
+    }
+
+    /// Gives this rank its part of the event generator's rate in the current phase.
+    fn divide_events(&self) {
+        let share = self.plan.event_share(self.event_phase.load(SeqCst));
+        self.events.set_rate(share.of(self.event_rate.load(SeqCst)));
     }
 
     /// Changes the reports and notifies the controller.

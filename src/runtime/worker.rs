@@ -155,6 +155,9 @@ fn wait_for_phase(cx: &OpCx<'_>, context: &ProcessContext<'_>, thread_slot: &Thr
         return Some(cx.env.gate.opened());
     }
     cx.files.starvation.leave(context.views);
+    if let Some(first) = phases.take_first() {
+        context.shared.begin_phase(first, cx.env.gate.opened());
+    }
     let began = phases.wait(process);
     cx.files.starvation.enter(context.views);
     began.ok()

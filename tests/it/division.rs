@@ -121,17 +121,27 @@ fn the_parts_of_an_event_rate_add_up_to_it() {
         );
         let parts = parts(&text, ranks);
         let claiming: Vec<_> = parts.iter().filter(|part| part.processes[0].instances > 0).collect();
-        let sum: u64 = claiming.iter().map(|part| part.event_share.of(rate)).sum();
-        assert_eq!(sum, rate, "{ranks} ranks: {:?}", parts.iter().map(|part| part.event_share).collect::<Vec<_>>());
+        let share = |part: &Plan| part.event_share(part.phases[0]);
+        let sum: u64 = claiming.iter().map(|part| share(part).of(rate)).sum();
+        assert_eq!(sum, rate, "{ranks} ranks: {:?}", parts.iter().map(share).collect::<Vec<_>>());
         for part in claiming {
-            let (own, threads) = (part.event_share.of(rate) as f64, f64::from(part.processes[0].instances));
+            let (own, threads) = (share(part).of(rate) as f64, f64::from(part.processes[0].instances));
             let fair = rate as f64 * threads / parts.iter().map(|p| f64::from(p.processes[0].instances)).sum::<f64>();
             assert!((own - fair).abs() <= 1.0, "{own} of {rate}, fair is {fair}");
         }
     }
     // A rank with few threads can't wait forever for a part of less than one event a second.
     let text = format!("{SET}{}eventgen rate=2\n", process("limited", 5, 1, &limited));
-    assert!(parts(&text, 5).iter().all(|part| part.event_share.of(2) >= 1 && part.event_share.of(0) == 0));
+    let share = |part: &Plan| part.event_share(part.phases[0]);
+    assert!(parts(&text, 5).iter().all(|part| share(part).of(2) >= 1 && share(part).of(0) == 0));
+    // Each phase has all events, also where its limiters are on one rank.
+    let in_phase =
+        |n: u32, name: &str| process(name, 1, 1, &limited).replacen(",instances", &format!(",phase={n},instances"), 1);
+    let text =
+        format!("set mode quit alldone\n{SET}{}{}eventgen rate=100\n", in_phase(1, "first"), in_phase(2, "second"));
+    let shares: Vec<[u64; 2]> =
+        parts(&text, 2).iter().map(|part| [1, 2].map(|phase| part.event_share(phase).of(100))).collect();
+    assert_eq!(shares, [[100, 1], [1, 100]]);
 }
 
 #[test]

@@ -61,6 +61,28 @@ fn a_phase_begins_when_all_ranks_have_ended_the_previous_one() {
     assert_eq!(size_of(&output, "f"), 3 * 4096);
 }
 
+/// Each rank has the threads of one phase only.
+#[test]
+fn a_phase_of_one_rank_begins_when_another_has_ended_the_previous_one() {
+    let text = "# dialect: fsl\nset mode quit alldone\n\
+        define fileset name=s,path=$dir,entries=10,size=4k,prealloc\n\
+        define process name=first { thread name=t {\n\
+        flowop delay name=late,value=0.5\n\
+        flowop statfile name=one,filesetname=s,iters=10\n\
+        flowop finishoncount name=end,value=10,target=one } }\n\
+        define process name=second,phase=2 { thread name=t {\n\
+        flowop statfile name=other,filesetname=s,iters=10\n\
+        flowop finishoncount name=end,value=10,target=other } }\n";
+    let (_, run) = run(2, Wml::new().file("x.wml", text), "x.wml", &["--ranks", "split"]);
+    assert_eq!((ops(&run, "one"), ops(&run, "other")), (10, 10));
+    let phase = |n: usize, key: &str| run["phases"][n][key].as_f64().unwrap();
+    assert!(phase(1, "start_seconds") >= 0.5, "{run:#}");
+    assert!(phase(0, "seconds") >= 0.5 && phase(1, "seconds") > 0.0, "{run:#}");
+    for name in ["one", "other"] {
+        assert!(flowop(&run, name)["ops_per_s"].as_f64().unwrap() > 0.0, "{run:#}");
+    }
+}
+
 /// The slower a rank, the longer it catches up.
 #[test]
 fn all_ranks_write_as_much_as_the_fastest_at_the_stonewall() {
