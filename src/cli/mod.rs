@@ -258,8 +258,12 @@ fn end_run(watch: &Arc<Watch>, status: u8, console: &mut Console) -> u8 {
 /// Creates a session and starts its watchdog thread.
 fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Session {
     let limit = settings.prepare_timeout;
+    let rank = match settings.ranks.rank() {
+        0 => String::new(),
+        rank => format!("rank {rank} on `{}`: ", settings.ranks.host()),
+    };
     let session = Session::new(settings, Arc::clone(interrupt));
-    watchdog::start(&session.watch(), Arc::clone(interrupt), limit, quiet);
+    watchdog::start(&session.watch(), Arc::clone(interrupt), limit, quiet, rank);
     session
 }
 

@@ -32,9 +32,17 @@ const CLEAN_UP_LIMIT: Duration = Duration::from_secs(10);
 /// The help of the error that a file system does not answer.
 const HELP: &str = "check the file system's server or device (`dmesg`); `--prepare-timeout` sets how long to wait";
 
-/// Starts the watchdog of a session. Does nothing if no thread can be created.
-pub(super) fn start(watch: &Arc<Watch>, interrupt: Arc<AtomicUsize>, limit: Option<Duration>, quiet: bool) {
+/// Starts the watchdog of a session. Does nothing if no thread can be created. `rank`: what its messages begin with, the
+/// name of a rank other than 0.
+pub(super) fn start(
+    watch: &Arc<Watch>,
+    interrupt: Arc<AtomicUsize>,
+    limit: Option<Duration>,
+    quiet: bool,
+    rank: String,
+) {
     let mut watchdog = Watchdog {
+        rank,
         watch: Arc::downgrade(watch),
         interrupt,
         limit,
@@ -85,6 +93,8 @@ pub(super) fn start_between_runs(help: String) {
 }
 
 struct Watchdog {
+    /// The name of a rank other than 0, with which its messages begin; rank 0 does not print these.
+    rank: String,
     watch: Weak<Watch>,
     interrupt: Arc<AtomicUsize>,
     limit: Option<Duration>,
@@ -115,23 +125,34 @@ impl Watchdog {
         let signal = self.interrupt.load(SeqCst).max(pending);
         match now.stage {
             Stage::Prepare if signal != 0 && self.idle >= SIGNAL_GRACE => {
-                notice(&format!("note: interrupted while {}: {}", now.what, unresponsive(&now, self.idle)));
+                notice(&format!(
+                    "note: {}interrupted while {}: {}",
+                    self.rank,
+                    now.what,
+                    unresponsive(&now, self.idle)
+                ));
                 exit_blocked(&now, 128 + signal as u8);
             }
             Stage::Prepare if self.limit.is_some_and(|limit| self.idle >= limit) => {
-                error(&format!("{}: {}", now.what, unresponsive(&now, self.idle)), Some(HELP));
+                error(&format!("{}{}: {}", self.rank, now.what, unresponsive(&now, self.idle)), Some(HELP));
                 exit_blocked(&now, 3);
             }
             Stage::Prepare if self.idle >= self.next_notice => {
                 self.next_notice += NOTICE_INTERVAL;
                 if !self.quiet {
-                    notice(&format!("note: still {}: {}", now.what, unresponsive(&now, self.idle)));
+                    notice(&format!("note: {}still {}: {}", self.rank, now.what, unresponsive(&now, self.idle)));
                 }
             }
             Stage::CleanUp if self.idle >= if pending > 0 { SIGNAL_GRACE } else { CLEAN_UP_LIMIT } => {
                 let paths: Vec<String> = now.paths.iter().map(|path| path.display().to_string()).collect();
                 error(
-                    &format!("{}: {}; not removed: {}", now.what, unresponsive(&now, self.idle), paths.join(", ")),
+                    &format!(
+                        "{}{}: {}; not removed: {}",
+                        self.rank,
+                        now.what,
+                        unresponsive(&now, self.idle),
+                        paths.join(", ")
+                    ),
                     Some("remove it with `wmlrun clean` when the file system answers again"),
                 );
                 exit_blocked(&now, if signal != 0 { 128 + signal as u8 } else { now.status.max(1) });

@@ -142,8 +142,8 @@ impl Runner {
     pub fn clear_live(&mut self) {
         let interval = self.settings.interval;
         let _priority = schedule::PriorityGuard::new();
-        if let Some(live) = &mut self.live {
-            live.running.clear();
+        if let Some(mut live) = self.live.take() {
+            live.start = self.restart_together(|| drop(live.running.clear()));
             live.ready.cache.start_counting();
             live.measuring = true;
             live.cpu = CpuReading::now();
@@ -155,6 +155,7 @@ impl Runner {
             if let Some(reports) = live.reports.take() {
                 reports.finish();
             }
+            self.live = Some(live);
         }
     }
 

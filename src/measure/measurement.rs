@@ -96,8 +96,11 @@ pub struct Record {
     /// The status at the end.
     pub status: Status,
     /// Names and values of the figures that a script can read as `${stats.NAME}`. Empty if nothing was measured.
-    pub figures: Vec<(&'static str, u64)>,
+    pub figures: RunFigures,
 }
+
+/// Names and values of the figures of a run that a script can read.
+pub(crate) type RunFigures = Vec<(&'static str, u64)>;
 
 impl Record {
     /// Returns the outcome without a measurement.
@@ -352,7 +355,7 @@ impl Runner {
         // A run that did not begin on one rank did so on none.
         let merged = match start {
             Some(start) => self.merge_with_ranks(run, start, status),
-            None => MergedRun { run, status, is_unreported: false },
+            None => MergedRun { run, status, of_all_ranks: false },
         };
         let record = self.record_run(merged, reports, held, front);
         self.write_trace(ready, streams, secrets, held, front);
@@ -370,13 +373,16 @@ impl Runner {
         held: bool,
         front: &mut dyn Front,
     ) -> Record {
-        let MergedRun { run, status, is_unreported } = merged;
+        let MergedRun { run, status, of_all_ranks } = merged;
         let figures = record::figures(&run);
         self.document.runs.push(run);
         crate::result::warnings::note(&mut self.document);
         front.run_ended(&self.document);
-        let is_kept = !is_unreported || self.write_unreported(front);
         self.write_json(held, front);
+        // When rank 0 has written the result, the others no longer need their own.
+        let shared = if of_all_ranks { self.figures_of_rank_0(figures.clone()) } else { Ok(figures.clone()) };
+        let is_kept = shared.is_ok() || self.write_unreported(front);
+        let figures = shared.unwrap_or(figures);
         if let Some(reports) = reports.filter(|_| is_kept) {
             reports.finish();
         }

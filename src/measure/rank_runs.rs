@@ -4,6 +4,7 @@
 //! the ends of phases and at stonewalls (`runtime`). Each ends at its own deadline, which is the same time after the common
 //! start.
 
+use super::measurement::RunFigures;
 use super::rank_start::{MergedRun, RankStart};
 use super::{Front, Runner, Status};
 use crate::os::clock::{monotonic_ns, wait_until};
@@ -35,24 +36,49 @@ impl Runner {
             running.open(limit);
             return Ok(RankStart::default());
         }
-        let unready = unready(ranks, ready.is_ok());
+        let fault = match &ready {
+            Err(Ended::Fault(fault)) => Some([fault.what.clone(), fault.help.clone()]),
+            Err(_) => Some(<[String; 2]>::default()),
+            Ok(()) => None,
+        };
+        let unready = unready(ranks, fault);
         ready?;
-        if let Some(rank) = unready.map_err(|lost| self.ended_by(&lost))? {
+        if let Some((rank, [what, help])) = unready.map_err(|lost| self.ended_by(&lost))? {
             let host = ranks.hosts().get(rank).map_or("", String::as_str);
-            let what = format!("rank {rank} on `{host}` could not start its threads");
-            return Err(Ended::Fault(Fault::plain(FaultKind::Setup, what, "look at the error of that rank")));
+            let why = if what.is_empty() { what } else { format!(": {what}") };
+            let what = format!("rank {rank} on `{host}` could not start its threads{why}");
+            return Err(Ended::Fault(Fault::plain(FaultKind::Setup, what, &help)));
         }
-        let start = ranks.common_start().map_err(|lost| self.ended_by(&lost))?;
+        ranks.begin_run();
+        self.start_together(|| running.open(limit)).map_err(|lost| self.ended_by(&lost))
+    }
+
+    /// Waits for the common start of all ranks, and calls `begin`.
+    fn start_together(&self, begin: impl FnOnce()) -> Result<RankStart, RanksLost> {
+        let start = self.settings.ranks.common_start()?;
         let Some(at) = start.at_ns else {
-            running.open(limit);
+            begin();
             return Ok(RankStart::default());
         };
         wait_until(at);
         // Read before the gate opens, since its threads may then need this processor.
         let began = monotonic_ns();
-        running.open(limit);
+        begin();
         let skew_ns = Some(began.wrapping_sub(at).cast_signed());
         Ok(RankStart { skew_ns, error_ns: start.clock_error_ns })
+    }
+
+    /// Begins the measurement of running processes on all ranks together. A rank without the others begins alone, and
+    /// its start is unknown.
+    pub(crate) fn restart_together(&self, mut begin: impl FnMut()) -> RankStart {
+        if self.settings.ranks.size() == 1 {
+            begin();
+            return RankStart::default();
+        }
+        self.start_together(&mut begin).unwrap_or_else(|_| {
+            begin();
+            RankStart::default()
+        })
     }
 
     /// Returns the end of a run for lack of ranks. After a signal they are not missing: they have ended too.
@@ -68,7 +94,7 @@ impl Runner {
         let ranks = self.settings.ranks.as_ref();
         if ranks.size() > 1 {
             // This rank ends with its own error in any case.
-            let _ = unready(ranks, false);
+            let _ = unready(ranks, Some([String::new(), "look at the error of that rank".to_owned()]));
         }
     }
 
@@ -77,7 +103,7 @@ impl Runner {
     pub(crate) fn merge_with_ranks(&self, run: Run, start: RankStart, status: Status) -> MergedRun {
         let ranks = self.settings.ranks.as_ref();
         if ranks.size() == 1 {
-            return MergedRun { run, status, is_unreported: false };
+            return MergedRun { run, status, of_all_ranks: true };
         }
         let own = RankRun {
             rank: ranks.rank() as u64,
@@ -88,10 +114,8 @@ impl Runner {
             environment: self.document.environment.clone(),
             run,
         };
-        let collected = match ranks.collect(json::to_bytes(&own)) {
-            Ok(Some(collected)) => collected,
-            Ok(None) => return MergedRun { run: own.run, status, is_unreported: false },
-            Err(_) => return MergedRun { run: own.run, status, is_unreported: true },
+        let Some(collected) = ranks.collect(json::to_bytes(&own)) else {
+            return MergedRun { run: own.run, status, of_all_ranks: true };
         };
         let (mut runs, mut lost) = (Vec::<RankRun>::new(), Vec::new());
         for (rank, message) in collected.into_iter().enumerate() {
@@ -111,7 +135,15 @@ impl Runner {
         runs.iter_mut().zip(ranks.clocks(&numbers)).for_each(|(run, clock)| run.clock = clock);
         let merged = merge_ranks(runs, lost);
         let of_state = if merged.state == RunState::Interrupted { status } else { Status::of_state(merged.state) };
-        MergedRun { run: merged, status: status.max(of_state), is_unreported: false }
+        MergedRun { run: merged, status: status.max(of_state), of_all_ranks: true }
+    }
+
+    /// Returns the figures of rank 0, which are those of all ranks. An error on a rank whose run rank 0 does not have.
+    pub(crate) fn figures_of_rank_0(&self, own: RunFigures) -> Result<RunFigures, RanksLost> {
+        let values: Vec<u64> = own.iter().map(|(_, value)| *value).collect();
+        let message = self.settings.ranks.settle(json::to_bytes(&values))?;
+        let values: Vec<u64> = json::from_bytes(&message).unwrap_or(values);
+        Ok(own.into_iter().zip(values).map(|((name, _), value)| (name, value)).collect())
     }
 
     /// Writes the result of a rank other than 0 to a file in the results directory, because rank 0 does not have it.
@@ -147,11 +179,14 @@ impl Runner {
     }
 }
 
-/// Returns the lowest rank that is not ready, on every rank. Every rank calls this.
-fn unready(ranks: &dyn Ranks, ready: bool) -> Result<Option<usize>, RanksLost> {
-    let all = ranks.gather(vec![u8::from(ready)])?;
-    let lowest = all.and_then(|all| all.iter().position(|message| message.first() != Some(&1)));
-    let message = lowest.map(|rank| rank.to_string()).unwrap_or_default().into_bytes();
-    let message = ranks.broadcast(message)?;
-    Ok(std::str::from_utf8(&message).ok().and_then(|text| text.parse().ok()))
+/// Why a rank is not ready, and a line of help.
+type Unready = [String; 2];
+
+/// Returns the lowest rank that is not ready, on every rank. Every rank calls this. `own`: why this one is not.
+fn unready(ranks: &dyn Ranks, own: Option<Unready>) -> Result<Option<(usize, Unready)>, RanksLost> {
+    let all = ranks.gather(json::to_bytes(&own))?.unwrap_or_default();
+    let read = |message: Vec<u8>| json::from_bytes::<Option<Unready>>(&message).ok().flatten();
+    let lowest = all.into_iter().map(read).enumerate().find_map(|(rank, why)| Some((rank, why?)));
+    let message = ranks.broadcast(json::to_bytes(&lowest))?;
+    Ok(json::from_bytes(&message).ok().flatten())
 }

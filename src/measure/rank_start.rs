@@ -9,8 +9,8 @@ pub(crate) struct MergedRun {
     pub(crate) run: Run,
     /// The status of the run.
     pub(crate) status: Status,
-    /// Rank 0 does not have this rank's run.
-    pub(crate) is_unreported: bool,
+    /// Whether all ranks have made this run, so that rank 0 has those of the others.
+    pub(crate) of_all_ranks: bool,
 }
 
 /// The start of a run on one rank.

@@ -1,6 +1,7 @@
 //! The conversion of a run's counters to its entry in the result.
 
 use super::cache::AfterRun;
+use super::measurement::RunFigures;
 use super::names::{qualified_name, roots_text};
 use super::ready::Ready;
 use super::series::fill_figures;
@@ -261,7 +262,7 @@ fn fault_of(run: &mut Run, ready: &Ready, fault: &Fault) -> (RunState, String, S
 }
 
 /// Returns the figures of a run that a script can read as `${stats.NAME}`.
-pub(crate) fn figures(run: &Run) -> Vec<(&'static str, u64)> {
+pub(crate) fn figures(run: &Run) -> RunFigures {
     let s = &run.summary;
     let us = |x: Option<f64>| x.unwrap_or(0.0) as u64;
     let latency = us(s.latency_ms.map(|ms| ms * 1000.0));

@@ -28,8 +28,8 @@ impl Ranks for SilentRank {
         Ok(None)
     }
 
-    fn collect(&self, _: Vec<u8>) -> Result<Option<Collected>, RanksLost> {
-        Ok(None)
+    fn collect(&self, _: Vec<u8>) -> Option<Collected> {
+        None
     }
 
     fn common_start(&self) -> Result<CommonStart, RanksLost> {

@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 pub(super) const SILENCE: Duration = Duration::from_secs(20);
 /// The time after a signal in which an exchange waits for other ranks: a launcher ends its processes a moment later.
 const AFTER_SIGNAL: Duration = Duration::from_millis(200);
+/// The same for the report of rank 0, after which the others need not keep their results.
+const REPORT_AFTER_SIGNAL: Duration = Duration::from_millis(500);
 /// The interval at which the end of the message thread is checked.
 const END_POLL: Duration = Duration::from_millis(20);
 /// The least time from the agreement on a start to the start.
@@ -171,21 +173,30 @@ impl RankGroup {
     /// The same as a part of an exchange with several ranks. `signalled`: when the exchange has found a signal.
     fn receive_within(&self, from: usize, signalled: &mut Option<Instant>) -> Result<Vec<u8>, RanksLost> {
         let mut state = self.mail.state.lock();
-        let is_over = || {
-            let is_signalled = self.interrupt.load(SeqCst) != 0;
-            is_signalled && signalled.get_or_insert_with(Instant::now).elapsed() >= AFTER_SIGNAL
-        };
-        let received = self.mail.wait(&mut state, is_over, |state| {
-            if let Some(data) = state.inbox[from].pop_front() {
-                return Some(Ok(data));
-            }
-            if !state.lost.is_empty() {
-                return Some(Err(RanksLost(state.lost.clone())));
-            }
-            self.gone(state, from).map(|lost| Err(RanksLost(vec![lost])))
-        });
-        let late = || RanksLost(vec![self.lost(from, "has not answered since the signal".to_owned())]);
-        received.unwrap_or_else(|| Err(late()))
+        let is_over = || self.is_signalled_for(AFTER_SIGNAL, signalled);
+        let received = self.mail.wait(&mut state, is_over, |state| self.received(state, from));
+        received.unwrap_or_else(|| Err(self.late(from)))
+    }
+
+    /// Returns a rank as lost whose message has not arrived in time after a signal.
+    fn late(&self, rank: usize) -> RanksLost {
+        RanksLost(vec![self.lost(rank, "has not answered since the signal".to_owned())])
+    }
+
+    /// Returns whether this time has passed since `signalled`, when a signal was first found.
+    fn is_signalled_for(&self, time: Duration, signalled: &mut Option<Instant>) -> bool {
+        self.interrupt.load(SeqCst) != 0 && signalled.get_or_insert_with(Instant::now).elapsed() >= time
+    }
+
+    /// Returns the next data from a rank, or the loss of ranks, if there is either.
+    fn received(&self, state: &mut MailState, from: usize) -> Option<Result<Vec<u8>, RanksLost>> {
+        if let Some(data) = state.inbox[from].pop_front() {
+            return Some(Ok(data));
+        }
+        if !state.lost.is_empty() {
+            return Some(Err(RanksLost(state.lost.clone())));
+        }
+        self.gone(state, from).map(|lost| Err(RanksLost(vec![lost])))
     }
 
     /// Sends a message. The message thread does so later.
@@ -226,10 +237,21 @@ impl RankGroup {
         std::mem::take(&mut state.clocks)
     }
 
-    /// Reads the clocks of all ranks before a start. Only for rank 0.
+    /// Reads the clocks of all ranks before a start, again if one does not answer in time, until it is silent. Only for
+    /// rank 0.
     fn read_start_clocks(&self) -> Result<Vec<ClockReading>, RanksLost> {
-        let all: Vec<usize> = (0..self.hosts.len()).collect();
-        let clocks = self.read_clocks(&all, || false);
+        let is_signalled = || self.interrupt.load(SeqCst) != 0;
+        let mut clocks = vec![None; self.hosts.len()];
+        loop {
+            let unread =
+                |rank: &usize| clocks[*rank].is_none() && self.silent(&self.mail.state.lock(), *rank).is_none();
+            let unread: Vec<usize> = (0..clocks.len()).filter(unread).collect();
+            if unread.is_empty() || is_signalled() {
+                break;
+            }
+            let read = self.read_clocks(&unread, is_signalled);
+            clocks.iter_mut().zip(read).for_each(|(clock, read)| *clock = clock.or(read));
+        }
         let silent = clocks.iter().enumerate().filter(|(_, clock)| clock.is_none());
         let lost: Vec<LostRank> =
             silent.map(|(rank, _)| self.lost(rank, "has not answered with its clock".to_owned())).collect();
@@ -270,34 +292,42 @@ impl Ranks for RankGroup {
         if lost.is_empty() { Ok(Some(all)) } else { Err(self.report_lost(lost)) }
     }
 
-    fn collect(&self, message: Vec<u8>) -> Result<Option<Collected>, RanksLost> {
+    fn collect(&self, message: Vec<u8>) -> Option<Collected> {
         if self.rank > 0 {
             self.send(0, Message::Data(message));
-            // The answer of rank 0 confirms that it has the message, unless rank 0 regards this rank as lost: then it is
-            // a part of the next exchange.
-            self.receive(0)?;
-            let lost = self.mail.state.lock().lost.clone();
-            let is_lost = lost.iter().any(|lost| lost.rank == self.rank as u64);
-            return if is_lost { Err(RanksLost(lost)) } else { Ok(None) };
+            return None;
         }
         let mut signalled = None;
-        let of = |from: usize| match self.receive_within(from, &mut signalled) {
-            Ok(message) => {
-                self.send(from, Message::Data(Vec::new()));
-                Ok(message)
-            }
-            Err(RanksLost(mut lost)) => {
+        let of = |from: usize| {
+            self.receive_within(from, &mut signalled).map_err(|RanksLost(mut lost)| {
                 let lost = lost.swap_remove(0);
                 // If it was only late, it has to keep its result itself.
                 self.send(from, Message::Lost(vec![lost.clone()]));
-                Err(lost)
-            }
+                lost
+            })
         };
-        Ok(Some(std::iter::once(Ok(message)).chain((1..self.hosts.len()).map(of)).collect()))
+        Some(std::iter::once(Ok(message)).chain((1..self.hosts.len()).map(of)).collect())
+    }
+
+    fn settle(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
+        if self.rank == 0 {
+            return self.broadcast(message);
+        }
+        let mut state = self.mail.state.lock();
+        let mut signalled = None;
+        let is_over = || self.is_signalled_for(REPORT_AFTER_SIGNAL, &mut signalled);
+        let settled = self.mail.wait(&mut state, is_over, |state| self.received(state, 0));
+        let message = settled.unwrap_or_else(|| Err(self.late(0)))?;
+        // A rank that rank 0 had regarded as lost was only late.
+        let is_lost = state.lost.iter().any(|lost| lost.rank == self.rank as u64);
+        if is_lost { Err(RanksLost(state.lost.clone())) } else { Ok(message) }
+    }
+
+    fn begin_run(&self) {
+        self.mail.state.lock().meetings.begin_run();
     }
 
     fn common_start(&self) -> Result<CommonStart, RanksLost> {
-        self.mail.state.lock().meetings.begin_run();
         // All ranks are ready before the clocks are read, so that their answers are not delayed by the preparation.
         self.gather(Vec::new())?;
         if self.rank > 0 {

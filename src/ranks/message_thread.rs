@@ -128,13 +128,16 @@ impl MessageThread {
 
     /// Handles a message that has arrived.
     fn handle(&mut self, from: usize, bytes: &[u8], attends: &mut Instant) {
+        // Rank 0 reads the clocks. What arrives there is an answer that came too late: an answer to it would be answered in
+        // turn, without end.
+        let answers = self.transport.rank() > 0;
         match Message::decode(bytes) {
-            Some(Message::Attend(true)) => {
+            Some(Message::Attend(true)) if answers => {
                 *attends = Instant::now() + ATTENTION;
                 self.transport.send(from, &Message::Attend(true).encode());
             }
-            Some(Message::Attend(false)) => *attends = Instant::now(),
-            Some(Message::ReadClock) => self.transport.send(from, &Message::Clock(monotonic_ns()).encode()),
+            Some(Message::Attend(false)) if answers => *attends = Instant::now(),
+            Some(Message::ReadClock) if answers => self.transport.send(from, &Message::Clock(monotonic_ns()).encode()),
             Some(message) => self.mail.put(from, message),
             // Another version of the program. The agreement detects it.
             None => self.mail.put(from, Message::Data(Vec::new())),

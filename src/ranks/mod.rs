@@ -115,9 +115,16 @@ pub trait Ranks: std::fmt::Debug + Send + Sync {
     fn gather(&self, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, RanksLost>;
 
     /// Returns on rank 0 the message of each rank, in the order of their numbers, or the loss of that rank; `None` on the
-    /// others once rank 0 has their message. Every rank calls this at the end of its run, and waits for ranks whose
-    /// runs last longer, but after a signal for a moment only. An error on a rank that has lost rank 0.
-    fn collect(&self, message: Vec<u8>) -> Result<Option<Collected>, RanksLost>;
+    /// others, which do not wait. Every rank calls this at the end of its run. Rank 0 waits for ranks whose runs last
+    /// longer, but after a signal for a moment only.
+    fn collect(&self, message: Vec<u8>) -> Option<Collected>;
+
+    /// Returns the message of rank 0 on every rank, when rank 0 has made use of what it collected. Every rank calls this
+    /// after [`Ranks::collect`], and waits for it, but after a signal for a moment only. An error on a rank whose message
+    /// rank 0 does not have.
+    fn settle(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
+        self.broadcast(message)
+    }
 
     /// Agrees on an instant at which all ranks start. Every rank calls this.
     fn common_start(&self) -> Result<CommonStart, RanksLost>;
@@ -143,11 +150,14 @@ pub trait Ranks: std::fmt::Debug + Send + Sync {
 
     /// Reports a number at a point of the run, and waits until all ranks that take part in the run have reported
     /// theirs; at [`MeetingPoint::Phase`] until none of their numbers is below this one. `None` when `_is_over` says
-    /// that the run is over; it is called several times a second. Only during a run, from [`Ranks::common_start`] to
+    /// that the run is over; it is called several times a second. Only during a run, from [`Ranks::begin_run`] to
     /// [`Ranks::leave_run`].
     fn meet(&self, _point: MeetingPoint, number: u64, _is_over: &dyn Fn() -> bool) -> Option<Meeting> {
         Some(Meeting { least: number, largest: number })
     }
+
+    /// Begins a run, before [`Ranks::common_start`]. Every rank calls this.
+    fn begin_run(&self) {}
 
     /// Ends the part of this rank in the run: the others do not wait for it at a point. Every rank calls this before
     /// [`Ranks::collect`].
@@ -206,8 +216,8 @@ impl Ranks for SingleRank {
         Ok(Some(vec![message]))
     }
 
-    fn collect(&self, message: Vec<u8>) -> Result<Option<Collected>, RanksLost> {
-        Ok(Some(vec![Ok(message)]))
+    fn collect(&self, message: Vec<u8>) -> Option<Collected> {
+        Some(vec![Ok(message)])
     }
 
     fn common_start(&self) -> Result<CommonStart, RanksLost> {

@@ -87,7 +87,8 @@ fn all_ranks_exchange_messages() {
         let own = if group.rank() == 0 { vec![7] } else { vec![99] };
         let first = group.broadcast(own).unwrap();
         group.barrier().unwrap();
-        let last = group.collect(vec![group.rank() as u8]).unwrap();
+        let last = group.collect(vec![group.rank() as u8]);
+        assert_eq!(group.settle(vec![group.rank() as u8]).unwrap(), [0]);
         let ends = group.end(group.rank() as u8, &format!("error of {}", group.rank()));
         (all, first, last, ends)
     });
@@ -172,7 +173,7 @@ fn the_results_of_all_but_a_lost_rank_are_collected() {
         let collected = group.collect(vec![group.rank() as u8]);
         group.end(0, "");
         // Rank 1 does not know that its messages are lost.
-        if group.rank() == 0 { collected.unwrap() } else { None }
+        if group.rank() == 0 { collected } else { None }
     });
     let collected = results[0].as_ref().unwrap();
     assert_eq!((&collected[0], &collected[2]), (&Ok(vec![0]), &Ok(vec![2])));
@@ -187,7 +188,7 @@ fn a_late_rank_knows_that_rank_0_lacks_its_result() {
         if group.rank() == 0 {
             // After a signal rank 0 waits for a moment only.
             interrupt.store(2, SeqCst);
-            let collected = group.collect(Vec::new()).unwrap();
+            let collected = group.collect(Vec::new());
             is_lost.store(true, SeqCst);
             assert!(collected.unwrap()[1].is_err());
             group.end(0, "");
@@ -197,7 +198,8 @@ fn a_late_rank_knows_that_rank_0_lacks_its_result() {
             std::thread::sleep(Duration::from_millis(1));
         }
         assert!(!silent.load(SeqCst));
-        let result = group.collect(Vec::new()).map(|_| ());
+        group.collect(Vec::new());
+        let result = group.settle(Vec::new()).map(|_| ());
         group.end(0, "");
         result
     });
@@ -235,7 +237,8 @@ fn a_rank_without_rank_0_is_interrupted() {
             }
             assert_eq!(interrupt.load(SeqCst), 15);
             assert!(group.has_lost_ranks() && group.broadcast(Vec::new()).is_err());
-            assert!(group.collect(Vec::new()).is_err());
+            assert!(group.collect(Vec::new()).is_none());
+            assert!(group.settle(Vec::new()).is_err());
         }
     });
 }
@@ -281,7 +284,7 @@ fn clocks_are_read_again_after_a_run() {
     let clocks = on_ranks(&HOSTS, |Member { group, .. }| {
         let before = group.clocks(&[1]);
         group.common_start().unwrap();
-        group.collect(Vec::new()).unwrap();
+        group.collect(Vec::new());
         let clocks = group.clocks(&[0, 1, 3]);
         group.end(0, "");
         (before, clocks)
@@ -335,6 +338,7 @@ fn all_ranks_meet_at_the_points_of_a_run() {
     let results = on_ranks(&HOSTS, |Member { group, .. }| {
         let own = group.rank() as u64;
         let of_run = || {
+            group.begin_run();
             group.common_start().unwrap();
             let iterations = group.meet(POINT, 10 + own, &|| false).unwrap();
             let phase = group.meet(MeetingPoint::Phase, 2, &|| false).unwrap();
@@ -362,6 +366,7 @@ fn all_ranks_meet_at_the_points_of_a_run() {
 #[test]
 fn ranks_that_take_no_part_are_not_waited_for() {
     let results = on_ranks(&HOSTS, |Member { group, silent, .. }| {
+        group.begin_run();
         group.common_start().unwrap();
         let met = match group.rank() {
             1 => {
@@ -385,6 +390,7 @@ fn ranks_that_take_no_part_are_not_waited_for() {
 #[test]
 fn a_rank_whose_run_is_over_does_not_wait() {
     on_ranks(&HOSTS[..2], |Member { group, .. }| {
+        group.begin_run();
         group.common_start().unwrap();
         if group.rank() == 1 {
             let over = AtomicBool::new(false);
@@ -401,6 +407,23 @@ fn a_transport_that_can_not_connect_is_an_error() {
     let interrupt = Arc::new(AtomicUsize::new(0));
     let failed = RankGroup::start(|| Err::<Channels, _>("no MPI".to_owned()), "h1", SILENCE, interrupt);
     assert_eq!(failed.unwrap_err(), "no MPI");
+}
+
+/// The other rank would answer in turn, without end.
+#[test]
+fn rank_0_answers_no_request_for_attention() {
+    let ((to_0, receiver), (sender, from_0)) = (channel(), channel());
+    for message in [Message::Attend(true), Message::ReadClock, Message::Data(b"h2".to_vec())] {
+        to_0.send((1, message.encode())).unwrap();
+    }
+    let transport = Channels { rank: 0, senders: vec![to_0.clone(), sender], receiver, silent: Arc::default() };
+    let group = RankGroup::start(move || Ok(transport), "h1", SILENCE, Arc::default()).unwrap();
+    // The answer to the last of the three messages is the names of the hosts.
+    let mut answers = from_0.iter().map(|(_, message)| Message::decode(&message).unwrap());
+    let first = answers.find(|message| *message != Message::Pulse).unwrap();
+    assert!(matches!(first, Message::Data(_)), "{first:?}");
+    to_0.send((1, Message::End { status: 0, text: String::new() }.encode())).unwrap();
+    group.end(0, "");
 }
 
 /// A message of another version is a part of an exchange without content: the agreement then names the version.

@@ -63,7 +63,7 @@ impl Ranks for IncidentRank {
         self.rank.gather(message)
     }
 
-    fn collect(&self, message: Vec<u8>) -> Result<Option<Collected>, RanksLost> {
+    fn collect(&self, message: Vec<u8>) -> Option<Collected> {
         self.rank.collect(message)
     }
 
