@@ -40,8 +40,12 @@ fn release(step: &str, stage: &Path, dist: &Path) -> Output {
 fn stage() -> TempDir {
     let stage = fresh("stage-");
     std::os::unix::fs::symlink(binary().canonicalize().unwrap(), stage.path().join("wmlrun")).unwrap();
+    let old = stage.path().join("man/old.1");
+    fs::create_dir(old.parent().unwrap()).unwrap();
+    fs::write(&old, "").unwrap();
     let output = release("files", stage.path(), stage.path());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!old.exists(), "a file of an earlier version is in the release");
     // Only cargo-about writes the licences.
     let script = fs::read_to_string(root().join(".ci/release")).unwrap();
     assert!(script.contains("--output-file \"$stage/THIRD-PARTY.md\" about.hbs") && root().join("about.hbs").exists());
@@ -95,7 +99,12 @@ fn the_debian_package_names_files_that_exist() {
     let forgotten: Vec<_> = files_below(stage.path()).difference(&shipped).cloned().collect();
     assert!(forgotten.is_empty(), "the package lacks {forgotten:?}");
     let licence = strings(&deb["license-file"]);
-    assert!(root().join(licence[0]).exists() && licence[1] == "0");
+    assert_eq!(licence[1], "0");
+    // What this file says of the libraries is in another one, which the package has too.
+    let copyright = fs::read_to_string(root().join(licence[0])).unwrap();
+    assert!(copyright.contains("/usr/share/doc/wmlrun/THIRD-PARTY.md"), "{copyright}");
+    let output = release("deb", stage.path(), stage.path());
+    assert_eq!(output.status.code(), Some(1), "the package is made from another directory");
 }
 
 #[test]
