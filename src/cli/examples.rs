@@ -88,7 +88,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "source <(wmlrun completions zsh)",
         ],
     ),
-    ("man", &["wmlrun man ~/.local/share/man/man1"]),
+    ("man", &["wmlrun man ~/.cargo/share/man/man1"]),
     ("editor", &["wmlrun editor vim > ~/.vim/syntax/wml.vim", "wmlrun editor vscode > syntaxes/wml.tmLanguage.json"]),
     ("lsp", &["wmlrun lsp"]),
 ];
