@@ -121,16 +121,23 @@ impl CheckedScript {
         }
     }
 
+    /// Returns whether the result depends on other scripts.
+    pub(super) fn has_loads(&self) -> bool {
+        self.loads().next().is_some()
+    }
+
+    /// Returns the statements that load a script, with its name.
+    fn loads(&self) -> impl Iterator<Item = (Span, &str)> {
+        model::visit::all(&self.model.commands).filter_map(|command| match &command.kind {
+            CommandKind::Load(name) => Some((command.span, self.session.map.slice(name.span).trim_matches('"'))),
+            _ => None,
+        })
+    }
+
     /// Returns the statement that loads a text: the first one with a part of its name, else the first `load`.
     fn load_of(&self, file: FileId) -> Span {
-        let loads = || {
-            model::visit::all(&self.model.commands).filter_map(|command| match &command.kind {
-                CommandKind::Load(name) => Some((command.span, self.session.map.slice(name.span).trim_matches('"'))),
-                _ => None,
-            })
-        };
         let loaded = &self.session.map.file(file).name;
-        let found = loads().find(|(_, name)| loaded.contains(name)).or_else(|| loads().next());
+        let found = self.loads().find(|(_, name)| loaded.contains(name)).or_else(|| self.loads().next());
         found.map_or(Span::new(self.file, 0, 0), |(span, _)| span)
     }
 

@@ -218,12 +218,13 @@ impl CheckedScript {
         let lexed = syntax::lex(self.file, self.text());
         let head = self.head(&lexed, offset)?;
         let found = prompt::complete(&head, offset, &Names::in_script(&self.session));
-        let context = prompt::statement(head.get(..found.start)?);
+        let before = head.get(..found.start)?;
+        let (context, is_braced) = (prompt::statement(before), before.ends_with("${"));
         let has_help = found.words.len() <= MOST_WITH_HELP;
         let range = self.range(Span::new(self.file, found.start, offset));
         let item = |word: &String| {
             let name = word.trim_end_matches(['=', '(']);
-            let (kind, help) = match name.strip_prefix('$') {
+            let (kind, help) = match name.strip_prefix('$').or(is_braced.then_some(name)) {
                 Some(name) => {
                     let help = || prompt::about_variable(&self.session, name);
                     (Some(CompletionItemKind::VARIABLE), has_help.then(help).flatten())

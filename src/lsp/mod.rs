@@ -3,8 +3,9 @@
 //!
 //! The editor sends the whole text after each change. The server checks it as `wmlrun check` does, and nothing that a
 //! text contains ends the server. Requests for a changed text check it first; its errors and warnings are sent when the
-//! editor has been quiet for `QUIET`. Deliberately absent: the words of the language, which come from the tables of
-//! `spec`, `flowop` and `prompt`.
+//! editor has been quiet for `QUIET`. Scripts that a text loads are read from the disk, even if they are open, and again
+//! after each change of a document. Deliberately absent: the words of the language, which come from the tables of `spec`,
+//! `flowop` and `prompt`.
 
 mod document;
 mod lookup;
@@ -17,7 +18,8 @@ use crossbeam::channel::RecvTimeoutError;
 use document::CheckedScript;
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
 use lsp_types::notification::{
-    DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, Exit, Notification as _, PublishDiagnostics,
+    DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, DidSaveTextDocument, Exit, Notification as _,
+    PublishDiagnostics,
 };
 use lsp_types::request::{
     Completion, Formatting, GotoDefinition, HoverRequest, Initialize, Request as LspRequest, Shutdown,
@@ -25,7 +27,7 @@ use lsp_types::request::{
 use lsp_types::{
     CompletionOptions, CompletionResponse, GotoDefinitionResponse, HoverProviderCapability, InitializeResult, OneOf,
     PositionEncodingKind, PublishDiagnosticsParams, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
-    TextDocumentSyncKind, Uri,
+    TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions, Uri,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -66,7 +68,7 @@ struct OpenDocument {
     uri: Uri,
     version: i32,
     text: String,
-    /// The result of checking the text. `None` since the text was changed.
+    /// The result of checking the text. `None` since the text, or one that it may load, was changed.
     checked: Option<CheckedScript>,
     /// Whether the editor has the diagnostics of the text.
     is_published: bool,
@@ -197,9 +199,11 @@ impl<'a> LanguageServer<'a> {
                     self.change(params.text_document.uri, params.text_document.version, last.text);
                 }
             }
+            DidSaveTextDocument::METHOD => self.expire_loaders(),
             DidCloseTextDocument::METHOD => {
                 if let Some(params) = params_of::<DidCloseTextDocument>(notification) {
                     self.documents.remove(params.text_document.uri.as_str());
+                    self.expire_loaders();
                     return self.send_diagnostics(params.text_document.uri, None, Vec::new());
                 }
             }
@@ -211,6 +215,16 @@ impl<'a> LanguageServer<'a> {
     fn change(&mut self, uri: Uri, version: i32, text: String) {
         let name = uri.as_str().to_owned();
         self.documents.insert(name, OpenDocument { uri, version, text, checked: None, is_published: false });
+        self.expire_loaders();
+    }
+
+    /// Has all documents that load scripts checked again, since a file that they load may have changed.
+    fn expire_loaders(&mut self) {
+        for document in self.documents.values_mut() {
+            if document.checked.take_if(|checked| checked.has_loads()).is_some() {
+                document.is_published = false;
+            }
+        }
     }
 
     /// Sends the diagnostics of all changed documents. Returns whether the editor still reads.
@@ -241,7 +255,12 @@ fn initialize_result() -> InitializeResult {
     InitializeResult {
         capabilities: ServerCapabilities {
             position_encoding: Some(PositionEncodingKind::UTF16),
-            text_document_sync: Some(TextDocumentSyncCapability::Kind(TextDocumentSyncKind::FULL)),
+            text_document_sync: Some(TextDocumentSyncCapability::Options(TextDocumentSyncOptions {
+                open_close: Some(true),
+                change: Some(TextDocumentSyncKind::FULL),
+                save: Some(TextDocumentSyncSaveOptions::Supported(true)),
+                ..TextDocumentSyncOptions::default()
+            })),
             hover_provider: Some(HoverProviderCapability::Simple(true)),
             completion_provider: Some(CompletionOptions {
                 trigger_characters: Some(triggers),

@@ -257,6 +257,52 @@ fn definitions_in_a_loaded_script() {
     assert_eq!(editor.end(), ServerEnd::Regular);
 }
 
+/// The loaded script is mended in the editor, or by another program.
+#[test]
+fn a_change_of_a_loaded_script_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().canonicalize().unwrap();
+    let write = |text: &str| std::fs::write(dir.join("base.wml"), text).unwrap();
+    let uri = |name: &str| format!("file://{}/{name}", dir.display());
+    let document =
+        |name: &str, text: &str| json!({ "uri": uri(name), "languageId": "wml", "version": 1, "text": text });
+    let (broken, mended) = ("sett $n=7\n", "\n\nset $n=7\n");
+    write(broken);
+    let mut editor = EditorClient::new();
+    let capabilities = editor.ask("initialize", json!({}))["capabilities"].clone();
+    assert_eq!(capabilities["textDocumentSync"], json!({ "openClose": true, "change": 1, "save": true }));
+    let text = "load base\necho \"$n\"\n";
+    let open_base = json!({ "textDocument": document("base.wml", mended) });
+    let changes = json!([{ "text": mended }]);
+    let changed = json!({ "textDocument": { "uri": uri("base.wml"), "version": 2 }, "contentChanges": changes });
+    let base = json!({ "textDocument": { "uri": uri("base.wml") } });
+    editor.tell_server("textDocument/didOpen", json!({ "textDocument": document("x.wml", text) }));
+    let wait = |editor: &EditorClient, is_wrong: bool| loop {
+        let Message::Notification(notification) = editor.connection.receiver.recv().unwrap() else { continue };
+        if notification.params["uri"] == uri("x.wml") {
+            let found = notification.params["diagnostics"].as_array().unwrap();
+            assert_eq!(found.iter().any(|d| d["severity"] == 1), is_wrong, "{found:?}");
+            return;
+        }
+    };
+    wait(&editor, true);
+    for (method, params) in
+        [("didOpen", &open_base), ("didChange", &changed), ("didSave", &base), ("didClose", &base), ("didSave", &base)]
+    {
+        write(mended);
+        editor.tell_server(&format!("textDocument/{method}"), params.clone());
+        wait(&editor, false);
+        let position = json!({ "line": 1, "character": 7 });
+        let params = json!({ "textDocument": { "uri": uri("x.wml") }, "position": position });
+        let found = editor.ask("textDocument/definition", params);
+        assert_eq!(found[0]["range"]["start"]["line"], 2, "{method}: {found}");
+        write(broken);
+        editor.tell_server("textDocument/didSave", base.clone());
+        wait(&editor, true);
+    }
+    assert_eq!(editor.end(), ServerEnd::Regular);
+}
+
 #[test]
 fn completion_offers_what_fits() {
     let (mut editor, _) = EditorClient::with(SCRIPT);
@@ -272,6 +318,9 @@ fn completion_offers_what_fits() {
         ("define process name=q { thread name=t { flowop read name=d,dsync=", &["data", "true"], &["pause"]),
         ("set $x=randvar(type=", &["gamma", "zipf"], &["poisson"]),
         ("set $x=$nf", &["$nfiles"], &["$half"]),
+        ("set $x=${nf", &["nfiles"], &["half"]),
+        ("define fileset name=d,path=${dir}/a,entr", &["entries="], &["iosize="]),
+        ("define fileset name=d,path=${se", &[], &["set"]),
         ("load varm", &["varmail"], &["webserver"]),
         ("# a comm", &[], &["define"]),
     ] {

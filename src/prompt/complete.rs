@@ -62,6 +62,8 @@ pub(crate) fn complete(line: &str, pos: usize, names: &Names) -> Candidates {
         // Without brackets a name can't end in `_`.
         let fit = names.variables.iter().filter(|(n, _)| n.starts_with(name) && !n.ends_with('_'));
         words.extend(fit.map(|(n, _)| if assigned { format!("${n}=") } else { format!("${n}") }));
+    } else if head.ends_with("${") {
+        words.extend(names.variables.iter().map(|(n, _)| n.clone()));
     } else if statement.trim().is_empty() {
         words = commands(names).map(|c| first_word(c.name).to_owned()).collect();
         let in_block = head.matches('{').count() > head.matches('}').count();
@@ -182,7 +184,7 @@ pub(crate) fn attribute_owner(head: &str) -> Option<(&'static str, &'static [Att
 
 /// Returns the statement at the cursor, from its first word up to the cursor.
 pub(crate) fn statement(head: &str) -> &str {
-    let block = head.rfind(['{', '}']).map_or(0, |at| at + 1);
+    let block = block_start(head);
     // Find the last line that is not a continuation of the previous one.
     let mut begin = block;
     let mut at = block;
@@ -207,6 +209,22 @@ pub(crate) fn statement(head: &str) -> &str {
         Some(at) => &text[at..],
         None => text.trim_start(),
     }
+}
+
+/// Returns the offset behind the last brace. The braces of `${name}` are a part of the variable.
+fn block_start(head: &str) -> usize {
+    let (mut start, mut before, mut in_variable) = (0, ' ', false);
+    for (at, c) in head.char_indices() {
+        match c {
+            '{' if before == '$' => in_variable = true,
+            '}' if in_variable => in_variable = false,
+            '{' | '}' => (start, in_variable) = (at + 1, false),
+            // A bracket that is not closed yet ends with the word.
+            c => in_variable &= !c.is_whitespace(),
+        }
+        before = c;
+    }
+    start
 }
 
 /// Returns the commands of the shell, unless the names are those in a script, and of the language.
@@ -263,12 +281,16 @@ mod tests {
         assert_eq!(at_end("define fileset name=x,entries=$nf"), ["$nfiles"]);
         assert_eq!(at_end("unset $n"), ["$nfiles", "$nshadows"]);
         assert_eq!(at_end("echo \"$nsh"), ["$nshadows"]);
+        assert_eq!(at_end("echo ${nsh"), ["nshadows"]);
+        assert!(at_end("define fileset name=x,path=${se").is_empty());
     }
 
     #[test]
     fn attributes_and_their_values() {
         assert_eq!(at_end("define fileset name=x,entr"), ["entries="]);
         assert_eq!(at_end("define fileset name=x,\n  prea"), ["prealloc="]);
+        assert_eq!(at_end("define fileset name=x,path=${dir}/x,entr"), ["entries="]);
+        assert_eq!(at_end("define process name=${x { thread memsi"), ["memsize="]);
         assert_eq!(at_end("define process name=p { thread name=t { flowop read name=r,filesetname=d"), ["data"]);
         assert_eq!(at_end("flowop sempost name=r,target="), ["$nfiles", "$nshadows", "lg-block"]);
         assert_eq!(at_end("define process name=p { thread memsi"), ["memsize="]);
