@@ -28,7 +28,7 @@ use crate::util::printable;
 use crate::util::version::VERSION;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -102,7 +102,7 @@ pub(super) struct OutputArgs {
     #[arg(long)]
     pub(super) force: bool,
     /// Directory for the files that a script writes, such as statistics dumps [default: the current directory]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) results: Option<PathBuf>,
     /// Format of the report
     #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
@@ -230,7 +230,7 @@ pub(super) struct ScriptArgs {
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment, add = completion::variables())]
     pub(super) set: Vec<(String, String)>,
     /// Directory for the file sets, the same as `--set dir=DIR` [default: as in the script, else temporary]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) dir: Option<String>,
     /// Seed of the run's random streams [default: a new one for each invocation, recorded in the result]
     #[arg(long)]
@@ -338,7 +338,7 @@ pub(super) enum CliCommand {
     /// Remove the logs of runs and commands from results folders; keep the results
     Prune {
         /// The results folders
-        #[arg(required = true)]
+        #[arg(required = true, value_hint = ValueHint::DirPath)]
         dirs: Vec<PathBuf>,
     },
     /// Compute the overall response time of a load curve: the area under response time over rate, divided by the peak
@@ -389,7 +389,7 @@ pub(super) enum CliCommand {
         format: ExportFormat,
         /// Write each picture of the page as an SVG file to the directory DIR, which is created; the page itself is then
         /// written only with `-o`
-        #[arg(long, value_name = "DIR", conflicts_with = "format")]
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "format")]
         pictures: Option<PathBuf>,
         /// Replace the files of `-o` and `--pictures` whatever they contain
         #[arg(long)]
@@ -408,7 +408,7 @@ pub(super) enum CliCommand {
     /// Print the script of a shipped personality, or a shipped experiment file
     Show {
         /// Name of the personality or experiment
-        #[arg(add = completion::personalities())]
+        #[arg(add = completion::shipped())]
         name: String,
     },
     /// Explain an error or warning code

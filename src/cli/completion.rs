@@ -6,6 +6,7 @@
 use super::args;
 use super::info;
 use super::stdout::Stdout;
+use crate::experiment::SUITES;
 use crate::flowop;
 use crate::model;
 use crate::session::library;
@@ -66,14 +67,23 @@ pub(super) fn answer() -> Option<u8> {
 pub(super) fn scripts() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let mut found = PathCompleter::file().complete(current);
-        found.extend(starting_with(current, personality_candidates()));
+        found.extend(starting_with(current, candidates(library::PERSONALITIES)));
         found
     })
 }
 
-/// Completes the name of a personality.
-pub(super) fn personalities() -> ArgValueCandidates {
-    ArgValueCandidates::new(personality_candidates)
+/// Completes the name of an experiment: a file or a shipped experiment.
+pub(super) fn experiments() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let mut found = PathCompleter::file().complete(current);
+        found.extend(starting_with(current, candidates(SUITES)));
+        found
+    })
+}
+
+/// Completes the name of a personality or of a shipped experiment.
+pub(super) fn shipped() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| [library::PERSONALITIES, SUITES].into_iter().flat_map(candidates).collect())
 }
 
 /// Completes a code of an error or a warning.
@@ -109,8 +119,9 @@ fn variables_of(name: &str, text: &str) -> Vec<String> {
     names
 }
 
-fn personality_candidates() -> Vec<CompletionCandidate> {
-    library::PERSONALITIES.iter().map(|(name, text)| candidate(name, library::about(text))).collect()
+/// Returns the names of shipped texts.
+fn candidates(texts: &[(&str, &str)]) -> Vec<CompletionCandidate> {
+    texts.iter().map(|(name, text)| candidate(name, library::about(text))).collect()
 }
 
 fn candidate(value: &str, about: &str) -> CompletionCandidate {

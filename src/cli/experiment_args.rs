@@ -12,7 +12,7 @@ use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
 use crate::import::{Metric, STUDY};
 use clap::builder::TypedValueParser;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -108,10 +108,10 @@ pub(super) struct ExperimentArgs {
     #[command(flatten)]
     pub(super) words: WorkloadWords,
     /// Results folder, new or empty [default: wmlrun-results/NAME-TIME]
-    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "resume")]
     pub(super) results: Option<PathBuf>,
     /// Continue the interrupted experiment in this results folder, with the options that it was started with
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) resume: Option<PathBuf>,
     /// Continue even if the kernel, this program, a script, a mount, or a `--before` or `--after` command has changed
     #[arg(long, requires = "resume")]
@@ -176,7 +176,7 @@ fn format_parser() -> impl TypedValueParser<Value = ResultFormat> {
 #[derive(Args)]
 pub(super) struct AgeArgs {
     /// A directory on the file system; the files are created in DIR/aged
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) dir: PathBuf,
     /// Fullness to reach: a percentage of the capacity of the file system, such as `47%`, or a size, such as `20g`
     #[arg(long, value_name = "FULLNESS", value_parser = Fullness::parse, allow_hyphen_values = true)]
@@ -280,7 +280,8 @@ pub(super) struct AbArgs {
 #[derive(Args)]
 pub(super) struct FloorArgs {
     /// Directory on the file system to measure; required unless `--resume` is given
-    #[arg(value_name = "DIR", required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "resume",
+        conflicts_with = "resume")]
     pub(super) directory: Option<String>,
     /// Script file, or name of a personality
     #[arg(value_name = "SCRIPT", default_value = "varmail", add = completion::scripts())]
@@ -331,7 +332,8 @@ pub(super) struct SweepArgs {
 #[derive(Args)]
 pub(super) struct FileArgs {
     /// Experiment file, or name of a shipped experiment (`wmlrun list experiments`); required unless `--resume` is given
-    #[arg(value_name = "FILE", required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(value_name = "FILE", required_unless_present = "resume", conflicts_with = "resume",
+        add = completion::experiments())]
     pub(super) file: Option<String>,
     /// Print the cells, their runs, the commands and the measured time, and start nothing
     #[arg(long)]

@@ -7,10 +7,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// A line up to the cursor, and some completions of its last word.
-const LINES: [(&str, &[&str]); 9] = [
+const LINES: [(&str, &[&str]); 13] = [
     ("wmlrun exp", &["explain"]),
     ("wmlrun randomr", &["randomread"]),
     ("wmlrun show varm", &["varmail"]),
+    ("wmlrun show qui", &["quick"]),
+    ("wmlrun experiment qui", &["quick"]),
+    ("wmlrun varmail --dir mou", &["mount/"]),
+    ("wmlrun floor mou", &["mount/"]),
     ("wmlrun own.w", &["own.wml"]),
     ("wmlrun explain E020", &["E0201", "E0202"]),
     ("wmlrun list per", &["personalities"]),
@@ -22,6 +26,7 @@ const LINES: [(&str, &[&str]); 9] = [
 /// A directory with a script, in which the shells work.
 fn place() -> tempfile::TempDir {
     let dir = tempfile::Builder::new().prefix("completion-").tempdir_in(scratch()).unwrap();
+    std::fs::create_dir(dir.path().join("mount")).unwrap();
     std::fs::write(dir.path().join("own.wml"), "set $myown=1\nset $other=$myown\n").unwrap();
     dir
 }
