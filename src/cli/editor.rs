@@ -4,7 +4,7 @@
 use super::console::{self, print_lines};
 use crate::lsp;
 use crate::model::commands;
-use crate::spec::attrs;
+use crate::prompt::ATTRIBUTES;
 use crate::spec::words::STATEMENT_WORDS;
 use crate::{flowop, random};
 use serde_json::{Value, json};
@@ -56,45 +56,36 @@ pub(super) fn serve() -> u8 {
 struct ScriptWords {
     /// The words that start a statement.
     statements: BTreeSet<&'static str>,
-    /// The words that follow a statement word: `fileset` of `define fileset`.
+    /// The other words of statements: `fileset` of `define fileset`, `in` of `foreach`, `cvar`.
     objects: BTreeSet<&'static str>,
     flowops: BTreeSet<&'static str>,
     /// Attributes and parameters.
     attributes: BTreeSet<&'static str>,
+    /// The words that are values of attributes, such as `true` and the distributions.
+    values: BTreeSet<String>,
 }
 
 impl ScriptWords {
     fn new() -> Self {
         let statements: BTreeSet<&str> = STATEMENT_WORDS.iter().map(|word| word.name).collect();
-        // The words of `set mode quit alldone` and the like.
-        let of_command = |name: &'static str| {
-            name.split_whitespace().skip(1).chain(commands::words_after(name)).filter(|word| !word.contains(' '))
-        };
-        let objects = commands::specs().flat_map(|spec| of_command(spec.name));
-        let lists = [
-            attrs::FILESET,
-            attrs::PROCESS,
-            attrs::THREAD,
-            attrs::FLOWOP,
-            attrs::COMPOSITE,
-            attrs::RANDVAR,
-            attrs::CVAR,
-        ];
-        let attributes =
-            lists.iter().copied().flatten().flat_map(|attr| attr.aliases.iter().copied().chain([attr.name]));
+        let objects = ATTRIBUTES.iter().flat_map(|(of, _)| of.split(' ')).chain(commands::plain_words());
+        let all = || ATTRIBUTES.iter().flat_map(|(_, list)| *list);
+        let attributes = all().flat_map(|attr| attr.aliases.iter().copied().chain([attr.name]));
+        let choices = all().flat_map(|attr| attr.kind.words()).map(str::to_owned);
         let parameters = random::DISTRIBUTIONS.iter().flat_map(|d| d.parameters.iter().map(|p| p.name));
         Self {
             objects: objects.filter(|word| !statements.contains(word)).collect(),
             flowops: flowop::spec_table().flowops.iter().map(|flowop| flowop.name).collect(),
-            attributes: attributes.chain(parameters).collect(),
+            attributes: attributes.chain(parameters).chain(commands::argument_names()).collect(),
+            values: choices.chain(random::DISTRIBUTIONS.iter().flat_map(random::Distribution::names)).collect(),
             statements,
         }
     }
 }
 
-/// Joins words.
-fn joined(words: &BTreeSet<&str>, separator: &str) -> String {
-    words.iter().copied().collect::<Vec<_>>().join(separator)
+/// Joins words. `cvar-gamma` comes before `cvar`, since the first alternative that matches counts.
+fn joined<T: AsRef<str>>(words: &BTreeSet<T>, separator: &str) -> String {
+    words.iter().rev().map(AsRef::as_ref).collect::<Vec<_>>().join(separator)
 }
 
 /// Returns a syntax file of Vim.
@@ -112,14 +103,17 @@ fn vim(words: &ScriptWords) -> String {
         "syntax match wmlAttribute /\\<\\%({}\\)\\>\\ze\\s*\\%([=:,}}]\\|$\\)/\n",
         joined(&words.attributes, "\\|")
     );
+    // Some distributions have the name of a parameter.
+    text += &format!("syntax match wmlValue /\\%(=\\s*\\)\\@<=\\<\\%({}\\)\\>/\n", joined(&words.values, "\\|"));
     text += "syntax match wmlNumber /\\<\\d\\+\\%(\\.\\d\\+\\)\\?\\%([kmgtKMGT]\\?\\|ms\\|us\\|ns\\|s\\)\\>/\n\
         syntax match wmlVariable /\\$\\w\\+\\%(\\.\\w\\+\\)\\?\\|\\${[^}]*}\\|\\$(\\w\\+)/\n\
-        syntax region wmlString start=/\"/ skip=/\\\\\"/ end=/\"/ contains=wmlVariable\n\
+        syntax region wmlString start=/\"/ skip=/\\\\./ end=/\"/ contains=wmlVariable\n\
         syntax match wmlComment /#.*$/ contains=@Spell\n";
     let links = [
         ("Statement", "Statement"),
         ("Object", "Type"),
         ("Flowop", "Function"),
+        ("Value", "Constant"),
         ("Attribute", "Identifier"),
         ("Number", "Number"),
         ("Variable", "PreProc"),
@@ -135,7 +129,8 @@ fn vim(words: &ScriptWords) -> String {
 /// Returns a grammar of the form that Visual Studio Code took over from `TextMate`.
 fn vscode(words: &ScriptWords) -> String {
     let rule = |name: &str, pattern: String| json!({ "name": format!("{name}.wml"), "match": pattern });
-    let any = |list: &BTreeSet<&str>| format!("\\b(?:{})\\b", joined(list, "|"));
+    let either = |list: String| format!("\\b(?:{list})\\b");
+    let any = |list: &BTreeSet<&str>| either(joined(list, "|"));
     let variable: Value = rule("variable.other", r"\$\w+(?:\.\w+)?|\$\{[^}]*\}|\$\(\w+\)".to_owned());
     let grammar = json!({
         "$schema": "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json",
@@ -152,6 +147,7 @@ fn vscode(words: &ScriptWords) -> String {
                 "patterns": [rule("constant.character.escape", r"\\.".to_owned()), variable],
             },
             variable,
+            rule("constant.language", format!("(?<==|= ){}", either(joined(&words.values, "|")))),
             rule("variable.parameter", format!("{}(?=\\s*(?:[=:,}}]|$))", any(&words.attributes))),
             rule("keyword.control", any(&words.statements)),
             rule("storage.type", any(&words.objects)),
@@ -214,6 +210,13 @@ mod tests {
         for word in ["define", "fileset", "readwholefile", "filesizegamma"] {
             assert!(vim.contains(word) && grammar.to_string().contains(word), "{word}");
         }
+        for word in ["in", "as-is", "cvar", "flowops", "timeout"] {
+            assert!(words.objects.contains(word), "{word}: {:?}", words.objects);
+        }
+        for word in ["true", "false", "gamma", "cvar-gamma"] {
+            assert!(words.values.contains(word), "{word}: {:?}", words.values);
+        }
+        assert!(words.attributes.contains("fstype"), "{:?}", words.attributes);
         assert!(words.objects.contains("process") && !words.objects.contains("flowop"), "{:?}", words.objects);
     }
 }

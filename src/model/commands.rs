@@ -371,14 +371,38 @@ pub fn words_after(words: &str) -> Vec<&'static str> {
         } else if spec.name == words {
             let form = spec.form[words.len()..].split_whitespace();
             let choices = form.map(|word| word.trim_matches(['[', ']']).split('|'));
-            let plain = |word: &&str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase());
             // What follows a single placeholder is no word of its own: `foreach $name in …`.
-            let choices =
-                choices.take_while(|words| words.clone().count() > 1 || words.clone().all(|word| plain(&word)));
-            found.extend(choices.flatten().filter(plain));
+            let choices = choices.take_while(|words| words.clone().count() > 1 || words.clone().all(is_plain));
+            found.extend(choices.flatten().filter(|word| is_plain(word)));
         }
     }
     found
+}
+
+/// Returns the plain words of all commands: those of their names, other spellings and forms, such as `in` of `foreach`.
+pub fn plain_words() -> impl Iterator<Item = &'static str> {
+    let objects = [TREES_OR_PROCESSES, LISTED].into_iter().flatten().map(|(word, _)| *word);
+    let of_commands = COMMANDS.iter().flat_map(|entry| {
+        let of_form = form_words(entry.spec.form).filter(|word| is_plain(word));
+        entry.spec.name.split(' ').chain(entry.plural).chain(of_form)
+    });
+    of_commands.chain(objects)
+}
+
+/// Returns the names before `=` in the forms of all commands, such as `fstype`.
+pub fn argument_names() -> impl Iterator<Item = &'static str> {
+    let words = specs().flat_map(|spec| form_words(spec.form));
+    words.filter_map(|word| word.split_once('=')).map(|(name, _)| name).filter(|name| is_plain(name))
+}
+
+/// Returns the words of a form without brackets.
+fn form_words(form: &'static str) -> impl Iterator<Item = &'static str> {
+    form.split(|c: char| c.is_whitespace() || "[]|,".contains(c))
+}
+
+/// Returns whether a word of a form is written as it is. Placeholders are in capitals, or variables.
+fn is_plain(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_lowercase()) && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
 }
 
 /// What `create` and `shutdown` work on.
@@ -530,7 +554,7 @@ fn foreach(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> Option<Command
 
 #[cfg(test)]
 mod tests {
-    use super::{PARTS, specs, words_after};
+    use super::{PARTS, argument_names, plain_words, specs, words_after};
     use crate::spec::words::STATEMENT_WORDS;
     use std::collections::BTreeSet;
 
@@ -545,6 +569,18 @@ mod tests {
         for none in ["run", "psrun", "foreach", "load", "debug", "fscheck"] {
             assert!(words_after(none).is_empty(), "{none}");
         }
+    }
+
+    #[test]
+    fn words_of_all_forms() {
+        let (words, names): (BTreeSet<&str>, BTreeSet<&str>) = (plain_words().collect(), argument_names().collect());
+        for word in ["foreach", "in", "as-is", "flowops", "firstdone", "command"] {
+            assert!(words.contains(word), "{word}: {words:?}");
+        }
+        for name in ["fstype", "rate", "value", "path"] {
+            assert!(names.contains(name) && !words.contains(name), "{name}: {names:?}");
+        }
+        assert!(words.iter().chain(&names).all(|word| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
     }
 
     #[test]

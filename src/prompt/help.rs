@@ -12,7 +12,7 @@ use crate::util::table::{Align, Table};
 use crate::{flowop, random};
 
 /// All attribute tables, with the statement that they belong to.
-pub(super) const ATTRIBUTES: &[(&str, &[Attr])] = &[
+pub(crate) const ATTRIBUTES: &[(&str, &[Attr])] = &[
     ("define fileset", FILESET),
     ("define process", PROCESS),
     ("thread", THREAD),

@@ -19,7 +19,7 @@ mod table;
 
 pub use command::PromptCommand;
 pub(crate) use complete::{Names, attribute_owner, complete, statement};
-pub(crate) use help::{about_variable, about_word};
+pub(crate) use help::{ATTRIBUTES, about_variable, about_word};
 pub(crate) use script::definition;
 pub use table::COMMANDS;
 

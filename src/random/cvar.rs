@@ -4,7 +4,7 @@
 use super::randvar::bounded;
 use super::sampler::{ParameterValues, SamplerBuilder, finite};
 use super::variable::Adjust;
-use super::{BadDistribution, DISTRIBUTIONS, Distribution, RandomVar, UsableIn};
+use super::{BadDistribution, DISTRIBUTIONS, Distribution, RandomVar};
 use crate::util::size;
 
 /// Builds a random variable from the arguments of a `cvar`.
@@ -41,12 +41,7 @@ pub fn cvar(
 
 /// Returns the names of all types that a `cvar` accepts.
 fn names() -> Vec<String> {
-    let name = |d: &Distribution| match d.usable_in {
-        UsableIn::Randvar => None,
-        UsableIn::Cvar => Some(d.name.to_owned()),
-        UsableIn::Both => Some(format!("cvar-{}", d.name)),
-    };
-    DISTRIBUTIONS.iter().filter_map(name).collect()
+    DISTRIBUTIONS.iter().filter_map(Distribution::cvar_name).collect()
 }
 
 /// Parses `key:value;key:value` into names and numbers.

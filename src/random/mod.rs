@@ -110,6 +110,21 @@ impl Distribution {
             UsableIn::Both => name.strip_prefix("cvar-") == Some(d.name),
         })
     }
+
+    /// Returns its names in scripts: in a `randvar` and in a `cvar`.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let randvar_name = (self.usable_in != UsableIn::Cvar).then(|| self.name.to_owned());
+        randvar_name.into_iter().chain(self.cvar_name())
+    }
+
+    /// Returns its name in a `cvar`. `None` if a `cvar` does not accept it.
+    fn cvar_name(&self) -> Option<String> {
+        match self.usable_in {
+            UsableIn::Randvar => None,
+            UsableIn::Cvar => Some(self.name.to_owned()),
+            UsableIn::Both => Some(format!("cvar-{}", self.name)),
+        }
+    }
 }
 
 /// All distributions of the language.
