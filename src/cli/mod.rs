@@ -329,7 +329,7 @@ fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Resul
     let live = args.live.as_ref();
     let taken = stdout_taken(settings, live.map(|live| live.path.as_path())).ok_or(2)?;
     let format: &'static dyn report::Report = match args.output.format {
-        text if args.per_host && text.name() == "text" => &report::text::TextPerHost,
+        text if args.per_host && text.name() == "text" => &report::text::Text { per_host: true },
         format => format,
     };
     let console = console_for(taken, format, args.output.verbosity());

@@ -1,15 +1,12 @@
 //! The part of the text report about the ranks and hosts of a run that several processes made together.
 
-use super::text::figures;
+use super::text::{figures, wrapped};
 use crate::result::{HostResult, RankResult, Run};
 use crate::util::count::{count, measured};
 use crate::util::duration::latency;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use std::io::{self, Write};
-
-/// Maximum width of a line of this part.
-const WIDTH: usize = 80;
 
 /// Maximum width of the name of a host in the table.
 const MAX_HOST_WIDTH: usize = 20;
@@ -24,7 +21,7 @@ pub(super) fn write(run: &Run, per_host: bool, out: &mut dyn Write) -> io::Resul
         return Ok(());
     }
     writeln!(out)?;
-    lines(run).iter().try_for_each(|line| writeln!(out, "{}", wrapped(line)))?;
+    lines(run).iter().try_for_each(|line| writeln!(out, "{}", wrapped(line, "  ")))?;
     if per_host && !run.hosts.is_empty() {
         write!(out, "\n{}", table(&run.hosts))?;
     }
@@ -72,26 +69,21 @@ fn table(hosts: &[HostResult]) -> String {
     table.render()
 }
 
-fn wrapped(text: &str) -> String {
-    let options = textwrap::Options::new(WIDTH)
-        .subsequent_indent("  ")
-        .break_words(false)
-        .word_splitter(textwrap::WordSplitter::NoHyphenation);
-    textwrap::fill(text, options)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Run, lines, write};
-    use crate::report::text::{Text, TextPerHost};
-    use crate::report::{Report, to_string};
+    use crate::report::text::{Text, WIDTH};
+    use crate::report::to_string;
     use crate::result::fixture::{fixture, of_ranks};
+
+    const TEXT: Text = Text { per_host: false };
+    const TEXT_PER_HOST: Text = Text { per_host: true };
 
     #[test]
     fn goldens() {
-        insta::assert_snapshot!("text_ranks", to_string(&Text, &of_ranks()));
+        insta::assert_snapshot!("text_ranks", to_string(&TEXT, &of_ranks()));
         let mut table = Vec::new();
         write(&of_ranks().runs[0], true, &mut table).unwrap();
         insta::assert_snapshot!("text_per_host", String::from_utf8(table).unwrap());
@@ -99,11 +91,10 @@ mod tests {
 
     #[test]
     fn the_option_adds_a_table_of_hosts_only() {
-        let (without, with) = (to_string(&Text, &of_ranks()), to_string(&TextPerHost, &of_ranks()));
+        let (without, with) = (to_string(&TEXT, &of_ranks()), to_string(&TEXT_PER_HOST, &of_ranks()));
         assert_eq!(with.lines().count(), without.lines().count() + 4, "{with}");
         assert!(without.lines().all(|line| with.contains(line)), "{with}");
-        assert_eq!(to_string(&TextPerHost, &fixture()), to_string(&Text, &fixture()));
-        assert_eq!(TextPerHost.name(), Text.name());
+        assert_eq!(to_string(&TEXT_PER_HOST, &fixture()), to_string(&TEXT, &fixture()));
     }
 
     #[test]
@@ -116,7 +107,7 @@ mod tests {
             let mut out = Vec::new();
             write(run, true, &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
-            assert!(text.lines().all(|line| line.chars().count() <= super::WIDTH), "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         }
     }
 

@@ -124,7 +124,7 @@ fn io_latency(run: &Run) -> Dist {
 
 /// All report formats.
 pub static TABLE: &[&dyn Report] = &[
-    &text::Text,
+    &text::Text { per_host: false },
     &json::Json,
     &csv::Csv,
     &csv_runs::CsvRuns,

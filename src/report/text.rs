@@ -1,6 +1,6 @@
 //! The text report for people: heading, table of flowops, latency histograms, details, and warnings with advice.
 //!
-//! Designed for terminals of 80 to 100 columns. Rows are in order of definition, with I/O flowops first.
+//! Lines fit a terminal of 80 columns, except for paths and longer words. Rows are in order of definition, with I/O flowops first.
 
 use super::histogram::Axis;
 use super::{Report, hosts};
@@ -13,21 +13,25 @@ use crate::stats::hdr;
 use crate::stats::snapshot::Dist;
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
+use crate::util::printable;
 use crate::util::size;
 use crate::util::table::{Align, Table};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// `--format text`, the default format.
-pub struct Text;
+pub struct Text {
+    /// Whether the report of a run of several ranks has a table of the hosts (`--per-host`).
+    pub per_host: bool,
+}
 
 /// Maximum number of histograms. The flowops with the most operations are shown.
 const MAX_HISTOGRAMS: usize = 10;
 /// Maximum width of the histograms' axis, in characters.
 const MAX_AXIS_WIDTH: usize = 64;
 /// Maximum width of a line.
-const WIDTH: usize = 100;
-/// Maximum width of a name in the table; longer names are truncated.
+pub(super) const WIDTH: usize = 80;
+/// Maximum width of a name beside its histogram; longer names lose their middle.
 const MAX_NAME_WIDTH: usize = 22;
 
 impl Report for Text {
@@ -44,7 +48,7 @@ impl Report for Text {
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
-        write_run(document, index, false, out)
+        write_run(document, index, self.per_host, out)
     }
 
     /// Writes no warnings, since they refer to the whole run.
@@ -55,31 +59,6 @@ impl Report for Text {
         let so_far = format!("{}: so far, {of} {}", script(document), seconds(run.measured_seconds));
         body(document, run, &so_far, false, out)?;
         writeln!(out)
-    }
-}
-
-/// The format `text` with `--per-host`: in a run of several ranks, a table of the hosts.
-pub struct TextPerHost;
-
-impl Report for TextPerHost {
-    fn name(&self) -> &'static str {
-        Text.name()
-    }
-
-    fn about(&self) -> &'static str {
-        Text.about()
-    }
-
-    fn warns(&self) -> bool {
-        Text.warns()
-    }
-
-    fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
-        write_run(document, index, true, out)
-    }
-
-    fn interim(&self, document: &Document, apart: bool, out: &mut dyn Write) -> io::Result<()> {
-        Text.interim(document, apart, out)
     }
 }
 
@@ -145,9 +124,9 @@ fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     for (name, text) in document.annotations() {
         writeln!(out, "{}", wrapped(&format!("  {name}: {text}"), "    "))?;
     }
-    writeln!(out, "  {}", conditions(document, run).join(", "))?;
+    writeln!(out, "{}", wrapped_at_commas(&format!("  {}", conditions(document, run).join(", "))))?;
     for set in &run.filesets {
-        writeln!(out, "  {}", set_line(document, run, set))?;
+        writeln!(out, "{}", wrapped_at_commas(&format!("  {}", set_line(document, run, set))))?;
     }
     Ok(())
 }
@@ -175,19 +154,11 @@ fn lacks_percentiles(run: &Run) -> bool {
 
 fn table(run: &Run) -> String {
     let names = FlowopLabels::of(run);
-    let ambiguous = names.thread_column();
-    let mut columns = vec![("flowop", Align::Left)];
-    if ambiguous {
-        columns.push(("thread", Align::Left));
-    }
-    columns
-        .extend(["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"].map(|heading| (heading, Align::Right)));
-    let mut table = Table::new(columns);
+    let figure_names = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
+    let columns = figure_names.map(|heading| (heading, Align::Right));
+    let mut table = Table::new([("flowop", Align::Left)].into_iter().chain(columns));
     let row = |flowop: &FlowopResult| {
-        let mut cells = vec![shortened(&flowop.name)];
-        if ambiguous {
-            cells.push(shortened(&names.thread(flowop)));
-        }
+        let mut cells = vec![names.label(flowop)];
         cells.extend(figures(flowop.ops, flowop.ops_per_s, flowop.mib_per_s, &flowop.latency_ns));
         cells
     };
@@ -197,9 +168,6 @@ fn table(run: &Run) -> String {
     }
     let s = &run.summary;
     let mut total = vec!["all I/O".to_owned()];
-    if ambiguous {
-        total.push(String::new());
-    }
     total.extend(figures(s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns));
     table.rule().row(total);
     if !other.is_empty() {
@@ -208,7 +176,7 @@ fn table(run: &Run) -> String {
             table.row(row(flowop));
         }
     }
-    table.render()
+    table.render_within(WIDTH)
 }
 
 /// Labels that distinguish the flowops of a run, as short as possible.
@@ -227,15 +195,11 @@ impl FlowopLabels {
         Self { shared, with_process: !distinct }
     }
 
-    fn thread_column(&self) -> bool {
-        !self.shared.is_empty()
-    }
-
     fn thread(&self, flowop: &FlowopResult) -> String {
         if self.with_process { format!("{}.{}", flowop.process, flowop.thread) } else { flowop.thread.clone() }
     }
 
-    /// Returns the label for use outside the table: the name, or `thread.name` if the name is ambiguous.
+    /// Returns the label: the name, or `thread.name` if the name is ambiguous.
     pub(crate) fn label(&self, flowop: &FlowopResult) -> String {
         if self.shared.contains(&flowop.name) {
             format!("{}.{}", self.thread(flowop), flowop.name)
@@ -252,13 +216,6 @@ pub(crate) fn figures(ops: u64, rate: f64, mib: f64, l: &Latency) -> Vec<String>
     let mib = if mib > 0.0 { measured(mib) } else { "-".to_owned() };
     let shown = l.shown(ops);
     vec![grouped(ops), measured(rate), mib, mean, ns(shown.p50), ns(shown.p99), ns(shown.p99_9), ns(shown.max)]
-}
-
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= MAX_NAME_WIDTH {
-        return name.to_owned();
-    }
-    name.chars().take(MAX_NAME_WIDTH - 1).chain(['…']).collect()
 }
 
 /// The I/O flowops with the most operations.
@@ -286,10 +243,12 @@ impl<'a> BusiestFlowops<'a> {
 fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let BusiestFlowops { shown, left_out } = BusiestFlowops::of(run, MAX_HISTOGRAMS);
     let names = FlowopLabels::of(run);
-    let decoded = shown.iter().filter_map(|(_, f)| Some((shortened(&names.label(f)), hdr::decode(&f.histogram).ok()?)));
+    let label = |f: &FlowopResult| printable::within(&names.label(f), MAX_NAME_WIDTH).into_owned();
+    let decoded = shown.iter().filter_map(|(_, f)| Some((label(f), hdr::decode(&f.histogram).ok()?)));
     let drawn: Vec<(String, Dist)> = decoded.collect();
-    let Some(axis) = Axis::of(drawn.iter().map(|(_, dist)| dist), MAX_AXIS_WIDTH) else { return Ok(()) };
     let wide = drawn.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let axis_width = MAX_AXIS_WIDTH.min(WIDTH.saturating_sub(4 + wide));
+    let Some(axis) = Axis::of(drawn.iter().map(|(_, dist)| dist), axis_width) else { return Ok(()) };
     writeln!(out, "\nlatency (both scales logarithmic)")?;
     for (name, dist) in &drawn {
         writeln!(out, "  {name:<wide$}  {}", axis.draw(dist))?;
@@ -298,10 +257,9 @@ fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     if left_out > 0 {
         let (those, are) = if left_out == 1 { ("that", "is") } else { ("those", "are") };
         let others = count(left_out as u64, "flowop");
-        writeln!(
-            out,
-            "  {those} of {others} with fewer operations {are} not shown; `--json FILE` contains all histograms"
-        )?;
+        let text =
+            format!("  {those} of {others} with fewer operations {are} not shown; `--json FILE` has all histograms");
+        writeln!(out, "{}", wrapped(&text, "  "))?;
     }
     Ok(())
 }
@@ -322,13 +280,12 @@ fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         if let (Some(response), Some(lateness)) = (&flowop.response_ns, &flowop.lateness_ns) {
             let (response, lateness) = (response.shown(flowop.ops), lateness.shown(flowop.ops));
             let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
-            let mut cells =
-                vec![shortened(&names.label(flowop)), response.mean.map_or_else(|| "-".to_owned(), latency)];
+            let mut cells = vec![names.label(flowop), response.mean.map_or_else(|| "-".to_owned(), latency)];
             cells.extend([response.p50, response.p99, response.max, lateness.p50, lateness.p99].map(ns));
             table.row(cells);
         }
     }
-    if table.is_empty() { Ok(()) } else { write!(out, "{}", table.render()) }
+    if table.is_empty() { Ok(()) } else { write!(out, "{}", table.render_within(WIDTH)) }
 }
 
 /// Returns a labelled line for each further figure that is not empty.
@@ -462,12 +419,18 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Wraps text to [`WIDTH`]. Indents all lines but the first with `under`.
-fn wrapped(text: &str, under: &str) -> String {
+pub(super) fn wrapped(text: &str, under: &str) -> String {
     let options = textwrap::Options::new(WIDTH)
         .subsequent_indent(under)
         .break_words(false)
         .word_splitter(textwrap::WordSplitter::NoHyphenation);
     textwrap::fill(text, options)
+}
+
+/// Wraps a list of figures to [`WIDTH`], only after commas, so that a number and its unit are not separated.
+fn wrapped_at_commas(text: &str) -> String {
+    let joined = text.replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
+    wrapped(&joined, "    ").replace('\u{a0}', " ")
 }
 
 /// Describes a verdict: for reads, or for writes if there were no reads.
@@ -519,17 +482,42 @@ fn phases(phases: &[PhaseResult]) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::Text;
+    use super::{Text, WIDTH};
     use crate::report::{Report, to_string};
     use crate::result::fixture::fixture;
-    use crate::result::{DeviceBytes, FlowopResult, Note, OpenLoop, RunState, Verdict};
+    use crate::result::{DeviceBytes, FlowopResult, Latency, Note, OpenLoop, RunState, Verdict};
+
+    const TEXT: Text = Text { per_host: false };
+
+    #[track_caller]
+    fn assert_fits(text: &str) {
+        for line in text.lines() {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+    }
 
     #[test]
     fn lines_fit_a_terminal() {
-        let document = fixture();
-        for line in to_string(&Text, &document).lines() {
-            assert!(line.chars().count() <= 100, "{line}");
+        let mut document = fixture();
+        assert_fits(&to_string(&TEXT, &document));
+        let run = &mut document.runs[0];
+        run.open_loop = Some(OpenLoop { offered_per_s: 1e9, achieved_per_s: 1e9, ..OpenLoop::default() });
+        for (flowop, end) in run.flowops.iter_mut().zip(["create", "close", "read"]) {
+            flowop.name = format!("deliver-new-messages.{end}");
+            (flowop.ops, flowop.ops_per_s, flowop.mib_per_s) = (999_999, 99_999.0, 9_999.0);
+            let ns = Some(123_000_000);
+            let latency = Latency { mean: Some(123e6), p50: ns, p99: ns, p99_9: ns, max: ns, ..flowop.latency_ns };
+            (flowop.latency_ns, flowop.response_ns, flowop.lateness_ns) = (latency, Some(latency), Some(latency));
         }
+        let text = to_string(&TEXT, &document);
+        assert_fits(&text);
+        // The ends of the names are visible in the table and beside the histograms.
+        for end in ["create", "close"] {
+            let lines = text.lines().filter(|line| line.trim_start().starts_with("del"));
+            assert!(lines.filter(|line| line.contains('…') && line.contains(end)).count() == 3, "{text}");
+        }
+        (document.runs[0].flowops[0].ops, document.runs[0].summary.ops_per_s) = (99_999_999_999, 99_999_999.0);
+        assert_fits(&to_string(&TEXT, &document));
     }
 
     #[test]
@@ -538,7 +526,7 @@ mod tests {
         document.runs[0].summary.cpu_us_per_op = None;
         for (apart, heading) in [(false, ": so far, after "), (true, ": so far, the last ")] {
             let mut out = Vec::new();
-            Text.interim(&document, apart, &mut out).unwrap();
+            TEXT.interim(&document, apart, &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
             assert!(text.lines().next().unwrap().contains(heading), "{text}");
             for absent in ["complete", "warning", "\nprocessor "] {
@@ -555,11 +543,11 @@ mod tests {
         for n in 0..9 {
             document.runs[0].flowops.push(FlowopResult { name: format!("other{n}"), ..like.clone() });
         }
-        let drawn = to_string(&Text, &document);
+        let drawn = to_string(&TEXT, &document);
         assert!(drawn.contains("that of 1 flowop with fewer operations is not shown; `--json FILE`"), "{drawn}");
-        assert!(!to_string(&Text, &fixture()).contains("not shown"));
+        assert!(!to_string(&TEXT, &fixture()).contains("not shown"));
         document.runs[0].flowops.extend((0..30).map(|n| FlowopResult { name: format!("more{n}"), ..like.clone() }));
-        assert!(to_string(&Text, &document).contains("those of 31 flowops with fewer operations are not shown"));
+        assert!(to_string(&TEXT, &document).contains("those of 31 flowops with fewer operations are not shown"));
     }
 
     #[test]
@@ -585,6 +573,6 @@ mod tests {
         second.flowops[0].lateness_ns = Some(second.flowops[2].latency_ns);
         second.warnings.push(Note { code: "other".into(), message: "something else".into() });
         document.runs.push(second);
-        insta::assert_snapshot!("text_all", to_string(&Text, &document));
+        insta::assert_snapshot!("text_all", to_string(&TEXT, &document));
     }
 }

@@ -73,16 +73,32 @@ pub fn lines(text: &str) -> Cow<'_, str> {
 /// Escapes like [`line()`], and replaces the middle of a text of more than `most` characters by `…`. The limit counts
 /// characters before escaping.
 pub fn short(text: &str, most: usize) -> Cow<'_, str> {
-    // Only the start and the end are scanned, so the cost does not grow with the length of the text.
-    let Some((start, _)) = text.char_indices().nth(most) else { return line(text) };
-    let head = &text[..text[..start].char_indices().nth(most * 2 / 3).map_or(start, |(at, _)| at)];
-    let tail = text.char_indices().rev().nth(most / 3).map_or("", |(at, _)| &text[at..]);
-    Cow::Owned(format!("{}…{}", line(head), line(tail)))
+    match text.char_indices().nth(most) {
+        Some(_) => Cow::Owned(without_middle(text, most * 2 / 3, most / 3 + 1)),
+        None => line(text),
+    }
+}
+
+/// Shortens like [`short()`], but to `most` characters including the `…`, of which there must be at least 2.
+pub fn within(text: &str, most: usize) -> Cow<'_, str> {
+    let head = most.saturating_sub(1) * 2 / 3;
+    match text.char_indices().nth(most) {
+        Some(_) => Cow::Owned(without_middle(text, head, most.saturating_sub(1 + head))),
+        None => line(text),
+    }
+}
+
+/// Returns the first and the last characters of a text, the last at least one. Only these are scanned, so the cost does
+/// not grow with the length of the text.
+fn without_middle(text: &str, first: usize, last: usize) -> String {
+    let head = text.char_indices().nth(first).map_or(text, |(at, _)| &text[..at]);
+    let tail = text.char_indices().rev().nth(last.saturating_sub(1)).map_or("", |(at, _)| &text[at..]);
+    format!("{}…{}", line(head), line(tail))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{is_control, line, lines, short};
+    use super::{is_control, line, lines, short, within};
 
     #[test]
     fn only_control_characters_are_escaped() {
@@ -105,6 +121,10 @@ mod tests {
         let long: String = ('a'..='z').cycle().take(1_000_000).collect();
         let cut = short(&long, 30);
         assert!(cut.starts_with("abc") && cut.contains('…') && cut.chars().count() <= 33, "{cut}");
+        assert_eq!(within("deliver-new-messages.create", 22), "deliver-new-me….create");
+        for most in 2..40 {
+            assert!(within(&long, most).chars().count() == most && within(&long[..most], most) == long[..most]);
+        }
         assert!(short(&"é\n".repeat(5000), 20).starts_with("é\\né\\n"));
     }
 }

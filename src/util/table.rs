@@ -53,8 +53,32 @@ impl Table {
 
     /// Returns the table as text; every line ends with a newline.
     pub fn render(&self) -> String {
-        let widths: Vec<usize> = self
-            .columns
+        self.lines(&self.widths(), "  ")
+    }
+
+    /// Returns the table as text of at most `most` columns: where it would be wider, one space separates the columns, and
+    /// the cells of the first column lose their middle. Numbers are not shortened.
+    pub fn render_within(&self, most: usize) -> String {
+        let widths = self.widths();
+        if total(&widths, "  ") <= most {
+            return self.lines(&widths, "  ");
+        }
+        let excess = total(&widths, " ").saturating_sub(most);
+        let mut table = self.clone();
+        if let (Some(widest), Some((heading, _))) = (widths.first(), self.columns.first()) {
+            let most = widest.saturating_sub(excess).max(width(heading));
+            let rows = table.rows.iter_mut().filter_map(|row| match row {
+                Row::Cells(cells) => cells.first_mut(),
+                Row::Rule => None,
+            });
+            rows.for_each(|name| *name = super::printable::within(name, most).into_owned());
+        }
+        table.lines(&table.widths(), " ")
+    }
+
+    /// Returns the width of each column.
+    fn widths(&self) -> Vec<usize> {
+        self.columns
             .iter()
             .enumerate()
             .map(|(i, (name, _))| {
@@ -64,16 +88,19 @@ impl Table {
                 });
                 cells.chain([width(name)]).max().unwrap_or(0)
             })
-            .collect();
+            .collect()
+    }
+
+    /// Returns all lines, with a gap between the columns.
+    fn lines(&self, widths: &[usize], gap: &str) -> String {
         let mut out = String::new();
         let headings: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
-        self.line(&mut out, &headings, &widths);
+        self.line(&mut out, &headings, widths, gap);
         for row in &self.rows {
             match row {
-                Row::Cells(cells) => self.line(&mut out, cells, &widths),
+                Row::Cells(cells) => self.line(&mut out, cells, widths, gap),
                 Row::Rule => {
-                    let whole = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-                    out.push_str(&"─".repeat(whole));
+                    out.push_str(&"─".repeat(total(widths, gap)));
                     out.push('\n');
                 }
             }
@@ -96,12 +123,12 @@ impl Table {
     }
 
     /// Appends one line of padded cells to `out`.
-    fn line(&self, out: &mut String, cells: &[String], widths: &[usize]) {
+    fn line(&self, out: &mut String, cells: &[String], widths: &[usize], gap: &str) {
         let mut line = String::new();
         for (i, ((_, align), wide)) in self.columns.iter().zip(widths).enumerate() {
             let cell = cells.get(i).map_or("", String::as_str);
             if i > 0 {
-                line.push_str("  ");
+                line.push_str(gap);
             }
             let fill = " ".repeat(wide - width(cell));
             match align {
@@ -112,6 +139,11 @@ impl Table {
         out.push_str(line.trim_end());
         out.push('\n');
     }
+}
+
+/// Returns the width of a table.
+fn total(widths: &[usize], gap: &str) -> usize {
+    widths.iter().sum::<usize>() + gap.len() * widths.len().saturating_sub(1)
 }
 
 /// Escapes the control characters of a cell.
@@ -141,6 +173,20 @@ mod tests {
                       ─────────────────────────\n\
                       a-long-name   12 ns  note\n";
         assert_eq!(table.render(), expect);
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_is_made_narrower() {
+        let mut table = Table::new([("flowop", Align::Left), ("mean", Align::Right)]);
+        table.row(["a-long-name.create", "1.2 µs"]).rule().row(["read", "12 ns"]);
+        assert_eq!(table.render_within(26), table.render());
+        let expect = "flowop               mean\n\
+                      a-long-name.create 1.2 µs\n\
+                      ─────────────────────────\n\
+                      read                12 ns\n";
+        assert_eq!(table.render_within(25), expect);
+        assert!(table.render_within(20).contains("\na-long-n…eate 1.2 µs\n"), "{}", table.render_within(20));
+        assert!(table.render_within(0).contains("\na-l…te 1.2 µs\n"), "{}", table.render_within(0));
     }
 
     #[test]

@@ -149,3 +149,31 @@ fn echoed_input_of_the_shell_is_shown_as_text() {
     let screen = terminal.wait(|screen| screen.contains("\\x1b[2J"));
     assert_unmoved(&terminal, &screen);
 }
+
+/// At the width of a terminal of 80 columns no line of a report is wrapped, however long the names are.
+#[test]
+fn a_report_fits_a_terminal_of_80_columns() {
+    if !terminals("a_report_fits_a_terminal_of_80_columns") {
+        return;
+    }
+    let dir = tempfile::Builder::new().prefix("terminal-").tempdir_in(scratch()).unwrap();
+    let flowop = |name: &str| format!("flowop read name=deliver-new-messages-{name},filesetname=data,iosize=4k,random");
+    let threads = ["one", "two"].map(|name| {
+        format!("thread name=sender-{name} {{ {} {} }}", flowop("to-a-mailbox"), flowop("to-a-mailing-list"))
+    });
+    let script = format!(
+        "define fileset name=data,path=$dir,entries=20,size=64k,dirwidth=20,prealloc\n\
+         define process name=mail-server {{ {} }}\n",
+        threads.join(" ")
+    );
+    fs::write(dir.path().join("x.wml"), script).unwrap();
+    let command = format!("{} --runtime 1 --engine null --no-quiesce --quiet x.wml", binary().display());
+    let terminal = Terminal::start(dir.path(), (80, 24), &command);
+    assert_eq!(terminal.ends(), "0");
+    // With `-J` the parts of a wrapped line are one line.
+    let report = terminal.tmux(&["capture-pane", "-p", "-J", "-S", "-"]);
+    assert!(report.contains("all I/O") && report.contains("list"), "{report}");
+    for line in report.lines().map(str::trim_end) {
+        assert!(line.chars().count() <= 80, "{line}\n{report}");
+    }
+}
