@@ -1,7 +1,7 @@
 //! The command-line front end: parses the arguments, runs a command, and prints its output.
 //!
-//! Exit status: 0 success, 1 failed or stuck run, 2 wrong usage or script, 3 refused by the environment, 130/143
-//! interrupted. Not here: the implementation of WML commands (`session`) and report formats (`report`).
+//! Exit status: 0 success, 1 failed or stuck run or unwritten output, 2 wrong usage or script, 3 refused by the
+//! environment, 10, 11 and 12 the verdict worse, unclear and invalid, 129, 130 and 143 interrupted. Not here: the implementation of WML commands (`session`) and report formats (`report`).
 
 mod age;
 mod args;

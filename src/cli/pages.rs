@@ -57,7 +57,7 @@ pub(super) fn report(paths: &[PathBuf], outputs: &PageOutputs, format: ExportFor
         Some(format) => exported(format, &sources),
         None => page::html(&sources).map_err(|e| {
             console::error(&format!("can't make the page: {e}"), None);
-            70
+            1
         }),
     };
     match text {
