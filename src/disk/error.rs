@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 pub use super::foreign::{Foreign, Special};
 pub use super::not_shared::NotShared;
+pub use super::shortage::{SharedShortage, Shortage};
 
 /// An error, with the file set and the path.
 #[derive(Clone, PartialEq, Debug)]
@@ -133,6 +134,8 @@ pub enum Error {
         /// Inodes free.
         free: u64,
     },
+    /// The trees of several ranks do not fit together. Detected before anything is created.
+    Together(SharedShortage),
     /// Not enough memory.
     Memory {
         /// The file sets that need it.
@@ -317,6 +320,7 @@ impl Error {
             Self::Adopt { .. } => "E0508",
             Self::Space { .. } => "E0509",
             Self::Inodes { .. } => "E0510",
+            Self::Together(what) => what.code(),
             Self::Memory { .. } => "E0511",
             Self::Name { .. } => "E0512",
             Self::Shape { .. } => "E0513",
@@ -372,6 +376,7 @@ impl Error {
                 "mount the file system with file locks (Lustre: `-o flock` or `-o localflock`), or use another directory with `--dir`".into()
             }
             Self::Memory { .. } => "make the file sets smaller".into(),
+            Self::Together(_) => "make the file sets smaller, or let the ranks share a tree (`share=`)".into(),
             Self::Aging { why, .. } => return why.help().map(str::to_owned),
             Self::Overlap { .. } => "give each file set a separate name or path".into(),
             Self::Shared { why, .. } => why.help().into(),
@@ -424,6 +429,7 @@ impl fmt::Display for Error {
                 let sets = needing(sets);
                 write!(f, "not enough inodes in `{}`: {sets} {needed}, {free} are free", path.display())
             }
+            Self::Together(what) => together(what, f),
             Self::Memory { sets, what, needed, free } => {
                 write!(
                     f,
@@ -471,6 +477,26 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Writes the message on trees that do not fit together.
+fn together(what: &SharedShortage, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let SharedShortage { sets, trees, place, shortage } = what;
+    let text = |kind: &str, needed: &str, free: &str| {
+        format!("not enough {kind} on {place}: {trees} trees of {} need {needed} together, {free}", listed(sets))
+    };
+    match *shortage {
+        Shortage::Bytes { needed, free, floor } => {
+            f.write_str(&text("space", &human(needed), &format!("{} is free", human(free))))?;
+            if floor > 0 { write!(f, ", and {} must stay free", human(floor)) } else { Ok(()) }
+        }
+        Shortage::Inodes { needed, free } => {
+            f.write_str(&text("inodes", &needed.to_string(), &format!("{free} are free")))
+        }
+        Shortage::Memory { needed, free } => {
+            f.write_str(&text("memory", &human(needed), &format!("{} is available", human(free))))
+        }
+    }
+}
 
 /// Lists file sets by their names: "file set `a` and file set `b`".
 fn listed(sets: &[String]) -> String {

@@ -24,8 +24,10 @@ mod remove;
 mod root;
 mod scan;
 pub mod shared;
+mod shortage;
 pub mod quiesce;
 pub mod space;
+pub mod space_sums;
 mod walk;
 pub mod disk_usage;
 

@@ -7,7 +7,6 @@ use super::quiesce::Quiesced;
 use super::shared::TreeReport;
 use super::space::Demand;
 use super::{Fileset, remove};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -51,21 +50,27 @@ impl Preparation {
         for task in &mut self.tasks {
             task.decide(options, progress, stop)?;
         }
-        let mut demands: Vec<Demand> = self.tasks.iter().filter_map(PrepareTask::demand).collect();
-        if prepare::check_space(&demands, options).is_ok() {
+        if prepare::check_space(&self.demands(), options).is_ok() {
             return Ok(());
         }
-        // Determine the size of the trees to be removed only if it matters, since this takes one system call per file.
-        let mut freed = HashMap::new();
-        for task in &self.tasks {
+        // Only if it matters.
+        self.measure_freed(stop)?;
+        prepare::check_space(&self.demands(), options)
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        self.tasks.iter().filter_map(PrepareTask::demand).collect()
+    }
+
+    /// Determines the size of the trees to be removed, which the [reports](Preparation::reports) then contain. Takes one
+    /// system call per file.
+    pub fn measure_freed(&mut self, stop: &AtomicBool) -> Result<(), Error> {
+        for task in &mut self.tasks {
             if let Action::Replace(scan) = &task.action {
-                freed.insert(&task.root.path, remove::bytes_of(&task.root, scan, stop)?);
+                task.freed = remove::bytes_of(&task.root, scan, stop)?;
             }
         }
-        for demand in &mut demands {
-            demand.freed.0 = freed.get(&demand.path).copied().unwrap_or(demand.freed.0);
-        }
-        prepare::check_space(&demands, options)
+        Ok(())
     }
 
     /// Declares that ranks create the files of the set's tree if it is new, each its part. The set is the one at this

@@ -227,6 +227,8 @@ pub(super) struct PrepareTask {
     untouched: bool,
     removed_seconds: f64,
     populate_seconds: f64,
+    /// The bytes that the removal of the old tree will free. 0 if they were not determined.
+    pub(super) freed: u64,
     /// The start of the population of a new tree that is not complete yet.
     populating: Option<Instant>,
     repairs: Repairs,
@@ -305,16 +307,11 @@ pub(super) fn check_overlap(sets: &[Arc<Fileset>]) -> Result<(), Error> {
     }
 }
 
-/// Returns an error when files on tmpfs do not fit into memory. There each inode also takes a kilobyte of kernel
-/// memory.
+/// Returns an error when files on tmpfs do not fit into memory.
 fn check_memory(demands: &[Demand]) -> Result<(), Error> {
-    const INODE: u64 = 1024;
     let (_, free) = limits::memory();
     let in_memory: Vec<&Demand> = demands.iter().filter(|d| quiesce::in_memory(&d.path)).collect();
-    let taken = |bytes: u64, inodes: u64| bytes.saturating_add(inodes.saturating_mul(INODE));
-    let needed = in_memory
-        .iter()
-        .fold(0_u64, |sum, d| sum.saturating_add(taken(d.bytes, d.inodes).saturating_sub(taken(d.freed.0, d.freed.1))));
+    let needed = in_memory.iter().map(|d| d.need().memory()).fold(0, u64::saturating_add);
     if free > 0 && needed > free {
         let sets = in_memory.iter().map(|d| d.set.clone()).collect();
         return Err(Error::Memory { sets, what: "the files", needed, free });
@@ -335,6 +332,7 @@ impl PrepareTask {
             untouched: false,
             removed_seconds: 0.0,
             populate_seconds: 0.0,
+            freed: 0,
             populating: None,
             repairs: Repairs::default(),
         }
@@ -453,7 +451,7 @@ impl PrepareTask {
             _ => bytes.saturating_add(files.saturating_mul(block / 2)),
         };
         let freed = match &self.action {
-            Action::Replace(scan) => (0, scan.files + scan.dirs.len() as u64),
+            Action::Replace(scan) => (self.freed, scan.files + scan.dirs.len() as u64),
             _ => (0, 0),
         };
         Some(Demand {

@@ -9,6 +9,7 @@ use super::not_shared::NotShared;
 use super::populate::{self, Mode, PopulateJob};
 use super::prepare::{Action, Phase, PrepareOptions, PrepareTask, Prepared, Progress, Repairs};
 use super::quiesce::Quiesced;
+use super::space_sums::TreeDemand;
 use super::{Fileset, root};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
@@ -42,6 +43,8 @@ pub struct TreeReport {
     made_root: bool,
     /// Number of directories below the root, without leaf directories.
     directories: u64,
+    /// The space that the preparation needs. `None` if it creates no files.
+    pub demand: Option<TreeDemand>,
 }
 
 impl TreeReport {
@@ -55,6 +58,7 @@ impl TreeReport {
             as_is: matches!(task.action, Action::Keep(_)),
             made_root: task.root.marker.made_root,
             directories: task.set.tree.n_dirs() - 1,
+            demand: TreeDemand::of(task),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Uses the figures of `statfs` only; which files take the space is not known here.
 
 use super::error::Error;
+use super::shortage::Shortage;
 use crate::os::Fd;
 use crate::os::fd::{self, Space};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ const USUAL_UNIT: u64 = 4096;
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum time between two checks, so that writes of other programs are noticed.
 const MAX_INTERVAL: Duration = Duration::from_millis(100);
+/// `f_type` of NFS, CIFS, SMB2, Ceph, Lustre, 9P and FUSE.
+const REMOTE: [u64; 7] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x0bd0_0bd0, 0x0102_1997, 0x6573_5546];
 /// Upper bound of the rate at which data is written.
 const BYTES_PER_NS: u64 = 16;
 
@@ -35,12 +38,15 @@ pub(super) fn allocation_unit(dir: Fd) -> u64 {
 
 /// Returns the allocation unit of a file system whose `f_type` is `kind`.
 fn unit_of(space: &Space, kind: u64) -> u64 {
-    /// `f_type` of NFS, CIFS, SMB2, Ceph, Lustre, 9P and FUSE. Their blocks may be as large as a transfer. How the
-    /// server allocates space is not known.
-    const REMOTE: [u64; 7] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x0bd0_0bd0, 0x0102_1997, 0x6573_5546];
     // The fragments of ZFS are smaller than what a file takes.
     let unit = space.fragment.max(space.block.min(USUAL_UNIT)).max(512);
-    if REMOTE.contains(&kind) { unit.min(USUAL_UNIT) } else { unit }
+    // The blocks of a server may be as large as a transfer. How it allocates space is not known.
+    if is_remote(kind) { unit.min(USUAL_UNIT) } else { unit }
+}
+
+/// Returns whether a file system with this `f_type` may be on a server.
+pub(super) fn is_remote(kind: u64) -> bool {
+    REMOTE.contains(&kind)
 }
 
 /// A file system that is nearly full.
@@ -120,6 +126,54 @@ pub(super) struct Demand {
     pub(super) freed: (u64, u64),
 }
 
+impl Demand {
+    pub(super) fn need(&self) -> Need {
+        Need { bytes: self.bytes, inodes: self.inodes, freed: self.freed }
+    }
+}
+
+/// What trees on one file system need.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Need {
+    /// Bytes of files and directories.
+    pub(super) bytes: u64,
+    /// Number of files and directories.
+    pub(super) inodes: u64,
+    /// Bytes and inodes that the removal of old trees will free.
+    pub(super) freed: (u64, u64),
+}
+
+impl Need {
+    /// Returns the sum of several needs.
+    pub(super) fn sum(all: impl Iterator<Item = Self>) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            bytes: sum.bytes.saturating_add(one.bytes),
+            inodes: sum.inodes.saturating_add(one.inodes),
+            freed: (sum.freed.0.saturating_add(one.freed.0), sum.freed.1.saturating_add(one.freed.1)),
+        })
+    }
+
+    /// Returns the bytes of memory for trees on tmpfs, where each inode also takes a kilobyte of kernel memory.
+    pub(super) fn memory(self) -> u64 {
+        const INODE: u64 = 1024;
+        let taken = |bytes: u64, inodes: u64| bytes.saturating_add(inodes.saturating_mul(INODE));
+        taken(self.bytes, self.inodes).saturating_sub(taken(self.freed.0, self.freed.1))
+    }
+
+    /// Returns what is short on a file system with this space. With `keep` the [`floor`] must stay free as well.
+    pub(super) fn shortage(self, space: &Space, keep: bool) -> Option<Shortage> {
+        let Self { bytes: needed, inodes, freed } = self;
+        let floor = if keep { floor(space) } else { 0 };
+        let free = space.free.saturating_add(freed.0);
+        // ramfs has no limit and reports no size, as do tmpfs with `size=0` and servers of FUSE without `statfs`.
+        if space.total > 0 && needed > 0 && needed.saturating_add(floor) > free {
+            return Some(Shortage::Bytes { needed, free, floor });
+        }
+        let free = space.files_free.saturating_add(freed.1);
+        (space.files > 0 && inodes > free).then_some(Shortage::Inodes { needed: inodes, free })
+    }
+}
+
 /// Returns an error when the sets do not fit on their file systems. With `keep` the [`floor`] must stay free as well.
 pub(super) fn check(demands: &[Demand], keep: bool) -> Result<(), Error> {
     let mut devices: Vec<u64> = demands.iter().map(|d| d.device).collect();
@@ -129,22 +183,13 @@ pub(super) fn check(demands: &[Demand], keep: bool) -> Result<(), Error> {
         let on_device: Vec<&Demand> = demands.iter().filter(|d| d.device == device).collect();
         let Some(first) = on_device.first() else { continue };
         let Ok(space) = fd::statvfs_path(&first.path) else { continue };
-        let (needed, inodes) =
-            on_device.iter().fold((0_u64, 0_u64), |(b, i), d| (b.saturating_add(d.bytes), i.saturating_add(d.inodes)));
-        let freed = on_device
-            .iter()
-            .fold((0_u64, 0_u64), |(b, i), d| (b.saturating_add(d.freed.0), i.saturating_add(d.freed.1)));
-        let sets = || on_device.iter().map(|d| d.set.clone()).collect::<Vec<String>>();
-        let floor = if keep { floor(&space) } else { 0 };
-        let free = space.free.saturating_add(freed.0);
-        // ramfs has no limit and reports no size, as do tmpfs with `size=0` and servers of FUSE without `statfs`.
-        if space.total > 0 && needed > 0 && needed.saturating_add(floor) > free {
-            return Err(Error::Space { sets: sets(), path: first.path.clone(), needed, free, floor });
-        }
-        if space.files > 0 && inodes > space.files_free.saturating_add(freed.1) {
-            let free = space.files_free.saturating_add(freed.1);
-            return Err(Error::Inodes { sets: sets(), path: first.path.clone(), needed: inodes, free });
-        }
+        let Some(shortage) = Need::sum(on_device.iter().map(|d| d.need())).shortage(&space, keep) else { continue };
+        let (sets, path) = (on_device.iter().map(|d| d.set.clone()).collect(), first.path.clone());
+        return Err(match shortage {
+            Shortage::Bytes { needed, free, floor } => Error::Space { sets, path, needed, free, floor },
+            Shortage::Inodes { needed, free } => Error::Inodes { sets, path, needed, free },
+            Shortage::Memory { needed, free } => Error::Memory { sets, what: "the files", needed, free },
+        });
     }
     Ok(())
 }

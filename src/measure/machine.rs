@@ -9,6 +9,8 @@ use crate::os::limits;
 use crate::plan::{self, Plan, Process};
 use crate::util::count::count;
 use crate::util::size;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Address space in bytes of a thread's stack, with its guard page and the mappings of the C library for the thread.
@@ -25,6 +27,10 @@ const HELPER_THREADS: u64 = 4;
 
 /// The limit of open files that is requested where it may be raised.
 pub(crate) const MAX_DESCRIPTORS: u64 = 1 << 20;
+
+/// The help for a run that needs too much memory.
+const MEMORY_HELP: &str =
+    "make `memsize` or `iosize` smaller, start fewer threads, or raise the control group's memory limit";
 
 /// Reports an error if memory, address space, threads or file size are not sufficient for the run. `sets` is empty
 /// before the sets are known.
@@ -51,9 +57,50 @@ fn memory(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {
     (free > 0 && needed > free).then(|| {
         let (needed, free) = (size::format(needed), size::format(free));
         let what = format!("the run needs {needed} of memory, but only {free} is available");
-        let help = "make `memsize` or `iosize` smaller, start fewer threads, or raise the control group's memory limit";
-        (what, help)
+        (what, MEMORY_HELP)
     })
+}
+
+/// The memory that a rank needs for its run, and that of its host.
+#[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
+pub(super) struct RankMemory {
+    needed: u64,
+    /// The bytes available; 0 if they are not known.
+    free: u64,
+    /// The control groups of the rank: other groups of a host have limits of their own.
+    groups: u64,
+}
+
+impl RankMemory {
+    /// Returns what this rank needs for a run with these sets.
+    pub(super) fn of(plan: &Plan, sets: &[Arc<Fileset>]) -> Self {
+        let needed = plan::totals(plan, sets).memory;
+        Self { needed, free: limits::memory().1, groups: limits::control_groups() }
+    }
+}
+
+/// Reports an error if the memory of a host is not sufficient for all of its ranks. Each rank has made this check for
+/// itself. `hosts`: the host of each rank.
+pub(super) fn check_memory_of_ranks(
+    needs: &[RankMemory],
+    hosts: &[String],
+    front: &mut dyn Front,
+) -> Result<(), Status> {
+    let mut by_host: BTreeMap<(&str, u64), Vec<RankMemory>> = BTreeMap::new();
+    for (need, host) in needs.iter().zip(hosts) {
+        by_host.entry((host, need.groups)).or_default().push(*need);
+    }
+    for ((host, _), ranks) in by_host {
+        let needed = ranks.iter().map(|need| need.needed).fold(0, u64::saturating_add);
+        let free = ranks.iter().map(|need| need.free).min().unwrap_or(0);
+        if free > 0 && needed > free {
+            let (n, needed, free) = (ranks.len(), size::format(needed), size::format(free));
+            let what = format!("{n} ranks on `{host}` need {needed} of memory together, but only {free} is available");
+            front.error(None, &what, Some(MEMORY_HELP));
+            return Err(Status::Refused);
+        }
+    }
+    Ok(())
 }
 
 impl Runner {
@@ -127,4 +174,43 @@ fn file_size(sets: &[Arc<Fileset>]) -> Refusal {
             (what, "raise the limit (`ulimit -f`), or make the files smaller")
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::Diagnostic;
+    use crate::source::SourceMap;
+
+    /// Keeps the errors.
+    #[derive(Default)]
+    struct Errors(Vec<String>);
+
+    impl Front for Errors {
+        fn line(&mut self, _: &str) {}
+        fn note(&mut self, _: &str) {}
+        fn diagnostics(&mut self, _: &SourceMap, _: &[Diagnostic]) {}
+        fn error(&mut self, _: Option<&str>, text: &str, _: Option<&str>) {
+            self.0.push(text.to_owned());
+        }
+    }
+
+    #[test]
+    fn the_ranks_of_a_host_need_memory_together() {
+        const GIB: u64 = 1 << 30;
+        let hosts = ["a", "b", "a"].map(str::to_owned);
+        let check = |needs: [(u64, u64, u64); 3]| {
+            let needs =
+                needs.map(|(needed, free, groups)| RankMemory { needed: needed * GIB, free: free * GIB, groups });
+            let mut errors = Errors::default();
+            let status = check_memory_of_ranks(&needs, &hosts, &mut errors);
+            assert_eq!(status, if errors.0.is_empty() { Ok(()) } else { Err(Status::Refused) });
+            errors.0.concat()
+        };
+        assert_eq!(check([(5, 10, 1), (10, 10, 1), (5, 10, 1)]), "");
+        let message = "2 ranks on `a` need 11.0 GiB of memory together, but only 10.0 GiB is available";
+        assert_eq!(check([(5, 10, 1), (1, 10, 1), (6, 10, 1)]), message);
+        assert_eq!(check([(5, 10, 1), (1, 10, 1), (6, 10, 2)]), "", "each control group has its own limit");
+        assert_eq!(check([(5, 0, 1), (1, 0, 1), (6, 0, 1)]), "", "the memory of the host is not known");
+    }
 }

@@ -5,13 +5,14 @@
 //! new tree. Between these steps all ranks exchange their outcomes ([`AllRanks`](super::all_ranks::AllRanks)). Not here:
 //! the work on the trees (`disk`).
 
-use super::machine;
+use super::machine::{self, RankMemory};
 use super::preparation::{OnDisk, PrepareRequest, Purpose, changes_line};
 use super::trees::{DefinitionKey, ReadySet};
 use super::{Front, Runner, Status};
 use crate::diag::{Code, Diagnostic};
 use crate::disk::prepare::{self, Preparation, PrepareOptions, Prepared};
 use crate::disk::shared::TreeReport;
+use crate::disk::space_sums;
 use crate::disk::{Error, Fileset, NotShared, StartState};
 use crate::fileset::{FilesetSpec, Interleave};
 use crate::os::limits;
@@ -44,6 +45,14 @@ impl SetKey {
 /// Returns the root of a set as text, which messages contain.
 fn root_text(spec: &FilesetSpec) -> String {
     spec.root().to_string_lossy().into_owned()
+}
+
+/// What the other ranks must know of a rank that has taken the roots of its trees.
+#[derive(Serialize, Deserialize)]
+struct TakenRoots {
+    /// The trees that it prepares, by their roots.
+    trees: BTreeMap<String, TreeReport>,
+    memory: RankMemory,
 }
 
 /// The ranks that share the tree of a set.
@@ -157,6 +166,12 @@ impl SharedWork {
         self.sets.iter().filter_map(|set| set.whole.clone()).collect()
     }
 
+    /// Returns the reports of the trees that this rank prepares, by their roots.
+    fn own_reports(&self) -> BTreeMap<String, TreeReport> {
+        let reports = self.preparation.as_ref().map_or_else(Vec::new, Preparation::reports);
+        self.wholes().iter().map(|set| root_text(&set.spec)).zip(reports).collect()
+    }
+
     fn used(&self) -> Vec<Arc<Fileset>> {
         self.sets.iter().map(|set| Arc::clone(&set.used)).collect()
     }
@@ -221,10 +236,14 @@ impl Runner {
             self.begin_sets(&mut work, plan, groups, &definitions, request, &mut all)
         });
         let done = all.exchange("the roots", begun.map(|taken| ((), taken))).and_then(|((), taken)| {
+            let needs: Vec<RankMemory> = taken.iter().map(|taken| taken.memory).collect();
+            let mut all = self.all_ranks(front);
+            let enough = machine::check_memory_of_ranks(&needs, self.settings.ranks.hosts(), &mut all);
+            all.agree("the memory", enough)?;
             if !real {
                 return Ok(work.sets.iter().map(|_| None).collect());
             }
-            self.prepare_trees(&mut work, &taken, as_is, front)
+            self.prepare_trees(&mut work, taken.into_iter().map(|taken| taken.trees).collect(), as_is, front)
         });
         match done {
             Ok(prepared) => Ok(self.keep_sets(work, prepared, definitions, as_is)),
@@ -247,7 +266,7 @@ impl Runner {
         self.outputs_outside(plan, front)
     }
 
-    /// Creates the sets of this rank, and takes the roots of those that it prepares. Returns their reports by root.
+    /// Creates the sets of this rank, and takes the roots of those that it prepares.
     fn begin_sets(
         &mut self,
         work: &mut SharedWork,
@@ -256,7 +275,7 @@ impl Runner {
         definitions: &[DefinitionKey],
         request: PrepareRequest,
         front: &mut dyn Front,
-    ) -> Result<BTreeMap<String, TreeReport>, Status> {
+    ) -> Result<TakenRoots, Status> {
         work.sets = self.on_disk(front, |_, stop| {
             let before = self.trees.by_definition();
             let wanted = plan.filesets.iter().zip(groups).zip(definitions);
@@ -265,11 +284,13 @@ impl Runner {
             };
             wanted.map(open).collect()
         })?;
+        let mut memory = RankMemory::default();
         if request.purpose == Purpose::Run || !self.settings.engine.real() {
             self.check_run(plan, &work.used(), front)?;
+            memory = RankMemory::of(plan, &work.used());
         }
         if !self.settings.engine.real() {
-            return Ok(BTreeMap::new());
+            return Ok(TakenRoots { trees: BTreeMap::new(), memory });
         }
         let linked = plan.linked_sets();
         for (_, set) in work.sets.iter().enumerate().filter(|(at, _)| linked.contains(&plan.named(*at))) {
@@ -292,8 +313,7 @@ impl Runner {
                 preparation.create_in_parts(at);
             }
         }
-        let reports = preparation.reports();
-        Ok(work.wholes().iter().map(|set| root_text(&set.spec)).zip(reports).collect())
+        Ok(TakenRoots { trees: work.own_reports(), memory })
     }
 
     /// Returns a set of this rank, according to what is known of its tree. `before`: the set of the last plan with the
@@ -341,14 +361,33 @@ impl Runner {
     fn prepare_trees(
         &mut self,
         work: &mut SharedWork,
-        taken: &[BTreeMap<String, TreeReport>],
+        mut taken: Vec<BTreeMap<String, TreeReport>>,
         as_is: bool,
         front: &mut dyn Front,
     ) -> Result<Vec<Option<Prepared>>, Status> {
         let mut options = self.prepare_options();
+        // What several ranks create on one file system.
+        let (ranks, keep_free) = (Arc::clone(&self.settings.ranks), options.keep_free);
+        let fit = |taken: &[BTreeMap<String, TreeReport>]| {
+            let by_host = ranks.hosts().iter().zip(taken);
+            let trees = by_host.flat_map(|(host, trees)| {
+                trees.values().filter_map(|tree| Some((host.as_str(), tree.demand.as_ref()?)))
+            });
+            space_sums::check(trees, keep_free)
+        };
+        if fit(&taken).is_err() {
+            // Only if it matters, as with one rank. All ranks have found the same.
+            let mut all = self.all_ranks(front);
+            let measured = match &mut work.preparation {
+                Some(preparation) => self.on_disk(&mut all, |_, stop| preparation.measure_freed(stop)),
+                None => Ok(()),
+            };
+            taken = all.exchange("the space", measured.map(|()| ((), work.own_reports())))?.1;
+        }
         // The same directory on all ranks of a group. Checked before anything is changed.
         let mut all = self.all_ranks(front);
-        let opened = self.open_trees(work, taken, &mut all);
+        let fits = self.on_disk(&mut all, |_, _| fit(&taken));
+        let opened = fits.and_then(|()| self.open_trees(work, &taken, &mut all));
         all.agree("the directories", opened)?;
         // The trees: removed, repaired, or their directories made.
         let mut all = self.all_ranks(front);

@@ -5,6 +5,7 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::{self as rio, Errno};
 use rustix::path::Arg;
+use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -509,7 +510,7 @@ pub fn file_system_kind(fd: Fd) -> Result<u64> {
 }
 
 /// Space on a file system.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Space {
     /// The size of the file system in bytes.
     pub total: u64,

@@ -3,6 +3,7 @@
 use super::cgroup;
 use super::proc::bytes_of;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Raises the soft limit of open files to the hard limit, and the hard limit to `wanted` where permitted. Returns the
 /// soft limit after that.
@@ -100,6 +101,13 @@ pub fn memory() -> (u64, u64) {
         Some(bound) => (total.min(bound.limit), available.min(bound.free())),
         None => (total, available),
     }
+}
+
+/// Returns a number that is the same for all processes of a host in the same control groups.
+pub fn control_groups() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    std::fs::read("/proc/self/cgroup").unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Returns the processor time per second that the control groups allow this process, in milliseconds. `None` without a

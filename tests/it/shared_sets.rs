@@ -14,6 +14,7 @@ use wml::ranks::{Collected, CommonStart, LostRank, Ranks, RanksLost};
 use wml::session::{Settings, Status};
 use wml::spec::Sharing;
 
+use crate::mounts::{self, Fs, Mount};
 use crate::ranks::ThreadRank;
 use crate::support::{self, Outcome};
 use crate::tree;
@@ -464,4 +465,28 @@ fn a_rank_may_have_a_tree_of_its_own() {
     // The same directory with different numbers of files.
     let text = format!("set $n=$rank + 40\n{}", DELETE.replace("entries=47", "entries=$n"));
     all_end(&RankRun::ranks(3, dir.path()).run(&text), Status::Refused, "that another rank defines in another way");
+}
+
+/// Trees of two ranks, of the size `$size`.
+fn in_two_trees(size: &str) -> String {
+    format!("set $size={size}\n{}", READ.replace("path=$dir", "path=\"$dir/$rank\"").replace("entries=47", "entries=1"))
+        .replace("prealloc=80,leafdirs=13,size=randvar(type=uniform,min=0,mean=9k)", "prealloc,size=$size")
+}
+
+/// Each of the two trees would fit alone.
+#[test]
+fn the_trees_of_all_ranks_fit_together() {
+    if !mounts::available("trees of several ranks on a full file system", &[Fs::Ext4]) {
+        return;
+    }
+    let mount = Mount::new(Fs::Ext4, 64 << 20);
+    let names = || fs::read_dir(mount.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+    let before = names();
+    let outcomes = RankRun::ranks(2, mount.dir()).run(&in_two_trees("30m"));
+    let place = format!("not enough space on `{}` of host `h1`: ", mount.dir().display());
+    all_end(&outcomes, Status::Refused, &format!("{place}2 trees of file set `s` need 60.0 MiB together"));
+    assert_eq!(names(), before);
+    all_done(&RankRun::ranks(2, mount.dir()).run(&in_two_trees("12m")));
+    // Together they fit because the old trees are removed first.
+    all_done(&RankRun::ranks(2, mount.dir()).run(&in_two_trees("20m")));
 }
