@@ -65,7 +65,8 @@ struct SharingGroup {
     sharing: Sharing,
     /// Whether a run of one of them changes the tree.
     changes: bool,
-    /// Whether each has a part of the files. Otherwise there are fewer files than ranks, and all use all files.
+    /// Whether each has a part of the files and of the leaf directories. Otherwise there are fewer of one kind than ranks,
+    /// and all use all.
     in_parts: bool,
 }
 
@@ -525,8 +526,15 @@ fn refuse_other_definitions(plan: &Plan, others: &[Option<usize>], front: &mut d
     Err(Status::Refused)
 }
 
-/// Returns errors for flowops that create, remove or rename files of a set with fewer files than ranks: a rank does not
-/// see such changes of another one.
+/// Returns what a set needs so that `n` ranks can divide it: the kinds of members of which it has too few.
+fn too_few(spec: &FilesetSpec, n: usize) -> String {
+    let kinds = [(spec.entries, "files"), (spec.leafdirs, "leaf directories")];
+    let few = kinds.into_iter().filter(|(members, _)| (1..n as u64).contains(members));
+    few.map(|(_, kind)| format!("{n} {kind}")).collect::<Vec<_>>().join(" and ")
+}
+
+/// Returns errors for flowops that create, remove or rename files of a set with fewer files, or fewer leaf directories,
+/// than ranks: a rank does not see such changes of another one.
 fn shared_changes(plan: &Plan, groups: &[SharingGroup], purpose: Purpose) -> Vec<Diagnostic> {
     let runs = purpose == Purpose::Run;
     let common = groups.iter().enumerate().filter(|(_, group)| runs && group.is_shared() && !group.in_parts);
@@ -534,7 +542,8 @@ fn shared_changes(plan: &Plan, groups: &[SharingGroup], purpose: Purpose) -> Vec
         let flowop = plan.changer(set)?;
         let (name, kind, n) = (&plan.filesets[set].name, flowop.kind, group.ranks.len());
         let message = format!("`{kind}` changes which files of `{name}` exist, and {n} ranks use each of them");
-        let help = format!("give the set at least {n} files, so that each rank has some of its own");
+        let help =
+            format!("give the set at least {}, so that each rank has some of its own", too_few(&plan.filesets[set], n));
         Some(Diagnostic::error(Code::Unsupported, flowop.span, message).help(help))
     };
     common.filter_map(error).collect()

@@ -490,3 +490,14 @@ fn the_trees_of_all_ranks_fit_together() {
     // Together they fit because the old trees are removed first.
     all_done(&RankRun::ranks(2, mount.dir()).run(&in_two_trees("20m")));
 }
+
+#[test]
+fn the_files_are_too_few_if_the_leaf_directories_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = DELETE.replace("entries=47", "entries=47,leafdirs=2");
+    let outcomes = RankRun::ranks(4, dir.path()).run(&text);
+    all_end(&outcomes, Status::Refused, "give the set at least 4 leaf directories, so that each rank");
+    let outcomes = RankRun::ranks(4, dir.path()).run(&text.replace("47", "3"));
+    all_end(&outcomes, Status::Refused, "give the set at least 4 files and 4 leaf directories, so that each rank");
+    assert!(is_empty(dir.path()));
+}
