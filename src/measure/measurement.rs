@@ -134,7 +134,7 @@ impl Runner {
             }
             Err(status) => Record::of(status),
         };
-        self.release_sets();
+        self.release_sets(front);
         record
     }
 
@@ -175,7 +175,7 @@ impl Runner {
         let _watch = self.begin(Stage::Prepare, "checking the file sets", roots);
         let request = PrepareRequest { purpose: Purpose::CreateOnly, as_is: self.settings.as_is };
         let prepared = self.prepare(plan, request, map, front);
-        self.release_sets();
+        self.release_sets(front);
         prepared.map_or_else(|status| status, |_| Status::Done)
     }
 
@@ -364,7 +364,7 @@ impl Runner {
         Record { status, ..record }
     }
 
-    /// Adds a run to the result, reports it and writes it. `reports` has kept the figures of this rank until now.
+    /// Adds a run to the result, reports it and writes it. `reports` has the figures of this rank until they are written.
     /// `held`: a file system is known not to answer.
     pub(crate) fn record_run(
         &mut self,
@@ -384,7 +384,7 @@ impl Runner {
         let is_kept = shared.is_ok() || self.write_unreported(front);
         let figures = shared.unwrap_or(figures);
         if let Some(reports) = reports.filter(|_| is_kept) {
-            reports.finish();
+            self.keep_reports(reports, is_unreported);
         }
         self.append_run(held, front);
         Record { status, figures }

@@ -244,15 +244,20 @@ impl Runner {
     }
 
     /// Releases the sets after a run, so that between runs no file of them is open or locked. If several ranks have
-    /// prepared the sets, all of them call this, and no tree is unlocked while a rank uses it.
-    pub fn release_sets(&mut self) {
+    /// prepared the sets, all of them call this when they have written or sent their results, and no tree is unlocked
+    /// while a rank uses it.
+    pub fn release_sets(&mut self, front: &mut dyn Front) {
         if std::mem::take(&mut self.trees.held_with_ranks) {
             if !self.trees.stalled {
                 self.trees.sets.iter().for_each(ReadySet::close_part);
             }
-            let _waiting = self.watch.pause();
+            let met = {
+                let _waiting = self.watch.pause();
+                self.settings.ranks.barrier()
+            };
             // If a rank is lost, the next step reports it.
-            let _ = self.settings.ranks.barrier();
+            self.trees.in_use_by_ranks = met.is_err();
+            self.end_reports(met, front);
         }
         if self.trees.stalled {
             // The file system does not answer.
@@ -260,7 +265,8 @@ impl Runner {
         }
         let roots = self.trees.sets.iter().map(|ready| ready.set.spec.root()).collect();
         let _watch = self.begin(Stage::CleanUp, "releasing the file sets", roots);
-        for ready in &mut self.trees.sets {
+        let in_use = self.trees.in_use_by_ranks;
+        for ready in self.trees.sets.iter_mut().filter(|ready| !(ready.is_shared && in_use)) {
             let Some(stamp) = ready.owner().and_then(|set| set.close()) else { continue };
             ready.stamp = Some(stamp);
             if let Some(root) = self.trees.roots.get_mut(&ready.set.spec.root()) {

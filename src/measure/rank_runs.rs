@@ -6,6 +6,7 @@
 
 use super::measurement::RunFigures;
 use super::rank_start::{MergedRun, RankStart};
+use super::rank_ticks::RankTicks;
 use super::{Front, Runner, Status};
 use crate::os::clock::{monotonic_ns, wait_until};
 use crate::ranks::{LostRank, Ranks, RanksLost};
@@ -144,6 +145,31 @@ impl Runner {
         let message = self.settings.ranks.settle(json::to_bytes(&values))?;
         let values: Vec<u64> = json::from_bytes(&message).unwrap_or(values);
         Ok(own.into_iter().zip(values).map(|((name, _), value)| (name, value)).collect())
+    }
+
+    /// Ends the reports of a run whose figures are in a result. If rank 0 has not written that result yet, they are kept
+    /// until the sets are released ([`Runner::release_sets`]), which rank 0 does after it.
+    pub(crate) fn keep_reports(&mut self, reports: RankTicks, is_unreported: bool) {
+        if is_unreported || self.settings.ranks.rank() == 0 {
+            reports.finish();
+        } else {
+            self.unwritten = Some(reports);
+        }
+    }
+
+    /// Ends the reports that were kept. `met`: whether all ranks have released their sets. If rank 0 is lost, this rank
+    /// writes its result.
+    pub(super) fn end_reports(&mut self, met: Result<(), RanksLost>, front: &mut dyn Front) {
+        let Some(reports) = self.unwritten.take() else { return };
+        // That another rank is lost, rank 0 has found when it released its sets.
+        let own = self.settings.ranks.rank() as u64;
+        let is_reported = match met {
+            Ok(()) => true,
+            Err(RanksLost(lost)) => lost.iter().all(|lost| lost.rank != 0 && lost.rank != own),
+        };
+        if is_reported || self.write_unreported(front) {
+            reports.finish();
+        }
     }
 
     /// Writes the result of a rank other than 0 to a file in the results directory, because rank 0 does not have it.

@@ -7,7 +7,7 @@ use super::leftovers::{self, Leftover};
 use super::trees::ReadySet;
 use super::{Front, Runner, Status};
 use crate::disk::prepare;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 impl Runner {
@@ -25,6 +25,9 @@ impl Runner {
     fn remove_tree(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Status {
         // The rank that has prepared a shared tree removes it.
         let Some(set) = ready.owner() else { return Status::Done };
+        if ready.is_shared && self.trees.in_use_by_ranks {
+            return leave_in_use(&set.spec.root(), front);
+        }
         // The file system may have been unmounted or recreated, or another program has moved or removed the tree.
         if !prepare::is_marked(&set.spec.root()) {
             self.trees.roots.remove(&set.spec.root());
@@ -64,7 +67,9 @@ impl Runner {
         let adopted = ready.prepared.adopted;
         let (root, bytes) = (set.spec.root(), Some(ready.prepared.bytes));
         self.trees.leftovers.push(Leftover { root, bytes, files, adopted });
-        set.close();
+        if !(ready.is_shared && self.trees.in_use_by_ranks) {
+            set.close();
+        }
         Status::Done
     }
 
@@ -99,9 +104,14 @@ impl Runner {
         for ready in std::mem::take(&mut self.trees.sets) {
             status = status.max(self.release_or_remove(&ready, &mut all));
         }
+        let mut fresh = self.trees.fresh.take().filter(|_| !self.settings.keep && !self.trees.fresh_of_other);
+        if self.trees.in_use_by_ranks
+            && let Some(dir) = fresh.take()
+        {
+            status = status.max(leave_in_use(&dir, &mut all));
+        }
         // The fresh directory may contain trees of several ranks.
         let status = agree_on_removal(all, status);
-        let fresh = self.trees.fresh.take().filter(|_| !self.settings.keep && !self.trees.fresh_of_other);
         if let Some(dir) = fresh {
             // Paths through the directory to trees outside it will not exist.
             for leftover in self.trees.leftovers.iter_mut().filter(|leftover| leftover.root.starts_with(&dir)) {
@@ -122,6 +132,13 @@ impl Runner {
         }
         status
     }
+}
+
+/// Reports a tree, or a directory of trees, that other ranks may still use. It stays.
+fn leave_in_use(path: &Path, front: &mut dyn Front) -> Status {
+    let help = format!("`wmlrun clean {}` removes it when all ranks have ended", path.display());
+    front.error(None, &format!("{} stays: other ranks may still use it", path.display()), Some(&help));
+    Status::Failed
 }
 
 /// Returns the worst status of all ranks, after all have removed their trees.

@@ -511,8 +511,8 @@ impl Runner {
             for (set, prepared) in sets.iter().zip(prepared.iter().flatten()) {
                 self.trees.remember(&set.spec, prepared);
             }
-            self.trees.held_with_ranks = true;
         }
+        self.trees.held_with_ranks = true;
         (sets, prepared)
     }
 }

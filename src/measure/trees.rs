@@ -30,6 +30,9 @@ pub(crate) struct Trees {
     pub(crate) fresh_of_other: bool,
     /// The ranks have prepared their sets together, and have not released them yet.
     pub(crate) held_with_ranks: bool,
+    /// Other ranks may still use the shared trees, because they could not be released together: they stay locked until
+    /// this process ends, and are not removed.
+    pub(crate) in_use_by_ranks: bool,
     /// The script has dropped the dentries and inodes of the machine since the last run.
     pub(crate) caches_dropped: bool,
     /// Threads of a run were left behind in system calls.

@@ -30,6 +30,9 @@ fn enter(dir: &Path) {
 /// longer reaches them.
 type Incident = Arc<dyn Fn(usize) -> bool + Send + Sync>;
 
+/// The step in which all ranks release their sets after a run.
+const BARRIER: &str = "barrier";
+
 /// A rank with an incident.
 struct IncidentRank {
     rank: Arc<ThreadRank>,
@@ -57,7 +60,10 @@ impl Ranks for IncidentRank {
     }
 
     fn gather(&self, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, RanksLost> {
-        let is_step = String::from_utf8_lossy(&message).starts_with(&format!("[\"{}\"", self.step));
+        let is_step = match self.step {
+            BARRIER => message.is_empty(),
+            step => String::from_utf8_lossy(&message).starts_with(&format!("[\"{step}\"")),
+        };
         if is_step && (self.incident)(self.rank()) {
             return Err(RanksLost(vec![LostRank { why: "has ended".to_owned(), ..LostRank::default() }]));
         }
@@ -500,4 +506,27 @@ fn the_files_are_too_few_if_the_leaf_directories_are() {
     let outcomes = RankRun::ranks(4, dir.path()).run(&text.replace("47", "3"));
     all_end(&outcomes, Status::Refused, "give the set at least 4 files and 4 leaf directories, so that each rank");
     assert!(is_empty(dir.path()));
+}
+
+/// Each rank loses the others after its run. Rank 0 has all figures, and may not have written them.
+#[test]
+fn a_tree_that_ranks_may_still_use_stays_locked() {
+    let dir = tempfile::tempdir().unwrap();
+    let ranks = RankRun::ranks(3, dir.path()).incident(BARRIER, |_| true);
+    let outcomes = ranks.change(|_, settings| Settings { clean: true, ..settings }).run(READ);
+    for (rank, outcome) in outcomes.iter().enumerate() {
+        assert_eq!(outcome.status, Status::Failed, "{}", outcome.said);
+        let is_named = outcome.said.contains("./s stays: other ranks may still use it");
+        assert_eq!(is_named, rank == 0, "{}", outcome.said);
+        assert_eq!(dir.path().join(format!("rank-{rank}.json")).exists(), rank > 0);
+    }
+    let one = RankRun::ranks(1, dir.path()).run(READ);
+    all_end(&one, Status::Refused, "in use by another wmlrun process");
+    // The trees of a fresh directory too.
+    let dir = tempfile::tempdir().unwrap();
+    let ranks = RankRun::ranks(3, dir.path()).incident(BARRIER, |_| true);
+    let outcomes = ranks.change(|_, settings| Settings { sets: Vec::new(), ..settings }).run(READ);
+    assert!(outcomes[0].said.contains("stays: other ranks may still use it"), "{}", outcomes[0].said);
+    let fresh = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir());
+    assert!(fresh.unwrap().join("s/.wmlrun").exists());
 }
