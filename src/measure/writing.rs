@@ -9,7 +9,7 @@ use super::{Front, Runner, Settings, Status};
 use crate::diag::{Code, Diagnostic};
 use crate::output::{
     Appender, FileIdentity, IN_TREE_HELP, Placed, ResultPlace, TableFile, Target, check_replaceable, file_id,
-    output_in_tree,
+    first_in_tree, output_in_tree,
 };
 use crate::plan::Plan;
 use crate::report::{Report, csv_runs, filebench, json};
@@ -97,11 +97,18 @@ impl Runner {
         let stats_dir = self.outputs.stats_dir.as_ref().map(ResultPlace::path);
         let mut named = self.named_outputs();
         named.extend(stats_dir.iter().map(|dir| ("stats directory", dir)));
-        // The current directory is the default, and most scripts write no file. Runs of several ranks do.
-        if self.settings.results != Settings::default().results || self.settings.ranks.size() > 1 {
-            named.push(("--results", &self.settings.results));
+        let results = ("--results", &self.settings.results);
+        let is_given = self.settings.results != Settings::default().results;
+        if is_given {
+            named.push(results);
         }
-        let Some(message) = output_in_tree(&named, &trees) else { return Ok(()) };
+        let message = output_in_tree(&named, &trees).or_else(|| {
+            // The current directory is the default, and most scripts write no file. Runs of several ranks do.
+            let is_written = !is_given && self.settings.ranks.size() > 1;
+            let (_, set) = is_written.then(|| first_in_tree(&[results], &trees)).flatten()?;
+            Some(format!("the current directory (`--results`) is in the tree of the file set `{set}`"))
+        });
+        let Some(message) = message else { return Ok(()) };
         front.error(None, &message, Some(IN_TREE_HELP));
         self.give_up_outputs();
         // An empty directory would be foreign in the tree too. `rmdir` refuses others.

@@ -15,16 +15,26 @@ pub const IN_TREE_HELP: &str = "give a path outside the directories of the file 
 /// Returns an error message about the first output that is in a tree, or `None` when none is. An output has an option
 /// and a path, a tree the name of a file set and its root. Neither need exist.
 pub fn output_in_tree<O: AsRef<Path>, N: AsRef<str>>(outputs: &[(&str, O)], trees: &[(N, PathBuf)]) -> Option<String> {
+    let (at, name) = first_in_tree(outputs, trees)?;
+    let (option, path) = &outputs[at];
+    let path = path.as_ref().display();
+    Some(format!("`{option}` names {path}, which is in the tree of the file set `{name}`"))
+}
+
+/// Returns the position of the first output that is in a tree, and the name of the file set.
+pub fn first_in_tree<'t, O: AsRef<Path>, N: AsRef<str>>(
+    outputs: &[(&str, O)],
+    trees: &'t [(N, PathBuf)],
+) -> Option<(usize, &'t str)> {
     let mut trees = trees.iter().map(|(name, root)| (name.as_ref(), ResolvedPath::of(root))).collect::<Vec<_>>();
     // Of two file sets the inner one is named.
     trees.sort_by_key(|(_, root)| std::cmp::Reverse(root.path.as_os_str().len()));
-    outputs.iter().find_map(|(option, path)| {
+    outputs.iter().enumerate().find_map(|(at, (_, path))| {
         let path = path.as_ref();
         // An inherited descriptor was opened by whoever started the program.
         let output = descriptor_of(path).is_none().then(|| ResolvedPath::of_output(path))?;
         let (name, _) = trees.iter().find(|(_, root)| output.is_in(root))?;
-        let path = path.display();
-        Some(format!("`{option}` names {path}, which is in the tree of the file set `{name}`"))
+        Some((at, *name))
     })
 }
 

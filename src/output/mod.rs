@@ -12,7 +12,7 @@ mod snapshot_file;
 mod table_file;
 mod target;
 
-pub use containment::{IN_TREE_HELP, output_in_tree};
+pub use containment::{IN_TREE_HELP, first_in_tree, output_in_tree};
 pub use replace::replace;
 pub use results::{Placed, ResultPlace, Results};
 pub use snapshot_file::SnapshotFile;

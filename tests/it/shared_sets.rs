@@ -497,17 +497,6 @@ fn the_trees_of_all_ranks_fit_together() {
     all_done(&RankRun::ranks(2, mount.dir()).run(&in_two_trees("20m")));
 }
 
-#[test]
-fn the_files_are_too_few_if_the_leaf_directories_are() {
-    let dir = tempfile::tempdir().unwrap();
-    let text = DELETE.replace("entries=47", "entries=47,leafdirs=2");
-    let outcomes = RankRun::ranks(4, dir.path()).run(&text);
-    all_end(&outcomes, Status::Refused, "give the set at least 4 leaf directories, so that each rank");
-    let outcomes = RankRun::ranks(4, dir.path()).run(&text.replace("47", "3"));
-    all_end(&outcomes, Status::Refused, "give the set at least 4 files and 4 leaf directories, so that each rank");
-    assert!(is_empty(dir.path()));
-}
-
 /// Each rank loses the others after its run. Rank 0 has all figures, and may not have written them.
 #[test]
 fn a_tree_that_ranks_may_still_use_stays_locked() {
@@ -529,4 +518,26 @@ fn a_tree_that_ranks_may_still_use_stays_locked() {
     assert!(outcomes[0].said.contains("stays: other ranks may still use it"), "{}", outcomes[0].said);
     let fresh = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir());
     assert!(fresh.unwrap().join("s/.wmlrun").exists());
+}
+
+#[test]
+fn the_files_are_too_few_if_the_leaf_directories_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = DELETE.replace("entries=47", "entries=47,leafdirs=2");
+    let outcomes = RankRun::ranks(4, dir.path()).run(&text);
+    all_end(&outcomes, Status::Refused, "give the set at least 4 leaf directories, so that each rank");
+    let outcomes = RankRun::ranks(4, dir.path()).run(&text.replace("47", "3"));
+    all_end(&outcomes, Status::Refused, "give the set at least 4 files and 4 leaf directories, so that each rank");
+    assert!(is_empty(dir.path()));
+}
+
+/// Ranks write their snapshots there.
+#[test]
+fn the_current_directory_is_not_in_a_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let here = dir.path().join("s");
+    fs::create_dir(&here).unwrap();
+    let outcomes = RankRun::ranks(2, &here).run(&READ.replace("path=$dir", "path=\"$dir/..\""));
+    all_end(&outcomes, Status::Refused, "the current directory (`--results`) is in the tree of the file set `s`");
+    assert!(is_empty(&here));
 }
