@@ -43,7 +43,7 @@ impl Runner {
     pub fn create_processes(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Status {
         let status = self.start_live(what, front);
         if self.live.is_none() {
-            self.release_sets(front);
+            self.release_sets();
         }
         status
     }
@@ -225,7 +225,7 @@ impl Runner {
         }
         let status = status.max(self.join_or_abandon(live.running, &plan, front));
         printed.show(&mut |message| front.note(message));
-        self.release_sets(front);
+        self.release_sets();
         status
     }
 }

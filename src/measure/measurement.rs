@@ -134,7 +134,7 @@ impl Runner {
             }
             Err(status) => Record::of(status),
         };
-        self.release_sets(front);
+        self.release_sets();
         record
     }
 
@@ -175,7 +175,7 @@ impl Runner {
         let _watch = self.begin(Stage::Prepare, "checking the file sets", roots);
         let request = PrepareRequest { purpose: Purpose::CreateOnly, as_is: self.settings.as_is };
         let prepared = self.prepare(plan, request, map, front);
-        self.release_sets(front);
+        self.release_sets();
         prepared.map_or_else(|status| status, |_| Status::Done)
     }
 
@@ -384,7 +384,7 @@ impl Runner {
         let is_kept = shared.is_ok() || self.write_unreported(front);
         let figures = shared.unwrap_or(figures);
         if let Some(reports) = reports.filter(|_| is_kept) {
-            self.keep_reports(reports, is_unreported);
+            reports.finish();
         }
         self.append_run(held, front);
         Record { status, figures }

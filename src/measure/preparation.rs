@@ -244,20 +244,15 @@ impl Runner {
     }
 
     /// Releases the sets after a run, so that between runs no file of them is open or locked. If several ranks have
-    /// prepared the sets, all of them call this when they have written or sent their results, and no tree is unlocked
-    /// while a rank uses it.
-    pub fn release_sets(&mut self, front: &mut dyn Front) {
+    /// prepared the sets, all of them call this, and no tree is unlocked while a rank uses it.
+    pub fn release_sets(&mut self) {
         if std::mem::take(&mut self.trees.held_with_ranks) {
             if !self.trees.stalled {
                 self.trees.sets.iter().for_each(ReadySet::close_part);
             }
-            let met = {
-                let _waiting = self.watch.pause();
-                self.settings.ranks.barrier()
-            };
-            // If a rank is lost, the next step reports it.
-            self.trees.in_use_by_ranks = met.is_err();
-            self.end_reports(met, front);
+            let _waiting = self.watch.pause();
+            // The next step reports the ranks that are lost.
+            self.trees.in_use_by_ranks = self.settings.ranks.barrier().is_err();
         }
         if self.trees.stalled {
             // The file system does not answer.

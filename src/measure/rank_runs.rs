@@ -6,7 +6,6 @@
 
 use super::measurement::RunFigures;
 use super::rank_start::{MergedRun, RankStart};
-use super::rank_ticks::RankTicks;
 use super::{Front, Runner, Status};
 use crate::os::clock::{monotonic_ns, wait_until};
 use crate::ranks::{LostRank, Ranks, RanksLost};
@@ -42,7 +41,7 @@ impl Runner {
             Err(_) => Some(<[String; 2]>::default()),
             Ok(()) => None,
         };
-        let unready = unready(ranks, fault);
+        let unready = unready(ranks, fault.as_ref());
         ready?;
         if let Some((rank, [what, help])) = unready.map_err(|lost| self.ended_by(&lost))? {
             let host = ranks.hosts().get(rank).map_or("", String::as_str);
@@ -95,7 +94,7 @@ impl Runner {
         let ranks = self.settings.ranks.as_ref();
         if ranks.size() > 1 {
             // This rank ends with its own error in any case.
-            let _ = unready(ranks, Some([String::new(), "look at the error of that rank".to_owned()]));
+            let _ = unready(ranks, Some(&[String::new(), "look at the error of that rank".to_owned()]));
         }
     }
 
@@ -142,34 +141,9 @@ impl Runner {
     /// Returns the figures of rank 0, which are those of all ranks. An error on a rank whose run rank 0 does not have.
     pub(crate) fn figures_of_rank_0(&self, own: RunFigures) -> Result<RunFigures, RanksLost> {
         let values: Vec<u64> = own.iter().map(|(_, value)| *value).collect();
-        let message = self.settings.ranks.settle(json::to_bytes(&values))?;
+        let message = self.settings.ranks.confirm(json::to_bytes(&values))?;
         let values: Vec<u64> = json::from_bytes(&message).unwrap_or(values);
         Ok(own.into_iter().zip(values).map(|((name, _), value)| (name, value)).collect())
-    }
-
-    /// Ends the reports of a run whose figures are in a result. If rank 0 has not written that result yet, they are kept
-    /// until the sets are released ([`Runner::release_sets`]), which rank 0 does after it.
-    pub(crate) fn keep_reports(&mut self, reports: RankTicks, is_unreported: bool) {
-        if is_unreported || self.settings.ranks.rank() == 0 {
-            reports.finish();
-        } else {
-            self.unwritten = Some(reports);
-        }
-    }
-
-    /// Ends the reports that were kept. `met`: whether all ranks have released their sets. If rank 0 is lost, this rank
-    /// writes its result.
-    pub(super) fn end_reports(&mut self, met: Result<(), RanksLost>, front: &mut dyn Front) {
-        let Some(reports) = self.unwritten.take() else { return };
-        // That another rank is lost, rank 0 has found when it released its sets.
-        let own = self.settings.ranks.rank() as u64;
-        let is_reported = match met {
-            Ok(()) => true,
-            Err(RanksLost(lost)) => lost.iter().all(|lost| lost.rank != 0 && lost.rank != own),
-        };
-        if is_reported || self.write_unreported(front) {
-            reports.finish();
-        }
     }
 
     /// Writes the result of a rank other than 0 to a file in the results directory, because rank 0 does not have it.
@@ -209,7 +183,7 @@ impl Runner {
 type Unready = [String; 2];
 
 /// Returns the lowest rank that is not ready, on every rank. Every rank calls this. `own`: why this one is not.
-fn unready(ranks: &dyn Ranks, own: Option<Unready>) -> Result<Option<(usize, Unready)>, RanksLost> {
+fn unready(ranks: &dyn Ranks, own: Option<&Unready>) -> Result<Option<(usize, Unready)>, RanksLost> {
     let all = ranks.gather(json::to_bytes(&own))?.unwrap_or_default();
     let read = |message: Vec<u8>| json::from_bytes::<Option<Unready>>(&message).ok().flatten();
     let lowest = all.into_iter().map(read).enumerate().find_map(|(rank, why)| Some((rank, why?)));

@@ -2,7 +2,6 @@
 
 use super::collector::Collector;
 use super::outputs::Outputs;
-use super::rank_ticks::RankTicks;
 use super::ready::Live;
 use super::redaction::{self, Redaction};
 use super::trees::Trees;
@@ -33,8 +32,6 @@ pub struct Runner {
     pub(crate) started: Instant,
     /// The memory in bytes that runs may need, as far as a note has said so.
     pub(crate) noted_memory: BTreeSet<u64>,
-    /// The reports of a rank other than 0, until rank 0 has written their result.
-    pub(crate) unwritten: Option<RankTicks>,
     /// The worst status so far.
     pub(crate) worst: Status,
 }
@@ -65,7 +62,6 @@ impl Runner {
             interrupt,
             started: Instant::now(),
             noted_memory: BTreeSet::new(),
-            unwritten: None,
             worst: Status::Done,
             settings,
         }

@@ -309,15 +309,15 @@ impl Ranks for RankGroup {
         Some(std::iter::once(Ok(message)).chain((1..self.hosts.len()).map(of)).collect())
     }
 
-    fn settle(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
+    fn confirm(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
         if self.rank == 0 {
             return self.broadcast(message);
         }
         let mut state = self.mail.state.lock();
         let mut signalled = None;
         let is_over = || self.is_signalled_for(REPORT_AFTER_SIGNAL, &mut signalled);
-        let settled = self.mail.wait(&mut state, is_over, |state| self.received(state, 0));
-        let message = settled.unwrap_or_else(|| Err(self.late(0)))?;
+        let confirmed = self.mail.wait(&mut state, is_over, |state| self.received(state, 0));
+        let message = confirmed.unwrap_or_else(|| Err(self.late(0)))?;
         // A rank that rank 0 had regarded as lost was only late.
         let is_lost = state.lost.iter().any(|lost| lost.rank == self.rank as u64);
         if is_lost { Err(RanksLost(state.lost.clone())) } else { Ok(message) }

@@ -122,7 +122,7 @@ pub trait Ranks: std::fmt::Debug + Send + Sync {
     /// Returns the message of rank 0 on every rank, when rank 0 has made use of what it collected. Every rank calls this
     /// after [`Ranks::collect`], and waits for it, but after a signal for a moment only. An error on a rank whose message
     /// rank 0 does not have.
-    fn settle(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
+    fn confirm(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
         self.broadcast(message)
     }
 

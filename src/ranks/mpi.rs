@@ -24,14 +24,14 @@ pub fn connect(interrupt: Arc<AtomicUsize>) -> Result<RankGroup, String> {
 }
 
 /// A message on its way, to or from another rank.
-struct Transfer {
+struct MessageTransfer {
     request: Request<'static, [u8], StaticScope>,
     /// The bytes, which MPI reads or writes until the request is complete. That may be never if the other rank is lost:
     /// they are then never freed.
     buffer: *mut [u8],
 }
 
-impl Transfer {
+impl MessageTransfer {
     /// Begins a transfer of these bytes.
     fn begin(bytes: Vec<u8>, request: impl FnOnce(&'static mut [u8]) -> Request<'static, [u8], StaticScope>) -> Self {
         let buffer = Box::into_raw(bytes.into_boxed_slice());
@@ -55,9 +55,9 @@ impl Transfer {
 struct MpiTransport {
     universe: Universe,
     world: SimpleCommunicator,
-    sending: Vec<Transfer>,
+    sending: Vec<MessageTransfer>,
     /// Messages in the order of their arrival, each with its sender. A long one arrives over several calls.
-    receiving: VecDeque<(usize, Transfer)>,
+    receiving: VecDeque<(usize, MessageTransfer)>,
 }
 
 impl MpiTransport {
@@ -81,14 +81,14 @@ impl Transport for MpiTransport {
     fn send(&mut self, to: usize, message: &[u8]) {
         let receiver = self.world.process_at_rank(to as i32);
         let send = |bytes: &'static mut [u8]| receiver.immediate_send(StaticScope, &*bytes);
-        self.sending.push(Transfer::begin(message.to_vec(), send));
+        self.sending.push(MessageTransfer::begin(message.to_vec(), send));
     }
 
     fn receive(&mut self) -> Option<(usize, Vec<u8>)> {
         while let Some((message, status)) = self.world.any_process().immediate_matched_probe() {
             let len = usize::try_from(status.count(u8::equivalent_datatype())).unwrap_or(0);
             let receive = |bytes: &'static mut [u8]| message.immediate_matched_receive_into(StaticScope, bytes);
-            self.receiving.push_back((status.source_rank() as usize, Transfer::begin(vec![0; len], receive)));
+            self.receiving.push_back((status.source_rank() as usize, MessageTransfer::begin(vec![0; len], receive)));
         }
         // The messages of a rank stay in their order: a short one may be complete before the long one before it.
         let mut incomplete = Vec::new();

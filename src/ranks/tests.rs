@@ -88,7 +88,7 @@ fn all_ranks_exchange_messages() {
         let first = group.broadcast(own).unwrap();
         group.barrier().unwrap();
         let last = group.collect(vec![group.rank() as u8]);
-        assert_eq!(group.settle(vec![group.rank() as u8]).unwrap(), [0]);
+        assert_eq!(group.confirm(vec![group.rank() as u8]).unwrap(), [0]);
         let ends = group.end(group.rank() as u8, &format!("error of {}", group.rank()));
         (all, first, last, ends)
     });
@@ -199,7 +199,7 @@ fn a_late_rank_knows_that_rank_0_lacks_its_result() {
         }
         assert!(!silent.load(SeqCst));
         group.collect(Vec::new());
-        let result = group.settle(Vec::new()).map(|_| ());
+        let result = group.confirm(Vec::new()).map(|_| ());
         group.end(0, "");
         result
     });
@@ -238,7 +238,7 @@ fn a_rank_without_rank_0_is_interrupted() {
             assert_eq!(interrupt.load(SeqCst), 15);
             assert!(group.has_lost_ranks() && group.broadcast(Vec::new()).is_err());
             assert!(group.collect(Vec::new()).is_none());
-            assert!(group.settle(Vec::new()).is_err());
+            assert!(group.confirm(Vec::new()).is_err());
         }
     });
 }

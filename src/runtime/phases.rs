@@ -26,7 +26,7 @@ struct PhaseState {
 /// The phases of a run, in order.
 #[derive(Debug)]
 pub(super) struct Phases {
-    phases: Vec<PhaseState>,
+    states: Vec<PhaseState>,
     /// The index of each process's phase; `None` for a process without instances.
     place: Vec<Option<usize>>,
     /// Whether the workload has only one phase, so that no process waits for others.
@@ -65,8 +65,8 @@ impl Phases {
             ended: AtomicU64::new(0),
             start: Latch::default(),
         };
-        let phases = numbers.into_iter().zip(threads).map(phase).collect();
-        Self { phases, place, is_one: plan.phases.len() < 2, is_late, is_awaited: AtomicBool::new(false) }
+        let states = numbers.into_iter().zip(threads).map(phase).collect();
+        Self { states, place, is_one: plan.phases.len() < 2, is_late, is_awaited: AtomicBool::new(false) }
     }
 
     /// Returns whether the workload has only one phase, so that no process waits for others.
@@ -76,7 +76,7 @@ impl Phases {
 
     /// Returns the number of the first phase; 0 for a rank without threads.
     pub(super) fn first(&self) -> u32 {
-        self.phases.first().map_or(0, |phase| phase.number)
+        self.states.first().map_or(0, |phase| phase.number)
     }
 
     /// Returns the number of the first phase to the first thread that calls this, which has to begin it when the other
@@ -97,7 +97,7 @@ impl Phases {
     /// Waits for the phase of a process, which must not be the first. Returns the tick at which it began. `Err` when
     /// the run has stopped.
     pub(super) fn wait(&self, process: usize) -> Result<u64, Stopped> {
-        let Some(phase) = self.of(process).map(|place| &self.phases[place]) else { return Err(Stopped) };
+        let Some(phase) = self.of(process).map(|place| &self.states[place]) else { return Err(Stopped) };
         phase.start.pass()?;
         phase.start.raise();
         Ok(phase.began.load(SeqCst))
@@ -105,24 +105,24 @@ impl Phases {
 
     /// Returns whether the phase of a process has begun.
     pub(super) fn has_begun(&self, process: usize) -> bool {
-        self.is_first(process) || self.of(process).is_some_and(|place| self.phases[place].began.load(SeqCst) > 0)
+        self.is_first(process) || self.of(process).is_some_and(|place| self.states[place].began.load(SeqCst) > 0)
     }
 
     /// Accounts for the end of a thread at `tick`. Returns the number of the next phase if this thread was the last one
     /// of its phase, and is to begin the next.
     pub(super) fn leave(&self, process: usize, tick: u64) -> Option<u32> {
         let place = self.of(process)?;
-        let phase = &self.phases[place];
+        let phase = &self.states[place];
         if phase.unfinished.fetch_sub(1, SeqCst) != 1 {
             return None;
         }
         phase.ended.store(tick, SeqCst);
-        self.phases.get(place + 1).map(|next| next.number)
+        self.states.get(place + 1).map(|next| next.number)
     }
 
     /// Begins a phase at `tick`.
     pub(super) fn begin(&self, number: u32, tick: u64) {
-        if let Some(phase) = self.phases.iter().find(|phase| phase.number == number) {
+        if let Some(phase) = self.states.iter().find(|phase| phase.number == number) {
             phase.began.store(tick, SeqCst);
             phase.start.raise();
         }
@@ -130,7 +130,7 @@ impl Phases {
 
     /// Stops the run: ends the waits of all phases.
     pub(super) fn close(&self) {
-        self.phases.iter().for_each(|phase| phase.start.close());
+        self.states.iter().for_each(|phase| phase.start.close());
     }
 
     /// Returns the start and the end of all phases. `opened` is the opening of the gate.
@@ -141,6 +141,6 @@ impl Phases {
             began: if place == 0 && !self.is_late { Some(opened) } else { some(phase.began.load(SeqCst)) },
             ended: some(phase.ended.load(SeqCst)),
         };
-        self.phases.iter().enumerate().map(ticks).collect()
+        self.states.iter().enumerate().map(ticks).collect()
     }
 }

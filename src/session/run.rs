@@ -206,7 +206,7 @@ impl Session {
     /// Makes the plan of a run, after checking that this machine can run it, and creates its directory. On an error all
     /// file sets are released.
     fn checked_plan(&mut self, span: Span, front: &mut dyn Front) -> Result<Arc<Plan>, Status> {
-        let plan = self.plan_that_fits(span, front).inspect_err(|_| self.runner.release_sets(front))?;
+        let plan = self.plan_that_fits(span, front).inspect_err(|_| self.runner.release_sets())?;
         self.definitions.note_run();
         Ok(plan)
     }
