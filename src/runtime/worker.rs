@@ -134,12 +134,13 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
                 let at = flowop_id(shared, thread_slot, failure.flowop.unwrap_or_else(|| cx.current()));
                 shared.fail_at_close(Fault::of(FaultKind::Operation, at, failure));
             }
-            // Read by `Running::last_end`: a run whose threads have all ended ended with the last of them. Stored after
-            // the files are closed, which is part of the run.
-            thread_slot.ended.store(shared.clock.raw(), SeqCst);
             if let (Some(limit), Some(partial)) = (limit, partial_iterations(&end)) {
                 limit.end(partial);
             }
+            // Read by `Running::last_end`: a run whose threads have all ended ended with the last of them. Stored after
+            // the files are closed, and after the wait for the threads of the other ranks that do the same work: both are
+            // part of the run, and of its last phase.
+            thread_slot.ended.store(shared.clock.raw(), SeqCst);
             // Report the end before memory is freed, for which thousands of threads contend.
             done_guard.finish();
         }

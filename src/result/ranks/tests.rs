@@ -304,6 +304,23 @@ fn a_phase_may_begin_and_end_within_an_interval() {
     assert!((merged.flowops[0].ops_per_s - 2000.0).abs() < 1e-9, "{}", merged.flowops[0].ops_per_s);
 }
 
+/// Ranks that share a processor may do short work one after the other.
+#[test]
+fn work_of_ranks_at_different_times_has_a_rate() {
+    let at = |number, start: f64| {
+        let mut run = run_of(&[snapshot(&[5; 500])], 4);
+        run.flowops[0].phase = 2;
+        run.phases = vec![PhaseResult { number: 2, start_seconds: Some(start), seconds: 0.5, complete: true }];
+        for interval in &mut run.intervals {
+            interval.flowops[0].ops = if interval.t - interval.seconds == start.floor() { 500 } else { 0 };
+        }
+        rank(number, "h1", run)
+    };
+    let merged = merge_ranks(vec![at(0, 1.0), at(1, 2.5)], Vec::new());
+    assert_eq!(merged.phases[0].seconds, 2.0);
+    assert!((merged.flowops[0].ops_per_s - 500.0).abs() < 1e-9, "{}", merged.flowops[0].ops_per_s);
+}
+
 #[test]
 fn the_worst_state_counts() {
     let with = |number, state, by: &str| {

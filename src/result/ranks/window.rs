@@ -48,6 +48,7 @@ pub(super) struct CommonTime {
     phase: Option<u64>,
     /// The latest start of a rank's measured time, in nanoseconds after the common start.
     origin_ns: i64,
+    /// The time of a phase that the ranks have done one after the other is that from the first start to the last end.
     time: RankTime,
     /// Whether it covers [`MIN_COVERED`] of the time of each rank.
     covers: bool,
@@ -95,7 +96,10 @@ impl CommonTime {
         let origin_ns = ranks.clone().map(|rank| rank.start_skew_ns.unwrap_or(0)).max().unwrap_or(0);
         let times: Option<Vec<RankTime>> = ranks.map(|rank| RankTime::of(rank, phase, origin_ns)).collect();
         let times = times.filter(|times| !times.is_empty());
-        let (time, covered) = times.map_or((RankTime { start: 0.0, end: 0.0 }, 0.0), |times| intersection(&times));
+        let (time, covered) = times.map_or((RankTime { start: 0.0, end: 0.0 }, 0.0), |times| {
+            let (common, covered) = intersection(&times);
+            (if common.seconds() > 0.0 || phase.is_none() { common } else { span(&times) }, covered)
+        });
         Self { phase, origin_ns, time, covers: covered >= MIN_COVERED }
     }
 
@@ -137,6 +141,12 @@ fn intersection(times: &[RankTime]) -> (RankTime, f64) {
         _ => 0.0,
     };
     (common, times.iter().map(share).fold(1.0, f64::min))
+}
+
+/// Returns the time from the first start to the last end.
+fn span(times: &[RankTime]) -> RankTime {
+    let start = times.iter().map(|time| time.start).fold(f64::INFINITY, f64::min);
+    RankTime { start, end: times.iter().map(|time| time.end).fold(start, f64::max) }
 }
 
 /// Returns the time on the clock of rank 0 that passes in a second on that of a rank.
