@@ -300,7 +300,7 @@ impl Warning {
                 "there was no time in which all ranks ran: the run has no rates".to_owned()
             }
             Self::RanksOverlap { seconds, covered } => format!(
-                "all ranks ran at the same time for only {}, {:.0} % of the longest rank's time: the rates refer to this time",
+                "all ranks ran at the same time for {}, {:.0} % of the longest rank's time: the rates refer to this time",
                 duration::seconds(*seconds),
                 (covered * 100.0).floor()
             ),
@@ -348,7 +348,7 @@ impl Warning {
                 "the device stalled: run longer, so that stalled operations complete and are counted"
             }
             Self::RanksOverlap { .. } => {
-                "operations outside this time are in the counts and latencies; give all ranks the same run time"
+                "operations outside this time are in the counts and latencies; run longer, or give all ranks the same work"
             }
             Self::SharedDescriptors => {
                 "the kernel lacks `close_range` and `unshare`; many open files cost more than in separate tables"

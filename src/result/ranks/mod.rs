@@ -120,8 +120,8 @@ fn outcome(ranks: &[RankRun], lost: &[LostRank]) -> (RunState, String, Option<Fa
         let text = first.to_string();
         let rank = first.rank;
         let help = format!(
-            "the figures are those of the other ranks; look for errors of rank {rank}, and for its last figures in \
-             `rank-{rank}.snapshots` on its host"
+            "the figures are those of the other ranks; look for errors of rank {rank}, and, if it ran for a second, for its \
+             last figures in `rank-{rank}.snapshots` on its host"
         );
         let failure = Failure { what: text.clone(), help, ..Failure::default() };
         return (RunState::Failed, text, Some(failure));
