@@ -106,6 +106,10 @@ fn the_main_job_runs_small_or_is_refused_with_the_reason() {
     if !rustix::process::geteuid().is_root() || !tools {
         return skip(TEST, "it needs root, unshare, setpriv, taskset and mount");
     }
+    // Not where the root directory is no mount point, as in a chroot.
+    if !Command::new("unshare").args(["-m", "true"]).output().unwrap().status.success() {
+        return skip(TEST, "mount namespaces can't be created");
+    }
     let Some(groups) = Groups::new() else { return skip(TEST, "control groups can't be created") };
     let place = Place::new();
     let small = "oltp_sync --runtime 0.2 --no-quiesce --set nshadows=10 --set ndbwriters=2 --set filesize=4m --set logfilesize=1m \

@@ -312,12 +312,13 @@ fn work_of_ranks_at_different_times_has_a_rate() {
         run.flowops[0].phase = 2;
         run.phases = vec![PhaseResult { number: 2, start_seconds: Some(start), seconds: 0.5, complete: true }];
         for interval in &mut run.intervals {
-            interval.flowops[0].ops = if interval.t - interval.seconds == start.floor() { 500 } else { 0 };
+            let is_in_phase = (interval.t - interval.seconds - start.floor()).abs() < 0.1;
+            interval.flowops[0].ops = if is_in_phase { 500 } else { 0 };
         }
         rank(number, "h1", run)
     };
     let merged = merge_ranks(vec![at(0, 1.0), at(1, 2.5)], Vec::new());
-    assert_eq!(merged.phases[0].seconds, 2.0);
+    assert!((merged.phases[0].seconds - 2.0).abs() < 1e-9, "{:?}", merged.phases);
     assert!((merged.flowops[0].ops_per_s - 500.0).abs() < 1e-9, "{}", merged.flowops[0].ops_per_s);
 }
 
