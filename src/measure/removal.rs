@@ -7,6 +7,7 @@ use super::leftovers::{self, Leftover};
 use super::trees::ReadySet;
 use super::{Front, Runner, Status};
 use crate::disk::prepare;
+use crate::util::printable;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -136,8 +137,9 @@ impl Runner {
 
 /// Reports a tree, or a directory of trees, that other ranks may still use. It stays.
 fn leave_in_use(path: &Path, front: &mut dyn Front) -> Status {
-    let help = format!("`wmlrun clean {}` removes it when all ranks have ended", path.display());
-    front.error(None, &format!("{} stays: other ranks may still use it", path.display()), Some(&help));
+    let shown = printable::path(path);
+    let help = format!("`wmlrun clean {shown}` removes it when all ranks have ended");
+    front.error(None, &format!("{shown} stays: other ranks may still use it"), Some(&help));
     Status::Failed
 }
 

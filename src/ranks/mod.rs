@@ -119,8 +119,8 @@ pub trait Ranks: std::fmt::Debug + Send + Sync {
     /// longer, but after a signal for a moment only.
     fn collect(&self, message: Vec<u8>) -> Option<Collected>;
 
-    /// Returns the message of rank 0 on every rank, when rank 0 has made use of what it collected. Every rank calls this
-    /// after [`Ranks::collect`], and waits for it, but after a signal for a moment only. An error on a rank whose message
+    /// Returns the message of rank 0 on every rank. Rank 0 calls this when it has reported what it collected; the others
+    /// call it after [`Ranks::collect`] and wait, but after a signal for a moment only. An error on a rank whose message
     /// rank 0 does not have.
     fn confirm(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
         self.broadcast(message)

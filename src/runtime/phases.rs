@@ -33,7 +33,7 @@ pub(super) struct Phases {
     is_one: bool,
     /// Whether other ranks have a phase before the first of this one, which then waits for its end.
     is_late: bool,
-    /// Whether a thread has taken it upon itself to wait for that end.
+    /// Whether a thread waits for that end.
     is_awaited: AtomicBool,
 }
 
