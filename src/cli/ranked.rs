@@ -79,6 +79,8 @@ fn report(ends: &[Result<RankEnd, LostRank>], hosts: &[String], own: &str) {
     let mut shown: Vec<(&str, Vec<usize>)> = Vec::new();
     for (n, end) in ends.iter().enumerate() {
         match end {
+            // The error of the run may have named it.
+            Err(lost) if own.contains(&lost.name()) => {}
             Err(lost) => console::error(&lost.to_string(), Some(RanksLost::HELP)),
             Ok(end) if !end.text.is_empty() && end.text != own => {
                 match shown.iter_mut().find(|(text, _)| *text == end.text) {

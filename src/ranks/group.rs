@@ -180,7 +180,7 @@ impl RankGroup {
 
     /// Returns a rank as lost whose message has not arrived in time after a signal.
     fn late(&self, rank: usize) -> RanksLost {
-        RanksLost(vec![self.lost(rank, "has not answered since the signal".to_owned())])
+        RanksLost(vec![self.lost(rank, "has not answered since rank 0 received a signal".to_owned())])
     }
 
     /// Returns whether this time has passed since `signalled`, when a signal was first found.

@@ -52,8 +52,14 @@ pub struct LostRank {
 
 impl fmt::Display for LostRank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rank, host, why } = self;
-        write!(f, "rank {rank} on `{host}` {why}")
+        write!(f, "{} {}", self.name(), self.why)
+    }
+}
+
+impl LostRank {
+    /// Returns the rank as messages name it.
+    pub fn name(&self) -> String {
+        format!("rank {} on `{}`", self.rank, self.host)
     }
 }
 
