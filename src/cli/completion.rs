@@ -88,7 +88,7 @@ pub(super) fn shipped() -> ArgValueCandidates {
 
 /// Completes a code of an error or a warning.
 pub(super) fn codes() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| info::codes().map(|(code, title, _)| candidate(code, title)).collect())
+    ArgValueCandidates::new(|| info::codes().map(|e| candidate(e.code, &e.title)).collect())
 }
 
 /// Completes the assignment of a variable: the variables of the scripts that the line names.

@@ -226,7 +226,10 @@ impl Front for Console {
         }
         let memory = document.environment.memory.total;
         let bytes: u64 = run.filesets.iter().map(|f| f.bytes).sum();
-        let place = describe_mounts(&run.environment.mounts);
+        // In a changed root directory (chroot), the kernel lists no mount for it.
+        let is_unknown = run.environment.mounts.is_empty() && bytes > 0 && run.engine != "null";
+        let place =
+            if is_unknown { "an unknown file system".to_owned() } else { describe_mounts(&run.environment.mounts) };
         let multiple = if memory > 0 { bytes as f64 / memory as f64 } else { 0.0 };
         let time =
             length.map_or("until all threads are done".to_owned(), |length| format!("for {} s", length.as_secs_f64()));

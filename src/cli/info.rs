@@ -9,12 +9,15 @@ use crate::diag::{self, Code};
 use crate::disk::{self, prepare};
 use crate::experiment::{SUITES, suite};
 use crate::model::commands;
+use crate::result::NoteCode;
+use crate::result::warnings::Warning;
 use crate::session::library;
 use crate::spec::attrs;
 use crate::spec::predefined::PREDEFINED;
 use crate::util::count;
 use crate::util::table::{Align, Table};
 use crate::{engine, flowop, random, report};
+use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -104,7 +107,7 @@ fn formats() -> Vec<[String; 3]> {
 }
 
 fn titles() -> Vec<[String; 3]> {
-    codes().map(|(number, title, _)| [number.to_owned(), String::new(), title.to_owned()]).collect()
+    codes().map(|e| [e.code.to_owned(), String::new(), e.title.into_owned()]).collect()
 }
 
 /// Prints the list with the given name.
@@ -149,18 +152,36 @@ pub(super) fn show(name: &str) -> u8 {
     2
 }
 
-/// Returns the number, title and text of every code: first those of scripts, then those of file sets.
-pub(super) fn codes() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    Code::ALL.iter().map(|c| (c.number(), c.title(), c.text())).chain(disk::CODES.iter().copied())
+/// The explanation of a code.
+pub(super) struct Explanation {
+    /// The code: a number such as `E0202`, or a name such as `short_run`.
+    pub(super) code: &'static str,
+    /// What has this code, in a few words.
+    pub(super) title: Cow<'static, str>,
+    /// Reason and advice; may be empty.
+    text: Cow<'static, str>,
+}
+
+/// Returns the explanation of every code: first those of scripts, then those of file sets, warnings and notes of a report.
+pub(super) fn codes() -> impl Iterator<Item = Explanation> {
+    let fixed = Code::ALL.iter().map(|c| (c.number(), c.title(), c.text())).chain(disk::CODES.iter().copied());
+    let notes = NoteCode::ALL.iter().map(|note| (note.name(), note.about(), ""));
+    let explained = |(code, title, text)| Explanation { code, title: Cow::from(title), text: Cow::from(text) };
+    let of_report = |warning: Warning| Explanation {
+        code: warning.code(),
+        title: format!("for example, {}", warning.message()).into(),
+        text: format!("What to do: {}.", warning.advice()).into(),
+    };
+    fixed.map(explained).chain(Warning::examples().into_iter().map(of_report)).chain(notes.map(explained))
 }
 
 /// Prints the explanation of an error or warning code.
-pub(super) fn explain(number: &str) -> u8 {
-    if let Some((number, title, text)) = codes().find(|(n, _, _)| n.eq_ignore_ascii_case(number)) {
-        print_lines(&format!("{number}: {title}\n\n{text}"));
+pub(super) fn explain(code: &str) -> u8 {
+    if let Some(Explanation { code, title, text }) = codes().find(|e| e.code.eq_ignore_ascii_case(code)) {
+        print_lines(format!("{code}: {title}\n\n{text}").trim_end());
         0
     } else {
-        console::error(&format!("no code is named `{number}`"), Some("`wmlrun list codes` lists all of them"));
+        console::error(&format!("no code is named `{code}`"), Some("`wmlrun list codes` lists all of them"));
         2
     }
 }
@@ -281,13 +302,13 @@ pub(super) fn manual(dir: &Path) -> u8 {
 mod tests {
     use std::collections::BTreeSet;
 
-    /// `wmlrun explain` finds the first of several codes with one number, so that the others would have no explanation.
+    /// `wmlrun explain` finds the first of several equal codes, so that the others would have no explanation.
     #[test]
-    fn each_code_has_a_number_of_its_own() {
-        let mut numbers = BTreeSet::new();
-        for (number, title, _) in super::codes() {
-            assert!(numbers.insert(number), "{number} is used twice, once for {title}");
+    fn codes_are_distinct() {
+        let mut seen = BTreeSet::new();
+        for explanation in super::codes() {
+            assert!(seen.insert(explanation.code), "{} is used twice", explanation.code);
         }
-        assert!(numbers.len() > 50, "{}", numbers.len());
+        assert!(seen.len() > 80, "{}", seen.len());
     }
 }

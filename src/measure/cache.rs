@@ -9,7 +9,7 @@ use crate::disk::{Error, Fileset, quiesce};
 use crate::os::device::{self, DeviceStack, TransferredBytes};
 use crate::os::fd;
 use crate::plan::{self, FlowopInfo, Plan};
-use crate::result::{CacheState, DeviceBytes, FlowopResult, Note, Run, Verdict};
+use crate::result::{CacheState, DeviceBytes, FlowopResult, NoteCode, Run, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl Cache {
         }
         if let Some(why) = why.filter(|_| resident.is_none()) {
             let message = format!("the page cache after the run was not measured: {why}");
-            run.warnings.push(Note { code: "not_looked_at".to_owned(), message });
+            run.warnings.push(NoteCode::NotLookedAt.note(message));
         }
         let transferred: Vec<Option<TransferredBytes>> =
             self.sets.iter().map(|set| Some(set.stack.as_ref()?.transferred()?.since(set.transferred?))).collect();

@@ -13,7 +13,7 @@ use crate::plan::{Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
 use crate::result::{
-    DirtyBytes, Failure, FilesetResult, FlowopClass, FlowopResult, Note, OpenLoop, PhaseResult, Repaired, Run,
+    DirtyBytes, Failure, FilesetResult, FlowopClass, FlowopResult, NoteCode, OpenLoop, PhaseResult, Repaired, Run,
     RunState, Straggler,
 };
 use crate::runtime::{ArrivalProgress, Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
@@ -79,11 +79,7 @@ impl Runner {
                 .enumerate()
                 .map(|(id, (set, prepared))| fileset(set, prepared.as_ref(), ready.location.roots.get(id)))
                 .collect(),
-            warnings: about
-                .notes
-                .iter()
-                .map(|text| Note { code: "script_note".to_owned(), message: text.clone() })
-                .collect(),
+            warnings: about.notes.iter().map(|text| NoteCode::ScriptNote.note(text)).collect(),
             ..Run::default()
         };
         ready.cache.describe(&mut run);

@@ -6,7 +6,7 @@
 use super::names::qualified_name;
 use crate::model::QuitMode;
 use crate::plan::Plan;
-use crate::result::{FlowopResult, Note};
+use crate::result::{FlowopResult, Note, NoteCode};
 use crate::runtime::{Ended, Running};
 use crate::util::count::count;
 use crate::util::duration;
@@ -23,13 +23,13 @@ pub(crate) fn thread_notes(plan: &Plan, running: &Running, ended: &Ended, figure
                 count(threads, "thread"),
                 qualified_name(plan, flowop)
             );
-            notes.push(Note { code: "waited_to_the_end".to_owned(), message });
+            notes.push(NoteCode::WaitedToTheEnd.note(message));
         }
     }
     for (flowop, threads) in running.exhausted() {
         // In the other modes a run is meant to end like this, but not before anything was done.
         if plan.mode == QuitMode::Timeout || figures.get(flowop).is_some_and(|f| f.ops == 0) {
-            notes.push(Note { code: "exhausted".to_owned(), message: exhausted_text(plan, flowop, threads) });
+            notes.push(NoteCode::Exhausted.note(exhausted_text(plan, flowop, threads)));
         }
     }
     notes
@@ -46,11 +46,11 @@ pub(crate) fn interruption_notes(running: &Running) -> Vec<Note> {
              which is included in the measured time; measure again without `SIGSTOP`",
             duration::seconds(stopped.as_secs_f64())
         );
-        notes.push(Note { code: "stopped".to_owned(), message });
+        notes.push(NoteCode::Stopped.note(message));
     }
     if running.waits_for_space(ANSWER_TIMEOUT) {
-        let message = "the free space was not checked: the file system did not answer within 5 s".to_owned();
-        notes.push(Note { code: "not_looked_at".to_owned(), message });
+        let message = "the free space was not checked: the file system did not answer within 5 s";
+        notes.push(NoteCode::NotLookedAt.note(message));
     }
     notes
 }

@@ -6,7 +6,7 @@ use super::series::{RunTimeline, io_bytes, io_ops};
 use super::ticker::Ticker;
 use super::{Runner, WarmupLength};
 use crate::plan::Plan;
-use crate::result::{CacheState, Note, Run, Warmup};
+use crate::result::{CacheState, NoteCode, Run, Warmup};
 use crate::runtime::{Ended, Running, Waited};
 use std::time::Duration;
 
@@ -35,24 +35,21 @@ impl Runner {
             true
         });
         if !matches!(waited.ended, Ended::Time | Ended::Asked) {
-            run.warnings.push(Note {
-                code: "ended_in_warmup".to_owned(),
-                message: "the run ended during the warm-up: the figures are those of the warm-up".to_owned(),
-            });
+            run.warnings.push(
+                NoteCode::EndedInWarmup.note("the run ended during the warm-up: the figures are those of the warm-up"),
+            );
             return Err(waited);
         }
         if !steady {
-            run.warnings.push(Note {
-                code: "warmup_not_steady".to_owned(),
-                message: "the rate was not steady at the time limit of the warm-up; set a fixed warm-up time"
-                    .to_owned(),
-            });
+            run.warnings.push(
+                NoteCode::WarmupNotSteady
+                    .note("the rate was not steady at the time limit of the warm-up; set a fixed warm-up time"),
+            );
         }
         if run.cache_state == CacheState::Cold {
-            run.warnings.push(Note {
-                code: "warmed_up".to_owned(),
-                message: "the caches were cold before the warm-up, not when the measurement began".to_owned(),
-            });
+            run.warnings.push(
+                NoteCode::WarmedUp.note("the caches were cold before the warm-up, not when the measurement began"),
+            );
         }
         let began = running.from();
         let before = running.clear();

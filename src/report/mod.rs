@@ -6,6 +6,7 @@
 //! A new format is one file in this module and one line in [`TABLE`]. Not here: measuring, and terminal control.
 
 pub mod benchstat;
+mod conclusion;
 pub mod csv;
 pub mod csv_intervals;
 pub mod csv_runs;

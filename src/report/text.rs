@@ -1,9 +1,10 @@
-//! The text report for people: heading, table of flowops, latency histograms, details, and warnings with advice.
+//! The text report for people: heading, table of flowops, latency histograms, details. Not here: its warnings and
+//! its last line (`conclusion`).
 //!
 //! Lines fit a terminal of 80 columns, except for paths and longer words. Rows are in order of definition, with I/O flowops first.
 
 use super::histogram::Axis;
-use super::{Report, hosts};
+use super::{Report, conclusion, hosts};
 use crate::result::warnings;
 use crate::result::{
     DeviceBytes, Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, PhaseResult, Run, Verdict,
@@ -74,7 +75,7 @@ fn write_run(document: &Document, index: usize, per_host: bool, out: &mut dyn Wr
     let state = run.state.name().replace('_', " ");
     let ended = format!("{}{number}: {state} after {}{by}", script(document), seconds(run.measured_seconds));
     body(document, run, &ended, per_host, out)?;
-    write_warnings(document, run, out)
+    conclusion::write(document, run, out)
 }
 
 /// Returns the name of the script for headings.
@@ -452,20 +453,6 @@ fn describe_bytes(bytes: &DeviceBytes) -> String {
         (0, written) => format!("{} written", size::format(written)),
         (read, written) => format!("{} read, {} written", size::format(read), size::format(written)),
     }
-}
-
-/// Writes the warnings of a run with their advice.
-fn write_warnings(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let found = warnings::of(document, run);
-    let mut others = run.warnings.iter().filter(|note| !warnings::is_derived(note)).peekable();
-    if !found.is_empty() || others.peek().is_some() {
-        writeln!(out)?;
-    }
-    for warning in &found {
-        let (message, advice) = (format!("warning: {}", warning.message()), format!("  = help: {}", warning.advice()));
-        writeln!(out, "{}\n{}", wrapped(&message, "  "), wrapped(&advice, "          "))?;
-    }
-    others.try_for_each(|note| writeln!(out, "{}", wrapped(&format!("warning: {}", note.message), "  ")))
 }
 
 /// Describes the phases: `1: 0.8 s, 2: 12.3 s, 3: not started`.

@@ -13,6 +13,7 @@ mod digest;
 mod figures;
 mod filesets;
 mod hosts;
+mod note_code;
 mod phases;
 pub mod ranks;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use environment::{Environment, RunEnvironment};
 pub use figures::{Latency, MIN_BEYOND, Summary};
 pub use filesets::{FilesetResult, Repaired};
 pub use hosts::{HostResult, RankResult};
+pub use note_code::NoteCode;
 pub use phases::PhaseResult;
 pub use steadiness::Steadiness;
 

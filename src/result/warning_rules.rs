@@ -5,7 +5,7 @@
 use super::environment::MountInfo;
 use super::ranks::{MIN_COVERED, Overlap, overlap};
 use super::warnings::{MAX_OTHERS, Warning, mount_among};
-use super::{CacheState, Document, FilesetResult, HostResult, Interval, Run, RunState, Verdict};
+use super::{CacheState, Document, FilesetResult, HostResult, Interval, Note, NoteCode, Run, RunState, Verdict};
 use crate::os::proc::DescriptorTable;
 
 /// A run with a shorter measured time is dominated by its start.
@@ -34,9 +34,6 @@ const MIN_RESIDENT: f64 = 0.1;
 /// Age of the oldest operation in flight at the end above which there is a warning, in seconds.
 const MAX_LATE_SECONDS: f64 = 1.0;
 
-/// The codes of notes on threads that did not do what the script asks for.
-const UNFULFILLED: [&str; 3] = ["exhausted", "waited_to_the_end", "ended_in_warmup"];
-
 /// Returns all warnings about a run, the most serious first.
 pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
     let mut found = Vec::new();
@@ -64,11 +61,16 @@ pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
 pub fn unfulfilled(document: &Document, run: &Run) -> Vec<(String, Option<&'static str>)> {
     let is_meant = |warning: &Warning| matches!(warning, Warning::Errors { .. } | Warning::NoOperations { others: 0 });
     let derived = of(document, run).into_iter().filter(is_meant);
-    let notes = run.warnings.iter().filter(|note| UNFULFILLED.contains(&note.code.as_str()));
+    let notes = run.warnings.iter().filter(|note| is_unfulfilled(note));
     derived
         .map(|warning| (warning.message(), Some(warning.advice())))
         .chain(notes.map(|note| (note.message.clone(), None)))
         .collect()
+}
+
+/// Returns whether a note says that threads did not do what the script asks for.
+fn is_unfulfilled(note: &Note) -> bool {
+    NoteCode::ALL.iter().any(|code| code.is_unfulfilled() && code.name() == note.code)
 }
 
 /// Finds warnings about runs with too few operations or too little time.
@@ -175,7 +177,7 @@ fn check_storage(document: &Document, run: &Run, storage: &HostStorage) -> Vec<W
     let bypassed = read.peek().is_some() && read.all(|set| by_device(set));
     if reads && bytes > 0 && bytes < memory && cache_state != CacheState::Warm && !bypassed {
         let cold = cache_state == CacheState::Cold || document.command_line.iter().any(|word| word == "--cold");
-        found.push(Warning::FitsInMemory { bytes, memory, cache_state, cold });
+        found.push(Warning::FitsInMemory { bytes, memory, cold });
     }
     found
 }

@@ -7,7 +7,7 @@
 pub use super::warning_rules::{of, unfulfilled};
 
 use crate::result::environment::MountInfo;
-use crate::result::{CacheState, Document, Note, Run, RunState};
+use crate::result::{Document, Note, Run, RunState};
 use crate::util::count::{count, measured};
 use crate::util::{duration, size};
 
@@ -66,8 +66,6 @@ pub enum Warning {
         bytes: u64,
         /// Size of main memory in bytes.
         memory: u64,
-        /// State of the page cache at the start.
-        cache_state: CacheState,
         /// Whether the cache was evicted at the start, or `--cold` requested it.
         cold: bool,
     },
@@ -177,6 +175,33 @@ pub const CODES: [&str; 20] = [
 ];
 
 impl Warning {
+    /// Returns an example of each warning, in the order of [`CODES`].
+    pub fn examples() -> Vec<Self> {
+        let flowop = "read".to_owned();
+        vec![
+            Self::NotComplete { state: RunState::Interrupted, ended_by: "SIGINT".to_owned() },
+            Self::Errors { flowop: flowop.clone(), errno: "ENOSPC".to_owned(), count: 3 },
+            Self::NoOperations { others: 0 },
+            Self::ShortRun { seconds: 1.0 },
+            Self::FewOperations { ops: 198 },
+            Self::FewForPercentiles { flowops: vec![flowop.clone()] },
+            Self::MemoryFileSystem { path: "/dev/shm/data".to_owned(), kind: "tmpfs".to_owned() },
+            Self::FitsInMemory { bytes: 3 << 30, memory: 24 << 30, cold: false },
+            Self::CacheUnknown { device: "/dev/loop0".to_owned() },
+            Self::NotQuiesced { dirty: 1 << 30 },
+            Self::ToolBound { overhead_ns: 200.0, mean_ns: 900.0 },
+            Self::WakeupLatency { late_ns: 60_000.0, share: 0.3 },
+            Self::ProcessorBound { busy: 1.0, own: 0.4, host: None },
+            Self::Unsteady { first_per_s: 9000.0, last_per_s: 6000.0 },
+            Self::NotSteady { first_seconds: Some(14.0), all_per_s: 8000.0, rest_per_s: 9000.0 },
+            Self::Starved { flowop, share: 0.25 },
+            Self::Unstable { offered_per_s: 5000.0, achieved_per_s: 4100.0 },
+            Self::LateOps { ops: 16, oldest_seconds: 2.5 },
+            Self::SharedDescriptors,
+            Self::RanksOverlap { seconds: 48.0, covered: 0.8 },
+        ]
+    }
+
     /// Returns the stable code of the warning, for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -239,30 +264,27 @@ impl Warning {
             Self::ShortRun { seconds } => format!("the measured time is only {}", duration::seconds(*seconds)),
             Self::FewOperations { ops } => format!("the run completed only {}", count(*ops, "I/O operation")),
             Self::FewForPercentiles { flowops } => {
-                format!("too few operations for a 99th percentile: {}", quoted(flowops))
+                format!("too few operations for p99: {}", quoted(flowops))
             }
             Self::MemoryFileSystem { path, kind } => {
-                format!("`{path}` is on {kind}: the run measures memory, not storage")
+                format!("`{path}` is in memory ({kind}), not on storage")
             }
-            Self::FitsInMemory { bytes, memory, cache_state, .. } => {
-                let share = *bytes as f64 / *memory as f64;
-                let of = format!("{} of files and {} of memory", size::format(*bytes), size::format(*memory));
-                let reads = if *cache_state == CacheState::Cold { "repeated reads" } else { "reads" };
-                format!("{of} ({share:.2} x), cache {}: {reads} may be served from memory", cache_state.name())
+            Self::FitsInMemory { bytes, .. } => {
+                format!("{} of files fit in memory: reads may be cached", size::format(*bytes))
             }
             Self::CacheUnknown { device } => {
-                format!("the state of the cache below `{device}` is unknown: reads may not reach the disk")
+                format!("the state of the cache below `{device}` is unknown")
             }
             Self::NotQuiesced { dirty } => {
-                format!("{} of earlier writes had not reached the device at the start", size::format(*dirty))
+                format!("{} of earlier writes were in memory at the start", size::format(*dirty))
             }
             Self::ToolBound { overhead_ns, mean_ns } => format!(
-                "the tool adds {} to each operation, compared to a mean latency of {}",
+                "the tool adds {} to a mean latency of {}",
                 duration::latency(*overhead_ns),
                 duration::latency(*mean_ns)
             ),
             Self::WakeupLatency { late_ns, share } => format!(
-                "wake-up latency is {:.0} % of the response times, {} on average",
+                "wake-up latency is {:.0} % of the mean response time, {}",
                 share * 100.0,
                 duration::latency(*late_ns)
             ),
@@ -273,10 +295,10 @@ impl Warning {
             Self::Unsteady { first_per_s, last_per_s } => {
                 let change = (last_per_s / first_per_s - 1.0) * 100.0;
                 let (first, last) = (measured(*first_per_s), measured(*last_per_s));
-                format!("the rate changed from {first} ops/s in the first third to {last} in the last ({change:+.0} %)")
+                format!("{first} ops/s in the first third, {last} in the last ({change:+.0} %)")
             }
             Self::NotSteady { first_seconds: Some(first), all_per_s, rest_per_s } => format!(
-                "not steady: first {}; {} ops/s after that, {} ops/s overall",
+                "not steady for {}: then {} ops/s, overall {}",
                 duration::seconds(*first),
                 measured(*rest_per_s),
                 measured(*all_per_s)
@@ -285,13 +307,11 @@ impl Warning {
             Self::Starved { flowop, share } => {
                 format!("`{flowop}` spent {:.1} % of its time waiting for a usable file", share * 100.0)
             }
-            Self::Unstable { offered_per_s, achieved_per_s } => format!(
-                "unstable: {} requests/s offered, {} achieved",
-                measured(*offered_per_s),
-                measured(*achieved_per_s)
-            ),
+            Self::Unstable { offered_per_s, achieved_per_s } => {
+                format!("{} requests/s offered, {} achieved", measured(*offered_per_s), measured(*achieved_per_s))
+            }
             Self::LateOps { ops, oldest_seconds } => format!(
-                "{} in flight at the end of the run, the oldest for {}",
+                "{} in flight at the end, the oldest for {}",
                 count(*ops, "operation"),
                 duration::seconds(*oldest_seconds)
             ),
@@ -300,7 +320,7 @@ impl Warning {
                 "there was no time in which all ranks ran: the run has no rates".to_owned()
             }
             Self::RanksOverlap { seconds, covered } => format!(
-                "all ranks ran at the same time for {}, {:.0} % of the longest rank's time: the rates refer to this time",
+                "the rates are of the {} in which all ranks ran ({:.0} %)",
                 duration::seconds(*seconds),
                 (covered * 100.0).floor()
             ),
@@ -321,12 +341,19 @@ impl Warning {
             Self::ShortRun { .. } => "run for at least a minute (`--runtime 60`) after a warm-up (`--warmup 10`)",
             Self::FewOperations { .. } => "run longer: means and percentiles of few operations vary widely",
             Self::FewForPercentiles { .. } => "run longer",
-            Self::MemoryFileSystem { .. } => "choose a directory on the file system to be measured (`--dir`)",
-            Self::FitsInMemory { cold: true, .. } => "use file sets larger than memory, or read with `directio`",
-            Self::FitsInMemory { .. } => {
-                "use file sets larger than memory, or evict them with `--cold` and keep the run short"
+            Self::MemoryFileSystem { .. } => {
+                "the run measures memory; choose a directory on the file system to be measured (`--dir`)"
             }
-            Self::CacheUnknown { .. } => "attach loop devices with `losetup --direct-io=on`",
+            Self::FitsInMemory { cold: true, .. } => {
+                "repeated reads may be served from the page cache; use file sets larger than memory, or read with `directio`"
+            }
+            Self::FitsInMemory { .. } => {
+                "reads may be served from the page cache; use file sets larger than memory, or evict them with `--cold` \
+                 and keep the run short"
+            }
+            Self::CacheUnknown { .. } => {
+                "reads may not reach the disk; attach loop devices with `losetup --direct-io=on`"
+            }
             Self::NotQuiesced { .. } => "omit `--no-quiesce`, or wait before the run",
             Self::ToolBound { .. } => {
                 "compare only runs of the same machine and version; larger operations reduce the tool's share"
@@ -348,7 +375,8 @@ impl Warning {
                 "the device stalled: run longer, so that stalled operations complete and are counted"
             }
             Self::RanksOverlap { .. } => {
-                "operations outside this time are in the counts and latencies; run longer, or give all ranks the same work"
+                "the percentage is that of the longest rank's time; operations outside of it are in the counts and \
+                 latencies; run longer, or give all ranks the same work"
             }
             Self::SharedDescriptors => {
                 "the kernel lacks `close_range` and `unshare`; many open files cost more than in separate tables"

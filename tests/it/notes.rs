@@ -14,7 +14,7 @@ fn a_disclaimer_of_a_script_is_in_every_report() {
     for (name, council) in [("specsfs97", "SPEC"), ("tpcso", "TPC"), ("fileserver", "SPEC")] {
         let (report, notes) = notes(Wml::new().args([name]));
         assert_eq!(notes, [format!("{name} is no benchmark of {council}: its figures are not results of {council}")]);
-        assert!(report.contains(&format!("warning: {name} is no benchmark of {council}")), "{report}");
+        assert!(report.contains(&format!("warning[script_note]: {name} is no benchmark of {council}")), "{report}");
     }
     // Also of a script that loads it.
     let (_, notes) = notes(Wml::new().file("x.f", "load specsfs97\nset $nfiles=100\nrun 1\n").args(["x.f"]));

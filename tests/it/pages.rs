@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 use wml::diag::Code;
+use wml::result::NoteCode;
 use wml::result::warnings::{CODES, Warning};
-use wml::result::{CacheState, RunState};
 
 use crate::cmd::binary;
 use crate::manual::agrees;
@@ -52,41 +52,19 @@ fn wrap(first: &str, rest: &str, text: &str) -> String {
     out + &line + "\n"
 }
 
-/// One warning of each kind.
-fn warnings() -> Vec<Warning> {
-    let flowop = "read".to_owned();
-    vec![
-        Warning::NotComplete { state: RunState::Interrupted, ended_by: "SIGINT".to_owned() },
-        Warning::Errors { flowop: flowop.clone(), errno: "ENOSPC".to_owned(), count: 3 },
-        Warning::NoOperations { others: 0 },
-        Warning::ShortRun { seconds: 1.0 },
-        Warning::FewOperations { ops: 198 },
-        Warning::FewForPercentiles { flowops: vec![flowop.clone()] },
-        Warning::MemoryFileSystem { path: "/dev/shm/data".to_owned(), kind: "tmpfs".to_owned() },
-        Warning::FitsInMemory { bytes: 3 << 30, memory: 24 << 30, cache_state: CacheState::AsIs, cold: false },
-        Warning::CacheUnknown { device: "/dev/loop0".to_owned() },
-        Warning::NotQuiesced { dirty: 1 << 30 },
-        Warning::ToolBound { overhead_ns: 200.0, mean_ns: 900.0 },
-        Warning::WakeupLatency { late_ns: 60_000.0, share: 0.3 },
-        Warning::ProcessorBound { busy: 1.0, own: 0.4, host: None },
-        Warning::Unsteady { first_per_s: 9000.0, last_per_s: 6000.0 },
-        Warning::NotSteady { first_seconds: Some(14.0), all_per_s: 8000.0, rest_per_s: 9000.0 },
-        Warning::Starved { flowop, share: 0.25 },
-        Warning::Unstable { offered_per_s: 5000.0, achieved_per_s: 4100.0 },
-        Warning::LateOps { ops: 16, oldest_seconds: 2.5 },
-        Warning::SharedDescriptors,
-        Warning::RanksOverlap { seconds: 48.0, covered: 0.8 },
-    ]
-}
-
 fn warnings_of_reports() -> String {
-    let warnings = warnings();
+    let warnings = Warning::examples();
     let codes: Vec<&str> = warnings.iter().map(Warning::code).collect();
     assert_eq!(codes, CODES, "one warning of each kind, in the order of their codes");
     let item = |w: &Warning| {
         wrap(&format!("- `{}`: ", w.code()), "  ", &format!("\u{201c}{}.\u{201d} Advice: {}.", w.message(), w.advice()))
     };
     warnings.iter().map(item).collect()
+}
+
+fn notes_of_reports() -> String {
+    let item = |code: &NoteCode| wrap(&format!("- `{}`: ", code.name()), "  ", &format!("{}.", code.about()));
+    NoteCode::ALL.iter().map(item).collect()
 }
 
 /// Headings with the explanations of codes, which are wrapped already or one paragraph.
@@ -218,8 +196,9 @@ fn options_of_commands() -> String {
 
 #[test]
 fn warnings_agree_with_the_program() {
-    agrees("docs/warnings.md", 3, |part| match part {
+    agrees("docs/warnings.md", 4, |part| match part {
         "reports" => warnings_of_reports(),
+        "notes" => notes_of_reports(),
         "scripts" => explanations(Code::ALL.iter().map(|code| (code.number(), code.title(), code.text()))),
         "filesets" => explanations(wml::disk::CODES.iter().copied()),
         other => panic!("no table provides the part `{other}` of docs/warnings.md"),

@@ -1,0 +1,49 @@
+//! The end of the text report: a line for each warning, and the result in one line.
+
+use super::text::wrapped;
+use crate::result::{Document, Run, RunState, warnings};
+use crate::util::count::measured;
+use crate::util::duration::latency;
+use std::io::{self, Write};
+
+/// Writes the end of the report of a run.
+pub(super) fn write(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    write_warnings(document, run, out)?;
+    write_result(run, out)
+}
+
+/// Writes the warnings of a run, each with the code that `wmlrun explain` knows: the advice would hide the table.
+fn write_warnings(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let found = warnings::of(document, run);
+    let derived = found.iter().map(|warning| (warning.code(), warning.message()));
+    let others = run.warnings.iter().filter(|note| !warnings::is_derived(note));
+    let all: Vec<(&str, String)> =
+        derived.chain(others.map(|note| (note.code.as_str(), note.message.clone()))).collect();
+    if !all.is_empty() {
+        writeln!(out)?;
+    }
+    for (code, message) in all {
+        writeln!(out, "{}", wrapped(&format!("warning[{code}]: {message}"), "  "))?;
+    }
+    if let Some(first) = found.first() {
+        writeln!(out, "  = help: for advice, `wmlrun explain {}`", first.code())?;
+    }
+    Ok(())
+}
+
+/// Writes the result of a run in one line, which is the last one on the screen.
+fn write_result(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let s = &run.summary;
+    let mut parts = if run.state == RunState::Complete { Vec::new() } else { vec![run.state.name().replace('_', " ")] };
+    if s.ops == 0 {
+        parts.push("no I/O operation".to_owned());
+    } else {
+        parts.push(format!("{} ops/s", measured(s.ops_per_s)));
+        if s.mib_per_s > 0.0 {
+            parts.push(format!("{} MiB/s", measured(s.mib_per_s)));
+        }
+        parts.extend(s.latency_ns.mean.map(|ns| format!("mean {}", latency(ns))));
+        parts.extend(s.latency_ns.shown(s.ops).p99.map(|ns| format!("p99 {}", latency(ns as f64))));
+    }
+    writeln!(out, "\nresult: {}", parts.join(", "))
+}
