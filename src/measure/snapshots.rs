@@ -143,13 +143,14 @@ impl SnapshotSource {
     /// Returns the result so far.
     fn document(&self, counters: SnapshotCounters) -> Document {
         let mut rank = self.rank.clone();
+        let name = format!("rank {} on `{}`", rank.rank, rank.host);
         let run = &mut rank.run;
         let seconds = counters.elapsed_ns as f64 / 1e9;
         fill_figures(run, &counters.flowops, seconds, CpuTime::default());
         run.measured_seconds = seconds;
         run.finished_seconds = self.started.elapsed().as_secs_f64();
         run.state = RunState::Interrupted;
-        run.ended_by = format!("no result after the snapshot at {}", duration::seconds(seconds));
+        run.ended_by = format!("no result of {name} after the snapshot at {}", duration::seconds(seconds));
         run.intervals = counters.intervals;
         run.name_intervals();
         Document { runs: vec![merge_ranks(vec![rank], Vec::new())], ..self.document.clone() }
@@ -244,6 +245,7 @@ mod tests {
             assert_eq!((run.state, run.measured_seconds), (RunState::Interrupted, seconds as f64));
             assert!(run.flowops.iter().all(|flowop| flowop.ops == seconds), "{:?}", run.flowops);
             assert_eq!((run.ranks.len(), run.ranks[0].rank, run.ranks[0].host.as_str()), (1, 2, "h2"));
+            assert!(run.ended_by.starts_with("no result of rank 2 on `h2` after "), "{}", run.ended_by);
             assert!(!document.complete);
         };
         check(&text, 5);

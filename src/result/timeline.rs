@@ -30,6 +30,8 @@ pub struct Timeline {
     last_ns: u64,
     /// A last interval shorter than this, in nanoseconds, is merged into the previous one.
     shortest_ns: u64,
+    /// Maximum size of all latency histograms in bytes.
+    max_bytes: usize,
 }
 
 /// One interval in its compact form.
@@ -57,7 +59,8 @@ impl Timeline {
     /// `interval_ns` nanoseconds.
     pub fn new(flowops: usize, interval_ns: u64) -> Self {
         let last = vec![Snapshot::default(); flowops];
-        Self { slices: Vec::new(), samples: 1, last, last_ns: 0, shortest_ns: (interval_ns / 2).min(MIN_LAST_NS) }
+        let shortest_ns = (interval_ns / 2).min(MIN_LAST_NS);
+        Self { slices: Vec::new(), samples: 1, last, last_ns: 0, shortest_ns, max_bytes: MAX_BYTES }
     }
 
     /// Returns the length of the shortest interval, in nanoseconds.
@@ -77,7 +80,7 @@ impl Timeline {
             Some(last) => last.append(&slice),
             None => self.slices.push(slice),
         }
-        while self.slices.len() > MAX_INTERVALS || self.slices.len() > 2 && self.bytes() > MAX_BYTES {
+        while self.slices.len() > MAX_INTERVALS || self.slices.len() > 2 && self.bytes() > self.max_bytes {
             self.merge_pairs();
         }
         fresh
@@ -279,19 +282,20 @@ mod tests {
 
     #[test]
     fn large_histograms_are_merged_sooner() {
-        let mut timeline = Timeline::new(30, SECOND);
+        const SECONDS: u64 = 40;
+        let mut timeline = Timeline { max_bytes: 4 << 20, ..Timeline::new(30, SECOND) };
         let mut counters = vec![Snapshot::default(); 30];
         for counter in &mut counters {
             counter.latency = Dist::from_counts((0..4000).map(|bucket| (bucket, 1)));
             counter.ops = 4000;
         }
         let each = counters.clone();
-        for second in 1..=350 {
+        for second in 1..=SECONDS {
             timeline.record(second * SECOND, counters.clone());
             counters.iter_mut().zip(&each).for_each(|(sum, each)| sum.merge(each));
         }
-        assert!(timeline.bytes() <= MAX_BYTES && timeline.slices.len() < 350, "{}", timeline.slices.len());
-        assert_eq!(sums(&timeline.intervals(), 29).0, 350 * 4000);
+        assert!(timeline.bytes() <= 4 << 20 && timeline.slices.len() < SECONDS as usize, "{}", timeline.slices.len());
+        assert_eq!(sums(&timeline.intervals(), 29).0, SECONDS * 4000);
     }
 
     #[test]

@@ -273,7 +273,7 @@ impl Warning {
                 format!("{} of files fit in memory: reads may be cached", size::format(*bytes))
             }
             Self::CacheUnknown { device } => {
-                format!("the state of the cache below `{device}` is unknown")
+                format!("unknown state of the cache below `{device}`")
             }
             Self::NotQuiesced { dirty } => {
                 format!("{} of earlier writes were in memory at the start", size::format(*dirty))
