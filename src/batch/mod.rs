@@ -191,7 +191,7 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
 fn workloads<'a>(batch: &Batch<'a>, map: &mut SourceMap, found: &mut Vec<Diagnostic>) -> Vec<ProfileWorkload<'a>> {
     let table = flowop::spec_table();
     let profile = batch.profile;
-    let mut workloads = Vec::new();
+    let (mut workloads, mut refused) = (Vec::new(), Vec::<&String>::new());
     for config in &profile.configs {
         if let Some(function) = profile.value(config, "function").filter(|f| !f.node.starts_with("generic")) {
             let message = format!("function `{}` of Filebench's batch mode is not supported", function.node);
@@ -211,7 +211,14 @@ fn workloads<'a>(batch: &Batch<'a>, map: &mut SourceMap, found: &mut Vec<Diagnos
         };
         // A profile without a personality has been reported.
         let Some(name) = profile.value(config, "personality") else { continue };
-        let Some((script, hidden, model)) = personality(name, batch, map, &table, found) else { continue };
+        // Several workloads of one personality have its errors once.
+        if refused.contains(&&name.node) {
+            continue;
+        }
+        let Some((script, hidden, model)) = personality(name, batch, map, &table, found) else {
+            refused.push(&name.node);
+            continue;
+        };
         let mut variables = Vec::new();
         model::visit::each_variable(&model.commands, &mut |v| {
             if !variables.iter().any(|known| known == v) {

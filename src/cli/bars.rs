@@ -96,8 +96,8 @@ impl Progress for Bars {
             } else {
                 files as f64 / state.files.max(1) as f64
             };
-            let left = if part > 0.0 { seconds * (1.0 - part) / part } else { 0.0 };
-            notice(&format!("{}: {:.0} %, {rate}, {left:.0} s left", state.what, part * 100.0));
+            let left = (part > 0.0).then(|| format!(", {:.0} s left", seconds * (1.0 - part) / part));
+            notice(&format!("{}: {:.0} %, {rate}{}", state.what, part * 100.0, left.unwrap_or_default()));
         }
     }
 }

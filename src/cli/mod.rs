@@ -139,7 +139,11 @@ fn dispatch(cli: args::Cli) -> u8 {
 /// Finds a script by its name: a file, `-` for standard input, or a personality. Returns `None` after it has printed
 /// an error.
 fn find(name: &str) -> Option<library::FoundScript> {
-    find_for(name, &mut |text, help| console::error(text, Some(help)))
+    let found = find_for(name, &mut |text, help| console::error(text, Some(help)))?;
+    if found.path.is_none() && [".wml", ".f"].iter().any(|end| name.ends_with(end)) {
+        console::notice(&format!("note: there is no file `{name}`: this is {}", found.name));
+    }
+    Some(found)
 }
 
 /// Finds a script by its name. Returns `None` after it has passed an error and its help to `refuse`.
@@ -157,6 +161,11 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
         Ok(found) if library::is_result(&found.text) => {
             let help = "`wmlrun report` shows results of wmlrun, `wmlrun compare` compares them with others";
             refuse(&format!("{} is a result, not a script", found.name), help);
+            None
+        }
+        Ok(found) if found.path.as_ref().is_some_and(|path| path.extension().is_some_and(|end| end == "prof")) => {
+            let help = format!("`wmlrun batch {}` runs its workloads", found.name);
+            refuse(&format!("{} is a profile of Filebench, not a script", found.name), &help);
             None
         }
         Ok(found) => Some(found),

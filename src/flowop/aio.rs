@@ -1,4 +1,4 @@
-//! Asynchronous I/O: `aiowrite`, `aioread`, `aiowait`.
+//! Asynchronous I/O: `aiowrite`, `aioread`, `aiosubmit`, `aiowait`.
 //!
 //! The latency of an operation is the time from its submission to its completion. Its thread counts it when it collects
 //! the completion, with the time at which it completed. Each operation in flight has a separate buffer.
@@ -44,6 +44,20 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             example: "flowop aioread name=rd,filename=data,iosize=4k,random\nflowop aiowait name=wait",
         },
         build: |args| Submit::build(args, false),
+    },
+    FlowopEntry {
+        spec: Flowop {
+            name: "aiosubmit",
+            class: Class::Other,
+            direction: IoDirection::None,
+            uses: &[],
+            roles: &[],
+            origin: Origin::Sun,
+            doc: "does nothing, because `aiowrite` submits its write itself; for scripts of Filebench 1.1",
+            example: "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiosubmit name=submit\n\
+                      flowop aiowait name=wait",
+        },
+        build: |_| Ok(Arc::new(Submitted)),
     },
     FlowopEntry {
         spec: Flowop {
@@ -201,6 +215,29 @@ impl SubmitStep<'_> {
             Ok(()) => cx.skip(),
             Err(stop) => Err(stop),
         }
+    }
+}
+
+#[derive(Debug)]
+struct Submitted;
+
+impl Stateless for Submitted {
+    fn describe(&self) -> String {
+        String::new()
+    }
+
+    fn preserves(&self) -> bool {
+        true
+    }
+
+    fn non_blocking(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+        cx.begin();
+        cx.end(0)
     }
 }
 

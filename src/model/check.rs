@@ -7,7 +7,7 @@ use super::{AttrUse, Attrs, Command, CommandKind, FlowopDef, Known, Model, Rando
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::spec::Kind;
-use crate::syntax::ast::{Variable, VariableForm};
+use crate::syntax::ast::{TextPart, Variable, VariableForm};
 use indexmap::IndexSet;
 use std::collections::{HashMap, HashSet};
 
@@ -302,6 +302,17 @@ impl Checker<'_> {
 
     /// Checks a text that is only shown: as in Filebench, an undefined variable is shown as it is written.
     fn shown(&mut self, value: &Spanned<Expr>) {
+        // A keyword of a version control system is not meant as a variable: `$Revision: 1.24 $`.
+        if let Expr::Text(parts) = &value.node {
+            for pair in parts.windows(2) {
+                if let [TextPart::Variable(word), TextPart::Text(after)] = pair
+                    && after.starts_with(": ")
+                    && after.contains(" $")
+                {
+                    self.reported.insert((word.node.name.clone(), word.span));
+                }
+            }
+        }
         self.each_missing(value, &[], |variable, span| {
             let shown = expr::show(variable);
             let message = format!("nothing sets `{shown}`: the text shows it as it is written");

@@ -56,7 +56,8 @@ pub enum PageError {
     },
 }
 
-/// Reads the sections of a path: a result file, the results folder of an experiment, or a directory of result files.
+/// Reads the sections of a path: a result file, the results folder of an experiment, a directory of result files, or the
+/// folder of a batch.
 pub fn read(path: &Path) -> Result<Vec<ResultSource>, PageError> {
     if !path.is_dir() {
         return Ok(vec![read_file(path)?]);
@@ -68,7 +69,12 @@ pub fn read(path: &Path) -> Result<Vec<ResultSource>, PageError> {
     let io = |error| PageError::Io { path: path.to_owned(), error };
     let entries = std::fs::read_dir(path).map_err(io)?;
     let mut files: Vec<PathBuf> = entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(io)?;
+    // The folder of a batch has a folder for each workload.
+    let of_workloads: Vec<PathBuf> = files.iter().map(|dir| dir.join("result.json")).filter(|f| f.is_file()).collect();
     files.retain(|file| file.extension().is_some_and(|e| e == "json"));
+    if files.is_empty() {
+        files = of_workloads;
+    }
     files.sort();
     if files.is_empty() {
         return Err(PageError::Content { path: path.to_owned(), why: "it has no JSON file".to_owned() });

@@ -1,7 +1,7 @@
 //! The end of the text report: a line for each warning, and the result in one line.
 
 use super::text::wrapped;
-use crate::result::{Document, Run, RunState, warnings};
+use crate::result::{Document, Note, NoteCode, Run, RunState, warnings};
 use crate::util::count::measured;
 use crate::util::duration::latency;
 use std::io::{self, Write};
@@ -16,9 +16,14 @@ pub(super) fn write(document: &Document, run: &Run, out: &mut dyn Write) -> io::
 fn write_warnings(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let found = warnings::of(document, run);
     let derived = found.iter().map(|warning| (warning.code(), warning.message()));
-    let others = run.warnings.iter().filter(|note| !warnings::is_derived(note));
-    let all: Vec<(&str, String)> =
-        derived.chain(others.map(|note| (note.code.as_str(), note.message.clone()))).collect();
+    let notes = run.warnings.iter().filter(|note| !warnings::is_derived(note));
+    // First that threads did not do what the script asks for: it may be the reason of other warnings.
+    let (unfulfilled, others): (Vec<&Note>, Vec<&Note>) =
+        notes.partition(|note| NoteCode::of(note).is_some_and(NoteCode::is_unfulfilled));
+    let text = |note: &&'_ Note| (note.code.clone(), note.message.clone());
+    let derived = derived.map(|(code, message)| (code.to_owned(), message));
+    let all: Vec<(String, String)> =
+        unfulfilled.iter().map(text).chain(derived).chain(others.iter().map(text)).collect();
     if !all.is_empty() {
         writeln!(out)?;
     }

@@ -4,7 +4,7 @@
 
 use super::Report;
 use super::text::{figures, script};
-use crate::result::{Document, Run, RunState};
+use crate::result::{Document, NoteCode, Run, RunState};
 use crate::util::duration::seconds;
 use crate::util::markdown::literal;
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ impl Report for MarkdownRuns {
 }
 
 /// Returns the name of a run: the label of the result or the name of its script, the number of the run if there are
-/// several, and how it ended if it is not complete.
+/// several, and how it ended if it is not complete or threads ended early.
 fn name(document: &Document, run: &Run, index: usize) -> String {
     let path = Path::new(script(document));
     let is_of_batch = path.ends_with(OF_BATCH);
@@ -59,8 +59,12 @@ fn name(document: &Document, run: &Run, index: usize) -> String {
     if document.runs.len() > 1 {
         name += &format!(", run {}", index + 1);
     }
-    if run.state != RunState::Complete {
-        name += &format!(" ({})", run.state.name().replace('_', " "));
+    let state = Some(run.state).filter(|state| *state != RunState::Complete).map(RunState::name);
+    let codes: BTreeSet<&str> =
+        run.warnings.iter().filter_map(NoteCode::of).filter(|c| c.is_unfulfilled()).map(NoteCode::name).collect();
+    let marks: Vec<String> = state.into_iter().chain(codes).map(|mark| mark.replace('_', " ")).collect();
+    if !marks.is_empty() {
+        name += &format!(" ({})", marks.join(", "));
     }
     name
 }
@@ -75,8 +79,8 @@ fn file_systems(run: &Run) -> String {
 mod tests {
     use super::MarkdownRuns;
     use crate::report::{to_string, write_all};
-    use crate::result::RunState;
     use crate::result::fixture::fixture;
+    use crate::result::{NoteCode, RunState};
 
     fn row(document: &crate::result::Document) -> String {
         to_string(&MarkdownRuns, document).lines().nth(2).unwrap_or_default().to_owned()
@@ -97,8 +101,13 @@ mod tests {
         }
         document.label = Some("a|b".to_owned());
         document.runs[0].state = RunState::Failed;
+        document.runs[0].warnings = vec![NoteCode::Exhausted.note("no file"); 2];
         document.runs.push(document.runs[0].clone());
-        assert!(row(&document).starts_with("| a\\|b, run 1 (failed) | ext4 | 60.0 s | "), "{}", row(&document));
+        assert!(
+            row(&document).starts_with("| a\\|b, run 1 (failed, exhausted) | ext4 | 60.0 s | "),
+            "{}",
+            row(&document)
+        );
     }
 
     #[test]

@@ -75,6 +75,11 @@ impl NoteCode {
         matches!(self, Self::Exhausted | Self::WaitedToTheEnd | Self::EndedInWarmup)
     }
 
+    /// Returns the code of a note, if it is one of these.
+    pub fn of(note: &Note) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.name() == note.code)
+    }
+
     /// Returns a note with this code.
     pub fn note(self, message: impl Into<String>) -> Note {
         Note { code: self.name().to_owned(), message: message.into() }

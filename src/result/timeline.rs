@@ -236,7 +236,7 @@ fn pop_varint(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_BYTES, MAX_INTERVALS, MIN_LAST_NS, PackedHistogram, Timeline};
+    use super::{MAX_INTERVALS, MIN_LAST_NS, PackedHistogram, Timeline};
     use crate::result::Interval;
     use crate::stats::snapshot::{Dist, Snapshot};
     use proptest::prelude::*;

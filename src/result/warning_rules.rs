@@ -70,7 +70,7 @@ pub fn unfulfilled(document: &Document, run: &Run) -> Vec<(String, Option<&'stat
 
 /// Returns whether a note says that threads did not do what the script asks for.
 fn is_unfulfilled(note: &Note) -> bool {
-    NoteCode::ALL.iter().any(|code| code.is_unfulfilled() && code.name() == note.code)
+    NoteCode::of(note).is_some_and(NoteCode::is_unfulfilled)
 }
 
 /// Finds warnings about runs with too few operations or too little time.

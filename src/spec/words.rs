@@ -75,9 +75,8 @@ pub fn shows_text(before: &str, word: &str) -> bool {
     matches!((before, word), (_, "echo" | "log" | "usage" | "system") | ("stats", "command"))
 }
 
-/// Names that other tools, system calls, commands and Filebench 1.1 have for flowops, with the flowop.
+/// Names that other tools, system calls and commands have for flowops, with the flowop.
 const OTHER_NAMES: &[(&str, &str)] = &[
-    ("aiosubmit", "aiowrite"),
     ("append", "appendfile"),
     ("close", "closefile"),
     ("copy", "copyrange"),
