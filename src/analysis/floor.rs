@@ -6,6 +6,13 @@ use serde::Serialize;
 /// The shortest time between two sessions, in seconds, for which they count as of different days.
 pub const MIN_SESSION_GAP: i64 = 12 * 3600;
 
+/// The widest interval of a session, as a relative difference. A floor of a wider one would make each comparison unclear.
+const MAX_SHARE: f64 = 0.5;
+
+/// Of so many sessions, the one that is farthest from the others is left out, so that one disturbed day does not widen
+/// the floor for good.
+const SESSIONS_PER_OUTLIER: usize = 5;
+
 /// A session that compares two equal arms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FloorSample {
@@ -17,11 +24,31 @@ pub struct FloorSample {
     pub time: Option<i64>,
 }
 
+impl FloorSample {
+    /// Returns the greatest relative distance from 1 of an end of the interval.
+    fn share(&self) -> f64 {
+        self.ratio.low.ln().abs().max(self.ratio.high.ln().abs()).exp_m1()
+    }
+
+    /// Returns whether the interval is too wide for a noise floor.
+    pub fn is_too_wide(&self) -> bool {
+        self.ratio.low.is_nan() || self.ratio.high.is_nan() || self.share() > MAX_SHARE
+    }
+}
+
+/// Leaves out the greatest values: one of five.
+fn without_outliers<T>(mut of: Vec<T>, by: impl Fn(&T) -> f64) -> Vec<T> {
+    of.sort_by(|a, b| by(a).total_cmp(&by(b)));
+    of.truncate(of.len() - of.len() / SESSIONS_PER_OUTLIER);
+    of
+}
+
 /// The noise floor of sessions that each compare two equal arms.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct NoiseFloor {
     /// The relative difference that is within the noise: the greatest distance from 1 of an end of the sessions'
-    /// intervals, or the greatest relative distance between the sessions' means if that is greater.
+    /// intervals, or the greatest relative distance between the sessions' means if that is greater. Of five sessions, the
+    /// one with the widest interval, and the one whose mean is farthest from the median, are left out.
     pub share: f64,
     /// The number of sessions.
     pub sessions: u64,
@@ -31,13 +58,17 @@ pub struct NoiseFloor {
 }
 
 impl NoiseFloor {
-    /// Computes the noise floor of sessions. Returns `None` when there is no session or an interval is unbounded.
+    /// Computes the noise floor of sessions. Sessions with too wide an interval do not count. Returns `None` when there is
+    /// no other one.
     pub fn of(sessions: &[FloorSample]) -> Option<Self> {
-        let within = sessions.iter().flat_map(|of| [of.ratio.low, of.ratio.high]).map(|end| end.ln().abs());
-        let within = within.reduce(f64::max)?;
-        let means = || sessions.iter().map(|of| of.mean.ln());
-        let between = means().fold(f64::MIN, f64::max) - means().fold(f64::MAX, f64::min);
-        let share = within.max(between).exp_m1();
+        let sessions: Vec<FloorSample> = sessions.iter().filter(|of| !of.is_too_wide()).copied().collect();
+        let within = without_outliers(sessions.clone(), FloorSample::share).last()?.share();
+        let mut means: Vec<f64> = sessions.iter().map(|of| of.mean.ln()).collect();
+        means.sort_by(f64::total_cmp);
+        let median = means[means.len() / 2];
+        let kept = without_outliers(means, |mean| (mean - median).abs());
+        let between = kept.iter().copied().fold(f64::MIN, f64::max) - kept.iter().copied().fold(f64::MAX, f64::min);
+        let share = within.max(between.exp_m1());
         let times = || sessions.iter().filter_map(|of| of.time);
         let spans_days =
             times().max().zip(times().min()).is_some_and(|(last, first)| last.saturating_sub(first) >= MIN_SESSION_GAP);
@@ -79,9 +110,26 @@ mod tests {
         assert!((two.share - 0.08).abs() < 1e-12 && two.sessions == 2);
         let wide = two.widen(Estimate { value: 1.07, low: 1.05, high: 1.10 });
         assert!(wide.low < 1.0 && wide.high > 1.18);
-        assert_eq!(NoiseFloor::of(&[session(0.0, 1.01, 1000.0, 0)]), None, "an unbounded interval gives no floor");
+        for low in [0.0, 0.5, f64::NAN] {
+            assert_eq!(NoiseFloor::of(&[session(low, 1.01, 1000.0, 0)]), None, "{low} is too wide an interval");
+        }
         let both = NoiseFloor { share: two.share, sessions: 1, spans_days: false };
         assert_eq!((two.wider(one), one.wider(two)), (both, both));
+    }
+
+    #[test]
+    fn one_session_of_five_may_differ_from_the_others() {
+        let share = |means: &[f64]| {
+            let sessions: Vec<FloorSample> =
+                means.iter().zip(0..).map(|(mean, day)| session(0.99, 1.01, *mean, day * 24)).collect();
+            NoiseFloor::of(&sessions).unwrap().share
+        };
+        assert!((share(&[1000.0, 1030.0, 990.0, 1010.0, 300.0]) - 1030.0 / 990.0 + 1.0).abs() < 1e-12);
+        assert!(share(&[1000.0, 1030.0, 990.0, 300.0]) > 2.0, "of four sessions all count");
+        assert!(share(&[1000.0, 1030.0, 300.0, 1010.0, 300.0]) > 2.0, "two of five are no outliers");
+        let mut sessions: Vec<FloorSample> = (0..5).map(|day| session(0.99, 1.01, 1000.0, day * 24)).collect();
+        sessions[2].ratio.low = 0.7;
+        assert!((NoiseFloor::of(&sessions).unwrap().share - (1.0 / 0.99 - 1.0)).abs() < 1e-12);
     }
 
     #[test]

@@ -63,8 +63,10 @@ impl Progress for Bars {
         let what = phase.doing(set);
         let amount =
             if phase.is_long() { format!(": {}, {}", files_of(files), size::format(bytes)) } else { String::new() };
+        // Each process instance may have a set of this name.
+        let is_first = state.what != what;
         *state = Bar { what, files, bytes, since: Some(Instant::now()), ..Bar::default() };
-        if self.verbosity == Verbosity::Verbose || (phase.is_long() && !self.terminal) {
+        if self.verbosity == Verbosity::Verbose || (phase.is_long() && !self.terminal && is_first) {
             notice(&format!("{}{amount}", state.what));
         }
         if self.terminal {

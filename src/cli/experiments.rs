@@ -7,9 +7,9 @@ use super::experiment_args::{
 };
 use super::experiment_host::perform;
 use super::stdout::Stdout;
-use crate::analysis::{ComparisonVerdict, Direction, NoiseFloor, Tolerance};
+use crate::analysis::{ComparisonVerdict, Direction, MIN_SESSION_GAP, NoiseFloor, Tolerance};
 use crate::comparison::{
-    Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, RunOrder, Runs, differs_text, percent, repeats,
+    Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, RunOrder, Runs, differs_text, percent, ratio, repeats,
 };
 use crate::experiment::{
     self, Arm, ArmRuns, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, FloorSession, Floors, Folder, HOOKS,
@@ -197,8 +197,14 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         ratio: comparison.ratio,
         mean: values.iter().sum::<f64>() / values.len() as f64,
     };
+    if session.sample().is_too_wide() {
+        performed.print(&(common.format.comparison)(&comparison));
+        let text = format!("the interval {} is too wide for a noise floor: it is not stored", ratio(session.ratio));
+        console::error(&text, Some("make more blocks (`--blocks`), or longer runs (`--runtime`)"));
+        return Ok(performed.status(ComparisonVerdict::Unclear.code()));
+    }
     let floors = Floors::add(session, &path).map_err(refuse_file)?;
-    let floor = floors.of(&comparison.metric, &place);
+    let floor = floors.of(&comparison.metric, &place, None);
     performed.print(&(common.format.comparison)(&Comparison { floor, ..comparison }));
     if let Some(floor) = floor {
         let (share, sessions) = (percent(floor.share), count(floor.sessions, "session"));
@@ -220,7 +226,13 @@ pub(super) fn known_floor<S: AsRef<[Observation]>>(sides: &[S], metric: &Metric)
     let floors = Floors::read(&Floors::path()?)
         .inspect_err(|e| console::notice(&format!("note: can't read the noise floors: {e}")))
         .ok()?;
-    let of_sides = places.iter().map(|place| floors.of(&metric.to_string(), place)).collect::<Option<Vec<_>>>()?;
+    // What was measured on the day of the later side may include what changed it.
+    let starts = sides.iter().filter_map(|side| side.as_ref().iter().filter_map(|run| run.started).min());
+    let (first, last) = (starts.clone().min(), starts.max());
+    let until =
+        first.zip(last).filter(|(first, last)| last - first >= MIN_SESSION_GAP).map(|(_, last)| last - MIN_SESSION_GAP);
+    let of_sides =
+        places.iter().map(|place| floors.of(&metric.to_string(), place, until)).collect::<Option<Vec<_>>>()?;
     of_sides.into_iter().reduce(NoiseFloor::wider)
 }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 pub const DEFAULT_TOLERANCE: f64 = 0.03;
 
 /// The confidence level of intervals.
-const LEVEL: f64 = 0.95;
+pub(super) const LEVEL: f64 = 0.95;
 
 /// The confidence level of the test of the negative control.
 const CONTROL_LEVEL: f64 = 0.999;
@@ -132,6 +132,9 @@ impl Comparer {
         let lacks_floor = days_differ && floor.is_none();
         if lacks_floor {
             notes.push(notes::on_floor(self.floor));
+        }
+        if runs.order == RunOrder::Separate {
+            notes.extend(notes::on_dependence(&self.sides, [&a, &b]));
         }
         let equal_values = notes::on_equal_values(runs, [&a, &b], ratio);
         let doubt = doubt(ratio, lacks_floor, equal_values.is_some());

@@ -1,7 +1,8 @@
 //! Notes on the validity of runs: those that were not steady, percentiles of few operations, unknown conditions.
 
+use super::build::LEVEL;
 use super::{Comparison, OtherMetric, Runs};
-use crate::analysis::{ComparisonVerdict, Estimate, NoiseFloor};
+use crate::analysis::{ComparisonVerdict, Estimate, NoiseFloor, mean_interval};
 use crate::import::{Metric, Observation, shared_flowops};
 use crate::result::MIN_BEYOND;
 use crate::util::count::count;
@@ -41,7 +42,26 @@ pub(super) fn on_warnings(sides: &[&[Observation]]) -> impl Iterator<Item = Stri
         .map(|runs| format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"));
     let disturbed = number(sides, &|run| run.disturbed)
         .map(|runs| format!("other programs used the processors during {runs}: repeat on an idle machine"));
-    unsteady.into_iter().chain(disturbed).chain(on_other_warnings(sides))
+    unsteady.into_iter().chain(disturbed).chain(on_caches(sides)).chain(on_other_warnings(sides))
+}
+
+/// Returns the note on runs that began with other caches than runs of the same side.
+fn on_caches(sides: &[&[Observation]]) -> Option<String> {
+    /// The difference between the shares of the files in memory above which runs are not alike.
+    const MOST: f64 = 0.5;
+    let share = |run: &Observation| run.causes.get("resident_before").copied();
+    let most = |runs: &[Observation]| runs.iter().filter_map(share).reduce(f64::max);
+    let differs = |runs: &[Observation], run: &Observation| {
+        most(runs).zip(share(run)).is_some_and(|(most, share)| most - share > MOST)
+    };
+    let n: usize = sides.iter().map(|runs| runs.iter().filter(|run| differs(runs, run)).count()).sum();
+    let all = count(sides.iter().map(|runs| runs.len() as u64).sum(), "run");
+    (n > 0).then(|| {
+        format!(
+            "less of the files was in memory before {n} of {all} than before other runs of the same side: \
+             `--cold` makes them alike"
+        )
+    })
 }
 
 /// Returns the note on the warnings of the reports of the runs.
@@ -104,8 +124,31 @@ pub(super) fn on_floor(floor: Option<NoiseFloor>) -> String {
     let days = "the runs of A and B are from different days, and the noise floor of the workload";
     match floor {
         None => format!("{days} is unknown; `wmlrun floor` measures it"),
-        Some(_) => format!("{days} was measured on one day only; repeat `wmlrun floor` twelve hours later"),
+        Some(_) => {
+            format!("{days} was measured on one day only before; repeat `wmlrun floor` on another day without a change")
+        }
     }
+}
+
+/// Returns a note on each side whose runs depend on the runs before them, as those of a machine that drifts.
+pub(super) fn on_dependence(sides: &[String; 2], values: [&[f64]; 2]) -> Vec<String> {
+    /// With fewer runs the effective sample size says little.
+    const MIN_RUNS: usize = 6;
+    /// The share of the runs below which the effective sample size is mentioned.
+    const MIN_EFFECTIVE: f64 = 0.5;
+    let note = |(side, values): (&String, &[f64])| {
+        let found =
+            mean_interval(values, LEVEL).filter(|found| values.len() >= MIN_RUNS && !found.effective_n.is_nan())?;
+        (found.effective_n < MIN_EFFECTIVE * values.len() as f64).then(|| {
+            format!(
+                "the runs of {side} depend on each other, with an effective sample size of {:.1} instead of {}: \
+                 the interval is too narrow; warm up (`--warmup auto`), or alternate the runs (`wmlrun ab`)",
+                found.effective_n,
+                values.len()
+            )
+        })
+    };
+    sides.iter().zip(values).filter_map(note).collect()
 }
 
 /// Returns the note on equal values of which an interval would be too narrow: they are few, or were rounded.
@@ -199,6 +242,24 @@ mod tests {
         assert!(text.contains("the rate changed during 7 of 16 runs: "), "{text}");
         assert!(!text.contains("operations beyond"), "{text}");
         assert!(!notes(&side(8, 0, 1e6), &side(8, 0, 1e6)).contains("the rate changed"));
+    }
+
+    #[test]
+    fn runs_that_depend_on_each_other_are_noted() {
+        let sides = ["A".to_owned(), "B".to_owned()];
+        let (steady, drifting) = ([8.0, 9.0, 8.5, 9.5, 8.2, 9.1], [17.0, 14.5, 9.8, 7.4, 3.7, 3.6, 12.6, 4.5]);
+        let found = on_dependence(&sides, [&steady, &drifting]);
+        assert!(found.len() == 1 && found[0].starts_with("the runs of B depend on each other, "), "{found:?}");
+        assert_eq!(on_dependence(&sides, [&steady, &drifting[..5]]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn runs_that_began_with_other_caches_are_counted() {
+        let run = |share: f64| Observation { causes: [("resident_before", share)].into(), ..Observation::default() };
+        let (a, b, c) = ([run(1.0), run(0.9), run(0.0)], [run(0.0), run(0.1)], [run(1.0), Observation::default()]);
+        let note = on_caches(&[&a, &b, &c]).unwrap();
+        assert!(note.starts_with("less of the files was in memory before 1 of 7 runs "), "{note}");
+        assert_eq!(on_caches(&[&b, &c]), None);
     }
 
     /// A hundredth of 9,999 operations is beyond the 99th percentile.

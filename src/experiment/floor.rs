@@ -61,6 +61,13 @@ pub struct Floors {
     sessions: Vec<FloorSession>,
 }
 
+impl FloorSession {
+    /// Returns what the noise floor is computed from.
+    pub fn sample(&self) -> FloorSample {
+        FloorSample { ratio: self.ratio, mean: self.mean, time: seconds_of(&self.time) }
+    }
+}
+
 impl Default for Floors {
     fn default() -> Self {
         Self { schema: SCHEMA.to_owned(), sessions: Vec::new() }
@@ -124,10 +131,13 @@ impl Floors {
     }
 
     /// Returns the noise floor of a metric under the conditions `place`, or `None` when it has not been measured.
-    pub fn of(&self, metric: &str, place: &[String]) -> Option<NoiseFloor> {
+    /// `until`: the time in seconds since 1970 from which sessions do not count. They would include the change that a
+    /// comparison is to find.
+    pub fn of(&self, metric: &str, place: &[String], until: Option<i64>) -> Option<NoiseFloor> {
         let applies = |session: &&FloorSession| session.metric == metric && session.place == place;
-        let sample = |of: &FloorSession| FloorSample { ratio: of.ratio, mean: of.mean, time: seconds_of(&of.time) };
-        NoiseFloor::of(&self.sessions.iter().filter(applies).map(sample).collect::<Vec<_>>())
+        let counts = |of: &FloorSample| until.is_none_or(|until| of.time.is_none_or(|time| time < until));
+        let samples = self.sessions.iter().filter(applies).map(FloorSession::sample);
+        NoiseFloor::of(&samples.filter(counts).collect::<Vec<_>>())
     }
 }
 
@@ -152,15 +162,19 @@ mod tests {
     fn sessions_are_kept_and_apply_to_their_conditions() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state/floors.json");
-        assert_eq!(Floors::read(&path).unwrap().of("ops", &["ab".into()]), None);
+        assert_eq!(Floors::read(&path).unwrap().of("ops", &["ab".into()], None), None);
         Floors::add(session("monday", 1000.0, 0.98, 1.01), &path).unwrap();
         Floors::add(session("tuesday", 1080.0, 0.99, 1.01), &path).unwrap();
         let read = Floors::read(&path).unwrap();
-        let found = read.of("ops", &["ab".into()]).unwrap();
+        let found = read.of("ops", &["ab".into()], None).unwrap();
         assert_eq!((found.sessions, found.spans_days), (2, false), "both are of one time");
         let later = FloorSession { time: "2026-11-21T09:00:00Z".into(), ..session("wednesday", 1080.0, 0.99, 1.01) };
-        assert!(Floors::add(later, &path).unwrap().of("ops", &["ab".into()]).unwrap().spans_days);
-        assert_eq!((read.of("mib", &["ab".into()]), read.of("ops", &["cd".into()])), (None, None));
+        let floors = Floors::add(later.clone(), &path).unwrap();
+        assert!(floors.of("ops", &["ab".into()], None).unwrap().spans_days);
+        // A session of the day of a comparison's later side does not count.
+        let until = seconds_of(&later.time);
+        assert!(until.is_some() && !floors.of("ops", &["ab".into()], until).unwrap().spans_days);
+        assert_eq!((read.of("mib", &["ab".into()], None), read.of("ops", &["cd".into()], None)), (None, None));
     }
 
     #[test]

@@ -157,16 +157,22 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
         let values = values(&experiment, folder.runs.iter())?;
         match design.next(&values) {
             Next::Run { arm, progress } => {
-                let fits = budget.and_then(|budget| {
-                    let left = budget.saturating_sub(began.elapsed());
-                    design.runs_within(values.len(), left, folder.longest_run())
-                });
+                let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
+                let fits = left.and_then(|left| design.runs_within(values.len(), left, folder.longest_run()));
                 if fits.is_some_and(|fits| fits <= values.len())
                     && let Some(end) = design.early_end(&values)
                 {
                     let (done, wanted) = (values.len(), progress.predicted_runs);
                     let how = if host.budget().is_none() { "; `--budget` continues the experiment" } else { "" };
-                    host.note(&format!("the budget is spent after {done} of {wanted} runs{how}"));
+                    let of = format!("after {done} of {wanted} runs");
+                    host.note(&match left.filter(|left| !left.is_zero()) {
+                        Some(left) => format!(
+                            "the budget ends the experiment {of}{how}: {} are left, and a single run took up to {}",
+                            duration::seconds(left.as_secs_f64()),
+                            duration::seconds(folder.longest_run().as_secs_f64())
+                        ),
+                        None => format!("the budget is spent {of}{how}"),
+                    });
                     return Ok(finished(folder, end));
                 }
                 if let Some(pilot) = progress.pilot {

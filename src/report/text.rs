@@ -5,6 +5,7 @@
 
 use super::histogram::Axis;
 use super::{Report, conclusion, hosts};
+use crate::result::ranks::of_instances;
 use crate::result::warnings;
 use crate::result::{
     DeviceBytes, Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, PhaseResult, Run, Verdict,
@@ -126,22 +127,27 @@ fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}", wrapped(&format!("  {name}: {text}"), "    "))?;
     }
     writeln!(out, "{}", wrapped_at_commas(&format!("  {}", conditions(document, run).join(", "))))?;
-    for set in &run.filesets {
+    for set in &of_instances(&run.filesets) {
         writeln!(out, "{}", wrapped_at_commas(&format!("  {}", set_line(document, run, set))))?;
     }
     Ok(())
 }
 
 /// Returns the line of a file set: file system, device, size as a multiple of memory, resident share.
-fn set_line(document: &Document, run: &Run, set: &FilesetResult) -> String {
+fn set_line(document: &Document, run: &Run, (instances, set): &(usize, FilesetResult)) -> String {
     let place = warnings::mount_of(run, &set.path)
         .map_or_else(|| set.path.clone(), |mount| format!("{} on {}", mount.kind, mount.source));
     let memory = run.memory(document);
     let multiple = (memory > 0).then(|| format!(" = {:.2} × memory", set.bytes as f64 / memory as f64));
     let resident = set.resident_before.map(|share| format!(", {:.0} % in memory", share * 100.0));
     let (files, bytes) = (count(set.files, "file"), size::format(set.bytes));
-    [format!("{}: {place}, {files}, {bytes}", set.name), multiple.unwrap_or_default(), resident.unwrap_or_default()]
-        .concat()
+    let name = instances_of(set, *instances);
+    [format!("{name}: {place}, {files}, {bytes}"), multiple.unwrap_or_default(), resident.unwrap_or_default()].concat()
+}
+
+/// Returns the name of a file set, and the number of sets for which it stands if there are several.
+fn instances_of(set: &FilesetResult, instances: usize) -> String {
+    if instances > 1 { format!("{} × {instances}", set.name) } else { set.name.clone() }
 }
 
 /// Returns whether the table lacks a percentile that the result has.
@@ -377,15 +383,15 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
                 .map(|after| format!("{}: {} before the run, {} after", mount.path, space(mount.free), space(after))),
         );
     }
-    for set in &run.filesets {
+    for (instances, set) in of_instances(&run.filesets) {
+        let name = instances_of(&set, instances);
         add(
             "devices",
             set.device_bytes.as_ref().map(|moved| {
                 let verdict =
                     set.verdict.map(|v| format!("; {}", verdict_text(v, &set.asked_bytes))).unwrap_or_default();
                 format!(
-                    "{}: requested {}, devices transferred {}{verdict}",
-                    set.name,
+                    "{name}: requested {}, devices transferred {}{verdict}",
                     describe_bytes(&set.asked_bytes),
                     describe_bytes(moved)
                 )
@@ -395,7 +401,7 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
             "populating",
             set.populate_seconds.map(|s| {
                 let sync = set.sync_seconds.map(|s| format!(", {} to sync", seconds(s)));
-                format!("{}: {}{}", set.name, seconds(s), sync.unwrap_or_default())
+                format!("{name}: {}{}", seconds(s), sync.unwrap_or_default())
             }),
         );
     }

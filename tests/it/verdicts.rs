@@ -205,7 +205,7 @@ fn sides_with_different_conditions_have_the_larger_of_their_floors() {
     fs::create_dir(place.path("d")).unwrap();
     let json = |words: &str, code| serde_json::from_str::<Value>(&place.run(words, code)).unwrap();
     let floor = |n: u32| {
-        let words = format!("floor d {SHORT} --quiet --set n={n} --blocks 2 --format json");
+        let words = format!("floor d {SHORT} --quiet --set n={n} --blocks 8 --format json");
         json(&format!("{words} --results f{n}"), 0)["floor"].clone()
     };
     let (one, two) = (floor(1), floor(2));

@@ -39,6 +39,19 @@ pub(super) fn of_run(hosts: &[Vec<&RankRun>]) -> Vec<FilesetResult> {
     merged(&parts, SetScope::Run, |part| (&part.set.name, part.part)).into_iter().map(|part| part.set).collect()
 }
 
+/// Returns the file sets of a run for a report, and how many sets each stands for: those of process instances
+/// (`perinstance`), which have one name and one directory above them, are one.
+pub fn of_instances(sets: &[FilesetResult]) -> Vec<(usize, FilesetResult)> {
+    let place = |set: &FilesetResult| Path::new(&set.path).parent().map(Path::to_owned);
+    let groups = sets.chunk_by(|a, b| a.name == b.name && place(a) == place(b));
+    let joined = |group: &[FilesetResult]| FilesetResult {
+        // They are created one after the other.
+        populate_seconds: group.iter().filter_map(|set| set.populate_seconds).reduce(|sum, more| sum + more),
+        ..merge(&group.iter().collect::<Vec<_>>(), SetScope::Host)
+    };
+    groups.map(|group| (group.len(), joined(group))).collect()
+}
+
 fn host_parts(ranks: &[&RankRun]) -> Vec<SetPart> {
     let parts: Vec<SetPart> = ranks
         .iter()
@@ -205,6 +218,18 @@ mod tests {
         let run = of_run(&[vec![a, b], vec![c]]);
         assert_eq!((run.len(), run[0].path.as_str(), run[0].files), (1, "/a", 50));
         assert_eq!(run[0].device_bytes.clone().map(|moved| moved.read), Some(300));
+    }
+
+    #[test]
+    fn the_sets_of_process_instances_are_one_in_a_report() {
+        let at = |path: &str| FilesetResult { populate_seconds: Some(1.0), ..set(path, 10, 100, 200) };
+        let sets =
+            [at("/a/data.1"), at("/a/data.2"), at("/b/data"), FilesetResult { name: "log".into(), ..at("/b/log") }];
+        let found = of_instances(&sets);
+        let of: Vec<_> = found.iter().map(|(n, set)| (*n, set.files, set.populate_seconds)).collect();
+        assert_eq!(of, [(2, 20, Some(2.0)), (1, 10, Some(1.0)), (1, 10, Some(1.0))]);
+        let (_, both) = &found[0];
+        assert_eq!((both.asked_bytes.read, both.device_bytes.clone().map(|moved| moved.read)), (200, Some(200)));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod notes;
 mod tests;
 mod window;
 
+pub use filesets::of_instances;
 pub use window::{MIN_COVERED, Overlap, overlap};
 
 use self::figures::{FlowopMap, weighted_mean};
