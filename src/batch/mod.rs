@@ -6,6 +6,7 @@
 //! line and the terminal, which [`BatchHost`] stands for.
 
 pub mod profile;
+mod variables;
 mod workload;
 
 use crate::diag::{self, Diagnostic, has_errors};
@@ -219,12 +220,7 @@ fn workloads<'a>(batch: &Batch<'a>, map: &mut SourceMap, found: &mut Vec<Diagnos
             refused.push(&name.node);
             continue;
         };
-        let mut variables = Vec::new();
-        model::visit::each_variable(&model.commands, &mut |v| {
-            if !variables.iter().any(|known| known == v) {
-                variables.push(v.to_owned());
-            }
-        });
+        let variables = variables::of_script(&script, &model, map, &table, batch.settings.dialect);
         workloads.push(ProfileWorkload {
             config,
             found: script,

@@ -207,6 +207,15 @@ fn the_profiles_of_the_agers_run() {
 }
 
 #[test]
+fn a_profile_sets_the_variables_of_a_loaded_script() {
+    let profile = "DEFAULTS {\n  runtime = 1;\n  nfiles = 20;\n}\nCONFIG one {\n  personality = own;\n}\n";
+    let call = Wml::below(&memory()).file("p.prof", profile).file("own.f", "load varmail\n");
+    let output = call.args(["batch", "p.prof", "--no-quiesce"]).result().run().exits(0);
+    assert!(!output.stderr.contains("W0402"), "{}", output.shown());
+    assert_eq!(output.result()["runs"][0]["variables"]["nfiles"], 20);
+}
+
+#[test]
 fn workloads_run_in_order_and_invalid_ones_are_reported_first() {
     let profile = "DEFAULTS {\n  runtime = 1;\n  nfiles = 20;\n  nthreads = 2;\n}\n\
         CONFIG one {\n  personality = varmail;\n}\n\

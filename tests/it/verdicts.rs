@@ -203,10 +203,18 @@ fn a_metric_that_is_0_ends_a_comparison_at_once() {
 fn sides_with_different_conditions_have_the_larger_of_their_floors() {
     let place = Place::new();
     fs::create_dir(place.path("d")).unwrap();
-    let json = |words: &str, code| serde_json::from_str::<Value>(&place.run(words, code)).unwrap();
     let floor = |n: u32| {
-        let words = format!("floor d {SHORT} --quiet --set n={n} --blocks 8 --format json");
-        json(&format!("{words} --results f{n}"), 0)["floor"].clone()
+        // Runs of a busy machine may have too wide an interval for a floor.
+        for _ in 0..20 {
+            let _ = fs::remove_dir_all(place.path(&format!("f{n}")));
+            let words = format!("floor d {SHORT} --quiet --set n={n} --blocks 8 --format json --results f{n}");
+            let output = place.wmlrun(&words, &[]);
+            if output.status.code() == Some(0) {
+                return serde_json::from_slice::<Value>(&output.stdout).unwrap()["floor"].clone();
+            }
+            assert_eq!(output.status.code(), Some(11), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        panic!("each of 20 sessions had too wide an interval")
     };
     let (one, two) = (floor(1), floor(2));
     assert_eq!((&one["sessions"], &two["sessions"]), (&1.into(), &1.into()), "a floor depends on the variables");
