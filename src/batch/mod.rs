@@ -183,7 +183,8 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
         );
         status = status.max(Status::Failed);
     }
-    front.note(&format!("the results are in {}", results_dir.display()));
+    let place = results_dir.display();
+    front.note(&format!("the results are in {place}; `wmlrun report {place} --format markdown-runs` prints a table"));
     status.code()
 }
 

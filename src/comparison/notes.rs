@@ -133,7 +133,7 @@ pub(super) fn on_floor(floor: Option<NoiseFloor>) -> String {
 /// Returns a note on each side whose runs depend on the runs before them, as those of a machine that drifts.
 pub(super) fn on_dependence(sides: &[String; 2], values: [&[f64]; 2]) -> Vec<String> {
     /// With fewer runs the effective sample size says little.
-    const MIN_RUNS: usize = 6;
+    const MIN_RUNS: usize = 5;
     /// The share of the runs below which the effective sample size is mentioned.
     const MIN_EFFECTIVE: f64 = 0.5;
     let note = |(side, values): (&String, &[f64])| {
@@ -250,7 +250,7 @@ mod tests {
         let (steady, drifting) = ([8.0, 9.0, 8.5, 9.5, 8.2, 9.1], [17.0, 14.5, 9.8, 7.4, 3.7, 3.6, 12.6, 4.5]);
         let found = on_dependence(&sides, [&steady, &drifting]);
         assert!(found.len() == 1 && found[0].starts_with("the runs of B depend on each other, "), "{found:?}");
-        assert_eq!(on_dependence(&sides, [&steady, &drifting[..5]]), Vec::<String>::new());
+        assert_eq!(on_dependence(&sides, [&steady, &drifting[..4]]), Vec::<String>::new());
     }
 
     #[test]

@@ -101,7 +101,9 @@ impl Cache {
         let places: Vec<PathBuf> = run.environment.mounts.iter().map(|mount| PathBuf::from(&mount.path)).collect();
         let (after, why) = match threads {
             _ if self.sets.is_empty() => (Some(CachesAfter::default()), None),
-            AfterRun::Ended => (read_after(sets, places, seed), Some("the file system did not answer")),
+            AfterRun::Ended => {
+                (read_after(sets, places, seed), Some("the file system was busy and did not answer in time"))
+            }
             AfterRun::GoesOn => (None, None),
             AfterRun::Held => (None, Some("threads are still in a system call")),
         };

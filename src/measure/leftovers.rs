@@ -32,6 +32,9 @@ fn adopted_message(root: &Path) -> String {
     format!("{root} was adopted and stays (`wmlrun clean {root}` removes only the marker)")
 }
 
+/// The most trees that a message names.
+const MOST_NAMED: usize = 6;
+
 /// Returns the message on trees that wmlrun created. `None` if there are none.
 fn kept_message(trees: &[Leftover]) -> Option<String> {
     let them = match trees {
@@ -40,7 +43,11 @@ fn kept_message(trees: &[Leftover]) -> Option<String> {
         _ => "them",
     };
     let verb = if trees.len() == 1 { "stays" } else { "stay" };
-    let paths: Vec<String> = trees.iter().map(|tree| tree.root.display().to_string()).collect();
+    // Each process instance may have several trees.
+    let mut paths: Vec<String> = trees.iter().take(MOST_NAMED).map(|tree| tree.root.display().to_string()).collect();
+    if trees.len() > MOST_NAMED {
+        paths.push(format!("and {} more", trees.len() - MOST_NAMED));
+    }
     let mut places: Vec<String> =
         trees.iter().filter_map(|tree| tree.root.parent()).map(|dir| dir.display().to_string()).collect();
     places.dedup();

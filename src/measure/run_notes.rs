@@ -49,7 +49,7 @@ pub(crate) fn interruption_notes(running: &Running) -> Vec<Note> {
         notes.push(NoteCode::Stopped.note(message));
     }
     if running.waits_for_space(ANSWER_TIMEOUT) {
-        let message = "the free space was not checked: the file system did not answer within 5 s";
+        let message = "the free space was not checked: the file system was busy and did not answer within 5 s";
         notes.push(NoteCode::NotLookedAt.note(message));
     }
     notes

@@ -68,16 +68,21 @@ pub fn read(path: &Path) -> Result<Vec<ResultSource>, PageError> {
     }
     let io = |error| PageError::Io { path: path.to_owned(), error };
     let entries = std::fs::read_dir(path).map_err(io)?;
-    let mut files: Vec<PathBuf> = entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(io)?;
-    // The folder of a batch has a folder for each workload.
-    let of_workloads: Vec<PathBuf> = files.iter().map(|dir| dir.join("result.json")).filter(|f| f.is_file()).collect();
-    files.retain(|file| file.extension().is_some_and(|e| e == "json"));
+    let found: Vec<PathBuf> = entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(io)?;
+    let mut files: Vec<PathBuf> =
+        found.iter().filter(|file| file.extension().is_some_and(|e| e == "json")).cloned().collect();
+    // The directory of a batch has a directory for each workload.
     if files.is_empty() {
-        files = of_workloads;
+        files = found.iter().map(|dir| dir.join("result.json")).filter(|file| file.is_file()).collect();
     }
     files.sort();
-    if files.is_empty() {
-        return Err(PageError::Content { path: path.to_owned(), why: "it has no JSON file".to_owned() });
+    match (&files[..], &found[..]) {
+        // That of a batch is below the profile's `stats`, which may be several directories deep.
+        ([], [only]) if only.is_dir() && !only.is_symlink() => return read(only),
+        ([], _) => {
+            return Err(PageError::Content { path: path.to_owned(), why: "it has no JSON file".to_owned() });
+        }
+        _ => {}
     }
     files.iter().map(|file| read_file(file)).collect()
 }
@@ -93,4 +98,39 @@ fn read_file(path: &Path) -> Result<ResultSource, PageError> {
 pub fn is_page(head: &[u8]) -> bool {
     const BEGINS: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"wmlrun\">";
     head.starts_with(BEGINS.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{ResultSource, read};
+    use crate::report::{json, to_string};
+    use crate::result::fixture::fixture;
+    use std::fs;
+
+    #[test]
+    fn the_workloads_of_a_batch_are_found_below_directories_that_have_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let batch = dir.path().join("home/stats/host-ext4");
+        for workload in ["mail", "web"] {
+            fs::create_dir_all(batch.join(workload)).unwrap();
+            fs::write(batch.join(workload).join("result.json"), to_string(&json::Json, &fixture())).unwrap();
+        }
+        fs::write(batch.join("index.html"), "").unwrap();
+        let names = |from: &std::path::Path| -> Vec<String> {
+            let found = read(from).unwrap();
+            let name = |source: &ResultSource| match source {
+                ResultSource::Runs { name, .. } => name.clone(),
+                ResultSource::Experiment { .. } => String::new(),
+            };
+            found.iter().map(name).collect()
+        };
+        assert_eq!(names(dir.path()), names(&batch));
+        assert!(names(&batch)[0].ends_with("mail/result.json") && names(&batch).len() == 2);
+        // A link to itself is not followed.
+        let circle = dir.path().join("circle");
+        fs::create_dir(&circle).unwrap();
+        std::os::unix::fs::symlink(&circle, circle.join("again")).unwrap();
+        assert!(read(&circle).is_err());
+    }
 }

@@ -55,7 +55,8 @@ impl NoteCode {
             Self::Stopped => ("stopped", "the program was stopped (`SIGSTOP`) for a part of the measured time"),
             Self::NotLookedAt => (
                 "not_looked_at",
-                "the file system did not answer, and the free space or the page cache was not checked",
+                "the file system did not answer in time, as a busy one may, and the free space or the page cache was not \
+                 checked",
             ),
         }
     }
