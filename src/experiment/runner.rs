@@ -167,7 +167,8 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                     let of = format!("after {done} of {wanted} runs");
                     host.note(&match left.filter(|left| !left.is_zero()) {
                         Some(left) => format!(
-                            "the budget ends the experiment {of}{how}: {} are left, and a single run took up to {}",
+                            "the budget ends the experiment {of}{how}: {} are left, which may be too short for the next \
+                             block of runs, of which one took up to {}",
                             duration::seconds(left.as_secs_f64()),
                             duration::seconds(folder.longest_run().as_secs_f64())
                         ),
