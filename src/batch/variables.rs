@@ -5,7 +5,7 @@ use crate::session::library::{self, FoundScript};
 use crate::source::SourceMap;
 use crate::spec::SpecTable;
 use crate::spec::dialect::Dialect;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Returns the names of the variables of a script, whose model is known, and of all scripts that it loads. A loaded script
 /// that can't be found or read has none: the run reports it.
@@ -19,7 +19,7 @@ pub(super) fn of_script(
     let (mut names, mut seen) = (Vec::new(), Vec::new());
     let mut loads = collect(script, model, map, &mut names);
     while let Some((name, beside)) = loads.pop() {
-        let Ok(found) = library::find(&name, beside.as_deref().map(Path::new)) else { continue };
+        let Ok(found) = library::find(&name, beside.as_deref()) else { continue };
         // A script may load itself.
         if seen.contains(&found.name) {
             continue;
@@ -39,13 +39,13 @@ fn collect(
     model: &Model,
     map: &SourceMap,
     names: &mut Vec<String>,
-) -> Vec<(String, Option<String>)> {
+) -> Vec<(String, Option<PathBuf>)> {
     model::visit::each_variable(&model.commands, &mut |variable| {
         if !names.iter().any(|known| known == variable) {
             names.push(variable.to_owned());
         }
     });
-    let beside = script.path.as_deref().and_then(Path::parent).map(|dir| dir.to_string_lossy().into_owned());
+    let beside = script.path.as_deref().and_then(Path::parent).map(Path::to_owned);
     let loads = model::visit::all(&model.commands).filter_map(|command| match &command.kind {
         CommandKind::Load(name) => Some(map.slice(name.span).trim_matches('"').to_owned()),
         _ => None,

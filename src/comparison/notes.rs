@@ -58,8 +58,8 @@ fn on_caches(sides: &[&[Observation]]) -> Option<String> {
     let all = count(sides.iter().map(|runs| runs.len() as u64).sum(), "run");
     (n > 0).then(|| {
         format!(
-            "less of the files was in memory before {n} of {all} than before other runs of the same side: \
-             `--cold` makes them alike"
+            "before {n} of {all} less of the files was in memory than before another run with the same options: \
+             `--cold` makes the runs alike"
         )
     })
 }
@@ -141,8 +141,8 @@ pub(super) fn on_dependence(sides: &[String; 2], values: [&[f64]; 2]) -> Vec<Str
             mean_interval(values, LEVEL).filter(|found| values.len() >= MIN_RUNS && !found.effective_n.is_nan())?;
         (found.effective_n < MIN_EFFECTIVE * values.len() as f64).then(|| {
             format!(
-                "the runs of {side} depend on each other, with an effective sample size of {:.1} instead of {}: \
-                 the interval is too narrow; warm up (`--warmup auto`), or alternate the runs (`wmlrun ab`)",
+                "the runs of {side} may depend on each other, since their effective sample size is {:.1} instead of {}: \
+                 the interval may be too narrow; warm up (`--warmup auto`), or alternate the runs (`wmlrun ab`)",
                 found.effective_n,
                 values.len()
             )
@@ -249,7 +249,10 @@ mod tests {
         let sides = ["A".to_owned(), "B".to_owned()];
         let (steady, drifting) = ([8.0, 9.0, 8.5, 9.5, 8.2, 9.1], [17.0, 14.5, 9.8, 7.4, 3.7, 3.6, 12.6, 4.5]);
         let found = on_dependence(&sides, [&steady, &drifting]);
-        assert!(found.len() == 1 && found[0].starts_with("the runs of B depend on each other, "), "{found:?}");
+        assert!(
+            found.len() == 1 && found[0].starts_with("the runs of B may depend on each other, since "),
+            "{found:?}"
+        );
         assert_eq!(on_dependence(&sides, [&steady, &drifting[..4]]), Vec::<String>::new());
     }
 
@@ -258,7 +261,7 @@ mod tests {
         let run = |share: f64| Observation { causes: [("resident_before", share)].into(), ..Observation::default() };
         let (a, b, c) = ([run(1.0), run(0.9), run(0.0)], [run(0.0), run(0.1)], [run(1.0), Observation::default()]);
         let note = on_caches(&[&a, &b, &c]).unwrap();
-        assert!(note.starts_with("less of the files was in memory before 1 of 7 runs "), "{note}");
+        assert!(note.starts_with("before 1 of 7 runs less of the files was in memory "), "{note}");
         assert_eq!(on_caches(&[&b, &c]), None);
     }
 
