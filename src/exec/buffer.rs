@@ -154,12 +154,12 @@ fn stride(size: u64) -> usize {
 /// Allocates the parts of a buffer, and fills them with data.
 fn filled(size: u64, data: &WrittenData, seed: u64) -> Result<Map, Errno> {
     if data.separate.is_empty() {
-        let mut memory = Map::new(size as usize)?;
+        let mut memory = Map::new_filled(size as usize)?;
         data.common.source.fill(memory.bytes_mut(), seed);
         return Ok(memory);
     }
     let stride = stride(size);
-    let mut memory = Map::new(stride.checked_mul(1 + data.separate.len()).ok_or(Errno::NOMEM)?)?;
+    let mut memory = Map::new_filled(stride.checked_mul(1 + data.separate.len()).ok_or(Errno::NOMEM)?)?;
     let sources = std::iter::once(&data.common).chain(&data.separate);
     for (own, part) in sources.zip(memory.bytes_mut().chunks_mut(stride.max(1))) {
         own.source.fill(part, seed);

