@@ -33,6 +33,8 @@ pub use sample::{Estimate, SampleSummary, median};
 pub use shape::{Point, ecdf, quantile_pairs};
 pub use steady::SteadyState;
 pub use study::{FTest, StudyTest, TTest, TTestKind, study};
-pub use two_samples::{TwoSampleTest, holm, mean_ratio, ratio_in_blocks, welch, welch_ratio};
+pub use two_samples::{
+    TwoSampleTest, equal_ratios, holm, mean_ratio, paired_ratio, ratio_in_blocks, welch, welch_ratio,
+};
 pub use verdict::{ComparisonVerdict, Direction, Tolerance, classify};
 pub use wins::{DRAW, TestOutcome, TestWinner, Wins, WonTests, outcome, wins};

@@ -4,6 +4,7 @@
 //! deviation. The probability of a verdict is an integral over the distribution of the estimated standard deviation.
 
 use super::distributions::{bisect, normal, t_upper};
+use super::sample::Estimate;
 use super::verdict::Tolerance;
 use std::ops::RangeInclusive;
 
@@ -37,6 +38,21 @@ impl Power {
     /// Describes a comparison of separate samples with `runs` runs each.
     pub fn of_runs(runs: usize, between_runs: f64, one_sided: f64) -> Self {
         Self { error: between_runs * (2.0 / runs as f64).sqrt(), df: (2 * runs - 2) as f64, one_sided }
+    }
+
+    /// Describes the paired comparison of `pairs` pairs of runs whose ratio has this interval at confidence `level`. Returns
+    /// `None` without an interval.
+    pub fn of_interval(ratio: Estimate, pairs: usize, level: f64) -> Option<Self> {
+        let (one_sided, df) = ((1.0 - level) / 2.0, (pairs - 1) as f64);
+        let error = (ratio.high / ratio.low).ln() / 2.0 / t_upper(one_sided, df);
+        error.is_finite().then_some(Self { error, df, one_sided })
+    }
+
+    /// Returns the smallest number of pairs, at least two, for which the verdict on equal arms is *not worse* with a
+    /// probability of 80 %. `of_pairs` describes a comparison of `pairs` pairs. Returns `None` when 1000 are too few.
+    pub fn needed_pairs(of_pairs: Self, pairs: usize, tolerance: Tolerance) -> Option<usize> {
+        let of_one = of_pairs.error * (pairs as f64).sqrt();
+        smallest(2..=MAX_BLOCKS, |n| Self::of_blocks(n, of_one, of_pairs.one_sided), tolerance)
     }
 
     /// Returns the probability of the verdict *worse* when the true loss is `loss` (0.05 is 5 %).
@@ -139,6 +155,21 @@ mod tests {
         let nothing = Tolerance(0.0);
         close(Power::of_runs(10, 0.04, 0.025).probability_of_worse(0.03, nothing), 0.36);
         close(Power::of_runs(28, 0.04, 0.025).probability_of_worse(0.03, nothing), 0.80);
+    }
+
+    /// The standard error is that of the interval, so that the number of pairs scales as that of blocks.
+    #[test]
+    fn the_power_of_pairs_is_that_of_their_interval() {
+        let half = t_upper(0.025, 15.0) * 0.01;
+        let ratio = Estimate::around(0.2, half).map(f64::exp);
+        let power = Power::of_interval(ratio, 16, 0.95).unwrap();
+        assert!((power.error - 0.01).abs() < 1e-12 && (power.df - 15.0).abs() < 1e-12, "{power:?}");
+        assert_eq!(
+            Power::needed_pairs(power, 16, TOLERANCE),
+            Power::needed_blocks(0.04, TOLERANCE, 2, 0.025),
+            "0.01 times the square root of 16"
+        );
+        assert_eq!(Power::of_interval(Estimate { low: f64::NAN, ..ratio }, 16, 0.95), None);
     }
 
     #[test]

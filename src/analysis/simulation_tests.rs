@@ -7,7 +7,7 @@ use super::distributions::normal;
 use super::explain::ranks;
 use super::precision::{RepeatRule, RepeatState, RunRange, independent_mean, mean_interval};
 use super::verdict::{ComparisonVerdict, Tolerance, classify};
-use super::{Power, RunBlock, analyse, control_change, mean_ratio, ratio_in_blocks, welch_ratio};
+use super::{Power, RunBlock, analyse, control_change, equal_ratios, mean_ratio, ratio_in_blocks, welch_ratio};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
@@ -85,7 +85,7 @@ impl Machine {
 fn false_alarms_of_a_factor_without_effect() {
     for (row, (drift, variation)) in [(0.0, 1.0), (0.3, 1.0), (0.0, 5.0), (0.3, 5.0)].into_iter().enumerate() {
         let mut machine = Machine::new(row as u64, 0.04, 0.0, drift);
-        let (mut alarms, mut narrower) = (0, 0);
+        let (mut alarms, mut narrower, mut dependent) = (0, 0, 0);
         for _ in 0..SERIES {
             let mut cells = [const { Vec::new() }; 4];
             for block in machine.runs(20).chunks_mut(4) {
@@ -103,8 +103,11 @@ fn false_alarms_of_a_factor_without_effect() {
             };
             alarms += usize::from(in_blocks.low > 1.0 || in_blocks.high < 1.0);
             narrower += usize::from(in_blocks.high - in_blocks.low < all.high - all.low);
+            dependent += usize::from(equal_ratios(&pairs, true).is_some_and(|p| p < 0.05));
         }
-        in_band(&format!("drift {drift}, variation {variation}"), alarms, 0.05);
+        let name = format!("drift {drift}, variation {variation}");
+        in_band(&name, alarms, 0.05);
+        in_band(&format!("{name}, dependent"), dependent, 0.05);
         let is_drift = drift > 0.0 && variation < 2.0;
         assert!(!is_drift || narrower > SERIES * 3 / 4, "{narrower}");
     }

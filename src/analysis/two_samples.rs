@@ -1,6 +1,6 @@
 //! Comparison of two independent samples: Welch's t-test, and Holm's correction for multiple tests.
 
-use super::distributions::{t_two_sided, t_upper};
+use super::distributions::{f_tails, t_two_sided, t_upper};
 use super::sample::{Estimate, SampleSummary};
 use super::verdict::Direction;
 
@@ -64,18 +64,62 @@ pub fn mean_ratio(pairs: &[(&[f64], &[f64])], level: f64) -> Option<Estimate> {
 ///
 /// With one pair it is the paired t-test of the logarithms.
 pub fn ratio_in_blocks(pairs: &[(&[f64], &[f64])], level: f64) -> Option<Estimate> {
-    let differences = |(a, b): &(&[f64], &[f64])| {
-        let (a, b) = (logs(a)?, logs(b)?);
-        let differences: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
-        SampleSummary::of(&differences).filter(|sample| a.len() == b.len() && sample.n > 1)
-    };
-    let samples: Vec<SampleSummary> = pairs.iter().map(differences).collect::<Option<_>>()?;
+    Some(test_in_blocks(pairs, level)?.estimate)
+}
+
+/// Performs the paired t-test of the logarithms of B against A. The observations at one position were made in one block of
+/// runs. The estimate is the ratio of the geometric means. Returns `None` as [`ratio_in_blocks`] does.
+pub fn paired_ratio(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
+    test_in_blocks(&[(a, b)], level)
+}
+
+fn test_in_blocks(pairs: &[(&[f64], &[f64])], level: f64) -> Option<TwoSampleTest> {
+    let samples: Vec<SampleSummary> = pairs.iter().map(|(a, b)| log_ratios(a, b)).collect::<Option<_>>()?;
     if samples.is_empty() {
         return None;
     }
     let mean = samples.iter().map(|sample| sample.mean).sum::<f64>() / samples.len() as f64;
-    let (estimate, ..) = interval_of_mean(mean, &samples, pairs.len(), level);
-    Some(estimate.map(f64::exp))
+    let (estimate, t, df) = interval_of_mean(mean, &samples, pairs.len(), level);
+    Some(TwoSampleTest { t, df, p: t_two_sided(t, df), estimate: estimate.map(f64::exp) })
+}
+
+/// Summarises the logarithms of the ratios of B to A in each block. Returns `None` unless both have the same number of
+/// observations, at least two, all of them positive.
+fn log_ratios(a: &[f64], b: &[f64]) -> Option<SampleSummary> {
+    let differences: Vec<f64> = logs(a)?.iter().zip(&logs(b)?).map(|(a, b)| b - a).collect();
+    SampleSummary::of(&differences).filter(|sample| a.len() == b.len() && sample.n > 1)
+}
+
+/// Tests whether the ratio of B to A is the same in all of several pairs of samples, such as at each level of another
+/// factor: Welch's analysis of variance (Welch 1951) of the logarithms. `in_blocks` says that the observations at one
+/// position of a pair were made in one block. Returns the p-value for the null hypothesis of equal ratios. Returns `None`
+/// with fewer than two pairs, if a sample has fewer than three observations or one that is not positive, and if a pair
+/// does not vary. With fewer observations the test would reject equal ratios too often.
+pub fn equal_ratios(pairs: &[(&[f64], &[f64])], in_blocks: bool) -> Option<f64> {
+    const MIN_OBSERVATIONS: u64 = 3;
+    let part = |(a, b): &(&[f64], &[f64])| {
+        if in_blocks {
+            let sample = log_ratios(a, b)?;
+            let squared = sample.variance / sample.n as f64;
+            return (sample.n >= MIN_OBSERVATIONS).then_some((sample.mean, squared, (sample.n - 1) as f64));
+        }
+        let (a, b) = (SampleSummary::of(&logs(a)?)?, SampleSummary::of(&logs(b)?)?);
+        let (estimate, _, df) = welch_interval(&a, &b, 0.95);
+        let squared = a.variance / a.n as f64 + b.variance / b.n as f64;
+        (a.n.min(b.n) >= MIN_OBSERVATIONS).then_some((estimate.value, squared, df))
+    };
+    let parts: Vec<(f64, f64, f64)> = pairs.iter().map(part).collect::<Option<_>>()?;
+    if parts.len() < 2 || parts.iter().any(|(_, squared, _)| *squared <= 0.0) {
+        return None;
+    }
+    let count = parts.len() as f64;
+    let weight: f64 = parts.iter().map(|(_, squared, _)| 1.0 / squared).sum();
+    let mean = parts.iter().map(|(mean, squared, _)| mean / squared).sum::<f64>() / weight;
+    let between = parts.iter().map(|(of, squared, _)| (of - mean).powi(2) / squared).sum::<f64>() / (count - 1.0);
+    let excess: f64 = parts.iter().map(|(_, squared, df)| (1.0 - 1.0 / (squared * weight)).powi(2) / df).sum::<f64>();
+    let f = between / (1.0 + 2.0 * (count - 2.0) / (count.powi(2) - 1.0) * excess);
+    let df = (count.powi(2) - 1.0) / (3.0 * excess);
+    Some(f_tails(f, count - 1.0, df).1)
 }
 
 /// Returns the difference of the means, `b` minus `a`, with its interval, the t statistic and the degrees of freedom.
@@ -223,6 +267,24 @@ mod tests {
             assert_eq!(ratio_in_blocks(&[(a, b)], 0.95), None, "{a:?} {b:?}");
         }
         assert_eq!(ratio_in_blocks(&[], 0.95), None);
+    }
+
+    /// Of two groups Welch's analysis of variance is Welch's t-test of their difference.
+    #[test]
+    fn the_test_of_equal_ratios_is_that_of_welch() {
+        let (a, b, c, d) = ([10.0, 11.0, 13.0], [20.0, 23.0, 25.0], [5.0, 6.0, 9.0], [11.0, 19.0, 16.0]);
+        let ratios = |a: [f64; 3], b: [f64; 3]| [0, 1, 2].map(|n| f64::ln(b[n] / a[n]));
+        let of_differences = welch(&ratios(a, b), &ratios(c, d), 0.95).unwrap();
+        let in_blocks = equal_ratios(&[(&a, &b), (&c, &d)], true).unwrap();
+        assert!((in_blocks - of_differences.p).abs() < 1e-12, "{in_blocks} {of_differences:?}");
+        let separate = equal_ratios(&[(&a, &b), (&c, &d)], false).unwrap();
+        assert!(separate > 0.0 && separate < 1.0 && (separate - in_blocks).abs() > 1e-3, "{separate}");
+        let twice = b.map(|value| 2.0 * value);
+        assert!(equal_ratios(&[(&a, &b), (&a, &twice)], false).unwrap() < 0.01);
+        for (a, b) in [(&a[..2], &b[..2]), (&[1.0; 3], &[2.0; 3]), (&[0.0, 1.0, 2.0], &b)] {
+            assert_eq!(equal_ratios(&[(&c, &d), (a, b)], true), None, "{a:?}");
+        }
+        assert_eq!(equal_ratios(&[(&a, &b)], true), None);
     }
 
     #[test]

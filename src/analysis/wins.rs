@@ -52,6 +52,14 @@ pub struct WonTests {
     pub mean_factor: Option<f64>,
 }
 
+impl WonTests {
+    /// Counts tests with these factors.
+    pub fn of(factors: &[f64]) -> Self {
+        let mean_factor = (!factors.is_empty()).then(|| factors.iter().sum::<f64>() / factors.len() as f64);
+        Self { tests: factors.len() as u64, mean_factor }
+    }
+}
+
 /// The sums over several tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Wins {
@@ -70,8 +78,7 @@ pub fn wins(outcomes: &[Option<TestOutcome>]) -> Wins {
     let won = |side: TestWinner| {
         let factors: Vec<f64> =
             outcomes.iter().flatten().filter(|found| found.winner == side).map(|found| found.factor).collect();
-        let mean_factor = (!factors.is_empty()).then(|| factors.iter().sum::<f64>() / factors.len() as f64);
-        WonTests { tests: factors.len() as u64, mean_factor }
+        WonTests::of(&factors)
     };
     Wins {
         a: won(TestWinner::A),

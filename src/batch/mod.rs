@@ -54,10 +54,27 @@ impl Batch<'_> {
         self.profile.value(config, key).map(|value| value.node.as_str())
     }
 
+    /// Returns the variables that the command line sets in a workload: `NAME` in all, `CONFIG.NAME` in one.
+    fn sets_of(&self, config: &Config) -> Vec<(String, String)> {
+        let of_config = |(name, value): &(String, String)| match self.owner(name) {
+            Some((owner, name)) if owner.name.node == config.name.node => Some((name.to_owned(), value.clone())),
+            Some(_) => None,
+            None => Some((name.clone(), value.clone())),
+        };
+        self.settings.sets.iter().filter_map(of_config).collect()
+    }
+
+    /// Splits `CONFIG.NAME` into the workload and the name of the variable. Returns `None` for another name.
+    fn owner<'b>(&self, name: &'b str) -> Option<(&Config, &'b str)> {
+        let of = |config: &'_ Config| name.strip_prefix(&config.name.node)?.strip_prefix('.');
+        self.profile.configs.iter().find_map(|config| Some((config, of(config)?)))
+    }
+
     /// The settings of a workload's session.
     fn settings_of(&self, workload: &ProfileWorkload<'_>) -> Settings {
-        let of_workload = |(name, _): &&(String, String)| workload.variables.contains(name);
-        Settings { sets: self.settings.sets.iter().filter(of_workload).cloned().collect(), ..self.settings.clone() }
+        let mut sets = self.sets_of(workload.config);
+        sets.retain(|(name, _)| workload.variables.contains(name));
+        Settings { sets, ..self.settings.clone() }
     }
 }
 
@@ -71,17 +88,19 @@ struct Done<'a> {
 
 /// What the command line provides for a batch.
 pub trait BatchHost {
-    /// A front end, for messages about the batch or for one workload.
-    fn front(&mut self) -> Box<dyn Front>;
+    /// A front end, for messages about the batch or for one workload. `follows` says that the report of another workload
+    /// precedes its own.
+    fn front(&mut self, follows: bool) -> Box<dyn Front>;
     /// A session that runs one workload.
     fn session(&mut self, settings: Settings) -> Session;
     /// The number of the last signal.
     fn interrupt(&self) -> Arc<AtomicUsize>;
 }
 
-/// Runs a profile with the settings of the command line. Returns the exit status.
-pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
-    let front = &mut *host.front();
+/// Runs a profile, or the workloads with the names in `only` unless it is empty, with the settings of the command line.
+/// Returns the exit status.
+pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn BatchHost) -> u8 {
+    let front = &mut *host.front(false);
     if settings.warmup == WarmupLength::UntilSteady {
         // The script of each workload has a `warmup` command, which takes a number of seconds.
         let help = Some("give a time, such as `--warmup 30`");
@@ -98,7 +117,10 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
     };
     let mut map = SourceMap::new();
     let file = map.add(path.display().to_string(), &text);
-    let (profile, mut found) = profile::parse(file, &text);
+    let (mut profile, mut found) = profile::parse(file, &text);
+    if !select(&mut profile, only, front) {
+        return 2;
+    }
     let batch = Batch { path, text: &text, profile: &profile, settings };
     let workloads = if has_errors(&found) { Vec::new() } else { workloads(&batch, &mut map, &mut found) };
     if !has_errors(&found) {
@@ -106,7 +128,11 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
         found.extend(profile.unknown_keys(&variables));
     }
     front.diagnostics(&map, &found);
-    if has_errors(&found) || !settings_fit(settings, &workloads, front) {
+    if has_errors(&found) {
+        suggest_others(&profile, &workloads, front);
+        return 2;
+    }
+    if !settings_fit(&batch, &workloads, front) {
         return 2;
     }
     for workload in &workloads {
@@ -145,8 +171,8 @@ pub fn run(path: &Path, settings: &Settings, host: &mut dyn BatchHost) -> u8 {
     let mut all: Vec<Done<'_>> = Vec::new();
     // The joined result has the workloads so far in any case.
     let mut unwritten = Status::default();
-    for workload in &workloads {
-        let own_front = &mut *host.front();
+    for (n, workload) in workloads.iter().enumerate() {
+        let own_front = &mut *host.front(n > 0);
         let name = &workload.name().node;
         own_front.note(&format!("workload {name} ({})", workload.found.name));
         let done = match run_one(workload, &batch, &results_dir, host, own_front) {
@@ -298,7 +324,8 @@ fn settings_of(
     found: &mut Vec<Diagnostic>,
 ) -> Vec<Setting> {
     let used = |name: &str| variables.iter().any(|variable| variable == name);
-    let given: Vec<_> = batch.settings.sets.iter().filter(|(name, _)| used(name)).collect();
+    let mut given = batch.sets_of(config);
+    given.retain(|(name, _)| used(name));
     let mut settings = Vec::new();
     for assignment in batch.profile.values(config) {
         let (key, value) = (&assignment.key.node, &assignment.value);
@@ -310,23 +337,59 @@ fn settings_of(
         }
     }
     for (name, value) in given {
-        let file = map.add("<command line>", value);
+        let file = map.add("<command line>", &value);
         // An error of the command line is reported by each session.
-        if let Ok(typed) = typed_value(map, table, name, Span::new(file, 0, value.len())) {
-            settings.push(Setting { name: name.clone(), written: value.clone(), typed });
+        if let Ok(typed) = typed_value(map, table, &name, Span::new(file, 0, value.len())) {
+            settings.push(Setting { name, written: value, typed });
         }
     }
     settings
 }
 
+/// Keeps the workloads with the names in `only`, or all if it is empty. Reports names that no workload has. Returns whether
+/// there are none.
+fn select(profile: &mut Profile, only: &[String], front: &mut dyn Front) -> bool {
+    let has_name = |config: &Config, name: &String| config.name.node == *name;
+    let mut all_known = true;
+    for name in only.iter().filter(|name| !profile.configs.iter().any(|config| has_name(config, name))) {
+        let names = || profile.configs.iter().map(|config| config.name.node.as_str());
+        let help = match diag::nearest(name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("its workloads are `{}`", names().collect::<Vec<_>>().join("`, `")),
+        };
+        front.error(None, &format!("the profile has no `CONFIG {name}`"), Some(&help));
+        all_known = false;
+    }
+    if !only.is_empty() {
+        profile.configs.retain(|config| only.iter().any(|name| has_name(config, name)));
+    }
+    all_known
+}
+
+/// Says how the workloads without errors can be run.
+fn suggest_others(profile: &Profile, workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) {
+    if workloads.is_empty() || workloads.len() == profile.configs.len() {
+        return;
+    }
+    let names: Vec<&str> = workloads.iter().map(|workload| workload.name().node.as_str()).collect();
+    front.note(&format!("no workload was started; `--only {}` runs those without errors", names.join(",")));
+}
+
 /// Reports every `--set` that changes nothing in any workload. Returns whether there is none.
-fn settings_fit(settings: &Settings, workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) -> bool {
-    let names: Vec<&str> = workloads.iter().flat_map(|w| w.variables.iter().map(String::as_str)).collect();
+fn settings_fit(batch: &Batch<'_>, workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) -> bool {
     let mut fit = true;
-    for (name, value) in &settings.sets {
-        if !names.contains(&name.as_str()) {
+    for (written, value) in &batch.settings.sets {
+        let (owner, name) = match batch.owner(written) {
+            Some((config, name)) => (Some(&config.name.node), name),
+            None => (None, written.as_str()),
+        };
+        let concerned = workloads.iter().filter(|workload| owner.is_none_or(|owner| workload.name().node == *owner));
+        let names: Vec<&str> = concerned.flat_map(|w| w.variables.iter().map(String::as_str)).collect();
+        if !names.contains(&name) {
             let help = diag::nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-            front.error(None, &format!("no personality of the profile uses `${name}` (`{value}`)"), help.as_deref());
+            let place = owner.map_or_else(|| "the profile".to_owned(), |owner| format!("`CONFIG {owner}`"));
+            let text = format!("no personality of {place} uses `${name}` (`{value}`)");
+            front.error(None, &text, help.as_deref());
             fit = false;
         }
     }
@@ -502,7 +565,12 @@ fn joined(batch: &Batch<'_>, all: &[Done<'_>], wanted: usize) -> Document {
         crate::measure::redact_script(&mut document.script);
     }
     document.complete = all.len() == wanted && all.iter().all(|d| d.document.complete);
-    document.runs = all.iter().flat_map(|d| d.document.runs.iter().cloned()).collect();
+    let named = |done: &Done<'_>| {
+        let workload = Some(done.config.name.node.clone());
+        let runs = done.document.runs.iter().cloned();
+        runs.map(|run| Run { workload: workload.clone(), ..run }).collect::<Vec<_>>()
+    };
+    document.runs = all.iter().flat_map(named).collect();
     document
 }
 
@@ -524,5 +592,7 @@ mod tests {
         let all: Vec<Done<'_>> = profile.configs.iter().map(done).collect();
         let is_complete = |n: usize| joined(&batch, &all[..n], 2).complete;
         assert_eq!([0, 1, 2].map(is_complete), [false, false, true]);
+        let workloads: Vec<Option<String>> = joined(&batch, &all, 2).runs.into_iter().map(|run| run.workload).collect();
+        assert_eq!(workloads, ["one", "two"].map(|name| Some(name.to_owned())));
     }
 }

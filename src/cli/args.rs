@@ -311,6 +311,9 @@ pub(super) enum CliCommand {
         /// The profile; its personalities are looked up in its directory, then among the shipped ones
         #[arg(value_name = "PROFILE")]
         profile: PathBuf,
+        /// Run only these workloads of the profile, separated by commas
+        #[arg(long, value_name = "CONFIG", value_delimiter = ',')]
+        only: Vec<String>,
         #[command(flatten)]
         workload: Box<WorkloadArgs>,
         #[command(flatten)]

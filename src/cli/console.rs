@@ -103,6 +103,8 @@ pub(super) struct Console {
     quiet: bool,
     /// Whether an output such as `--json -` uses standard output; the report then goes to standard error.
     stdout_taken: bool,
+    /// Whether the report has a beginning, such as the headings of a table, which that of another document may have.
+    begins: bool,
     progress: Bars,
     live: LiveScreen,
     /// The live stream of `--live`.
@@ -115,7 +117,14 @@ impl Console {
     pub(super) fn new(report: &'static dyn Report, verbosity: Verbosity) -> Self {
         let quiet = verbosity == Verbosity::Quiet;
         let live = LiveScreen::new(quiet);
-        Self { report, quiet, stdout_taken: false, progress: Bars::new(verbosity), live, stream: None, errors: None }
+        let progress = Bars::new(verbosity);
+        Self { report, quiet, stdout_taken: false, begins: true, progress, live, stream: None, errors: None }
+    }
+
+    /// Joins the report to that of another document, if `follows` and its format is one for programs that can be joined.
+    pub(super) fn after_another(self, follows: bool) -> Self {
+        let begins = !(follows && self.report.for_programs() && self.report.can_be_joined());
+        Self { begins, ..self }
     }
 
     /// Writes a live stream of each run.
@@ -208,7 +217,9 @@ impl Front for Console {
     }
 
     fn begin(&mut self, document: &Document) {
-        self.report(&mut |report, out| report.begin(document, out));
+        if self.begins {
+            self.report(&mut |report, out| report.begin(document, out));
+        }
     }
 
     fn end(&mut self, document: &Document) {

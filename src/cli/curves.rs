@@ -2,7 +2,7 @@
 
 use super::choices::FigureFormat;
 use super::console;
-use super::experiment_args::SweepArgs;
+use super::experiment_args::{ExperimentArgs, SweepArgs};
 use super::experiment_host::perform;
 use super::experiments::{Refused, print_text, refuse, set_option, status, wanted};
 use super::peak;
@@ -15,6 +15,9 @@ use crate::util::table::{Align, Table};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
+
+/// The number of runs for each value of a sweep, unless an option changes it.
+const DEFAULT_REPEATS: u64 = 3;
 
 /// The output of `wmlrun ort --format json`.
 #[derive(Serialize)]
@@ -55,7 +58,8 @@ pub(super) fn sweep(args: &SweepArgs) -> u8 {
 }
 
 fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
-    let common = &args.experiment;
+    let extended = args.repeats.map(|repeats| (repeats, repeats));
+    let common = &ExperimentArgs { extended, ..args.experiment.clone() };
     let script = args.script.as_deref().unwrap_or_default();
     let (factor, levels) = args.vary.clone().unwrap_or_default();
     let metric = "ops".parse().map_err(|e: String| refuse(&e, "", 2))?;
@@ -72,7 +76,7 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
         let rule = RuleWanted::Sweep {
             factor: factor.clone(),
             levels,
-            repeats: args.repeats,
+            repeats: args.repeats.unwrap_or(DEFAULT_REPEATS),
             in_order: args.in_order,
             method: args.method,
         };

@@ -142,10 +142,13 @@ pub(super) struct ExperimentArgs {
     /// Print only the result and errors: no progress, no notes
     #[arg(long)]
     pub(super) quiet: bool,
+    /// The number of runs of each arm of a resumed experiment, if it changes.
+    #[arg(skip)]
+    pub(super) extended: Option<(u64, u64)>,
 }
 
 /// The options that do not change the runs of an experiment, and may be given with `--resume`.
-const WITH_RESUME: [&str; 11] = [
+const WITH_RESUME: [&str; 12] = [
     "resume",
     "anyway",
     "allow_system",
@@ -157,6 +160,7 @@ const WITH_RESUME: [&str; 11] = [
     "quiet",
     "expect",
     "method",
+    "repeats",
 ];
 
 /// Makes the other options of an experiment's command conflict with `--resume`, which would ignore them.
@@ -217,9 +221,8 @@ pub(super) struct RepeatArgs {
     /// succession [default: 5%; with `--runs N`: none]
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub(super) until_ci: Option<f64>,
-    /// Metrics that must reach the precision, separated by commas: `ops` (operations/s), `mib` (MiB/s), `latency.mean`,
-    /// `latency.p50`, `latency.p90`, `latency.p99`, `latency.p99.9`; of one flowop: `NAME.latency.p99`; `response.mean`,
-    /// the mean response time of an open loop; `seconds`, the time of the run; of a command: `before.seconds`
+    /// Metrics that must reach the precision, separated by commas, such as `ops`, `latency.p99` or `NAME.latency.p99` of
+    /// one flowop; `wmlrun list metrics` lists them
     #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', default_value = "ops")]
     pub(super) metrics: Vec<Metric>,
     /// Use a predefined set of metrics instead of `--metric`
@@ -279,9 +282,10 @@ pub(super) struct AbArgs {
 /// Arguments of `wmlrun floor`.
 #[derive(Args)]
 pub(super) struct FloorArgs {
-    /// Directory on the file system to measure; required unless `--resume` is given
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "resume",
-        conflicts_with = "resume")]
+    /// Directory on the file system to measure; required unless `--resume`, `--list` or `--forget` is given
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath,
+        required_unless_present_any = ["resume", "list", "forget"],
+        conflicts_with_all = ["resume", "list", "forget"])]
     pub(super) directory: Option<String>,
     /// Script file, or name of a personality
     #[arg(value_name = "SCRIPT", default_value = "varmail", add = completion::scripts())]
@@ -293,11 +297,16 @@ pub(super) struct FloorArgs {
     /// Number of blocks of four runs, at least 2
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     pub(super) blocks: u64,
-    /// Metric to measure: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p90`, `latency.p99`,
-    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`; `response.mean`, the mean response time of an open loop;
-    /// `seconds`, the time of the run; of a command: `before.seconds`
+    /// Metric to measure, such as `ops`, `latency.p99` or `NAME.latency.p99` of one flowop; `wmlrun list metrics` lists
+    /// them
     #[arg(long, value_name = "METRIC", default_value = "ops")]
     pub(super) metric: Metric,
+    /// List the stored noise floors, and measure nothing
+    #[arg(long)]
+    pub(super) list: bool,
+    /// Remove the noise floor with this number in `--list`, and measure nothing
+    #[arg(long, value_name = "NUMBER", conflicts_with = "list")]
+    pub(super) forget: Option<usize>,
 }
 
 /// Arguments of `wmlrun sweep`.
@@ -316,9 +325,9 @@ pub(super) struct SweepArgs {
     pub(super) experiment: ExperimentArgs,
     #[command(flatten)]
     pub(super) hooks: HookArgs<false>,
-    /// Number of runs for each value
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    pub(super) repeats: u64,
+    /// Number of runs for each value; with `--resume`, also of a complete sweep [default: 3; with `--resume`: as before]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(super) repeats: Option<u64>,
     /// Run the values in the given order, for workloads that age the file system; otherwise each repetition has its own
     /// random order
     #[arg(long)]
@@ -338,6 +347,10 @@ pub(super) struct FileArgs {
     /// Print the cells, their runs, the commands and the measured time, and start nothing
     #[arg(long)]
     pub(super) plan: bool,
+    /// Number of runs of each cell: `MIN..MAX`, both included, or exactly N. With `--resume`, a complete experiment gets
+    /// further runs [default: that of the file; with `--resume`: as before]
+    #[arg(long, value_name = "RUNS", value_parser = run_range)]
+    pub(super) repeats: Option<(u64, u64)>,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
 }
@@ -382,9 +395,8 @@ fn percentages(text: &str) -> Option<Vec<String>> {
 /// Options of the commands that report a verdict.
 #[derive(Args, Clone)]
 pub(super) struct VerdictArgs {
-    /// Metric to compare: `ops` (operations/s), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p90`, `latency.p99`,
-    /// `latency.p99.9`; of one flowop: `NAME.latency.p99`; `response.mean`, the mean response time of an open loop;
-    /// `seconds`, the time of the run; of a command: `before.seconds` [default: ops]
+    /// Metric to compare, such as `ops`, `latency.p99` or `NAME.latency.p99` of one flowop; `wmlrun list metrics` lists
+    /// them [default: ops]
     #[arg(long, value_name = "METRIC")]
     pub(super) metric: Option<Metric>,
     /// Largest change that does not matter, as a percentage of A; of B if lower is better
@@ -425,6 +437,15 @@ pub(super) struct CompareArgs {
     /// Format of the result
     #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
     pub(super) format: ResultFormat,
+    /// Also write the comparison as an HTML page to FILE; an existing file is replaced only if it is such a page
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Replace the file of `-o` whatever it contains
+    #[arg(long, requires = "output")]
+    pub(super) force: bool,
+    /// Print only the verdict, as one line
+    #[arg(long, conflicts_with = "format")]
+    pub(super) quiet: bool,
 }
 
 /// A statistical method.

@@ -4,7 +4,7 @@
 
 use super::arms::{self, ArmError, inspect};
 use super::console;
-use super::experiment_args::FileArgs;
+use super::experiment_args::{ExperimentArgs, FileArgs};
 use super::experiment_host::perform;
 use super::experiment_permission::hook_lines;
 use super::experiments::{Refused, describe, print_text, refuse, set_option, split, status};
@@ -12,7 +12,7 @@ use super::script_input;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::experiment::{
     Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
-    SetVariable, WantedFactor, read_file, suite,
+    SetVariable, WantedFactor, precision, read_file, suite,
 };
 use crate::import::Metric;
 use crate::session::library;
@@ -30,7 +30,7 @@ pub(super) fn experiment(args: &FileArgs) -> u8 {
 }
 
 fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
-    let common = &args.experiment;
+    let common = &ExperimentArgs { extended: args.repeats, ..args.experiment.clone() };
     if args.plan {
         let planned = Planned::read(args)?;
         print_text(&planned.text());
@@ -127,6 +127,7 @@ struct Planned {
     /// The lengths of the runs of each arm; `None` for a run without a limit.
     lengths: Vec<Vec<Option<Duration>>>,
     is_allowed: bool,
+    budget: Option<Duration>,
 }
 
 /// Prints diagnostics. Returns the exit status.
@@ -141,7 +142,10 @@ impl Planned {
         let found = FoundFile::find(args.file.as_deref().unwrap_or_default())?;
         let mut map = SourceMap::new();
         let id = map.add(&found.name, &found.text);
-        let file = read_file(&map, id).map_err(|errors| refuse_diagnostics(&map, &errors, 2))?;
+        let mut file = read_file(&map, id).map_err(|errors| refuse_diagnostics(&map, &errors, 2))?;
+        if let Some(repeats) = args.repeats {
+            (file.repeats, file.until_ci) = (repeats, precision(repeats, file.until_ci));
+        }
         let reader = CellReader { beside: found.beside, file: &file, given: &args.experiment.words.0 };
         let cells = reader.cells().map_err(|error| refuse_diagnostics(&map, &[*error], 2))?;
         let mut lengths = Vec::new();
@@ -165,7 +169,8 @@ impl Planned {
         let arms: Vec<Arm> = cells.into_iter().map(|cell| cell.arm).collect();
         let is_allowed = args.experiment.words.allow_system();
         let name = file.name.clone().unwrap_or(found.stem);
-        Ok(Self { map, file, file_name: found.name, name, arms, lengths, is_allowed })
+        let budget = args.experiment.budget;
+        Ok(Self { map, file, file_name: found.name, name, arms, lengths, is_allowed, budget })
     }
 
     /// Returns an error with all commands of the file unless they are permitted.
@@ -249,11 +254,29 @@ impl Planned {
         };
         let all =
             if min == max { count(cells * min, "run") } else { format!("{} to {} runs", cells * min, cells * max) };
+        let budget = self.budget.map_or_else(String::new, |budget| self.budget_text(budget, each, max));
         let printed = crate::util::printable::lines(&text).into_owned();
         format!(
-            "{}\n\n{all}, {order}, {measured};\npreparation, writeback and commands take additional time\n",
+            "{}\n\n{all}, {order}, {measured};\npreparation, writeback and commands take additional time\n{budget}",
             printed.trim_end()
         )
+    }
+
+    /// Says how many runs the budget allows. `each` is the measured time of one run of each cell.
+    fn budget_text(&self, budget: Duration, each: Option<Duration>, max_runs: u64) -> String {
+        let shown = duration::format(budget);
+        let Some(each) = each.filter(|each| !each.is_zero()) else {
+            return format!("the budget of {shown} ends the experiment when it is spent\n");
+        };
+        let fits = u64::try_from(budget.as_nanos() / each.as_nanos()).unwrap_or(u64::MAX);
+        match fits {
+            fits if fits >= max_runs => format!("the budget of {shown} is longer than the measured time of all runs\n"),
+            _ if self.file.in_order => {
+                format!("the budget of {shown} is shorter than the measured time: the last cells may have no run\n")
+            }
+            0 => format!("the budget of {shown} is shorter than one run of each cell, which is made nevertheless\n"),
+            fits => format!("the budget of {shown} is enough for at most {} of each cell\n", count(fits, "run")),
+        }
     }
 }
 

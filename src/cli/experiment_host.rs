@@ -178,7 +178,10 @@ fn resume(
     let current =
         arms::identity(&experiment.arms, experiment.has_commands()).map_err(|(text, help)| refuse(&text, &help, 3))?;
     let dirs = outputs.check_outside(&experiment.arms)?;
-    let folder = Folder::resume(&path, &current, args.anyway).map_err(refuse_folder)?;
+    let mut folder = Folder::resume(&path, &current, args.anyway).map_err(refuse_folder)?;
+    if let Some(runs) = args.extended {
+        folder.extend(runs).map_err(refuse_folder)?;
+    }
     Ok((folder, dirs))
 }
 

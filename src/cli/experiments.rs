@@ -1,24 +1,20 @@
-//! `wmlrun repeat`, `ab`, `floor`, `compare` and `prune`: experiments and comparisons.
+//! `wmlrun repeat`, `ab` and `prune`, and what the commands of experiments share.
 
 use super::arms;
 use super::console;
-use super::experiment_args::{
-    AbArgs, ArmLine, CompareArgs, Expected, ExperimentArgs, FloorArgs, MethodName, RepeatArgs,
-};
+use super::experiment_args::{AbArgs, ArmLine, Expected, ExperimentArgs, RepeatArgs};
 use super::experiment_host::perform;
+use super::known_floor::known_floor;
 use super::stdout::Stdout;
-use crate::analysis::{ComparisonVerdict, Direction, MIN_SESSION_GAP, NoiseFloor, Tolerance};
-use crate::comparison::{
-    Comparer, Comparison, DEFAULT_TOLERANCE, DifferenceKind, RunOrder, Runs, differs_text, percent, ratio, repeats,
-};
+use crate::analysis::ComparisonVerdict;
+use crate::comparison::{Comparison, repeats};
 use crate::experiment::{
-    self, Arm, ArmRuns, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, FloorSession, Floors, Folder, HOOKS,
-    Hooks, Next, RuleWanted, compare_arms,
+    self, Arm, ArmRuns, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, HOOKS, Hooks, Next, RuleWanted,
 };
-use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, shortened};
+use crate::import::Metric;
+use crate::import::folder::EXPERIMENT_SCHEMA;
 use crate::measure::now;
 use crate::output::file_id;
-use crate::util::count::count;
 use crate::util::{printable, size};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -124,7 +120,7 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
 }
 
 /// Returns the comparison of the arms of an experiment, with the notes on its runs.
-fn compared(
+pub(super) fn compared(
     finished: &Finished,
     compare: impl FnOnce([ArmRuns<'_>; 2]) -> Result<Comparison, String>,
 ) -> Result<Comparison, Refused> {
@@ -137,184 +133,8 @@ fn compared(
     Ok(comparison)
 }
 
-/// Runs `wmlrun floor`. Returns the exit status.
-pub(super) fn floor(args: &FloorArgs) -> u8 {
-    status(try_floor(args))
-}
-
-fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
-    let path = Floors::path().ok_or_else(|| {
-        refuse("no directory to store the noise floor in", "set HOME or XDG_STATE_HOME to an absolute path", 3)
-    })?;
-    let refuse_file = |e: std::io::Error| {
-        refuse(&format!("{}: {e}", path.display()), "repair or remove the file; a new one is created", 3)
-    };
-    // Read the file before the runs, so that a damaged file is reported now.
-    Floors::read(&path).map_err(refuse_file)?;
-    let rule = RuleWanted::Ab { tolerance: DEFAULT_TOLERANCE, blocks: Blocks::Exactly(args.blocks) };
-    let directory = args.directory.as_ref().map(|dir| format!("--dir {}", shell_words::quote(dir))).unwrap_or_default();
-    let common = &args.experiment;
-    let metrics = std::slice::from_ref(&args.metric);
-    let wanted =
-        |_: &AtomicUsize| wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
-    // Another comparison is not continued. Other errors of the folder are those of `perform`.
-    if let Some(path) = &common.resume
-        && let Ok(experiment) = Folder::description(path)
-        && experiment.kind() == ExperimentKind::Ab
-        && !experiment.has_equal_arms()
-    {
-        let text = format!("the arms of the experiment in {} are not equal", path.display());
-        return Err(refuse(&text, "`wmlrun ab --resume` continues a comparison", 2));
-    }
-    let performed = perform(common, ExperimentKind::Ab, "floor", wanted)?;
-    let (folder, finished) = (&performed.folder, &performed.finished);
-    let experiment = &folder.experiment;
-    let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused(2)) };
-    // The result is the noise floor, not the verdict.
-    let names = experiment.arm_names();
-    let sides = names.each_ref().map(String::as_str);
-    let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, sides, metric) };
-    let comparison = compared(finished, |arms| compare_arms(&comparer, arms))?;
-    if comparison.verdict == ComparisonVerdict::Invalid {
-        performed.print(&(common.format.comparison)(&comparison));
-        return Ok(performed.status(verdict_status(&comparison, None)));
-    }
-    let place = experiment::place(finished.observations.iter().flatten());
-    let Some(place) = place.filter(|_| comparison.ratio.low.is_finite()) else {
-        return Err(refuse(
-            "the conditions of the runs are unknown or differ between runs",
-            "see the results in the folder",
-            1,
-        ));
-    };
-    let values: Vec<f64> = comparison.a.values.iter().chain(&comparison.b.values).copied().collect();
-    let session = FloorSession {
-        time: now(),
-        experiment: format!("{} {}", experiment.created, experiment.seed),
-        name: experiment.name.clone(),
-        metric: comparison.metric.clone(),
-        place: place.clone(),
-        ratio: comparison.ratio,
-        mean: values.iter().sum::<f64>() / values.len() as f64,
-    };
-    if session.sample().is_too_wide() {
-        performed.print(&(common.format.comparison)(&comparison));
-        let text = format!("the interval {} is too wide for a noise floor: it is not stored", ratio(session.ratio));
-        console::error(&text, Some("make more blocks (`--blocks`), or longer runs (`--runtime`)"));
-        return Ok(performed.status(ComparisonVerdict::Unclear.code()));
-    }
-    let floors = Floors::add(session, &path).map_err(refuse_file)?;
-    let floor = floors.of(&comparison.metric, &place, None);
-    performed.print(&(common.format.comparison)(&Comparison { floor, ..comparison }));
-    if let Some(floor) = floor {
-        let (share, sessions) = (percent(floor.share), count(floor.sessions, "session"));
-        let days = if floor.spans_days { "" } else { " of one day" };
-        let text = format!("noise floor ± {share} in {sessions}{days}, stored in {}", path.display());
-        if common.format.name == "text" && !performed.outputs.takes_stdout() {
-            console::print_lines(&text);
-        } else if !common.quiet {
-            console::notice(&text);
-        }
-    }
-    Ok(performed.status(0))
-}
-
-/// Returns the noise floor of a comparison of these sides, of which each has its own conditions. Returns `None` if that
-/// of a side has not been measured.
-pub(super) fn known_floor<S: AsRef<[Observation]>>(sides: &[S], metric: &Metric) -> Option<NoiseFloor> {
-    let places: Vec<_> = sides.iter().map(|side| experiment::place(side.as_ref())).collect::<Option<_>>()?;
-    let floors = Floors::read(&Floors::path()?)
-        .inspect_err(|e| console::notice(&format!("note: can't read the noise floors: {e}")))
-        .ok()?;
-    // What was measured on the day of the later side may include what changed it.
-    let starts = sides.iter().filter_map(|side| side.as_ref().iter().filter_map(|run| run.started).min());
-    let (first, last) = (starts.clone().min(), starts.max());
-    let until =
-        first.zip(last).filter(|(first, last)| last - first >= MIN_SESSION_GAP).map(|(_, last)| last - MIN_SESSION_GAP);
-    let of_sides =
-        places.iter().map(|place| floors.of(&metric.to_string(), place, until)).collect::<Option<Vec<_>>>()?;
-    of_sides.into_iter().reduce(NoiseFloor::wider)
-}
-
-/// Runs `wmlrun compare`. Returns the exit status.
-pub(super) fn compare(args: &CompareArgs) -> u8 {
-    status(try_compare(args))
-}
-
-/// Returns the metric of a comparison. That of columns is `value`, unless `--metric` says what they contain. Returns an
-/// error when only one side is a column, whose unit is unknown.
-fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> Result<Metric, Refused> {
-    match (a.is_column(), b.is_column(), &args.verdict.metric) {
-        (false, false, _) if args.lower_is_better => {
-            let help = "the direction of a metric is known; omit `--lower-is-better`";
-            Err(refuse("`--lower-is-better` is for columns of numbers", help, 2))
-        }
-        (false, false, metric) => Ok(metric.clone().unwrap_or_else(Metric::ops)),
-        (true, true, None) => Ok(Metric::value()),
-        (true, true, Some(metric)) => {
-            [a, b].into_iter().for_each(|side| side.name_column(metric));
-            Ok(metric.clone())
-        }
-        (is_a, ..) => {
-            let (column, other) = if is_a { ("A", "B") } else { ("B", "A") };
-            let text = format!("{column} is a column of numbers, and {other} has the figures of runs");
-            Err(refuse(&text, "give a column for both sides, or results for both", 2))
-        }
-    }
-}
-
-fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
-    let read = |path: &Path| import::side(path).map_err(|e| refuse(&e.to_string(), &e.help(), 2));
-    let (mut a, mut b) = (read(&args.a)?, read(&args.b)?);
-    let metric = metric_of(args, &mut a, &mut b)?;
-    let path = |path: &Path| path.display().to_string();
-    let (name_a, name_b) = (path(&args.a), path(&args.b));
-    for (name, side) in [(&name_a, &a), (&name_b, &b)] {
-        let mixed = mixed_conditions(&side.runs);
-        if !mixed.is_empty() && !args.anyway {
-            let text = format!("{name} has runs of different workloads: they differ in {}", shortened(&mixed));
-            let help =
-                format!("`wmlrun wins {name_a} {name_b}` shows each by itself; `--anyway` takes them as one sample");
-            return Err(refuse(&text, &help, 2));
-        }
-    }
-    let comparer = Comparer {
-        tolerance: Tolerance(args.verdict.tolerance),
-        method: args.method.method(),
-        direction: if args.lower_is_better { Direction::LowerIsBetter } else { metric.direction() },
-        floor: known_floor(&[&a.runs, &b.runs], &metric),
-        ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &metric)
-    };
-    let alternated = a.blocks_of.is_some() && a.blocks_of == b.blocks_of && args.a != args.b;
-    let order = if alternated { RunOrder::Alternated } else { RunOrder::Separate };
-    let mut comparison = comparer
-        .compare(&Runs { a: &a.runs, b: &b.runs, order, control_a: &[], control_b: &[] })
-        .map_err(|e| refuse(&e, "name another metric with `--metric`", 2))?;
-    comparison.notes.splice(0..0, a.notes.into_iter().chain(b.notes));
-    if args.a == args.b {
-        comparison.notes.insert(0, "A and B are the same results".to_owned());
-    }
-    let spoilt: Vec<&str> = comparison
-        .differs
-        .iter()
-        .filter(|difference| difference.kind == DifferenceKind::Workload)
-        .map(|difference| difference.what.as_str())
-        .collect();
-    if !spoilt.is_empty() && !args.anyway {
-        console::notice(&differs_text(&comparison));
-        let text = format!("A and B measured different workloads: they differ in {}", spoilt.join(", "));
-        return Err(refuse(&text, "use `--anyway` to compare them nevertheless", 2));
-    }
-    if args.method == MethodName::Study && comparison.study.is_none() {
-        let help = "the tests of the study need at least two observations per side, and a variance";
-        console::notice(&format!("note: {help}"));
-    }
-    print_text(&(args.format.comparison)(&comparison));
-    Ok(verdict_status(&comparison, args.verdict.expect))
-}
-
 /// Returns the exit status of a verdict.
-fn verdict_status(comparison: &Comparison, expected: Option<Expected>) -> u8 {
+pub(super) fn verdict_status(comparison: &Comparison, expected: Option<Expected>) -> u8 {
     match (expected, comparison.verdict) {
         (Some(Expected::Better), ComparisonVerdict::Same | ComparisonVerdict::NotWorse) => {
             ComparisonVerdict::Unclear.code()
@@ -450,7 +270,7 @@ pub(super) fn describe(
     let directory = std::env::current_dir()
         .map_err(|e| refuse(&format!("the working directory: {e}"), "change to an existing directory", 3))?;
     Ok(Experiment {
-        schema: import::folder::EXPERIMENT_SCHEMA.to_owned(),
+        schema: EXPERIMENT_SCHEMA.to_owned(),
         file: String::new(),
         name: name.to_owned(),
         created: now(),

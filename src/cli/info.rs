@@ -5,9 +5,11 @@ use super::completion;
 use super::console::{self, print_lines};
 use super::man;
 use super::stdout::Stdout;
+use crate::analysis::Direction;
 use crate::diag::{self, Code};
 use crate::disk::{self, prepare};
 use crate::experiment::{SUITES, suite};
+use crate::import::METRICS;
 use crate::model::commands;
 use crate::result::NoteCode;
 use crate::result::warnings::Warning;
@@ -40,6 +42,7 @@ pub(super) const LISTS: &[Listing] = &[
     Listing { name: "variables", rows: variables },
     Listing { name: "engines", rows: engines },
     Listing { name: "formats", rows: formats },
+    Listing { name: "metrics", rows: metrics },
     Listing { name: "codes", rows: titles },
 ];
 
@@ -76,6 +79,17 @@ fn commands() -> Vec<[String; 3]> {
     commands::specs()
         .chain(crate::prompt::COMMANDS.iter().map(|command| &command.spec))
         .map(|c| [c.form.to_owned(), c.origin.label().to_owned(), c.doc.to_owned()])
+        .collect()
+}
+
+fn metrics() -> Vec<[String; 3]> {
+    let better = |direction| match direction {
+        Direction::HigherIsBetter => "higher is better",
+        Direction::LowerIsBetter => "lower is better",
+    };
+    METRICS
+        .iter()
+        .map(|kind| [kind.name.to_owned(), better(kind.direction).to_owned(), kind.about.to_owned()])
         .collect()
 }
 

@@ -8,6 +8,7 @@ mod args;
 mod arms;
 mod bars;
 mod choices;
+mod compare;
 mod completion;
 mod console;
 mod curves;
@@ -20,7 +21,9 @@ mod experiment_outputs;
 mod experiment_permission;
 mod experiments;
 mod failed_command;
+mod floors;
 mod info;
+mod known_floor;
 mod launched;
 mod live;
 mod live_stream;
@@ -108,11 +111,11 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Check { scripts, dump, dialect, set } => stages::check(&scripts, dump, dialect, &set),
             CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
             CliCommand::Plan { script, list, values, quiet } => plan(&script, list, &values, quiet),
-            CliCommand::Batch { profile, workload, output } => run_batch(&profile, &workload, &output),
+            CliCommand::Batch { profile, only, workload, output } => run_batch(&profile, &only, &workload, &output),
             CliCommand::Repeat(args) => experiments::repeat(&args),
             CliCommand::Ab(args) => experiments::ab(&args),
-            CliCommand::Floor(args) => experiments::floor(&args),
-            CliCommand::Compare(args) => experiments::compare(&args),
+            CliCommand::Floor(args) => floors::floor(&args),
+            CliCommand::Compare(args) => compare::compare(&args),
             CliCommand::Prune { dirs } => dirs.iter().map(|dir| experiments::prune(dir)).max().unwrap_or_default(),
             CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),
@@ -276,7 +279,7 @@ fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Ses
     session
 }
 
-fn run_batch(profile: &std::path::Path, workload: &WorkloadArgs, output: &OutputArgs) -> u8 {
+fn run_batch(profile: &std::path::Path, only: &[String], workload: &WorkloadArgs, output: &OutputArgs) -> u8 {
     let settings = settings(workload, output);
     if stdout_taken(&settings, None).is_none() {
         return 2;
@@ -287,7 +290,7 @@ fn run_batch(profile: &std::path::Path, workload: &WorkloadArgs, output: &Output
         verbosity: output.verbosity(),
         interrupt: signals::install_handlers().0,
     };
-    batch::run(profile, &settings, &mut host)
+    batch::run(profile, &settings, only, &mut host)
 }
 
 /// The command line's implementation of [`batch::BatchHost`].
@@ -299,9 +302,9 @@ struct TerminalHost<'a> {
 }
 
 impl batch::BatchHost for TerminalHost<'_> {
-    fn front(&mut self) -> Box<dyn Front> {
+    fn front(&mut self, follows: bool) -> Box<dyn Front> {
         let taken = stdout_taken(self.settings, None).unwrap_or_default();
-        Box::new(console_for(taken, self.format, self.verbosity))
+        Box::new(console_for(taken, self.format, self.verbosity).after_another(follows))
     }
 
     fn session(&mut self, settings: Settings) -> Session {

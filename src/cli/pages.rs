@@ -2,7 +2,8 @@
 
 use super::choices::ExportFormat;
 use super::console;
-use super::experiments::{known_floor, print_text};
+use super::experiments::print_text;
+use super::known_floor::known_floor;
 use crate::analysis::NoiseFloor;
 use crate::comparison::{FORMATS, find_format};
 use crate::experiment::{ExperimentKind, RecordedExperiment};
@@ -34,9 +35,11 @@ pub(super) fn report(paths: &[PathBuf], outputs: &PageOutputs, format: ExportFor
         );
         return 2;
     }
-    let is_own: fn(&[u8]) -> bool = if format.0.is_none() { page::is_page } else { |_| false };
-    let kind = if format.0.is_none() { ", and is not a page of wmlrun" } else { "" };
-    let target = match output.map(|output| open(output, paths, is_own, kind, outputs.force)).transpose() {
+    let opened = |output: &Path| match format.0 {
+        None => page_target(output, paths, outputs.force),
+        Some(_) => open(output, paths, |_| false, "", outputs.force),
+    };
+    let target = match output.map(opened).transpose() {
         Ok(target) => target,
         Err(status) => return status,
     };
@@ -164,6 +167,7 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8>
     for source in sources {
         match source {
             ResultSource::Runs { document, .. } => documents.push(&**document),
+            ResultSource::Comparison(_) => {}
             ResultSource::Experiment { name, .. } => {
                 let text = format!("the result of the experiment {name} can't be joined with others");
                 console::error(&text, Some("give its folder alone"));
@@ -196,6 +200,12 @@ fn with_floor(source: ResultSource) -> ResultSource {
         }
         other => other,
     }
+}
+
+/// Opens the file of a page, which must not be one of the results. Without `force` only a page is replaced. `Err` holds the
+/// exit status after an error was printed.
+pub(super) fn page_target(output: &Path, results: &[PathBuf], force: bool) -> Result<Target, u8> {
+    open(output, results, page::is_page, ", and is not a page of wmlrun", force)
 }
 
 /// Opens an output. It must not be one of the results, nor, unless `force` is set, an existing file that `is_own` does not

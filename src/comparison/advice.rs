@@ -1,17 +1,21 @@
 //! The advice of an unclear comparison: what would give a verdict.
 
-use super::Comparison;
+use super::{Comparison, RunOrder};
 use crate::util::count::grouped;
 
 /// Returns what to do to get a verdict, as a note of one line.
-pub(super) fn advice(comparison: &Comparison) -> String {
+pub(super) fn advice(comparison: &Comparison, order: RunOrder) -> String {
     let made = comparison.a.sample.n + comparison.b.sample.n;
     let is_known = comparison.ratio.low.is_finite();
     let more = match comparison.runs_needed {
-        Some(needed) if needed > made && comparison.interleaved => {
-            format!("make about {} runs instead of {made} (`--blocks {}`)", grouped(needed), needed.div_ceil(4))
+        Some(needed) if needed > made => {
+            let option = match order {
+                RunOrder::Blocks => format!(" (`--blocks {}`)", needed.div_ceil(4)),
+                RunOrder::Paired => format!(" (`--resume DIR --repeats {}`)", needed.div_ceil(2)),
+                RunOrder::Alternated | RunOrder::Separate => String::new(),
+            };
+            format!("make about {} runs instead of {made}{option}", grouped(needed))
         }
-        Some(needed) if needed > made => format!("make about {} runs instead of {made}", grouped(needed)),
         Some(_) => {
             format!("B/A is near the tolerance: make more than {made} runs, or use a larger `--tolerance`")
         }
@@ -25,7 +29,8 @@ pub(super) fn advice(comparison: &Comparison) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::build::tests::{comparer, runs};
-    use crate::comparison::{RunOrder, Runs};
+    use super::RunOrder;
+    use crate::comparison::Runs;
     use crate::import::Observation;
 
     /// Returns the notes of a comparison of equal runs, of which the first `disturbed` on each side were disturbed.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::analysis::{
     self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, MIN_SESSION_GAP, NoiseFloor, Power,
-    RunBlock, SampleSummary, Tolerance, classify, holm, rank_changes, welch, welch_ratio,
+    RunBlock, SampleSummary, Tolerance, TwoSampleTest, classify, holm, paired_ratio, rank_changes, welch, welch_ratio,
 };
 use crate::import::{Metric, Observation};
 use std::collections::BTreeSet;
@@ -34,12 +34,17 @@ pub enum ComparisonMethod {
     Study,
 }
 
+/// The name of the t-test on the log ratios of blocks.
+pub(super) const ON_BLOCKS: &str = "t on blocks";
+
 /// How the runs of both sides were ordered in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOrder {
     /// Interleaved in blocks of four: each two successive runs of A, and of B, belong to one block.
     Blocks,
-    /// Alternated in another way, as the runs of two cells of an experiment do.
+    /// One of A and one of B in each block of an experiment, at the same position in both sides.
+    Paired,
+    /// Alternated in another way, or in blocks of which some lack a run.
     Alternated,
     /// Independently of each other.
     Separate,
@@ -61,9 +66,9 @@ pub struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Returns whether the runs were interleaved in blocks of four.
+    /// Returns whether the runs were interleaved in blocks, and each block has the runs of both sides.
     pub(super) fn in_blocks(&self) -> bool {
-        self.order == RunOrder::Blocks
+        matches!(self.order, RunOrder::Blocks | RunOrder::Paired)
     }
 }
 
@@ -120,9 +125,12 @@ impl Comparer {
         };
         let (side_a, side_b) = (sample(&a, 0)?, sample(&b, 1)?);
         let level = self.look.map_or(LEVEL, |look| 1.0 - 2.0 * look.one_sided);
-        let blocks = if runs.in_blocks() { blocks(&a, &b) } else { Vec::new() };
+        let blocks = if runs.order == RunOrder::Blocks { blocks(&a, &b) } else { Vec::new() };
         let by_blocks = analysis::analyse(&blocks, level);
-        let (ratio, test) = tested_ratio(runs.order, [&a, &b], by_blocks.as_ref(), level);
+        let (ratio, test) = tested_ratio(runs.order, [&a, &b], || by_blocks, level).unwrap_or_else(|| {
+            let without_interval = Estimate { value: ratio_of_means(&a, &b), ..UNKNOWN };
+            (without_interval, named("none", f64::NAN, f64::NAN, f64::NAN))
+        });
         let no_ratio = ratio.low.is_nan().then(|| notes::on_zero(&self.metric, &a, &b)).flatten();
         let mut notes = self.notes(runs, ratio, no_ratio.as_deref());
         let control = control(runs, self.tolerance);
@@ -147,6 +155,7 @@ impl Comparer {
         let power = match runs.order {
             _ if ratio.low.is_nan() || doubt.is_some() => (None, None),
             RunOrder::Blocks => self.power_of_blocks(by_blocks.as_ref(), blocks.len(), level),
+            RunOrder::Paired => self.power_of_pairs(ratio, a.len(), level),
             RunOrder::Alternated | RunOrder::Separate => {
                 self.power_of_runs(&side_a.sample, &side_b.sample, floor, level)
             }
@@ -189,7 +198,7 @@ impl Comparer {
         // More runs do not reduce the difference between days, and give no ratio to a metric that is 0.
         let runs_help = !days_differ && no_ratio.is_none() && doubt.is_none();
         if self.advises && verdict == ComparisonVerdict::Unclear && runs_help {
-            comparison.notes.push(advice(&comparison));
+            comparison.notes.push(advice(&comparison, runs.order));
         }
         if self.advises {
             comparison.notes.extend(notes::on_others(&comparison));
@@ -205,7 +214,7 @@ impl Comparer {
             notes.push(no_ratio.unwrap_or(few).to_owned());
         }
         let order = match runs.order {
-            RunOrder::Blocks => None,
+            RunOrder::Blocks | RunOrder::Paired => None,
             RunOrder::Alternated => {
                 Some("the runs of both sides alternated: a drift of the machine widens the interval")
             }
@@ -230,6 +239,13 @@ impl Comparer {
         let needed = Power::needed_blocks(between_runs, self.tolerance, 2, one_sided);
         let loss = Power::of_blocks(blocks, between_runs, one_sided).detectable_loss(self.tolerance);
         (loss, needed.map(|blocks| 4 * blocks as u64))
+    }
+
+    /// Returns the same for runs of which each block has one of each side. `ratio` has the interval of the paired t-test.
+    fn power_of_pairs(&self, ratio: Estimate, pairs: usize, level: f64) -> (Option<f64>, Option<u64>) {
+        let Some(power) = Power::of_interval(ratio, pairs, level) else { return (None, None) };
+        let needed = Power::needed_pairs(power, pairs, self.tolerance);
+        (power.detectable_loss(self.tolerance), needed.map(|pairs| 2 * pairs as u64))
     }
 
     /// Returns the same for separate samples. `floor` is the noise floor by which their interval is widened.
@@ -266,11 +282,9 @@ impl Comparer {
             .filter_map(|metric| {
                 let known = |runs: &[Observation]| runs.iter().all(|run| run.figures.contains_key(&metric.to_string()));
                 let (a, b) = (values(runs.a, metric).ok()?, values(runs.b, metric).ok()?);
-                let test = match runs.in_blocks() {
-                    true => analysis::analyse(&blocks(&a, &b), level).map(|found| (found.ratio, found.p)),
-                    false => welch_ratio(&a, &b, level).map(|found| (found.estimate, found.p)),
-                };
-                (known(runs.a) && known(runs.b)).then_some((metric, test?))
+                let by_blocks = || analysis::analyse(&blocks(&a, &b), level);
+                let (ratio, test) = tested_ratio(runs.order, [&a, &b], by_blocks, level)?;
+                (known(runs.a) && known(runs.b)).then_some((metric, (ratio, test.p)))
             })
             .collect();
         let corrected = holm(&tested.iter().map(|(_, (_, p))| *p).collect::<Vec<_>>());
@@ -282,24 +296,20 @@ impl Comparer {
 /// An estimate of which nothing is known.
 const UNKNOWN: Estimate = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
 
-/// Returns the ratio of B to A with its test. Without enough runs it has no interval. `by_blocks`: the analysis of
-/// interleaved runs.
+/// Returns the ratio of B to A with its test. Returns `None` when the runs are too few for an interval, and when a value
+/// is not positive. `by_blocks`: the analysis of runs in blocks of four.
 fn tested_ratio(
     order: RunOrder,
     [a, b]: [&[f64]; 2],
-    by_blocks: Option<&BlockAnalysis>,
+    by_blocks: impl FnOnce() -> Option<BlockAnalysis>,
     level: f64,
-) -> (Estimate, NamedTest) {
-    let tested = match order {
-        RunOrder::Blocks => by_blocks.map(|found| (found.ratio, named("t on blocks", found.t, found.df, found.p))),
-        RunOrder::Alternated | RunOrder::Separate => {
-            welch_ratio(a, b, level).map(|found| (found.estimate, named("Welch", found.t, found.df, found.p)))
-        }
-    };
-    tested.unwrap_or_else(|| {
-        let without_interval = Estimate { value: ratio_of_means(a, b), ..UNKNOWN };
-        (without_interval, named("none", f64::NAN, f64::NAN, f64::NAN))
-    })
+) -> Option<(Estimate, NamedTest)> {
+    let of_samples = |name, found: TwoSampleTest| (found.estimate, named(name, found.t, found.df, found.p));
+    match order {
+        RunOrder::Blocks => by_blocks().map(|found| (found.ratio, named(ON_BLOCKS, found.t, found.df, found.p))),
+        RunOrder::Paired => paired_ratio(a, b, level).map(|found| of_samples(ON_BLOCKS, found)),
+        RunOrder::Alternated | RunOrder::Separate => welch_ratio(a, b, level).map(|found| of_samples("Welch", found)),
+    }
 }
 
 /// Returns why the interval of a ratio is too narrow. `None` if it is not, or if there is none.

@@ -1,6 +1,6 @@
 //! The differences between the conditions of two sets of runs.
 
-use crate::import::Observation;
+use crate::import::{DEVICE_IDENTITY, Observation};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -81,6 +81,12 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
             })
         })
         .collect();
+    // The names of the devices differ already.
+    let named: BTreeSet<String> = found.iter().map(|difference| difference.what.clone()).collect();
+    found.retain(|difference| match difference.what.strip_prefix(DEVICE_IDENTITY) {
+        Some(number) => !named.contains(&format!("device{number}")),
+        None => true,
+    });
     found.sort_by_key(|difference| {
         (difference.kind != DifferenceKind::Workload, !ANNOTATIONS.contains(&difference.what.as_str()))
     });

@@ -1,12 +1,19 @@
-//! Effects: what each level of a factor changes in a metric against the first level, as the mean over the levels of the
-//! other factors.
+//! Effects: what each level of a factor changes in a metric against the others, as the mean over the levels of the other
+//! factors.
 
-use super::factorial::{CellGroup, LEVEL, cell_groups, values_of};
+use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, values_of};
 use super::{FactorLevels, FactorialCell};
-use crate::analysis::{Direction, Estimate, mean_ratio, ratio_in_blocks};
+use crate::analysis::{Direction, Estimate, equal_ratios, mean_ratio, ratio_in_blocks};
 use crate::import::Metric;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
+
+/// The largest number of levels of which every two are compared. The levels of a longer factor are compared with the
+/// first one.
+const MAX_LEVELS_IN_PAIRS: usize = 4;
+
+/// The p-value below which an effect is marked as depending on the other factors.
+const CLEAR: f64 = 0.01;
 
 /// The effects on one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -15,19 +22,20 @@ pub struct FactorEffects {
     pub metric: String,
     /// Whether a larger value is better.
     pub higher_is_better: bool,
-    /// The effects of all levels but the first of each factor.
+    /// The effects of the levels of each factor. Every two levels are compared if there are at most four; else each with
+    /// the first.
     pub effects: Vec<LevelEffect>,
 }
 
 /// The effect of a level. Pairs of cells that differ only in this factor are compared: one at this level, one at the
-/// first.
+/// level `against`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LevelEffect {
     /// The factor.
     pub factor: String,
     /// The level.
     pub level: String,
-    /// The first level of the factor, with which it is compared.
+    /// The level of the factor with which it is compared.
     pub against: String,
     /// The geometric mean of the ratios of all pairs with its 95 % interval, whose ends are null if a cell has fewer than
     /// two runs; null without a pair.
@@ -40,6 +48,12 @@ pub struct LevelEffect {
     pub most: Option<f64>,
     /// The number of pairs in which both cells have runs.
     pub pairs: u64,
+    /// The p-value for the null hypothesis that all pairs have the same ratio, so that the effect does not depend on the
+    /// other factors (Welch's analysis of variance); null with fewer than two pairs, or three runs of a cell.
+    pub p_of_equal_ratios: Option<f64>,
+    /// The geometric mean of the ratios of the arithmetic means of all pairs, as the table of the cells shows them.
+    #[serde(skip)]
+    pub(super) ratio_of_means: f64,
 }
 
 impl FactorEffects {
@@ -54,32 +68,31 @@ impl FactorEffects {
         in_blocks: bool,
     ) -> Self {
         let values = |cell: usize| values_of(cells, cell, metric_index);
-        // A run without a value would shift the later ones to other blocks.
-        let has_gap = |cell: &FactorialCell| {
-            cell.failed > 0
-                || cell.metrics.get(metric_index).is_some_and(|found| found.values.len() as u64 != cell.runs)
-        };
-        let in_blocks = in_blocks && !cells.iter().any(has_gap);
+        let in_blocks = in_blocks && blocks_are_complete(cells, metric_index);
         let of_factor = |name: &String| {
             let groups = cell_groups(factors, name);
             let levels = factors.iter().find(|factor| factor.name == *name).map_or(&[][..], |found| &found.levels);
-            let effect = move |(n, level): (usize, &String)| {
-                let pair = |group: &CellGroup<'_>| (values(group.cells[0]), values(group.cells[n]));
+            let effect = |first: usize, n: usize| {
+                let pair = |group: &CellGroup<'_>| (values(group.cells[first]), values(group.cells[n]));
                 let pairs: Vec<_> = groups.iter().map(pair).filter(|(a, b)| !a.is_empty() && !b.is_empty()).collect();
                 let ratios = pairs.iter().filter_map(|pair| Some(mean_ratio(&[*pair], LEVEL)?.value));
                 let of_blocks = if in_blocks { ratio_in_blocks(&pairs, LEVEL) } else { None };
                 LevelEffect {
                     factor: name.clone(),
-                    level: level.clone(),
-                    against: levels[0].clone(),
+                    level: levels[n].clone(),
+                    against: levels[first].clone(),
                     ratio: of_blocks.or_else(|| mean_ratio(&pairs, LEVEL)),
                     blocks: of_blocks.map(|_| pairs[0].0.len() as u64),
                     least: ratios.clone().reduce(f64::min),
                     most: ratios.reduce(f64::max),
                     pairs: pairs.len() as u64,
+                    p_of_equal_ratios: equal_ratios(&pairs, of_blocks.is_some()),
+                    ratio_of_means: ratio_of_means(&pairs),
                 }
             };
-            levels.iter().enumerate().skip(1).map(effect).collect::<Vec<_>>()
+            let firsts = if levels.len() > MAX_LEVELS_IN_PAIRS { 1 } else { levels.len() };
+            let compared = (0..firsts).flat_map(|first| (first + 1..levels.len()).map(move |n| (first, n)));
+            compared.map(|(first, n)| effect(first, n)).collect::<Vec<_>>()
         };
         Self {
             metric: metric.to_string(),
@@ -95,7 +108,7 @@ impl FactorEffects {
     }
 
     /// Returns the headings of [`Self::lines`] with their alignment.
-    pub fn headings() -> [(&'static str, Align); 6] {
+    pub fn headings() -> [(&'static str, Align); 7] {
         [
             ("factor", Align::Left),
             ("levels", Align::Left),
@@ -103,30 +116,33 @@ impl FactorEffects {
             ("95 % interval", Align::Right),
             ("", Align::Left),
             ("in single cells", Align::Right),
+            ("", Align::Left),
         ]
     }
 
     /// Returns the cells of each line.
-    pub fn lines(&self) -> Vec<[String; 6]> {
+    pub fn lines(&self) -> Vec<[String; 7]> {
         self.effects.iter().map(|effect| self.line(effect)).collect()
     }
 
-    fn line(&self, effect: &LevelEffect) -> [String; 6] {
+    /// Returns the meaning of the mark of an effect that depends on the other factors; `None` if there is none.
+    pub fn ending(&self) -> Option<String> {
+        let is_marked = self.effects.iter().any(LevelEffect::depends);
+        let text = "*: the change is not the same in all cells, so that it depends on the other factors";
+        is_marked.then(|| format!("{text} (p below {CLEAR})"))
+    }
+
+    fn line(&self, effect: &LevelEffect) -> [String; 7] {
         let dash = || "-".to_owned();
         let range = |low: Option<f64>, high: Option<f64>| match (low, high) {
             (Some(low), Some(high)) => format!("{} … {}", change(low), change(high)),
             _ => dash(),
         };
-        let interval = effect.ratio.filter(|ratio| ratio.low.is_finite() && ratio.high.is_finite());
-        let meaning = match interval {
-            Some(ratio) if ratio.low > 1.0 || ratio.high < 1.0 => {
-                if (ratio.low > 1.0) == self.higher_is_better {
-                    "better"
-                } else {
-                    "worse"
-                }
-            }
-            _ => "?",
+        let interval = effect.interval();
+        let meaning = match interval.filter(|_| effect.is_clear()) {
+            Some(ratio) if (ratio.low > 1.0) == self.higher_is_better => "better",
+            Some(_) => "worse",
+            None => "?",
         };
         [
             effect.factor.clone(),
@@ -135,7 +151,26 @@ impl FactorEffects {
             range(interval.map(|found| found.low), interval.map(|found| found.high)),
             meaning.to_owned(),
             if effect.pairs > 1 { range(effect.least, effect.most) } else { dash() },
+            if effect.depends() { "*" } else { "" }.to_owned(),
         ]
+    }
+
+    /// Returns notes on clear effects of which the means in the table of the cells show the opposite.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let note = |effect: &LevelEffect| {
+            let ratio = effect
+                .ratio
+                .filter(|ratio| effect.is_clear() && (ratio.value - 1.0) * (effect.ratio_of_means - 1.0) < 0.0)?;
+            let LevelEffect { factor, level, against, .. } = effect;
+            let of_means = if effect.ratio_of_means > 1.0 { "higher" } else { "lower" };
+            Some(format!(
+                "{factor}: {level} / {against} changes `{}` by {} %, but the arithmetic mean of {level} in the table of the \
+                 cells is {of_means}: a few large values determine a mean, and all runs the effect",
+                self.metric,
+                change(ratio.value)
+            ))
+        };
+        self.effects.iter().filter_map(note).collect()
     }
 
     /// Formats the table.
@@ -144,8 +179,33 @@ impl FactorEffects {
         for line in self.lines() {
             table.row(line);
         }
-        format!("{}\n\n{}", self.title(), table.render())
+        let ending = self.ending().map_or_else(String::new, |line| format!("{line}\n"));
+        format!("{}\n\n{}{ending}", self.title(), table.render())
     }
+}
+
+impl LevelEffect {
+    /// Returns the ratio if it has an interval.
+    fn interval(&self) -> Option<Estimate> {
+        self.ratio.filter(|ratio| ratio.low.is_finite() && ratio.high.is_finite())
+    }
+
+    /// Returns whether the interval does not contain 1.
+    fn is_clear(&self) -> bool {
+        self.interval().is_some_and(|ratio| ratio.low > 1.0 || ratio.high < 1.0)
+    }
+
+    /// Returns whether the ratio clearly differs between pairs.
+    fn depends(&self) -> bool {
+        self.p_of_equal_ratios.is_some_and(|p| p < CLEAR)
+    }
+}
+
+/// Returns the geometric mean of the ratios of the arithmetic means of pairs; NaN without a pair.
+fn ratio_of_means(pairs: &[(&[f64], &[f64])]) -> f64 {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let logs = pairs.iter().map(|(a, b)| (mean(b) / mean(a)).ln());
+    (logs.sum::<f64>() / pairs.len() as f64).exp()
 }
 
 /// Formats a ratio as a change in per cent, with its sign and without the unit: `+12.0`.
@@ -179,13 +239,14 @@ mod tests {
         let cells = cells(&[&[10.0, 10.0], &[20.0, 20.0], &[40.0, 40.0], &[20.0, 20.0], &[40.0, 40.0], &[20.0, 20.0]]);
         let names = ["fs", "n"].map(str::to_owned);
         let effects = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells, true);
-        let lines: Vec<String> = effects.lines().iter().map(|line| line.join(" | ")).collect();
+        let lines: Vec<String> = effects.lines().iter().map(|line| line[..6].join(" | ")).collect();
         assert_eq!(
             lines,
             [
                 "fs | xfs / ext4 | +26.0 | +26.0 … +26.0 | better | -50.0 … +100.0",
                 "n | 4 / 1 | +100.0 | +100.0 … +100.0 | better | +100.0 … +100.0",
                 "n | 8 / 1 | +100.0 | +100.0 … +100.0 | better | +0.0 … +300.0",
+                "n | 8 / 4 | +0.0 | +0.0 … +0.0 | ? | -50.0 … +100.0",
             ]
         );
         assert!(effects.text().starts_with("effects on ops, higher is better\n\n"), "{}", effects.text());
@@ -193,12 +254,12 @@ mod tests {
 
     #[test]
     fn less_is_better_for_a_latency_and_chance_is_marked() {
-        let factors = [factor("fs", &["a", "b", "c", "d"])];
-        let cells = cells(&[&[10.0, 11.0, 12.0], &[5.0, 5.5, 6.0], &[10.0, 14.0, 9.0], &[11.0]]);
+        let factors = [factor("fs", &["a", "b", "c", "d", "e"])];
+        let cells = cells(&[&[10.0, 11.0, 12.0], &[5.0, 5.5, 6.0], &[10.0, 14.0, 9.0], &[11.0], &[]]);
         let metric: Metric = "latency.mean".parse().unwrap();
         let effects = FactorEffects::of(&metric, 0, &["fs".to_owned()], &factors, &cells, true);
         let found: Vec<_> = effects.lines().into_iter().map(|line| [line[4].clone(), line[5].clone()]).collect();
-        assert_eq!(found, [["better", "-"], ["?", "-"], ["?", "-"]], "{}", effects.text());
+        assert_eq!(found, [["better", "-"], ["?", "-"], ["?", "-"], ["?", "-"]], "{}", effects.text());
         // A single run has a ratio and no interval.
         assert_eq!(effects.lines()[2][2..4], ["+0.3".to_owned(), "-".to_owned()], "{}", effects.text());
         assert_eq!(effects.title(), "effects on latency.mean, lower is better");
@@ -225,6 +286,22 @@ mod tests {
         }
     }
 
+    /// The second level is a tenth better in each block, but for one in which the first is very fast.
+    #[test]
+    fn a_mean_that_contradicts_the_effect_is_noted() {
+        let factors = [factor("fs", &["ext4", "xfs"])];
+        let of = |fastest: f64| {
+            let ext4 = [fastest, 30.0, 28.0, 32.0, 31.0, 29.0, 30.0, 28.0, 32.0, 31.0, 29.0, 30.0];
+            let xfs = [246.0, 33.5, 31.5, 35.8, 34.6, 32.6, 33.5, 31.3, 35.9, 34.8, 32.4, 33.7];
+            FactorEffects::of(&Metric::ops(), 0, &["fs".to_owned()], &factors, &cells(&[&ext4, &xfs]), true).notes()
+        };
+        // Then the means agree, or the effect is not clear.
+        assert_eq!((of(220.0), of(900.0)), (Vec::<String>::new(), Vec::<String>::new()));
+        let note = of(300.0);
+        assert!(note[0].starts_with("fs: xfs / ext4 changes `ops` by +"), "{note:?}");
+        assert!(note[0].contains("but the arithmetic mean of xfs in the table of the cells is lower"), "{note:?}");
+    }
+
     #[test]
     fn cells_without_runs_are_left_out() {
         let factors = [factor("fs", &["a", "b"]), factor("n", &["1", "2"])];
@@ -233,6 +310,21 @@ mod tests {
             FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[1.0], &[2.0], &[3.0], &[]]), true);
         assert_eq!((effects.effects[0].pairs, effects.effects[0].ratio.unwrap().value.round()), (1, 3.0));
         let none = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[], &[2.0], &[3.0], &[]]), true);
-        assert_eq!(none.lines()[0].join(" "), "fs b / a - - ? -");
+        assert_eq!(none.lines()[0][..6].join(" "), "fs b / a - - ? -");
+    }
+
+    /// Twice as much with one thread, half as much with eight.
+    #[test]
+    fn an_effect_that_depends_on_another_factor_is_marked() {
+        let factors = [factor("fs", &["a", "b"]), factor("n", &["1", "8"])];
+        let names = ["fs".to_owned()];
+        let of = |last: [f64; 4]| {
+            let a = [10.0, 11.0, 12.0, 10.5];
+            let runs = cells(&[&a, &a, &[20.0, 22.5, 23.5, 21.5], &last]);
+            FactorEffects::of(&Metric::ops(), 0, &names, &factors, &runs, true)
+        };
+        let (depends, same) = (of([5.0, 5.6, 6.1, 5.2]), of([20.5, 22.0, 24.5, 20.5]));
+        assert_eq!((&depends.lines()[0][6][..], &same.lines()[0][6][..]), ("*", ""), "{depends:?}\n{same:?}");
+        assert!(depends.text().ends_with("other factors (p below 0.01)\n") && same.ending().is_none());
     }
 }

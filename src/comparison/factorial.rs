@@ -181,7 +181,9 @@ impl FactorialDesign<'_> {
             cells.iter().enumerate().map(|(n, (name, runs))| self.cell(n, name, runs)).collect();
         let pivot = |factor: &String| {
             let metrics = self.metrics.iter().enumerate();
-            metrics.filter_map(|(n, metric)| Pivot::new(metric, n, factor, self.factors, &found)).collect()
+            metrics
+                .filter_map(|(n, metric)| Pivot::new(metric, n, factor, self.factors, &found, self.in_blocks))
+                .collect()
         };
         let tests = |factor: &String| {
             let metrics = self.metrics.iter().enumerate();
@@ -208,7 +210,17 @@ impl FactorialDesign<'_> {
         };
         let missing: Vec<String> = result.missing_metrics().into_iter().map(notes::on_missing_metric).collect();
         result.notes.splice(0..0, missing);
+        result.notes.extend(result.effects.iter().flat_map(FactorEffects::notes));
+        result.notes.extend(self.on_blocks(&result));
         result
+    }
+
+    /// Returns the note on blocks that differ, from the first metric if all cells have it.
+    fn on_blocks(&self, result: &Factorial) -> Option<String> {
+        let has_blocks = self.in_blocks && blocks_are_complete(&result.cells, 0) && !result.has_own_metrics();
+        let metric = result.metrics.first().filter(|_| has_blocks)?;
+        let values: Vec<&[f64]> = (0..result.cells.len()).map(|cell| values_of(&result.cells, cell, 0)).collect();
+        notes::on_blocks(metric, &values)
     }
 
     /// Returns the names of the factors whose effects are computed. Cells with metrics of their own have no common effect.
@@ -217,7 +229,14 @@ impl FactorialDesign<'_> {
             return names.clone();
         }
         let varied: Vec<&FactorLevels> = self.factors.iter().filter(|factor| factor.levels.len() > 1).collect();
-        if varied.len() < 2 || !self.tables.is_empty() || self.own.iter().any(Option::is_some) {
+        let has_own = self.own.iter().any(Option::is_some);
+        // Two columns are compared in their own table.
+        if let Some(columns) = self.tables.columns.as_ref().filter(|_| !has_own)
+            && varied.iter().any(|factor| factor.name == *columns && factor.levels.len() > 2)
+        {
+            return vec![columns.clone()];
+        }
+        if varied.len() < 2 || !self.tables.is_empty() || has_own {
             return Vec::new();
         }
         varied.into_iter().map(|factor| factor.name.clone()).collect()
@@ -324,6 +343,16 @@ pub fn cell_groups<'a>(factors: &'a [FactorLevels], name: &str) -> Vec<CellGroup
         }
     };
     (0..total).filter(is_first).map(group).collect()
+}
+
+/// Returns whether the values of a metric at one position of all cells are those of one block: no run failed or lacks
+/// it, since later values would take the places of others.
+pub(super) fn blocks_are_complete(cells: &[FactorialCell], metric_index: usize) -> bool {
+    let is_complete = |cell: &FactorialCell| {
+        let values = cell.metrics.get(metric_index).map_or(cell.runs, |found| found.values.len() as u64);
+        cell.failed == 0 && values == cell.runs
+    };
+    cells.iter().all(is_complete)
 }
 
 /// Returns the values of the metric at a position in a cell; none if the cell does not have it.

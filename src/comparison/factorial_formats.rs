@@ -124,7 +124,8 @@ pub(super) fn markdown(result: &Factorial) -> String {
     let effects = |effects: &FactorEffects| {
         let headings = FactorEffects::headings().map(|(name, align)| (name.to_owned(), align));
         let rows: Vec<Vec<String>> = effects.lines().into_iter().map(Vec::from).collect();
-        format!("\n**{}**\n\n{}", literal(&effects.title()), markdown_table(&headings, &rows))
+        let ending = effects.ending().map_or_else(String::new, |line| format!("\n{}\n", literal(&line)));
+        format!("\n**{}**\n\n{}{ending}", literal(&effects.title()), markdown_table(&headings, &rows))
     };
     let pivot = |pivot: &Pivot| {
         let ending = pivot.ending().map_or_else(String::new, |line| format!("\n{}\n", literal(&line)));

@@ -1,5 +1,6 @@
 //! The formats of comparisons for people and for programs, and what the formats of all documents share.
 
+use super::build::ON_BLOCKS;
 use super::numbers::{
     confidence, figure, interval, percent, probability, ratio, significant, small, statistic, with_direction, with_unit,
 };
@@ -9,6 +10,7 @@ use super::{
 };
 use crate::analysis::{ComparisonVerdict, Direction, SampleSummary, StudyTest, TTestKind};
 use crate::import::Metric;
+use crate::report::text::wrapped;
 use crate::util::count::count;
 use crate::util::csv;
 use crate::util::go_bench;
@@ -134,7 +136,7 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let test = &comparison.test;
     if test.t.is_finite() || test.p == 0.0 {
         let name = match test.name.as_str() {
-            "t on blocks" => format!("paired t-test over {:.0} blocks", test.df + 1.0),
+            ON_BLOCKS => format!("paired t-test over {:.0} blocks", test.df + 1.0),
             "Welch" => "Welch's t-test".to_owned(),
             name => name.to_owned(),
         };
@@ -304,9 +306,9 @@ fn text(comparison: &Comparison) -> String {
     text + &format!("\n{}\n", sentence(comparison))
 }
 
-/// Formats notes as text, one a line, after an empty line.
+/// Formats notes as text after an empty line, each wrapped to the width of reports.
 pub(super) fn notes_text(notes: &[String]) -> String {
-    let line = |note: &String| format!("note: {}\n", printable::line(note));
+    let line = |note: &String| wrapped(&format!("note: {}", printable::line(note)), "  ") + "\n";
     let lines: String = notes.iter().map(line).collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }

@@ -16,6 +16,7 @@ mod formats;
 mod level_tests;
 mod notes;
 mod numbers;
+mod pairs;
 mod pivot;
 mod repeats;
 mod repeats_formats;

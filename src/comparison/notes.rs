@@ -17,6 +17,30 @@ pub(super) fn on_order() -> String {
     "the cells were measured one after the other: their differences include a drift of the machine".to_owned()
 }
 
+/// The ratio of the fastest to the slowest block above which the blocks have a note.
+const BLOCKS_DIFFER: f64 = 1.5;
+
+/// Returns the note on blocks of runs in which the machine was not equally fast. `cells` has the values of a metric in
+/// each cell, of which those at one position are of one block.
+pub(super) fn on_blocks(metric: &str, cells: &[&[f64]]) -> Option<String> {
+    let blocks = cells.first()?.len();
+    let is_usable = |values: &&[f64]| values.len() == blocks && values.iter().all(|value| *value > 0.0);
+    if cells.len() < 2 || !cells.iter().all(is_usable) {
+        return None;
+    }
+    let of_block = |block: usize| cells.iter().map(|values| values[block].ln()).sum::<f64>() / cells.len() as f64;
+    let of_blocks: Vec<(usize, f64)> = (0..blocks).map(|block| (block + 1, of_block(block))).collect();
+    let (least, low) = of_blocks.iter().min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let (most, high) = of_blocks.iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let ratio = (high - low).exp();
+    (ratio > BLOCKS_DIFFER).then(|| {
+        format!(
+            "the blocks differ: `{metric}` was {ratio:.1} times as high in block {most} as in block {least}, in the \
+             geometric mean of all cells; the intervals of the cells include this, the comparisons within blocks do not"
+        )
+    })
+}
+
 /// Returns the note on a metric of a factorial experiment that no run has.
 pub(super) fn on_missing_metric(metric: &str) -> String {
     format!("no run has `{metric}`: name another metric")
@@ -254,6 +278,15 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(on_dependence(&sides, [&steady, &drifting[..4]]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn blocks_that_differ_are_named() {
+        let note = on_blocks("ops", &[&[100.0, 30.0, 11.0], &[210.0, 65.0, 20.0]]).unwrap();
+        assert!(note.starts_with("the blocks differ: `ops` was 9.8 times as high in block 1 as in block 3"), "{note}");
+        for cells in [&[&[100.0, 80.0][..], &[200.0, 170.0]][..], &[&[1.0, 9.0]], &[&[1.0, 9.0], &[1.0]], &[&[], &[]]] {
+            assert_eq!(on_blocks("ops", cells), None, "{cells:?}");
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Tables of a metric over the levels of one factor: a line for each combination of the levels of the other factors, and
-//! a column for each level. With two levels, a line also says which of them is better.
+//! a column for each level. A line also says which of them is best.
 
-use super::factorial::{CellGroup, LEVEL, cell_groups};
+use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups};
 use super::numbers::figure;
 use super::{FactorLevels, FactorialCell};
-use crate::analysis::{DRAW, Direction, TestOutcome, TestWinner, Wins, WonTests, outcome, welch_ratio, wins};
+use crate::analysis::{
+    DRAW, Direction, TestOutcome, TestWinner, Wins, WonTests, outcome, paired_ratio, welch_ratio, wins,
+};
 use crate::import::Metric;
 use crate::util::count::fixed;
 use crate::util::table::{Align, Table};
@@ -25,6 +27,9 @@ pub struct Pivot {
     pub rows: Vec<PivotRow>,
     /// The sums over all lines; null unless there are two columns.
     pub wins: Option<Wins>,
+    /// The lines in which each column is the best, without draws, if there are more than two columns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub best_in: Vec<WonTests>,
 }
 
 /// A line of a table.
@@ -39,21 +44,44 @@ pub struct PivotRow {
     pub values: Vec<Option<f64>>,
     /// Which of two columns is better; null unless there are two values above 0.
     pub outcome: Option<TestOutcome>,
-    /// Whether the better column may be better by chance: the 95 % interval of the ratio of the runs contains 1, or is
-    /// unknown. `false` for a draw.
+    /// The best of more than two columns; null unless two of them have values above 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best: Option<BestLevel>,
+    /// Whether the better or best column may be better than the other or second best one by chance: the 95 % interval of
+    /// the ratio of their runs contains 1, or is unknown. `false` for a draw.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_be_chance: bool,
 }
 
+/// The best of more than two columns.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BestLevel {
+    /// The level with the best value.
+    pub level: String,
+    /// The level with the second best value.
+    pub second: String,
+    /// The ratio of the greater to the smaller of both values, at least 1. It is a draw below 1.05.
+    pub factor: f64,
+}
+
+impl BestLevel {
+    fn is_draw(&self) -> bool {
+        self.factor < DRAW
+    }
+}
+
 impl Pivot {
-    /// Makes the table of a metric. `metric_index` is its position in each cell. Returns `None` if no factor has the name.
+    /// Makes the table of a metric. `metric_index` is its position in each cell. `in_blocks` says that the runs at one
+    /// position of all cells are those of one block. Returns `None` if no factor has the name.
     pub(super) fn new(
         metric: &Metric,
         metric_index: usize,
         factor: &str,
         factors: &[FactorLevels],
         cells: &[FactorialCell],
+        in_blocks: bool,
     ) -> Option<Self> {
+        let in_blocks = in_blocks && blocks_are_complete(cells, metric_index);
         let columns = factors.iter().find(|other| other.name == factor)?.levels.clone();
         let of_cell = |cell: &usize| cells.get(*cell)?.metrics.get(metric_index);
         let groups = cell_groups(factors, factor);
@@ -65,17 +93,37 @@ impl Pivot {
             // Those of a line are equal.
             let name = group.cells.first().and_then(of_cell).map_or_else(|| metric.to_string(), |f| f.metric.clone());
             let direction = name.parse().unwrap_or_else(|_| metric.clone()).direction();
-            let outcome = match values[..] {
-                [Some(a), Some(b)] => outcome(a, b, direction),
-                _ => None,
-            };
             let levels = group.others.iter().map(|(_, level)| (*level).to_owned()).collect();
-            let runs: Vec<&[f64]> = group.cells.iter().filter_map(of_cell).map(|cell| &cell.values[..]).collect();
-            let is_sure = |winner| winner == TestWinner::Draw || significantly_better(&runs, direction) == Some(winner);
-            let may_be_chance = outcome.is_some_and(|found| !is_sure(found.winner));
-            PivotRow { levels, metric: has_own.then_some(name), values, outcome, may_be_chance }
+            let metric = has_own.then_some(name);
+            let runs = |level: usize| of_cell(&group.cells[level]).map_or(&[][..], |cell| &cell.values);
+            let may_be_chance = |[a, b]: [usize; 2], winner: TestWinner| {
+                let found = significantly_better([runs(a), runs(b)], direction, in_blocks);
+                winner != TestWinner::Draw && found != Some(winner)
+            };
+            if let [a, b] = values[..] {
+                let outcome = a.zip(b).and_then(|(a, b)| outcome(a, b, direction));
+                let may_be_chance = outcome.is_some_and(|found| may_be_chance([0, 1], found.winner));
+                return PivotRow { levels, metric, values, outcome, best: None, may_be_chance };
+            }
+            let found = best_two(&values, direction);
+            let may_be_chance = found.is_some_and(|(two, found)| may_be_chance(two, found.winner));
+            let best = found.map(|([best, second], TestOutcome { factor, .. })| BestLevel {
+                level: columns[best].clone(),
+                second: columns[second].clone(),
+                factor,
+            });
+            PivotRow { levels, metric, values, outcome: None, best, may_be_chance }
         };
         let rows: Vec<PivotRow> = groups.into_iter().map(row).collect();
+        let best_in = |level: &String| {
+            let best = rows.iter().filter_map(|row| row.best.as_ref());
+            WonTests::of(
+                &best
+                    .filter(|best| best.level == *level && !best.is_draw())
+                    .map(|best| best.factor)
+                    .collect::<Vec<_>>(),
+            )
+        };
         let outcomes: Vec<Option<TestOutcome>> = rows.iter().map(|row| row.outcome).collect();
         let others = factors.iter().filter(|other| other.name != factor);
         Some(Self {
@@ -83,6 +131,7 @@ impl Pivot {
             factor: factor.to_owned(),
             others: others.map(|factor| factor.name.clone()).collect(),
             wins: (columns.len() == 2).then(|| wins(&outcomes)),
+            best_in: if columns.len() > 2 { columns.iter().map(best_in).collect() } else { Vec::new() },
             columns,
             rows,
         })
@@ -94,8 +143,9 @@ impl Pivot {
         let metric = self.has_own_metrics().then(|| ("metric".to_owned(), Align::Left));
         let columns = self.columns.iter().map(|level| (format!("{}={level}", self.factor), Align::Right));
         let mut headings: Vec<(String, Align)> = others.chain(metric).chain(columns).collect();
-        if self.wins.is_some() {
-            headings.extend([("better".to_owned(), Align::Left), ("factor".to_owned(), Align::Right)]);
+        if self.columns.len() > 1 {
+            let better = if self.wins.is_some() { "better" } else { "best" };
+            headings.extend([(better.to_owned(), Align::Left), ("factor".to_owned(), Align::Right)]);
         }
         headings
     }
@@ -107,10 +157,14 @@ impl Pivot {
             let name = row.metric.as_ref().unwrap_or(&self.metric);
             let values = row.values.iter().map(|value| value.map_or_else(dash, |value| figure(name, value)));
             let mut line: Vec<String> = row.levels.iter().chain(&row.metric).cloned().chain(values).collect();
-            if let [a, b] = &self.columns[..] {
-                let [better, factor] = outcome_cells(row.outcome, a, b);
-                line.extend([if row.may_be_chance { better + "?" } else { better }, factor]);
-            }
+            let [better, factor] = match (&self.columns[..], &row.best) {
+                ([] | [_], _) => return line,
+                ([a, b], _) => outcome_cells(row.outcome, a, b),
+                (_, Some(best)) if best.is_draw() => ["draw".to_owned(), fixed(best.factor, 2)],
+                (_, Some(best)) => [best.level.clone(), fixed(best.factor, 2)],
+                (_, None) => [dash(), dash()],
+            };
+            line.extend([if row.may_be_chance { better + "?" } else { better }, factor]);
             line
         };
         self.rows.iter().map(line).collect()
@@ -126,16 +180,27 @@ impl Pivot {
         if self.has_own_metrics() { "metric of each level" } else { &self.metric }
     }
 
-    /// Returns the sums of a table with two columns as one line.
+    /// Returns the sums of a table with several columns as one line.
     pub fn ending(&self) -> Option<String> {
-        let found = self.wins?;
-        let [a, b] = &self.columns[..] else { return None };
         let doubtful = self.rows.iter().filter(|row| row.may_be_chance).count();
         let doubt = match doubtful {
             0 => String::new(),
             n => format!("; `?` in {n}: the 95 % interval of the ratio contains 1, or is unknown"),
         };
-        Some(wins_line(a, b, found) + &doubt)
+        match (self.wins, &self.columns[..]) {
+            (Some(found), [a, b]) => Some(wins_line(a, b, found) + &doubt),
+            (_, [_, _, ..]) => Some(self.best_line() + &doubt),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of lines in which each column is the best.
+    fn best_line(&self) -> String {
+        let of_column = |(level, won): (&String, &WonTests)| format!("{level} in {}", won_tests(*won));
+        let columns: Vec<String> = self.columns.iter().zip(&self.best_in).map(of_column).collect();
+        let draws = self.rows.iter().filter(|row| row.best.as_ref().is_some_and(BestLevel::is_draw)).count() as u64;
+        let unknown = self.rows.iter().filter(|row| row.best.is_none()).count() as u64;
+        counted_line(&format!("best: {}", columns.join(", ")), draws, unknown)
     }
 
     /// Formats the table.
@@ -150,11 +215,26 @@ impl Pivot {
     }
 }
 
+/// Returns the positions of the best and the second best value, and the outcome of their comparison, in which A is the
+/// best. Returns `None` unless two values are finite and above 0.
+fn best_two(values: &[Option<f64>], direction: Direction) -> Option<([usize; 2], TestOutcome)> {
+    let is_usable = |value: &f64| value.is_finite() && *value > 0.0;
+    let usable = values.iter().enumerate().filter_map(|(n, value)| Some((n, value.filter(is_usable)?)));
+    let mut order: Vec<(usize, f64)> = usable.collect();
+    order.sort_by(|(_, a), (_, b)| match direction {
+        Direction::HigherIsBetter => b.total_cmp(a),
+        Direction::LowerIsBetter => a.total_cmp(b),
+    });
+    let [(best, a), (second, b), ..] = order[..] else { return None };
+    // Of equal values the first counts as the best: it is a draw.
+    Some(([best, second], outcome(a, b, direction)?))
+}
+
 /// Returns which of two cells is significantly better: the 95 % interval of the ratio of their runs does not contain 1.
 /// The ratio is that of the geometric means, so that it may be another cell than the one with the better mean.
-fn significantly_better(runs: &[&[f64]], direction: Direction) -> Option<TestWinner> {
-    let [a, b] = runs else { return None };
-    let ratio = direction.goodness(welch_ratio(a, b, LEVEL)?.estimate);
+fn significantly_better([a, b]: [&[f64]; 2], direction: Direction, in_blocks: bool) -> Option<TestWinner> {
+    let test = if in_blocks { paired_ratio(a, b, LEVEL) } else { welch_ratio(a, b, LEVEL) };
+    let ratio = direction.goodness(test?.estimate);
     match () {
         () if ratio.low > 1.0 => Some(TestWinner::B),
         () if ratio.high < 1.0 => Some(TestWinner::A),
@@ -175,15 +255,21 @@ pub fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String;
 
 /// Formats the sums of several tests of two sides with these names.
 pub fn wins_line(a: &str, b: &str, found: Wins) -> String {
-    let side = |name: &str, won: WonTests| {
-        let mean = won.mean_factor.map_or_else(String::new, |mean| format!(" (mean factor {})", fixed(mean, 2)));
-        format!("{name} is better in {}{mean}", won.tests)
-    };
-    let unknown = match found.without_outcome {
-        0 => String::new(),
-        n => format!(", unknown {n}"),
-    };
-    let line = format!("{}, {}, draws {}{unknown}", side(a, found.a), side(b, found.b), found.draws);
+    let side = |name: &str, won: WonTests| format!("{name} is better in {}", won_tests(won));
+    let sides = format!("{}, {}", side(a, found.a), side(b, found.b));
+    counted_line(&sides, found.draws, found.without_outcome)
+}
+
+/// Formats a number of tests with the mean of their factors.
+fn won_tests(won: WonTests) -> String {
+    let mean = won.mean_factor.map_or_else(String::new, |mean| format!(" (mean factor {})", fixed(mean, 2)));
+    format!("{}{mean}", won.tests)
+}
+
+/// Adds the numbers of draws and of tests without an outcome to the sums of sides or columns.
+fn counted_line(sums: &str, draws: u64, without_outcome: u64) -> String {
+    let unknown = if without_outcome == 0 { String::new() } else { format!(", unknown {without_outcome}") };
+    let line = format!("{sums}, draws {draws}{unknown}");
     format!("{}; a draw is a factor below {DRAW}", crate::util::printable::line(&line))
 }
 
@@ -218,7 +304,7 @@ mod tests {
             cell(["xfs", "2"], Some(101.0)),
             cell(["xfs", "3"], Some(1.0)),
         ];
-        let pivot = Pivot::new(&Metric::ops(), 0, "fs", &factors, &cells).unwrap();
+        let pivot = Pivot::new(&Metric::ops(), 0, "fs", &factors, &cells, false).unwrap();
         let lines: Vec<String> = pivot.lines().iter().map(|line| line.join(" ")).collect();
         assert_eq!(lines, ["1 300.0 100.0 ext4? 3.00", "2 100.0 101.0 draw 1.01", "3 - 1.00 - -"]);
         assert_eq!(
@@ -226,11 +312,18 @@ mod tests {
             "ext4 is better in 1 (mean factor 3.00), xfs is better in 0, draws 1, unknown 1; a draw is a factor below \
              1.05; `?` in 1: the 95 % interval of the ratio contains 1, or is unknown"
         );
-        // With three levels nothing is said about the better one.
-        let pivot = Pivot::new(&Metric::ops(), 0, "test", &factors, &cells).unwrap();
-        assert_eq!(pivot.lines()[1].join(" "), "xfs 100.0 101.0 1.00");
-        assert_eq!((pivot.ending(), pivot.headings().len()), (None, 4));
-        assert_eq!(Pivot::new(&Metric::ops(), 0, "size", &factors, &cells), None);
+        // Of three levels the best is compared with the second best.
+        let pivot = Pivot::new(&Metric::ops(), 0, "test", &factors, &cells, false).unwrap();
+        let lines: Vec<String> = pivot.lines().iter().map(|line| line.join(" ")).collect();
+        assert_eq!(lines, ["ext4 300.0 100.0 - 1? 3.00", "xfs 100.0 101.0 1.00 draw 1.01"]);
+        assert!(
+            pivot.ending().unwrap().starts_with("best: 1 in 1 (mean factor 3.00), 2 in 0, 3 in 0, draws 1; a draw")
+        );
+        assert_eq!(pivot.headings()[4].0, "best");
+        assert_eq!(Pivot::new(&Metric::ops(), 0, "size", &factors, &cells, false), None);
+        // A single level is not compared.
+        let pivot = Pivot::new(&Metric::ops(), 0, "fs", &[factor("fs", &["ext4"])], &cells[..1], false).unwrap();
+        assert_eq!((pivot.ending(), pivot.headings().len(), pivot.lines()[0].len()), (None, 1, 1));
     }
 
     #[test]
@@ -243,7 +336,7 @@ mod tests {
                 cell
             };
             let cells = [of_runs("ext4", a), of_runs("xfs", b)];
-            let pivot = Pivot::new(&Metric::ops(), 0, "fs", &factors, &cells).unwrap();
+            let pivot = Pivot::new(&Metric::ops(), 0, "fs", &factors, &cells, false).unwrap();
             (pivot.lines()[0][2].clone(), pivot.ending().unwrap().contains('?'))
         };
         assert_eq!(better(&[100.0, 101.0, 102.0], &[200.0, 201.0, 202.0]), ("xfs".to_owned(), false));
@@ -256,5 +349,24 @@ mod tests {
         assert_eq!(better(&[100.0], &[200.0]), ("xfs?".to_owned(), true));
         assert_eq!(better(&[200.0, 200.0], &[100.0, 100.0]), ("ext4".to_owned(), false));
         assert_eq!(better(&[100.0, 101.0], &[101.0, 100.0]), ("draw".to_owned(), false));
+    }
+
+    /// The machine was ten times as slow in the second block, and xfs half as fast as ext4 in each.
+    #[test]
+    fn blocks_are_compared_with_themselves() {
+        let factors = [factor("fs", &["ext4", "xfs", "btrfs"])];
+        let of_runs = |level: &str, runs: [f64; 3]| {
+            let mut cell = cell([level, ""], Some(runs.iter().sum::<f64>() / 3.0));
+            (cell.runs, cell.metrics[0].values) = (3, runs.to_vec());
+            cell
+        };
+        let runs = [("ext4", [100.0, 10.0, 55.0]), ("xfs", [50.0, 5.1, 27.0]), ("btrfs", [24.0, 2.6, 13.0])];
+        let mut cells = runs.map(|(level, runs)| of_runs(level, runs));
+        let best = |cells: &[FactorialCell], in_blocks| {
+            Pivot::new(&Metric::ops(), 0, "fs", &factors, cells, in_blocks).unwrap().lines()[0][3].clone()
+        };
+        assert_eq!((best(&cells, true), best(&cells, false)), ("ext4".to_owned(), "ext4?".to_owned()));
+        cells[2].failed = 1;
+        assert_eq!(best(&cells, true), "ext4?");
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Not in here: which commands are due (`hooks`, `scopes`), and the execution of the runs (`runner`).
 
-use super::folder::{Folder, RECORDS, io_error};
+use super::folder::{Folder, RECORDS};
+use super::folder_error::io_error;
 use super::hooks::{self, HookEnd, HookTime};
 use super::journal::Event;
 use super::runner::{ExperimentError, ExperimentHost, FailedCommand};

@@ -120,24 +120,67 @@ impl<'a> Design<'a> {
         }
     }
 
-    /// Returns the total number of runs of which the last ends within the time `left`, after `done` runs that each took
-    /// at most `longest`. Only whole blocks count, of which a comparison has at least two, and repeats have at least
-    /// three runs. A factorial experiment in order has no blocks. Returns `None` as long as the duration of a run is
-    /// unknown and time is left.
-    pub fn runs_within(&self, done: usize, left: Duration, longest: Duration) -> Option<usize> {
-        let (block, least) = match &self.experiment.rule {
-            RuleWanted::Repeat { .. } => (1, 3),
-            RuleWanted::Ab { .. } => (4, 8),
-            RuleWanted::Factorial { in_order: true, .. } => (1, 1),
-            RuleWanted::Sweep { .. } | RuleWanted::Factorial { .. } => {
-                (self.experiment.arms.len(), self.experiment.arms.len())
-            }
+    /// Returns the total number of runs of which the last ends within the time `left`, after `done` runs. `longest` has
+    /// the longest duration of a run of each arm so far; zero if it is unknown. Only whole blocks count, of which a
+    /// comparison has at least two, and repeats have at least three runs. A factorial experiment in order has no blocks.
+    /// Returns `None` as long as the duration of a run is unknown and time is left.
+    pub fn runs_within(&self, done: usize, left: Duration, longest: &dyn Fn(usize) -> Duration) -> Option<usize> {
+        let block = self.block_len();
+        let least = match &self.experiment.rule {
+            RuleWanted::Repeat { .. } => 3,
+            RuleWanted::Ab { .. } => 8,
+            RuleWanted::Sweep { .. } | RuleWanted::Factorial { .. } => block,
         };
-        // The duration stays unknown if all runs fail.
-        let more = if left.is_zero() { 0 } else { left.as_nanos().checked_div(longest.as_nanos())? };
-        let runs = done.saturating_add(usize::try_from(more).unwrap_or(usize::MAX));
         // A block that was begun is completed.
-        Some((runs / block * block).max(done.next_multiple_of(block)).max(least))
+        let begun = done.next_multiple_of(block);
+        let left = left.saturating_sub(self.rest_of_block(done, longest));
+        // The duration stays unknown if all runs fail.
+        let of_block = self.next_block(begun, longest);
+        let blocks = if left.is_zero() { 0 } else { left.as_nanos().checked_div(of_block.as_nanos())? };
+        let blocks = usize::try_from(blocks).unwrap_or(usize::MAX);
+        Some(blocks.saturating_mul(block).saturating_add(begun).max(least))
+    }
+
+    /// Returns the time of the runs after `done` that complete a block which was begun; zero if none was.
+    fn rest_of_block(&self, done: usize, time: &dyn Fn(usize) -> Duration) -> Duration {
+        let len = self.block_len();
+        match done % len {
+            0 => Duration::ZERO,
+            begun => self.arms_of_block(done / len)[begun..].iter().map(|arm| time(*arm)).sum(),
+        }
+    }
+
+    /// Returns the time of the block after `done` runs. `time` has that of a run of each arm.
+    pub(super) fn next_block(&self, done: usize, time: &dyn Fn(usize) -> Duration) -> Duration {
+        self.arms_of_block(done.div_ceil(self.block_len())).into_iter().map(time).sum()
+    }
+
+    /// Returns the arms of the runs of a block, which is counted from 0.
+    fn arms_of_block(&self, block: usize) -> Vec<usize> {
+        let len = self.block_len();
+        match &self.experiment.rule {
+            RuleWanted::Sweep { in_order: false, .. } | RuleWanted::Factorial { in_order: false, .. } => {
+                self.experiment.block_order(block)
+            }
+            _ => (0..len).map(|n| self.arm(block * len + n)).collect(),
+        }
+    }
+
+    /// Returns the time of the runs after `done` up to the number `runs`. `time` has that of a run of each arm.
+    pub(super) fn time_of(&self, done: usize, runs: usize, time: &dyn Fn(usize) -> Duration) -> Duration {
+        let begun = done.next_multiple_of(self.block_len());
+        let blocks = runs.saturating_sub(begun).div_ceil(self.block_len());
+        let of_blocks = self.next_block(begun, time).checked_mul(u32::try_from(blocks).unwrap_or(u32::MAX));
+        self.rest_of_block(done, time) + of_blocks.unwrap_or(Duration::MAX / 2)
+    }
+
+    /// Returns the number of runs of a block; 1 without blocks.
+    pub(super) fn block_len(&self) -> usize {
+        match &self.experiment.rule {
+            RuleWanted::Repeat { .. } | RuleWanted::Factorial { in_order: true, .. } => 1,
+            RuleWanted::Ab { .. } => 4,
+            RuleWanted::Sweep { .. } | RuleWanted::Factorial { .. } => self.experiment.arms.len(),
+        }
     }
 
     /// Returns the next step of a series of repeats.
@@ -210,9 +253,14 @@ impl Experiment {
     /// Returns the arm of a run, counted from 0, in blocks that have every arm once in a random order.
     pub(super) fn block_arm(&self, run: usize) -> usize {
         let n = self.arms.len();
-        let mut order: Vec<usize> = (0..n).collect();
-        order.shuffle(&mut self.block_rng(run / n));
-        order[run % n]
+        self.block_order(run / n)[run % n]
+    }
+
+    /// Returns the arms of a block that has every arm once in a random order.
+    fn block_order(&self, block: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.arms.len()).collect();
+        order.shuffle(&mut self.block_rng(block));
+        order
     }
 }
 
@@ -345,13 +393,21 @@ mod tests {
     fn a_budget_holds_whole_blocks() {
         let ab = experiment(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Pilot });
         let design = Design::new(&ab);
-        let within = |done, left| design.runs_within(done, Duration::from_secs(left), Duration::from_secs(10));
+        let ten = |_| Duration::from_secs(10);
+        let within = |done, left| design.runs_within(done, Duration::from_secs(left), &ten);
         assert_eq!((within(1, 0), within(8, 39), within(8, 40), within(9, 0)), (Some(8), Some(8), Some(12), Some(12)));
-        assert_eq!((within(16, 640), design.runs_within(0, Duration::MAX, Duration::ZERO)), (Some(80), None));
-        assert_eq!(design.runs_within(9, Duration::ZERO, Duration::ZERO), Some(12));
+        let unknown = |_| Duration::ZERO;
+        assert_eq!((within(16, 640), design.runs_within(0, Duration::MAX, &unknown)), (Some(80), None));
+        assert_eq!(design.runs_within(9, Duration::ZERO, &unknown), Some(12));
+        // The rest of the block in progress takes its part.
+        assert_eq!((within(9, 69), within(9, 70)), (Some(12), Some(16)));
+        // A block has two short runs and two long ones.
+        let differ = |arm: usize| Duration::from_secs([2, 10][arm]);
+        let within = |left| design.runs_within(8, Duration::from_secs(left), &differ);
+        assert_eq!((within(23), within(24), within(48)), (Some(8), Some(12), Some(16)));
         let repeat = experiment(RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: None });
         let design = Design::new(&repeat);
-        let within = |done| design.runs_within(done, Duration::from_secs(15), Duration::from_secs(10));
+        let within = |done| design.runs_within(done, Duration::from_secs(15), &ten);
         assert_eq!((within(1), within(5)), (Some(3), Some(6)));
     }
 

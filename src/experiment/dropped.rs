@@ -1,7 +1,8 @@
 //! Results that the experiment does not use, because their runs are made again. They were measured, so they are moved
 //! into a directory of their own and never removed.
 
-use super::folder::{Folder, FolderError, RECORDS, io_error, sync_dir};
+use super::folder::{Folder, RECORDS, sync_dir};
+use super::folder_error::{FolderError, io_error};
 use crate::import::folder::RUNS;
 use std::fs;
 use std::io::ErrorKind;

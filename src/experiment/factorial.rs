@@ -249,7 +249,8 @@ pub(super) mod tests {
     fn a_budget_ends_an_experiment_in_order_after_any_run() {
         let experiment = factorial(&[3], (4, 4), None, true);
         let design = Design::new(&experiment);
-        let within = |done, left| design.runs_within(done, Duration::from_secs(left), Duration::from_secs(10));
+        let ten = |_| Duration::from_secs(10);
+        let within = |done, left| design.runs_within(done, Duration::from_secs(left), &ten);
         assert_eq!((within(0, 0), within(1, 25), within(3, 5)), (Some(1), Some(3), Some(3)));
         assert_eq!(design.early_end(&[]), None);
         for runs in 1..12 {

@@ -9,6 +9,7 @@ use super::file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, HOOK_KEYS, LEVEL_KEYS};
 use super::file_reader::{self, FileErrors, FileTable, FileValue};
 use super::rule_text::{run_range, share};
 use super::scopes::{HookScope, ScopeHook};
+use super::wanted::precision;
 use crate::analysis::ResponseMethod;
 use crate::comparison::FactorialTables;
 use crate::diag::{Code, Diagnostic, nearest};
@@ -22,9 +23,6 @@ const MAX_CELLS: usize = 10_000;
 
 /// The default number of runs of each cell.
 const DEFAULT_REPEATS: u64 = 3;
-
-/// The precision with which a cell with a range of runs is measured.
-const DEFAULT_PRECISION: f64 = 0.05;
 
 /// A variable with the position of its name, and its value.
 pub type SetVariable = (Spanned<String>, String);
@@ -443,7 +441,7 @@ impl FileParser<'_> {
         let is_known = range.is_some();
         let (min, max) = range.unwrap_or(default);
         let Some(precision) = root.value("until-ci", self.errors) else {
-            return ((min, max), (min < max).then_some(DEFAULT_PRECISION));
+            return ((min, max), precision((min, max), None));
         };
         let Some(text) = precision.scalar("`until-ci`", self.errors) else { return ((min, max), None) };
         match share(&text.node) {

@@ -5,7 +5,7 @@
 //! Not in here: the execution of an experiment (`runner`), and the use of a noise floor (`comparison`).
 
 use crate::analysis::{Estimate, FloorSample, NoiseFloor};
-use crate::import::Observation;
+use crate::import::{DEVICE_IDENTITY, Observation};
 use crate::os::handle;
 use crate::output;
 use crate::util::timestamp::seconds_of;
@@ -61,7 +61,32 @@ pub struct Floors {
     sessions: Vec<FloorSession>,
 }
 
+/// The noise floor of a metric under the conditions of its sessions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredFloor {
+    /// The name of the workload in the last session.
+    pub name: String,
+    /// The name of the metric.
+    pub metric: String,
+    /// The noise floor; `None` if the intervals of all sessions are too wide.
+    pub floor: Option<NoiseFloor>,
+    /// The number of its sessions.
+    pub sessions: u64,
+    /// The time of the last session, RFC 3339.
+    pub last: String,
+    /// The run time.
+    pub run_time: String,
+    /// The file system and its device.
+    pub storage: String,
+}
+
 impl FloorSession {
+    /// Returns the value of a condition.
+    fn condition(&self, name: &str) -> &str {
+        let position = PLACE.iter().position(|known| *known == name);
+        position.and_then(|n| self.place.get(n)).map_or("", String::as_str)
+    }
+
     /// Returns what the noise floor is computed from.
     pub fn sample(&self) -> FloorSample {
         FloorSample { ratio: self.ratio, mean: self.mean, time: seconds_of(&self.time) }
@@ -78,7 +103,11 @@ impl Default for Floors {
 /// all runs.
 pub fn place<'a>(runs: impl IntoIterator<Item = &'a Observation>) -> Option<Vec<String>> {
     // Runs without a file system have no device. The empty string stands for an absent condition.
-    let value = |run: &Observation, name: &str| run.conditions.get(name).cloned().unwrap_or_default();
+    let value = |run: &Observation, name: &str| {
+        // The name of a device depends on the order in which devices are found.
+        let identity = run.conditions.get(DEVICE_IDENTITY).filter(|_| name == "device");
+        identity.or_else(|| run.conditions.get(name)).cloned().unwrap_or_default()
+    };
     let place_of = |run: &Observation| {
         let known = run.conditions.contains_key(PLACE[0]);
         known.then(|| PLACE.iter().map(|name| value(run, name)).chain([variables(run)]).collect::<Vec<String>>())
@@ -116,18 +145,64 @@ impl Floors {
         Ok(found)
     }
 
-    /// Adds a session to the file, in place of an earlier one of the same experiment. Returns all sessions. Another
-    /// process that adds a session waits.
+    /// Adds a session to the file, in place of an earlier one of the same experiment. Returns all sessions.
     pub fn add(session: FloorSession, path: &Path) -> io::Result<Self> {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        Self::change(path, |floors| {
+            floors.sessions.retain(|known| known.experiment.is_empty() || known.experiment != session.experiment);
+            floors.sessions.push(session);
+        })
+    }
+
+    /// Changes the file. Returns the sessions that it has then. Another process that changes it waits.
+    fn change(path: &Path, change: impl FnOnce(&mut Self)) -> io::Result<Self> {
+        if !path.parent().is_some_and(Path::is_dir) {
+            return Ok(Self::default());
+        }
         // The file itself is replaced, so that its lock would be that of the old file.
         let lock = handle::create_regular_file(&path.with_extension("lock"))?;
         lock.lock()?;
-        let mut floors = Self::read(path)?;
-        floors.sessions.retain(|known| known.experiment.is_empty() || known.experiment != session.experiment);
-        floors.sessions.push(session);
-        output::replace(path, &mut |out| serde_json::to_writer_pretty(out, &floors).map_err(io::Error::from))?;
+        let before = Self::read(path)?;
+        let mut floors = before.clone();
+        change(&mut floors);
+        if floors != before {
+            output::replace(path, &mut |out| serde_json::to_writer_pretty(out, &floors).map_err(io::Error::from))?;
+        }
         Ok(floors)
+    }
+
+    /// Returns the sessions that have the metric and the conditions in common, in the order of the first of each.
+    fn groups(&self) -> Vec<Vec<&FloorSession>> {
+        let mut groups: Vec<Vec<&FloorSession>> = Vec::new();
+        for session in &self.sessions {
+            let is_its = |group: &&mut Vec<&FloorSession>| {
+                group.first().is_some_and(|first| (&first.metric, &first.place) == (&session.metric, &session.place))
+            };
+            match groups.iter_mut().find(is_its) {
+                Some(group) => group.push(session),
+                None => groups.push(vec![session]),
+            }
+        }
+        groups
+    }
+
+    /// Returns all noise floors.
+    pub fn stored(&self) -> Vec<StoredFloor> {
+        self.groups().iter().filter_map(|group| stored(group)).collect()
+    }
+
+    /// Removes the noise floor with this number, counted from 1 in the order of [`Self::stored`], from the file. Returns
+    /// it, or `None` if there is none.
+    pub fn forget(number: usize, path: &Path) -> io::Result<Option<StoredFloor>> {
+        let mut removed = None;
+        Self::change(path, |floors| {
+            let groups = floors.groups();
+            let Some(group) = number.checked_sub(1).and_then(|n| groups.get(n)) else { return };
+            removed = stored(group);
+            let kept = floors.sessions.iter().filter(|session| !group.contains(session)).cloned().collect();
+            floors.sessions = kept;
+        })?;
+        Ok(removed)
     }
 
     /// Returns the noise floor of a metric under the conditions `place`, or `None` when it has not been measured.
@@ -139,6 +214,21 @@ impl Floors {
         let samples = self.sessions.iter().filter(applies).map(FloorSession::sample);
         NoiseFloor::of(&samples.filter(counts).collect::<Vec<_>>())
     }
+}
+
+/// Describes sessions that have the metric and the conditions in common. Returns `None` without a session.
+fn stored(group: &[&FloorSession]) -> Option<StoredFloor> {
+    let last = group.iter().max_by(|a, b| a.time.cmp(&b.time))?;
+    let samples: Vec<FloorSample> = group.iter().map(|session| session.sample()).collect();
+    Some(StoredFloor {
+        name: last.name.clone(),
+        metric: last.metric.clone(),
+        floor: NoiseFloor::of(&samples),
+        sessions: group.len() as u64,
+        last: last.time.clone(),
+        run_time: last.condition("run time").to_owned(),
+        storage: format!("{} on {}", last.condition("file system"), last.condition("device")),
+    })
 }
 
 #[cfg(test)]
@@ -208,6 +298,51 @@ mod tests {
             Floors::add(session("", 1000.0, 0.98, 1.01), &path).unwrap();
         }
         assert_eq!(Floors::read(&path).unwrap().sessions.len(), 3);
+    }
+
+    #[test]
+    fn floors_are_listed_and_removed_by_their_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("floors.json");
+        assert_eq!(Floors::forget(1, &dir.path().join("missing/floors.json")).unwrap(), None);
+        let place = |script: &str| {
+            let of = |name: &&str| match *name {
+                "script" => script.to_owned(),
+                "file system" => "ext4".to_owned(),
+                "device" => "/dev/sdb1".to_owned(),
+                "run time" => "60 s".to_owned(),
+                _ => String::new(),
+            };
+            PLACE.iter().map(of).collect::<Vec<String>>()
+        };
+        for (n, script) in ["mail", "web", "mail"].into_iter().enumerate() {
+            let mean = 1000.0 + n as f64;
+            Floors::add(FloorSession { place: place(script), ..session(&n.to_string(), mean, 0.98, 1.01) }, &path)
+                .unwrap();
+        }
+        let found = Floors::read(&path).unwrap().stored();
+        assert_eq!(found.iter().map(|floor| floor.sessions).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!((&found[0].run_time[..], &found[0].storage[..]), ("60 s", "ext4 on /dev/sdb1"));
+        assert_eq!((Floors::forget(0, &path).unwrap(), Floors::forget(3, &path).unwrap()), (None, None));
+        assert_eq!(Floors::forget(1, &path).unwrap().unwrap().sessions, 2);
+        let left = Floors::read(&path).unwrap();
+        assert_eq!(left.sessions.iter().map(|session| &session.experiment[..]).collect::<Vec<_>>(), ["1"]);
+    }
+
+    /// A disk may get another name when the machine starts, and a loop device with each mount.
+    #[test]
+    fn a_floor_belongs_to_the_device_and_not_to_its_name() {
+        let run = |device: &str, identity: Option<&str>| {
+            let mut conditions = vec![("script", "ab"), ("device", device)];
+            conditions.extend(identity.map(|identity| ("device identity", identity)));
+            Observation {
+                conditions: conditions.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+                ..Observation::default()
+            }
+        };
+        assert_eq!(place([&run("/dev/sda1", Some("x"))]), place([&run("/dev/sdb1", Some("x"))]));
+        assert_ne!(place([&run("/dev/sda1", Some("x"))]), place([&run("/dev/sda1", Some("y"))]));
+        assert_ne!(place([&run("/dev/sda1", None)]), place([&run("/dev/sdb1", None)]));
     }
 
     #[test]

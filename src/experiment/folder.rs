@@ -2,6 +2,7 @@
 //! and commands.
 
 use super::dropped::DROPPED;
+use super::folder_error::{FolderError, io_error};
 use super::hooks::HookTime;
 use super::identity::{Identity, digest, owner};
 use super::journal::{Event, Journal};
@@ -86,57 +87,9 @@ impl KeptRun {
     }
 }
 
-/// The reason why a folder can't be used.
-#[derive(Debug, thiserror::Error)]
-pub enum FolderError {
-    /// The folder or a file in it can't be read or written.
-    #[error("{}: {error}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error of the system call.
-        error: io::Error,
-    },
-    /// A file has invalid content.
-    #[error("{}: {why}", path.display())]
-    Content {
-        /// The file or folder.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-    },
-    /// The folder of an experiment to continue has no description of one, or does not exist.
-    #[error("{} is not a results folder: it has no `{}`", path.display(), EXPERIMENT)]
-    NotResults {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The conditions have changed since the experiment was started.
-    #[error("{}: changed since the experiment was started: {}", path.display(), changed.join(", "))]
-    Changed {
-        /// The folder.
-        path: PathBuf,
-        /// The names of the changed conditions.
-        changed: Vec<String>,
-    },
-}
-
-impl FolderError {
-    /// Returns the help for this error.
-    pub fn help(&self) -> &'static str {
-        match self {
-            Self::Io { .. } => "give another folder with `--results`",
-            Self::NotResults { .. } => "an experiment names its folder when it begins: `writing results to DIR`",
-            Self::Content { .. } => "start a new experiment in another folder, which `--results` names",
-            Self::Changed { .. } => "to continue the experiment nevertheless, give `--anyway`",
-        }
-    }
-}
-
-/// Makes an error of a path from the error of a system call.
-pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
-    let path = path.to_owned();
-    move |error| FolderError::Io { path, error }
+/// Returns the longest duration of these runs; zero if none is known.
+fn longest<'a>(runs: impl Iterator<Item = &'a KeptRun>) -> Duration {
+    Duration::try_from_secs_f64(runs.filter_map(|run| run.seconds).fold(0.0, f64::max)).unwrap_or_default()
 }
 
 /// Flushes a directory to the device: the names of the files in it. File systems that can't do so are ignored.
@@ -179,6 +132,11 @@ pub(super) fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(handle::read_regular_file(path)?).map_err(invalid)
 }
 
+/// Returns the text of the file that describes an experiment.
+pub(super) fn described(experiment: &Experiment, file: &Path) -> Result<String, FolderError> {
+    toml::to_string(experiment).map_err(|e| FolderError::Content { path: file.to_owned(), why: e.to_string() })
+}
+
 /// Parses the description of an experiment.
 pub(super) fn parse(text: &str) -> Result<Experiment, String> {
     toml::from_str(text).map_err(|e| {
@@ -209,8 +167,7 @@ impl Folder {
             return Err(not_empty());
         }
         let file = path.join(EXPERIMENT);
-        let text = toml::to_string(&experiment)
-            .map_err(|e| FolderError::Content { path: file.clone(), why: e.to_string() })?;
+        let text = described(&experiment, &file)?;
         output::replace(&file, &mut |out| out.write_all(text.as_bytes())).map_err(io_error(&file))?;
         let boot = experiment.identity.boot.clone();
         let origin = Some(journal.origin(path).map_err(io_error(path))?);
@@ -338,10 +295,12 @@ impl Folder {
         }
         let current_digest = digest(text.as_bytes());
         match events.first() {
-            Some(Event::Begun { experiment, .. }) if *experiment != current_digest => {
-                changed.push(format!("`{EXPERIMENT}`, which has the commands"));
+            Some(Event::Begun { .. }) => {
+                // An extension that was interrupted has left the description before it.
+                if !events.iter().any(|event| event.described() == Some(&current_digest)) {
+                    changed.push(format!("`{EXPERIMENT}`, which has the commands"));
+                }
             }
-            Some(Event::Begun { .. }) => {}
             Some(_) => {
                 let why = "the journal does not start with the event `begun`".to_owned();
                 return Err(FolderError::Content { path: log, why });
@@ -496,8 +455,13 @@ impl Folder {
 
     /// Returns the longest duration of a run; zero if none is known.
     pub(super) fn longest_run(&self) -> Duration {
-        let seconds = self.runs.iter().filter_map(|run| run.seconds).fold(0.0, f64::max);
-        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+        longest(self.runs.iter())
+    }
+
+    /// Returns the longest duration of a run of this arm. If none is known, it is that of all arms.
+    pub(super) fn longest_of(&self, arm: usize) -> Duration {
+        let of_arm = longest(self.runs.iter().filter(|run| run.arm == arm));
+        if of_arm.is_zero() { self.longest_run() } else { of_arm }
     }
 
     /// Appends an event to the journal.

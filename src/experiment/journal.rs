@@ -42,6 +42,13 @@ pub(super) enum Event {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         boot: String,
     },
+    /// More runs were requested than before.
+    Extended {
+        /// The digest of the `experiment.toml` that requests them.
+        experiment: String,
+        /// The time, RFC 3339.
+        time: String,
+    },
     /// A command before or after a run was started.
     HookStarted {
         /// The number of the run, from 1.
@@ -150,6 +157,14 @@ pub(super) enum Event {
 }
 
 impl Event {
+    /// Returns the digest of a description of the experiment that was valid from this event on.
+    pub(super) fn described(&self) -> Option<&str> {
+        match self {
+            Self::Begun { experiment, .. } | Self::Extended { experiment, .. } => Some(experiment),
+            _ => None,
+        }
+    }
+
     /// Returns the number of the run that the event is about; `None` when it is about the experiment.
     pub(super) fn run(&self) -> Option<u64> {
         match self {
@@ -163,7 +178,11 @@ impl Event {
             | Self::Finished { run, .. }
             | Self::Failed { run, .. }
             | Self::Dropped { run, .. } => Some(*run),
-            Self::Begun { .. } | Self::Resumed { .. } | Self::Stopped { .. } | Self::Ended { .. } => None,
+            Self::Begun { .. }
+            | Self::Resumed { .. }
+            | Self::Extended { .. }
+            | Self::Stopped { .. }
+            | Self::Ended { .. } => None,
         }
     }
 }

@@ -3,7 +3,8 @@
 //! Not in here: what is done before and after a run, and what a failure does to the experiment (`runner`).
 
 use super::commands::{end_of, said};
-use super::folder::{Folder, FolderError};
+use super::folder::Folder;
+use super::folder_error::FolderError;
 use super::hooks::MAX_OUTPUT;
 use super::runner::{ExperimentError, ExperimentHost};
 use crate::os::child::Group;

@@ -3,7 +3,8 @@
 //! files beside a run only those that the journal names are of its script.
 
 use super::dropped::DROPPED;
-use super::folder::{self, FolderError, HOOK_LOGS, RECORDS, io_error, is_temporary};
+use super::folder::{self, HOOK_LOGS, RECORDS, is_temporary};
+use super::folder_error::{FolderError, io_error};
 use super::hooks::HookTime;
 use super::journal::{self, Event};
 use super::wanted::{Experiment, SCHEMA};

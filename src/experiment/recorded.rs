@@ -2,7 +2,8 @@
 //! experiment may be complete, interrupted or in progress.
 
 use super::design::{Design, Next};
-use super::folder::{FolderError, io_error, read_text};
+use super::folder::read_text;
+use super::folder_error::{FolderError, io_error};
 use super::journal::{self, Event};
 use super::replay::{EndedRun, Replayed};
 use super::wanted::{Experiment, ExperimentKind, SCHEMA};

@@ -190,7 +190,11 @@ impl Replayed {
             }
             Event::Dropped { run, .. } => self.drop_from(*run as usize),
             // A command after a run that failed has to be executed again.
-            Event::HookFailed { .. } | Event::Files { .. } | Event::Stopped { .. } | Event::Ended { .. } => {}
+            Event::HookFailed { .. }
+            | Event::Extended { .. }
+            | Event::Files { .. }
+            | Event::Stopped { .. }
+            | Event::Ended { .. } => {}
         }
         Ok(())
     }

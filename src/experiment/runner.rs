@@ -3,7 +3,8 @@
 use super::commands::{self, run_hook};
 use super::control;
 use super::design::{Design, Next, Prediction};
-use super::folder::{Folder, FolderError, KeptRun};
+use super::folder::{Folder, KeptRun};
+use super::folder_error::FolderError;
 use super::hooks::HookTime;
 use super::identity;
 use super::journal::Event;
@@ -158,7 +159,8 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
         match design.next(&values) {
             Next::Run { arm, progress } => {
                 let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
-                let fits = left.and_then(|left| design.runs_within(values.len(), left, folder.longest_run()));
+                let longest = |arm: usize| folder.longest_of(arm);
+                let fits = left.and_then(|left| design.runs_within(values.len(), left, &longest));
                 if fits.is_some_and(|fits| fits <= values.len())
                     && let Some(end) = design.early_end(&values)
                 {
@@ -167,10 +169,10 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                     let of = format!("after {done} of {wanted} runs");
                     host.note(&match left.filter(|left| !left.is_zero()) {
                         Some(left) => format!(
-                            "the budget ends the experiment {of}{how}: {} are left, which may be too short for the next \
-                             block of runs, of which one took up to {}",
+                            "the budget ends the experiment {of}{how}: {} are left, and the next {} may take {}",
                             duration::seconds(left.as_secs_f64()),
-                            duration::seconds(folder.longest_run().as_secs_f64())
+                            if design.block_len() > 1 { "block of runs" } else { "run" },
+                            duration::seconds(design.next_block(values.len(), &longest).as_secs_f64())
                         ),
                         None => format!("the budget is spent {of}{how}"),
                     });
@@ -269,13 +271,18 @@ fn pilot_text((blocks, needed): (u64, Option<u64>)) -> String {
 /// Returns the time that the runs up to number `runs` will take, in the form `, 11 min left`. Returns an empty text as
 /// long as the duration of a run is unknown.
 fn time_left(folder: &Folder, runs: u64) -> String {
-    let seconds: Vec<f64> = folder.runs.iter().filter_map(|run| run.seconds).collect();
-    if seconds.is_empty() {
-        return String::new();
-    }
-    let each = seconds.iter().sum::<f64>() / seconds.len() as f64;
-    let rest = runs.saturating_sub(folder.runs.len() as u64) as f64 * each;
-    format!(", {} left", duration::format(Duration::from_secs(rest.ceil() as u64)))
+    let design = Design::new(&folder.experiment);
+    let mean = |arm: Option<usize>| {
+        let of_arm = folder.runs.iter().filter(|run| arm.is_none_or(|arm| arm == run.arm));
+        let seconds: Vec<f64> = of_arm.filter_map(|run| run.seconds).collect();
+        (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
+    };
+    let Some(of_all) = mean(None) else { return String::new() };
+    let by_arm: Vec<f64> = (0..folder.experiment.arms.len()).map(|arm| mean(Some(arm)).unwrap_or(of_all)).collect();
+    let of_arm =
+        |arm: usize| Duration::try_from_secs_f64(by_arm.get(arm).copied().unwrap_or(of_all)).unwrap_or_default();
+    let left = design.time_of(folder.runs.len(), usize::try_from(runs).unwrap_or(usize::MAX), &of_arm);
+    format!(", {} left", duration::format(Duration::from_secs(left.as_secs_f64().ceil() as u64)))
 }
 
 /// Handles an interruption: ends the scopes that were begun, and handles the run that was in progress. Its commands

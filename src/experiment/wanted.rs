@@ -150,6 +150,36 @@ pub enum RuleWanted {
     },
 }
 
+impl RuleWanted {
+    /// Changes the number of runs of each arm: exactly so many, or a range that ends when the intervals are narrow enough.
+    /// Returns the reason if the rule has no such number, or if further runs would not be in its order.
+    pub(super) fn set_runs(&mut self, (min, max): (u64, u64)) -> Result<(), &'static str> {
+        match self {
+            Self::Repeat { .. } | Self::Ab { .. } => Err("it has no number of runs of each cell"),
+            Self::Factorial { in_order: true, .. } => Err("its runs are in order, and further ones would not be"),
+            Self::Sweep { .. } if min != max => Err("a sweep has a fixed number of runs of each value"),
+            Self::Sweep { repeats, .. } => {
+                *repeats = max;
+                Ok(())
+            }
+            Self::Factorial { min_runs, max_runs, until_ci, .. } => {
+                (*min_runs, *max_runs) = (min, max);
+                *until_ci = precision((min, max), *until_ci);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The precision with which a cell with a range of runs is measured, if none is given: the relative half-width of the
+/// intervals.
+const DEFAULT_PRECISION: f64 = 0.05;
+
+/// Returns the precision at which a range of runs ends; `None` for a fixed number.
+pub fn precision((min, max): (u64, u64), wanted: Option<f64>) -> Option<f64> {
+    (min < max).then(|| wanted.unwrap_or(DEFAULT_PRECISION))
+}
+
 /// A factor of a factorial experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WantedFactor {

@@ -4,8 +4,8 @@
 //! use by a running experiment (`experiment`).
 
 use super::{
-    HookTime, ImportError, ImportedSide, MAX_OBSERVATIONS, Observation, RecordedFigures, TOO_MANY, form, input,
-    observations,
+    HookTime, ImportError, ImportedSide, MAX_OBSERVATIONS, Observation, RecordedFigures, SideBlocks, TOO_MANY, form,
+    input, observations,
 };
 use crate::util::printable;
 use serde::Deserialize;
@@ -179,9 +179,12 @@ pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, Import
             }
         },
     };
-    let side = finished_runs(dir, index)?;
-    let blocks_of = if names.in_order { None } else { index.and_then(|_| dir.canonicalize().ok()) };
-    Ok(ImportedSide { blocks_of, ..side })
+    let (mut side, numbers) = finished_runs(dir, index)?;
+    side.blocks = names.runs_of_block.zip(index).and_then(|(runs_of_block, _)| {
+        let of_runs = numbers.iter().map(|number| (number - 1) / runs_of_block).collect();
+        Some(SideBlocks { folder: dir.canonicalize().ok()?, of_runs })
+    });
+    Ok(side)
 }
 
 /// The names of an experiment's arms.
@@ -190,8 +193,8 @@ struct ArmNames {
     all: Vec<String>,
     /// Whether the arms differ, so that their runs are not of one sample.
     distinct: bool,
-    /// Whether all runs of an arm were made before those of the next.
-    in_order: bool,
+    /// The number of successive runs that are one block; `None` if all runs of an arm were made before those of the next.
+    runs_of_block: Option<usize>,
 }
 
 impl ArmNames {
@@ -229,7 +232,9 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     });
     let words_differ = found.arms.iter().any(|arm| arm.words != found.arms[0].words);
     let distinct = !all.is_empty() && (words_differ || hooks_differ || scopes_differ);
-    Ok(ArmNames { distinct, all, in_order: found.rule.in_order })
+    let of_block = if found.rule.kind == "ab" { 4 } else { found.arms.len() };
+    let runs_of_block = (!found.rule.in_order && of_block > 0).then_some(of_block);
+    Ok(ArmNames { all, distinct, runs_of_block })
 }
 
 /// A run according to the journal.
@@ -263,7 +268,7 @@ impl FiguresInProgress {
 }
 
 /// Reads the results of the runs that the journal calls finished, of one arm or of all. The others give a note.
-fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportError> {
+fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<usize>), ImportError> {
     let journal = dir.join(JOURNAL);
     let text = input::read_file(&journal)?;
     // An interrupted write leaves a last line without an end.
@@ -309,7 +314,7 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
     let boots = runs.iter().filter(|(_, run)| run.is_finished).map(|(number, run)| (*number, run.boot));
     let notes = run_notes(boots, &changes);
     let mut side = ImportedSide::default();
-    let mut unfinished = Vec::new();
+    let (mut unfinished, mut numbers) = (Vec::new(), Vec::new());
     for (run, JournalRun { is_finished, figures, .. }) in runs {
         if !is_finished {
             unfinished.push(run.to_string());
@@ -320,6 +325,7 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
         let mut last = last.ok_or_else(|| form(&file)("it has no run".to_owned()))?;
         figures.add_to(&mut last);
         side.runs.push(last);
+        numbers.push(run);
         check_count(dir, side.runs.len())?;
     }
     if side.runs.is_empty() {
@@ -332,7 +338,7 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<ImportedSide, ImportE
         side.notes.push(format!("{dir}: without run{s} {}, which did not finish", super::shortened(&unfinished)));
     }
     side.notes.extend(notes.iter().map(|note| format!("{dir}: {note}")));
-    Ok(side)
+    Ok((side, numbers))
 }
 
 /// Reads all JSON files of a directory, or of its directory `runs`. Other programs give their outputs any name, so that
@@ -435,18 +441,22 @@ mod tests {
         let error = side(Path::new(&format!("{path}:c"))).unwrap_err();
         assert!(error.to_string().ends_with("has no arm `c`") && error.help() == "its arms are a, b", "{error}");
         assert_eq!(values(&format!("{path}:A")), vec![1.0, 4.0]);
-        // The runs of both arms alternated, those of a file have no blocks.
-        let blocks_of = |path: &str| side(Path::new(path)).unwrap().blocks_of;
-        assert_eq!(blocks_of(&format!("{path}:a")), dir.path().canonicalize().ok());
-        assert_eq!(blocks_of(&format!("{path}/runs/0001.json")), None);
+        // The four runs are one block; those of a file have none.
+        let blocks = |path: &str| side(Path::new(path)).unwrap().blocks;
+        let found = blocks(&format!("{path}:a")).unwrap();
+        assert_eq!((Some(found.folder), found.of_runs), (dir.path().canonicalize().ok(), vec![0, 0]));
+        assert_eq!(blocks(&format!("{path}/runs/0001.json")), None);
         // A load curve, of which a level contains a colon.
         let sweep = "rule = {kind = 'sweep', factor = 'n', levels = ['4', 'x:5']}\n";
         folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", sweep), &finished(&[1, 0]));
         assert_eq!((values(&format!("{path}:n=4")), values(&format!("{path}:n=x:5"))), (vec![2.0], vec![1.0]));
         assert!(side(dir.path()).unwrap_err().to_string().contains("n=4, n=x:5"));
+        // Each block has a run of each level.
+        folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", sweep), &finished(&[1, 0, 0, 1]));
+        assert_eq!(blocks(&format!("{path}:n=4")).unwrap().of_runs, [0, 1]);
         let sweep = sweep.replace("'sweep'", "'sweep', in_order = true");
         folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", &sweep), &finished(&[1, 0]));
-        assert_eq!(blocks_of(&format!("{path}:n=4")), None);
+        assert_eq!(blocks(&format!("{path}:n=4")), None);
     }
 
     #[test]

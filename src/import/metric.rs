@@ -20,18 +20,36 @@ const RESPONSE: &str = "response.mean";
 /// The name of the metric that is the time of a run, and the ending of those of commands.
 const SECONDS: &str = "seconds";
 
-/// The endings of metric names, each with the direction in which the metric improves.
-const ENDINGS: [(&str, Direction); 10] = [
-    ("ops", Direction::HigherIsBetter),
-    ("mib", Direction::HigherIsBetter),
-    ("latency.mean", Direction::LowerIsBetter),
-    ("latency.p50", Direction::LowerIsBetter),
-    ("latency.p90", Direction::LowerIsBetter),
-    ("latency.p99", Direction::LowerIsBetter),
-    ("latency.p99.9", Direction::LowerIsBetter),
-    (RESPONSE, Direction::LowerIsBetter),
-    (SECONDS, Direction::LowerIsBetter),
-    (VALUE, Direction::HigherIsBetter),
+/// A metric of a run, of a flowop with the prefix `NAME.`, or of a command.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricKind {
+    /// The name, or the ending of the name.
+    pub name: &'static str,
+    /// The direction in which it improves.
+    pub direction: Direction,
+    /// What it is, in a few words.
+    pub about: &'static str,
+}
+
+const HIGHER: Direction = Direction::HigherIsBetter;
+const LOWER: Direction = Direction::LowerIsBetter;
+
+/// All metrics.
+pub const METRICS: [MetricKind; 10] = [
+    MetricKind { name: "ops", direction: HIGHER, about: "I/O operations per second" },
+    MetricKind { name: "mib", direction: HIGHER, about: "MiB read and written per second" },
+    MetricKind { name: "latency.mean", direction: LOWER, about: "mean latency of an operation" },
+    MetricKind { name: "latency.p50", direction: LOWER, about: "median latency" },
+    MetricKind { name: "latency.p90", direction: LOWER, about: "90th percentile of the latency" },
+    MetricKind { name: "latency.p99", direction: LOWER, about: "99th percentile of the latency" },
+    MetricKind { name: "latency.p99.9", direction: LOWER, about: "99.9th percentile of the latency" },
+    MetricKind {
+        name: RESPONSE,
+        direction: LOWER,
+        about: "mean response time of an open loop (`rate=`); only of the run",
+    },
+    MetricKind { name: SECONDS, direction: LOWER, about: "measured time of the run; with a prefix, time of a command" },
+    MetricKind { name: VALUE, direction: HIGHER, about: "numbers of a column (`FILE:N`)" },
 ];
 
 /// The name of a number of a column.
@@ -64,7 +82,7 @@ impl FromStr for Metric {
                 Ok(Self { name: name.to_owned() })
             }
             _ => {
-                let names: Vec<&str> = ENDINGS.iter().map(|(name, _)| *name).collect();
+                let names: Vec<&str> = METRICS.iter().map(|kind| kind.name).collect();
                 // Another percentile, such as `latency.p75`, is no misspelt one.
                 let near = meant(name, names.iter().copied()).filter(|_| !name.starts_with("latency.p"));
                 let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
@@ -78,8 +96,8 @@ impl FromStr for Metric {
 /// Returns the part of a name before its ending, and the direction of the ending.
 fn ending(name: &str) -> Option<(&str, Direction)> {
     // The longest ending is the right one, because some endings end in others.
-    let of = |(ending, direction): &(&str, Direction)| Some((name.strip_suffix(ending)?, *direction));
-    ENDINGS.iter().filter_map(of).min_by_key(|(before, _)| before.len())
+    let of = |kind: &MetricKind| Some((name.strip_suffix(kind.name)?, kind.direction));
+    METRICS.iter().filter_map(of).min_by_key(|(before, _)| before.len())
 }
 
 impl fmt::Display for Metric {

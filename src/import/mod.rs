@@ -14,8 +14,8 @@ mod recorded;
 mod samples;
 
 pub use columns::{TestFigures, load_points};
-pub use metric::{Metric, STUDY};
-pub use own::of_run;
+pub use metric::{METRICS, Metric, MetricKind, STUDY};
+pub use own::{DEVICE_IDENTITY, of_run};
 pub use recorded::{HookTime, RecordedFigures, record_name};
 pub use samples::{TestPairs, TestSample, mixed_conditions, shared_flowops, test_pairs};
 
@@ -81,8 +81,17 @@ pub struct ImportedSide {
     pub runs: Vec<Observation>,
     /// Notes about runs that are not among them.
     pub notes: Vec<String>,
-    /// The results folder, if they are the runs of one of its arms, and the runs of its arms alternated in blocks.
-    pub blocks_of: Option<PathBuf>,
+    /// Their blocks, if they are the runs of one arm of an experiment whose arms alternated in blocks.
+    pub blocks: Option<SideBlocks>,
+}
+
+/// The blocks of the runs of an arm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SideBlocks {
+    /// The results folder.
+    pub folder: PathBuf,
+    /// For each run, the number of its block, from 0.
+    pub of_runs: Vec<usize>,
 }
 
 impl ImportedSide {
@@ -198,6 +207,13 @@ pub fn side(path: &Path) -> Result<ImportedSide, ImportError> {
         Some((run, why)) => Err(ImportError::Incomplete { run: run.source.clone(), why: why.clone() }),
         None => Ok(side),
     }
+}
+
+/// Returns the file or directory that a side of a comparison names, without the arm or the column.
+pub fn file_of(path: &Path) -> PathBuf {
+    let of_arm = folder::split(path).map(|(dir, _)| dir);
+    let of_column = || columns::split(path).map(|(file, _)| file).or_else(|| Some(columns::split_heading(path)?.0));
+    of_arm.or_else(of_column).unwrap_or_else(|| path.to_owned())
 }
 
 /// Reads the observations of a file, complete or not: a result of wmlrun, output of Filebench, JSON of fio, or

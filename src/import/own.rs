@@ -338,6 +338,10 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
         put(&format!("file system{n}"), mount.kind.clone());
         put(&format!("mount options{n}"), mount.options.clone());
         put(&format!("device{n}"), mount.source.clone());
+        let identity = mount.devices.first().map(|device| device.identity.clone()).unwrap_or_default();
+        if !identity.is_empty() {
+            put(&format!("{DEVICE_IDENTITY}{n}"), identity);
+        }
     }
     for (name, text) in document.annotations() {
         put(name, text.to_owned());
@@ -356,6 +360,9 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     }
     found
 }
+
+/// The condition that tells a device whatever its name is.
+pub const DEVICE_IDENTITY: &str = "device identity";
 
 /// Rounds a number of bytes to two significant digits in its unit: 15.6 GiB to 16 GiB.
 fn two_digits(bytes: u64) -> u64 {

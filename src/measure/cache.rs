@@ -9,7 +9,7 @@ use crate::disk::{Error, Fileset, quiesce};
 use crate::os::device::{self, DeviceStack, TransferredBytes};
 use crate::os::fd;
 use crate::plan::{self, FlowopInfo, Plan};
-use crate::result::{CacheState, DeviceBytes, FlowopResult, NoteCode, Run, Verdict};
+use crate::result::{CacheState, DeviceBytes, FlowopResult, Note, NoteCode, Run, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ const SMALL_PART: f64 = 0.1;
 pub(crate) struct Cache {
     pub(crate) state: CacheState,
     pub(crate) sets: Vec<SetCache>,
+    /// Notes on sets that are not in the requested state.
+    pub(crate) notes: Vec<Note>,
 }
 
 /// The caches of one file set.
@@ -66,7 +68,7 @@ impl SetCache {
 impl Cache {
     /// Returns the value for an engine that accesses no files.
     pub(crate) fn none() -> Self {
-        Self { state: CacheState::AsIs, sets: Vec::new() }
+        Self { state: CacheState::AsIs, sets: Vec::new(), notes: Vec::new() }
     }
 
     /// Reads the devices' counters at the start of the measurement.
@@ -86,9 +88,10 @@ impl Cache {
         names
     }
 
-    /// Copies the state before the run to the run's entry.
+    /// Copies the state before the run to the run's entry, with the notes.
     pub(crate) fn describe(&self, run: &mut Run) {
         run.cache_state = self.state;
+        run.warnings.extend(self.notes.iter().cloned());
         for (entry, set) in run.filesets.iter_mut().zip(&self.sets) {
             entry.resident_before = set.resident.map(|r| r.part);
             entry.resident_before_interval = set.resident.map(|r| [r.low, r.high]);

@@ -5,6 +5,7 @@ use super::watch::WatchedProgress;
 use super::{Front, Runner, Status};
 use crate::disk::prepare::{Phase, Progress as _};
 use crate::disk::{Error, Fileset, cache, quiesce};
+use crate::result::NoteCode;
 use std::sync::Arc;
 
 impl Runner {
@@ -99,12 +100,9 @@ impl Runner {
                  `--cold` as root drops those too",
             );
         }
-        for (set, cache) in sets.iter().zip(&found) {
-            if let Some(text) = missed_state(set, wanted(set), cache) {
-                front.note(&text);
-            }
-        }
+        let missed = sets.iter().zip(&found).filter_map(|(set, cache)| missed_state(set, wanted(set), cache));
+        let notes = missed.map(|text| NoteCode::OtherCacheState.note(text)).collect();
         let state = common_state(sets.iter().zip(&found).filter_map(|(set, cache)| state_of(wanted(set), cache)));
-        Ok(Cache { state, sets: found })
+        Ok(Cache { state, sets: found, notes })
     }
 }

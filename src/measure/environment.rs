@@ -115,6 +115,7 @@ fn layer(layer: &device::Layer) -> Device {
     let properties = layer.properties();
     Device {
         name: layer.name.clone(),
+        identity: properties.identity,
         model: properties.model,
         size: properties.size,
         rotational: properties.rotational,

@@ -56,6 +56,9 @@ pub struct Layer {
 /// Properties of a block device from `/sys`; empty or `None` where `/sys` does not show them.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct DeviceProperties {
+    /// What tells the device from others: its worldwide name or serial number, the UUID of a volume, the backing file of a
+    /// loop device. A partition has that of its disk, with its number.
+    pub identity: String,
     /// The vendor's model name.
     pub model: String,
     /// The size in bytes.
@@ -78,6 +81,7 @@ impl Layer {
         // The active one is in brackets: `mq-deadline [none]`.
         let used = schedulers.split(['[', ']']).nth(1).unwrap_or(&schedulers);
         DeviceProperties {
+            identity: identity(&dir),
             model: text(disk.join("device/model")),
             size: text(dir.join("size")).parse::<u64>().map_or(0, |sectors| sectors * SECTOR),
             rotational: text(disk.join("queue/rotational")).parse::<u8>().ok().map(|n| n != 0),
@@ -261,6 +265,20 @@ fn disk_of(dir: &Path) -> &Path {
     if dir.join("partition").exists() { dir.parent().unwrap_or(dir) } else { dir }
 }
 
+/// Returns what tells the device of a directory in `/sys` from others; empty if that is unknown.
+fn identity(dir: &Path) -> String {
+    /// In the order of preference: a volume, a loop device, an `NVMe` or SCSI disk, a virtual disk.
+    const FILES: [&str; 7] =
+        ["dm/uuid", "md/uuid", "loop/backing_file", "wwid", "device/wwid", "device/serial", "serial"];
+    let disk = disk_of(dir);
+    let text = |file: &str| fs::read(disk.join(file)).ok().map(|text| String::from_utf8_lossy(&text).trim().to_owned());
+    let of_disk = FILES.iter().filter_map(|file| text(file)).find(|text| !text.is_empty()).unwrap_or_default();
+    match fs::read_to_string(dir.join("partition")) {
+        Ok(partition) if !of_disk.is_empty() => format!("{of_disk}, partition {}", partition.trim()),
+        _ => of_disk,
+    }
+}
+
 fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).map(|entries| entries.flatten().map(|e| e.path()).collect()).unwrap_or_default()
 }
@@ -314,6 +332,28 @@ mod tests {
         assert_eq!(bare.kind, "proc");
         assert_eq!(parse_mount("nonsense"), None);
         assert_eq!(unescape(r"a\134b\9"), br"a\b\9");
+    }
+
+    #[test]
+    fn a_device_is_told_by_its_identity() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = dir.path().join("nvme0n1");
+        let partition = disk.join("nvme0n1p2");
+        fs::create_dir_all(&partition).unwrap();
+        assert_eq!(identity(&disk), "");
+        fs::write(disk.join("wwid"), "eui.0025\n").unwrap();
+        fs::write(disk.join("serial"), "S1\n").unwrap();
+        fs::write(partition.join("partition"), "2\n").unwrap();
+        assert_eq!(
+            (identity(&disk), identity(&partition)),
+            ("eui.0025".to_owned(), "eui.0025, partition 2".to_owned())
+        );
+        fs::remove_file(disk.join("wwid")).unwrap();
+        assert_eq!(identity(&disk), "S1");
+        let image = dir.path().join("loop3");
+        fs::create_dir_all(image.join("loop")).unwrap();
+        fs::write(image.join("loop/backing_file"), "/srv/fs.img\n").unwrap();
+        assert_eq!(identity(&image), "/srv/fs.img");
     }
 
     #[test]

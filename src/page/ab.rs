@@ -17,25 +17,37 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
         Ok(comparison) => comparison,
         Err(e) => return vec![PageBlock::Banner { tone: "bad", text: format!("no verdict: {e}") }],
     };
+    let runs = recorded.experiment.metrics().first().and_then(|metric| {
+        let sides = [&comparison.a.values, &comparison.b.values];
+        let means: Vec<Estimate> = sides.iter().filter_map(|side| analysis::independent_mean(side, 0.95)).collect();
+        run_points(recorded, metric, &side_names(&comparison), &means)
+    });
+    of_comparison(&comparison, runs)
+}
+
+/// Returns the names of both sides in pictures.
+fn side_names(comparison: &Comparison) -> [String; 2] {
+    [("A", &comparison.a), ("B", &comparison.b)].map(|(side, of)| format!("{side}: {}", of.name))
+}
+
+/// Returns the parts about a comparison. `runs` is the picture of its runs in the order of time, if that is known.
+pub(super) fn of_comparison(comparison: &Comparison, runs: Option<Picture>) -> Vec<PageBlock> {
     let tone = match comparison.verdict {
         ComparisonVerdict::Better | ComparisonVerdict::Same | ComparisonVerdict::NotWorse => "good",
         ComparisonVerdict::Worse | ComparisonVerdict::Invalid => "bad",
         ComparisonVerdict::Unclear => "neutral",
     };
-    let mut blocks = vec![PageBlock::Banner { tone, text: sentence(&comparison) }];
+    let mut blocks = vec![PageBlock::Banner { tone, text: sentence(comparison) }];
     blocks.extend(PageBlock::notes(Vec::new(), &comparison.notes));
-    blocks.extend(samples(&comparison).block());
-    blocks.push(PageBlock::Picture(ratios(&comparison)));
-    blocks.push(PageBlock::Facts { pairs: lines(&comparison) });
-    blocks.extend(differing(&comparison).block());
-    blocks.extend(changed(&comparison).block());
-    let names = [("A", &comparison.a), ("B", &comparison.b)].map(|(side, of)| format!("{side}: {}", of.name));
+    blocks.extend(samples(comparison).block());
+    blocks.push(PageBlock::Picture(ratios(comparison)));
+    blocks.push(PageBlock::Facts { pairs: lines(comparison) });
+    blocks.extend(differing(comparison).block());
+    blocks.extend(changed(comparison).block());
+    blocks.extend(runs.map(PageBlock::Picture));
     let sides = [&comparison.a.values, &comparison.b.values];
-    let means: Vec<Estimate> = sides.iter().filter_map(|side| analysis::independent_mean(side, 0.95)).collect();
-    if let Some(metric) = recorded.experiment.metrics().first() {
-        blocks.extend(run_points(recorded, metric, &names, &means).map(PageBlock::Picture));
-    }
-    let samples = [(names[0].clone(), sides[0].clone()), (names[1].clone(), sides[1].clone())];
+    let [name_a, name_b] = side_names(comparison);
+    let samples = [(name_a, sides[0].clone()), (name_b, sides[1].clone())];
     blocks.extend(distributions(&comparison.metric, &samples).map(PageBlock::Picture));
     let quantiles = quantiles(&comparison.metric, ("A", sides[0]), ("B", sides[1]));
     blocks.extend(quantiles.map(PageBlock::Picture));

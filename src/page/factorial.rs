@@ -33,7 +33,10 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     };
     blocks.extend(PageBlock::notes(found.cells.iter().filter_map(failed).collect(), &found.notes));
     blocks.extend(cells(&found).block());
-    blocks.extend(found.effects.iter().filter_map(|effects| effect_table(effects).block()));
+    for effects in &found.effects {
+        blocks.extend(effect_table(effects).block());
+        blocks.extend(effects.ending().map(|text| PageBlock::Text { text }));
+    }
     for pivot in &found.pivots {
         blocks.extend(pivot_table(pivot).block());
         blocks.extend(pivot.ending().map(|text| PageBlock::Text { text }));

@@ -92,6 +92,11 @@ fn section(source: &ResultSource, runs_with_pictures: &mut usize) -> PageSection
             let title = format!("{}: {}", experiment.kind().command(), experiment.name);
             PageSection { title, about: name.clone(), blocks: experiment::blocks(recorded, *floor) }
         }
+        ResultSource::Comparison(comparison) => PageSection {
+            title: format!("compare: {}", comparison.name),
+            about: String::new(),
+            blocks: ab::of_comparison(comparison, None),
+        },
     }
 }
 
@@ -106,7 +111,8 @@ fn runs(document: &Document, runs_with_pictures: &mut usize) -> Vec<PageBlock> {
     }
     for (n, run) in document.runs.iter().enumerate() {
         if document.runs.len() > 1 {
-            blocks.push(PageBlock::Heading { text: format!("Run {} of {}", n + 1, document.runs.len()) });
+            let workload = run.workload.as_ref().map_or_else(String::new, |name| format!(": {name}"));
+            blocks.push(PageBlock::Heading { text: format!("Run {} of {}{workload}", n + 1, document.runs.len()) });
         }
         let pictures = *runs_with_pictures < MAX_RUNS_WITH_PICTURES;
         *runs_with_pictures += 1;

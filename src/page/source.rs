@@ -1,6 +1,7 @@
 //! Reads the results of a page: result files, directories of them, and results folders of experiments.
 
 use crate::analysis::NoiseFloor;
+use crate::comparison::Comparison;
 use crate::experiment::{self, RecordedExperiment};
 use crate::import;
 use crate::report::json;
@@ -27,6 +28,8 @@ pub enum ResultSource {
         /// The noise floor of its workload, if it has been measured.
         floor: Option<NoiseFloor>,
     },
+    /// A comparison of results.
+    Comparison(Box<Comparison>),
 }
 
 /// The reason why a path can't become a section.
@@ -121,7 +124,7 @@ mod tests {
             let found = read(from).unwrap();
             let name = |source: &ResultSource| match source {
                 ResultSource::Runs { name, .. } => name.clone(),
-                ResultSource::Experiment { .. } => String::new(),
+                ResultSource::Experiment { .. } | ResultSource::Comparison(_) => String::new(),
             };
             found.iter().map(name).collect()
         };

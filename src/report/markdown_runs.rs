@@ -48,15 +48,17 @@ impl Report for MarkdownRuns {
     }
 }
 
-/// Returns the name of a run: the label of the result or the name of its script, the number of the run if there are
-/// several, and how it ended if it is not complete or threads ended early.
+/// Returns the name of a run: the label of the result, the workload of a profile or the name of the script, the number of
+/// the run if there are several, and how it ended if it is not complete or threads ended early.
 fn name(document: &Document, run: &Run, index: usize) -> String {
     let path = Path::new(script(document));
     let is_of_batch = path.ends_with(OF_BATCH);
     let last = if is_of_batch { path.parent().and_then(Path::file_name) } else { path.file_stem() };
     let last = last.map(|name| name.to_string_lossy().into_owned());
     let mut name = document.label.clone().or(last).unwrap_or_else(|| script(document).to_owned());
-    if document.runs.len() > 1 {
+    if let Some(workload) = &run.workload {
+        name.clone_from(workload);
+    } else if document.runs.len() > 1 {
         name += &format!(", run {}", index + 1);
     }
     let state = Some(run.state).filter(|state| *state != RunState::Complete).map(RunState::name);
@@ -100,6 +102,9 @@ mod tests {
             assert!(row(&document).starts_with(says), "{path}: {}", row(&document));
         }
         document.label = Some("a|b".to_owned());
+        document.runs[0].workload = Some("web".to_owned());
+        assert!(row(&document).starts_with("| web | "), "{}", row(&document));
+        document.runs[0].workload = None;
         document.runs[0].state = RunState::Failed;
         document.runs[0].warnings = vec![NoteCode::Exhausted.note("no file"); 2];
         document.runs.push(document.runs[0].clone());

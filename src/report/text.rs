@@ -426,7 +426,7 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Wraps text to [`WIDTH`]. Indents all lines but the first with `under`.
-pub(super) fn wrapped(text: &str, under: &str) -> String {
+pub fn wrapped(text: &str, under: &str) -> String {
     let options = textwrap::Options::new(WIDTH)
         .subsequent_indent(under)
         .break_words(false)

@@ -117,6 +117,9 @@ impl MountInfo {
 pub struct Device {
     /// The kernel's name of the device: `nvme0n1p2`, `dm-0`, `loop3`.
     pub name: String,
+    /// What tells the device from others, whatever its name is: the worldwide name or serial number, the UUID of a volume,
+    /// the backing file of a loop device. Empty if unknown.
+    pub identity: String,
     /// The model name that the device reports.
     pub model: String,
     /// Size of the device in bytes.

@@ -219,6 +219,7 @@ fn run_environment() -> RunEnvironment {
             free_after: Some(289 << 30),
             devices: vec![Device {
                 name: "nvme0n1".into(),
+                identity: "eui.0025385b71b0c0de".into(),
                 model: "Some Disk".into(),
                 size: 512 << 30,
                 rotational: Some(false),

@@ -206,6 +206,9 @@ impl CacheState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Run {
+    /// The workload of a profile (`CONFIG`), if the result joins those of several; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
     /// How the run ended.
     pub state: RunState,
     /// What ended the run, as text: `time`, `all threads done`, `finishoncount`, `SIGINT`, a failed operation…
@@ -220,8 +223,7 @@ pub struct Run {
     pub measured_seconds: f64,
     /// File systems and kernel settings when the run started.
     pub environment: RunEnvironment,
-    /// Whether the run started with the existing files (`as-is`). Otherwise the file sets were first restored to their
-    /// definitions.
+    /// Whether the run started with the existing files (`as-is`), which are otherwise restored to their definitions.
     pub as_is: bool,
     /// The script's variables when the run started.
     pub variables: BTreeMap<String, serde_json::Value>,
@@ -263,8 +265,7 @@ pub struct Run {
     pub flowops: Vec<FlowopResult>,
     /// The file sets of the run.
     pub filesets: Vec<FilesetResult>,
-    /// Time series. The operations and bytes of each flowop add up to its totals. At most 2,000 intervals: in longer
-    /// runs they are longer than `--interval`.
+    /// Time series, at most 2,000 intervals. The operations and bytes of each flowop add up to its totals.
     pub intervals: Vec<Interval>,
     /// Beginning of the steady part of the run; null if it has fewer than twenty intervals, or several phases.
     pub steady: Option<Steadiness>,

@@ -18,6 +18,8 @@ pub enum NoteCode {
     WarmupNotSteady,
     /// The warm-up filled the caches.
     WarmedUp,
+    /// A file set did not begin in the requested cache state.
+    OtherCacheState,
     /// The program was stopped.
     Stopped,
     /// The file system did not answer.
@@ -26,13 +28,14 @@ pub enum NoteCode {
 
 impl NoteCode {
     /// All codes, in the order of the documents.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ScriptNote,
         Self::Exhausted,
         Self::WaitedToTheEnd,
         Self::EndedInWarmup,
         Self::WarmupNotSteady,
         Self::WarmedUp,
+        Self::OtherCacheState,
         Self::Stopped,
         Self::NotLookedAt,
     ];
@@ -52,11 +55,16 @@ impl NoteCode {
                 ("warmup_not_steady", "the rate was not steady at the time limit of the warm-up (`--warmup auto`)")
             }
             Self::WarmedUp => ("warmed_up", "the caches were cold before the warm-up, not when the measurement began"),
+            Self::OtherCacheState => (
+                "other_cache_state",
+                "a file set was not in the requested cache state (`cached=`, `--cold`) when the run began, such as files that \
+                 do not fit in memory",
+            ),
             Self::Stopped => ("stopped", "the program was stopped (`SIGSTOP`) for a part of the measured time"),
             Self::NotLookedAt => (
                 "not_looked_at",
                 "the file system did not answer in time, as a busy one may, and the free space or the page cache was not \
-                 checked",
+                 checked; the measured figures are not affected",
             ),
         }
     }

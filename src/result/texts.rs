@@ -63,6 +63,7 @@ macro_rules! visitors {
                 each(TextField::MountOptions, &$($change)? mount.options);
                 for device in mount.devices.$iter() {
                     each(TextField::Fixed, &$($change)? device.name);
+                    each(TextField::MountSource, &$($change)? device.identity);
                     each(TextField::Fixed, &$($change)? device.model);
                     each(TextField::Fixed, &$($change)? device.scheduler);
                 }
@@ -106,6 +107,7 @@ macro_rules! visitors {
 
         fn $run(run: &$($change)? Run, each: &mut dyn FnMut(TextField, &$($change)? String)) {
             $run_environment(&$($change)? run.environment, each);
+            run.workload.$iter().for_each(|workload| each(TextField::Name, workload));
             each(TextField::Words, &$($change)? run.ended_by);
             each(TextField::Fixed, &$($change)? run.started_at);
             each(TextField::Fixed, &$($change)? run.engine);

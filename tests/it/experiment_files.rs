@@ -121,9 +121,21 @@ fn a_cell_can_be_compared() {
             assert!(values.len() == 2 && f64::midpoint(values[0], values[1]) / mean > 0.999_999, "{metric}");
         }
     }
-    // Cells of one experiment were measured in turn, and a part of the name of a cell is not one.
+    // Cells of one experiment are compared block by block, and a part of the name of a cell is not one.
     let text = any_verdict(&lab.command("compare r:n=1,io=plain r:n=2,io=plain --anyway").output().unwrap());
-    assert!(text.contains("the runs of both sides alternated") && !text.contains("not interleaved"), "{text}");
+    assert!(text.contains("paired t-test over 2 blocks") && !text.contains("not interleaved"), "{text}");
+    let words = "compare r:n=1,io=plain r:n=2,io=plain --anyway --quiet -o compared.html";
+    let text = any_verdict(&lab.command(words).output().unwrap());
+    assert!(text.lines().count() == 1 && text.contains(" of ops)"), "{text}");
+    let page = fs::read_to_string(lab.path("compared.html")).unwrap();
+    assert!(
+        page.contains(">compare: r:n=1,io=plain and r:n=2,io=plain</h1>") && page.contains("How the verdict"),
+        "{page}"
+    );
+    // Only a page is replaced.
+    fs::write(lab.path("own.html"), "mine").unwrap();
+    lab.run("compare r:n=1,io=plain r:n=2,io=plain --anyway -o own.html", 3);
+    assert_eq!(fs::read_to_string(lab.path("own.html")).unwrap(), "mine");
     let text = lab.run("compare r:n=1 r:n=2", 2);
     assert!(text.contains("a cell has a level of each factor: `r:n=1,io=plain`"), "{text}");
     // The arms of the runs are those of the blocks, and their variables those of the cell.

@@ -604,9 +604,47 @@ fn a_noise_floor_is_stored_and_reported() {
     assert_eq!((&found["floor"]["sessions"], &found["interleaved"]), (&2.into(), &false.into()));
     let text = floor("f4", "text");
     assert!(text.lines().last().unwrap().starts_with("noise floor ± "), "{text}");
+    let listed = call("floor --list", 0);
+    let line: Vec<&str> = listed.lines().nth(1).unwrap_or_default().split_whitespace().collect();
+    assert_eq!((line[0], line[1], line[2]), ("1", "x.wml", "ops"), "{listed}");
+    call("floor --forget 2", 2);
+    assert!(call("floor --forget 1", 0).starts_with("removed: `ops` of x.wml, 3 sessions"));
+    assert!(call("floor --list", 0).starts_with("no noise floor is stored in "));
     fs::write(state.join("wmlrun/floors.json"), "{").unwrap();
     call(&format!("floor d x.wml {short} --blocks 8 --results f3"), 3);
     assert!(!lab.path("f3").exists(), "a damaged file is found before the runs");
+}
+
+/// The number of runs of each cell is that of the file, then that of each extension, and no run is made again.
+#[test]
+fn a_complete_experiment_gets_further_runs() {
+    let lab = Lab::new();
+    let file = "script = \"x\"\nrepeats = 2\n[[factor]]\nname = \"n\"\nlevels = [1, 2, 3]\n";
+    fs::write(lab.path("s.toml"), file).unwrap();
+    let short = "--engine null --no-quiesce --runtime 60 --set reads=100 --quiet";
+    let runs = |words: &str| {
+        let text = lab.run(&format!("experiment {words} --format json"), 0);
+        let found: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(found["state"], "complete");
+        found["cells"].as_array().unwrap().iter().map(|cell| cell["runs"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(runs(&format!("s.toml {short} --repeats 1 --results r")), [1; 3]);
+    let first = fs::read(lab.path("r/runs/0001.json")).unwrap();
+    assert_eq!(runs("--resume r --repeats 3 --quiet"), [3; 3]);
+    assert_eq!(runs("--resume r --quiet"), [3; 3]);
+    assert_eq!(fs::read(lab.path("r/runs/0001.json")).unwrap(), first);
+    let text = lab.run("report r --format text", 0);
+    assert!(text.ends_with("complete: 9 runs in 3 cells\n"), "{text}");
+    let text = lab.run("experiment --resume r --repeats 2 --quiet", 3);
+    assert!(text.contains("it has 3 runs of each cell already"), "{text}");
+    fs::write(lab.path("o.toml"), format!("order = \"in-order\"\n{file}")).unwrap();
+    lab.run(&format!("experiment o.toml {short} --results o"), 0);
+    let text = lab.run("experiment --resume o --repeats 3 --quiet", 3);
+    assert!(text.contains("its runs are in order"), "{text}");
+    lab.run(&format!("sweep x.wml --vary n=1,2 {short} --repeats 1 --results w"), 0);
+    let text = lab.run("sweep --resume w --repeats 2 --quiet --format json", 0);
+    let found: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&found["points"][0]["runs"], &found["points"][1]["runs"]), (&2.into(), &2.into()));
 }
 
 /// The script alone names the directory, which does not exist before the first run.

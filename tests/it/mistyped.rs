@@ -91,7 +91,7 @@ fn the_arms_of_a_comparison_have_the_names_of_the_report() {
     let words = format!("ab {SHORT} --blocks 2 --tolerance 90% --b --pin --results r");
     any_verdict(&lab.command(&words).output().unwrap());
     let shown = any_verdict(&lab.command("compare r:A r:b --tolerance 90% --anyway").output().unwrap());
-    assert!(shown.contains("the runs of both sides alternated") && !shown.contains("not interleaved"), "{shown}");
+    assert!(shown.contains("paired t-test over 2 blocks") && !shown.contains("not interleaved"), "{shown}");
     // Two folders were not made in blocks of each other.
     any_verdict(&lab.command(&words.replace("--results r", "--results s")).output().unwrap());
     let shown = any_verdict(&lab.command("compare r:a s:a --tolerance 90%").output().unwrap());

@@ -259,7 +259,6 @@ fn options_that_would_change_the_experiment_are_refused() {
         ("ab --resume r --blocks 9", "--blocks"),
         ("ab --resume r --b --cold", "--b"),
         ("sweep --resume r --vary n=1", "--vary"),
-        ("sweep --resume r --repeats 9", "--repeats"),
         ("floor --resume r --metric mib", "--metric"),
     ] {
         let shown = lab.run(words, 2);

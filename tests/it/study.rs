@@ -240,3 +240,33 @@ fn workloads_run_in_order_and_invalid_ones_are_reported_first() {
     let wrong = Wml::below(&memory()).file("p.prof", profile).args(["batch", "p.prof", "--set", "nfils=3"]).run();
     assert!(wrong.exits(2).stderr.contains("did you mean `nfiles`?"));
 }
+
+#[test]
+fn workloads_of_a_profile_are_selected_and_have_variables_of_their_own() {
+    let profile = "DEFAULTS {\n  runtime = 1;\n  nfiles = 20;\n  nthreads = 2;\n}\n\
+        CONFIG mail {\n  personality = varmail;\n}\n\
+        CONFIG web {\n  personality = webproxy;\n}\n\
+        CONFIG broken {\n  personality = webpoxy;\n}\n";
+    let batch = |words: &[&str]| {
+        let call = Wml::below(&memory()).file("p.prof", profile).args(["batch", "p.prof", "--no-quiesce"]);
+        call.args(words).result().run()
+    };
+    let words = ["--only", "mail,web", "--set", "web.nfiles=30", "--set", "nthreads=3", "--format", "markdown-runs"];
+    let output = batch(&words).exits(0);
+    let result = output.result();
+    let of = |run: usize, name: &str| result["runs"][run]["variables"][name].as_u64().unwrap();
+    assert_eq!((of(0, "nfiles"), of(1, "nfiles"), of(0, "nthreads"), of(1, "nthreads")), (20, 30, 3, 3));
+    assert_eq!((&result["runs"][0]["workload"], &result["runs"][1]["workload"]), (&"mail".into(), &"web".into()));
+    // One table for all of them.
+    let rows: Vec<&str> = output.stdout.lines().collect();
+    assert_eq!(rows.len(), 4, "{}", output.stdout);
+    assert!(rows[2].starts_with("| mail | ") && rows[3].starts_with("| web | "), "{}", output.stdout);
+    for (words, says) in [
+        (&[][..], "`--only mail,web` runs those without errors"),
+        (&["--only", "mial"], "the profile has no `CONFIG mial`\n  = help: did you mean `mail`?"),
+        (&["--only", "mail,web", "--set", "web.nfils=3"], "no personality of `CONFIG web` uses `$nfils` (`3`)"),
+    ] {
+        let output = batch(words).exits(2);
+        assert!(output.stderr.contains(says), "{says}\n{}", output.stderr);
+    }
+}

@@ -1,0 +1,102 @@
+//! `wmlrun compare`: compares two results, also of other programs.
+
+use super::console;
+use super::experiment_args::{CompareArgs, MethodName};
+use super::experiments::{Refused, print_text, refuse, status, verdict_status};
+use super::known_floor::known_floor;
+use super::pages::page_target;
+use crate::analysis::{Direction, Tolerance};
+use crate::comparison::{Comparer, DifferenceKind, RunOrder, Runs, differs_text, sentence};
+use crate::import::{self, ImportedSide, Metric, mixed_conditions, shortened};
+use crate::page::{self, ResultSource};
+use std::path::{Path, PathBuf};
+
+/// Runs `wmlrun compare`. Returns the exit status.
+pub(super) fn compare(args: &CompareArgs) -> u8 {
+    status(try_compare(args))
+}
+
+/// Returns the metric of a comparison. That of columns is `value`, unless `--metric` says what they contain. Returns an
+/// error when only one side is a column, whose unit is unknown.
+fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> Result<Metric, Refused> {
+    match (a.is_column(), b.is_column(), &args.verdict.metric) {
+        (false, false, _) if args.lower_is_better => {
+            let help = "the direction of a metric is known; omit `--lower-is-better`";
+            Err(refuse("`--lower-is-better` is for columns of numbers", help, 2))
+        }
+        (false, false, metric) => Ok(metric.clone().unwrap_or_else(Metric::ops)),
+        (true, true, None) => Ok(Metric::value()),
+        (true, true, Some(metric)) => {
+            [a, b].into_iter().for_each(|side| side.name_column(metric));
+            Ok(metric.clone())
+        }
+        (is_a, ..) => {
+            let (column, other) = if is_a { ("A", "B") } else { ("B", "A") };
+            let text = format!("{column} is a column of numbers, and {other} has the figures of runs");
+            Err(refuse(&text, "give a column for both sides, or results for both", 2))
+        }
+    }
+}
+
+fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
+    let inputs: Vec<PathBuf> = [&args.a, &args.b].into_iter().map(|path| import::file_of(path)).collect();
+    let target = args.output.as_deref().map(|output| page_target(output, &inputs, args.force));
+    let target = target.transpose().map_err(Refused::printed)?;
+    let read = |path: &Path| import::side(path).map_err(|e| refuse(&e.to_string(), &e.help(), 2));
+    let (mut a, mut b) = (read(&args.a)?, read(&args.b)?);
+    let metric = metric_of(args, &mut a, &mut b)?;
+    let path = |path: &Path| path.display().to_string();
+    let (name_a, name_b) = (path(&args.a), path(&args.b));
+    for (name, side) in [(&name_a, &a), (&name_b, &b)] {
+        let mixed = mixed_conditions(&side.runs);
+        if !mixed.is_empty() && !args.anyway {
+            let text = format!("{name} has runs of different workloads: they differ in {}", shortened(&mixed));
+            let help =
+                format!("`wmlrun wins {name_a} {name_b}` shows each by itself; `--anyway` takes them as one sample");
+            return Err(refuse(&text, &help, 2));
+        }
+    }
+    let comparer = Comparer {
+        tolerance: Tolerance(args.verdict.tolerance),
+        method: args.method.method(),
+        direction: if args.lower_is_better { Direction::LowerIsBetter } else { metric.direction() },
+        floor: known_floor(&[&a.runs, &b.runs], &metric),
+        ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &metric)
+    };
+    let order = if args.a == args.b { RunOrder::Separate } else { RunOrder::of_sides(&mut a, &mut b) };
+    let mut comparison = comparer
+        .compare(&Runs { a: &a.runs, b: &b.runs, order, control_a: &[], control_b: &[] })
+        .map_err(|e| refuse(&e, "name another metric with `--metric`", 2))?;
+    comparison.notes.splice(0..0, a.notes.into_iter().chain(b.notes));
+    if args.a == args.b {
+        comparison.notes.insert(0, "A and B are the same results".to_owned());
+    }
+    let spoilt: Vec<&str> = comparison
+        .differs
+        .iter()
+        .filter(|difference| difference.kind == DifferenceKind::Workload)
+        .map(|difference| difference.what.as_str())
+        .collect();
+    if !spoilt.is_empty() && !args.anyway {
+        console::notice(&differs_text(&comparison));
+        let text = format!("A and B measured different workloads: they differ in {}", spoilt.join(", "));
+        return Err(refuse(&text, "use `--anyway` to compare them nevertheless", 2));
+    }
+    if args.method == MethodName::Study && comparison.study.is_none() {
+        let help = "the tests of the study need at least two observations per side, and a variance";
+        console::notice(&format!("note: {help}"));
+    }
+    match args.quiet {
+        true => console::print_lines(&sentence(&comparison)),
+        false => print_text(&(args.format.comparison)(&comparison)),
+    }
+    let status = verdict_status(&comparison, args.verdict.expect);
+    if let Some(target) = target {
+        let source = ResultSource::Comparison(Box::new(comparison));
+        let page = page::html(&[source]).map_err(|e| refuse(&format!("can't make the page: {e}"), "omit `-o`", 1))?;
+        target
+            .write(&mut |out| out.write_all(page.as_bytes()))
+            .map_err(|e| refuse(&format!("the page can't be written: {e}"), "give `-o` another path", 1))?;
+    }
+    Ok(status)
+}

@@ -1,0 +1,135 @@
+//! `wmlrun floor`: measures noise floors, lists and removes those that are stored.
+
+use super::console;
+use super::experiment_args::FloorArgs;
+use super::experiment_host::perform;
+use super::experiments::{Refused, compared, joined, print_text, refuse, status, verdict_status, wanted};
+use crate::analysis::ComparisonVerdict;
+use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, percent, ratio};
+use crate::experiment::{
+    self, Blocks, ExperimentKind, FloorSession, Floors, Folder, RuleWanted, StoredFloor, compare_arms,
+};
+use crate::measure::now;
+use crate::util::count::count;
+use crate::util::table::{Align, Table};
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+
+/// Runs `wmlrun floor`. Returns the exit status.
+pub(super) fn floor(args: &FloorArgs) -> u8 {
+    status(try_floor(args))
+}
+
+fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
+    let path = Floors::path().ok_or_else(|| {
+        refuse("no directory to store the noise floor in", "set HOME or XDG_STATE_HOME to an absolute path", 3)
+    })?;
+    let refuse_file = |e: std::io::Error| {
+        refuse(&format!("{}: {e}", path.display()), "repair or remove the file; a new one is created", 3)
+    };
+    if args.list {
+        print_text(&stored(&Floors::read(&path).map_err(refuse_file)?, &path));
+        return Ok(0);
+    }
+    if let Some(number) = args.forget {
+        let removed = Floors::forget(number, &path).map_err(refuse_file)?;
+        let help = "`wmlrun floor --list` lists the noise floors with their numbers";
+        let removed = removed.ok_or_else(|| refuse(&format!("there is no noise floor {number}"), help, 2))?;
+        let sessions = count(removed.sessions, "session");
+        console::print_lines(&format!("removed: `{}` of {}, {sessions}", removed.metric, removed.name));
+        return Ok(0);
+    }
+    // Read the file before the runs, so that a damaged file is reported now.
+    Floors::read(&path).map_err(refuse_file)?;
+    let rule = RuleWanted::Ab { tolerance: DEFAULT_TOLERANCE, blocks: Blocks::Exactly(args.blocks) };
+    let directory =
+        args.directory.as_ref().map(|dir| format!("--dir {}", joined(std::slice::from_ref(dir)))).unwrap_or_default();
+    let common = &args.experiment;
+    let metrics = std::slice::from_ref(&args.metric);
+    let wanted =
+        |_: &AtomicUsize| wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
+    // Another comparison is not continued. Other errors of the folder are those of `perform`.
+    if let Some(path) = &common.resume
+        && let Ok(experiment) = Folder::description(path)
+        && experiment.kind() == ExperimentKind::Ab
+        && !experiment.has_equal_arms()
+    {
+        let text = format!("the arms of the experiment in {} are not equal", path.display());
+        return Err(refuse(&text, "`wmlrun ab --resume` continues a comparison", 2));
+    }
+    let performed = perform(common, ExperimentKind::Ab, "floor", wanted)?;
+    let (folder, finished) = (&performed.folder, &performed.finished);
+    let experiment = &folder.experiment;
+    let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused::printed(2)) };
+    // The result is the noise floor, not the verdict.
+    let names = experiment.arm_names();
+    let sides = names.each_ref().map(String::as_str);
+    let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, sides, metric) };
+    let comparison = compared(finished, |arms| compare_arms(&comparer, arms))?;
+    if comparison.verdict == ComparisonVerdict::Invalid {
+        performed.print(&(common.format.comparison)(&comparison));
+        return Ok(performed.status(verdict_status(&comparison, None)));
+    }
+    let place = experiment::place(finished.observations.iter().flatten());
+    let Some(place) = place.filter(|_| comparison.ratio.low.is_finite()) else {
+        return Err(refuse(
+            "the conditions of the runs are unknown or differ between runs",
+            "see the results in the folder",
+            1,
+        ));
+    };
+    let values: Vec<f64> = comparison.a.values.iter().chain(&comparison.b.values).copied().collect();
+    let session = FloorSession {
+        time: now(),
+        experiment: format!("{} {}", experiment.created, experiment.seed),
+        name: experiment.name.clone(),
+        metric: comparison.metric.clone(),
+        place: place.clone(),
+        ratio: comparison.ratio,
+        mean: values.iter().sum::<f64>() / values.len() as f64,
+    };
+    if session.sample().is_too_wide() {
+        performed.print(&(common.format.comparison)(&comparison));
+        let text = format!("the interval {} is too wide for a noise floor: it is not stored", ratio(session.ratio));
+        console::error(&text, Some("make more blocks (`--blocks`), or longer runs (`--runtime`)"));
+        return Ok(performed.status(ComparisonVerdict::Unclear.code()));
+    }
+    let floors = Floors::add(session, &path).map_err(refuse_file)?;
+    let floor = floors.of(&comparison.metric, &place, None);
+    performed.print(&(common.format.comparison)(&Comparison { floor, ..comparison }));
+    if let Some(floor) = floor {
+        let (share, sessions) = (percent(floor.share), count(floor.sessions, "session"));
+        let days = if floor.spans_days { "" } else { " of one day" };
+        let text = format!("noise floor ± {share} in {sessions}{days}, stored in {}", path.display());
+        if common.format.name == "text" && !performed.outputs.takes_stdout() {
+            console::print_lines(&text);
+        } else if !common.quiet {
+            console::notice(&text);
+        }
+    }
+    Ok(performed.status(0))
+}
+
+/// Formats the stored noise floors as a table.
+fn stored(floors: &Floors, path: &Path) -> String {
+    let found = floors.stored();
+    if found.is_empty() {
+        return format!("no noise floor is stored in {}; `wmlrun floor DIR` measures one\n", path.display());
+    }
+    let mut table = Table::new([
+        ("", Align::Right),
+        ("workload", Align::Left),
+        ("metric", Align::Left),
+        ("floor", Align::Right),
+        ("sessions", Align::Right),
+        ("last", Align::Left),
+        ("run time", Align::Right),
+        ("storage", Align::Left),
+    ]);
+    for (n, StoredFloor { name, metric, floor, sessions, last, run_time, storage }) in (1_u64..).zip(found) {
+        let share = floor.map_or_else(|| "-".to_owned(), |floor| format!("± {}", percent(floor.share)));
+        let day = last.get(..10).unwrap_or(&last).to_owned();
+        table.row([n.to_string(), name, metric, share, sessions.to_string(), day, run_time, storage]);
+    }
+    format!("{}\nstored in {}\n", table.render(), path.display())
+}

@@ -1,0 +1,23 @@
+//! The stored noise floor of a comparison.
+
+use super::console;
+use crate::analysis::{MIN_SESSION_GAP, NoiseFloor};
+use crate::experiment::{self, Floors};
+use crate::import::{Metric, Observation};
+
+/// Returns the noise floor of a comparison of these sides, of which each has its own conditions. Returns `None` if that
+/// of a side has not been measured.
+pub(super) fn known_floor<S: AsRef<[Observation]>>(sides: &[S], metric: &Metric) -> Option<NoiseFloor> {
+    let places: Vec<_> = sides.iter().map(|side| experiment::place(side.as_ref())).collect::<Option<_>>()?;
+    let floors = Floors::read(&Floors::path()?)
+        .inspect_err(|e| console::notice(&format!("note: can't read the noise floors: {e}")))
+        .ok()?;
+    // What was measured on the day of the later side may include what changed it.
+    let starts = sides.iter().filter_map(|side| side.as_ref().iter().filter_map(|run| run.started).min());
+    let (first, last) = (starts.clone().min(), starts.max());
+    let until =
+        first.zip(last).filter(|(first, last)| last - first >= MIN_SESSION_GAP).map(|(_, last)| last - MIN_SESSION_GAP);
+    let of_sides =
+        places.iter().map(|place| floors.of(&metric.to_string(), place, until)).collect::<Option<Vec<_>>>()?;
+    of_sides.into_iter().reduce(NoiseFloor::wider)
+}
