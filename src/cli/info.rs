@@ -141,8 +141,11 @@ pub(super) fn list(what: &str) -> u8 {
             table.row([first, last]);
         }
     }
-    // The columns have no titles, so the table begins with a blank title line: skip it.
-    let text = table.render();
+    // The columns have no titles, so the table begins with a blank title line: skip it. Programs get a line for each row.
+    let text = match super::live::stdout_width() {
+        Some(width) => table.render_wrapped(width),
+        None => table.render(),
+    };
     print_lines(
         text.lines()
             .filter(|l| !l.trim().is_empty() && l.chars().any(char::is_alphanumeric))
@@ -255,10 +258,19 @@ impl Cleaned {
 /// A function that removes the marked file sets in a directory, with a number of threads and a stop flag.
 type Clean = fn(&Path, usize, &AtomicBool) -> Result<prepare::CleanReport, disk::Error>;
 
+/// The largest number of file sets that `clean` lists. The sets of a process with many instances are as many.
+const MAX_SHOWN: usize = 20;
+
+/// Describes what a file set contained.
+fn contents(files: u64, directories: u64) -> String {
+    format!("{}, {}", count::count(files, "file"), count::count(directories, "directory"))
+}
+
 fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
     let stop = AtomicBool::new(false);
     match clean(dir, crate::os::limits::processors(), &stop) {
         Ok(report) => {
+            let (mut shown, mut more) = (0, [0; 3]);
             for removed in &report.removed {
                 removed.note.iter().for_each(|note| console::notice(&format!("note: {note}")));
                 if removed.has_others {
@@ -266,13 +278,19 @@ fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
                     print_lines(&format!("{path}: incomplete marker removed; other files kept"));
                     continue;
                 }
+                shown += 1;
+                if shown > MAX_SHOWN && !removed.adopted {
+                    more = [more[0] + 1, more[1] + removed.files, more[2] + removed.directories];
+                    continue;
+                }
                 let what = if removed.adopted { "released (adopted; its files are kept)" } else { "removed" };
-                print_lines(&format!(
-                    "{} {what}: {}, {}",
-                    removed.path.display(),
-                    count::count(removed.files, "file"),
-                    count::count(removed.directories, "directory")
-                ));
+                let path = removed.path.display();
+                print_lines(&format!("{path} {what}: {}", contents(removed.files, removed.directories)));
+            }
+            let [sets, files, directories] = more;
+            if sets > 0 {
+                let sets = count::count(sets, "more file set");
+                print_lines(&format!("{sets} removed: {}", contents(files, directories)));
             }
             for refused in &report.refused {
                 console::error(&refused.to_string(), refused.help().as_deref());

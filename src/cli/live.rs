@@ -28,6 +28,12 @@ const HEADER_ROWS: usize = 3;
 /// Width of a row's four numbers, ten columns each.
 const NUMBERS_WIDTH: usize = 40;
 
+/// Returns the width of the terminal to which standard output goes, in columns; `None` if it does not go to one.
+pub(super) fn stdout_width() -> Option<usize> {
+    let term = Term::stdout();
+    term.is_term().then(|| usize::from(term.size().1))
+}
+
 /// The size that is assumed if that of the terminal is unknown.
 const DEFAULT_SIZE: ScreenSize = ScreenSize { width: 80, height: 24 };
 

@@ -272,7 +272,7 @@ fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Ses
     let limit = settings.prepare_timeout;
     let rank = match settings.ranks.rank() {
         0 => String::new(),
-        rank => format!("rank {rank} on `{}`: ", settings.ranks.host()),
+        rank => crate::ranks::rank_on_host(rank, settings.ranks.host()) + ": ",
     };
     let session = Session::new(settings, Arc::clone(interrupt));
     watchdog::start(&session.watch(), Arc::clone(interrupt), limit, quiet, rank);

@@ -7,7 +7,7 @@ use super::args::RunArgs;
 use super::rank_errors::RankErrors;
 use super::rank_front::RankFront;
 use super::{console, console_of, end_run, find_for, run_script, run_settings, script_input, watchdog};
-use crate::ranks::{self, LostRank, RankEnd, RankGroup, Ranks, RanksLost};
+use crate::ranks::{self, LostRank, RankEnd, RankGroup, Ranks, RanksLost, rank_on_host};
 use crate::session::{Settings, library::FoundScript};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) fn run(script: &str, args: &RunArgs, group: &Arc<RankGroup>, interrup
     let scripts: Vec<PathBuf> = found.iter().filter_map(|found| found.path.clone()).collect();
     if rank > 0 {
         let settings = of_other_rank(settings, rank);
-        let mut front = RankFront::new(format!("rank {rank} on `{}`", group.host()), errors);
+        let mut front = RankFront::new(rank_on_host(rank, group.host()), errors);
         let done = found.map(|found| run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut front));
         let status = done.as_ref().map_or_else(script_input::unread_status, |(_, status)| *status);
         group.end(status, &front.errors.0);
@@ -94,8 +94,8 @@ fn report(ends: &[Result<RankEnd, LostRank>], hosts: &[String], own: &str) {
     for (text, ranks) in shown {
         let host = |rank: usize| hosts.get(rank).map_or("", String::as_str);
         let place = match ranks[..] {
-            [rank] => format!("rank {rank} on `{}`", host(rank)),
-            [first, ..] => format!("{} ranks, the first of them rank {first} on `{}`", ranks.len(), host(first)),
+            [rank] => rank_on_host(rank, host(rank)),
+            [first, ..] => format!("{} ranks, the first of them {}", ranks.len(), rank_on_host(first, host(first))),
             [] => String::new(),
         };
         console::notice(&format!("{place}:\n{}", text.trim_end()));

@@ -33,7 +33,7 @@ pub(super) fn explained(
         if let Some(near) = meant(name, options) {
             error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{near}")));
         }
-    } else if let Some(tip) = tip(&unknown, words, &options) {
+    } else if let Some(tip) = tip(&unknown, words, &options, used) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
@@ -66,18 +66,29 @@ fn without_separator(error: &mut clap::Error, used: &Command) {
 }
 
 /// Returns a tip about an unexpected word that does not begin with a hyphen.
-fn tip(unknown: &str, words: &[&str], options: &[&str]) -> Option<String> {
+fn tip(unknown: &str, words: &[&str], options: &[&str], used: &Command) -> Option<String> {
     if unknown.starts_with('-') {
         return None;
     }
     let at = words.iter().position(|word| *word == unknown)?;
     let before = |n: usize| at.checked_sub(n).map(|at| words[at]);
+    // The value of such an option is optional, so that it is part of the same word.
+    let needs_equals = |option: &str| {
+        let is_it = |arg: &&Arg| arg.get_long().is_some_and(|name| option.strip_prefix("--") == Some(name));
+        used.get_arguments().find(is_it).is_some_and(Arg::is_require_equals_set)
+    };
     match (before(2), before(1)) {
         (Some(side @ ("--a" | "--b")), Some(option)) if option.starts_with('-') => {
             Some(format!("'{side}' takes all options of its side as one argument: {side} '{option} {unknown}'"))
         }
         (Some("--set"), Some(name)) if !name.contains('=') => {
             Some(format!("'--set' takes a name and a value as one argument: --set {name}={unknown}"))
+        }
+        (_, Some(option)) if needs_equals(option) => {
+            Some(format!("the value of '{option}' follows an equals sign: {option}={unknown}"))
+        }
+        (Some(option), Some(value)) if needs_equals(option) && !value.starts_with('-') => {
+            Some(format!("the value of '{option}' follows an equals sign: {option}={value}"))
         }
         _ if unknown.contains('=') => Some(format!("to set a variable, write --set {unknown}")),
         _ if options.contains(&unknown) => Some(format!("options begin with two hyphens: --{unknown}")),
@@ -98,7 +109,7 @@ fn about_word(
     };
     let options: Vec<&str> = all.get_arguments().filter_map(Arg::get_long).collect();
     let is_command = all.find_subcommand(&word).is_some();
-    if is_command || tip(&word, words, &options).is_none() {
+    if is_command || tip(&word, words, &options, all).is_none() {
         let before = words.iter().rposition(|other| *other == word).and_then(|at| words.get(..at));
         let Some(script) = before.and_then(script_of) else { return error };
         let names: Vec<&str> = all.get_subcommands().map(Command::get_name).collect();

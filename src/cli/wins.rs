@@ -5,12 +5,13 @@ use super::choices::FigureFormat;
 use super::console;
 use super::experiments::print_text;
 use crate::analysis::{Direction, TestOutcome, Wins, outcome, wins as count_wins};
-use crate::comparison::{figure, outcome_cells, wins_line, with_direction};
-use crate::import::{self, Metric, TestFigures, TestPairs, TestSample};
-use crate::util::count::exact;
+use crate::comparison::{DifferenceKind, differences, figure, outcome_cells, wins_line, with_direction};
+use crate::import::{self, Metric, Observation, TestFigures, TestPairs, TestSample};
+use crate::util::count::{count, exact};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The output of `wmlrun wins --format json`.
@@ -80,12 +81,37 @@ pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: Fig
     let found = TestFigures { sides: side_names(a, b), tests: tests.iter().map(figures).collect() };
     let document = document(&found, metric.direction(), Some(&metric));
     print(&document, format);
+    condition_notes(&tests).iter().for_each(|note| console::notice(&format!("note: {note}")));
     if tests.iter().any(|test| test.runs.iter().any(|runs| runs.len() == 1)) {
         console::notice(
             "note: one run does not show its variation: for a verdict, repeat the tests and compare each of them",
         );
     }
     0
+}
+
+/// Returns notes on tests whose sides did not have the same workload, or of which this is unknown.
+fn condition_notes(tests: &[TestSample]) -> Vec<String> {
+    let pairs: Vec<[&[Observation]; 2]> = tests.iter().map(|test| test.runs.each_ref().map(Vec::as_slice)).collect();
+    let both = || pairs.iter().filter(|[a, b]| !a.is_empty() && !b.is_empty());
+    let lacks_conditions = |[a, b]: &&[&[Observation]; 2]| a.iter().chain(*b).any(|run| run.conditions.is_empty());
+    let unknown = both().filter(lacks_conditions).count() as u64;
+    let mut found = Vec::new();
+    if unknown > 0 {
+        let of = count(unknown, "test");
+        found.push(format!("the conditions of {of} are unknown: check that A and B had the same files and run time"));
+    }
+    let mut differing: BTreeMap<String, u64> = BTreeMap::new();
+    for [a, b] in both() {
+        let spoilt = differences(a, b).into_iter().filter(|difference| difference.kind == DifferenceKind::Workload);
+        spoilt.for_each(|difference| *differing.entry(difference.what).or_default() += 1);
+    }
+    let named = differing.into_iter().map(|(what, tests)| format!("`{what}` in {}", count(tests, "test")));
+    let named: Vec<String> = named.collect();
+    if !named.is_empty() {
+        found.push(format!("A and B measured different workloads: they differ in {}", named.join(", ")));
+    }
+    found
 }
 
 /// Returns the names of the sides: the last components of their paths if these differ, else the paths.

@@ -165,7 +165,9 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         (false, false) => "no loss: there is no ratio",
     };
     line("detectable loss", detectable.unwrap_or_else(|| none.to_owned()));
-    if let Some(needed) = comparison.runs_needed {
+    // A change that was found needs no further runs.
+    let is_found = matches!(comparison.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
+    if let Some(needed) = comparison.runs_needed.filter(|_| !is_found) {
         line("runs needed", format!("{needed} in total, to find equal sides not worse with a probability of 80 %"));
     }
     if let Some(floor) = comparison.floor {

@@ -7,7 +7,7 @@ use super::watch::Watch;
 use super::{Front, Runner, Status};
 use crate::diag::{self, Diagnostic, Severity, Style};
 use crate::disk::prepare::Progress;
-use crate::ranks::{Ranks, RanksLost};
+use crate::ranks::{Ranks, RanksLost, rank_on_host};
 use crate::source::SourceMap;
 use crate::util::json;
 use serde::de::DeserializeOwned;
@@ -124,7 +124,7 @@ impl AllRanks<'_> {
         let mut seen: BTreeSet<String> = self.reports.iter().map(|report| report.text.clone()).collect();
         let (mut shown, mut more) = (0, BTreeSet::new());
         for (rank, failure) in failures.filter(|(rank, _)| *rank > 0) {
-            let named = format!("rank {rank} on `{}`", self.ranks.hosts().get(rank).map_or("", String::as_str));
+            let named = rank_on_host(rank, self.ranks.hosts().get(rank).map_or("", String::as_str));
             if matches!(failure.status, Status::Interrupted(_)) && failure.reports.is_empty() {
                 self.front.note(&format!("{named} was interrupted"));
             }

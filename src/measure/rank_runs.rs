@@ -8,7 +8,7 @@ use super::measurement::RunFigures;
 use super::rank_start::{MergedRun, RankStart};
 use super::{Front, Runner, Status};
 use crate::os::clock::{monotonic_ns, wait_until};
-use crate::ranks::{LostRank, Ranks, RanksLost};
+use crate::ranks::{LostRank, Ranks, RanksLost, rank_on_host};
 use crate::result::ranks::{RankRun, merge_ranks};
 use crate::result::{Run, RunState};
 use crate::runtime::{Ended, Fault, FaultKind, Running};
@@ -46,7 +46,7 @@ impl Runner {
         if let Some((rank, [what, help])) = unready.map_err(|lost| self.ended_by(&lost))? {
             let host = ranks.hosts().get(rank).map_or("", String::as_str);
             let why = if what.is_empty() { what } else { format!(": {what}") };
-            let what = format!("rank {rank} on `{host}` could not start its threads{why}");
+            let what = format!("{} could not start its threads{why}", rank_on_host(rank, host));
             return Err(Ended::Fault(Fault::plain(FaultKind::Setup, what, &help)));
         }
         ranks.begin_run();

@@ -9,7 +9,7 @@ use super::series::fill_figures;
 use crate::os::signals;
 use crate::output::{ResultPlace, Results, SnapshotFile, output_in_tree};
 use crate::plan::Plan;
-use crate::ranks::Ranks;
+use crate::ranks::{Ranks, rank_on_host};
 use crate::report::json;
 use crate::result::build::CpuTime;
 use crate::result::ranks::{RankRun, merge_ranks};
@@ -143,7 +143,7 @@ impl SnapshotSource {
     /// Returns the result so far.
     fn document(&self, counters: SnapshotCounters) -> Document {
         let mut rank = self.rank.clone();
-        let name = format!("rank {} on `{}`", rank.rank, rank.host);
+        let name = rank_on_host(rank.rank, &rank.host);
         let run = &mut rank.run;
         let seconds = counters.elapsed_ns as f64 / 1e9;
         fill_figures(run, &counters.flowops, seconds, CpuTime::default());

@@ -1,6 +1,6 @@
 //! The agreement of all ranks on a run: each compares the conditions of its run with those of rank 0.
 
-use super::{Ranks, RanksLost};
+use super::{Ranks, RanksLost, rank_on_host};
 use crate::util::json;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub struct Disagreement {
 impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rank, condition, value, expected, hosts: [host, first] } = self;
-        write!(f, "rank {rank} on `{host}` differs from rank 0 on `{first}`: ")?;
+        write!(f, "{} differs from {}: ", rank_on_host(rank, host), rank_on_host(0, first))?;
         match (value, expected) {
             (Some(value), Some(expected)) => write!(f, "{condition} is {value}, not {expected}"),
             (Some(value), None) => write!(f, "{condition} is {value}, and missing on rank 0"),

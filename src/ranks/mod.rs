@@ -59,8 +59,13 @@ impl fmt::Display for LostRank {
 impl LostRank {
     /// Returns the rank as messages name it.
     pub fn name(&self) -> String {
-        format!("rank {} on `{}`", self.rank, self.host)
+        rank_on_host(self.rank, &self.host)
     }
+}
+
+/// Returns a rank as messages name it.
+pub fn rank_on_host(rank: impl fmt::Display, host: &str) -> String {
+    format!("rank {rank} on `{host}`")
 }
 
 /// The error of an exchange between ranks: some took no part in it. It has at least one rank, in the order of numbers.

@@ -76,6 +76,19 @@ impl Table {
         table.lines(&table.widths(), " ")
     }
 
+    /// Returns the table as text of at most `most` columns: the cells of the last column continue on further lines, under
+    /// their beginning. The column keeps a width of at least 20.
+    pub fn render_wrapped(&self, most: usize) -> String {
+        const LEAST: usize = 20;
+        let widths = self.widths();
+        let start = total(&widths, "  ") - widths.last().copied().unwrap_or(0);
+        let under = " ".repeat(start);
+        let options = textwrap::Options::new(most.max(start + LEAST)).subsequent_indent(&under).break_words(false);
+        let options = options.word_splitter(textwrap::WordSplitter::NoHyphenation);
+        let lines = self.lines(&widths, "  ");
+        lines.lines().map(|line| textwrap::fill(line, &options) + "\n").collect()
+    }
+
     /// Returns the width of each column.
     fn widths(&self) -> Vec<usize> {
         self.columns
@@ -187,6 +200,18 @@ mod tests {
         assert_eq!(table.render_within(25), expect);
         assert!(table.render_within(20).contains("\na-long-n…eate 1.2 µs\n"), "{}", table.render_within(20));
         assert!(table.render_within(0).contains("\na-l…te 1.2 µs\n"), "{}", table.render_within(0));
+    }
+
+    #[test]
+    fn the_last_column_continues_under_its_beginning() {
+        let mut table = Table::new([("", Align::Left), ("", Align::Left)]);
+        table.row(["read", "reads `iosize` bytes at the position of the file"]).row(["fsync", "flushes a file"]);
+        let shown = table.render_wrapped(32);
+        assert_eq!(
+            shown.lines().skip(1).collect::<Vec<_>>(),
+            ["read   reads `iosize` bytes at", "       the position of the file", "fsync  flushes a file"]
+        );
+        assert_eq!(table.render_wrapped(200), table.render());
     }
 
     #[test]

@@ -81,7 +81,11 @@ fn results_of_two_directories_are_compared_test_by_test() {
         web    50.0   51.0  draw      1.02\n\
         \nold is better in 0, new is better in 1 (mean factor 1.50), draws 1; a draw is a factor below 1.05\n";
     assert_eq!(output.stdout, shown);
-    let notes = ["note: new: not a result: suite.f", "note: one run does not show its variation"];
+    let notes = [
+        "note: new: not a result: suite.f",
+        "note: the conditions of 2 tests are unknown: ",
+        "note: one run does not show its variation",
+    ];
     assert!(notes.iter().all(|note| output.stderr.contains(note)), "{}", output.stderr);
     let lower = wins(&["old", "new", "--metric", "latency.mean"]).run().exits(0).stdout;
     assert!(lower.starts_with("latency.mean (lower is better)\n"), "{lower}");

@@ -33,6 +33,9 @@ fn the_message_names_what_was_meant() {
         ("x.wml runtime 3", 2, "unexpected argument 'runtime' found", "options begin with two hyphens: --runtime"),
         ("x.wml runtim 3", 2, "unexpected argument 'runtim' found", "'--runtime'"),
         ("ab x.wml tolerance 5%", 2, "unexpected argument 'tolerance' found", "--tolerance"),
+        ("x.wml --require-mount /srv", 2, "unexpected argument '/srv' found", "an equals sign: --require-mount=/srv"),
+        ("--require-mount /srv x.wml", 2, "unexpected argument 'x.wml' found", "--require-mount=/srv"),
+        ("ab x.wml --require-mount /srv", 2, "unexpected argument '/srv' found", "--require-mount=/srv"),
         // Assignments.
         ("x.wml n=2", 2, "unexpected argument 'n=2' found", "to set a variable, write --set n=2"),
         ("ab x.wml --set n 2", 2, "unexpected argument '2' found", "--set n=2"),

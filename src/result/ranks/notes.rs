@@ -1,6 +1,7 @@
 //! The notes of several ranks: equal ones once, and a text that names the ranks if not all have them.
 
 use super::RankRun;
+use crate::ranks::rank_on_host;
 use crate::result::{Note, warnings};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +59,7 @@ fn names(ranks: &[RankRun], have: &BTreeSet<u64>) -> String {
         return format!("on {}", list(hosts.iter().map(|host| format!("`{host}`"))));
     }
     if let (Some(rank), 1, Some(host)) = (have.first(), have.len(), hosts.first()) {
-        return format!("rank {rank} on `{host}`");
+        return rank_on_host(rank, host);
     }
     format!("ranks {}", list(have.iter().map(u64::to_string)))
 }
