@@ -43,7 +43,7 @@ impl Power {
     /// Describes the paired comparison of `pairs` pairs of runs whose ratio has this interval at confidence `level`. Returns
     /// `None` without an interval.
     pub fn of_interval(ratio: Estimate, pairs: usize, level: f64) -> Option<Self> {
-        let (one_sided, df) = ((1.0 - level) / 2.0, (pairs - 1) as f64);
+        let (one_sided, df) = ((1.0 - level) / 2.0, pairs.checked_sub(1)? as f64);
         let error = (ratio.high / ratio.low).ln() / 2.0 / t_upper(one_sided, df);
         error.is_finite().then_some(Self { error, df, one_sided })
     }

@@ -57,10 +57,10 @@ pub fn mean_ratio(pairs: &[(&[f64], &[f64])], level: f64) -> Option<Estimate> {
 }
 
 /// Estimates the ratio of B to A from several pairs of samples, as [`mean_ratio`] does. The observations at one position of
-/// a pair were made in one block of runs, and what they have in common, such as a drift of the machine, cancels: the
-/// interval comes from the scatter of the ratios of each pair. Pairs may scatter differently. Returns `None` without a
-/// pair, if the samples of a pair do not have the same number of observations and at least two, and if an observation is
-/// not positive.
+/// all samples were made in one block of runs, and what they have in common, such as a drift of the machine, cancels: each
+/// block gives the mean of the log ratios of its pairs. The pairs of a block need not be independent, as those on one file
+/// system that was made for the block. Returns `None` without a pair, if the samples do not have the same number of
+/// observations and at least two, and if an observation is not positive.
 ///
 /// With one pair it is the paired t-test of the logarithms.
 pub fn ratio_in_blocks(pairs: &[(&[f64], &[f64])], level: f64) -> Option<Estimate> {
@@ -74,20 +74,22 @@ pub fn paired_ratio(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
 }
 
 fn test_in_blocks(pairs: &[(&[f64], &[f64])], level: f64) -> Option<TwoSampleTest> {
-    let samples: Vec<SampleSummary> = pairs.iter().map(|(a, b)| log_ratios(a, b)).collect::<Option<_>>()?;
-    if samples.is_empty() {
+    let pairs: Vec<Vec<f64>> = pairs.iter().map(|(a, b)| log_ratios(a, b)).collect::<Option<_>>()?;
+    let blocks = pairs.first()?.len();
+    if pairs.iter().any(|ratios| ratios.len() != blocks) {
         return None;
     }
-    let mean = samples.iter().map(|sample| sample.mean).sum::<f64>() / samples.len() as f64;
-    let (estimate, t, df) = interval_of_mean(mean, &samples, pairs.len(), level);
+    let of_block = |block: usize| pairs.iter().map(|ratios| ratios[block]).sum::<f64>() / pairs.len() as f64;
+    let sample = SampleSummary::of(&(0..blocks).map(of_block).collect::<Vec<f64>>()).filter(|sample| sample.n > 1)?;
+    let (estimate, t, df) = interval_of_mean(sample.mean, &[sample], 1, level);
     Some(TwoSampleTest { t, df, p: t_two_sided(t, df), estimate: estimate.map(f64::exp) })
 }
 
-/// Summarises the logarithms of the ratios of B to A in each block. Returns `None` unless both have the same number of
-/// observations, at least two, all of them positive.
-fn log_ratios(a: &[f64], b: &[f64]) -> Option<SampleSummary> {
-    let differences: Vec<f64> = logs(a)?.iter().zip(&logs(b)?).map(|(a, b)| b - a).collect();
-    SampleSummary::of(&differences).filter(|sample| a.len() == b.len() && sample.n > 1)
+/// Returns the logarithms of the ratios of B to A in each block. Returns `None` unless both have the same number of
+/// observations, all of them positive.
+fn log_ratios(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
+    let (a, b) = (logs(a)?, logs(b)?);
+    (a.len() == b.len()).then(|| a.iter().zip(&b).map(|(a, b)| b - a).collect())
 }
 
 /// Tests whether the ratio of B to A is the same in all of several pairs of samples, such as at each level of another
@@ -99,7 +101,7 @@ pub fn equal_ratios(pairs: &[(&[f64], &[f64])], in_blocks: bool) -> Option<f64> 
     const MIN_OBSERVATIONS: u64 = 3;
     let part = |(a, b): &(&[f64], &[f64])| {
         if in_blocks {
-            let sample = log_ratios(a, b)?;
+            let sample = SampleSummary::of(&log_ratios(a, b)?)?;
             let squared = sample.variance / sample.n as f64;
             return (sample.n >= MIN_OBSERVATIONS).then_some((sample.mean, squared, (sample.n - 1) as f64));
         }
@@ -242,7 +244,7 @@ mod tests {
         assert_eq!(mean_ratio(&[], 0.95), None);
     }
 
-    /// Of one pair it is the paired t-test; of several, the variances of the pairs are added up.
+    /// Of one pair it is the paired t-test; of several, each block gives the mean of their ratios.
     #[test]
     fn a_ratio_in_blocks_comes_from_the_ratios_of_each_block() {
         let (a, b) = ([10.0, 11.0, 13.0], [20.0, 23.0, 25.0]);
@@ -257,12 +259,11 @@ mod tests {
         assert!((one.low - moved.low).abs() < 1e-9 && (one.high - moved.high).abs() < 1e-9, "{one:?} {moved:?}");
         let (c, d) = ([5.0, 6.0, 9.0], [11.0, 19.0, 16.0]);
         let two = ratio_in_blocks(&[(&a, &b), (&c, &d)], 0.95).unwrap();
-        let ratios = |a: [f64; 3], b: [f64; 3]| [0, 1, 2].map(|n| f64::ln(b[n] / a[n]));
-        let error = |ratios: [f64; 3]| SampleSummary::of(&ratios).unwrap().variance / 3.0;
-        let (first, second) = (error(ratios(a, b)), error(ratios(c, d)));
-        let df = (first + second).powi(2) / (first.powi(2) / 2.0 + second.powi(2) / 2.0);
-        let half = t_upper(0.025, df) * (first + second).sqrt() / 2.0;
-        assert!(((two.high / two.value).ln() - half).abs() < 1e-12, "{two:?} {half}");
+        // The mean of both ratios in each block.
+        let mean = [0, 1, 2].map(|n| f64::midpoint(f64::ln(b[n] / a[n]), f64::ln(d[n] / c[n])));
+        let error = (SampleSummary::of(&mean).unwrap().variance / 3.0).sqrt();
+        assert!(((two.high / two.value).ln() - t_upper(0.025, 2.0) * error).abs() < 1e-12, "{two:?} {error}");
+        assert_eq!(ratio_in_blocks(&[(&a, &b), (&c[..2], &d[..2])], 0.95), None);
         for (a, b) in [(&a[..], &b[..2]), (&a[..1], &b[..1]), (&[], &[]), (&[0.0, 1.0], &[1.0, 1.0])] {
             assert_eq!(ratio_in_blocks(&[(a, b)], 0.95), None, "{a:?} {b:?}");
         }

@@ -9,7 +9,7 @@ pub mod profile;
 mod variables;
 mod workload;
 
-use crate::diag::{self, Diagnostic, has_errors};
+use crate::diag::{self, Diagnostic, Severity, has_errors};
 use crate::flowop;
 use crate::measure::WarmupLength;
 use crate::model::{self, Command, CommandKind, Known};
@@ -39,6 +39,8 @@ struct Batch<'a> {
     path: &'a Path,
     text: &'a str,
     profile: &'a Profile,
+    /// The names of all workloads of the profile, also of those that are not run.
+    names: &'a [String],
     /// Those of the command line.
     settings: &'a Settings,
 }
@@ -54,20 +56,27 @@ impl Batch<'_> {
         self.profile.value(config, key).map(|value| value.node.as_str())
     }
 
-    /// Returns the variables that the command line sets in a workload: `NAME` in all, `CONFIG.NAME` in one.
+    /// Returns the variables that the command line sets in a workload: first those of all (`NAME`), then its own
+    /// (`CONFIG.NAME`), which override them.
     fn sets_of(&self, config: &Config) -> Vec<(String, String)> {
-        let of_config = |(name, value): &(String, String)| match self.owner(name) {
-            Some((owner, name)) if owner.name.node == config.name.node => Some((name.to_owned(), value.clone())),
-            Some(_) => None,
-            None => Some((name.clone(), value.clone())),
+        let of = |owner: Option<&str>| -> Vec<(String, String)> {
+            let wanted = |(name, value): &(String, String)| match (self.owner(name), owner) {
+                (Some((found, name)), Some(owner)) if found == owner => Some((name.to_owned(), value.clone())),
+                (None, None) => Some((name.clone(), value.clone())),
+                _ => None,
+            };
+            self.settings.sets.iter().filter_map(wanted).collect()
         };
-        self.settings.sets.iter().filter_map(of_config).collect()
+        [of(None), of(Some(&config.name.node))].concat()
     }
 
-    /// Splits `CONFIG.NAME` into the workload and the name of the variable. Returns `None` for another name.
-    fn owner<'b>(&self, name: &'b str) -> Option<(&Config, &'b str)> {
-        let of = |config: &'_ Config| name.strip_prefix(&config.name.node)?.strip_prefix('.');
-        self.profile.configs.iter().find_map(|config| Some((config, of(config)?)))
+    /// Splits `CONFIG.NAME` into the workload, which need not be one that is run, and the name of the variable. Returns
+    /// `None` for another name.
+    fn owner<'b>(&self, name: &'b str) -> Option<(&str, &'b str)> {
+        let of = |config: &str| name.strip_prefix(config)?.strip_prefix('.');
+        // The name of a workload may contain a point.
+        let owner = self.names.iter().filter(|config| of(config).is_some()).max_by_key(|config| config.len())?;
+        Some((owner, of(owner)?))
     }
 
     /// The settings of a workload's session.
@@ -118,18 +127,23 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
     let mut map = SourceMap::new();
     let file = map.add(path.display().to_string(), &text);
     let (mut profile, mut found) = profile::parse(file, &text);
+    if has_errors(&found) {
+        front.diagnostics(&map, &found);
+        return 2;
+    }
+    let names: Vec<String> = profile.configs.iter().map(|config| config.name.node.clone()).collect();
     if !select(&mut profile, only, front) {
         return 2;
     }
-    let batch = Batch { path, text: &text, profile: &profile, settings };
-    let workloads = if has_errors(&found) { Vec::new() } else { workloads(&batch, &mut map, &mut found) };
+    let batch = Batch { path, text: &text, profile: &profile, names: &names, settings };
+    let workloads = workloads(&batch, &mut map, &mut found);
     if !has_errors(&found) {
         let variables: Vec<Vec<String>> = workloads.iter().map(|w| w.variables.clone()).collect();
-        found.extend(profile.unknown_keys(&variables));
+        found.extend(profile.unknown_keys(&variables, only.is_empty()));
     }
     front.diagnostics(&map, &found);
     if has_errors(&found) {
-        suggest_others(&profile, &workloads, front);
+        suggest_others(&workloads, front);
         return 2;
     }
     if !settings_fit(&batch, &workloads, front) {
@@ -221,6 +235,7 @@ fn workloads<'a>(batch: &Batch<'a>, map: &mut SourceMap, found: &mut Vec<Diagnos
     let profile = batch.profile;
     let (mut workloads, mut refused) = (Vec::new(), Vec::<&String>::new());
     for config in &profile.configs {
+        let errors = count_errors(found);
         if let Some(function) = profile.value(config, "function").filter(|f| !f.node.starts_with("generic")) {
             let message = format!("function `{}` of Filebench's batch mode is not supported", function.node);
             found.push(
@@ -248,12 +263,16 @@ fn workloads<'a>(batch: &Batch<'a>, map: &mut SourceMap, found: &mut Vec<Diagnos
             continue;
         };
         let variables = variables::of_script(&script, &model, map, &table, batch.settings.dialect);
+        let settings = settings_of(config, &variables, batch, map, &table, found);
+        if count_errors(found) > errors {
+            continue;
+        }
         workloads.push(ProfileWorkload {
             config,
             found: script,
             hidden,
             dialect: (model.dialect.name(), format!("{}: {}", name.node, model.dialect_reason)),
-            settings: settings_of(config, &variables, batch, map, &table, found),
+            settings,
             variables,
             debug: profile.value(config, "debug").map(|level| level.node.clone()),
             runtime: batch.settings.runtime.unwrap_or(runtime),
@@ -264,6 +283,10 @@ fn workloads<'a>(batch: &Batch<'a>, map: &mut SourceMap, found: &mut Vec<Diagnos
         });
     }
     workloads
+}
+
+fn count_errors(found: &[Diagnostic]) -> usize {
+    found.iter().filter(|d| d.severity == Severity::Error).count()
 }
 
 /// Finds and checks a personality. Also returns whether messages must not quote it. `None` if it can't be used, which
@@ -367,8 +390,8 @@ fn select(profile: &mut Profile, only: &[String], front: &mut dyn Front) -> bool
 }
 
 /// Says how the workloads without errors can be run.
-fn suggest_others(profile: &Profile, workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) {
-    if workloads.is_empty() || workloads.len() == profile.configs.len() {
+fn suggest_others(workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) {
+    if workloads.is_empty() {
         return;
     }
     let names: Vec<&str> = workloads.iter().map(|workload| workload.name().node.as_str()).collect();
@@ -380,10 +403,15 @@ fn settings_fit(batch: &Batch<'_>, workloads: &[ProfileWorkload<'_>], front: &mu
     let mut fit = true;
     for (written, value) in &batch.settings.sets {
         let (owner, name) = match batch.owner(written) {
-            Some((config, name)) => (Some(&config.name.node), name),
+            Some((owner, name)) => (Some(owner), name),
             None => (None, written.as_str()),
         };
-        let concerned = workloads.iter().filter(|workload| owner.is_none_or(|owner| workload.name().node == *owner));
+        let is_concerned = |name: &str| owner.is_none_or(|owner| name == owner);
+        // A workload that is not run has no variables here.
+        if !workloads.iter().any(|workload| is_concerned(&workload.name().node)) {
+            continue;
+        }
+        let concerned = workloads.iter().filter(|workload| is_concerned(&workload.name().node));
         let names: Vec<&str> = concerned.flat_map(|w| w.variables.iter().map(String::as_str)).collect();
         if !names.contains(&name) {
             let help = diag::nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
@@ -446,9 +474,10 @@ fn results_dir(
 ) -> Result<(PathBuf, Option<String>), (PathBuf, std::io::Error)> {
     let Some(first) = workloads.first() else { return Err((PathBuf::new(), std::io::ErrorKind::NotFound.into())) };
     let (path, settings) = (batch.path, batch.settings);
+    let sets = batch.sets_of(first.config);
     let value = |key: &str| batch.value(first.config, key).map(str::to_owned);
     let stats = value("stats").unwrap_or_else(|| "stats".to_owned());
-    let set = settings.sets.iter().rev().find(|(name, _)| name == "dir").map(|(_, dir)| dir.clone());
+    let set = sets.iter().rev().find(|(name, _)| name == "dir").map(|(_, dir)| dir.clone());
     let dir = set.or_else(|| value("dir")).unwrap_or_else(|| ".".to_owned());
     let kind = || crate::measure::file_system(Path::new(&dir));
     let filesystem = value("filesystem").or_else(kind).unwrap_or_else(|| "unknown".to_owned());
@@ -586,7 +615,7 @@ mod tests {
         let (profile, found) = profile::parse(file, text);
         assert!(found.is_empty(), "{found:?}");
         let settings = Settings::default();
-        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, settings: &settings };
+        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, names: &[], settings: &settings };
         let done =
             |config| Done { config, personality: "varmail".to_owned(), document: fixture(), status: Status::Done };
         let all: Vec<Done<'_>> = profile.configs.iter().map(done).collect();
@@ -594,5 +623,26 @@ mod tests {
         assert_eq!([0, 1, 2].map(is_complete), [false, false, true]);
         let workloads: Vec<Option<String>> = joined(&batch, &all, 2).runs.into_iter().map(|run| run.workload).collect();
         assert_eq!(workloads, ["one", "two"].map(|name| Some(name.to_owned())));
+    }
+
+    /// The value of one workload overrides that of all, in any order, and the longest name of a workload counts.
+    #[test]
+    fn variables_of_one_workload_override_those_of_all() {
+        let text = "CONFIG a {\n personality = varmail;\n}\nCONFIG a.b {\n personality = varmail;\n}\n";
+        let file = SourceMap::new().add("p.prof", text);
+        let (profile, _) = profile::parse(file, text);
+        let names: Vec<String> = ["a", "a.b", "c"].map(str::to_owned).to_vec();
+        let sets = [("a.n", "1"), ("n", "2"), ("a.b.n", "3"), ("c.n", "4")];
+        let sets = sets.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let settings = Settings { sets, ..Settings::default() };
+        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, names: &names, settings: &settings };
+        let of = |config: usize| {
+            let found = batch.sets_of(&profile.configs[config]);
+            found.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (of(0), of(1)),
+            (vec!["n=2".to_owned(), "n=1".to_owned()], vec!["n=2".to_owned(), "n=3".to_owned()])
+        );
     }
 }

@@ -269,8 +269,9 @@ impl Profile {
     }
 
     /// Returns warnings about lines without effect: lines of another form, `debug`, and keys that are not variables of
-    /// the personality. `variables`: those of each workload, in order.
-    pub fn unknown_keys(&self, variables: &[Vec<String>]) -> Vec<Diagnostic> {
+    /// the personality. `variables`: those of each workload, in order. Unless these are all workloads of the profile, keys
+    /// of `DEFAULTS` may be meant for another one.
+    pub fn unknown_keys(&self, variables: &[Vec<String>], are_all: bool) -> Vec<Diagnostic> {
         let known = |key: &str, i: usize| {
             OWN_KEYS.contains(&key) || variables.get(i).is_some_and(|v| v.iter().any(|name| name == key))
         };
@@ -287,7 +288,7 @@ impl Profile {
                 None => d.help("remove the line, or look up the name: `wmlrun show PERSONALITY`"),
             });
         };
-        for a in &self.defaults {
+        for a in self.defaults.iter().filter(|_| are_all) {
             if !(0..self.configs.len()).any(|i| known(&a.key.node, i)) {
                 unknown(a, nearest(&a.key.node, all.iter().copied()), "no personality of the profile");
             }
@@ -391,7 +392,7 @@ CONFIG other
     fn what_has_no_effect_is_told_with_what_was_meant() {
         let (profile, _, map) = read(STUDY);
         let variables = ["nshadows", "filesize", "memperthread", "usermode"].map(str::to_owned).to_vec();
-        let found = profile.unknown_keys(&[variables, vec!["nfiles".to_owned()]]);
+        let found = profile.unknown_keys(&[variables, vec!["nfiles".to_owned()]], true);
         assert_eq!(found.len(), 3);
         insta::assert_snapshot!(render(&map, &found, Style::Plain));
     }
@@ -425,7 +426,7 @@ CONFIG other
         #[test]
         fn no_text_is_too_odd(text in "[A-Z{}=;# \n\"ab1é]{0,200}") {
             let (profile, _, _) = read(&text);
-            let _ = profile.unknown_keys(&vec![Vec::new(); profile.configs.len()]);
+            let _ = profile.unknown_keys(&vec![Vec::new(); profile.configs.len()], true);
         }
     }
 }

@@ -209,7 +209,7 @@ mod tests {
         let mut map = SourceMap::new();
         let file = map.add("p.prof", text);
         let (profile, mut found) = profile::parse(file, text);
-        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, settings: &settings };
+        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, names: &[], settings: &settings };
         let all = workloads(&batch, &mut map, &mut found);
         assert_eq!(found, [], "{}", render(&map, &found, Style::Plain));
         let [workload] = &all[..] else { panic!("one workload") };

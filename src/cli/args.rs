@@ -215,7 +215,8 @@ pub(super) struct WorkloadArgs {
     /// Record the values of environment variables that the script reads with `$(NAME)`; otherwise they are masked
     #[arg(long)]
     pub(super) record_env: bool,
-    /// Omit the host name, mount sources, paths and the command line from the result and the report
+    /// Omit the host name, mount sources, marks of devices such as serial numbers, paths and the command line from the
+    /// result and the report
     #[arg(long)]
     pub(super) redact: bool,
     /// Allow the script's `fsflush` to drop the caches of the whole machine

@@ -11,6 +11,10 @@ use crate::import::{self, ImportedSide, Metric, mixed_conditions, shortened};
 use crate::page::{self, ResultSource};
 use std::path::{Path, PathBuf};
 
+/// The note on the two arms of `wmlrun ab`.
+const OF_EXPERIMENT: &str = "the control of the experiment and its interim looks are not considered here: \
+    `wmlrun report DIR --format text` prints its verdict";
+
 /// Runs `wmlrun compare`. Returns the exit status.
 pub(super) fn compare(args: &CompareArgs) -> u8 {
     status(try_compare(args))
@@ -39,6 +43,9 @@ fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> 
 }
 
 fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
+    if args.output.as_deref().is_some_and(super::is_stdout) {
+        return Err(refuse("the page can't go to standard output, which has the comparison", "give `-o` a file", 2));
+    }
     let inputs: Vec<PathBuf> = [&args.a, &args.b].into_iter().map(|path| import::file_of(path)).collect();
     let target = args.output.as_deref().map(|output| page_target(output, &inputs, args.force));
     let target = target.transpose().map_err(Refused::printed)?;
@@ -63,12 +70,17 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         floor: known_floor(&[&a.runs, &b.runs], &metric),
         ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &metric)
     };
-    let order = if args.a == args.b { RunOrder::Separate } else { RunOrder::of_sides(&mut a, &mut b) };
+    let order = RunOrder::of_sides(&mut a, &mut b);
+    let arm = |side: &ImportedSide| side.blocks.as_ref().map(|blocks| (blocks.folder.clone(), blocks.arm));
+    let are_same = args.a == args.b || arm(&a).is_some() && arm(&a) == arm(&b);
     let mut comparison = comparer
         .compare(&Runs { a: &a.runs, b: &b.runs, order, control_a: &[], control_b: &[] })
         .map_err(|e| refuse(&e, "name another metric with `--metric`", 2))?;
     comparison.notes.splice(0..0, a.notes.into_iter().chain(b.notes));
-    if args.a == args.b {
+    if order == RunOrder::Blocks {
+        comparison.notes.insert(0, OF_EXPERIMENT.to_owned());
+    }
+    if are_same {
         comparison.notes.insert(0, "A and B are the same results".to_owned());
     }
     let spoilt: Vec<&str> = comparison

@@ -147,7 +147,7 @@ pub(super) struct ExperimentArgs {
     pub(super) extended: Option<(u64, u64)>,
 }
 
-/// The options that do not change the runs of an experiment, and may be given with `--resume`.
+/// The options that do not change the runs of an experiment but their number, and may be given with `--resume`.
 const WITH_RESUME: [&str; 12] = [
     "resume",
     "anyway",
@@ -284,8 +284,7 @@ pub(super) struct AbArgs {
 pub(super) struct FloorArgs {
     /// Directory on the file system to measure; required unless `--resume`, `--list` or `--forget` is given
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath,
-        required_unless_present_any = ["resume", "list", "forget"],
-        conflicts_with_all = ["resume", "list", "forget"])]
+        required_unless_present_any = ["resume", "list", "forget"], conflicts_with = "resume")]
     pub(super) directory: Option<String>,
     /// Script file, or name of a personality
     #[arg(value_name = "SCRIPT", default_value = "varmail", add = completion::scripts())]
@@ -302,10 +301,10 @@ pub(super) struct FloorArgs {
     #[arg(long, value_name = "METRIC", default_value = "ops")]
     pub(super) metric: Metric,
     /// List the stored noise floors, and measure nothing
-    #[arg(long)]
+    #[arg(long, exclusive = true)]
     pub(super) list: bool,
     /// Remove the noise floor with this number in `--list`, and measure nothing
-    #[arg(long, value_name = "NUMBER", conflicts_with = "list")]
+    #[arg(long, value_name = "NUMBER", exclusive = true)]
     pub(super) forget: Option<usize>,
 }
 

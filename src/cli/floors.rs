@@ -125,11 +125,13 @@ fn stored(floors: &Floors, path: &Path) -> String {
         ("last", Align::Left),
         ("run time", Align::Right),
         ("storage", Align::Left),
+        ("", Align::Left),
     ]);
-    for (n, StoredFloor { name, metric, floor, sessions, last, run_time, storage }) in (1_u64..).zip(found) {
+    for (n, StoredFloor { name, metric, floor, sessions, last, run_time, storage, differs }) in (1_u64..).zip(found) {
         let share = floor.map_or_else(|| "-".to_owned(), |floor| format!("± {}", percent(floor.share)));
         let day = last.get(..10).unwrap_or(&last).to_owned();
-        table.row([n.to_string(), name, metric, share, sessions.to_string(), day, run_time, storage]);
+        let (sessions, differs) = (sessions.to_string(), differs.join(" "));
+        table.row([n.to_string(), name, metric, share, sessions, day, run_time, storage, differs]);
     }
     format!("{}\nstored in {}\n", table.render(), path.display())
 }

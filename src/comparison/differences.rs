@@ -81,11 +81,15 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
             })
         })
         .collect();
-    // The names of the devices differ already.
+    // The names of the devices differ already, or one device has two names.
     let named: BTreeSet<String> = found.iter().map(|difference| difference.what.clone()).collect();
+    let is_one_device = |number: &str| {
+        let identity = format!("{DEVICE_IDENTITY}{number}");
+        !values(a, &identity).is_empty() && values(a, &identity) == values(b, &identity)
+    };
     found.retain(|difference| match difference.what.strip_prefix(DEVICE_IDENTITY) {
         Some(number) => !named.contains(&format!("device{number}")),
-        None => true,
+        None => !difference.what.strip_prefix("device").is_some_and(is_one_device),
     });
     found.sort_by_key(|difference| {
         (difference.kind != DifferenceKind::Workload, !ANNOTATIONS.contains(&difference.what.as_str()))
@@ -100,6 +104,18 @@ mod tests {
     fn run(pairs: &[(&str, &str)]) -> Observation {
         let conditions = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Observation { conditions, ..Observation::default() }
+    }
+
+    #[test]
+    fn a_device_that_has_two_names_does_not_differ() {
+        let of = |name: &str, identity: &str| [run(&[("device", name), ("device identity", identity)])];
+        let whats = |a: &[Observation], b: &[Observation]| -> Vec<String> {
+            differences(a, b).into_iter().map(|difference| difference.what).collect()
+        };
+        assert_eq!(whats(&of("/dev/sda", "x"), &of("/dev/sdb", "x")), Vec::<String>::new());
+        assert_eq!(whats(&of("/dev/sda", "x"), &of("/dev/sdb", "y")), ["device"]);
+        assert_eq!(whats(&of("/dev/sda", "x"), &of("/dev/sda", "y")), ["device identity"]);
+        assert_eq!(whats(&of("/dev/sda", "x"), &[run(&[("device", "/dev/sdb")])]), ["device"]);
     }
 
     #[test]

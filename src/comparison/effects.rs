@@ -1,7 +1,7 @@
 //! Effects: what each level of a factor changes in a metric against the others, as the mean over the levels of the other
 //! factors.
 
-use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, values_of};
+use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, common_blocks, values_of};
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, Estimate, equal_ratios, mean_ratio, ratio_in_blocks};
 use crate::import::Metric;
@@ -49,7 +49,8 @@ pub struct LevelEffect {
     /// The number of pairs in which both cells have runs.
     pub pairs: u64,
     /// The p-value for the null hypothesis that all pairs have the same ratio, so that the effect does not depend on the
-    /// other factors (Welch's analysis of variance); null with fewer than two pairs, or three runs of a cell.
+    /// other factors (Welch's analysis of variance). Null with fewer than two pairs, if a cell has fewer than three runs,
+    /// and if the ratios of a pair do not vary or do not exist.
     pub p_of_equal_ratios: Option<f64>,
     /// The geometric mean of the ratios of the arithmetic means of all pairs, as the table of the cells shows them.
     #[serde(skip)]
@@ -76,17 +77,21 @@ impl FactorEffects {
                 let pair = |group: &CellGroup<'_>| (values(group.cells[first]), values(group.cells[n]));
                 let pairs: Vec<_> = groups.iter().map(pair).filter(|(a, b)| !a.is_empty() && !b.is_empty()).collect();
                 let ratios = pairs.iter().filter_map(|pair| Some(mean_ratio(&[*pair], LEVEL)?.value));
-                let of_blocks = if in_blocks { ratio_in_blocks(&pairs, LEVEL) } else { None };
+                let blocks = common_blocks(&pairs);
+                let of_blocks = if in_blocks { ratio_in_blocks(&blocks, LEVEL) } else { None };
                 LevelEffect {
                     factor: name.clone(),
                     level: levels[n].clone(),
                     against: levels[first].clone(),
                     ratio: of_blocks.or_else(|| mean_ratio(&pairs, LEVEL)),
-                    blocks: of_blocks.map(|_| pairs[0].0.len() as u64),
+                    blocks: of_blocks.and(blocks.first().map(|(a, _)| a.len() as u64)),
                     least: ratios.clone().reduce(f64::min),
                     most: ratios.reduce(f64::max),
                     pairs: pairs.len() as u64,
-                    p_of_equal_ratios: equal_ratios(&pairs, of_blocks.is_some()),
+                    p_of_equal_ratios: equal_ratios(
+                        if of_blocks.is_some() { &blocks } else { &pairs },
+                        of_blocks.is_some(),
+                    ),
                     ratio_of_means: ratio_of_means(&pairs),
                 }
             };
@@ -164,8 +169,8 @@ impl FactorEffects {
             let LevelEffect { factor, level, against, .. } = effect;
             let of_means = if effect.ratio_of_means > 1.0 { "higher" } else { "lower" };
             Some(format!(
-                "{factor}: {level} / {against} changes `{}` by {} %, but the arithmetic mean of {level} in the table of the \
-                 cells is {of_means}: a few large values determine a mean, and all runs the effect",
+                "{factor}: {level} / {against} changes `{}` by {} %, but the arithmetic means of the cells are {of_means} \
+                 for {level}: a few large values dominate an arithmetic mean",
                 self.metric,
                 change(ratio.value)
             ))
@@ -281,9 +286,11 @@ mod tests {
         failed[0].failed = 1;
         let mut gap = cells(&runs);
         gap[1].runs = 4;
-        for cells in [failed, gap, cells(&[runs[0], &runs[1][..2]])] {
+        for cells in [failed, gap] {
             assert_eq!(of(&cells, true).blocks, None, "{cells:?}");
         }
+        // Of a block that was begun the second cell has no run yet.
+        assert_eq!(of(&cells(&[runs[0], &runs[1][..2]]), true).blocks, Some(2));
     }
 
     /// The second level is a tenth better in each block, but for one in which the first is very fast.
@@ -299,7 +306,7 @@ mod tests {
         assert_eq!((of(220.0), of(900.0)), (Vec::<String>::new(), Vec::<String>::new()));
         let note = of(300.0);
         assert!(note[0].starts_with("fs: xfs / ext4 changes `ops` by +"), "{note:?}");
-        assert!(note[0].contains("but the arithmetic mean of xfs in the table of the cells is lower"), "{note:?}");
+        assert!(note[0].contains("but the arithmetic means of the cells are lower for xfs"), "{note:?}");
     }
 
     #[test]

@@ -355,6 +355,12 @@ pub(super) fn blocks_are_complete(cells: &[FactorialCell], metric_index: usize) 
     cells.iter().all(is_complete)
 }
 
+/// Returns the values of the blocks that all cells of these pairs have in common. A block that was begun may lack cells.
+pub(super) fn common_blocks<'a>(pairs: &[(&'a [f64], &'a [f64])]) -> Vec<(&'a [f64], &'a [f64])> {
+    let blocks = pairs.iter().map(|(a, b)| a.len().min(b.len())).min().unwrap_or(0);
+    pairs.iter().map(|(a, b)| (&a[..blocks], &b[..blocks])).collect()
+}
+
 /// Returns the values of the metric at a position in a cell; none if the cell does not have it.
 pub(super) fn values_of(cells: &[FactorialCell], cell: usize, metric_index: usize) -> &[f64] {
     let found = cells.get(cell).and_then(|cell| cell.metrics.get(metric_index));

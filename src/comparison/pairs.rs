@@ -13,7 +13,8 @@ impl RunOrder {
     /// are not complete are removed, with a note on A.
     pub fn of_sides(a: &mut ImportedSide, b: &mut ImportedSide) -> Self {
         let (Some(of_a), Some(of_b)) = (&a.blocks, &b.blocks) else { return Self::Separate };
-        if of_a.folder != of_b.folder {
+        // The runs of one arm are not pairs with themselves.
+        if of_a.folder != of_b.folder || of_a.arm == of_b.arm {
             return Self::Separate;
         }
         let (in_a, in_b) = (runs_of_blocks(of_a), runs_of_blocks(of_b));
@@ -60,9 +61,9 @@ mod tests {
     use super::*;
     use crate::import::Observation;
 
-    fn side(folder: &str, blocks: &[usize]) -> ImportedSide {
+    fn side(folder: &str, arm: usize, blocks: &[usize]) -> ImportedSide {
         let run = |block: &usize| Observation { source: block.to_string(), ..Observation::default() };
-        let of_blocks = SideBlocks { folder: folder.into(), of_runs: blocks.to_vec() };
+        let of_blocks = SideBlocks { folder: folder.into(), arm, of_runs: blocks.to_vec() };
         ImportedSide { runs: blocks.iter().map(run).collect(), blocks: Some(of_blocks), ..ImportedSide::default() }
     }
 
@@ -75,23 +76,24 @@ mod tests {
 
     #[test]
     fn runs_of_one_experiment_are_paired_by_block() {
-        let (order, runs, note) = paired(side("x", &[0, 1, 2]), side("x", &[0, 1, 2]));
+        let (order, runs, note) = paired(side("x", 0, &[0, 1, 2]), side("x", 1, &[0, 1, 2]));
         assert_eq!((order, runs[0].len(), note), (RunOrder::Paired, 3, None));
-        let (order, runs, _) = paired(side("x", &[0, 0, 1, 1]), side("x", &[0, 0, 1, 1]));
+        let (order, runs, _) = paired(side("x", 0, &[0, 0, 1, 1]), side("x", 1, &[0, 0, 1, 1]));
         assert_eq!((order, runs[1].len()), (RunOrder::Blocks, 4));
-        assert_eq!(paired(side("x", &[0, 1]), side("y", &[0, 1])).0, RunOrder::Separate);
-        let without = ImportedSide { blocks: None, ..side("x", &[0, 1]) };
-        assert_eq!(paired(without, side("x", &[0, 1])).0, RunOrder::Separate);
+        assert_eq!(paired(side("x", 0, &[0, 1]), side("y", 1, &[0, 1])).0, RunOrder::Separate);
+        assert_eq!(paired(side("x", 0, &[0, 1]), side("x", 0, &[0, 1])).0, RunOrder::Separate);
+        let without = ImportedSide { blocks: None, ..side("x", 0, &[0, 1]) };
+        assert_eq!(paired(without, side("x", 0, &[0, 1])).0, RunOrder::Separate);
     }
 
     #[test]
     fn runs_of_incomplete_blocks_are_removed() {
-        let (order, runs, note) = paired(side("x", &[0, 1, 3, 4]), side("x", &[1, 2, 3]));
+        let (order, runs, note) = paired(side("x", 0, &[0, 1, 3, 4]), side("x", 1, &[1, 2, 3]));
         assert_eq!((order, &runs[0]), (RunOrder::Paired, &vec!["1".to_owned(), "3".to_owned()]));
         assert_eq!(runs[0], runs[1]);
         assert_eq!(note.unwrap(), "without 3 runs of blocks that lack a run of A or B");
         // A single block has no interval.
-        let (order, runs, note) = paired(side("x", &[0, 1, 2]), side("x", &[2, 3]));
+        let (order, runs, note) = paired(side("x", 0, &[0, 1, 2]), side("x", 1, &[2, 3]));
         assert_eq!((order, runs[0].len(), note), (RunOrder::Alternated, 3, None));
     }
 }

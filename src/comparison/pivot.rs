@@ -1,7 +1,7 @@
 //! Tables of a metric over the levels of one factor: a line for each combination of the levels of the other factors, and
 //! a column for each level. A line also says which of them is best.
 
-use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups};
+use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, common_blocks};
 use super::numbers::figure;
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{
@@ -47,8 +47,8 @@ pub struct PivotRow {
     /// The best of more than two columns; null unless two of them have values above 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<BestLevel>,
-    /// Whether the better or best column may be better than the other or second best one by chance: the 95 % interval of
-    /// the ratio of their runs contains 1, or is unknown. `false` for a draw.
+    /// Whether the better or best column may be better than another one by chance: the 95 % interval of the ratio of their
+    /// runs contains 1, or is unknown. `false` for a draw.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_be_chance: bool,
 }
@@ -106,7 +106,11 @@ impl Pivot {
                 return PivotRow { levels, metric, values, outcome, best: None, may_be_chance };
             }
             let found = best_two(&values, direction);
-            let may_be_chance = found.is_some_and(|(two, found)| may_be_chance(two, found.winner));
+            // The third level may vary more than the second, and so differ less from the best.
+            let others = |best: usize| (0..values.len()).filter(move |level| *level != best);
+            let may_be_chance = found.is_some_and(|([best, _], found)| {
+                others(best).any(|other| values[other].is_some() && may_be_chance([best, other], found.winner))
+            });
             let best = found.map(|([best, second], TestOutcome { factor, .. })| BestLevel {
                 level: columns[best].clone(),
                 second: columns[second].clone(),
@@ -233,7 +237,8 @@ fn best_two(values: &[Option<f64>], direction: Direction) -> Option<([usize; 2],
 /// Returns which of two cells is significantly better: the 95 % interval of the ratio of their runs does not contain 1.
 /// The ratio is that of the geometric means, so that it may be another cell than the one with the better mean.
 fn significantly_better([a, b]: [&[f64]; 2], direction: Direction, in_blocks: bool) -> Option<TestWinner> {
-    let test = if in_blocks { paired_ratio(a, b, LEVEL) } else { welch_ratio(a, b, LEVEL) };
+    let of_blocks = || common_blocks(&[(a, b)]).first().and_then(|(a, b)| paired_ratio(a, b, LEVEL));
+    let test = if in_blocks { of_blocks() } else { welch_ratio(a, b, LEVEL) };
     let ratio = direction.goodness(test?.estimate);
     match () {
         () if ratio.low > 1.0 => Some(TestWinner::B),
@@ -366,6 +371,15 @@ mod tests {
             Pivot::new(&Metric::ops(), 0, "fs", &factors, cells, in_blocks).unwrap().lines()[0][3].clone()
         };
         assert_eq!((best(&cells, true), best(&cells, false)), ("ext4".to_owned(), "ext4?".to_owned()));
+        // A block that was begun lacks the last cell.
+        let mut begun = cells.clone();
+        begun[0].metrics[0].values.push(80.0);
+        begun[0].runs = 4;
+        assert_eq!(best(&begun, true), "ext4");
+        // The third level has the lowest mean, and may be better.
+        let mut third = cells.clone();
+        third[2].metrics[0].values = vec![1.0, 1.0, 62.0];
+        assert_eq!(best(&third, true), "ext4?");
         cells[2].failed = 1;
         assert_eq!(best(&cells, true), "ext4?");
     }

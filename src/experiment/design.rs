@@ -146,13 +146,17 @@ impl<'a> Design<'a> {
         let len = self.block_len();
         match done % len {
             0 => Duration::ZERO,
-            begun => self.arms_of_block(done / len)[begun..].iter().map(|arm| time(*arm)).sum(),
+            begun => sum(self.arms_of_block(done / len)[begun..].iter().map(|arm| time(*arm))),
         }
     }
 
-    /// Returns the time of the block after `done` runs. `time` has that of a run of each arm.
+    /// Returns the time of the block after `done` runs. `time` has that of a run of each arm. Of a factorial experiment in
+    /// order it is the longest one: which cell the next run is of depends on the results.
     pub(super) fn next_block(&self, done: usize, time: &dyn Fn(usize) -> Duration) -> Duration {
-        self.arms_of_block(done.div_ceil(self.block_len())).into_iter().map(time).sum()
+        if let RuleWanted::Factorial { in_order: true, .. } = self.experiment.rule {
+            return (0..self.experiment.arms.len()).map(time).max().unwrap_or_default();
+        }
+        sum(self.arms_of_block(done.div_ceil(self.block_len())).into_iter().map(time))
     }
 
     /// Returns the arms of the runs of a block, which is counted from 0.
@@ -168,10 +172,16 @@ impl<'a> Design<'a> {
 
     /// Returns the time of the runs after `done` up to the number `runs`. `time` has that of a run of each arm.
     pub(super) fn time_of(&self, done: usize, runs: usize, time: &dyn Fn(usize) -> Duration) -> Duration {
+        if let RuleWanted::Factorial { in_order: true, .. } = self.experiment.rule {
+            let arms = self.experiment.arms.len();
+            let of_all = sum((0..arms).map(time)).as_secs_f64() / arms as f64;
+            let seconds = of_all * runs.saturating_sub(done) as f64;
+            return Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        }
         let begun = done.next_multiple_of(self.block_len());
         let blocks = runs.saturating_sub(begun).div_ceil(self.block_len());
         let of_blocks = self.next_block(begun, time).checked_mul(u32::try_from(blocks).unwrap_or(u32::MAX));
-        self.rest_of_block(done, time) + of_blocks.unwrap_or(Duration::MAX / 2)
+        self.rest_of_block(done, time).saturating_add(of_blocks.unwrap_or(Duration::MAX))
     }
 
     /// Returns the number of runs of a block; 1 without blocks.
@@ -262,6 +272,11 @@ impl Experiment {
         order.shuffle(&mut self.block_rng(block));
         order
     }
+}
+
+/// Adds up times. One that is too long, as a damaged journal may have, gives the longest.
+fn sum(times: impl Iterator<Item = Duration>) -> Duration {
+    times.fold(Duration::ZERO, Duration::saturating_add)
 }
 
 /// Returns the look at which a sequential comparison ends after `blocks` blocks because its budget is exhausted. The
@@ -401,6 +416,8 @@ mod tests {
         assert_eq!(design.runs_within(9, Duration::ZERO, &unknown), Some(12));
         // The rest of the block in progress takes its part.
         assert_eq!((within(9, 69), within(9, 70)), (Some(12), Some(16)));
+        assert_eq!(design.runs_within(8, Duration::from_secs(9), &|_| Duration::MAX), Some(8));
+        assert_eq!(design.time_of(0, 80, &|_| Duration::MAX), Duration::MAX);
         // A block has two short runs and two long ones.
         let differ = |arm: usize| Duration::from_secs([2, 10][arm]);
         let within = |left| design.runs_within(8, Duration::from_secs(left), &differ);

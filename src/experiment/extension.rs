@@ -1,6 +1,6 @@
 //! Further runs of an experiment that has ended, or is to make more runs than it was started for.
 
-use super::folder::{Folder, described};
+use super::folder::{Folder, description_text};
 use super::folder_error::{FolderError, io_error};
 use super::identity::digest;
 use super::journal::Event;
@@ -18,13 +18,13 @@ impl Folder {
         experiment.rule.set_runs(runs).map_err(|why| refused(why.to_owned()))?;
         let made = self.runs.len().div_ceil(experiment.arms.len()) as u64;
         if runs.1 < made {
-            return Err(refused(format!("it has {made} runs of each cell already")));
+            return Err(refused(format!("it has {made} runs of a cell already")));
         }
         if experiment == self.experiment {
             return Ok(());
         }
         let file = self.path().join(EXPERIMENT);
-        let text = described(&experiment, &file)?;
+        let text = description_text(&experiment, &file)?;
         // The event comes first: with it either description is valid.
         self.write(&Event::Extended { experiment: digest(text.as_bytes()), time: now() })?;
         output::replace(&file, &mut |out| out.write_all(text.as_bytes())).map_err(io_error(&file))?;
@@ -90,7 +90,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut folder = Folder::create(&dir.path().join("r"), factorial(&[2], (2, 2), None, true)).unwrap();
         let error = folder.extend((5, 5)).unwrap_err();
-        assert!(error.to_string().contains("its runs are in order"), "{error}");
+        assert!(error.to_string().contains("so that none can be added"), "{error}");
         let ab = super::super::runner::tests::experiment(2, &[]);
         let mut folder = Folder::create(&dir.path().join("s"), ab).unwrap();
         assert!(folder.extend((5, 5)).is_err());

@@ -252,6 +252,10 @@ pub(super) mod tests {
         let ten = |_| Duration::from_secs(10);
         let within = |done, left| design.runs_within(done, Duration::from_secs(left), &ten);
         assert_eq!((within(0, 0), within(1, 25), within(3, 5)), (Some(1), Some(3), Some(3)));
+        // The next run may be of any cell.
+        let differ = |arm: usize| Duration::from_secs([1, 60, 1][arm]);
+        assert_eq!(design.runs_within(2, Duration::from_secs(59), &differ), Some(2));
+        assert_eq!(design.time_of(6, 12, &differ), Duration::from_secs(124));
         assert_eq!(design.early_end(&[]), None);
         for runs in 1..12 {
             let made: Vec<(usize, Vec<f64>)> = (0..runs).map(|run| (design.arm(run), vec![1.0])).collect();

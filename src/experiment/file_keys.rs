@@ -39,12 +39,13 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
     key(
         "effects",
         "list of texts",
-        "The factors whose effects are shown; by default all, if there are several factors and no other table",
+        "The factors whose effects are shown; by default all, if there are several factors and no other table, or that of \
+         `columns` if it has more than two levels",
     ),
     key(
         "columns",
         "text",
-        "The factor whose levels are the columns of a table of each metric; two columns are compared line by line",
+        "The factor whose levels are the columns of a table of each metric, with the best of each line",
     ),
     key(
         "study",

@@ -78,13 +78,29 @@ pub struct StoredFloor {
     pub run_time: String,
     /// The file system and its device.
     pub storage: String,
+    /// The other conditions in which it differs from further floors of this workload and metric, as `NAME=VALUE`.
+    pub differs: Vec<String>,
 }
 
 impl FloorSession {
-    /// Returns the value of a condition.
-    fn condition(&self, name: &str) -> &str {
-        let position = PLACE.iter().position(|known| *known == name);
-        position.and_then(|n| self.place.get(n)).map_or("", String::as_str)
+    /// Returns the conditions with their names: those of `PLACE`, and the variables. Those of a session that an earlier
+    /// version stored are unknown.
+    fn conditions(&self) -> Vec<(String, String)> {
+        let Some((variables, conditions)) = self.place.split_last().filter(|_| self.place.len() == PLACE.len() + 1)
+        else {
+            return Vec::new();
+        };
+        let named = PLACE.iter().zip(conditions).map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let variables = variables.split(' ').filter_map(|variable| variable.split_once('='));
+        named.chain(variables.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
+    }
+
+    /// Returns the value of a condition; `-` if it is unknown.
+    fn condition(&self, name: &str) -> String {
+        self.conditions()
+            .into_iter()
+            .find(|(known, _)| known == name)
+            .map_or_else(|| "-".to_owned(), |(_, value)| value)
     }
 
     /// Returns what the noise floor is computed from.
@@ -188,7 +204,8 @@ impl Floors {
 
     /// Returns all noise floors.
     pub fn stored(&self) -> Vec<StoredFloor> {
-        self.groups().iter().filter_map(|group| stored(group)).collect()
+        let groups = self.groups();
+        groups.iter().filter_map(|group| stored(group, &groups)).collect()
     }
 
     /// Removes the noise floor with this number, counted from 1 in the order of [`Self::stored`], from the file. Returns
@@ -198,7 +215,7 @@ impl Floors {
         Self::change(path, |floors| {
             let groups = floors.groups();
             let Some(group) = number.checked_sub(1).and_then(|n| groups.get(n)) else { return };
-            removed = stored(group);
+            removed = stored(group, &[]);
             let kept = floors.sessions.iter().filter(|session| !group.contains(session)).cloned().collect();
             floors.sessions = kept;
         })?;
@@ -216,9 +233,18 @@ impl Floors {
     }
 }
 
-/// Describes sessions that have the metric and the conditions in common. Returns `None` without a session.
-fn stored(group: &[&FloorSession]) -> Option<StoredFloor> {
+/// Describes sessions that have the metric and the conditions in common. `all` has those of all floors. Returns `None`
+/// without a session.
+fn stored(group: &[&FloorSession], all: &[Vec<&FloorSession>]) -> Option<StoredFloor> {
+    /// What a list has in columns of their own.
+    const SHOWN: [&str; 4] = ["script", "run time", "file system", "device"];
     let last = group.iter().max_by(|a, b| a.time.cmp(&b.time))?;
+    let alike = all.iter().filter_map(|other| other.first());
+    let alike: Vec<&&FloorSession> =
+        alike.filter(|other| (&other.name, &other.metric) == (&last.name, &last.metric)).collect();
+    let differs = last.conditions().into_iter().filter(|(name, value)| {
+        !SHOWN.contains(&name.as_str()) && alike.iter().any(|other| other.condition(name) != *value)
+    });
     let samples: Vec<FloorSample> = group.iter().map(|session| session.sample()).collect();
     Some(StoredFloor {
         name: last.name.clone(),
@@ -226,8 +252,9 @@ fn stored(group: &[&FloorSession]) -> Option<StoredFloor> {
         floor: NoiseFloor::of(&samples),
         sessions: group.len() as u64,
         last: last.time.clone(),
-        run_time: last.condition("run time").to_owned(),
+        run_time: last.condition("run time"),
         storage: format!("{} on {}", last.condition("file system"), last.condition("device")),
+        differs: differs.map(|(name, value)| format!("{name}={value}")).collect(),
     })
 }
 
@@ -313,7 +340,8 @@ mod tests {
                 "run time" => "60 s".to_owned(),
                 _ => String::new(),
             };
-            PLACE.iter().map(of).collect::<Vec<String>>()
+            let variables = format!("$nfiles=10 $nthreads={}", script.len());
+            PLACE.iter().map(of).chain([variables]).collect::<Vec<String>>()
         };
         for (n, script) in ["mail", "web", "mail"].into_iter().enumerate() {
             let mean = 1000.0 + n as f64;
@@ -323,6 +351,10 @@ mod tests {
         let found = Floors::read(&path).unwrap().stored();
         assert_eq!(found.iter().map(|floor| floor.sessions).collect::<Vec<_>>(), [2, 1]);
         assert_eq!((&found[0].run_time[..], &found[0].storage[..]), ("60 s", "ext4 on /dev/sdb1"));
+        assert_eq!(
+            found.iter().map(|floor| floor.differs.join(" ")).collect::<Vec<_>>(),
+            ["$nthreads=4", "$nthreads=3"]
+        );
         assert_eq!((Floors::forget(0, &path).unwrap(), Floors::forget(3, &path).unwrap()), (None, None));
         assert_eq!(Floors::forget(1, &path).unwrap().unwrap().sessions, 2);
         let left = Floors::read(&path).unwrap();

@@ -133,7 +133,7 @@ pub(super) fn read_text(path: &Path) -> io::Result<String> {
 }
 
 /// Returns the text of the file that describes an experiment.
-pub(super) fn described(experiment: &Experiment, file: &Path) -> Result<String, FolderError> {
+pub(super) fn description_text(experiment: &Experiment, file: &Path) -> Result<String, FolderError> {
     toml::to_string(experiment).map_err(|e| FolderError::Content { path: file.to_owned(), why: e.to_string() })
 }
 
@@ -167,7 +167,7 @@ impl Folder {
             return Err(not_empty());
         }
         let file = path.join(EXPERIMENT);
-        let text = described(&experiment, &file)?;
+        let text = description_text(&experiment, &file)?;
         output::replace(&file, &mut |out| out.write_all(text.as_bytes())).map_err(io_error(&file))?;
         let boot = experiment.identity.boot.clone();
         let origin = Some(journal.origin(path).map_err(io_error(path))?);
@@ -260,7 +260,7 @@ impl Folder {
     }
 
     /// Reads the description of the experiment in a folder, and its text. Returns an error when it is not complete.
-    fn described(path: &Path) -> Result<(Experiment, String), FolderError> {
+    fn read_description(path: &Path) -> Result<(Experiment, String), FolderError> {
         let file = path.join(EXPERIMENT);
         let content = |why: String| FolderError::Content { path: file.clone(), why };
         let text = read_text(&file).map_err(|error| match error.kind() {
@@ -278,14 +278,14 @@ impl Folder {
 
     /// Returns the description of the experiment in a folder.
     pub fn description(path: &Path) -> Result<Experiment, FolderError> {
-        Self::described(path).map(|(experiment, _)| experiment)
+        Self::read_description(path).map(|(experiment, _)| experiment)
     }
 
     /// Opens the folder of an interrupted experiment. `current` has the current conditions. Unless `anyway` is set, an
     /// error is returned if they or the description of the experiment have changed since its start. The machine may have
     /// been rebooted.
     pub fn resume(path: &Path, current: &Identity, anyway: bool) -> Result<Self, FolderError> {
-        let (experiment, text) = Self::described(path)?;
+        let (experiment, text) = Self::read_description(path)?;
         let (file, log) = (path.join(EXPERIMENT), path.join(JOURNAL));
         let (mut journal, events) = Journal::open(&log).map_err(io_error(&log))?;
         let mut changed: Vec<String> = experiment.identity.changes(current).into_iter().map(str::to_owned).collect();
@@ -297,7 +297,7 @@ impl Folder {
         match events.first() {
             Some(Event::Begun { .. }) => {
                 // An extension that was interrupted has left the description before it.
-                if !events.iter().any(|event| event.described() == Some(&current_digest)) {
+                if !events.iter().any(|event| event.description() == Some(&current_digest)) {
                     changed.push(format!("`{EXPERIMENT}`, which has the commands"));
                 }
             }

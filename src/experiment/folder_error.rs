@@ -54,7 +54,7 @@ impl FolderError {
             Self::Io { .. } => "give another folder with `--results`",
             Self::NotResults { .. } => "an experiment names its folder when it begins: `writing results to DIR`",
             Self::Content { .. } => "start a new experiment in another folder, which `--results` names",
-            Self::Extension { .. } => "give a larger number, or start a new experiment in another folder",
+            Self::Extension { .. } => "start a new experiment in another folder",
             Self::Changed { .. } => "to continue the experiment nevertheless, give `--anyway`",
         }
     }

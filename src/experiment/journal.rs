@@ -158,7 +158,7 @@ pub(super) enum Event {
 
 impl Event {
     /// Returns the digest of a description of the experiment that was valid from this event on.
-    pub(super) fn described(&self) -> Option<&str> {
+    pub(super) fn description(&self) -> Option<&str> {
         match self {
             Self::Begun { experiment, .. } | Self::Extended { experiment, .. } => Some(experiment),
             _ => None,

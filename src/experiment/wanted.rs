@@ -155,8 +155,12 @@ impl RuleWanted {
     /// Returns the reason if the rule has no such number, or if further runs would not be in its order.
     pub(super) fn set_runs(&mut self, (min, max): (u64, u64)) -> Result<(), &'static str> {
         match self {
-            Self::Repeat { .. } | Self::Ab { .. } => Err("it has no number of runs of each cell"),
-            Self::Factorial { in_order: true, .. } => Err("its runs are in order, and further ones would not be"),
+            Self::Repeat { .. } | Self::Ab { .. } => {
+                Err("only a sweep and an experiment file have a number of runs of each cell")
+            }
+            Self::Factorial { in_order: true, .. } => {
+                Err("all runs of a cell are made before those of the next, so that none can be added")
+            }
             Self::Sweep { .. } if min != max => Err("a sweep has a fixed number of runs of each value"),
             Self::Sweep { repeats, .. } => {
                 *repeats = max;

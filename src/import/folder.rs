@@ -180,9 +180,9 @@ pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, Import
         },
     };
     let (mut side, numbers) = finished_runs(dir, index)?;
-    side.blocks = names.runs_of_block.zip(index).and_then(|(runs_of_block, _)| {
-        let of_runs = numbers.iter().map(|number| (number - 1) / runs_of_block).collect();
-        Some(SideBlocks { folder: dir.canonicalize().ok()?, of_runs })
+    side.blocks = names.runs_of_block.and_then(|runs_of_block| {
+        let of_runs = numbers.iter().map(|number| number.saturating_sub(1) / runs_of_block).collect();
+        Some(SideBlocks { folder: dir.canonicalize().ok()?, arm: index?, of_runs })
     });
     Ok(side)
 }
@@ -233,7 +233,9 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let words_differ = found.arms.iter().any(|arm| arm.words != found.arms[0].words);
     let distinct = !all.is_empty() && (words_differ || hooks_differ || scopes_differ);
     let of_block = if found.rule.kind == "ab" { 4 } else { found.arms.len() };
-    let runs_of_block = (!found.rule.in_order && of_block > 0).then_some(of_block);
+    // A sweep in order repeats all of its values, one after the other.
+    let has_blocks = of_block > 0 && (!found.rule.in_order || found.rule.kind == "sweep");
+    let runs_of_block = has_blocks.then_some(of_block);
     Ok(ArmNames { all, distinct, runs_of_block })
 }
 
@@ -455,8 +457,13 @@ mod tests {
         folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", sweep), &finished(&[1, 0, 0, 1]));
         assert_eq!(blocks(&format!("{path}:n=4")).unwrap().of_runs, [0, 1]);
         let sweep = sweep.replace("'sweep'", "'sweep', in_order = true");
-        folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", &sweep), &finished(&[1, 0]));
-        assert_eq!(blocks(&format!("{path}:n=4")), None);
+        folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", &sweep), &finished(&[0, 1, 0, 1]));
+        assert_eq!(blocks(&format!("{path}:n=4")).unwrap().of_runs, [0, 1]);
+        // All runs of a cell, then those of the next.
+        let cells = AB.replace("words", "name = 'c', words").replacen("'c'", "'d'", 1);
+        let in_order = cells.replace("kind = 'ab'", "kind = 'factorial', in_order = true");
+        folder(dir.path(), &in_order, &finished(&[0, 0, 1, 1]));
+        assert_eq!(blocks(&format!("{path}:c")), None);
     }
 
     #[test]

@@ -90,6 +90,8 @@ pub struct ImportedSide {
 pub struct SideBlocks {
     /// The results folder.
     pub folder: PathBuf,
+    /// The index of the arm.
+    pub arm: usize,
     /// For each run, the number of its block, from 0.
     pub of_runs: Vec<usize>,
 }

@@ -123,7 +123,7 @@ impl Redaction {
 
     pub(crate) fn run(&mut self, run: &mut Run) {
         run.texts_mut(&mut |field, text| match field {
-            TextField::MountPoint | TextField::MountSource if text.starts_with('(') => {}
+            TextField::MountPoint | TextField::MountSource if text.is_empty() || text.starts_with('(') => {}
             TextField::MountPoint => *text = format!("(mount {})", number(&mut self.mounts, text)),
             TextField::MountSource => *text = format!("(source {})", number(&mut self.sources, text)),
             TextField::MountOptions => *text = text.split(',').map(redact_mount_option).collect::<Vec<_>>().join(","),

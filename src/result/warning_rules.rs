@@ -56,8 +56,9 @@ pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
     found
 }
 
-/// Returns the warnings that the threads did not do what the script asks for, as opposed to those about the validity of
-/// the figures: each as a message, with advice if there is any. The user must see them whatever the report shows.
+/// Returns the warnings that something was not as the script or the command line asks for, as opposed to those about the
+/// validity of the figures: each as a message, with advice if there is any. The user must see them whatever the report
+/// shows.
 pub fn unfulfilled(document: &Document, run: &Run) -> Vec<(String, Option<&'static str>)> {
     let is_meant = |warning: &Warning| matches!(warning, Warning::Errors { .. } | Warning::NoOperations { others: 0 });
     let derived = of(document, run).into_iter().filter(is_meant);
@@ -68,9 +69,9 @@ pub fn unfulfilled(document: &Document, run: &Run) -> Vec<(String, Option<&'stat
         .collect()
 }
 
-/// Returns whether a note says that threads did not do what the script asks for.
+/// Returns whether a note says that threads did not do what the script asks for, or that the caches were in another state.
 fn is_unfulfilled(note: &Note) -> bool {
-    NoteCode::of(note).is_some_and(NoteCode::is_unfulfilled)
+    NoteCode::of(note).is_some_and(|code| code.is_unfulfilled() || code == NoteCode::OtherCacheState)
 }
 
 /// Finds warnings about runs with too few operations or too little time.
