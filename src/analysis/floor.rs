@@ -1,6 +1,6 @@
 //! The noise floor: the relative difference of results between measurements of an unchanged system.
 
-use super::sample::Estimate;
+use super::sample::{Estimate, median};
 use serde::Serialize;
 
 /// The shortest time between two sessions, in seconds, for which they count as of different days.
@@ -9,9 +9,17 @@ pub const MIN_SESSION_GAP: i64 = 12 * 3600;
 /// The widest interval of a session, as a relative difference. A floor of a wider one would make each comparison unclear.
 const MAX_SHARE: f64 = 0.5;
 
-/// Of so many sessions, the one that is farthest from the others is left out, so that one disturbed day does not widen
-/// the floor for good.
+/// Of so many sessions, the one with the widest interval is left out, so that one disturbed day does not widen the floor
+/// for good.
 const SESSIONS_PER_OUTLIER: usize = 5;
+
+/// From so many steps between successive sessions on, their median counts instead of the largest: a change of the machine
+/// is one step, and a slow drift makes many small ones, so that neither becomes a part of the noise.
+const MIN_STEPS: usize = 3;
+
+/// The factor from the median of the steps to the step that is exceeded in one of twenty cases, if the means of sessions
+/// are independent and their logarithms normal: 1.96 / 0.6745.
+const STEPS_PER_MEDIAN: f64 = 2.906;
 
 /// A session that compares two equal arms.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +44,18 @@ impl FloorSample {
     }
 }
 
+/// Returns the largest difference of the logarithms of the means of two sessions that is within the noise.
+fn between(sessions: &[FloorSample]) -> f64 {
+    let mut in_order = sessions.to_vec();
+    in_order.sort_by_key(|of| of.time);
+    let mut steps: Vec<f64> = in_order.windows(2).map(|pair| (pair[1].mean / pair[0].mean).ln().abs()).collect();
+    steps.sort_by(f64::total_cmp);
+    match median(&steps) {
+        Some(median) if steps.len() >= MIN_STEPS => STEPS_PER_MEDIAN * median,
+        _ => steps.last().copied().unwrap_or(0.0),
+    }
+}
+
 /// Leaves out the greatest values: one of five.
 fn without_outliers<T>(mut of: Vec<T>, by: impl Fn(&T) -> f64) -> Vec<T> {
     of.sort_by(|a, b| by(a).total_cmp(&by(b)));
@@ -47,8 +67,8 @@ fn without_outliers<T>(mut of: Vec<T>, by: impl Fn(&T) -> f64) -> Vec<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct NoiseFloor {
     /// The relative difference that is within the noise: the greatest distance from 1 of an end of the sessions'
-    /// intervals, or the greatest relative distance between the sessions' means if that is greater. Of five sessions, the
-    /// one with the widest interval, and the one whose mean is farthest from the median, are left out.
+    /// intervals, of which one of five is left out, or the difference between the means of successive sessions that is
+    /// exceeded in one of twenty cases, if that is greater. Of fewer than four sessions it is the greatest difference.
     pub share: f64,
     /// The number of sessions.
     pub sessions: u64,
@@ -63,12 +83,7 @@ impl NoiseFloor {
     pub fn of(sessions: &[FloorSample]) -> Option<Self> {
         let sessions: Vec<FloorSample> = sessions.iter().filter(|of| !of.is_too_wide()).copied().collect();
         let within = without_outliers(sessions.clone(), FloorSample::share).last()?.share();
-        let mut means: Vec<f64> = sessions.iter().map(|of| of.mean.ln()).collect();
-        means.sort_by(f64::total_cmp);
-        let median = means[means.len() / 2];
-        let kept = without_outliers(means, |mean| (mean - median).abs());
-        let between = kept.iter().copied().fold(f64::MIN, f64::max) - kept.iter().copied().fold(f64::MAX, f64::min);
-        let share = within.max(between.exp_m1());
+        let share = within.max(between(&sessions).exp_m1());
         let times = || sessions.iter().filter_map(|of| of.time);
         let spans_days =
             times().max().zip(times().min()).is_some_and(|(last, first)| last.saturating_sub(first) >= MIN_SESSION_GAP);
@@ -117,19 +132,44 @@ mod tests {
         assert_eq!((two.wider(one), one.wider(two)), (both, both));
     }
 
+    fn share(means: &[f64]) -> f64 {
+        let sessions: Vec<FloorSample> =
+            means.iter().zip(0..).map(|(mean, day)| session(0.99, 1.01, *mean, day * 24)).collect();
+        NoiseFloor::of(&sessions).unwrap().share
+    }
+
+    /// A disk that became slower for good, or one day on which it was.
     #[test]
-    fn one_session_of_five_may_differ_from_the_others() {
-        let share = |means: &[f64]| {
-            let sessions: Vec<FloorSample> =
-                means.iter().zip(0..).map(|(mean, day)| session(0.99, 1.01, *mean, day * 24)).collect();
-            NoiseFloor::of(&sessions).unwrap().share
-        };
-        assert!((share(&[1000.0, 1030.0, 990.0, 1010.0, 300.0]) - 1030.0 / 990.0 + 1.0).abs() < 1e-12);
-        assert!(share(&[1000.0, 1030.0, 990.0, 300.0]) > 2.0, "of four sessions all count");
-        assert!(share(&[1000.0, 1030.0, 300.0, 1010.0, 300.0]) > 2.0, "two of five are no outliers");
+    fn a_change_between_two_sessions_is_no_noise() {
+        let steps = share(&[1000.0, 1020.0, 1000.0, 600.0, 610.0, 600.0]);
+        assert!((steps - (1.02_f64.ln() * STEPS_PER_MEDIAN).exp_m1()).abs() < 1e-3, "{steps}");
+        assert!(share(&[1000.0, 1020.0, 1000.0, 600.0]) < 0.07, "three steps, of which one is the change");
+        assert!(share(&[1000.0, 1030.0, 990.0, 300.0, 1010.0, 1000.0]) < 0.2);
+        assert!(share(&[1000.0, 1020.0, 600.0]) > 0.6, "of two steps the larger one counts");
         let mut sessions: Vec<FloorSample> = (0..5).map(|day| session(0.99, 1.01, 1000.0, day * 24)).collect();
         sessions[2].ratio.low = 0.7;
         assert!((NoiseFloor::of(&sessions).unwrap().share - (1.0 / 0.99 - 1.0)).abs() < 1e-12);
+    }
+
+    /// A disk that loses 3 % a week.
+    #[test]
+    fn a_drift_is_no_noise() {
+        let means: Vec<f64> = (0..20).map(|week| 1000.0 * 0.97_f64.powi(week)).collect();
+        assert!(share(&means) < 0.1, "{}", share(&means));
+    }
+
+    /// The means of two days differ by more than the floor in about one of twenty cases.
+    #[test]
+    fn a_floor_covers_the_difference_between_two_days() {
+        use rand::{RngExt, SeedableRng};
+        let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut mean = || (0.05 * rng.sample::<f64, _>(rand_distr::StandardNormal)).exp();
+        let beyond = (0..2000).filter(|_| {
+            let floor = share(&(0..40).map(|_| mean()).collect::<Vec<f64>>());
+            (mean() / mean()).ln().abs() > floor.ln_1p()
+        });
+        let beyond = beyond.count();
+        assert!((70..=140).contains(&beyond), "{beyond} of 2000");
     }
 
     #[test]

@@ -5,7 +5,9 @@
 //! of the personality, so that each workload can be run again without the profile. Deliberately absent: the command
 //! line and the terminal, which [`BatchHost`] stands for.
 
+mod overview;
 pub mod profile;
+mod selection;
 mod variables;
 mod workload;
 
@@ -21,7 +23,9 @@ use crate::session::{Front, LONGEST_TIME, Session, Settings, SilentFront, Status
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::SpecTable;
 use crate::spec::predefined::predefined_names;
+use overview::overview;
 use profile::{Config, Profile};
+use selection::{select, settings_fit, suggest_others};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -54,29 +58,6 @@ impl Batch<'_> {
     /// The value of a key in a workload.
     fn value<'b>(&'b self, config: &'b Config, key: &str) -> Option<&'b str> {
         self.profile.value(config, key).map(|value| value.node.as_str())
-    }
-
-    /// Returns the variables that the command line sets in a workload: first those of all (`NAME`), then its own
-    /// (`CONFIG.NAME`), which override them.
-    fn sets_of(&self, config: &Config) -> Vec<(String, String)> {
-        let of = |owner: Option<&str>| -> Vec<(String, String)> {
-            let wanted = |(name, value): &(String, String)| match (self.owner(name), owner) {
-                (Some((found, name)), Some(owner)) if found == owner => Some((name.to_owned(), value.clone())),
-                (None, None) => Some((name.clone(), value.clone())),
-                _ => None,
-            };
-            self.settings.sets.iter().filter_map(wanted).collect()
-        };
-        [of(None), of(Some(&config.name.node))].concat()
-    }
-
-    /// Splits `CONFIG.NAME` into the workload, which need not be one that is run, and the name of the variable. Returns
-    /// `None` for another name.
-    fn owner<'b>(&self, name: &'b str) -> Option<(&str, &'b str)> {
-        let of = |config: &str| name.strip_prefix(config)?.strip_prefix('.');
-        // The name of a workload may contain a point.
-        let owner = self.names.iter().filter(|config| of(config).is_some()).max_by_key(|config| config.len())?;
-        Some((owner, of(owner)?))
     }
 
     /// The settings of a workload's session.
@@ -223,6 +204,9 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
         );
         status = status.max(Status::Failed);
     }
+    if workloads.len() > 1 {
+        front.line(&overview(&workloads, &all));
+    }
     let place = results_dir.display();
     front.note(&format!("the results are in {place}; `wmlrun report {place} --format markdown-runs` prints a table"));
     status.code()
@@ -367,61 +351,6 @@ fn settings_of(
         }
     }
     settings
-}
-
-/// Keeps the workloads with the names in `only`, or all if it is empty. Reports names that no workload has. Returns whether
-/// there are none.
-fn select(profile: &mut Profile, only: &[String], front: &mut dyn Front) -> bool {
-    let has_name = |config: &Config, name: &String| config.name.node == *name;
-    let mut all_known = true;
-    for name in only.iter().filter(|name| !profile.configs.iter().any(|config| has_name(config, name))) {
-        let names = || profile.configs.iter().map(|config| config.name.node.as_str());
-        let help = match diag::nearest(name, names()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("its workloads are `{}`", names().collect::<Vec<_>>().join("`, `")),
-        };
-        front.error(None, &format!("the profile has no `CONFIG {name}`"), Some(&help));
-        all_known = false;
-    }
-    if !only.is_empty() {
-        profile.configs.retain(|config| only.iter().any(|name| has_name(config, name)));
-    }
-    all_known
-}
-
-/// Says how the workloads without errors can be run.
-fn suggest_others(workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) {
-    if workloads.is_empty() {
-        return;
-    }
-    let names: Vec<&str> = workloads.iter().map(|workload| workload.name().node.as_str()).collect();
-    front.note(&format!("no workload was started; `--only {}` runs those without errors", names.join(",")));
-}
-
-/// Reports every `--set` that changes nothing in any workload. Returns whether there is none.
-fn settings_fit(batch: &Batch<'_>, workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) -> bool {
-    let mut fit = true;
-    for (written, value) in &batch.settings.sets {
-        let (owner, name) = match batch.owner(written) {
-            Some((owner, name)) => (Some(owner), name),
-            None => (None, written.as_str()),
-        };
-        let is_concerned = |name: &str| owner.is_none_or(|owner| name == owner);
-        // A workload that is not run has no variables here.
-        if !workloads.iter().any(|workload| is_concerned(&workload.name().node)) {
-            continue;
-        }
-        let concerned = workloads.iter().filter(|workload| is_concerned(&workload.name().node));
-        let names: Vec<&str> = concerned.flat_map(|w| w.variables.iter().map(String::as_str)).collect();
-        if !names.contains(&name) {
-            let help = diag::nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-            let place = owner.map_or_else(|| "the profile".to_owned(), |owner| format!("`CONFIG {owner}`"));
-            let text = format!("no personality of {place} uses `${name}` (`{value}`)");
-            front.error(None, &text, help.as_deref());
-            fit = false;
-        }
-    }
-    fit
 }
 
 /// Parses a time of a profile: seconds, or with units.
@@ -623,26 +552,5 @@ mod tests {
         assert_eq!([0, 1, 2].map(is_complete), [false, false, true]);
         let workloads: Vec<Option<String>> = joined(&batch, &all, 2).runs.into_iter().map(|run| run.workload).collect();
         assert_eq!(workloads, ["one", "two"].map(|name| Some(name.to_owned())));
-    }
-
-    /// The value of one workload overrides that of all, in any order, and the longest name of a workload counts.
-    #[test]
-    fn variables_of_one_workload_override_those_of_all() {
-        let text = "CONFIG a {\n personality = varmail;\n}\nCONFIG a.b {\n personality = varmail;\n}\n";
-        let file = SourceMap::new().add("p.prof", text);
-        let (profile, _) = profile::parse(file, text);
-        let names: Vec<String> = ["a", "a.b", "c"].map(str::to_owned).to_vec();
-        let sets = [("a.n", "1"), ("n", "2"), ("a.b.n", "3"), ("c.n", "4")];
-        let sets = sets.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        let settings = Settings { sets, ..Settings::default() };
-        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, names: &names, settings: &settings };
-        let of = |config: usize| {
-            let found = batch.sets_of(&profile.configs[config]);
-            found.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            (of(0), of(1)),
-            (vec!["n=2".to_owned(), "n=1".to_owned()], vec!["n=2".to_owned(), "n=3".to_owned()])
-        );
     }
 }

@@ -3,10 +3,10 @@
 use super::console;
 use super::experiment_args::{CompareArgs, MethodName};
 use super::experiments::{Refused, print_text, refuse, status, verdict_status};
-use super::known_floor::known_floor;
+use super::known_floor::{known_floor, missing_floor};
 use super::pages::page_target;
 use crate::analysis::{Direction, Tolerance};
-use crate::comparison::{Comparer, DifferenceKind, RunOrder, Runs, differs_text, sentence};
+use crate::comparison::{Comparer, DifferenceKind, IntervalDoubt, RunOrder, Runs, differs_text, sentence};
 use crate::import::{self, ImportedSide, Metric, mixed_conditions, shortened};
 use crate::page::{self, ResultSource};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(super) fn compare(args: &CompareArgs) -> u8 {
     status(try_compare(args))
 }
 
-/// Returns the metric of a comparison. That of columns is `value`, unless `--metric` says what they contain. Returns an
+/// Returns the metric of a comparison: that of the experiments, if it is the same, or else `ops`. That of columns is `value`, unless `--metric` says what they contain. Returns an
 /// error when only one side is a column, whose unit is unknown.
 fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> Result<Metric, Refused> {
     match (a.is_column(), b.is_column(), &args.verdict.metric) {
@@ -28,7 +28,12 @@ fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> 
             let help = "the direction of a metric is known; omit `--lower-is-better`";
             Err(refuse("`--lower-is-better` is for columns of numbers", help, 2))
         }
-        (false, false, metric) => Ok(metric.clone().unwrap_or_else(Metric::ops)),
+        // Experiments of one metric are compared by it.
+        (false, false, None) => {
+            let own = a.metrics.first().filter(|metric| b.metrics.first() == Some(*metric));
+            Ok(own.cloned().unwrap_or_else(Metric::ops))
+        }
+        (false, false, Some(metric)) => Ok(metric.clone()),
         (true, true, None) => Ok(Metric::value()),
         (true, true, Some(metric)) => {
             [a, b].into_iter().for_each(|side| side.name_column(metric));
@@ -68,6 +73,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         method: args.method.method(),
         direction: if args.lower_is_better { Direction::LowerIsBetter } else { metric.direction() },
         floor: known_floor(&[&a.runs, &b.runs], &metric),
+        others: a.metrics.iter().filter(|metric| b.metrics.contains(metric)).cloned().collect(),
         ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &metric)
     };
     let order = RunOrder::of_sides(&mut a, &mut b);
@@ -77,6 +83,9 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         .compare(&Runs { a: &a.runs, b: &b.runs, order, control_a: &[], control_b: &[] })
         .map_err(|e| refuse(&e, "name another metric with `--metric`", 2))?;
     comparison.notes.splice(0..0, a.notes.into_iter().chain(b.notes));
+    if comparison.doubt == Some(IntervalDoubt::UnknownFloor) && comparison.floor.is_none() {
+        comparison.notes.extend(missing_floor(&[&a.runs, &b.runs], &metric));
+    }
     if order == RunOrder::Blocks {
         comparison.notes.insert(0, OF_EXPERIMENT.to_owned());
     }

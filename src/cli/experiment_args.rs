@@ -300,12 +300,12 @@ pub(super) struct FloorArgs {
     /// them
     #[arg(long, value_name = "METRIC", default_value = "ops")]
     pub(super) metric: Metric,
-    /// List the stored noise floors, and measure nothing
+    /// List the stored noise floors with their sessions, and measure nothing
     #[arg(long, exclusive = true)]
     pub(super) list: bool,
-    /// Remove the noise floor with this number in `--list`, and measure nothing
-    #[arg(long, value_name = "NUMBER", exclusive = true)]
-    pub(super) forget: Option<usize>,
+    /// Remove the noise floor with this number in `--list`, or one of its sessions, such as `2.3`, and measure nothing
+    #[arg(long, value_name = "NUMBER", value_parser = floor_number, exclusive = true)]
+    pub(super) forget: Option<(usize, Option<usize>)>,
 }
 
 /// Arguments of `wmlrun sweep`.
@@ -354,6 +354,16 @@ pub(super) struct FileArgs {
     pub(super) experiment: ExperimentArgs,
 }
 
+/// Parses the number of a noise floor, `N`, or of one of its sessions, `N.M`.
+fn floor_number(text: &str) -> Result<(usize, Option<usize>), String> {
+    let number =
+        |text: &str| text.parse().map_err(|_| "expected a number of `--list`, such as `2` or `2.3`".to_owned());
+    match text.split_once('.') {
+        Some((floor, session)) => Ok((number(floor)?, Some(number(session)?))),
+        None => Ok((number(text)?, None)),
+    }
+}
+
 /// Returns a parser of the methods for the overall response time.
 pub(super) fn method_parser() -> impl TypedValueParser<Value = ResponseMethod> {
     choice(ResponseMethod::ALL.map(|method| (method.name(), method.about())), ResponseMethod::find)
@@ -395,7 +405,7 @@ fn percentages(text: &str) -> Option<Vec<String>> {
 #[derive(Args, Clone)]
 pub(super) struct VerdictArgs {
     /// Metric to compare, such as `ops`, `latency.p99` or `NAME.latency.p99` of one flowop; `wmlrun list metrics` lists
-    /// them [default: ops]
+    /// them [default: ops; of results folders: the first metric of their experiments]
     #[arg(long, value_name = "METRIC")]
     pub(super) metric: Option<Metric>,
     /// Largest change that does not matter, as a percentage of A; of B if lower is better

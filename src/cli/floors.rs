@@ -5,7 +5,7 @@ use super::experiment_args::FloorArgs;
 use super::experiment_host::perform;
 use super::experiments::{Refused, compared, joined, print_text, refuse, status, verdict_status, wanted};
 use crate::analysis::ComparisonVerdict;
-use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, percent, ratio};
+use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, figure, percent, ratio};
 use crate::experiment::{
     self, Blocks, ExperimentKind, FloorSession, Floors, Folder, RuleWanted, StoredFloor, compare_arms,
 };
@@ -31,14 +31,20 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         print_text(&stored(&Floors::read(&path).map_err(refuse_file)?, &path));
         return Ok(0);
     }
-    if let Some(number) = args.forget {
-        let removed = Floors::forget(number, &path).map_err(refuse_file)?;
+    if let Some((number, session)) = args.forget {
+        let removed = Floors::forget(number, session, &path).map_err(refuse_file)?;
+        let shown = session.map_or_else(|| number.to_string(), |session| format!("{number}.{session}"));
         let help = "`wmlrun floor --list` lists the noise floors with their numbers";
-        let removed = removed.ok_or_else(|| refuse(&format!("there is no noise floor {number}"), help, 2))?;
-        let sessions = count(removed.sessions, "session");
+        let removed = removed.ok_or_else(|| refuse(&format!("there is no noise floor {shown}"), help, 2))?;
+        let sessions = if session.is_some() { "one session".to_owned() } else { count(removed.sessions, "session") };
         console::print_lines(&format!("removed: `{}` of {}, {sessions}", removed.metric, removed.name));
         return Ok(0);
     }
+    // Before the runs, which take minutes.
+    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|e| {
+        let text = format!("{} can't be created: {e}", path.parent().unwrap_or(&path).display());
+        refuse(&text, "set XDG_STATE_HOME to a directory that lasts", 3)
+    })?;
     // Read the file before the runs, so that a damaged file is reported now.
     Floors::read(&path).map_err(refuse_file)?;
     let rule = RuleWanted::Ab { tolerance: DEFAULT_TOLERANCE, blocks: Blocks::Exactly(args.blocks) };
@@ -79,6 +85,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         ));
     };
     let values: Vec<f64> = comparison.a.values.iter().chain(&comparison.b.values).copied().collect();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
     let session = FloorSession {
         time: now(),
         experiment: format!("{} {}", experiment.created, experiment.seed),
@@ -86,7 +93,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         metric: comparison.metric.clone(),
         place: place.clone(),
         ratio: comparison.ratio,
-        mean: values.iter().sum::<f64>() / values.len() as f64,
+        mean,
     };
     if session.sample().is_too_wide() {
         performed.print(&(common.format.comparison)(&comparison));
@@ -96,7 +103,13 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     }
     let floors = Floors::add(session, &path).map_err(refuse_file)?;
     let floor = floors.of(&comparison.metric, &place, None);
-    performed.print(&(common.format.comparison)(&Comparison { floor, ..comparison }));
+    if common.format.name == "text" {
+        let runs = count(values.len() as u64, "run");
+        let of_runs = format!("{runs} of {}, mean {}", experiment.name, figure(&comparison.metric, mean));
+        performed.print(&format!("{of_runs}\nA/A {}, 95 % interval\n", ratio(comparison.ratio)));
+    } else {
+        performed.print(&(common.format.comparison)(&Comparison { floor, ..comparison }));
+    }
     if let Some(floor) = floor {
         let (share, sessions) = (percent(floor.share), count(floor.sessions, "session"));
         let days = if floor.spans_days { "" } else { " of one day" };
@@ -117,21 +130,23 @@ fn stored(floors: &Floors, path: &Path) -> String {
         return format!("no noise floor is stored in {}; `wmlrun floor DIR` measures one\n", path.display());
     }
     let mut table = Table::new([
-        ("", Align::Right),
+        ("", Align::Left),
         ("workload", Align::Left),
         ("metric", Align::Left),
         ("floor", Align::Right),
-        ("sessions", Align::Right),
-        ("last", Align::Left),
         ("run time", Align::Right),
         ("storage", Align::Left),
         ("", Align::Left),
     ]);
-    for (n, StoredFloor { name, metric, floor, sessions, last, run_time, storage, differs }) in (1_u64..).zip(found) {
+    for (n, floor) in (1_u64..).zip(found) {
+        let StoredFloor { name, metric, floor, run_time, storage, differs, samples, .. } = floor;
         let share = floor.map_or_else(|| "-".to_owned(), |floor| format!("± {}", percent(floor.share)));
-        let day = last.get(..10).unwrap_or(&last).to_owned();
-        let (sessions, differs) = (sessions.to_string(), differs.join(" "));
-        table.row([n.to_string(), name, metric, share, sessions, day, run_time, storage, differs]);
+        table.row([n.to_string(), name, metric.clone(), share, run_time, storage, differs.join(" ")]);
+        for (m, (time, sample)) in (1_u64..).zip(samples) {
+            let day = time.get(..10).unwrap_or(&time).to_owned();
+            let equal = format!("A/A {}", ratio(sample.ratio));
+            table.row([format!("{n}.{m}"), day, figure(&metric, sample.mean), String::new(), String::new(), equal]);
+        }
     }
     format!("{}\nstored in {}\n", table.render(), path.display())
 }

@@ -81,6 +81,9 @@ pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: Fig
     let found = TestFigures { sides: side_names(a, b), tests: tests.iter().map(figures).collect() };
     let document = document(&found, metric.direction(), Some(&metric));
     print(&document, format);
+    if document.a == "A" && format == FigureFormat::Text {
+        console::notice(&format!("note: A is {}, B is {}", a.display(), b.display()));
+    }
     condition_notes(&tests).iter().for_each(|note| console::notice(&format!("note: {note}")));
     if tests.iter().any(|test| test.runs.iter().any(|runs| runs.len() == 1)) {
         console::notice(
@@ -114,12 +117,15 @@ fn condition_notes(tests: &[TestSample]) -> Vec<String> {
     found
 }
 
-/// Returns the names of the sides: the last components of their paths if these differ, else the paths.
+/// The longest names of sides that are headings.
+const MAX_HEADING: usize = 16;
+
+/// Returns the names of the sides: the last components of their paths if these differ and are short, else A and B.
 fn side_names(a: &Path, b: &Path) -> [String; 2] {
     let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     match (last(a), last(b)) {
-        (Some(a), Some(b)) if a != b => [a, b],
-        _ => [a, b].map(|path| path.display().to_string()),
+        (Some(a), Some(b)) if a != b && a.len().max(b.len()) <= MAX_HEADING => [a, b],
+        _ => ["A", "B"].map(str::to_owned),
     }
 }
 

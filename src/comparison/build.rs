@@ -83,8 +83,7 @@ pub struct Comparer {
     pub metric: Metric,
     /// The direction in which that metric improves.
     pub direction: Direction,
-    /// Other metrics that are reported without a verdict. If empty, these are the metrics of the whole run that both
-    /// sides have.
+    /// Further metrics that are reported without a verdict, besides those of the whole run.
     pub others: Vec<Metric>,
     /// The largest relative change that does not matter.
     pub tolerance: Tolerance,
@@ -137,6 +136,7 @@ impl Comparer {
         let days_differ = !runs.in_blocks() && on_different_days(runs);
         // Within a day there is no difference between days.
         let floor = if days_differ { self.floor.filter(|floor| floor.spans_days) } else { None };
+        let with_floor = floor.map(|floor| floor.widen(ratio)).filter(|ratio| ratio.low.is_finite());
         let lacks_floor = days_differ && floor.is_none();
         if lacks_floor {
             notes.push(notes::on_floor(self.floor));
@@ -150,7 +150,7 @@ impl Comparer {
         let verdict = match control {
             Some(control) if control.moved => ComparisonVerdict::Invalid,
             _ if doubt.is_some() => ComparisonVerdict::Unclear,
-            _ => classify(self.direction.goodness(floor.map_or(ratio, |floor| floor.widen(ratio))), self.tolerance),
+            _ => classify(self.direction.goodness(with_floor.unwrap_or(ratio)), self.tolerance),
         };
         let power = match runs.order {
             _ if ratio.low.is_nan() || doubt.is_some() => (None, None),
@@ -176,6 +176,7 @@ impl Comparer {
             b: side_b,
             level,
             ratio,
+            ratio_with_floor: with_floor,
             difference: welch(&a, &b, level).map_or(UNKNOWN, |test| test.estimate),
             test,
             sign: by_blocks.and_then(|found| found.sign),
@@ -194,6 +195,9 @@ impl Comparer {
             notes,
             doubt,
         };
+        let is_unclear = verdict == ComparisonVerdict::Unclear;
+        let wide_floor = floor.filter(|_| is_unclear).and_then(|floor| notes::on_wide_floor(floor, self.tolerance));
+        comparison.notes.extend(wide_floor);
         comparison.notes.extend(notes::on_control(&comparison));
         // More runs do not reduce the difference between days, and give no ratio to a metric that is 0.
         let runs_help = !days_differ && no_ratio.is_none() && doubt.is_none();
@@ -225,6 +229,7 @@ impl Comparer {
         notes.extend(order.map(str::to_owned));
         notes.extend(notes::on_flowops(runs.a, runs.b));
         notes.extend(notes::on_conditions(runs.a, runs.b));
+        notes.extend(notes::on_places(&[runs.a, runs.b]));
         if !runs.in_blocks() {
             notes.extend(notes::on_times(runs.a, runs.b));
         }
@@ -275,10 +280,11 @@ impl Comparer {
     fn others(&self, runs: &Runs<'_>, level: f64) -> Vec<OtherMetric> {
         let whole = ["ops", "mib", "latency.mean", "latency.p50", "latency.p99"];
         let default: Vec<Metric> = whole.iter().filter_map(|name| name.parse().ok()).collect();
-        let wanted = if self.others.is_empty() { &default } else { &self.others };
+        let further = self.others.iter().filter(|metric| !default.contains(metric));
+        let wanted: Vec<&Metric> = default.iter().chain(further).collect();
         let tested: Vec<_> = wanted
             .iter()
-            .filter(|metric| **metric != self.metric)
+            .filter(|metric| ***metric != self.metric)
             .filter_map(|metric| {
                 let known = |runs: &[Observation]| runs.iter().all(|run| run.figures.contains_key(&metric.to_string()));
                 let (a, b) = (values(runs.a, metric).ok()?, values(runs.b, metric).ok()?);

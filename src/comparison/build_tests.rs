@@ -93,7 +93,10 @@ fn results_of_different_days_need_a_noise_floor() {
         let floor = floor.map(|share| NoiseFloor { share, sessions: 3, spans_days: true });
         let runs = Runs { a: &a, b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
         let found = Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap();
-        let unknown = found.notes.iter().any(|note| note.contains("noise floor"));
+        let unknown = found.notes.iter().any(|note| note.contains("noise floor of the workload is unknown"));
+        let is_wide = found.notes.iter().any(|note| note.contains("is above the tolerance of 3.0 %"));
+        assert_eq!(is_wide, floor.is_some_and(|floor| floor.share > 0.05), "{:?}", found.notes);
+        assert_eq!(found.ratio_with_floor.map(|ratio| ratio.low < found.ratio.low), floor.map(|_| true));
         assert_eq!(unknown, floor.is_none() && b[0].started > Some(40 * 3600), "{:?}", found.notes);
         found.verdict
     };

@@ -5,6 +5,8 @@ use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, commo
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, Estimate, equal_ratios, mean_ratio, ratio_in_blocks};
 use crate::import::Metric;
+use crate::report::text::wrapped;
+use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
 
@@ -113,28 +115,78 @@ impl FactorEffects {
     }
 
     /// Returns the headings of [`Self::lines`] with their alignment.
-    pub fn headings() -> [(&'static str, Align); 7] {
-        [
+    pub fn headings(&self) -> Vec<(&'static str, Align)> {
+        let mut headings = vec![
             ("factor", Align::Left),
             ("levels", Align::Left),
             ("change %", Align::Right),
             ("95 % interval", Align::Right),
             ("", Align::Left),
-            ("in single cells", Align::Right),
-            ("", Align::Left),
-        ]
+        ];
+        if self.has_single_cells() {
+            headings.extend([("in single cells", Align::Right), ("", Align::Left)]);
+        }
+        headings
     }
 
     /// Returns the cells of each line.
-    pub fn lines(&self) -> Vec<[String; 7]> {
-        self.effects.iter().map(|effect| self.line(effect)).collect()
+    pub fn lines(&self) -> Vec<Vec<String>> {
+        let columns = self.headings().len();
+        self.effects.iter().map(|effect| self.line(effect)[..columns].to_vec()).collect()
     }
 
-    /// Returns the meaning of the mark of an effect that depends on the other factors; `None` if there is none.
-    pub fn ending(&self) -> Option<String> {
-        let is_marked = self.effects.iter().any(LevelEffect::depends);
-        let text = "*: the change is not the same in all cells, so that it depends on the other factors";
-        is_marked.then(|| format!("{text} (p below {CLEAR})"))
+    /// Returns whether an effect is the mean of several cells.
+    fn has_single_cells(&self) -> bool {
+        self.effects.iter().any(|effect| effect.pairs > 1)
+    }
+
+    /// Returns the order of the levels of each factor of which every two are compared, from the best to the worst.
+    pub fn rankings(&self) -> Vec<String> {
+        let mut factors: Vec<&str> = Vec::new();
+        for effect in &self.effects {
+            if !factors.contains(&effect.factor.as_str()) {
+                factors.push(&effect.factor);
+            }
+        }
+        factors.into_iter().filter_map(|factor| self.ranking(factor)).collect()
+    }
+
+    /// Returns the order of the levels of a factor with three or four levels, all of which have runs.
+    fn ranking(&self, factor: &str) -> Option<String> {
+        let of_factor: Vec<&LevelEffect> = self.effects.iter().filter(|effect| effect.factor == factor).collect();
+        let first = of_factor.first().map(|effect| effect.against.as_str())?;
+        let mut levels = vec![(first, 1.0)];
+        for effect in of_factor.iter().filter(|effect| effect.against == first) {
+            levels.push((effect.level.as_str(), effect.ratio?.value));
+        }
+        if levels.len() < 3 || of_factor.len() != levels.len() * (levels.len() - 1) / 2 {
+            return None;
+        }
+        levels.sort_by(|(_, a), (_, b)| if self.higher_is_better { b.total_cmp(a) } else { a.total_cmp(b) });
+        let is_clear = |a: &str, b: &str| {
+            let is_of = |effect: &&&LevelEffect| {
+                let pair = (effect.level.as_str(), effect.against.as_str());
+                pair == (a, b) || pair == (b, a)
+            };
+            of_factor.iter().find(is_of).is_some_and(|effect| effect.is_clear())
+        };
+        let mut text = format!("{factor}, best first: {}", levels[0].0);
+        for pair in levels.windows(2) {
+            let sign = if is_clear(pair[0].0, pair[1].0) { ">" } else { "?" };
+            text += &format!(" {sign} {}", pair[1].0);
+        }
+        Some(text)
+    }
+
+    /// Returns the lines below the table: the order of levels, and the meaning of the mark of an effect that depends on the
+    /// other factors.
+    pub fn endings(&self) -> Vec<String> {
+        let mut endings = self.rankings();
+        if self.effects.iter().any(LevelEffect::depends) {
+            let text = "*: the change is not the same in all cells, so that it depends on the other factors";
+            endings.push(format!("{text} (p below {CLEAR})"));
+        }
+        endings
     }
 
     fn line(&self, effect: &LevelEffect) -> [String; 7] {
@@ -180,11 +232,11 @@ impl FactorEffects {
 
     /// Formats the table.
     pub(super) fn text(&self) -> String {
-        let mut table = Table::new(Self::headings());
+        let mut table = Table::new(self.headings());
         for line in self.lines() {
             table.row(line);
         }
-        let ending = self.ending().map_or_else(String::new, |line| format!("{line}\n"));
+        let ending: String = self.endings().iter().map(|line| wrapped(&printable::line(line), "  ") + "\n").collect();
         format!("{}\n\n{}{ending}", self.title(), table.render())
     }
 }
@@ -263,8 +315,9 @@ mod tests {
         let cells = cells(&[&[10.0, 11.0, 12.0], &[5.0, 5.5, 6.0], &[10.0, 14.0, 9.0], &[11.0], &[]]);
         let metric: Metric = "latency.mean".parse().unwrap();
         let effects = FactorEffects::of(&metric, 0, &["fs".to_owned()], &factors, &cells, true);
-        let found: Vec<_> = effects.lines().into_iter().map(|line| [line[4].clone(), line[5].clone()]).collect();
-        assert_eq!(found, [["better", "-"], ["?", "-"], ["?", "-"], ["?", "-"]], "{}", effects.text());
+        // With one factor there are no single cells.
+        let found: Vec<_> = effects.lines().into_iter().map(|line| line[4..].to_vec()).collect();
+        assert_eq!(found, [["better"], ["?"], ["?"], ["?"]], "{}", effects.text());
         // A single run has a ratio and no interval.
         assert_eq!(effects.lines()[2][2..4], ["+0.3".to_owned(), "-".to_owned()], "{}", effects.text());
         assert_eq!(effects.title(), "effects on latency.mean, lower is better");
@@ -317,7 +370,20 @@ mod tests {
             FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[1.0], &[2.0], &[3.0], &[]]), true);
         assert_eq!((effects.effects[0].pairs, effects.effects[0].ratio.unwrap().value.round()), (1, 3.0));
         let none = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[], &[2.0], &[3.0], &[]]), true);
-        assert_eq!(none.lines()[0][..6].join(" "), "fs b / a - - ? -");
+        assert_eq!(none.lines()[0].join(" "), "fs b / a - - ?");
+    }
+
+    #[test]
+    fn the_levels_of_a_factor_are_ranked() {
+        let factors = [factor("fs", &["ext4", "xfs", "btrfs"])];
+        let runs = cells(&[&[20.0, 21.0, 22.0], &[40.0, 43.0, 44.0], &[19.0, 22.0, 21.5]]);
+        let of = |metric: &str, runs: &[FactorialCell]| {
+            FactorEffects::of(&metric.parse().unwrap(), 0, &["fs".to_owned()], &factors, runs, true).rankings()
+        };
+        assert_eq!(of("ops", &runs), ["fs, best first: xfs > ext4 ? btrfs"]);
+        assert_eq!(of("latency.mean", &runs), ["fs, best first: btrfs ? ext4 > xfs"]);
+        let without = cells(&[&[20.0, 21.0], &[40.0, 43.0], &[]]);
+        assert_eq!(of("ops", &without), Vec::<String>::new());
     }
 
     /// Twice as much with one thread, half as much with eight.
@@ -332,6 +398,6 @@ mod tests {
         };
         let (depends, same) = (of([5.0, 5.6, 6.1, 5.2]), of([20.5, 22.0, 24.5, 20.5]));
         assert_eq!((&depends.lines()[0][6][..], &same.lines()[0][6][..]), ("*", ""), "{depends:?}\n{same:?}");
-        assert!(depends.text().ends_with("other factors (p below 0.01)\n") && same.ending().is_none());
+        assert!(depends.endings()[0].ends_with("other factors (p below 0.01)") && same.endings().is_empty());
     }
 }

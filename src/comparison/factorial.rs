@@ -261,7 +261,8 @@ impl FactorialDesign<'_> {
         let tables = self.tables;
         let compares = tables.columns.is_some() || tables.study.is_some() || !self.factors_of_effects().is_empty();
         let order = (self.in_order && compares).then(notes::on_order);
-        let runs = notes::on_warnings(cells).chain(notes::on_several_runs(cells));
+        let runs = notes::on_places(cells).into_iter().chain(notes::on_warnings(cells));
+        let runs = runs.chain(notes::on_several_runs(cells));
         order.into_iter().chain(runs).chain(few).collect()
     }
 

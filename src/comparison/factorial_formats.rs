@@ -4,6 +4,7 @@ use super::formats::{csv_cell, go_units, go_value, json_text, notes_markdown, no
 use super::numbers::{dash, figure, half_width, percent};
 use super::{CellMetric, FactorEffects, Factorial, FactorialCell, LevelTests, Pivot, Sweep, sweep_formats};
 use crate::analysis::RepeatState;
+use crate::report::text::WIDTH;
 use crate::util::count::count;
 use crate::util::go_bench;
 use crate::util::markdown::literal;
@@ -101,7 +102,7 @@ pub(super) fn text(result: &Factorial) -> String {
     for cell in &result.cells {
         table.row(row(result, cell));
     }
-    let mut text = format!("{}\n\n{}", printable::line(&result.name), table.render());
+    let mut text = format!("{}\n\n{}", printable::line(&result.name), table.render_compact(WIDTH));
     for effects in &result.effects {
         text += &format!("\n{}", effects.text());
     }
@@ -122,10 +123,11 @@ pub(super) fn markdown(result: &Factorial) -> String {
     let rows: Vec<Vec<String>> = result.cells.iter().map(|cell| row(result, cell)).collect();
     let title = format!("**{}** {}", literal(&result.name), ending(result));
     let effects = |effects: &FactorEffects| {
-        let headings = FactorEffects::headings().map(|(name, align)| (name.to_owned(), align));
-        let rows: Vec<Vec<String>> = effects.lines().into_iter().map(Vec::from).collect();
-        let ending = effects.ending().map_or_else(String::new, |line| format!("\n{}\n", literal(&line)));
-        format!("\n**{}**\n\n{}{ending}", literal(&effects.title()), markdown_table(&headings, &rows))
+        let headings: Vec<(String, Align)> =
+            effects.headings().into_iter().map(|(name, align)| (name.to_owned(), align)).collect();
+        let paragraph = |text: String, line: &String| text + &format!("\n{}\n", literal(line));
+        let ending = effects.endings().iter().fold(String::new(), paragraph);
+        format!("\n**{}**\n\n{}{ending}", literal(&effects.title()), markdown_table(&headings, &effects.lines()))
     };
     let pivot = |pivot: &Pivot| {
         let ending = pivot.ending().map_or_else(String::new, |line| format!("\n{}\n", literal(&line)));

@@ -10,11 +10,11 @@ use super::{
 };
 use crate::analysis::{ComparisonVerdict, Direction, SampleSummary, StudyTest, TTestKind};
 use crate::import::Metric;
-use crate::report::text::wrapped;
+use crate::report::text::{WIDTH, wrapped};
 use crate::util::count::count;
 use crate::util::csv;
 use crate::util::go_bench;
-use crate::util::markdown::literal;
+use crate::util::markdown::{literal, message};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde_json::{Value, json};
@@ -118,9 +118,13 @@ pub fn sentence(comparison: &Comparison) -> String {
         ComparisonVerdict::Invalid => "the control shows that the machine changed between the arms".to_owned(),
     };
     let direction = if comparison.higher_is_better { "" } else { ", lower is better" };
-    let (name, ratio, metric) = (comparison.verdict.name(), ratio(comparison.ratio), &comparison.metric);
+    let (name, metric) = (comparison.verdict.name(), &comparison.metric);
+    let (shown, floor) = match comparison.ratio_with_floor {
+        Some(widened) => (widened, " with the noise floor"),
+        None => (comparison.ratio, ""),
+    };
     let but = if comparison.lacks_control() { ", but the control is unknown" } else { "" };
-    format!("{name}: {limit} (B/A {ratio} of {metric}{direction}){but}")
+    format!("{name}: {limit} (B/A {} of {metric}{direction}{floor}){but}", ratio(shown))
 }
 
 /// Returns the lines of a comparison, each with its label.
@@ -130,6 +134,9 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let better = if comparison.higher_is_better { "higher is better" } else { "lower is better" };
     line("metric", format!("{} ({better})", comparison.metric));
     line("B/A", format!("{}, {} interval", ratio(comparison.ratio), confidence(comparison.level)));
+    if let Some(widened) = comparison.ratio_with_floor {
+        line("with the floor", format!("{}, the interval of the verdict", ratio(widened)));
+    }
     if let Some(look) = comparison.look {
         line("look", format!("after {} blocks, one-sided error probability {}", look.blocks, percent(look.one_sided)));
     }
@@ -248,7 +255,8 @@ fn samples(comparison: &Comparison) -> Table {
 fn differing(comparison: &Comparison) -> Option<Table> {
     let mut table = Table::new([("differs", Align::Left), ("A", Align::Left), ("B", Align::Left)]);
     for difference in &comparison.differs {
-        table.row([condition(difference), short(&difference.a), short(&difference.b)]);
+        let [a, b] = only_differing(difference);
+        table.row([condition(difference), short(&a), short(&b)]);
     }
     (!table.is_empty()).then_some(table)
 }
@@ -264,9 +272,23 @@ pub fn differs_text(comparison: &Comparison) -> String {
     differing(comparison).map_or_else(String::new, |table| table.render())
 }
 
+/// Returns the values of a condition: of mount options those that the other side does not have.
+fn only_differing(difference: &Difference) -> [String; 2] {
+    let Difference { a, b, .. } = difference;
+    // Runs of one side may have several values.
+    if !difference.what.starts_with("mount options") || a.contains(" | ") || b.contains(" | ") {
+        return [a.clone(), b.clone()];
+    }
+    let without = |options: &str, others: &str| {
+        let others: Vec<&str> = others.split(',').collect();
+        options.split(',').filter(|option| !others.contains(option)).collect::<Vec<_>>().join(",")
+    };
+    [without(a, b), without(b, a)]
+}
+
 /// Shortens the value of a condition. A side without the condition has `-`.
 fn short(text: &str) -> String {
-    if text.is_empty() { "-".to_owned() } else { printable::short(text, 60).into_owned() }
+    if text.is_empty() { "-".to_owned() } else { printable::short(text, 30).into_owned() }
 }
 
 /// Returns the table of figures that changed together with the metric, or `None` when there are none.
@@ -300,7 +322,9 @@ fn text(comparison: &Comparison) -> String {
     text += &(samples(comparison).render() + "\n");
     let mut table = Table::new([("", Align::Left), ("", Align::Left)]);
     lines(comparison).into_iter().for_each(|(name, line)| _ = table.row([name, line]));
-    text += table.render().trim_start_matches('\n');
+    // The lines of the study have the form in which it printed them.
+    let lines = if comparison.study.is_some() { table.render() } else { table.render_wrapped(WIDTH) };
+    text += lines.trim_start_matches('\n');
     for table in [changed_figures(comparison), others(comparison)].into_iter().flatten() {
         text += &format!("\n{}", table.render());
     }
@@ -317,7 +341,7 @@ pub(super) fn notes_text(notes: &[String]) -> String {
 
 /// Formats notes as Markdown, each a paragraph.
 pub(super) fn notes_markdown(notes: &[String]) -> String {
-    let paragraph = |note: &String| format!("\n{}\n", literal(note));
+    let paragraph = |note: &String| format!("\nNote: {}\n", message(note));
     notes.iter().map(paragraph).collect()
 }
 
@@ -331,7 +355,10 @@ fn markdown(comparison: &Comparison) -> String {
         format!("{head}\n|---|---|---|\n{}\n", rows.iter().map(line).collect::<String>())
     };
     let mut text = format!("**{}** {}\n\n", cell(&comparison.name), cell(&sentence(comparison)));
-    let differs = comparison.differs.iter().map(|d| [condition(d), short(&d.a), short(&d.b)]);
+    let differs = comparison.differs.iter().map(|d| {
+        let [a, b] = only_differing(d);
+        [condition(d), short(&a), short(&b)]
+    });
     text += &table("| differs | A | B |", differs.collect());
     text += "| side | runs | mean | median | std dev |\n|---|--:|--:|--:|--:|\n";
     for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {

@@ -65,6 +65,9 @@ pub struct Comparison {
     pub level: f64,
     /// The ratio of B to A (of geometric means) as measured, also if less is better, with its interval.
     pub ratio: Estimate,
+    /// The same, widened by the noise floor on both sides: the interval on which the verdict is based, for runs of
+    /// different days; null for others.
+    pub ratio_with_floor: Option<Estimate>,
     /// The difference of the arithmetic means, B minus A, with its interval from Welch's t-test.
     pub difference: Estimate,
     /// The test that gives the interval of the ratio, from the logarithms of the values.

@@ -1,8 +1,9 @@
 //! Notes on the validity of runs: those that were not steady, percentiles of few operations, unknown conditions.
 
 use super::build::LEVEL;
+use super::numbers::percent;
 use super::{Comparison, OtherMetric, Runs};
-use crate::analysis::{ComparisonVerdict, Estimate, NoiseFloor, mean_interval};
+use crate::analysis::{ComparisonVerdict, Estimate, NoiseFloor, Tolerance, mean_interval};
 use crate::import::{Metric, Observation, shared_flowops};
 use crate::result::MIN_BEYOND;
 use crate::util::count::count;
@@ -52,11 +53,39 @@ pub(super) fn on_several_runs(sides: &[&[Observation]]) -> Option<String> {
     Some(format!("the script makes {most} runs: the experiment is about the last of them"))
 }
 
-/// Returns the number of runs to which something applies, and that of all; `None` if it applies to none.
+/// Returns the number of runs to which something applies, and that of all; `None` if it applies to none. A few runs of an
+/// experiment are named by their numbers.
 fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> Option<String> {
+    const MAX_NAMED: usize = 6;
     let all = sides.iter().map(|runs| runs.len() as u64).sum();
-    let n = sides.iter().flat_map(|runs| runs.iter()).filter(|run| applies(run)).count() as u64;
-    (n > 0).then(|| format!("{n} of {}", count(all, "run")))
+    let found: Vec<&Observation> = sides.iter().flat_map(|runs| runs.iter()).filter(|run| applies(run)).collect();
+    let mut numbers: Vec<u64> = found.iter().filter_map(|run| run_number(&run.source)).collect();
+    numbers.sort_unstable();
+    let is_named = numbers.len() == found.len() && found.len() <= MAX_NAMED && (found.len() as u64) < all;
+    let named = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let named = if is_named { format!(" ({named})") } else { String::new() };
+    (!found.is_empty()).then(|| format!("{} of {}{named}", found.len(), count(all, "run")))
+}
+
+/// Returns the number of a run whose result is in a results folder, `runs/0003.json`.
+fn run_number(source: &str) -> Option<u64> {
+    let (dir, file) = source.rsplit_once('/')?;
+    dir.ends_with("runs").then(|| file.strip_suffix(".json")?.parse().ok()).flatten()
+}
+
+/// Returns the note on cells or sides that are to differ in their directory, and are on one file system. Only those count
+/// that have one directory in all of their runs.
+pub(super) fn on_places(sides: &[&[Observation]]) -> Option<String> {
+    let of_side = |runs: &&[Observation], name: &str| -> Option<String> {
+        let first = runs.first()?.conditions.get(name)?;
+        runs.iter().all(|run| run.conditions.get(name) == Some(first)).then(|| first.clone())
+    };
+    let all = |name: &str| sides.iter().map(|runs| of_side(runs, name)).collect::<Option<Vec<String>>>();
+    let (dirs, kinds, devices) = (all("$dir")?, all("file system")?, all("device")?);
+    let are_equal = |values: &[String]| values.windows(2).all(|pair| pair[0] == pair[1]);
+    let is_one = !are_equal(&dirs) && are_equal(&kinds) && are_equal(&devices);
+    is_one
+        .then(|| format!("all directories are on one file system, {} on {}: is one not mounted?", kinds[0], devices[0]))
 }
 
 /// Returns the notes on runs that were not steady, on those beside which other programs used the processors, and on the
@@ -64,15 +93,16 @@ fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> O
 pub(super) fn on_warnings(sides: &[&[Observation]]) -> impl Iterator<Item = String> {
     let unsteady = number(sides, &|run| run.unsteady)
         .map(|runs| format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"));
-    let disturbed = number(sides, &|run| run.disturbed)
-        .map(|runs| format!("other programs used the processors during {runs}: repeat on an idle machine"));
+    let disturbed = number(sides, &|run| run.disturbed).map(|runs| {
+        format!("other programs or the kernel used the processors during {runs}: repeat on an idle machine")
+    });
     unsteady.into_iter().chain(disturbed).chain(on_caches(sides)).chain(on_other_warnings(sides))
 }
 
 /// Returns the note on runs that began with other caches than runs of the same side.
 fn on_caches(sides: &[&[Observation]]) -> Option<String> {
     /// The difference between the shares of the files in memory above which runs are not alike.
-    const MOST: f64 = 0.5;
+    const MOST: f64 = 0.25;
     let share = |run: &Observation| run.causes.get("resident_before").copied();
     let most = |runs: &[Observation]| runs.iter().filter_map(share).reduce(f64::max);
     let differs = |runs: &[Observation], run: &Observation| {
@@ -82,8 +112,9 @@ fn on_caches(sides: &[&[Observation]]) -> Option<String> {
     let all = count(sides.iter().map(|runs| runs.len() as u64).sum(), "run");
     (n > 0).then(|| {
         format!(
-            "before {n} of {all} less of the files was in memory than before another run with the same options: \
-             `--cold` makes the runs alike"
+            "before {n} of {all} less of the files was in memory than before another run with the same options, by more \
+             than {:.0} % of them: `--cold` makes the runs alike",
+            100.0 * MOST
         )
     })
 }
@@ -152,6 +183,18 @@ pub(super) fn on_floor(floor: Option<NoiseFloor>) -> String {
             format!("{days} was measured on one day only before; repeat `wmlrun floor` on another day without a change")
         }
     }
+}
+
+/// Returns the note on a noise floor above the tolerance, with which no number of runs gives the verdict *same*.
+pub(super) fn on_wide_floor(floor: NoiseFloor, tolerance: Tolerance) -> Option<String> {
+    (floor.share > tolerance.0).then(|| {
+        format!(
+            "the noise floor, ± {}, is above the tolerance of {}: no number of runs shows that sides of different days are \
+             equal; use a larger `--tolerance`, or longer runs for both the floor and the sides",
+            percent(floor.share),
+            percent(tolerance.0)
+        )
+    })
 }
 
 /// Returns a note on each side whose runs depend on the runs before them, as those of a machine that drifts.

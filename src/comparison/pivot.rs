@@ -8,6 +8,7 @@ use crate::analysis::{
     DRAW, Direction, TestOutcome, TestWinner, Wins, WonTests, outcome, paired_ratio, welch_ratio, wins,
 };
 use crate::import::Metric;
+use crate::report::text::wrapped;
 use crate::util::count::fixed;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
@@ -47,8 +48,8 @@ pub struct PivotRow {
     /// The best of more than two columns; null unless two of them have values above 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best: Option<BestLevel>,
-    /// Whether the better or best column may be better than another one by chance: the 95 % interval of the ratio of their
-    /// runs contains 1, or is unknown. `false` for a draw.
+    /// Whether the outcome may be chance: the 95 % interval of the ratio of the runs to those of another column contains 1,
+    /// or of a draw also ratios that are none, or is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_be_chance: bool,
 }
@@ -97,8 +98,7 @@ impl Pivot {
             let metric = has_own.then_some(name);
             let runs = |level: usize| of_cell(&group.cells[level]).map_or(&[][..], |cell| &cell.values);
             let may_be_chance = |[a, b]: [usize; 2], winner: TestWinner| {
-                let found = significantly_better([runs(a), runs(b)], direction, in_blocks);
-                winner != TestWinner::Draw && found != Some(winner)
+                shown_winner([runs(a), runs(b)], direction, in_blocks) != Some(winner)
             };
             if let [a, b] = values[..] {
                 let outcome = a.zip(b).and_then(|(a, b)| outcome(a, b, direction));
@@ -108,8 +108,10 @@ impl Pivot {
             let found = best_two(&values, direction);
             // The third level may vary more than the second, and so differ less from the best.
             let others = |best: usize| (0..values.len()).filter(move |level| *level != best);
-            let may_be_chance = found.is_some_and(|([best, _], found)| {
-                others(best).any(|other| values[other].is_some() && may_be_chance([best, other], found.winner))
+            let may_be_chance = found.is_some_and(|([best, second], found)| {
+                let compared = others(best).filter(|other| values[*other].is_some());
+                let mut compared = compared.filter(|other| found.winner != TestWinner::Draw || *other == second);
+                compared.any(|other| may_be_chance([best, other], found.winner))
             });
             let best = found.map(|([best, second], TestOutcome { factor, .. })| BestLevel {
                 level: columns[best].clone(),
@@ -189,7 +191,7 @@ impl Pivot {
         let doubtful = self.rows.iter().filter(|row| row.may_be_chance).count();
         let doubt = match doubtful {
             0 => String::new(),
-            n => format!("; `?` in {n}: the 95 % interval of the ratio contains 1, or is unknown"),
+            n => format!("; `?` in {n}: the runs do not show it (95 % interval of the ratio)"),
         };
         match (self.wins, &self.columns[..]) {
             (Some(found), [a, b]) => Some(wins_line(a, b, found) + &doubt),
@@ -214,7 +216,7 @@ impl Pivot {
         for line in self.lines() {
             table.row(line);
         }
-        let ending = self.ending().map_or_else(String::new, |line| format!("{line}\n"));
+        let ending = self.ending().map_or_else(String::new, |line| wrapped(&line, "  ") + "\n");
         format!("{}\n\n{}{ending}", self.title(), table.render())
     }
 }
@@ -234,13 +236,15 @@ fn best_two(values: &[Option<f64>], direction: Direction) -> Option<([usize; 2],
     Some(([best, second], outcome(a, b, direction)?))
 }
 
-/// Returns which of two cells is significantly better: the 95 % interval of the ratio of their runs does not contain 1.
+/// Returns the outcome that the runs of two cells show: which of them is significantly better, since the 95 % interval of
+/// the ratio does not contain 1, or a draw, since it contains no ratio that is none. Returns `None` if they show neither.
 /// The ratio is that of the geometric means, so that it may be another cell than the one with the better mean.
-fn significantly_better([a, b]: [&[f64]; 2], direction: Direction, in_blocks: bool) -> Option<TestWinner> {
+fn shown_winner([a, b]: [&[f64]; 2], direction: Direction, in_blocks: bool) -> Option<TestWinner> {
     let of_blocks = || common_blocks(&[(a, b)]).first().and_then(|(a, b)| paired_ratio(a, b, LEVEL));
     let test = if in_blocks { of_blocks() } else { welch_ratio(a, b, LEVEL) };
     let ratio = direction.goodness(test?.estimate);
     match () {
+        () if ratio.low > 1.0 / DRAW && ratio.high < DRAW => Some(TestWinner::Draw),
         () if ratio.low > 1.0 => Some(TestWinner::B),
         () if ratio.high < 1.0 => Some(TestWinner::A),
         () => None,
@@ -311,16 +315,16 @@ mod tests {
         ];
         let pivot = Pivot::new(&Metric::ops(), 0, "fs", &factors, &cells, false).unwrap();
         let lines: Vec<String> = pivot.lines().iter().map(|line| line.join(" ")).collect();
-        assert_eq!(lines, ["1 300.0 100.0 ext4? 3.00", "2 100.0 101.0 draw 1.01", "3 - 1.00 - -"]);
+        assert_eq!(lines, ["1 300.0 100.0 ext4? 3.00", "2 100.0 101.0 draw? 1.01", "3 - 1.00 - -"]);
         assert_eq!(
             pivot.ending().unwrap(),
             "ext4 is better in 1 (mean factor 3.00), xfs is better in 0, draws 1, unknown 1; a draw is a factor below \
-             1.05; `?` in 1: the 95 % interval of the ratio contains 1, or is unknown"
+             1.05; `?` in 2: the runs do not show it (95 % interval of the ratio)"
         );
         // Of three levels the best is compared with the second best.
         let pivot = Pivot::new(&Metric::ops(), 0, "test", &factors, &cells, false).unwrap();
         let lines: Vec<String> = pivot.lines().iter().map(|line| line.join(" ")).collect();
-        assert_eq!(lines, ["ext4 300.0 100.0 - 1? 3.00", "xfs 100.0 101.0 1.00 draw 1.01"]);
+        assert_eq!(lines, ["ext4 300.0 100.0 - 1? 3.00", "xfs 100.0 101.0 1.00 draw? 1.01"]);
         assert!(
             pivot.ending().unwrap().starts_with("best: 1 in 1 (mean factor 3.00), 2 in 0, 3 in 0, draws 1; a draw")
         );
@@ -350,10 +354,11 @@ mod tests {
         let one_fast = [&[100.0; 9][..], &[2000.0]].concat();
         let many = (0..10).map(|n| 265.0 + f64::from(n)).collect::<Vec<_>>();
         assert_eq!(better(&one_fast, &many), ("ext4?".to_owned(), true));
-        // A single run has no interval; equal values differ from others without doubt; a draw claims nothing.
+        // A single run has no interval; equal values differ from others without doubt; a draw needs a narrow interval.
         assert_eq!(better(&[100.0], &[200.0]), ("xfs?".to_owned(), true));
         assert_eq!(better(&[200.0, 200.0], &[100.0, 100.0]), ("ext4".to_owned(), false));
-        assert_eq!(better(&[100.0, 101.0], &[101.0, 100.0]), ("draw".to_owned(), false));
+        assert_eq!(better(&[100.0, 101.0, 100.5], &[101.0, 100.0, 100.5]), ("draw".to_owned(), false));
+        assert_eq!(better(&[100.0, 140.0, 80.0], &[101.0, 139.0, 80.0]), ("draw?".to_owned(), true));
     }
 
     /// The machine was ten times as slow in the second block, and xfs half as fast as ext4 in each.

@@ -350,9 +350,10 @@ impl Error {
             Self::Link { .. } => "give the path of the real directory, or use another one with `--dir`".into(),
             Self::NotADirectory { .. } => "move it away, or use another directory with `--dir`".into(),
             Self::InUse { .. } => "wait until the other wmlrun ends, or use another directory with `--dir`".into(),
-            Self::OtherLayout { .. } => {
-                "remove `reuse` or `--as-is` to recreate the tree, or restore the old values (sizes may differ, the layout may not)".into()
-            }
+            Self::OtherLayout { path, .. } => format!(
+                "`wmlrun clean {}` removes the tree; or remove `reuse` or `--as-is`, or restore the old values (sizes may differ, the layout may not)",
+                path.parent().unwrap_or(path).display()
+            ),
             Self::Marker { .. } => "remove the tree manually if it is no longer needed, or use another directory with `--dir`".into(),
             Self::Copied { path, .. } => format!(
                 "nothing was changed; remove `{}` and adopt the tree with `--adopt`, or remove the copy manually",

@@ -35,7 +35,7 @@ const PLACE: [&str; 13] = [
 ];
 
 /// A session with two equal arms.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FloorSession {
     /// The time of its end, RFC 3339.
     pub time: String,
@@ -80,6 +80,8 @@ pub struct StoredFloor {
     pub storage: String,
     /// The other conditions in which it differs from further floors of this workload and metric, as `NAME=VALUE`.
     pub differs: Vec<String>,
+    /// The samples of the sessions with their times, RFC 3339.
+    pub samples: Vec<(String, FloorSample)>,
 }
 
 impl FloorSession {
@@ -187,6 +189,21 @@ impl Floors {
         Ok(floors)
     }
 
+    /// Returns the conditions in which the most similar stored session of the script and the metric differs from `place`,
+    /// with its values; `None` without such a session.
+    pub fn differing(&self, metric: &str, place: &[String]) -> Option<Vec<String>> {
+        let own = FloorSession { place: place.to_vec(), ..FloorSession::default() };
+        let differing = |session: &FloorSession| -> Vec<String> {
+            let differs = |(name, value): &(String, String)| own.condition(name) != *value;
+            let values = session.conditions().into_iter().filter(differs);
+            values.map(|(name, value)| format!("{name} {}", if value.is_empty() { "-" } else { &value })).collect()
+        };
+        let alike = |session: &&FloorSession| {
+            session.metric == metric && session.condition("script") == own.condition("script")
+        };
+        self.sessions.iter().filter(alike).map(differing).filter(|of| !of.is_empty()).min_by_key(Vec::len)
+    }
+
     /// Returns the sessions that have the metric and the conditions in common, in the order of the first of each.
     fn groups(&self) -> Vec<Vec<&FloorSession>> {
         let mut groups: Vec<Vec<&FloorSession>> = Vec::new();
@@ -208,15 +225,22 @@ impl Floors {
         groups.iter().filter_map(|group| stored(group, &groups)).collect()
     }
 
-    /// Removes the noise floor with this number, counted from 1 in the order of [`Self::stored`], from the file. Returns
-    /// it, or `None` if there is none.
-    pub fn forget(number: usize, path: &Path) -> io::Result<Option<StoredFloor>> {
+    /// Removes a noise floor, or one of its sessions, from the file. Both numbers are counted from 1 in the order of
+    /// [`Self::stored`]. Returns the floor as it was, or `None` if there is no such one.
+    pub fn forget(number: usize, session: Option<usize>, path: &Path) -> io::Result<Option<StoredFloor>> {
         let mut removed = None;
         Self::change(path, |floors| {
             let groups = floors.groups();
             let Some(group) = number.checked_sub(1).and_then(|n| groups.get(n)) else { return };
+            let is_removed = |of: &FloorSession| match session {
+                None => group.contains(&of),
+                Some(n) => n.checked_sub(1).and_then(|n| group.get(n)).is_some_and(|session| *session == of),
+            };
+            if !floors.sessions.iter().any(is_removed) {
+                return;
+            }
             removed = stored(group, &[]);
-            let kept = floors.sessions.iter().filter(|session| !group.contains(session)).cloned().collect();
+            let kept = floors.sessions.iter().filter(|of| !is_removed(of)).cloned().collect();
             floors.sessions = kept;
         })?;
         Ok(removed)
@@ -255,6 +279,7 @@ fn stored(group: &[&FloorSession], all: &[Vec<&FloorSession>]) -> Option<StoredF
         run_time: last.condition("run time"),
         storage: format!("{} on {}", last.condition("file system"), last.condition("device")),
         differs: differs.map(|(name, value)| format!("{name}={value}")).collect(),
+        samples: group.iter().map(|session| (session.time.clone(), session.sample())).collect(),
     })
 }
 
@@ -331,7 +356,7 @@ mod tests {
     fn floors_are_listed_and_removed_by_their_number() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("floors.json");
-        assert_eq!(Floors::forget(1, &dir.path().join("missing/floors.json")).unwrap(), None);
+        assert_eq!(Floors::forget(1, None, &dir.path().join("missing/floors.json")).unwrap(), None);
         let place = |script: &str| {
             let of = |name: &&str| match *name {
                 "script" => script.to_owned(),
@@ -355,8 +380,18 @@ mod tests {
             found.iter().map(|floor| floor.differs.join(" ")).collect::<Vec<_>>(),
             ["$nthreads=4", "$nthreads=3"]
         );
-        assert_eq!((Floors::forget(0, &path).unwrap(), Floors::forget(3, &path).unwrap()), (None, None));
-        assert_eq!(Floors::forget(1, &path).unwrap().unwrap().sessions, 2);
+        for (number, session) in [(0, None), (3, None), (1, Some(0)), (1, Some(3))] {
+            assert_eq!(Floors::forget(number, session, &path).unwrap(), None);
+        }
+        // The nearest stored session differs in the device only.
+        let mut other = place("mail");
+        other[PLACE.iter().position(|name| *name == "device").unwrap()] = "/dev/sdc1".to_owned();
+        let floors = Floors::read(&path).unwrap();
+        assert_eq!(floors.differing("ops", &other).unwrap(), ["device /dev/sdb1"]);
+        assert_eq!((floors.differing("mib", &other), floors.differing("ops", &place("mail"))), (None, None));
+        assert_eq!(Floors::forget(1, Some(2), &path).unwrap().unwrap().sessions, 2);
+        assert_eq!(Floors::read(&path).unwrap().stored()[0].samples.len(), 1);
+        assert_eq!(Floors::forget(1, None, &path).unwrap().unwrap().sessions, 1);
         let left = Floors::read(&path).unwrap();
         assert_eq!(left.sessions.iter().map(|session| &session.experiment[..]).collect::<Vec<_>>(), ["1"]);
     }

@@ -4,8 +4,8 @@
 //! use by a running experiment (`experiment`).
 
 use super::{
-    HookTime, ImportError, ImportedSide, MAX_OBSERVATIONS, Observation, RecordedFigures, SideBlocks, TOO_MANY, form,
-    input, observations,
+    HookTime, ImportError, ImportedSide, MAX_OBSERVATIONS, Metric, Observation, RecordedFigures, SideBlocks, TOO_MANY,
+    form, input, observations,
 };
 use crate::util::printable;
 use serde::Deserialize;
@@ -40,6 +40,8 @@ struct ArmsDescription {
     rule: FactorDescription,
     arms: Vec<ArmDescription>,
     #[serde(default)]
+    metrics: Vec<String>,
+    #[serde(default)]
     hooks: BTreeMap<String, String>,
     #[serde(default)]
     scopes: Vec<serde::de::IgnoredAny>,
@@ -63,6 +65,8 @@ struct ArmDescription {
     #[serde(default)]
     name: String,
     words: Vec<String>,
+    #[serde(default)]
+    metric: Option<String>,
 }
 
 /// The boots of the machine in which an experiment was made.
@@ -166,6 +170,11 @@ pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, Import
     let dir = parent.map_or(dir, |parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
     let names = match std::fs::symlink_metadata(dir.join(EXPERIMENT)) {
         Ok(_) => arm_names(dir)?,
+        Err(_) if arm.is_none() && is_of_batch(dir) => {
+            let why =
+                "it is the directory of a batch: name one of its workloads, or compare all of them by `wmlrun wins`";
+            return Err(form(dir)(why.to_owned()));
+        }
         Err(_) if arm.is_none() => return Ok(ImportedSide { runs: all_files(dir)?, ..ImportedSide::default() }),
         Err(error) => return Err(ImportError::Io { path: dir.join(EXPERIMENT), error }),
     };
@@ -180,6 +189,7 @@ pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, Import
         },
     };
     let (mut side, numbers) = finished_runs(dir, index)?;
+    side.metrics = names.metrics(index);
     side.blocks = names.runs_of_block.and_then(|runs_of_block| {
         let of_runs = numbers.iter().map(|number| number.saturating_sub(1) / runs_of_block).collect();
         Some(SideBlocks { folder: dir.canonicalize().ok()?, arm: index?, of_runs })
@@ -193,18 +203,45 @@ struct ArmNames {
     all: Vec<String>,
     /// Whether the arms differ, so that their runs are not of one sample.
     distinct: bool,
+    /// The metrics of the experiment.
+    metrics: Vec<Metric>,
+    /// For each arm, its own metric instead of the first one, if it has one.
+    own: Vec<Option<Metric>>,
     /// The number of successive runs that are one block; `None` if all runs of an arm were made before those of the next.
     runs_of_block: Option<usize>,
 }
 
 impl ArmNames {
-    /// Returns the index of the arm with this name. The case is ignored if no other arm has the name: reports call the
-    /// arms `a` and `b` A and B.
+    /// Returns the index of the arm with this name. If no other arm has the name, the case is ignored, since reports call
+    /// the arms `a` and `b` A and B; so are the order of the levels of a cell, and the names of the factors.
     fn position(&self, arm: &str) -> Option<usize> {
-        let is_it = |name: &String| name.eq_ignore_ascii_case(arm);
-        let only =
-            || self.all.iter().position(is_it).filter(|_| self.all.iter().filter(|name| is_it(name)).count() == 1);
-        self.all.iter().position(|name| name == arm).or_else(only)
+        let sorted = |name: &str| {
+            let mut levels: Vec<String> = name.split(',').map(str::to_owned).collect();
+            levels.sort_unstable();
+            levels
+        };
+        let levels = |name: &str| -> Vec<String> {
+            name.split(',').map(|level| level.split_once('=').map_or(level, |(_, level)| level).to_owned()).collect()
+        };
+        let only = |is_it: &dyn Fn(&String) -> bool| {
+            let mut found = self.all.iter().enumerate().filter(|(_, name)| is_it(name)).map(|(n, _)| n);
+            found.next().filter(|_| found.next().is_none())
+        };
+        let exact = self.all.iter().position(|name| name == arm);
+        exact
+            .or_else(|| only(&|name| name.eq_ignore_ascii_case(arm)))
+            .or_else(|| only(&|name| sorted(name) == sorted(arm)))
+            .or_else(|| only(&|name| name.contains('=') && levels(name).join(",") == arm))
+    }
+
+    /// Returns the metrics of an arm.
+    fn metrics(&self, arm: Option<usize>) -> Vec<Metric> {
+        let mut metrics = self.metrics.clone();
+        let own = arm.and_then(|arm| self.own.get(arm)?.clone());
+        if let (Some(own), Some(first)) = (own, metrics.first_mut()) {
+            *first = own;
+        }
+        metrics
     }
 }
 
@@ -236,7 +273,9 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     // A sweep in order repeats all of its values, one after the other.
     let has_blocks = of_block > 0 && (!found.rule.in_order || found.rule.kind == "sweep");
     let runs_of_block = has_blocks.then_some(of_block);
-    Ok(ArmNames { all, distinct, runs_of_block })
+    let metrics = found.metrics.iter().filter_map(|name| name.parse().ok()).collect();
+    let own = found.arms.iter().map(|arm| arm.metric.as_ref()?.parse().ok()).collect();
+    Ok(ArmNames { all, distinct, metrics, own, runs_of_block })
 }
 
 /// A run according to the journal.
@@ -368,6 +407,25 @@ fn all_files(path: &Path) -> Result<Vec<Observation>, ImportError> {
     Ok(found)
 }
 
+/// Returns whether a directory has no result itself, and a directory for each workload.
+fn is_of_batch(dir: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(dir) else { return false };
+    let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let has_json = entries.iter().any(|entry| entry.extension().is_some_and(|e| e == "json"));
+    !has_json && !dir.join(RUNS).is_dir() && entries.iter().any(|entry| entry.join("result.json").is_file())
+}
+
+/// Reads the files of a directory that are results, if at least one is. Filebench's batches leave other files beside them.
+pub(super) fn results_among(dir: &Path) -> Result<Vec<Observation>, ImportError> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
+        .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect::<io::Result<_>>())
+        .map_err(|error| ImportError::Io { path: dir.to_owned(), error })?;
+    files.retain(|file| is_visible(file) && file.is_file());
+    files.sort();
+    let found: Vec<Observation> = files.iter().filter_map(|file| of_file(file).ok()).flatten().collect();
+    if found.is_empty() { Err(form(dir)("it has no results".to_owned())) } else { Ok(found) }
+}
+
 /// Returns whether the name of a file does not begin with a point.
 pub(super) fn is_visible(file: &Path) -> bool {
     file.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
@@ -388,216 +446,5 @@ fn check_count(dir: &Path, count: usize) -> Result<(), ImportError> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::super::{Metric, side};
-    use super::*;
-    use std::fs;
-
-    /// Writes the folder of an experiment, with a run of each arm for each time that the journal starts one. The rate of
-    /// a run is its number.
-    fn folder(dir: &Path, description: &str, journal: &str) {
-        fs::create_dir_all(dir.join(RUNS)).unwrap();
-        fs::write(dir.join(EXPERIMENT), format!("schema = '{EXPERIMENT_SCHEMA}'\n{description}")).unwrap();
-        fs::write(dir.join(JOURNAL), journal).unwrap();
-        for n in 1..=journal.matches("\"started\"").count() {
-            let text = format!(
-                "{{\"schema\": \"wmlrun.result/1\", \"runs\": [{{}}, {{\"summary\": {{\"ops_per_s\": {n}}}}}]}}"
-            );
-            fs::write(dir.join(RUNS).join(result_name(n)), text).unwrap();
-        }
-    }
-
-    /// Returns the events of finished runs of these arms.
-    fn finished(arms: &[usize]) -> String {
-        let run = |(n, arm): (usize, &usize)| {
-            let n = n + 1;
-            format!(
-                "{{\"event\":\"hook\",\"run\":{n},\"name\":\"before\",\"seconds\":1}}\n\
-                 {{\"event\":\"started\",\"run\":{n},\"arm\":{arm},\"control\":null}}\n\
-                 {{\"event\":\"finished\",\"run\":{n},\"seconds\":1.5}}\n"
-            )
-        };
-        arms.iter().enumerate().map(run).collect()
-    }
-
-    fn values(path: &str) -> Vec<f64> {
-        side(Path::new(path)).unwrap().runs.iter().map(|run| Metric::ops().of(run).unwrap()).collect()
-    }
-
-    const REPEAT: &str = "arms = [{words = ['x.wml']}]\nrule = {kind = 'repeat'}\n";
-    const AB: &str = "arms = [{words = ['x.wml']}, {words = ['x.wml', '--cold']}]\nrule = {kind = 'ab'}\n";
-
-    #[test]
-    fn the_runs_of_different_arms_are_not_one_sample() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().display().to_string();
-        folder(dir.path(), AB, &finished(&[0, 1, 1, 0]));
-        let error = side(dir.path()).unwrap_err();
-        assert!(error.to_string().ends_with("has runs of several arms: a, b"), "{error}");
-        assert!(error.help().contains(&format!("`{path}:a` or `{path}:b`")), "{}", error.help());
-        assert_eq!((values(&format!("{path}:a")), values(&format!("{path}:b"))), (vec![1.0, 4.0], vec![2.0, 3.0]));
-        assert!(
-            matches!(side(&dir.path().join(RUNS)), Err(ImportError::SeveralArms { path, .. }) if path == dir.path())
-        );
-        let error = side(Path::new(&format!("{path}:c"))).unwrap_err();
-        assert!(error.to_string().ends_with("has no arm `c`") && error.help() == "its arms are a, b", "{error}");
-        assert_eq!(values(&format!("{path}:A")), vec![1.0, 4.0]);
-        // The four runs are one block; those of a file have none.
-        let blocks = |path: &str| side(Path::new(path)).unwrap().blocks;
-        let found = blocks(&format!("{path}:a")).unwrap();
-        assert_eq!((Some(found.folder), found.of_runs), (dir.path().canonicalize().ok(), vec![0, 0]));
-        assert_eq!(blocks(&format!("{path}/runs/0001.json")), None);
-        // A load curve, of which a level contains a colon.
-        let sweep = "rule = {kind = 'sweep', factor = 'n', levels = ['4', 'x:5']}\n";
-        folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", sweep), &finished(&[1, 0]));
-        assert_eq!((values(&format!("{path}:n=4")), values(&format!("{path}:n=x:5"))), (vec![2.0], vec![1.0]));
-        assert!(side(dir.path()).unwrap_err().to_string().contains("n=4, n=x:5"));
-        // Each block has a run of each level.
-        folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", sweep), &finished(&[1, 0, 0, 1]));
-        assert_eq!(blocks(&format!("{path}:n=4")).unwrap().of_runs, [0, 1]);
-        let sweep = sweep.replace("'sweep'", "'sweep', in_order = true");
-        folder(dir.path(), &AB.replace("rule = {kind = 'ab'}\n", &sweep), &finished(&[0, 1, 0, 1]));
-        assert_eq!(blocks(&format!("{path}:n=4")).unwrap().of_runs, [0, 1]);
-        // All runs of a cell, then those of the next.
-        let cells = AB.replace("words", "name = 'c', words").replacen("'c'", "'d'", 1);
-        let in_order = cells.replace("kind = 'ab'", "kind = 'factorial', in_order = true");
-        folder(dir.path(), &in_order, &finished(&[0, 0, 1, 1]));
-        assert_eq!(blocks(&format!("{path}:c")), None);
-    }
-
-    #[test]
-    fn arms_are_equal_if_neither_options_nor_commands_differ() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().display().to_string();
-        let equal = AB.replace(", '--cold'", "");
-        folder(dir.path(), &equal, &finished(&[0, 1]));
-        assert_eq!((values(&path), values(&format!("{path}:b"))), (vec![1.0, 2.0], vec![2.0]));
-        folder(dir.path(), &format!("{equal}hooks = {{before-b = 'x'}}\n"), &finished(&[0, 1]));
-        assert!(matches!(side(dir.path()), Err(ImportError::SeveralArms { .. })));
-        folder(dir.path(), REPEAT, &finished(&[0, 0]));
-        assert_eq!(values(&path), [1.0, 2.0]);
-        let error = side(Path::new(&format!("{path}:a"))).unwrap_err();
-        assert_eq!(error.help(), format!("give `{path}`: its runs are of one arm"));
-    }
-
-    #[test]
-    fn only_finished_runs_count() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().display().to_string();
-        let started = "{\"event\":\"started\",\"run\":4,\"arm\":0}\n{\"event\":\"stopped\",\"why\":\"x\"}\n";
-        // The last line was being written when the machine stopped.
-        let journal = format!("{}{started}{{\"event\":\"fin", finished(&[0, 0, 0]));
-        folder(dir.path(), REPEAT, &journal);
-        let found = side(dir.path()).unwrap();
-        assert_eq!((found.runs.len(), found.notes), (3, vec![format!("{path}: without run 4, which did not finish")]));
-        // A dropped run and those after it are made again.
-        let journal = format!("{}{{\"event\":\"dropped\",\"run\":2,\"why\":\"x\"}}\n", finished(&[0, 0, 0]));
-        folder(dir.path(), REPEAT, &journal);
-        assert_eq!(values(&path), [1.0]);
-        folder(dir.path(), REPEAT, started);
-        assert!(side(dir.path()).unwrap_err().to_string().ends_with("none of its runs has finished"));
-    }
-
-    /// They are in the journal: the result of a run does not have them.
-    #[test]
-    fn runs_have_the_figures_of_their_commands() {
-        let dir = tempfile::tempdir().unwrap();
-        let hook = |run: usize, name: &str, seconds: f64| {
-            format!("{{\"event\":\"hook\",\"run\":{run},\"name\":\"{name}\",\"seconds\":{seconds}}}\n")
-        };
-        let event = |kind: &str, run: usize, more: &str| format!("{{\"event\":\"{kind}\",\"run\":{run}{more}}}\n");
-        let journal = [
-            // The first attempt of the run was interrupted after its commands.
-            hook(1, "before-x", 9.0),
-            event("started", 1, ",\"arm\":0"),
-            event("space", 1, ",\"before\":false,\"used\":8192"),
-            hook(1, "after-y", 9.0),
-            hook(1, "before-x", 2.0),
-            event("space", 1, ",\"before\":true,\"used\":4096"),
-            event("started", 1, ",\"arm\":0"),
-            event("recorded", 1, ",\"seconds\":[0.5,0.25]"),
-            hook(1, "after-x", 3.0),
-            event("finished", 1, ""),
-            hook(2, "before-x", 4.0),
-            event("started", 2, ",\"arm\":0"),
-            event("finished", 2, ""),
-            // The end of the experiment, after its last run.
-            hook(2, "after-experiment", 7.0),
-        ];
-        folder(dir.path(), REPEAT, &journal.concat());
-        let runs = side(dir.path()).unwrap().runs;
-        let of = |run: usize, name: &str| runs[run].figures.get(name).copied();
-        let names = ["before-x.seconds", "after-x.seconds", "record-2.seconds", "space.before", "space.after"];
-        assert_eq!(names.map(|name| of(0, name)), [Some(2.0), Some(3.0), Some(0.25), Some(4096.0), None]);
-        assert_eq!(names.map(|name| of(1, name)), [Some(4.0), None, None, None, None]);
-        assert_eq!(
-            (of(0, "ops"), of(0, "after-y.seconds"), of(1, "after-experiment.seconds")),
-            (Some(1.0), None, None)
-        );
-        let metric: Metric = "before-x.seconds".parse().unwrap();
-        assert_eq!(metric.of(&runs[1]), Some(4.0));
-    }
-
-    #[test]
-    fn runs_of_different_boots_give_a_note() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().display().to_string();
-        let events = finished(&[0, 1, 1, 0]);
-        let mut lines: Vec<&str> = events.lines().collect();
-        let resumed =
-            |boot: &str| format!("{{\"event\":\"resumed\",\"time\":\"\",\"changed\":[],\"boot\":\"{boot}\"}}");
-        let (same, other) = (resumed("x"), resumed("y"));
-        let begun = "{\"event\":\"begun\",\"experiment\":\"\",\"time\":\"\",\"boot\":\"x\"}";
-        // The third run was started before the reboot, and found complete after it.
-        lines.insert(8, &other);
-        lines.insert(3, &same);
-        lines.insert(0, begun);
-        folder(dir.path(), AB, &(lines.join("\n") + "\n"));
-        let notes = |arm: &str| side(Path::new(&format!("{path}:{arm}"))).unwrap().notes;
-        assert_eq!(notes("a"), [format!("{path}: the machine was rebooted between runs 1 and 4")]);
-        assert_eq!(notes("b"), Vec::<String>::new());
-        let notes = |boots: &[usize]| run_notes((1..).zip(boots.iter().copied()), &[]);
-        assert!(notes(&[]).is_empty() && notes(&[1, 1]).is_empty());
-        let shown = "the machine was rebooted between runs 2 and 3 and between runs 3 and 4";
-        assert_eq!(notes(&[0, 0, 1, 3, 3]), [shown]);
-    }
-
-    #[test]
-    fn accepted_changes_give_notes() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().display().to_string();
-        let resumed = |what: &str| format!("{{\"event\":\"resumed\",\"time\":\"\",\"changed\":[\"{what}\"]}}\n");
-        let run = |number: usize| {
-            let event = |kind: &str| format!("{{\"event\":\"{kind}\",\"run\":{number},\"arm\":0}}\n");
-            event("started") + &event("finished")
-        };
-        let notes = |journal: &str| {
-            folder(dir.path(), REPEAT, journal);
-            side(dir.path()).unwrap().notes
-        };
-        let note =
-            |first: usize, what: &str| format!("{path}: changed before run {first}, accepted by `--anyway`: {what}");
-        let journal = run(1) + &resumed("a script") + &run(2) + &run(3) + &resumed("the kernel") + &run(4);
-        assert_eq!(notes(&journal), [note(2, "a script"), note(4, "the kernel")]);
-        // All runs after the dropped one are made under the new conditions.
-        let journal = journal + "{\"event\":\"dropped\",\"run\":3,\"why\":\"x\"}\n" + &run(3);
-        assert_eq!(notes(&journal), [note(2, "a script"), note(3, "the kernel")]);
-    }
-
-    #[test]
-    fn what_is_no_experiment_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        for (description, journal, says) in [
-            ("arms = 5", "", "experiment.toml is not a result: "),
-            (REPEAT, "hello\n", "journal.jsonl is not a result: line 1 is not an event"),
-            (REPEAT, "{\"event\":\"started\",\"run\":1}\n", "missing field `arm`"),
-        ] {
-            folder(dir.path(), description, journal);
-            let error = side(dir.path()).unwrap_err().to_string();
-            assert!(error.contains(says), "{error}");
-        }
-        fs::write(dir.path().join(EXPERIMENT), REPEAT.to_owned() + "schema = 'other/1'\n").unwrap();
-        assert!(side(dir.path()).unwrap_err().to_string().contains("its schema is `other/1`"));
-    }
-}
+#[path = "folder_tests.rs"]
+mod tests;

@@ -81,6 +81,8 @@ pub struct ImportedSide {
     pub runs: Vec<Observation>,
     /// Notes about runs that are not among them.
     pub notes: Vec<String>,
+    /// The metrics of the experiment, if they are of a results folder.
+    pub metrics: Vec<Metric>,
     /// Their blocks, if they are the runs of one arm of an experiment whose arms alternated in blocks.
     pub blocks: Option<SideBlocks>,
 }

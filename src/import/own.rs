@@ -3,7 +3,7 @@
 //! The runs are read one after another, because a document may have many of them.
 
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
-use crate::measure::seconds_of;
+use crate::measure::{seconds_of, sha256};
 use crate::result::warnings::{self, Warning};
 use crate::result::{Document, FlowopResult, Latency, Run, RunState, SCHEMA};
 use crate::stats::hdr::{self, Quantiles};
@@ -272,7 +272,8 @@ fn causes(run: &Run) -> BTreeMap<&'static str, f64> {
         return found;
     }
     let starved: f64 = run.flowops.iter().map(|f| f.starved_seconds * 1e9).sum();
-    let opens = per_own_op(run, |f| f.implicit_opens);
+    // Each instance opens its file once at the start.
+    let opens = per_own_op(run, |f| f.implicit_opens.saturating_sub(f.instances));
     found.extend([
         ("errors_per_op", run.summary.errors as f64 / ops),
         ("syncs_per_op", per_own_op(run, |f| if f.kind.contains("sync") { f.ops } else { 0 })),
@@ -311,7 +312,7 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     let environment = &document.environment;
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut put = |name: &str, value: String| found.insert(name.to_owned(), value);
-    put("script", document.script.sha256.chars().take(12).collect());
+    put("script", script_digest(document));
     let tool = &document.tool;
     let commit = tool.commit.as_ref().map(|commit| format!(" ({commit})")).unwrap_or_default();
     put("tool", format!("{} {}{commit}", tool.name, tool.version));
@@ -363,6 +364,18 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
 
 /// The condition that tells a device whatever its name is.
 pub const DEVICE_IDENTITY: &str = "device identity";
+
+/// Returns the beginning of the digest of a script. The script of a workload of a profile has the directory in it, which
+/// is no part of the workload.
+fn script_digest(document: &Document) -> String {
+    let script = &document.script;
+    let sets_dir = |line: &&str| line.starts_with("set $dir=");
+    let whole = match script.path.ends_with("/thisrun.f") && script.text.lines().any(|line| sets_dir(&line)) {
+        true => sha256(script.text.lines().filter(|line| !sets_dir(line)).collect::<Vec<_>>().join("\n")),
+        false => script.sha256.clone(),
+    };
+    whole.chars().take(12).collect()
+}
 
 /// Rounds a number of bytes to two significant digits in its unit: 15.6 GiB to 16 GiB.
 fn two_digits(bytes: u64) -> u64 {

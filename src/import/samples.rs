@@ -150,14 +150,19 @@ fn of_directory(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, 
     let io = |error| ImportError::Io { path: path.to_owned(), error };
     let entries = std::fs::read_dir(path).map_err(io)?;
     let mut entries: Vec<PathBuf> = entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(io)?;
-    entries.retain(|entry| folder::is_visible(entry));
+    // The page over all workloads of a batch is no result.
+    entries.retain(|entry| folder::is_visible(entry) && !entry.ends_with("index.html"));
     entries.sort();
     let mut samples = Vec::new();
     let mut skipped = Vec::new();
     let mut count = 0;
     for entry in &entries {
         let is_dir = entry.is_dir();
-        let read = if is_dir { folder::side(entry, None).map(|side| side.runs) } else { folder::of_file(entry) };
+        let of_dir = || match folder::side(entry, None) {
+            Err(ImportError::Form { .. }) => folder::results_among(entry),
+            side => side.map(|side| side.runs),
+        };
+        let read = if is_dir { of_dir() } else { folder::of_file(entry) };
         match read {
             Ok(runs) => {
                 count += runs.len();
@@ -249,6 +254,14 @@ mod tests {
         let rates: Vec<_> = found.tests.iter().map(rates).collect();
         assert_eq!(rates, [[vec![40.0], vec![]], [vec![10.0, 12.0], vec![20.0]], [vec![30.0], vec![60.0]]]);
         assert_eq!(found.notes, [format!("{}: not a result: mail.f", old.display())]);
+        // A directory of Filebench's batch mode has scripts beside the output.
+        let batch = dir.path().join("batch");
+        fs::create_dir_all(batch.join("mail")).unwrap();
+        for (name, text) in [("stats.mail.out", filebench(&[50])), ("thisrun.f", "run 10\n".to_owned())] {
+            fs::write(batch.join("mail").join(name), text).unwrap();
+        }
+        let found = test_pairs(&batch, &new).unwrap();
+        assert_eq!(super::tests::rates(&found.tests[0]), [vec![50.0], vec![20.0]]);
         let error = test_pairs(&old, &new.join("none")).unwrap_err().to_string();
         assert!(error.contains("can't be read"), "{error}");
     }

@@ -77,8 +77,14 @@ fn samples(comparison: &Comparison) -> PageTable {
 fn ratios(comparison: &Comparison) -> Picture {
     let mut rows: Vec<(String, &str, Estimate, String)> = Vec::new();
     let test = &comparison.test;
-    let main = format!("{}: the verdict", comparison.metric);
-    rows.push((main, "a", comparison.ratio, probability(test.p)));
+    let main = |what: &str| format!("{}: {what}", comparison.metric);
+    match comparison.ratio_with_floor {
+        Some(widened) => {
+            rows.push((main("the verdict, with the noise floor"), "a", widened, "-".to_owned()));
+            rows.push((main("as measured"), "a", comparison.ratio, probability(test.p)));
+        }
+        None => rows.push((main("the verdict"), "a", comparison.ratio, probability(test.p))),
+    }
     rows.extend(comparison.sign.map(|sign| ("sign test".to_owned(), "a", sign, "-".to_owned())));
     let control = comparison.control;
     rows.extend(control.map(|control| {

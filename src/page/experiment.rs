@@ -291,14 +291,33 @@ fn run_table(recorded: &RecordedExperiment) -> PageTable {
     table
 }
 
-/// Returns the conditions of the runs: where they differ between runs, all values.
+/// The largest number of arms whose values of a condition are shown one by one.
+const MAX_ARMS: usize = 8;
+
+/// Returns the values of a condition: one for all runs, one for each arm, or all values.
+fn condition_values(recorded: &RecordedExperiment, name: &str) -> String {
+    let of = |arm: Option<usize>| -> BTreeSet<&str> {
+        let runs = recorded.runs.iter().filter(|run| arm.is_none_or(|arm| arm == run.arm));
+        runs.filter_map(|run| run.observation.conditions.get(name).map(String::as_str)).collect()
+    };
+    let all = of(None);
+    let arms = recorded.experiment.arms.len();
+    let of_arms: Vec<BTreeSet<&str>> = (0..arms).map(|arm| of(Some(arm))).collect();
+    if all.len() < 2 || arms > MAX_ARMS || of_arms.iter().any(|values| values.len() > 1) {
+        return all.into_iter().collect::<Vec<_>>().join(" | ");
+    }
+    let value = |(arm, values): (usize, &BTreeSet<&str>)| {
+        Some(format!("{}: {}", recorded.experiment.arm_title(arm), values.first()?))
+    };
+    of_arms.iter().enumerate().filter_map(value).collect::<Vec<_>>().join(" | ")
+}
+
+/// Returns the conditions of the runs.
 fn conditions(recorded: &RecordedExperiment) -> PageTable {
     let mut table = PageTable::new("Conditions", ["condition", "value"]).of_text();
     let names: BTreeSet<&String> = recorded.runs.iter().flat_map(|run| run.observation.conditions.keys()).collect();
     for name in names {
-        let of_runs = recorded.runs.iter().filter_map(|run| run.observation.conditions.get(name).map(String::as_str));
-        let values: BTreeSet<&str> = of_runs.collect();
-        table.row([name.clone(), values.into_iter().collect::<Vec<_>>().join(" | ")]);
+        table.row([name.clone(), condition_values(recorded, name)]);
     }
     let experiment = &recorded.experiment;
     for (name, command) in &experiment.hooks.0 {

@@ -35,7 +35,7 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     blocks.extend(cells(&found).block());
     for effects in &found.effects {
         blocks.extend(effect_table(effects).block());
-        blocks.extend(effects.ending().map(|text| PageBlock::Text { text }));
+        blocks.extend(effects.endings().into_iter().map(|text| PageBlock::Text { text }));
     }
     for pivot in &found.pivots {
         blocks.extend(pivot_table(pivot).block());
@@ -187,9 +187,9 @@ fn level_blocks(found: &Factorial, tests: &LevelTests) -> Vec<PageBlock> {
 
 /// Returns the table of the effects on a metric.
 fn effect_table(effects: &FactorEffects) -> PageTable {
-    let mut table = PageTable::new(&effects.title(), FactorEffects::headings().iter().map(|(name, _)| *name));
+    let mut table = PageTable::new(&effects.title(), effects.headings().iter().map(|(name, _)| *name));
     for line in effects.lines() {
-        table.row(line.to_vec());
+        table.row(line);
     }
     table
 }

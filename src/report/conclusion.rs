@@ -30,8 +30,10 @@ fn write_warnings(document: &Document, run: &Run, out: &mut dyn Write) -> io::Re
     for (code, message) in all {
         writeln!(out, "{}", wrapped(&format!("warning[{code}]: {message}"), "  "))?;
     }
-    if let Some(first) = found.first() {
-        writeln!(out, "  = help: for advice, `wmlrun explain {}`", first.code())?;
+    match &found[..] {
+        [] => {}
+        [only] => writeln!(out, "  = help: for advice, `wmlrun explain {}`", only.code())?,
+        [first, ..] => writeln!(out, "  = help: for advice, `wmlrun explain CODE`, such as `{}`", first.code())?,
     }
     Ok(())
 }

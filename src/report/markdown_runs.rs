@@ -20,6 +20,16 @@ const COLUMNS: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.
 /// The script that a batch writes into the directory of a workload, whose name is that of the workload.
 const OF_BATCH: &str = "thisrun.f";
 
+impl MarkdownRuns {
+    /// Returns the row of a result without a run, such as one that was refused.
+    fn without_run(document: &Document) -> String {
+        let path = Path::new(script(document));
+        let of_batch = path.parent().and_then(Path::file_name).filter(|_| path.ends_with(OF_BATCH));
+        let name = of_batch.or_else(|| path.file_stem()).map_or_else(String::new, |name| name.to_string_lossy().into());
+        format!("| {} (no run) | - | - |{}\n", literal(&name), " - |".repeat(COLUMNS.len()))
+    }
+}
+
 impl Report for MarkdownRuns {
     fn name(&self) -> &'static str {
         "markdown-runs"
@@ -46,6 +56,10 @@ impl Report for MarkdownRuns {
         let time = seconds(run.measured_seconds);
         writeln!(out, "| {} | {} | {time} | {figures} |", literal(&name), literal(&places))
     }
+
+    fn end(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+        if document.runs.is_empty() { out.write_all(Self::without_run(document).as_bytes()) } else { Ok(()) }
+    }
 }
 
 /// Returns the name of a run: the label of the result, the workload of a profile or the name of the script, the number of
@@ -55,10 +69,15 @@ fn name(document: &Document, run: &Run, index: usize) -> String {
     let is_of_batch = path.ends_with(OF_BATCH);
     let last = if is_of_batch { path.parent().and_then(Path::file_name) } else { path.file_stem() };
     let last = last.map(|name| name.to_string_lossy().into_owned());
-    let mut name = document.label.clone().or(last).unwrap_or_else(|| script(document).to_owned());
-    if let Some(workload) = &run.workload {
-        name.clone_from(workload);
-    } else if document.runs.len() > 1 {
+    // The workloads of a batch have one label.
+    let workload = run.workload.clone().or_else(|| last.clone().filter(|_| is_of_batch));
+    let label = document.label.clone();
+    let mut name = match (&workload, label) {
+        (Some(workload), Some(label)) => format!("{workload}, {label}"),
+        (Some(workload), None) => workload.clone(),
+        (None, label) => label.or(last).unwrap_or_else(|| script(document).to_owned()),
+    };
+    if workload.is_none() && document.runs.len() > 1 {
         name += &format!(", run {}", index + 1);
     }
     let state = Some(run.state).filter(|state| *state != RunState::Complete).map(RunState::name);
@@ -103,7 +122,7 @@ mod tests {
         }
         document.label = Some("a|b".to_owned());
         document.runs[0].workload = Some("web".to_owned());
-        assert!(row(&document).starts_with("| web | "), "{}", row(&document));
+        assert!(row(&document).starts_with("| web, a\\|b | "), "{}", row(&document));
         document.runs[0].workload = None;
         document.runs[0].state = RunState::Failed;
         document.runs[0].warnings = vec![NoteCode::Exhausted.note("no file"); 2];

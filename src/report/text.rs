@@ -32,7 +32,7 @@ const MAX_HISTOGRAMS: usize = 10;
 /// Maximum width of the histograms' axis, in characters.
 const MAX_AXIS_WIDTH: usize = 64;
 /// Maximum width of a line.
-pub(super) const WIDTH: usize = 80;
+pub const WIDTH: usize = 80;
 /// Maximum width of a name beside its histogram; longer names lose their middle.
 const MAX_NAME_WIDTH: usize = 22;
 

@@ -320,9 +320,12 @@ impl Session {
         {
             let seconds = length.as_secs_f64();
             self.options.default_seconds = Some(asked.clone());
-            front.note(&format!(
-                "`{word}` in a loaded text starts no run: its {seconds} s are now the default run time"
-            ));
+            // A profile has a run time of its own.
+            if !self.loaded.of_profile {
+                front.note(&format!(
+                    "`{word}` in a loaded text starts no run: its {seconds} s are now the default run time"
+                ));
+            }
         }
         true
     }

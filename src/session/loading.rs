@@ -47,6 +47,8 @@ pub(crate) struct Loaded {
     pub(super) beside: Option<PathBuf>,
     /// Whether a whole script is run: the result names it, and not the texts that it loads.
     pub(super) whole: bool,
+    /// Whether a workload of a profile is run, which has its own run time.
+    pub(super) of_profile: bool,
     /// The variables that a whole script reads, if it loads one text. `None` if it loads none or several.
     pub(super) reads: Option<HashSet<String>>,
 }

@@ -271,7 +271,7 @@ impl Session {
     pub(crate) fn stand_for(&mut self, name: &str, text: &str, dialect: (&str, &str)) {
         self.runner.describe_script(name, text, dialect, ScriptOrigin::Other);
         self.scope.set_internal("scriptname", script_name(name));
-        self.loaded.whole = true;
+        (self.loaded.whole, self.loaded.of_profile) = (true, true);
     }
 
     /// Makes the session execute only definitions and settings of texts.

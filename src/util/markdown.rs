@@ -37,6 +37,25 @@ pub fn literal(text: &str) -> String {
     out
 }
 
+/// Escapes a message of this program, in which pairs of backticks enclose names and commands: these become code, in which
+/// nothing is markup. With an odd number of backticks, as of a name that contains one, all of it is text.
+pub fn message(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return literal(text);
+    }
+    let part = |(n, part): (usize, &&str)| match n % 2 {
+        // `literal` drops the blanks at both ends.
+        0 => {
+            let (before, after) = (part.starts_with(' '), part.ends_with(' ') && part.len() > 1);
+            format!("{}{}{}", if before { " " } else { "" }, literal(part), if after { " " } else { "" })
+        }
+        _ if part.trim().is_empty() => format!("\\`{part}\\`"),
+        _ => format!("`{}`", printable::line(part)),
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
 /// Returns the position of the character that would make a line with this text another block than a paragraph: a
 /// heading, a quotation, an item of a list, or a line below a heading. `None` when there is none.
 fn block_marker(letters: &[char]) -> Option<usize> {
@@ -50,6 +69,20 @@ fn block_marker(letters: &[char]) -> Option<usize> {
             (matches!(letters.get(digits), Some('.' | ')')) && ends(digits + 1)).then_some(digits)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod message_tests {
+    use super::message;
+
+    #[test]
+    fn names_in_messages_are_code() {
+        assert_eq!(message("give `--set n=*`, or `a`: <b>"), "give `--set n=*`, or `a`: &lt;b>");
+        assert_eq!(message("`r_` has *one*"), "`r_` has \\*one\\*");
+        assert_eq!(message("a name ` with one"), "a name \\` with one");
+        assert_eq!(message("`` and `@x`"), "\\`\\` and `@x`");
+        assert_eq!(message("`a\nb`"), "`a\\nb`");
     }
 }
 

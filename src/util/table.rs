@@ -76,6 +76,12 @@ impl Table {
         table.lines(&table.widths(), " ")
     }
 
+    /// Returns the table as text, with one space between the columns if it would be wider than `most` columns.
+    pub fn render_compact(&self, most: usize) -> String {
+        let widths = self.widths();
+        self.lines(&widths, if total(&widths, "  ") <= most { "  " } else { " " })
+    }
+
     /// Returns the table as text of at most `most` columns: the cells of the last column continue on further lines, under
     /// their beginning. The column keeps a width of at least 20.
     pub fn render_wrapped(&self, most: usize) -> String {
@@ -197,7 +203,8 @@ mod tests {
                       a-long-name.create 1.2 µs\n\
                       ─────────────────────────\n\
                       read                12 ns\n";
-        assert_eq!(table.render_within(25), expect);
+        assert_eq!((table.render_within(25), table.render_compact(9)), (expect.to_owned(), expect.to_owned()));
+        assert_eq!(table.render_compact(26), table.render());
         assert!(table.render_within(20).contains("\na-long-n…eate 1.2 µs\n"), "{}", table.render_within(20));
         assert!(table.render_within(0).contains("\na-l…te 1.2 µs\n"), "{}", table.render_within(0));
     }
