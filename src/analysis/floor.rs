@@ -13,13 +13,14 @@ const MAX_SHARE: f64 = 0.5;
 /// for good.
 const SESSIONS_PER_OUTLIER: usize = 5;
 
-/// From so many steps between successive sessions on, their median counts instead of the largest: a change of the machine
-/// is one step, and a slow drift makes many small ones, so that neither becomes a part of the noise.
+/// From so many steps between the sessions of successive days on, their median counts instead of the largest: a change of
+/// the machine is one step, and a slow drift makes many small ones, so that neither becomes a part of the noise.
 const MIN_STEPS: usize = 3;
 
-/// The factor from the median of the steps to the step that is exceeded in one of twenty cases, if the means of sessions
-/// are independent and their logarithms normal: 1.96 / 0.6745.
-const STEPS_PER_MEDIAN: f64 = 2.906;
+/// The factors from the median of the steps to the step that is exceeded in one of twenty cases, from [`MIN_STEPS`] steps
+/// on, if the means of days are independent and their logarithms normal. From simulations of 200,000 series each. With many
+/// steps it is 2.9.
+const STEPS_PER_MEDIAN: [f64; 8] = [5.8, 4.4, 4.6, 4.0, 4.1, 3.8, 3.8, 3.6];
 
 /// A session that compares two equal arms.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,15 +45,37 @@ impl FloorSample {
     }
 }
 
-/// Returns the largest difference of the logarithms of the means of two sessions that is within the noise.
-fn between(sessions: &[FloorSample]) -> f64 {
+/// Returns the means of the logarithms of the sessions of each day, in the order of time. Sessions of an unknown time are
+/// days of their own.
+fn day_means(sessions: &[FloorSample]) -> Vec<f64> {
     let mut in_order = sessions.to_vec();
     in_order.sort_by_key(|of| of.time);
-    let mut steps: Vec<f64> = in_order.windows(2).map(|pair| (pair[1].mean / pair[0].mean).ln().abs()).collect();
-    steps.sort_by(f64::total_cmp);
+    let mut days: Vec<Vec<FloorSample>> = Vec::new();
+    for session in in_order {
+        let is_of = |day: &Vec<FloorSample>| {
+            let first = day.first().and_then(|first| first.time);
+            first.zip(session.time).is_some_and(|(first, time)| time.saturating_sub(first) < MIN_SESSION_GAP)
+        };
+        match days.last_mut().filter(|day| is_of(day)) {
+            Some(day) => day.push(session),
+            None => days.push(vec![session]),
+        }
+    }
+    days.iter().map(|day| day.iter().map(|of| of.mean.ln()).sum::<f64>() / day.len() as f64).collect()
+}
+
+/// Returns the largest difference of the logarithms of the means of two days that is within the noise. It is not more than
+/// the largest that was seen.
+fn between(sessions: &[FloorSample]) -> f64 {
+    let days = day_means(sessions);
+    let range = days.iter().copied().fold(f64::MIN, f64::max) - days.iter().copied().fold(f64::MAX, f64::min);
+    let steps: Vec<f64> = days.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     match median(&steps) {
-        Some(median) if steps.len() >= MIN_STEPS => STEPS_PER_MEDIAN * median,
-        _ => steps.last().copied().unwrap_or(0.0),
+        Some(median) if steps.len() >= MIN_STEPS => {
+            let factor = STEPS_PER_MEDIAN[(steps.len() - MIN_STEPS).min(STEPS_PER_MEDIAN.len() - 1)];
+            (factor * median).min(range)
+        }
+        _ => range,
     }
 }
 
@@ -67,8 +90,8 @@ fn without_outliers<T>(mut of: Vec<T>, by: impl Fn(&T) -> f64) -> Vec<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct NoiseFloor {
     /// The relative difference that is within the noise: the greatest distance from 1 of an end of the sessions'
-    /// intervals, of which one of five is left out, or the difference between the means of successive sessions that is
-    /// exceeded in one of twenty cases, if that is greater. Of fewer than four sessions it is the greatest difference.
+    /// intervals, of which one of five is left out, or the difference between the means of two days that is exceeded in one
+    /// of twenty cases, if that is greater. With fewer than four days it is the greatest difference.
     pub share: f64,
     /// The number of sessions.
     pub sessions: u64,
@@ -142,10 +165,12 @@ mod tests {
     #[test]
     fn a_change_between_two_sessions_is_no_noise() {
         let steps = share(&[1000.0, 1020.0, 1000.0, 600.0, 610.0, 600.0]);
-        assert!((steps - (1.02_f64.ln() * STEPS_PER_MEDIAN).exp_m1()).abs() < 1e-3, "{steps}");
-        assert!(share(&[1000.0, 1020.0, 1000.0, 600.0]) < 0.07, "three steps, of which one is the change");
-        assert!(share(&[1000.0, 1030.0, 990.0, 300.0, 1010.0, 1000.0]) < 0.2);
+        assert!((steps - (4.6 * 1.02_f64.ln()).exp_m1()).abs() < 1e-9, "{steps}");
+        assert!(share(&[1000.0, 1020.0, 1000.0, 600.0]) < 0.13, "three steps, of which one is the change");
+        assert!(share(&[1000.0, 1030.0, 990.0, 300.0, 1010.0, 1000.0]) < 0.25);
         assert!(share(&[1000.0, 1020.0, 600.0]) > 0.6, "of two steps the larger one counts");
+        // One slow day is two steps: what was seen bounds the floor.
+        assert!((share(&[1000.0, 1010.0, 900.0, 1000.0]) - (1010.0 / 900.0 - 1.0)).abs() < 1e-9);
         let mut sessions: Vec<FloorSample> = (0..5).map(|day| session(0.99, 1.01, 1000.0, day * 24)).collect();
         sessions[2].ratio.low = 0.7;
         assert!((NoiseFloor::of(&sessions).unwrap().share - (1.0 / 0.99 - 1.0)).abs() < 1e-12);
@@ -155,7 +180,20 @@ mod tests {
     #[test]
     fn a_drift_is_no_noise() {
         let means: Vec<f64> = (0..20).map(|week| 1000.0 * 0.97_f64.powi(week)).collect();
-        assert!(share(&means) < 0.1, "{}", share(&means));
+        assert!(share(&means) < 0.12, "{}", share(&means));
+    }
+
+    /// Several sessions of one day do not hide the difference between days.
+    #[test]
+    fn the_sessions_of_a_day_are_one_step() {
+        let of = |hours: [i64; 5]| {
+            let means = [1000.0, 1002.0, 1000.0, 1001.0, 920.0];
+            let sessions: Vec<FloorSample> =
+                hours.iter().zip(means).map(|(hour, mean)| session(0.99, 1.01, mean, *hour)).collect();
+            NoiseFloor::of(&sessions).unwrap().share
+        };
+        assert!(of([0, 1, 2, 3, 24]) > 0.08);
+        assert!(of([0, 24, 48, 72, 96]) < 0.02);
     }
 
     /// The means of two days differ by more than the floor in about one of twenty cases.
@@ -165,11 +203,11 @@ mod tests {
         let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
         let mut mean = || (0.05 * rng.sample::<f64, _>(rand_distr::StandardNormal)).exp();
         let beyond = (0..2000).filter(|_| {
-            let floor = share(&(0..40).map(|_| mean()).collect::<Vec<f64>>());
+            let floor = share(&(0..12).map(|_| mean()).collect::<Vec<f64>>());
             (mean() / mean()).ln().abs() > floor.ln_1p()
         });
         let beyond = beyond.count();
-        assert!((70..=140).contains(&beyond), "{beyond} of 2000");
+        assert!((60..=180).contains(&beyond), "{beyond} of 2000");
     }
 
     #[test]

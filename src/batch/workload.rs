@@ -105,9 +105,7 @@ impl ProfileWorkload<'_> {
     fn steps(&self) -> Vec<WorkloadStep> {
         let mut steps = vec![WorkloadStep::CreateFiles, WorkloadStep::CreateProcesses];
         steps.extend(Some(self.warmup).filter(|time| !time.is_zero()).map(WorkloadStep::Warmup));
-        // Without a warm-up there is nothing to clear. The operations of a workload that ends at once would be lost.
-        steps.extend((!self.warmup.is_zero()).then_some(WorkloadStep::Clear));
-        steps.extend([WorkloadStep::Measure(self.runtime), WorkloadStep::Snap]);
+        steps.extend([WorkloadStep::Clear, WorkloadStep::Measure(self.runtime), WorkloadStep::Snap]);
         steps.extend(DUMPS.map(|(form, end)| WorkloadStep::Dump(form, end)));
         steps.push(WorkloadStep::Shutdown);
         steps

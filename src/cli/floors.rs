@@ -107,6 +107,9 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         let runs = count(values.len() as u64, "run");
         let of_runs = format!("{runs} of {}, mean {}", experiment.name, figure(&comparison.metric, mean));
         performed.print(&format!("{of_runs}\nA/A {}, 95 % interval\n", ratio(comparison.ratio)));
+        if !common.quiet {
+            comparison.notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
+        }
     } else {
         performed.print(&(common.format.comparison)(&Comparison { floor, ..comparison }));
     }

@@ -22,14 +22,21 @@ pub(super) fn known_floor<S: AsRef<[Observation]>>(sides: &[S], metric: &Metric)
     of_sides.into_iter().reduce(NoiseFloor::wider)
 }
 
-/// Returns the note on sides of different days for which a noise floor is missing: where one would be stored, or in what
-/// the nearest stored one differs. `None` if there is none of their script.
+/// Returns the note on sides of different days for which a noise floor is missing: where one would be stored, or why a
+/// stored one does not apply. `None` if there is none of their script.
 pub(super) fn missing_floor<S: AsRef<[Observation]>>(sides: &[S], metric: &Metric) -> Option<String> {
     let Some(path) = Floors::path() else {
         return Some("no noise floor can be read: set HOME or XDG_STATE_HOME to an absolute path".to_owned());
     };
     let floors = Floors::read(&path).ok()?;
     let places = sides.iter().filter_map(|side| experiment::place(side.as_ref()));
-    let differing = places.filter_map(|place| floors.differing(&metric.to_string(), &place)).min_by_key(Vec::len)?;
-    Some(format!("the nearest stored noise floor was measured with another {}", differing.join(", another ")))
+    let differing = places.filter_map(|place| floors.differing(&metric.to_string(), &place)).max_by_key(Vec::len)?;
+    Some(match &differing[..] {
+        [] => {
+            "a noise floor is stored, but was not measured at least twelve hours before the later side: it counts from \
+             the next day on"
+                .to_owned()
+        }
+        names => format!("the nearest stored noise floor was measured with another {}", names.join(", another ")),
+    })
 }

@@ -78,10 +78,11 @@ pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: Fig
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let figures = |test: &TestSample| (test.name.clone(), [mean(test, 0), mean(test, 1)]);
-    let found = TestFigures { sides: side_names(a, b), tests: tests.iter().map(figures).collect() };
+    let sides = if format == FigureFormat::Json { paths(a, b) } else { side_names(a, b) };
+    let found = TestFigures { sides, tests: tests.iter().map(figures).collect() };
     let document = document(&found, metric.direction(), Some(&metric));
     print(&document, format);
-    if document.a == "A" && format == FigureFormat::Text {
+    if document.a == "A" {
         console::notice(&format!("note: A is {}, B is {}", a.display(), b.display()));
     }
     condition_notes(&tests).iter().for_each(|note| console::notice(&format!("note: {note}")));
@@ -115,6 +116,10 @@ fn condition_notes(tests: &[TestSample]) -> Vec<String> {
         found.push(format!("A and B measured different workloads: they differ in {}", named.join(", ")));
     }
     found
+}
+
+fn paths(a: &Path, b: &Path) -> [String; 2] {
+    [a, b].map(|path| path.display().to_string())
 }
 
 /// The longest names of sides that are headings.

@@ -229,7 +229,6 @@ impl Comparer {
         notes.extend(order.map(str::to_owned));
         notes.extend(notes::on_flowops(runs.a, runs.b));
         notes.extend(notes::on_conditions(runs.a, runs.b));
-        notes.extend(notes::on_places(&[runs.a, runs.b]));
         if !runs.in_blocks() {
             notes.extend(notes::on_times(runs.a, runs.b));
         }

@@ -159,20 +159,25 @@ impl FactorEffects {
         for effect in of_factor.iter().filter(|effect| effect.against == first) {
             levels.push((effect.level.as_str(), effect.ratio?.value));
         }
-        if levels.len() < 3 || of_factor.len() != levels.len() * (levels.len() - 1) / 2 {
+        let are_complete = of_factor.iter().all(|effect| effect.pairs == of_factor[0].pairs);
+        if levels.len() < 3 || of_factor.len() != levels.len() * (levels.len() - 1) / 2 || !are_complete {
             return None;
         }
         levels.sort_by(|(_, a), (_, b)| if self.higher_is_better { b.total_cmp(a) } else { a.total_cmp(b) });
-        let is_clear = |a: &str, b: &str| {
-            let is_of = |effect: &&&LevelEffect| {
-                let pair = (effect.level.as_str(), effect.against.as_str());
-                pair == (a, b) || pair == (b, a)
-            };
-            of_factor.iter().find(is_of).is_some_and(|effect| effect.is_clear())
+        let is_clearly_better = |a: &str, b: &str| {
+            let found = of_factor.iter().find_map(|effect| match (effect.level.as_str(), effect.against.as_str()) {
+                pair if pair == (a, b) => Some((effect, true)),
+                pair if pair == (b, a) => Some((effect, false)),
+                _ => None,
+            });
+            found.is_some_and(|(effect, is_numerator)| {
+                let is_higher = effect.ratio.is_some_and(|ratio| (ratio.value > 1.0) == is_numerator);
+                effect.is_clear() && is_higher == self.higher_is_better
+            })
         };
         let mut text = format!("{factor}, best first: {}", levels[0].0);
         for pair in levels.windows(2) {
-            let sign = if is_clear(pair[0].0, pair[1].0) { ">" } else { "?" };
+            let sign = if is_clearly_better(pair[0].0, pair[1].0) { ">" } else { "?" };
             text += &format!(" {sign} {}", pair[1].0);
         }
         Some(text)

@@ -124,7 +124,7 @@ pub fn sentence(comparison: &Comparison) -> String {
         None => (comparison.ratio, ""),
     };
     let but = if comparison.lacks_control() { ", but the control is unknown" } else { "" };
-    format!("{name}: {limit} (B/A {} of {metric}{direction}{floor}){but}", ratio(shown))
+    format!("{name}: {limit} (B/A{floor} {} of {metric}{direction}){but}", ratio(shown))
 }
 
 /// Returns the lines of a comparison, each with its label.
@@ -135,7 +135,7 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     line("metric", format!("{} ({better})", comparison.metric));
     line("B/A", format!("{}, {} interval", ratio(comparison.ratio), confidence(comparison.level)));
     if let Some(widened) = comparison.ratio_with_floor {
-        line("with the floor", format!("{}, the interval of the verdict", ratio(widened)));
+        line("with the floor", format!("{}, the interval that is tested", ratio(widened)));
     }
     if let Some(look) = comparison.look {
         line("look", format!("after {} blocks, one-sided error probability {}", look.blocks, percent(look.one_sided)));

@@ -7,6 +7,8 @@ use crate::analysis::{ComparisonVerdict, Estimate, NoiseFloor, Tolerance, mean_i
 use crate::import::{Metric, Observation, shared_flowops};
 use crate::result::MIN_BEYOND;
 use crate::util::count::count;
+use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Returns notes on the runs of all sides, of which these metrics are used.
 pub(super) fn on_runs(sides: &[&[Observation]], metrics: &[Metric]) -> Vec<String> {
@@ -61,7 +63,9 @@ fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> O
     let found: Vec<&Observation> = sides.iter().flat_map(|runs| runs.iter()).filter(|run| applies(run)).collect();
     let mut numbers: Vec<u64> = found.iter().filter_map(|run| run_number(&run.source)).collect();
     numbers.sort_unstable();
-    let is_named = numbers.len() == found.len() && found.len() <= MAX_NAMED && (found.len() as u64) < all;
+    let folders: BTreeSet<Option<&Path>> = found.iter().map(|run| Path::new(&run.source).parent()).collect();
+    let is_named = numbers.len() == found.len() && folders.len() == 1 && found.len() <= MAX_NAMED;
+    let is_named = is_named && (found.len() as u64) < all;
     let named = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let named = if is_named { format!(" ({named})") } else { String::new() };
     (!found.is_empty()).then(|| format!("{} of {}{named}", found.len(), count(all, "run")))
@@ -69,22 +73,24 @@ fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> O
 
 /// Returns the number of a run whose result is in a results folder, `runs/0003.json`.
 fn run_number(source: &str) -> Option<u64> {
-    let (dir, file) = source.rsplit_once('/')?;
-    dir.ends_with("runs").then(|| file.strip_suffix(".json")?.parse().ok()).flatten()
+    let path = Path::new(source);
+    let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
+    path.parent()?.ends_with("runs").then(|| name.parse().ok()).flatten()
 }
 
-/// Returns the note on cells or sides that are to differ in their directory, and are on one file system. Only those count
-/// that have one directory in all of their runs.
-pub(super) fn on_places(sides: &[&[Observation]]) -> Option<String> {
-    let of_side = |runs: &&[Observation], name: &str| -> Option<String> {
+/// Returns the note on cells that are to differ in their directory, and are all on one file system. The fresh directories
+/// of runs do not count.
+pub(super) fn on_places(cells: &[&[Observation]]) -> Option<String> {
+    let of_cell = |runs: &&[Observation], name: &str| -> Option<String> {
         let first = runs.first()?.conditions.get(name)?;
         runs.iter().all(|run| run.conditions.get(name) == Some(first)).then(|| first.clone())
     };
-    let all = |name: &str| sides.iter().map(|runs| of_side(runs, name)).collect::<Option<Vec<String>>>();
-    let (dirs, kinds, devices) = (all("$dir")?, all("file system")?, all("device")?);
+    let all = |name: &str| cells.iter().map(|runs| of_cell(runs, name)).collect::<Option<Vec<String>>>();
+    let (dirs, kinds, devices, options) = (all("$dir")?, all("file system")?, all("device")?, all("mount options")?);
     let are_equal = |values: &[String]| values.windows(2).all(|pair| pair[0] == pair[1]);
-    let is_one = !are_equal(&dirs) && are_equal(&kinds) && are_equal(&devices);
-    is_one
+    let is_fresh = |dir: &String| dir.rsplit('/').next().is_some_and(|name| name.starts_with("wmlrun-"));
+    let is_one = are_equal(&kinds) && are_equal(&devices) && are_equal(&options) && kinds[0] != "tmpfs";
+    (is_one && !are_equal(&dirs) && !dirs.iter().any(is_fresh))
         .then(|| format!("all directories are on one file system, {} on {}: is one not mounted?", kinds[0], devices[0]))
 }
 
@@ -321,6 +327,38 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(on_dependence(&sides, [&steady, &drifting[..4]]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn cells_whose_directories_are_on_one_file_system_are_noted() {
+        let run = |dir: &str, device: &str| {
+            let pairs = [("$dir", dir), ("file system", "ext4"), ("mount options", "rw"), ("device", device)];
+            let conditions = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            vec![Observation { conditions, ..Observation::default() }; 2]
+        };
+        let of = |cells: &[Vec<Observation>]| on_places(&cells.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let note = of(&[run("/a", "/dev/sda1"), run("/b", "/dev/sda1")]).unwrap();
+        assert!(note.starts_with("all directories are on one file system, ext4 on /dev/sda1: "), "{note}");
+        for cells in [
+            [run("/a", "/dev/sda1"), run("/b", "/dev/sdb1")],
+            [run("/a", "/dev/sda1"), run("/a", "/dev/sda1")],
+            [run("/x/wmlrun-1-0", "/dev/sda1"), run("/x/wmlrun-2-0", "/dev/sda1")],
+            [run("/a", "/dev/sda1"), Vec::new()],
+        ] {
+            assert_eq!(of(&cells), None);
+        }
+    }
+
+    #[test]
+    fn a_few_runs_of_one_experiment_are_named() {
+        let runs = |dir: &str, n: u64| -> Vec<Observation> {
+            let run = |n: u64| Observation { source: format!("{dir}/{n:04}.json"), ..Observation::default() };
+            (1..=n).map(run).collect()
+        };
+        let of = |sides: &[&[Observation]]| number(sides, &|run| run.source.contains("2.json")).unwrap();
+        assert_eq!(of(&[&runs("r/runs", 20)]), "2 of 20 runs (2, 12)");
+        assert_eq!(of(&[&runs("r/runs", 3), &runs("s/runs", 3)]), "2 of 6 runs");
+        assert_eq!(of(&[&runs("results", 3)]), "1 of 3 runs");
     }
 
     #[test]

@@ -189,19 +189,17 @@ impl Floors {
         Ok(floors)
     }
 
-    /// Returns the conditions in which the most similar stored session of the script and the metric differs from `place`,
-    /// with its values; `None` without such a session.
+    /// Returns the names of the conditions in which the most similar stored session of the script and the metric differs
+    /// from `place`; none if it has the same. `None` without such a session.
     pub fn differing(&self, metric: &str, place: &[String]) -> Option<Vec<String>> {
         let own = FloorSession { place: place.to_vec(), ..FloorSession::default() };
         let differing = |session: &FloorSession| -> Vec<String> {
             let differs = |(name, value): &(String, String)| own.condition(name) != *value;
-            let values = session.conditions().into_iter().filter(differs);
-            values.map(|(name, value)| format!("{name} {}", if value.is_empty() { "-" } else { &value })).collect()
+            session.conditions().into_iter().filter(differs).map(|(name, _)| name).collect()
         };
-        let alike = |session: &&FloorSession| {
-            session.metric == metric && session.condition("script") == own.condition("script")
-        };
-        self.sessions.iter().filter(alike).map(differing).filter(|of| !of.is_empty()).min_by_key(Vec::len)
+        let script = own.condition("script");
+        let is_alike = |session: &&FloorSession| session.metric == metric && session.condition("script") == script;
+        self.sessions.iter().filter(is_alike).map(differing).min_by_key(Vec::len)
     }
 
     /// Returns the sessions that have the metric and the conditions in common, in the order of the first of each.
@@ -387,8 +385,11 @@ mod tests {
         let mut other = place("mail");
         other[PLACE.iter().position(|name| *name == "device").unwrap()] = "/dev/sdc1".to_owned();
         let floors = Floors::read(&path).unwrap();
-        assert_eq!(floors.differing("ops", &other).unwrap(), ["device /dev/sdb1"]);
-        assert_eq!((floors.differing("mib", &other), floors.differing("ops", &place("mail"))), (None, None));
+        assert_eq!(floors.differing("ops", &other).unwrap(), ["device"]);
+        assert_eq!(
+            (floors.differing("mib", &other), floors.differing("ops", &place("mail"))),
+            (None, Some(Vec::new()))
+        );
         assert_eq!(Floors::forget(1, Some(2), &path).unwrap().unwrap().sessions, 2);
         assert_eq!(Floors::read(&path).unwrap().stored()[0].samples.len(), 1);
         assert_eq!(Floors::forget(1, None, &path).unwrap().unwrap().sessions, 1);

@@ -411,8 +411,13 @@ fn all_files(path: &Path) -> Result<Vec<Observation>, ImportError> {
 fn is_of_batch(dir: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(dir) else { return false };
     let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    let has_json = entries.iter().any(|entry| entry.extension().is_some_and(|e| e == "json"));
-    !has_json && !dir.join(RUNS).is_dir() && entries.iter().any(|entry| entry.join("result.json").is_file())
+    !has_json(dir) && !dir.join(RUNS).is_dir() && entries.iter().any(|entry| entry.join("result.json").is_file())
+}
+
+/// Returns whether a directory has a JSON file, or cannot be read.
+pub(super) fn has_json(dir: &Path) -> bool {
+    let is_json = |entry: std::fs::DirEntry| entry.path().extension().is_some_and(|e| e == "json");
+    std::fs::read_dir(dir).map_or(true, |entries| entries.flatten().any(is_json))
 }
 
 /// Reads the files of a directory that are results, if at least one is. Filebench's batches leave other files beside them.
@@ -423,6 +428,7 @@ pub(super) fn results_among(dir: &Path) -> Result<Vec<Observation>, ImportError>
     files.retain(|file| is_visible(file) && file.is_file());
     files.sort();
     let found: Vec<Observation> = files.iter().filter_map(|file| of_file(file).ok()).flatten().collect();
+    check_count(dir, found.len())?;
     if found.is_empty() { Err(form(dir)("it has no results".to_owned())) } else { Ok(found) }
 }
 

@@ -16,6 +16,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqA
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 
 /// The maximum number of entries in a document, in all runs together. See [`Budget`].
 const MAX_ENTRIES: u64 = 1 << 20;
@@ -370,7 +371,8 @@ pub const DEVICE_IDENTITY: &str = "device identity";
 fn script_digest(document: &Document) -> String {
     let script = &document.script;
     let sets_dir = |line: &&str| line.starts_with("set $dir=");
-    let whole = match script.path.ends_with("/thisrun.f") && script.text.lines().any(|line| sets_dir(&line)) {
+    let whole = match Path::new(&script.path).ends_with("thisrun.f") && script.text.lines().any(|line| sets_dir(&line))
+    {
         true => sha256(script.text.lines().filter(|line| !sets_dir(line)).collect::<Vec<_>>().join("\n")),
         false => script.sha256.clone(),
     };

@@ -159,7 +159,7 @@ fn of_directory(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, 
     for entry in &entries {
         let is_dir = entry.is_dir();
         let of_dir = || match folder::side(entry, None) {
-            Err(ImportError::Form { .. }) => folder::results_among(entry),
+            Err(ImportError::Form { .. }) if !folder::has_json(entry) => folder::results_among(entry),
             side => side.map(|side| side.runs),
         };
         let read = if is_dir { of_dir() } else { folder::of_file(entry) };

@@ -11,6 +11,9 @@ use crate::runtime::{Ended, FaultKind, Waited};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// A `stats clear` within this time of the start belongs to it, in nanoseconds.
+const START_NS: u64 = 100_000_000;
+
 impl Runner {
     /// Returns whether such processes are running.
     pub fn is_live(&self) -> bool {
@@ -75,6 +78,7 @@ impl Runner {
             ready,
             printed,
             measuring: false,
+            is_new: true,
             cpu: CpuReading::now(),
             started_at: record::now(),
             requested: None,
@@ -91,6 +95,7 @@ impl Runner {
     /// command line may override.
     fn sleep_live(&mut self, length: Duration, about: &Description, front: &mut dyn Front) -> Record {
         let Some(mut live) = self.live.take() else { return Record::of(Status::Done) };
+        live.is_new = false;
         let length = self.settings.runtime.filter(|_| live.measuring).unwrap_or(length);
         let mut run = self.new_run(&live.ready, &live.running, live.measuring.then_some(length), about);
         run.intervals = std::mem::take(&mut live.recent);
@@ -138,11 +143,19 @@ impl Runner {
         Record::of(Status::Done)
     }
 
-    /// `stats clear`: restarts the measurement of the running processes.
+    /// `stats clear`: restarts the measurement of the running processes. Right after their start it begins the measurement
+    /// with the start: a workload that ends at once would lose operations. Several ranks start anew together.
     pub fn clear_live(&mut self) {
         let interval = self.settings.interval;
         let _priority = schedule::PriorityGuard::new();
         if let Some(mut live) = self.live.take() {
+            let since_start = live.running.ns(live.running.from(), Clock::get().raw());
+            if live.is_new && self.settings.ranks.size() == 1 && since_start < START_NS {
+                (live.measuring, live.is_new) = (true, false);
+                self.live = Some(live);
+                return;
+            }
+            live.is_new = false;
             live.start = self.restart_together(|| drop(live.running.clear()));
             live.ready.cache.start_counting();
             live.measuring = true;

@@ -55,6 +55,8 @@ pub(crate) struct Live {
     pub(crate) printed: MessageReader,
     /// `stats clear` was executed: the next `sleep` is measured time.
     pub(crate) measuring: bool,
+    /// No command has waited for the processes or cleared their counters since they were started.
+    pub(crate) is_new: bool,
     pub(crate) cpu: CpuReading,
     pub(crate) started_at: String,
     pub(crate) requested: Option<Duration>,
