@@ -391,6 +391,10 @@ pub(super) enum CliCommand {
         /// Format: a page, or a format of the reports of runs; for one experiment, a format that its command has as well
         #[arg(long, default_value = PAGE_FORMAT.0, value_name = "FORMAT", value_parser = export_parser())]
         format: ExportFormat,
+        /// The figures of experiments, instead of those that they were started with, separated by commas; `wmlrun list
+        /// metrics` lists them
+        #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
+        metrics: Vec<Metric>,
         /// Write each picture of the page as an SVG file to the directory DIR, which is created; the page itself is then
         /// written only with `-o`
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "format")]

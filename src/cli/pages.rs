@@ -7,7 +7,7 @@ use super::known_floor::known_floor;
 use crate::analysis::NoiseFloor;
 use crate::comparison::{FORMATS, find_format};
 use crate::experiment::{ExperimentKind, RecordedExperiment};
-use crate::import::{self, Observation};
+use crate::import::{self, Metric, Observation};
 use crate::output::{FileIdentity, Target, check_replaceable, file_id};
 use crate::page::{self, PageError, ResultSource};
 use crate::report::{self, Report};
@@ -24,9 +24,9 @@ pub(super) struct PageOutputs {
     pub(super) force: bool,
 }
 
-/// Writes the results at `paths` as a page or in another format, and their pictures. Without `force` only a page or a
-/// picture is replaced. Returns the exit status.
-pub(super) fn report(paths: &[PathBuf], outputs: &PageOutputs, format: ExportFormat) -> u8 {
+/// Writes the results at `paths` as a page or in another format, and their pictures. `metrics` replaces those of
+/// experiments unless it is empty. Without `force` only a page or a picture is replaced. Returns the exit status.
+pub(super) fn report(paths: &[PathBuf], metrics: &[Metric], outputs: &PageOutputs, format: ExportFormat) -> u8 {
     let output = outputs.output.as_deref();
     if output.is_none() && outputs.pictures.is_none() && format.0.is_none() && std::io::stdout().is_terminal() {
         console::error(
@@ -43,7 +43,7 @@ pub(super) fn report(paths: &[PathBuf], outputs: &PageOutputs, format: ExportFor
         Ok(target) => target,
         Err(status) => return status,
     };
-    let sources = match read(paths) {
+    let sources = match read(paths, metrics) {
         Ok(sources) => sources,
         Err(status) => return status,
     };
@@ -70,11 +70,15 @@ pub(super) fn report(paths: &[PathBuf], outputs: &PageOutputs, format: ExportFor
 }
 
 /// Reads the results. `Err` holds the exit status after an error was printed.
-fn read(paths: &[PathBuf]) -> Result<Vec<ResultSource>, u8> {
+fn read(paths: &[PathBuf], metrics: &[Metric]) -> Result<Vec<ResultSource>, u8> {
     let mut sources = Vec::new();
     for path in paths {
         match page::read(path) {
-            Ok(found) => sources.extend(found.into_iter().map(with_floor)),
+            Ok(found) => {
+                for source in found {
+                    sources.push(with_floor(with_metrics(source, metrics)?));
+                }
+            }
             Err(e) => {
                 let help = match e {
                     PageError::Io { .. } => "give a result file or a results folder",
@@ -87,6 +91,14 @@ fn read(paths: &[PathBuf]) -> Result<Vec<ResultSource>, u8> {
                 return Err(2);
             }
         }
+    }
+    let is_experiment = |source: &ResultSource| matches!(source, ResultSource::Experiment { .. });
+    if !metrics.is_empty() && !sources.iter().any(is_experiment) {
+        console::error(
+            "`--metric` needs an experiment, and there is none among the results",
+            Some("give the results folder of `experiment`, `sweep`, `ab` or `repeat`"),
+        );
+        return Err(2);
     }
     Ok(sources)
 }
@@ -186,6 +198,23 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8>
         1
     })?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Replaces the metrics of an experiment. `Err` holds the exit status after an error was printed: no run has one of them.
+fn with_metrics(source: ResultSource, metrics: &[Metric]) -> Result<ResultSource, u8> {
+    let ResultSource::Experiment { name, mut recorded, floor } = source else { return Ok(source) };
+    let has = |metric: &&Metric| recorded.runs.iter().any(|run| metric.of(&run.observation).is_some());
+    if let Some(missing) = metrics.iter().find(|metric| !has(metric)) {
+        let first = recorded.runs.iter().find(|run| run.observation.failure.is_none());
+        let help = first.map(|run| format!("its metrics are {}", Metric::names(&run.observation)));
+        console::error(&format!("no run of {name} has `{missing}`"), help.as_deref());
+        return Err(2);
+    }
+    if !metrics.is_empty() {
+        recorded.experiment.metrics = metrics.iter().map(Metric::to_string).collect();
+        recorded.experiment.arms.iter_mut().for_each(|arm| arm.metric = None);
+    }
+    Ok(ResultSource::Experiment { name, recorded, floor })
 }
 
 /// Adds the noise floor of the workload of a comparison, if it has been measured.

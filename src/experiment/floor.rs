@@ -275,7 +275,11 @@ fn stored(group: &[&FloorSession], all: &[Vec<&FloorSession>]) -> Option<StoredF
         sessions: group.len() as u64,
         last: last.time.clone(),
         run_time: last.condition("run time"),
-        storage: format!("{} on {}", last.condition("file system"), last.condition("device")),
+        storage: match last.condition("file system") {
+            // The null engine has none.
+            kind if kind.is_empty() => "no file system".to_owned(),
+            kind => format!("{kind} on {}", last.condition("device")),
+        },
         differs: differs.map(|(name, value)| format!("{name}={value}")).collect(),
         samples: group.iter().map(|session| (session.time.clone(), session.sample())).collect(),
     })

@@ -246,9 +246,7 @@ impl Checker<'_> {
             visit::parts(&command.kind, &mut |part| match part {
                 CommandPart::Set(_) | CommandPart::SetField(_) => {}
                 CommandPart::Value(value) | CommandPart::Load(value) => self.expr(value, &[]),
-                CommandPart::Shown(text) => self.shown(text),
-                // It is shown on request, and as it is written if nothing sets a variable, as in Filebench.
-                CommandPart::Usage(_) => {}
+                CommandPart::Shown(text) | CommandPart::Usage(text) => self.shown(text),
                 CommandPart::Shell(text) => self.shell(text),
                 CommandPart::Attr(used, attrs) => self.attr(used, attrs, &locals, looks_up),
                 CommandPart::Parameter(parameter) => parameter.value.iter().for_each(|value| self.expr(value, &[])),

@@ -383,6 +383,8 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
                 .map(|after| format!("{}: {} before the run, {} after", mount.path, space(mount.free), space(after))),
         );
     }
+    // The devices that several sets are on count the bytes of all of them.
+    let shared = shared_bytes(&run.filesets);
     for (instances, set) in of_instances(&run.filesets) {
         let name = instances_of(&set, instances);
         add(
@@ -390,11 +392,11 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
             set.device_bytes.as_ref().map(|moved| {
                 let verdict =
                     set.verdict.map(|v| format!("; {}", verdict_text(v, &set.asked_bytes))).unwrap_or_default();
-                format!(
-                    "{name}: requested {}, devices transferred {}{verdict}",
-                    describe_bytes(&set.asked_bytes),
-                    describe_bytes(moved)
-                )
+                let transferred = match &shared {
+                    Some(_) => String::new(),
+                    None => format!(", devices transferred {}", describe_bytes(moved)),
+                };
+                format!("{name}: requested {}{transferred}{verdict}", describe_bytes(&set.asked_bytes))
             }),
         );
         add(
@@ -405,6 +407,7 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
             }),
         );
     }
+    add("devices", shared.map(|moved| format!("those of all file sets transferred {}", describe_bytes(&moved))));
     add(
         "warm-up",
         run.warmup
@@ -412,6 +415,14 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
             .map(|warmup| format!("{}, {} not counted", seconds(warmup.seconds), count(warmup.ops, "operation"))),
     );
     lines
+}
+
+/// Returns the bytes that the devices of several file sets transferred, if they are those of all of them.
+fn shared_bytes(sets: &[FilesetResult]) -> Option<DeviceBytes> {
+    let mut moved = sets.iter().filter_map(|set| set.device_bytes.as_ref());
+    let first = moved.next()?;
+    let others: Vec<&DeviceBytes> = moved.collect();
+    (!others.is_empty() && others.iter().all(|bytes| *bytes == first)).then(|| first.clone())
 }
 
 /// Writes the lines of [`detail_lines`].

@@ -43,16 +43,32 @@ struct Sign {
     dialect: Dialect,
     span: Span,
     what: String,
-    /// Whether the other generation certainly refuses it. This does not hold for `psrun`, which versions between 1.4.8
-    /// and 1.5 had too, nor for `${x}` and `$(x)`, which 1.5 reads as variables of such names.
-    sure: bool,
+    certainty: Certainty,
+}
+
+/// How surely the other generation refuses a construct.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Certainty {
+    /// `psrun`, which versions between 1.4.8 and 1.5 had too; `${x}` and `$(x)`, which 1.5 reads as variables of such
+    /// names.
+    Possible,
+    /// `usage`, which version 1.4.9 had together with constructs of 1.5.
+    Likely,
+    /// All others.
+    Sure,
+}
+
+impl Certainty {
+    fn sure_if(is_sure: bool) -> Self {
+        if is_sure { Self::Sure } else { Self::Possible }
+    }
 }
 
 /// The signs of a script.
 struct DialectSigns<'a> {
     found: Vec<Sign>,
-    /// Number of signs of each dialect, unsure and sure.
-    counts: [usize; 4],
+    /// Number of signs of each dialect and certainty.
+    counts: [usize; 6],
     statements: &'a [Statement],
     /// Variables that the script sets to numbers, computed on first use.
     numbers: OnceCell<HashSet<&'a str>>,
@@ -65,7 +81,7 @@ impl DialectSigns<'_> {
 
     fn push(&mut self, sign: Sign) {
         // The first few of each kind decide and are shown.
-        let known = usize::from(sign.sure) + 2 * usize::from(sign.dialect == Dialect::Sun);
+        let known = sign.certainty as usize + 3 * usize::from(sign.dialect == Dialect::Sun);
         self.counts[known] += 1;
         if self.counts[known] <= MOST_SIGNS {
             self.found.push(sign);
@@ -105,18 +121,18 @@ pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
         None => {}
     }
     let mut signs =
-        DialectSigns { statements: &ast.statements, numbers: OnceCell::new(), found: Vec::new(), counts: [0; 4] };
+        DialectSigns { statements: &ast.statements, numbers: OnceCell::new(), found: Vec::new(), counts: [0; 6] };
     for statement in &ast.statements {
         of_statement(statement, table, &mut signs);
     }
     let mut signs = signs.found;
     let matter = ast.statements.iter().find_map(differs);
-    // Sure signs of one dialect outweigh unsure ones of the other. The unsure one of fsl, `psrun`, does so only where the
+    // The surer signs of one dialect outweigh those of the other. The unsure one of fsl, `psrun`, does so only where the
     // dialect makes no difference: no version of Sun had it, and the versions between differ in the sizes of files.
     for (one, other) in [(Dialect::Sun, Dialect::Fsl), (Dialect::Fsl, Dialect::Sun)] {
-        let sure = |dialect| signs.iter().any(|sign| sign.dialect == dialect && sign.sure);
+        let surest = |dialect| signs.iter().filter(|sign| sign.dialect == dialect).map(|sign| sign.certainty).max();
         let outweighed = other == Dialect::Sun || matter.is_none();
-        if sure(one) && !sure(other) && outweighed {
+        if surest(other).is_some() && surest(one) > surest(other) && outweighed {
             signs.retain(|sign| sign.dialect == one);
         }
     }
@@ -196,7 +212,13 @@ fn named(ast: &Ast, start: usize, line: &str) -> Option<(Result<Dialect, String>
 
 fn of_statement(statement: &Statement, table: &SpecTable, signs: &mut DialectSigns<'_>) {
     let StatementKind::Command { word, args, .. } = &statement.kind else { return };
-    let mut sign = |dialect, span, what: String| signs.push(Sign { dialect, span, what, sure: word.node != "psrun" });
+    let certainty = match word.node.as_str() {
+        "psrun" => Certainty::Possible,
+        // Filebench 1.4.9 had both `usage` and `cvar`.
+        "usage" => Certainty::Likely,
+        _ => Certainty::Sure,
+    };
+    let mut sign = |dialect, span, what: String| signs.push(Sign { dialect, span, what, certainty });
     let command = word.node.as_str();
     let object = match args.first().map(|arg| &arg.kind) {
         Some(ArgKind::Bare(Value::Word(object))) => Some(object.as_str()),
@@ -240,7 +262,7 @@ fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut DialectSig
             Some(_) if OUR_ATTRIBUTES.contains(&name) || (command == "thread" && name == "rate") => Dialect::Fsl,
             _ => return,
         };
-        signs.push(Sign { dialect, span, what: format!("`{name}`"), sure: !is_misplaced });
+        signs.push(Sign { dialect, span, what: format!("`{name}`"), certainty: Certainty::sure_if(!is_misplaced) });
     };
     match &arg.kind {
         ArgKind::Bare(Value::Word(name)) => attribute(name, arg.span),
@@ -253,7 +275,7 @@ fn of_arg(command: &str, object: Option<&str>, arg: &Arg, signs: &mut DialectSig
             of_variable(&var.node, var.span, signs);
             if command == "set" && matches!(value.node, Value::Variable(_)) {
                 let what = "`set` to another variable".to_owned();
-                signs.push(Sign { dialect: Dialect::Sun, span: arg.span, what, sure: true });
+                signs.push(Sign { dialect: Dialect::Sun, span: arg.span, what, certainty: Certainty::Sure });
             }
             of_value(&value.node, value.span, signs);
         }
@@ -276,7 +298,7 @@ fn of_value(value: &Value, span: Span, signs: &mut DialectSigns<'_>) {
         Value::Variable(variable) => of_variable(variable, span, signs),
         Value::Binary { left, op: Operator::Divide, right } if may_be_path(left, right, signs) => {}
         Value::Binary { .. } => {
-            signs.push(Sign { dialect: Dialect::Sun, span, what: "arithmetic".to_owned(), sure: true });
+            signs.push(Sign { dialect: Dialect::Sun, span, what: "arithmetic".to_owned(), certainty: Certainty::Sure });
         }
         Value::Call { name, .. } => {
             if matches!(name.node.as_str(), "randvar" | "cvar") {
@@ -284,7 +306,7 @@ fn of_value(value: &Value, span: Span, signs: &mut DialectSigns<'_>) {
                     dialect: Dialect::Fsl,
                     span: name.span,
                     what: format!("`{}(…)`", name.node),
-                    sure: true,
+                    certainty: Certainty::Sure,
                 });
             }
         }
@@ -309,8 +331,8 @@ fn of_variable(variable: &Variable, span: Span, signs: &mut DialectSigns<'_>) {
         (VariableForm::Paren, _) => format!("`$({})`", variable.name),
         (VariableForm::Brace, _) => format!("`${{{}}}`", variable.name),
     };
-    let sure = variable.form == VariableForm::Plain;
-    signs.push(Sign { dialect: Dialect::Sun, span, what, sure });
+    let certainty = Certainty::sure_if(variable.form == VariableForm::Plain);
+    signs.push(Sign { dialect: Dialect::Sun, span, what, certainty });
 }
 
 /// The part of a statement whose meaning differs between the dialects, for messages. `None` if there is none.

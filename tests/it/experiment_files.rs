@@ -149,6 +149,12 @@ fn a_cell_can_be_compared() {
     any_verdict(&lab.command("compare r:n=1,io=plain r:n=2,io=pinned --tolerance 90%").output().unwrap());
     let text = lab.run("compare r r:n=2,io=pinned", 2);
     assert!(text.contains("r:n=1,io=plain"), "{text}");
+    let text = lab.run("report r --metric latency.p50 --format text", 0);
+    assert!(text.contains("latency.p50") && !text.contains("r.latency.p99"), "{text}");
+    let text = lab.run("report r --metric x.ops --format text", 2);
+    assert!(text.contains("no run of r has `x.ops`"), "{text}");
+    let text = lab.run("report r/runs/0001.json --metric ops --format text", 2);
+    assert!(text.contains("`--metric` needs an experiment"), "{text}");
     lab.run("report r -o page.html", 0);
     let page = fs::read_to_string(lab.path("page.html")).unwrap();
     let runs = page.matches("run 1: ").count();
