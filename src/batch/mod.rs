@@ -163,6 +163,7 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
             return 3;
         }
     };
+    warn_of_other_places(&batch, &workloads, front);
     let mut all: Vec<Done<'_>> = Vec::new();
     // The joined result has the workloads so far in any case.
     let mut unwritten = Status::default();
@@ -420,6 +421,18 @@ fn results_dir(
     // The name of a second batch within the same second ends in a number.
     let results_dir = results.make_new_dir(&place).map_err(|e| (place.path(), e))?;
     Ok((results_dir, mapped))
+}
+
+/// Warns of workloads with another `stats` than that of the first, which names the directory of the batch.
+fn warn_of_other_places(batch: &Batch<'_>, workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) {
+    let stats = |workload: &ProfileWorkload<'_>| batch.value(workload.config, "stats").unwrap_or("stats").to_owned();
+    for workload in workloads {
+        let own = stats(workload);
+        if own != stats(&workloads[0]) {
+            let text = format!("`stats = {own};` of `CONFIG {}` has no effect", workload.name().node);
+            front.warning(&text, "the results of a batch are in one directory: set `stats` in `DEFAULTS`");
+        }
+    }
 }
 
 /// Runs one workload. An error is one of its directory of results.

@@ -76,28 +76,8 @@ pub fn dump(plan: &Plan, sets: &[Arc<Fileset>]) -> String {
 }
 
 fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt::Result {
-    for set in sets {
-        let (spec, tree) = (&set.spec, &set.tree);
-        let kind = if spec.single { "file" } else { "file set" };
-        let root = spec.root().display().to_string();
-        writeln!(out, "{kind} {}: {}", spec.name, printable::line(&root))?;
-        write!(out, "  {} in {}", files(tree.n_files()), directories(tree.n_dirs()))?;
-        if tree.n_leafdirs() > 0 {
-            write!(out, ", {} leaf directories for `makedir` and `removedir`", grouped(tree.n_leafdirs()))?;
-        }
-        // Adding 0.0 turns the negative zero of a depth without a width into zero.
-        writeln!(out, ", mean width {:.1}, mean depth {:.1}", tree.mean_width(), tree.mean_depth() + 0.0)?;
-        let sizes = spec
-            .sizes
-            .as_ref()
-            .map_or_else(|| spec.size.to_string(), |t| format!("a table of {} rows", t.rows().len()));
-        writeln!(
-            out,
-            "  size {sizes}; {} of them ({}) exist at the start{}",
-            grouped(tree.files_at_start()),
-            size::format(tree.bytes_at_start()),
-            flags(spec)
-        )?;
+    for group in of_instances(sets) {
+        write_sets(out, &group)?;
     }
     let several_phases = plan.phases.len() > 1;
     for process in &plan.processes {
@@ -136,6 +116,55 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
     )
 }
 
+/// Groups the sets of process instances that one `define` makes. Groups and sets keep their order.
+fn of_instances(sets: &[Arc<Fileset>]) -> Vec<Vec<&Fileset>> {
+    let mut groups: Vec<Vec<&Fileset>> = Vec::new();
+    for set in sets {
+        let same = |first: &Fileset| {
+            first.spec.instance.is_some() && set.spec.instance.is_some() && first.spec.name == set.spec.name
+        };
+        match groups.iter_mut().find(|group| same(group[0])) {
+            Some(group) => group.push(set),
+            None => groups.push(vec![set]),
+        }
+    }
+    groups
+}
+
+/// Prints file sets that differ only in their process instance, with their sums.
+fn write_sets(out: &mut String, sets: &[&Fileset]) -> std::fmt::Result {
+    let (first, last) = (sets[0], sets[sets.len() - 1]);
+    let (spec, tree) = (&first.spec, &first.tree);
+    let sum = |of: fn(&Fileset) -> u64| sets.iter().fold(0, |sum: u64, set| sum.saturating_add(of(set)));
+    let kind = if spec.single { "file" } else { "file set" };
+    let root = printable::line(&spec.root().display().to_string()).into_owned();
+    let times = if sets.len() == 1 { String::new() } else { format!(" × {}", sets.len()) };
+    let each = if spec.instance.is_some() { ", one for each process instance" } else { "" };
+    write!(out, "{kind} {}{times}{each}: {root}", spec.name)?;
+    if sets.len() > 1 {
+        let last = last.spec.root();
+        let last = last.file_name().unwrap_or_default().to_string_lossy();
+        write!(out, " to {}", printable::line(&last))?;
+    }
+    writeln!(out)?;
+    write!(out, "  {} in {}", files(sum(|s| s.tree.n_files())), directories(sum(|s| s.tree.n_dirs())))?;
+    let n_leafdirs = sum(|s| s.tree.n_leafdirs());
+    if n_leafdirs > 0 {
+        write!(out, ", {} leaf directories for `makedir` and `removedir`", grouped(n_leafdirs))?;
+    }
+    // Adding 0.0 turns the negative zero of a depth without a width into zero.
+    writeln!(out, ", mean width {:.1}, mean depth {:.1}", tree.mean_width(), tree.mean_depth() + 0.0)?;
+    let sizes =
+        spec.sizes.as_ref().map_or_else(|| spec.size.to_string(), |t| format!("a table of {} rows", t.rows().len()));
+    writeln!(
+        out,
+        "  size {sizes}; {} of them ({}) exist at the start{}",
+        grouped(sum(|s| s.tree.files_at_start())),
+        size::format(sum(|s| s.tree.bytes_at_start())),
+        flags(spec)
+    )
+}
+
 fn files(n: u64) -> String {
     if n == 1 { "1 file".to_owned() } else { format!("{} files", grouped(n)) }
 }
@@ -151,7 +180,6 @@ fn flags(spec: &crate::fileset::FilesetSpec) -> String {
         (spec.trusttree, "trusttree"),
         (spec.readonly, "readonly"),
         (spec.writeonly, "writeonly"),
-        (spec.instance.is_some(), "of one process instance"),
         (spec.symlinks, "symbolic links"),
         (spec.late_dirs, "directories made in the run"),
     ] {

@@ -19,6 +19,16 @@ fn each_process_instance_works_in_its_own_set() {
         flowop deletefile name=delete,filesetname=pool\n\
         flowop finishoncount name=end,value=190,target=delete }\n}\n";
     let call = Wml::new().file("x.wml", script).folder("d").sets(&[("dir", "d")]);
+    // The plan has one entry for all of them.
+    let plan = Wml::new().file("x.wml", script).args(["plan", "x.wml", "--set", "dir=d"]).run().exits(0).stdout;
+    let sets: Vec<&str> = plan.lines().take(4).collect();
+    assert!(
+        sets[0].starts_with("file set pool × 4, one for each process instance: ")
+            && sets[0].ends_with("/pool.1 to pool.4"),
+        "{plan}"
+    );
+    assert!(sets[1].contains(" 160 files in "), "{plan}");
+    assert!(sets[3].starts_with("process p × 4"), "{plan}");
     let call = call.args(["x.wml", "--runtime", "60", "--trace", "trace:100000"]).result();
     let output = call.run().exits(0);
     let run = output.only_run();

@@ -219,12 +219,14 @@ fn a_profile_sets_the_variables_of_a_loaded_script() {
 fn workloads_run_in_order_and_invalid_ones_are_reported_first() {
     let profile = "DEFAULTS {\n  runtime = 1;\n  nfiles = 20;\n  nthreads = 2;\n}\n\
         CONFIG one {\n  personality = varmail;\n}\n\
-        CONFIG two {\n  personality = webproxy;\n  nfiles = 30;\n}\n";
+        CONFIG two {\n  personality = webproxy;\n  nfiles = 30;\n  stats = x;\n}\n";
     let output = Wml::below(&memory()).file("p.prof", profile).args(["batch", "p.prof", "--no-quiesce"]).result().run();
-    let result = output.exits(0).result();
+    let output = output.exits(0);
+    let result = output.result();
     let files: Vec<_> =
         result["runs"].as_array().unwrap().iter().map(|run| run["variables"]["nfiles"].as_u64().unwrap()).collect();
     assert_eq!(files, [20, 30]);
+    assert!(output.stderr.contains("`stats = x;` of `CONFIG two` has no effect"), "{}", output.stderr);
     assert!(result["script"]["path"] == "p.prof" && result["script"]["text"] == profile);
     for (profile, words) in [
         (profile.replace("webproxy", "webpoxy"), "did you mean `webproxy`?"),
