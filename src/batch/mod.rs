@@ -23,6 +23,7 @@ use crate::session::{Front, LONGEST_TIME, Session, Settings, SilentFront, Status
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::SpecTable;
 use crate::spec::predefined::predefined_names;
+use crate::util::batch_files::{BATCH_RESULT, BATCH_SCRIPT};
 use overview::overview;
 use profile::{Config, Profile};
 use selection::{select, settings_fit, suggest_others};
@@ -58,6 +59,11 @@ impl Batch<'_> {
     /// The value of a key in a workload.
     fn value<'b>(&'b self, config: &'b Config, key: &str) -> Option<&'b str> {
         self.profile.value(config, key).map(|value| value.node.as_str())
+    }
+
+    /// The directory of the results of a workload.
+    fn stats<'b>(&'b self, config: &'b Config) -> &'b str {
+        self.value(config, "stats").unwrap_or("stats")
     }
 
     /// The settings of a workload's session.
@@ -406,7 +412,7 @@ fn results_dir(
     let (path, settings) = (batch.path, batch.settings);
     let sets = batch.sets_of(first.config);
     let value = |key: &str| batch.value(first.config, key).map(str::to_owned);
-    let stats = value("stats").unwrap_or_else(|| "stats".to_owned());
+    let stats = batch.stats(first.config).to_owned();
     let set = sets.iter().rev().find(|(name, _)| name == "dir").map(|(_, dir)| dir.clone());
     let dir = set.or_else(|| value("dir")).unwrap_or_else(|| ".".to_owned());
     let kind = || crate::measure::file_system(Path::new(&dir));
@@ -425,10 +431,10 @@ fn results_dir(
 
 /// Warns of workloads with another `stats` than that of the first, which names the directory of the batch.
 fn warn_of_other_places(batch: &Batch<'_>, workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) {
-    let stats = |workload: &ProfileWorkload<'_>| batch.value(workload.config, "stats").unwrap_or("stats").to_owned();
+    let Some(first) = workloads.first().map(|first| batch.stats(first.config)) else { return };
     for workload in workloads {
-        let own = stats(workload);
-        if own != stats(&workloads[0]) {
+        let own = batch.stats(workload.config);
+        if own != first {
             let text = format!("`stats = {own};` of `CONFIG {}` has no effect", workload.name().node);
             front.warning(&text, "the results of a batch are in one directory: set `stats` in `DEFAULTS`");
         }
@@ -450,12 +456,12 @@ fn run_one<'a>(
     let stem = Path::new(personality).file_stem().map_or_else(|| personality.into(), |s| s.to_string_lossy());
     std::fs::write(dir.join(format!("{stem}.f")), &workload.found.text)?;
     let script = workload.script(&stem);
-    let script_path = dir.join("thisrun.f");
+    let script_path = dir.join(BATCH_SCRIPT);
     std::fs::write(&script_path, &script)?;
     let description = batch.value(workload.config, "description").unwrap_or_default();
     std::fs::write(dir.join("thisrun.prof"), format!("# \"{description}\"\n{}", batch.text))?;
     let settings = Settings {
-        json: Some(dir.join("result.json")),
+        json: Some(dir.join(BATCH_RESULT)),
         results: dir.clone(),
         // Each workload has its own trace.
         trace: batch.settings.trace.as_ref().map(|(file, n)| (dir.join(file.file_name().unwrap_or_default()), *n)),
@@ -477,7 +483,7 @@ fn run_one<'a>(
     }
     let document = session.runner.document.clone();
     if !document.runs.is_empty() {
-        let source = ResultSource::Runs { name: "result.json".to_owned(), document: Box::new(document.clone()) };
+        let source = ResultSource::Runs { name: BATCH_RESULT.to_owned(), document: Box::new(document.clone()) };
         std::fs::write(dir.join(PAGE), page::html(&[source]).map_err(std::io::Error::other)?)?;
     }
     session.runner.note_status(status);
@@ -506,11 +512,11 @@ fn index_page(results_dir: &Path, batch: &Batch<'_>, all: &[Done<'_>]) -> std::i
             let name = d.config.name.node.as_str();
             let names = [
                 ("page", PAGE.to_owned()),
-                ("script", "thisrun.f".to_owned()),
+                ("script", BATCH_SCRIPT.to_owned()),
                 ("profile", "thisrun.prof".to_owned()),
                 ("statistics", dump_name(name, "out")),
                 ("XML", dump_name(name, "xml")),
-                ("JSON", "result.json".to_owned()),
+                ("JSON", BATCH_RESULT.to_owned()),
             ];
             let there = names.into_iter().filter(|(_, file)| results_dir.join(name).join(file).is_file());
             index::Workload {

@@ -20,8 +20,9 @@ pub(super) fn compare(args: &CompareArgs) -> u8 {
     status(try_compare(args))
 }
 
-/// Returns the metric of a comparison: that of the experiments, if it is the same, or else `ops`. That of columns is `value`, unless `--metric` says what they contain. Returns an
-/// error when only one side is a column, whose unit is unknown.
+/// Returns the metric of a comparison: that of the experiments, if it is the same, or else `ops`. That of columns is
+/// `value`, unless `--metric` says what they contain. Returns an error when only one side is a column, whose unit is
+/// unknown.
 fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> Result<Metric, Refused> {
     match (a.is_column(), b.is_column(), &args.verdict.metric) {
         (false, false, _) if args.lower_is_better => {

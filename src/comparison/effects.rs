@@ -94,7 +94,7 @@ impl FactorEffects {
                         if of_blocks.is_some() { &blocks } else { &pairs },
                         of_blocks.is_some(),
                     ),
-                    ratio_of_means: ratio_of_means(&pairs),
+                    ratio_of_means: mean_ratio_of_means(&pairs),
                 }
             };
             let firsts = if levels.len() > MAX_LEVELS_IN_PAIRS { 1 } else { levels.len() };
@@ -264,7 +264,7 @@ impl LevelEffect {
 }
 
 /// Returns the geometric mean of the ratios of the arithmetic means of pairs; NaN without a pair.
-fn ratio_of_means(pairs: &[(&[f64], &[f64])]) -> f64 {
+fn mean_ratio_of_means(pairs: &[(&[f64], &[f64])]) -> f64 {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let logs = pairs.iter().map(|(a, b)| (mean(b) / mean(a)).ln());
     (logs.sum::<f64>() / pairs.len() as f64).exp()

@@ -7,6 +7,7 @@ use super::{
     HookTime, ImportError, ImportedSide, MAX_OBSERVATIONS, Metric, Observation, RecordedFigures, SideBlocks, TOO_MANY,
     form, input, observations,
 };
+use crate::util::batch_files::BATCH_RESULT;
 use crate::util::printable;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -411,7 +412,7 @@ fn all_files(path: &Path) -> Result<Vec<Observation>, ImportError> {
 fn is_of_batch(dir: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(dir) else { return false };
     let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    !has_json(dir) && !dir.join(RUNS).is_dir() && entries.iter().any(|entry| entry.join("result.json").is_file())
+    !has_json(dir) && !dir.join(RUNS).is_dir() && entries.iter().any(|entry| entry.join(BATCH_RESULT).is_file())
 }
 
 /// Returns whether a directory has a JSON file, or cannot be read.

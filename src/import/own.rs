@@ -8,6 +8,7 @@ use crate::result::warnings::{self, Warning};
 use crate::result::{Document, FlowopResult, Latency, Run, RunState, SCHEMA};
 use crate::stats::hdr::{self, Quantiles};
 use crate::stats::snapshot::Dist;
+use crate::util::batch_files::BATCH_SCRIPT;
 use crate::util::bounded::{self, Budget, Within};
 use crate::util::size::MIB;
 use crate::util::{duration, printable};
@@ -371,7 +372,7 @@ pub const DEVICE_IDENTITY: &str = "device identity";
 fn script_digest(document: &Document) -> String {
     let script = &document.script;
     let sets_dir = |line: &&str| line.starts_with("set $dir=");
-    let whole = match Path::new(&script.path).ends_with("thisrun.f") && script.text.lines().any(|line| sets_dir(&line))
+    let whole = match Path::new(&script.path).ends_with(BATCH_SCRIPT) && script.text.lines().any(|line| sets_dir(&line))
     {
         true => sha256(script.text.lines().filter(|line| !sets_dir(line)).collect::<Vec<_>>().join("\n")),
         false => script.sha256.clone(),

@@ -6,6 +6,7 @@ use crate::experiment::{self, RecordedExperiment};
 use crate::import;
 use crate::report::json;
 use crate::result::Document;
+use crate::util::batch_files::BATCH_RESULT;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -76,7 +77,7 @@ pub fn read(path: &Path) -> Result<Vec<ResultSource>, PageError> {
         found.iter().filter(|file| file.extension().is_some_and(|e| e == "json")).cloned().collect();
     // The directory of a batch has a directory for each workload.
     if files.is_empty() {
-        files = found.iter().map(|dir| dir.join("result.json")).filter(|file| file.is_file()).collect();
+        files = found.iter().map(|dir| dir.join(BATCH_RESULT)).filter(|file| file.is_file()).collect();
     }
     files.sort();
     match (&files[..], &found[..]) {

@@ -76,8 +76,12 @@ pub fn dump(plan: &Plan, sets: &[Arc<Fileset>]) -> String {
 }
 
 fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt::Result {
-    for group in of_instances(sets) {
-        write_sets(out, &group)?;
+    // The sets of process instances that one `define` makes follow one another.
+    let is_alike = |a: &Arc<Fileset>, b: &Arc<Fileset>| {
+        a.spec.instance.is_some() && b.spec.instance.is_some() && a.spec.name == b.spec.name
+    };
+    for alike in sets.chunk_by(is_alike) {
+        write_sets(out, alike)?;
     }
     let several_phases = plan.phases.len() > 1;
     for process in &plan.processes {
@@ -116,24 +120,9 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
     )
 }
 
-/// Groups the sets of process instances that one `define` makes. Groups and sets keep their order.
-fn of_instances(sets: &[Arc<Fileset>]) -> Vec<Vec<&Fileset>> {
-    let mut groups: Vec<Vec<&Fileset>> = Vec::new();
-    for set in sets {
-        let same = |first: &Fileset| {
-            first.spec.instance.is_some() && set.spec.instance.is_some() && first.spec.name == set.spec.name
-        };
-        match groups.iter_mut().find(|group| same(group[0])) {
-            Some(group) => group.push(set),
-            None => groups.push(vec![set]),
-        }
-    }
-    groups
-}
-
 /// Prints file sets that differ only in their process instance, with their sums.
-fn write_sets(out: &mut String, sets: &[&Fileset]) -> std::fmt::Result {
-    let (first, last) = (sets[0], sets[sets.len() - 1]);
+fn write_sets(out: &mut String, sets: &[Arc<Fileset>]) -> std::fmt::Result {
+    let (first, last) = (&sets[0], &sets[sets.len() - 1]);
     let (spec, tree) = (&first.spec, &first.tree);
     let sum = |of: fn(&Fileset) -> u64| sets.iter().fold(0, |sum: u64, set| sum.saturating_add(of(set)));
     let kind = if spec.single { "file" } else { "file set" };

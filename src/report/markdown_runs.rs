@@ -5,6 +5,7 @@
 use super::Report;
 use super::text::{figures, script};
 use crate::result::{Document, NoteCode, Run, RunState};
+use crate::util::batch_files::BATCH_SCRIPT;
 use crate::util::duration::seconds;
 use crate::util::markdown::literal;
 use std::collections::BTreeSet;
@@ -17,14 +18,11 @@ pub struct MarkdownRuns;
 /// The columns after the workload and the file systems, as [`figures`] returns them.
 const COLUMNS: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
 
-/// The script that a batch writes into the directory of a workload, whose name is that of the workload.
-const OF_BATCH: &str = "thisrun.f";
-
 impl MarkdownRuns {
     /// Returns the row of a result without a run, such as one that was refused.
     fn without_run(document: &Document) -> String {
         let path = Path::new(script(document));
-        let of_batch = path.parent().and_then(Path::file_name).filter(|_| path.ends_with(OF_BATCH));
+        let of_batch = path.parent().and_then(Path::file_name).filter(|_| path.ends_with(BATCH_SCRIPT));
         let name = of_batch.or_else(|| path.file_stem()).map_or_else(String::new, |name| name.to_string_lossy().into());
         format!("| {} (no run) | - | - |{}\n", literal(&name), " - |".repeat(COLUMNS.len()))
     }
@@ -66,7 +64,7 @@ impl Report for MarkdownRuns {
 /// the run if there are several, and how it ended if it is not complete or threads ended early.
 fn name(document: &Document, run: &Run, index: usize) -> String {
     let path = Path::new(script(document));
-    let is_of_batch = path.ends_with(OF_BATCH);
+    let is_of_batch = path.ends_with(BATCH_SCRIPT);
     let last = if is_of_batch { path.parent().and_then(Path::file_name) } else { path.file_stem() };
     let last = last.map(|name| name.to_string_lossy().into_owned());
     // The workloads of a batch have one label.

@@ -4,6 +4,7 @@
 //! Input and output are numbers and text. Not in here: WML's notation of sizes (see `syntax`), and colours.
 //! `util::size::format(3 << 30)` is `3.0 GiB`.
 
+pub mod batch_files;
 pub mod bounded;
 pub mod count;
 pub mod csv;
