@@ -9,18 +9,20 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 /// The shortest and the longest duration of the control before a run, and again after it. The two shortest together have
-/// some thousand units of work, so that their number is exact to a fraction of a per cent.
-const SPAN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(100));
+/// some five hundred units of work on each processor, so that their number is exact to a fraction of a per cent. They are
+/// several time slices of the kernel's scheduler, so that a program that takes the processors is seen.
+const SPAN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
+/// The duration without a run so far.
+const FIRST: Duration = Duration::from_millis(20);
 
 /// The number of arithmetic steps in a unit of work, about 20 µs.
 const STEPS: u64 = 20_000;
 /// The number of system calls in a unit of work, about 20 µs.
 const CALLS: u64 = 100;
 
-/// Returns the duration of the control before or after a run: a tenth of that of a run, within the limits. Without a run
-/// so far it is the longest.
+/// Returns the duration of the control before or after a run: a tenth of that of a run, within the limits.
 pub(super) fn span(run: Option<Duration>) -> Duration {
-    run.map_or(SPAN.1, |run| (run / 10).clamp(SPAN.0, SPAN.1))
+    run.map_or(FIRST, |run| (run / 10).clamp(SPAN.0, SPAN.1))
 }
 
 /// Measures for `span` the speed of all processors together, in units of work per second.

@@ -19,11 +19,14 @@ const SCRIPT: &str = "# dialect: fsl\n\
       flowop finishoncount name=all,value=$blocks,target=rd\n\
     } }\n";
 
-fn run(mount: &Mount, cached: &str, options: &[&str]) -> Value {
+fn call(mount: &Mount, cached: &str, options: &[&str]) -> Wml {
     let (size, blocks) = short_or_long(("64m", "64"), ("1g", "1024"));
     let call = Wml::new().file("w.wml", SCRIPT).args(["w.wml", "--runtime", "60", "--dir"]).args([mount.dir()]);
-    let call = call.args(options.iter().copied()).sets(&[("size", size), ("blocks", blocks), ("cached", cached)]);
-    let mut run = call.result().alone().run().exits(0).only_run();
+    call.args(options.iter().copied()).sets(&[("size", size), ("blocks", blocks), ("cached", cached)])
+}
+
+fn run(call: Wml) -> Value {
+    let mut run = call.result().run().exits(0).only_run();
     assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
     let set = run["filesets"][0].take();
     run["set"] = set;
@@ -38,7 +41,7 @@ fn image() -> u64 {
 /// that the least of a few runs is taken.
 fn moved(mount: &Mount, cached: &str) -> (f64, Value) {
     let runs = (0..5).map(|_| {
-        let run = run(mount, cached, &[]);
+        let run = run(call(mount, cached, &[]).alone());
         (number(&run, &["set", "device_bytes", "read"]) / number(&run, &["set", "asked_bytes", "read"]), run)
     });
     let mut least: Option<(f64, Value)> = None;
@@ -101,7 +104,7 @@ fn the_command_line_makes_any_run_cold() {
             return;
         }
         let mount = Mount::on_disk(Fs::Ext4, image(), true);
-        let run = run(&mount, "true", &["--cold"]);
+        let run = run(call(&mount, "true", &["--cold"]));
         assert_eq!(run["cache_state"], "cold");
         assert!(number(&run, &["set", "resident_before"]) <= 0.01);
         assert_eq!(run["set"]["verdict"], "device");
@@ -115,7 +118,7 @@ fn with_a_buffered_loop_device_no_set_is_reported_as_cold() {
             return;
         }
         let mount = Mount::on_disk(Fs::Ext4, image(), false);
-        let run = run(&mount, "false", &[]);
+        let run = run(call(&mount, "false", &[]));
         assert!(number(&run, &["set", "resident_before"]) <= 0.01, "above the loop it is evicted");
         assert_eq!(run["cache_state"], "unknown below");
         assert_eq!(run["set"]["verdict"], "unknown below");
@@ -132,7 +135,7 @@ fn files_in_memory_are_never_cold() {
             return;
         }
         let mount = Mount::new(Fs::Tmpfs, image() + (64 << 20));
-        let run = run(&mount, "false", &[]);
+        let run = run(call(&mount, "false", &[]));
         assert_eq!(run["cache_state"], "as-is");
         assert!(number(&run, &["set", "resident_before"]) >= 0.99);
         assert_eq!(run["set"]["verdict"], "memory");

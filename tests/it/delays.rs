@@ -37,7 +37,7 @@ fn a_slow_pick_is_not_part_of_the_latency() {
         let script = "# dialect: fsl\nset $any=randvar(type=uniform,min=0,mean=300)\n\
         define fileset name=s,path=$dir,size=0,entries=600,dirwidth=3,dirgamma=0,prealloc\n\
         define process name=p { thread name=t { flowop statfile name=st,filesetname=s,indexed=$any } }\n";
-        let call = Wml::below(slow.dir()).file("x.wml", script).under(["prlimit", "--nofile=600:600"]);
+        let call = Wml::below(slow.dir()).idle().file("x.wml", script).under(["prlimit", "--nofile=600:600"]);
         let run = call.args(["x.wml", "--runtime", "3", "--no-quiesce"]).result().run().exits(0).only_run();
         let st = flowop(&run, "st");
         let (ops, tool) = (count(st, "ops") as f64, number(st, &["tool_ns_mean"]));
@@ -183,7 +183,8 @@ fn an_operation_that_stalls_at_the_end_is_counted_as_late() {
             });
             let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=1m,prealloc\n\
             define process name=p { thread name=t { flowop aioread name=rd,filename=f,iosize=4k,random,directio,iodepth=3 } }\n";
-            let call = Wml::below(slow.dir()).file("x.wml", script).args(["x.wml", "--runtime", "1", "--no-quiesce"]);
+            let call =
+                Wml::below(slow.dir()).idle().file("x.wml", script).args(["x.wml", "--runtime", "1", "--no-quiesce"]);
             let output = call.args(["--engine", engine]).result().run().exits(0);
             let run = output.only_run();
             assert_eq!(run["state"], "complete");

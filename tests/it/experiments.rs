@@ -21,6 +21,14 @@ pub(crate) const SCRIPT: &str = "set $n=1\n\
       flowop finishoncount name=end,value=$reads,target=r\n\
     } }\n";
 
+/// The same at a fixed rate, whose runs are equal on a machine that other tests use too.
+pub(crate) fn paced() -> String {
+    SCRIPT.replace("instances=$n", "instances=$n,rate=1000,arrival=constant")
+}
+
+/// A run of a tenth of a second of [`paced`].
+pub(crate) const PACED: &str = "x.wml --engine null --no-quiesce --runtime 60 --set reads=100";
+
 pub(crate) struct Lab(pub(crate) TempDir);
 
 impl Lab {
@@ -566,14 +574,14 @@ fn a_noise_floor_is_stored_and_reported() {
         exits(&output, code, words);
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    let short = "--engine null --no-quiesce --runtime 60 --set reads=200000 --quiet";
+    fs::write(lab.path("x.wml"), paced()).unwrap();
     fs::create_dir(lab.path("d")).unwrap();
-    // So short runs of a busy machine may differ, and have too wide an interval for a floor: it is then not stored. What is
-    // kept and quoted counts here.
+    // Runs of a busy machine may have too wide an interval for a floor: it is then not stored. What is kept and quoted
+    // counts here.
     let floor = |results: &str, format: &str| {
         for _ in 0..20 {
             let _ = fs::remove_dir_all(lab.path(results));
-            let words = format!("floor d x.wml {short} --blocks 8 --results {results} --format {format}");
+            let words = format!("floor d {PACED} --quiet --blocks 4 --results {results} --format {format}");
             let output = lab.command(&words).env("XDG_STATE_HOME", &state).output().unwrap();
             let shown = String::from_utf8_lossy(&output.stdout).into_owned();
             if output.status.code() == Some(0) {
@@ -594,7 +602,7 @@ fn a_noise_floor_is_stored_and_reported() {
     // A session that is repeated replaces itself; a comparison of different arms is no session.
     let found: Value = serde_json::from_str(&call("floor --resume f1 --format json --quiet", 0)).unwrap();
     assert_eq!(found["floor"]["sessions"], 2);
-    let words = format!("ab {short} x.wml --blocks 2 --results g --tolerance 90%");
+    let words = format!("ab {PACED} --quiet --blocks 2 --results g --tolerance 90%");
     any_verdict(&lab.command(&words).args(["--b", "--set n=2"]).output().unwrap());
     call("floor --resume g --quiet", 2);
     let compare =
@@ -611,7 +619,7 @@ fn a_noise_floor_is_stored_and_reported() {
     assert!(call("floor --forget 1", 0).starts_with("removed: `ops` of x.wml, 3 sessions"));
     assert!(call("floor --list", 0).starts_with("no noise floor is stored in "));
     fs::write(state.join("wmlrun/floors.json"), "{").unwrap();
-    call(&format!("floor d x.wml {short} --blocks 8 --results f3"), 3);
+    call(&format!("floor d {PACED} --quiet --blocks 4 --results f3"), 3);
     assert!(!lab.path("f3").exists(), "a damaged file is found before the runs");
 }
 

@@ -59,7 +59,8 @@ fn threads_that_can_only_wait_end_the_run_with_a_report() {
           flowop createfile name=make,filesetname=data,fd=1\n\
           flowop closefile name=close,fd=1\n\
         } }\n";
-        let output = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "600"]).result().run().exits(1);
+        let output =
+            Wml::new().idle().file("w.wml", script).args(["w.wml", "--runtime", "600"]).result().run().exits(1);
         let run = output.only_run();
         assert_eq!(run["state"], "stuck");
         assert!(number(&run, &["measured_seconds"]) < 60.0, "at once, not when the time is up");
@@ -82,7 +83,8 @@ fn a_thread_that_sleeps_until_its_next_iteration_is_not_stuck() {
         thread name=waits {\n\
           flowop semblock name=go,value=1\n\
           flowop finishoncount name=end,value=1,target=go } }\n";
-    let run = Wml::new().file("w.wml", script).args(["w.wml", "--no-quiesce"]).result().run().exits(0).only_run();
+    let run =
+        Wml::new().idle().file("w.wml", script).args(["w.wml", "--no-quiesce"]).result().run().exits(0).only_run();
     assert_eq!(run["state"], "complete", "{}", run["ended_by"]);
 }
 
@@ -117,7 +119,7 @@ fn a_link_without_a_source_file_is_stuck() {
         let script = "# dialect: fsl\n\
         define fileset name=data,path=$dir,entries=10,dirwidth=5,size=1k,prealloc=0\n\
         define process name=p { thread name=t,instances=2 { flowop link name=more,filesetname=data } }\n";
-        let output = Wml::new().file("w.wml", script).args(["w.wml", "--runtime", "60"]).result().run().exits(1);
+        let output = Wml::new().idle().file("w.wml", script).args(["w.wml", "--runtime", "60"]).result().run().exits(1);
         let run = output.only_run();
         assert_eq!(run["state"], "stuck");
         assert!(run["ended_by"].as_str().unwrap().contains("no existing file"), "{}", run["ended_by"]);

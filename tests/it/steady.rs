@@ -95,7 +95,7 @@ fn each_random_read_is_one_call() {
 fn a_workload_with_semaphores_only_reads_writes_and_waits() {
     undisturbed(|| {
         if strace::available("a_workload_with_semaphores_only_reads_writes_and_waits") {
-            let call = Wml::below(&memory()).args(["oltp_sync"]).sets(&[("filesize", "4m")]);
+            let call = Wml::below(&memory()).args(["oltp_sync"]).sets(&[("filesize", "4m"), ("nshadows", "20")]);
             let moves = ["read", "write", "pread64", "pwrite64", "futex"];
             // A wait that the tracer's attaching interrupts is taken up again.
             assert_only(call, &[moves.as_slice(), &["restart_syscall"]].concat());

@@ -2,7 +2,7 @@
 //! machine that changes between A and B, and noise floors.
 
 use crate::cmd::{binary, scratch};
-use crate::experiments::{SCRIPT, SHORT, valid};
+use crate::experiments::{PACED, SCRIPT, SHORT, paced, valid};
 use crate::hold::{Hold, Share};
 use serde_json::Value;
 use std::fs;
@@ -202,12 +202,13 @@ fn a_metric_that_is_0_ends_a_comparison_at_once() {
 #[test]
 fn sides_with_different_conditions_have_the_larger_of_their_floors() {
     let place = Place::new();
+    fs::write(place.path("x.wml"), paced()).unwrap();
     fs::create_dir(place.path("d")).unwrap();
     let floor = |n: u32| {
         // Runs of a busy machine may have too wide an interval for a floor.
         for _ in 0..20 {
             let _ = fs::remove_dir_all(place.path(&format!("f{n}")));
-            let words = format!("floor d {SHORT} --quiet --set n={n} --blocks 8 --format json --results f{n}");
+            let words = format!("floor d {PACED} --quiet --set n={n} --blocks 4 --format json --results f{n}");
             let output = place.wmlrun(&words, &[]);
             if output.status.code() == Some(0) {
                 return serde_json::from_slice::<Value>(&output.stdout).unwrap()["floor"].clone();
@@ -224,7 +225,7 @@ fn sides_with_different_conditions_have_the_larger_of_their_floors() {
     };
     let share = |floor: &Value| floor["share"].as_f64().unwrap();
     assert!((share(&compared("f2")) - share(&one).max(share(&two))).abs() < 1e-12);
-    let words = format!("repeat {SHORT} --quiet --set n=3 --runs 3 --results f3");
+    let words = format!("repeat {PACED} --quiet --set n=3 --runs 3 --results f3");
     place.run(&words, 0);
     assert_eq!(compared("f3"), Value::Null, "the floor of one side is unknown");
 }
