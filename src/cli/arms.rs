@@ -114,20 +114,28 @@ pub(super) struct ArmPlan {
     flowops: BTreeSet<String>,
     /// Whether its runs can have a response time.
     has_response: bool,
+    /// The names of the flowops that can have one.
+    with_response: BTreeSet<String>,
 }
 
 impl ArmPlan {
     fn of(plan: &Plan, is_on_disk: bool) -> Self {
-        let names = plan.flowops.iter().flat_map(|flowop| {
+        let names = |flowop: &FlowopInfo| {
             let process = &plan.processes[flowop.process];
             let whole = format!("{}/{}/{}", process.name, process.threads[flowop.thread].name, flowop.name);
             [flowop.name.clone(), whole]
-        });
+        };
         let places = if is_on_disk { ArmPlaces::of(plan) } else { ArmPlaces::default() };
         // A script may make several runs, and only one of them an open loop.
         let has_rate = |flowop: &FlowopInfo| plan.processes[flowop.process].threads[flowop.thread].has_rate;
         let has_response = plan.flowops.iter().any(|flowop| flowop.class.is_io() && has_rate(flowop));
-        Self { places, lengths: Vec::new(), flowops: names.collect(), has_response }
+        Self {
+            places,
+            lengths: Vec::new(),
+            flowops: plan.flowops.iter().flat_map(names).collect(),
+            has_response,
+            with_response: plan.flowops.iter().filter(|f| f.has_response() && has_rate(f)).flat_map(names).collect(),
+        }
     }
 
     /// Returns the error that no run of the plan has this metric, with its help, or `None` when runs may have it.
@@ -136,15 +144,19 @@ impl ArmPlan {
             let text = format!("no `{metric}`: it is the number of a column, which a run does not have");
             return Some((text, "`wmlrun compare` compares columns; name another metric, such as `ops`".to_owned()));
         }
-        if metric.is_response() && metric.flowop().is_some() {
-            let text = format!("no `{metric}`: only the whole run has a response time");
-            return Some((text, "name `response.mean`, or the latency of the flowop".to_owned()));
-        }
-        if metric.is_response() && !self.has_response {
+        if metric.is_response() && !self.has_response && metric.flowop().is_none_or(|name| self.flowops.contains(name))
+        {
             let text = format!("no `{metric}`: no thread of the script is an open loop, which has a response time");
             return Some((text, "add `rate=` to the threads, or name `latency.mean`".to_owned()));
         }
-        let name = metric.flowop().filter(|name| !self.flowops.contains(*name))?;
+        let name = metric.flowop()?;
+        if self.flowops.contains(name) {
+            let lacks = metric.is_response() && !self.with_response.contains(name);
+            return lacks.then(|| {
+                let text = format!("no `{metric}`: only the I/O operations of open loops have a response time");
+                (text, format!("add `rate=` to the thread of `{name}`, or name another metric"))
+            });
+        }
         let simple = || self.flowops.iter().map(String::as_str).filter(|name| !name.contains('/'));
         let help = match diag::meant(name, simple()) {
             Some(near) => format!("did you mean `{}`?", metric.of_flowop(near)),

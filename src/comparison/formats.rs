@@ -104,27 +104,26 @@ fn deviation(metric: &str, sample: &SampleSummary) -> String {
     if sample.n < 2 { "-".to_owned() } else { figure(metric, sample.variance.sqrt()) }
 }
 
-/// Returns the verdict as a sentence without a full stop.
+/// Returns the verdict as one line, which fits a terminal of 80 columns unless the name of the metric is long.
 pub fn sentence(comparison: &Comparison) -> String {
     let tolerance = percent(comparison.tolerance);
     let limit = match comparison.verdict {
-        ComparisonVerdict::Better => format!("B is better than A by more than {tolerance}"),
-        ComparisonVerdict::Worse => format!("B is worse than A by more than {tolerance}"),
-        ComparisonVerdict::Same => format!("A and B are the same within {tolerance}"),
-        ComparisonVerdict::NotWorse => format!("B is not worse than A by more than {tolerance}"),
-        ComparisonVerdict::Unclear if comparison.ratio.low.is_nan() => "there is no interval for a verdict".to_owned(),
+        ComparisonVerdict::Better => format!("by more than {tolerance}"),
+        ComparisonVerdict::Worse => format!("by more than {tolerance}"),
+        ComparisonVerdict::Same => format!("within {tolerance}"),
+        ComparisonVerdict::NotWorse => format!("a loss of B is at most {tolerance}"),
+        ComparisonVerdict::Unclear if comparison.ratio.low.is_nan() => "there is no interval".to_owned(),
         ComparisonVerdict::Unclear if comparison.doubt.is_some() => "see the notes".to_owned(),
-        ComparisonVerdict::Unclear => "the interval is too wide for a verdict".to_owned(),
-        ComparisonVerdict::Invalid => "the control shows that the machine changed between the arms".to_owned(),
+        ComparisonVerdict::Unclear => "the interval is too wide".to_owned(),
+        ComparisonVerdict::Invalid => "the machine changed, see `control`".to_owned(),
     };
-    let direction = if comparison.higher_is_better { "" } else { ", lower is better" };
     let (name, metric) = (comparison.verdict.name(), &comparison.metric);
     let (shown, floor) = match comparison.ratio_with_floor {
-        Some(widened) => (widened, " with the noise floor"),
+        Some(widened) => (widened, " with the floor"),
         None => (comparison.ratio, ""),
     };
-    let but = if comparison.lacks_control() { ", but the control is unknown" } else { "" };
-    format!("{name}: {limit} (B/A{floor} {} of {metric}{direction}){but}", ratio(shown))
+    let but = if comparison.lacks_control() { "; the control is unknown" } else { "" };
+    format!("{name}: {limit} (B/A{floor} {} of {metric}{but})", ratio(shown))
 }
 
 /// Returns the lines of a comparison, each with its label.

@@ -14,8 +14,10 @@ pub struct Metric {
     name: String,
 }
 
-/// The name of the metric that is the response time of an open loop.
-const RESPONSE: &str = "response.mean";
+/// What the names of the metrics of response times begin with.
+pub(super) const RESPONSE: &str = "response.";
+/// What the names of the metrics of latencies begin with.
+pub(super) const LATENCY: &str = "latency.";
 
 /// The name of the metric that is the time of a run, and the ending of those of commands.
 const SECONDS: &str = "seconds";
@@ -35,7 +37,7 @@ const HIGHER: Direction = Direction::HigherIsBetter;
 const LOWER: Direction = Direction::LowerIsBetter;
 
 /// All metrics.
-pub const METRICS: [MetricKind; 10] = [
+pub const METRICS: [MetricKind; 14] = [
     MetricKind { name: "ops", direction: HIGHER, about: "I/O operations per second" },
     MetricKind { name: "mib", direction: HIGHER, about: "MiB read and written per second" },
     MetricKind { name: "latency.mean", direction: LOWER, about: "mean latency of an operation" },
@@ -43,11 +45,11 @@ pub const METRICS: [MetricKind; 10] = [
     MetricKind { name: "latency.p90", direction: LOWER, about: "90th percentile of the latency" },
     MetricKind { name: "latency.p99", direction: LOWER, about: "99th percentile of the latency" },
     MetricKind { name: "latency.p99.9", direction: LOWER, about: "99.9th percentile of the latency" },
-    MetricKind {
-        name: RESPONSE,
-        direction: LOWER,
-        about: "mean response time of an open loop (`rate=`); only of the run",
-    },
+    MetricKind { name: "response.mean", direction: LOWER, about: "mean response time in open loops (`rate=`)" },
+    MetricKind { name: "response.p50", direction: LOWER, about: "median response time" },
+    MetricKind { name: "response.p90", direction: LOWER, about: "90th percentile of the response time" },
+    MetricKind { name: "response.p99", direction: LOWER, about: "99th percentile of the response time" },
+    MetricKind { name: "response.p99.9", direction: LOWER, about: "99.9th percentile of the response time" },
     MetricKind { name: SECONDS, direction: LOWER, about: "measured time of the run; with a prefix, time of a command" },
     MetricKind { name: VALUE, direction: HIGHER, about: "numbers of a column (`FILE:N`)" },
 ];
@@ -84,7 +86,8 @@ impl FromStr for Metric {
             _ => {
                 let names: Vec<&str> = METRICS.iter().map(|kind| kind.name).collect();
                 // Another percentile, such as `latency.p75`, is no misspelt one.
-                let near = meant(name, names.iter().copied()).filter(|_| !name.starts_with("latency.p"));
+                let near = meant(name, names.iter().copied())
+                    .filter(|_| !name.contains("latency.p") && !name.contains("response.p"));
                 let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                 let all = names.join(", ");
                 Err(format!("unknown metric: the metrics are {all}; for a flowop, such as `NAME.ops`{near}"))
@@ -93,10 +96,10 @@ impl FromStr for Metric {
     }
 }
 
-/// Returns the part of a name before its ending, and the direction of the ending.
-fn ending(name: &str) -> Option<(&str, Direction)> {
+/// Returns the part of a name before its ending, and the metric of the ending.
+fn ending(name: &str) -> Option<(&str, &'static MetricKind)> {
     // The longest ending is the right one, because some endings end in others.
-    let of = |kind: &MetricKind| Some((name.strip_suffix(kind.name)?, kind.direction));
+    let of = |kind: &'static MetricKind| Some((name.strip_suffix(kind.name)?, kind));
     METRICS.iter().filter_map(of).min_by_key(|(before, _)| before.len())
 }
 
@@ -119,7 +122,7 @@ impl Metric {
 
     /// Returns the direction in which the metric improves.
     pub fn direction(&self) -> Direction {
-        ending(&self.name).map_or(Direction::HigherIsBetter, |(_, direction)| direction)
+        self.kind().map_or(Direction::HigherIsBetter, |kind| kind.direction)
     }
 
     /// Returns the name of the flowop whose metric it is, or `None` for a metric of the whole run or of a command.
@@ -142,9 +145,13 @@ impl Metric {
         self.name.ends_with(VALUE)
     }
 
-    /// Returns whether it is the response time of an open loop, or would be that of a flowop, which runs do not have.
+    fn kind(&self) -> Option<&'static MetricKind> {
+        ending(&self.name).map(|(_, kind)| kind)
+    }
+
+    /// Returns whether it is a response time, which only open loops have.
     pub fn is_response(&self) -> bool {
-        self.name.ends_with(RESPONSE)
+        self.kind().is_some_and(|kind| kind.name.starts_with(RESPONSE))
     }
 
     fn is_in_seconds(&self) -> bool {
@@ -160,9 +167,10 @@ impl Metric {
 
     /// Returns the number of nanoseconds in the unit of the metric, or `None` when it is not a time.
     pub fn nanoseconds(&self) -> Option<f64> {
-        match &self.name {
+        let is_time = |kind: &MetricKind| kind.name.starts_with(LATENCY) || kind.name.starts_with(RESPONSE);
+        match self.kind() {
             _ if self.is_in_seconds() => Some(1e9),
-            name if name.contains("latency.") || self.is_response() => Some(1.0),
+            kind if kind.is_some_and(is_time) => Some(1.0),
             _ => None,
         }
     }
@@ -170,9 +178,11 @@ impl Metric {
     /// Returns the number of operations of a run that are slower than this percentile. Returns `None` for other
     /// metrics, and when the number of operations is unknown.
     pub fn operations_beyond(&self, run: &Observation) -> Option<f64> {
-        let (before, percentile) = self.name.rsplit_once("latency.p")?;
+        let (before, kind) = ending(&self.name)?;
+        let (_, percentile) = kind.name.split_once(".p")?;
         let beyond = 1.0 - percentile.parse::<f64>().ok()? / 100.0;
-        Some(run.operations.get(before)? * beyond)
+        let counted = if self.is_response() { format!("{before}{RESPONSE}") } else { before.to_owned() };
+        Some(run.operations.get(&counted)? * beyond)
     }
 
     /// Returns the names of the metrics of a run for a message: those of the whole run, then those of flowops, at most

@@ -2,6 +2,7 @@
 //!
 //! The runs are read one after another, because a document may have many of them.
 
+use super::metric::{LATENCY, RESPONSE};
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
 use crate::measure::{seconds_of, sha256};
 use crate::result::warnings::{self, Warning};
@@ -143,6 +144,9 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     add(&mut figures, "", (summary.ops_per_s, summary.mib_per_s), &summary.latency_ns);
     figures.extend(run_figures(run));
     let mut operations = BTreeMap::from([(String::new(), summary.ops as f64)]);
+    // A row of `measure=` consists of operations that count themselves.
+    let io: Vec<&FlowopResult> = run.flowops.iter().filter(|f| f.class.is_io()).collect();
+    let mut responses = vec![(RESPONSE.to_owned(), times(&io, response))];
     let mut names: BTreeMap<String, Vec<&FlowopResult>> = BTreeMap::new();
     for flowop in &run.flowops {
         // A thread may have several flowops of one name too.
@@ -151,8 +155,14 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         names.entry(format!("{}.", flowop.name)).or_default().push(flowop);
     }
     for (before, flowops) in names {
-        add(&mut figures, &before, rates(run, &flowops), &latency(&flowops));
-        operations.insert(before, flowops.iter().map(|f| f.ops as f64).sum());
+        let all = times(&flowops, |f| Some((f.latency_ns, &f.histogram)));
+        add(&mut figures, &before, rates(run, &flowops), &all.latency);
+        responses.push((format!("{before}{RESPONSE}"), times(&flowops, response)));
+        operations.insert(before, all.operations);
+    }
+    for (before, times) in responses.into_iter().filter(|(_, times)| times.operations > 0.0) {
+        add_times(&mut figures, &before, &times.latency);
+        operations.insert(before, times.operations);
     }
     let warnings = warnings::of(document, run);
     let disturbed = warnings.iter().any(Warning::is_about_others);
@@ -191,22 +201,37 @@ fn rates(run: &Run, flowops: &[&FlowopResult]) -> (f64, f64) {
     }
 }
 
-/// Returns the mean latency and the percentiles of flowops with the same name.
-fn latency(flowops: &[&FlowopResult]) -> Latency {
-    if let [flowop] = flowops {
-        return flowop.latency_ns;
-    }
-    let sum = |of: fn(&FlowopResult) -> f64| flowops.iter().map(|f| of(f)).sum::<f64>();
-    let ops = sum(|f| f.ops as f64);
-    let mean = sum(|f| f.latency_ns.mean.unwrap_or(0.0) * f.ops as f64) / ops;
-    Latency { mean: (ops > 0.0).then_some(mean), ..percentiles(flowops) }
+/// The times of operations of flowops together.
+struct Times {
+    operations: f64,
+    latency: Latency,
 }
 
-/// Returns the percentiles of flowops from their merged histograms. They are absent if a histogram can't be read.
-fn percentiles(flowops: &[&FlowopResult]) -> Latency {
+/// Returns the response times of a flowop and their histogram, which only open loops have.
+fn response(flowop: &FlowopResult) -> Option<(Latency, &str)> {
+    Some((flowop.response_ns?, &flowop.response_histogram))
+}
+
+/// Returns the mean and the percentiles of the times that `of` takes from each flowop, with their histogram. Percentiles
+/// of several flowops are those of the merged histograms, and absent if a histogram can't be read.
+fn times<'a>(flowops: &[&'a FlowopResult], of: impl Fn(&'a FlowopResult) -> Option<(Latency, &'a str)>) -> Times {
+    let all: Vec<_> =
+        flowops.iter().filter_map(|f| of(f).map(|(latency, text)| (f.ops as f64, latency, text))).collect();
+    let operations: f64 = all.iter().map(|(ops, ..)| ops).sum();
+    if let [(_, latency, _)] = all[..] {
+        return Times { operations, latency };
+    }
+    let mean = all.iter().map(|(ops, latency, _)| latency.mean.unwrap_or(0.0) * ops).sum::<f64>() / operations;
+    let texts = all.iter().filter(|(ops, ..)| *ops > 0.0).map(|(.., text)| *text);
+    let latency = Latency { mean: (operations > 0.0).then_some(mean), ..percentiles(texts) };
+    Times { operations, latency }
+}
+
+/// Returns the percentiles of merged histograms. They are absent if a histogram can't be read.
+fn percentiles<'a>(histograms: impl Iterator<Item = &'a str>) -> Latency {
     let mut merged = Dist::default();
-    for flowop in flowops.iter().filter(|flowop| flowop.ops > 0) {
-        let Ok(latency) = hdr::decode(&flowop.histogram) else { return Latency::default() };
+    for text in histograms {
+        let Ok(latency) = hdr::decode(text) else { return Latency::default() };
         merged.merge(&latency);
     }
     if merged.count == 0 {
@@ -217,18 +242,12 @@ fn percentiles(flowops: &[&FlowopResult]) -> Latency {
     Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p99_9: at(0.999), ..Latency::default() }
 }
 
-/// Returns figures that only the whole run has: the offered and the achieved rate and the mean response time of open
-/// loops, the fraction of busy processors, and the measured time.
+/// Returns figures that only the whole run has: the offered and the achieved rate of open loops, the fraction of busy
+/// processors, and the measured time.
 fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
-    // A row of `measure=` consists of operations that count themselves.
-    let io = || run.flowops.iter().filter(|f| f.class.is_io());
-    let responses = || io().filter_map(|f| Some((f.ops as f64, f.response_ns?.mean?)));
-    let ops: f64 = responses().map(|(ops, _)| ops).sum();
-    let response = responses().map(|(ops, mean)| ops * mean).sum::<f64>() / ops;
     let found = [
         ("offered", run.open_loop.as_ref().map(|open| open.offered_per_s)),
         ("achieved", run.open_loop.as_ref().map(|open| open.achieved_per_s)),
-        ("response.mean", (ops > 0.0).then_some(response)),
         ("cpu_busy", run.summary.cpu_busy),
         ("seconds", Some(run.measured_seconds)),
     ];
@@ -241,9 +260,16 @@ fn add(figures: &mut BTreeMap<String, f64>, before: &str, (ops, mib): (f64, f64)
         |name: &str, value: Option<f64>| figures.extend(value.map(|value| (format!("{before}{name}"), value)));
     put("ops", Some(ops));
     put("mib", Some(mib));
-    put("latency.mean", latency.mean);
+    add_times(figures, &format!("{before}{LATENCY}"), latency);
+}
+
+/// Adds the figures of times, under names with the prefix `before`.
+fn add_times(figures: &mut BTreeMap<String, f64>, before: &str, latency: &Latency) {
+    let mut put =
+        |name: &str, value: Option<f64>| figures.extend(value.map(|value| (format!("{before}{name}"), value)));
+    put("mean", latency.mean);
     for (name, value) in [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99), ("p99.9", latency.p99_9)] {
-        put(&format!("latency.{name}"), value.map(|ns| ns as f64));
+        put(name, value.map(|ns| ns as f64));
     }
 }
 

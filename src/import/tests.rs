@@ -402,7 +402,17 @@ fn the_mean_response_time_is_that_of_the_io_flowops() {
     let mut measured = flowops[1].clone();
     (measured.kind, measured.class, measured.response_ns) = ("measure".to_owned(), FlowopClass::Other, response(9e9));
     flowops.push(measured);
-    assert_eq!(of_run(&document, &document.runs[0], "x").figures["response.mean"], 2_000.0);
+    let name = flowops[0].name.clone();
+    let run = of_run(&document, &document.runs[0], "x");
+    assert_eq!(run.figures["response.mean"], 2_000.0);
+    assert_eq!(run.figures[&format!("{name}.response.mean")], 1_000.0);
+    // The histograms of responses are missing.
+    assert!(!run.figures.contains_key("response.p99"));
+    let tail: Metric = "response.p99".parse().unwrap();
+    assert_eq!((tail.nanoseconds(), tail.operations_beyond(&run)), (Some(1.0), Some(40.0 * (1.0 - 0.99))));
+    assert!(
+        "response.ops".parse::<Metric>().is_ok_and(|metric| !metric.is_response() && metric.nanoseconds().is_none())
+    );
 }
 
 /// A thread without syncs becomes slower; the syncs of the other thread remain what they were.

@@ -9,7 +9,7 @@ use super::{Description, Runner, Status, run_notes};
 use crate::engine::Asynchronous;
 use crate::os::proc::DescriptorTable;
 use crate::os::{Clock, errno_name, path};
-use crate::plan::{Plan, PlanStep};
+use crate::plan::{self, Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
 use crate::result::{
@@ -18,7 +18,7 @@ use crate::result::{
 };
 use crate::runtime::{ArrivalProgress, Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
 use crate::spec::IoDirection;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -54,6 +54,7 @@ impl Runner {
         self.add_paths(&paths);
         self.document.environment = self.publish_environment(ready.location.environment.clone());
         let plan = &ready.plan;
+        let direct: BTreeSet<usize> = plan::direct_io(plan).iter().map(|io| io.flowop).collect();
         let mut run = Run {
             requested_seconds: length.map(|length| length.as_secs_f64()),
             environment: ready.location.run.clone(),
@@ -71,7 +72,12 @@ impl Runner {
                 .flatten()
                 .rfind(|p| !p.unchanged || p.quiesced.is_some())
                 .map(|p| p.quiesced.is_some_and(|s| !s.ran_out)),
-            flowops: plan.flowops.iter().enumerate().map(|(id, _)| identity(plan, id, ready.lines[id])).collect(),
+            flowops: plan
+                .flowops
+                .iter()
+                .enumerate()
+                .map(|(id, _)| identity(plan, id, ready.lines[id], direct.contains(&id)))
+                .collect(),
             filesets: ready
                 .sets
                 .iter()
@@ -194,7 +200,7 @@ fn open_loop(progress: &BTreeMap<u32, ArrivalProgress>, phases: &[PhaseResult], 
     })
 }
 
-fn identity(plan: &Plan, id: usize, line: u64) -> FlowopResult {
+fn identity(plan: &Plan, id: usize, line: u64, direct: bool) -> FlowopResult {
     let info = &plan.flowops[id];
     let process = &plan.processes[info.process];
     FlowopResult {
@@ -206,6 +212,7 @@ fn identity(plan: &Plan, id: usize, line: u64) -> FlowopResult {
         },
         reads: info.direction == IoDirection::Read,
         writes: info.direction == IoDirection::Write,
+        direct,
         transaction: info.transaction,
         line,
         instances: plan.instances(id) as u64,

@@ -14,6 +14,7 @@ mod figures;
 mod filesets;
 mod hosts;
 mod note_code;
+mod open_loop;
 mod phases;
 pub mod ranks;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use figures::{Latency, MIN_BEYOND, Summary};
 pub use filesets::{FilesetResult, Repaired};
 pub use hosts::{HostResult, RankResult};
 pub use note_code::NoteCode;
+pub use open_loop::OpenLoop;
 pub use phases::PhaseResult;
 pub use steadiness::Steadiness;
 
@@ -384,27 +386,6 @@ pub struct DirtyBytes {
     pub after: u64,
 }
 
-/// Offered and achieved load of an open loop.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct OpenLoop {
-    /// Intended starts per second, over the time of the phases that have open loops.
-    pub offered_per_s: f64,
-    /// Completed requests per second, likewise.
-    pub achieved_per_s: f64,
-    /// Requests whose intended start had passed at the end, but that were not started.
-    pub backlog: u64,
-    /// Delay of the oldest of these requests at the end.
-    pub backlog_oldest_seconds: f64,
-    /// Mean wake-up latency: the delay between the intended and the actual start of requests for which a thread slept.
-    /// Null if there were none.
-    pub wakeup_latency_ns_mean: Option<f64>,
-    /// The share of wake-up latency in all response times, 0 to 1. Null if no request ended.
-    pub wakeup_latency_share: Option<f64>,
-    /// Time that threads spent busy-waiting for the next start. It is part of the program's processor time.
-    pub spin_seconds: f64,
-}
-
 /// The class of a flowop, which decides how it is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -457,6 +438,8 @@ pub struct FlowopResult {
     pub reads: bool,
     /// Whether its operations count as writes.
     pub writes: bool,
+    /// Whether its I/O bypasses the page cache (`directio`).
+    pub direct: bool,
     /// Whether the script declares each of its operations to be a transaction.
     pub transaction: bool,
     /// Line in the script, from 1.

@@ -167,7 +167,7 @@ fn check_storage(document: &Document, run: &Run, storage: &HostStorage) -> Vec<W
     found.extend(below.into_iter().map(|device| Warning::CacheUnknown { device }));
 
     let (bytes, memory) = (on_disk.iter().map(|set| set.bytes).sum::<u64>(), storage.memory);
-    let reads = run.flowops.iter().any(|f| f.class.is_io() && f.reads && f.ops > 0);
+    let reads = run.flowops.iter().any(|f| f.class.is_io() && f.reads && !f.direct && f.ops > 0);
     // Direct I/O leaves nothing in the page cache, even if the set would fit. If residency could not be measured, use
     // the bytes that the devices moved. That is weak evidence, since it includes read-ahead and other programs.
     let by_device = |set: &FilesetResult| {

@@ -222,6 +222,7 @@ impl Session {
     /// Makes the plan after its directory: checks that of the user, or creates one. With several ranks this succeeds on
     /// all or on none.
     fn plan_in_dir(&mut self, front: &mut dyn Front) -> Result<Plan, Status> {
+        self.lint_loaded(front);
         self.make_dir_if_used(front)?;
         let mut all = self.runner.all_ranks(front);
         let plan = self.plan(&mut all).ok_or(Status::Script);

@@ -372,7 +372,7 @@ fn errors_are_found_before_the_first_run() {
         // No run has them, or no run of a closed loop.
         ("repeat x.wml --metric ops,value", "no `value`: it is the number of a column", "name another metric"),
         ("repeat x.wml --metric r.value", "no `r.value`: it is the number of a column", "name another metric"),
-        ("ab x.wml --metric r.response.mean", "only the whole run has a response time", "name `response.mean`"),
+        ("ab x.wml --metric end.response.p99", "no thread of the script is an open loop", "add `rate=`"),
         ("ab x.wml --metric response.mean", "no thread of the script is an open loop", "add `rate=`"),
     ] {
         let hook = ["--before", "touch hook", "--results", "s"];
@@ -383,7 +383,10 @@ fn errors_are_found_before_the_first_run() {
     lab.run(&format!("repeat {SHORT} --metric p/t/r.latency.mean,r.mib --runs 1 --results t --quiet"), 0);
     fs::write(lab.path("x.wml"), SCRIPT.replace("name=t,", "name=t,rate=1000,")).unwrap();
     let words = SHORT.replace("200000", "20");
-    lab.run(&format!("repeat {words} --metric response.mean --runs 1 --results u --quiet"), 0);
+    let metrics = "response.mean,r.response.mean,p/t/r.response.p50";
+    lab.run(&format!("repeat {words} --metric {metrics} --runs 1 --results u --quiet"), 0);
+    let shown = exits(&lab.command("repeat x.wml --metric end.response.mean --results v").output().unwrap(), 2, "end");
+    assert!(shown.contains("only the I/O operations of open loops"), "{shown}");
 }
 
 /// The options of each arm are checked before the first command and before anything is made.

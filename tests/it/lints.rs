@@ -1,5 +1,6 @@
 //! Tests that the analyser prints no warning on any shipped script.
 
+use crate::cmd::Wml;
 use std::path::Path;
 use std::sync::Arc;
 use wml::diag::{self, Code, Style};
@@ -120,4 +121,25 @@ fn attributes_of_processes_and_threads_are_accepted_on_both() {
     ] {
         assert!(said.contains(message), "{message}: {said}");
     }
+}
+
+/// A loaded text has its values in the run, so its warnings are those of the run, whoever loads it.
+#[test]
+fn loaded_texts_have_their_warnings_before_the_run() {
+    let own = "# dialect: fsl\nset $size=4k\n\
+        define fileset name=s,path=$dir,entries=9,dirwidth=3,size=$size,prealloc\n\
+        define process name=p { thread name=t { flowop read name=r,filesetname=s,iosize=8k,random } }\n";
+    // A read that is larger than its file fails.
+    let warnings = |call: Wml| call.file("own.wml", own).idle().run().stderr.matches("W0407").count();
+    let script = |set: &str| {
+        let text = format!("load own\n{set}run 0.1\nrun 0.1\n");
+        warnings(Wml::new().file("s.wml", &text).args(["s.wml", "--no-quiesce", "--engine", "null"]))
+    };
+    assert_eq!((script(""), script("set $size=64k\n")), (1, 0));
+    let batch = |set: &str| {
+        let profile = format!("DEFAULTS {{\n  runtime = 1;\n{set}}}\nCONFIG one {{\n  personality = own;\n}}\n");
+        let call = Wml::new().file("p.prof", &profile);
+        warnings(call.args(["batch", "p.prof", "--no-quiesce", "--engine", "null", "--runtime", "0.1"]))
+    };
+    assert_eq!((batch(""), batch("  size = 64k;\n")), (1, 0));
 }

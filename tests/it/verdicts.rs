@@ -153,7 +153,7 @@ fn a_job_can_branch_on_every_verdict() {
     set_controls(&place, "r", [100.0, 50.0]);
     assert_eq!(job("ab --resume r --quiet"), "invalid\n");
     let text = fs::read_to_string(place.path("report")).unwrap();
-    assert!(text.lines().last().unwrap().starts_with("invalid: the control shows that the machine changed"), "{text}");
+    assert!(text.lines().last().unwrap().starts_with("invalid: the machine changed"), "{text}");
     set_controls(&place, "r", [100.0, 100.0]);
     assert_ne!(job("ab --resume r --quiet"), "invalid\n");
 }

@@ -1,0 +1,23 @@
+//! The rates of a run with intended start times.
+
+use serde::{Deserialize, Serialize};
+
+/// Offered and achieved load of an open loop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpenLoop {
+    /// Intended starts per second, over the time of the phases that have open loops.
+    pub offered_per_s: f64,
+    /// Completed requests per second, likewise.
+    pub achieved_per_s: f64,
+    /// Requests whose intended start had passed at the end, but that were not started.
+    pub backlog: u64,
+    /// Delay of the oldest of these requests at the end.
+    pub backlog_oldest_seconds: f64,
+    /// Mean delay between the intended and the actual start of requests for which a thread slept; null without one.
+    pub wakeup_latency_ns_mean: Option<f64>,
+    /// The share of this wake-up latency in all response times, 0 to 1. Null if no request ended.
+    pub wakeup_latency_share: Option<f64>,
+    /// Time that threads spent busy-waiting for the next start, part of the program's processor time.
+    pub spin_seconds: f64,
+}
