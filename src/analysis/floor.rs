@@ -93,7 +93,7 @@ pub struct NoiseFloor {
     /// intervals, of which one of five is left out, or the difference between the means of two days that is exceeded in one
     /// of twenty cases, if that is greater. With fewer than four days it is the greatest difference.
     pub share: f64,
-    /// The number of sessions.
+    /// The number of sessions; 0 if the user has given the floor.
     pub sessions: u64,
     /// Whether two of the sessions are at least twelve hours apart, so that the floor includes the difference between
     /// days.
@@ -101,6 +101,11 @@ pub struct NoiseFloor {
 }
 
 impl NoiseFloor {
+    /// Returns the noise floor that the user has given: the difference between days that means nothing.
+    pub fn given(share: f64) -> Self {
+        Self { share, sessions: 0, spans_days: true }
+    }
+
     /// Computes the noise floor of sessions. Sessions with too wide an interval do not count. Returns `None` when there is
     /// no other one.
     pub fn of(sessions: &[FloorSample]) -> Option<Self> {

@@ -5,7 +5,7 @@ use super::experiment_args::{CompareArgs, MethodName};
 use super::experiments::{Refused, print_text, refuse, status, verdict_status};
 use super::known_floor::{known_floor, missing_floor};
 use super::pages::page_target;
-use crate::analysis::{Direction, Tolerance};
+use crate::analysis::{Direction, NoiseFloor, Tolerance};
 use crate::comparison::{Comparer, DifferenceKind, IntervalDoubt, RunOrder, Runs, differs_text, sentence};
 use crate::import::{self, ImportedSide, Metric, mixed_conditions, shortened};
 use crate::page::{self, ResultSource};
@@ -73,7 +73,9 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         tolerance: Tolerance(args.verdict.tolerance),
         method: args.method.method(),
         direction: if args.lower_is_better { Direction::LowerIsBetter } else { metric.direction() },
-        floor: known_floor(&[&a.runs, &b.runs], &metric),
+        floor: args
+            .noise_floor
+            .map_or_else(|| known_floor(&[&a.runs, &b.runs], &metric), |share| Some(NoiseFloor::given(share))),
         others: a.metrics.iter().filter(|metric| b.metrics.contains(metric)).cloned().collect(),
         ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &metric)
     };

@@ -437,6 +437,10 @@ pub(super) struct CompareArgs {
     /// one is, unless `--metric` says what the columns contain
     #[arg(long, conflicts_with = "metric")]
     pub(super) lower_is_better: bool,
+    /// Noise floor: the largest difference between results of different days that means nothing, as a percentage
+    /// [default: as measured by `wmlrun floor`]
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    pub(super) noise_floor: Option<f64>,
     /// Statistical method
     #[arg(long, value_enum, default_value_t = MethodName::Welch, value_name = "METHOD")]
     pub(super) method: MethodName,

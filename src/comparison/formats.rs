@@ -177,9 +177,12 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         line("runs needed", format!("{needed} in total, to find equal sides not worse with a probability of 80 %"));
     }
     if let Some(floor) = comparison.floor {
-        let sessions = count(floor.sessions, "session");
         let days = if floor.spans_days { "" } else { " of one day" };
-        line("noise floor", format!("± {} in {sessions}{days} without a change", percent(floor.share)));
+        let source = match floor.sessions {
+            0 => ", as given".to_owned(),
+            sessions => format!(" in {}{days} without a change", count(sessions, "session")),
+        };
+        line("noise floor", format!("± {}{source}", percent(floor.share)));
     }
     if let Some(control) = comparison.control {
         let changed = match control.moved {

@@ -228,4 +228,8 @@ fn sides_with_different_conditions_have_the_larger_of_their_floors() {
     let words = format!("repeat {PACED} --quiet --set n=3 --runs 3 --results f3");
     place.run(&words, 0);
     assert_eq!(compared("f3"), Value::Null, "the floor of one side is unknown");
+    let given = compared("f3 --noise-floor 5%");
+    assert_eq!((share(&given), &given["sessions"]), (0.05, &0.into()));
+    let output = place.wmlrun("compare f1 f3 --noise-floor 5%", &[]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("± 5.0 %, as given"), "{output:?}");
 }
