@@ -91,12 +91,12 @@ fn without_outliers<T>(mut of: Vec<T>, by: impl Fn(&T) -> f64) -> Vec<T> {
 pub struct NoiseFloor {
     /// The relative difference that is within the noise: the greatest distance from 1 of an end of the sessions'
     /// intervals, of which one of five is left out, or the difference between the means of two days that is exceeded in one
-    /// of twenty cases, if that is greater. With fewer than four days it is the greatest difference.
+    /// of twenty cases, if that is greater. With fewer than four days it is the greatest difference. Or what the user has given.
     pub share: f64,
     /// The number of sessions; 0 if the user has given the floor.
     pub sessions: u64,
-    /// Whether two of the sessions are at least twelve hours apart, so that the floor includes the difference between
-    /// days.
+    /// Whether the floor includes the difference between days: two of the sessions are at least twelve hours apart, or the
+    /// user has given it.
     pub spans_days: bool,
 }
 
@@ -104,6 +104,11 @@ impl NoiseFloor {
     /// Returns the noise floor that the user has given: the difference between days that means nothing.
     pub fn given(share: f64) -> Self {
         Self { share, sessions: 0, spans_days: true }
+    }
+
+    /// Returns whether the user has given it.
+    pub fn is_given(self) -> bool {
+        self.sessions == 0
     }
 
     /// Computes the noise floor of sessions. Sessions with too wide an interval do not count. Returns `None` when there is

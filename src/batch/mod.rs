@@ -17,21 +17,21 @@ use crate::measure::WarmupLength;
 use crate::model::{self, Command, CommandKind, Known};
 use crate::output::{self, FileIdentity, Results, file_id};
 use crate::page::{self, ResultSource};
-use crate::report::{index, json};
+use crate::report::json;
 use crate::result::{Document, Run};
 use crate::session::{Front, LONGEST_TIME, Session, Settings, SilentFront, Status, library, typed_value};
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::SpecTable;
 use crate::spec::predefined::predefined_names;
-use crate::util::batch_files::{BATCH_RESULT, BATCH_SCRIPT};
-use overview::overview;
+use crate::util::batch_files::{BATCH_PAGE, BATCH_RESULT, BATCH_SCRIPT};
+use overview::{index_page, joined, overview};
 use profile::{Config, Profile};
 use selection::{select, settings_fit, suggest_others};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
-use workload::{ProfileWorkload, Setting, dump_name};
+use workload::{ProfileWorkload, Setting};
 
 /// Measured time of a workload whose profile gives none: Filebench's default.
 const DEFAULT_TIME: Duration = Duration::from_mins(1);
@@ -103,6 +103,38 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
         front.error(None, "`--warmup auto` can't be written into the scripts of a profile", help);
         return 2;
     }
+    let interrupt = host.interrupt();
+    with_workloads(path, settings, only, &interrupt, front, &mut |batch, workloads, front| {
+        run_all(batch, workloads, host, front)
+    })
+}
+
+/// Checks a profile and its workloads as before a run, and reports the warnings too. Nothing is written. Returns the exit
+/// status.
+pub fn check_profile(path: &Path, settings: &Settings, front: &mut dyn Front) -> u8 {
+    let interrupt = Arc::default();
+    with_workloads(path, settings, &[], &interrupt, front, &mut |batch, workloads, front| {
+        for workload in workloads {
+            let mut session = Session::new(batch.settings_of(workload), Arc::clone(&interrupt));
+            session.only_define();
+            let _ = workload.define(batch, &mut session, front);
+        }
+        0
+    })
+}
+
+/// What is done with the workloads of a profile. Returns the exit status.
+type Then<'a> = dyn FnMut(&Batch<'_>, &[ProfileWorkload<'_>], &mut dyn Front) -> u8 + 'a;
+
+/// Reads a profile and checks its workloads before `then` gets them. Returns the exit status of an error, or that of `then`.
+fn with_workloads(
+    path: &Path,
+    settings: &Settings,
+    only: &[String],
+    interrupt: &Arc<AtomicUsize>,
+    front: &mut dyn Front,
+    then: &mut Then<'_>,
+) -> u8 {
     let text = match read(path) {
         Ok(text) => text,
         Err(e) => {
@@ -137,13 +169,24 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
         return 2;
     }
     for workload in &workloads {
-        let status = check(workload, &batch, &host.interrupt(), front);
+        let status = check(workload, &batch, interrupt, front);
         if status != Status::Done {
             let name = &workload.name().node;
             front.error(None, &format!("`CONFIG {name}` can't run, so that no workload was started"), None);
             return status.code();
         }
     }
+    then(&batch, &workloads, front)
+}
+
+/// Runs the workloads. Returns the exit status.
+fn run_all(
+    batch: &Batch<'_>,
+    workloads: &[ProfileWorkload<'_>],
+    host: &mut dyn BatchHost,
+    front: &mut dyn Front,
+) -> u8 {
+    let (path, settings) = (batch.path, batch.settings);
     let scripts = std::iter::once(path).chain(workloads.iter().filter_map(|w| w.found.path.as_deref()));
     let read: Vec<FileIdentity> = scripts.filter_map(file_id).collect();
     let create = |path: &Path| json::Writer::create(path, &read);
@@ -154,7 +197,7 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
             return 3;
         }
     };
-    let results_dir = match results_dir(&batch, &workloads) {
+    let results_dir = match results_dir(batch, workloads) {
         Ok((results_dir, mapped)) => {
             if let Some(wanted) = mapped {
                 let text =
@@ -169,7 +212,7 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
             return 3;
         }
     };
-    warn_of_other_places(&batch, &workloads, front);
+    warn_of_other_places(batch, workloads, front);
     let mut all: Vec<Done<'_>> = Vec::new();
     // The joined result has the workloads so far in any case.
     let mut unwritten = Status::default();
@@ -177,7 +220,7 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
         let own_front = &mut *host.front(n > 0);
         let name = &workload.name().node;
         own_front.note(&format!("workload {name} ({})", workload.found.name));
-        let done = match run_one(workload, &batch, &results_dir, host, own_front) {
+        let done = match run_one(workload, batch, &results_dir, host, own_front) {
             Ok(done) => done,
             Err(e) => {
                 front.error(None, &format!("the results of `{name}` can't be written: {e}"), None);
@@ -187,8 +230,8 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
         };
         let stop = matches!(done.status, Status::Interrupted(_));
         all.push(done);
-        let index = results_dir.join("index.html");
-        let written = index_page(&results_dir, &batch, &all)
+        let index = results_dir.join(BATCH_PAGE);
+        let written = index_page(&results_dir, batch, &all)
             .and_then(|page| output::replace(&index, &mut |out| out.write_all(page.as_bytes())));
         if let Err(e) = written {
             front.error(None, &format!("the page of the batch can't be written: {e}"), None);
@@ -201,7 +244,7 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
     }
     let mut status = all.iter().map(|d| d.status).fold(unwritten, Status::max);
     if let Some(writer) = writer.take()
-        && let Err(e) = writer.finish(&joined(&batch, &all, workloads.len()))
+        && let Err(e) = writer.finish(&joined(batch, &all, workloads.len()))
     {
         let results_dir = results_dir.display();
         front.error(
@@ -212,10 +255,12 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
         status = status.max(Status::Failed);
     }
     if workloads.len() > 1 {
-        front.line(&overview(&workloads, &all));
+        front.overview(&overview(workloads, &all));
     }
-    let place = results_dir.display();
-    front.note(&format!("the results are in {place}; `wmlrun report {place} --format markdown-runs` prints a table"));
+    let here = std::env::current_dir().ok();
+    let place = here.and_then(|here| results_dir.strip_prefix(here).ok()).unwrap_or(&results_dir).display();
+    front.note(&format!("the results are in {place}"));
+    front.note(&format!("`wmlrun report {place} --format markdown-runs` prints a table"));
     status.code()
 }
 
@@ -494,82 +539,4 @@ fn run_one<'a>(
 /// The last measurement of a workload.
 fn measured<'a>(done: &'a Done<'_>) -> Option<&'a Run> {
     done.document.runs.last()
-}
-
-/// The page over all workloads.
-fn index_page(results_dir: &Path, batch: &Batch<'_>, all: &[Done<'_>]) -> std::io::Result<String> {
-    let title = results_dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let description = all.first().and_then(|d| batch.value(d.config, "description")).unwrap_or_default();
-    let mounts = all.iter().filter_map(measured).flat_map(|run| &run.environment.mounts);
-    let place = all.first().map_or_else(String::new, |d| {
-        let e = &d.document.environment;
-        let mount = mounts.clone().next().map_or(String::new(), |m| format!(", {} ({})", m.kind, m.source));
-        format!("{} {} {}{mount}", e.uname.nodename, e.uname.sysname, e.uname.release)
-    });
-    let workloads = all
-        .iter()
-        .map(|d| {
-            let name = d.config.name.node.as_str();
-            let names = [
-                ("page", PAGE.to_owned()),
-                ("script", BATCH_SCRIPT.to_owned()),
-                ("profile", "thisrun.prof".to_owned()),
-                ("statistics", dump_name(name, "out")),
-                ("XML", dump_name(name, "xml")),
-                ("JSON", BATCH_RESULT.to_owned()),
-            ];
-            let there = names.into_iter().filter(|(_, file)| results_dir.join(name).join(file).is_file());
-            index::Workload {
-                name,
-                personality: &d.personality,
-                run: measured(d),
-                ended: "nothing was measured",
-                files: there.map(|(what, file)| (what, index::link(&[name, &file]))).collect(),
-            }
-        })
-        .collect();
-    index::html(&index::Page { title: &title, description, place: &place, workloads }).map_err(std::io::Error::other)
-}
-
-/// All workloads in one document, whose script is the profile. `wanted` is the number of those in the profile, of which
-/// some may not have run.
-fn joined(batch: &Batch<'_>, all: &[Done<'_>], wanted: usize) -> Document {
-    let mut document = all.first().map(|d| d.document.clone()).unwrap_or_default();
-    document.script.path = batch.name();
-    batch.text.clone_into(&mut document.script.text);
-    document.script.sha256 = crate::measure::sha256(batch.text);
-    if batch.settings.redact {
-        crate::measure::redact_script(&mut document.script);
-    }
-    document.complete = all.len() == wanted && all.iter().all(|d| d.document.complete);
-    let named = |done: &Done<'_>| {
-        let workload = Some(done.config.name.node.clone());
-        let runs = done.document.runs.iter().cloned();
-        runs.map(|run| Run { workload: workload.clone(), ..run }).collect::<Vec<_>>()
-    };
-    document.runs = all.iter().flat_map(named).collect();
-    document
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::result::fixture::fixture;
-
-    #[test]
-    fn a_result_that_lacks_a_workload_is_not_complete() {
-        let text = "CONFIG one {\n personality = varmail;\n}\nCONFIG two {\n personality = varmail;\n}\n";
-        let file = SourceMap::new().add("p.prof", text);
-        let (profile, found) = profile::parse(file, text);
-        assert!(found.is_empty(), "{found:?}");
-        let settings = Settings::default();
-        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, names: &[], settings: &settings };
-        let done =
-            |config| Done { config, personality: "varmail".to_owned(), document: fixture(), status: Status::Done };
-        let all: Vec<Done<'_>> = profile.configs.iter().map(done).collect();
-        let is_complete = |n: usize| joined(&batch, &all[..n], 2).complete;
-        assert_eq!([0, 1, 2].map(is_complete), [false, false, true]);
-        let workloads: Vec<Option<String>> = joined(&batch, &all, 2).runs.into_iter().map(|run| run.workload).collect();
-        assert_eq!(workloads, ["one", "two"].map(|name| Some(name.to_owned())));
-    }
 }

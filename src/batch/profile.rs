@@ -285,7 +285,7 @@ impl Profile {
                 .label("this line has no effect");
             found.push(match near {
                 Some(near) => d.help(format!("did you mean `{near}`?")),
-                None => d.help("remove the line, or look up the name: `wmlrun show PERSONALITY`"),
+                None => d.help("remove the line; the personality sets its variables with `set`"),
             });
         };
         for a in self.defaults.iter().filter(|_| are_all) {

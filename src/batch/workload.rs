@@ -73,6 +73,7 @@ impl ProfileWorkload<'_> {
         if applied != Status::Done {
             return applied;
         }
+        let mut scope = session.scope.clone();
         session.begin_command();
         let loaded = session.load_text(&self.found.name, &self.found.text, self.hidden, front);
         if loaded != Status::Done {
@@ -83,7 +84,10 @@ impl ProfileWorkload<'_> {
             if status != Status::Done {
                 return status;
             }
+            // For the warnings the value is that of the personality from its start: an error has just been reported.
+            let _ = scope.set(&setting.name, setting.typed.value.clone(), SetBy::CommandLine);
         }
+        session.lint_loaded(&scope, front);
         Status::Done
     }
 

@@ -112,9 +112,7 @@ pub(super) struct ArmPlan {
     pub(super) lengths: Vec<Option<Duration>>,
     /// The names of its flowops: `NAME` and `PROCESS/THREAD/NAME`.
     flowops: BTreeSet<String>,
-    /// Whether its runs can have a response time.
-    has_response: bool,
-    /// The names of the flowops that can have one.
+    /// The names of the flowops that have a response time.
     with_response: BTreeSet<String>,
 }
 
@@ -128,12 +126,10 @@ impl ArmPlan {
         let places = if is_on_disk { ArmPlaces::of(plan) } else { ArmPlaces::default() };
         // A script may make several runs, and only one of them an open loop.
         let has_rate = |flowop: &FlowopInfo| plan.processes[flowop.process].threads[flowop.thread].has_rate;
-        let has_response = plan.flowops.iter().any(|flowop| flowop.class.is_io() && has_rate(flowop));
         Self {
             places,
             lengths: Vec::new(),
             flowops: plan.flowops.iter().flat_map(names).collect(),
-            has_response,
             with_response: plan.flowops.iter().filter(|f| f.has_response() && has_rate(f)).flat_map(names).collect(),
         }
     }
@@ -144,13 +140,13 @@ impl ArmPlan {
             let text = format!("no `{metric}`: it is the number of a column, which a run does not have");
             return Some((text, "`wmlrun compare` compares columns; name another metric, such as `ops`".to_owned()));
         }
-        if metric.is_response() && !self.has_response && metric.flowop().is_none_or(|name| self.flowops.contains(name))
-        {
+        let known = |name: &&str| self.flowops.contains(*name);
+        if metric.is_response() && self.with_response.is_empty() && metric.flowop().is_none_or(|name| known(&name)) {
             let text = format!("no `{metric}`: no thread of the script is an open loop, which has a response time");
             return Some((text, "add `rate=` to the threads, or name `latency.mean`".to_owned()));
         }
         let name = metric.flowop()?;
-        if self.flowops.contains(name) {
+        if known(&name) {
             let lacks = metric.is_response() && !self.with_response.contains(name);
             return lacks.then(|| {
                 let text = format!("no `{metric}`: only the I/O operations of open loops have a response time");

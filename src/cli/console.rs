@@ -177,6 +177,11 @@ impl Front for Console {
         if self.report.for_programs() || self.stdout_taken { notice(text) } else { print_lines(text) }
     }
 
+    fn overview(&mut self, text: &str) {
+        // Programs that read the output of Filebench do not know the table.
+        if self.report.is_of_filebench() { notice(text) } else { self.line(text) }
+    }
+
     fn script_line(&mut self, text: &str) {
         self.live.clear();
         if self.report.for_programs() || self.stdout_taken {
@@ -235,17 +240,15 @@ impl Front for Console {
         if self.quiet {
             return;
         }
-        let memory = document.environment.memory.total;
         let bytes: u64 = run.filesets.iter().map(|f| f.bytes).sum();
         // In a changed root directory (chroot), the kernel lists no mount for it.
         let is_unknown = run.environment.mounts.is_empty() && bytes > 0 && run.engine != "null";
         let place =
             if is_unknown { "an unknown file system".to_owned() } else { describe_mounts(&run.environment.mounts) };
-        let multiple = if memory > 0 { bytes as f64 / memory as f64 } else { 0.0 };
         let time =
             length.map_or("until all threads are done".to_owned(), |length| format!("for {} s", length.as_secs_f64()));
         notice(&format!(
-            "running {time}: {}, {} on {place}, {} = {multiple:.2} × memory",
+            "running {time}: {}, {} on {place}, {}",
             count::count(run.processes, "process"),
             count::count(run.threads, "thread"),
             size::format(bytes),

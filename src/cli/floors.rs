@@ -146,9 +146,9 @@ fn stored(floors: &Floors, path: &Path) -> String {
         let share = floor.map_or_else(|| "-".to_owned(), |floor| format!("± {}", percent(floor.share)));
         table.row([n.to_string(), name, metric.clone(), share, run_time, storage, differs.join(" ")]);
         for (m, (time, sample)) in (1_u64..).zip(samples) {
-            let day = time.get(..10).unwrap_or(&time).to_owned();
+            let minute = time.get(..16).unwrap_or(&time).replace('T', " ");
             let equal = format!("A/A {}", ratio(sample.ratio));
-            table.row([format!("{n}.{m}"), day, figure(&metric, sample.mean), String::new(), String::new(), equal]);
+            table.row([format!("{n}.{m}"), minute, figure(&metric, sample.mean), String::new(), String::new(), equal]);
         }
     }
     format!("{}\nstored in {}\n", table.render(), path.display())

@@ -90,6 +90,11 @@ fn metrics() -> Vec<[String; 3]> {
     METRICS
         .iter()
         .map(|kind| [kind.name.to_owned(), better(kind.direction).to_owned(), kind.about.to_owned()])
+        .chain([[
+            "NAME.METRIC".to_owned(),
+            String::new(),
+            "the same of one flowop, such as `read.latency.p99`".to_owned(),
+        ]])
         .collect()
 }
 

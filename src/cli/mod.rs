@@ -166,7 +166,7 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
             refuse(&format!("{} is a result, not a script", found.name), help);
             None
         }
-        Ok(found) if found.path.as_ref().is_some_and(|path| path.extension().is_some_and(|end| end == "prof")) => {
+        Ok(found) if found.path.as_deref().is_some_and(is_profile) => {
             let help = format!("`wmlrun batch {}` runs its workloads", found.name);
             refuse(&format!("{} is a profile of Filebench, not a script", found.name), &help);
             None
@@ -184,6 +184,11 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
         Err(library::NotFound::Experiment) => {
             let (text, help) = library::instead_of_script(name);
             refuse(&text, &help);
+            None
+        }
+        Err(library::NotFound::Nowhere(_)) if profile_named(Path::new(name)).is_some() => {
+            let help = format!("`wmlrun batch {name}` runs the workloads of {name}.prof");
+            refuse(&format!("no file or personality is named `{name}`"), &help);
             None
         }
         Err(library::NotFound::Nowhere(near)) => {
@@ -279,7 +284,20 @@ fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Ses
     session
 }
 
-fn run_batch(profile: &std::path::Path, only: &[String], workload: &WorkloadArgs, output: &OutputArgs) -> u8 {
+/// Returns whether a file is a profile of Filebench, by its name.
+fn is_profile(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "prof")
+}
+
+/// Returns the profile of a name without its ending, as Filebench accepted it. `None` if there is a file of the name itself
+/// or no profile.
+fn profile_named(name: &Path) -> Option<PathBuf> {
+    let mut file = name.as_os_str().to_owned();
+    file.push(".prof");
+    (!name.exists()).then(|| PathBuf::from(file)).filter(|file| file.is_file())
+}
+
+fn run_batch(profile: &Path, only: &[String], workload: &WorkloadArgs, output: &OutputArgs) -> u8 {
     let settings = settings(workload, output);
     if stdout_taken(&settings, None).is_none() {
         return 2;
@@ -290,7 +308,8 @@ fn run_batch(profile: &std::path::Path, only: &[String], workload: &WorkloadArgs
         verbosity: output.verbosity(),
         interrupt: signals::install_handlers().0,
     };
-    batch::run(profile, &settings, only, &mut host)
+    let named = profile_named(profile);
+    batch::run(named.as_deref().unwrap_or(profile), &settings, only, &mut host)
 }
 
 /// The command line's implementation of [`batch::BatchHost`].

@@ -2,8 +2,9 @@
 
 use super::choices::DumpStage;
 use super::console::{self, Console, Verbosity, print_lines};
-use super::find;
 use super::stdout::Stdout;
+use super::{find, is_profile};
+use crate::batch;
 use crate::diag::has_errors;
 use crate::os::OFlags;
 use crate::output;
@@ -16,6 +17,7 @@ use crate::syntax;
 use crate::util::printable;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 /// Keeps `open` from blocking if the script's path is a FIFO.
 const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
@@ -30,11 +32,16 @@ pub(super) fn check(
 ) -> u8 {
     let mut worst = 0;
     for script in scripts {
+        let settings = Settings { sets: sets.to_vec(), dialect, ..Settings::default() };
+        if is_profile(Path::new(script)) {
+            let mut console = Console::new(report::TABLE[0], Verbosity::Normal);
+            worst = worst.max(batch::check_profile(Path::new(script), &settings, &mut console));
+            continue;
+        }
         let Some(found) = find(script) else {
             worst = 2;
             continue;
         };
-        let settings = Settings { sets: sets.to_vec(), dialect, ..Settings::default() };
         let mut session = Session::new(settings, std::sync::Arc::default());
         let file = session.map.add(&found.name, &found.text);
         match dump {

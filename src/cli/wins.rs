@@ -174,6 +174,8 @@ fn text(document: &WinsDocument<'_>) -> String {
         table.row([test.name.to_owned(), number(test.a), number(test.b), better, factor]);
     }
     let ending = wins_line(document.a, document.b, document.wins);
-    let title = document.metric.as_ref().map_or_else(String::new, |metric| format!("{}\n\n", with_direction(metric)));
+    let about = |metric: &Metric| format!("{}: {}\n\n", with_direction(&metric.to_string()), metric.about());
+    let metric = document.metric.as_ref().and_then(|metric| metric.parse().ok());
+    let title = metric.as_ref().map_or_else(String::new, about);
     format!("{title}{}\n{ending}\n", printable::lines(&table.render()))
 }

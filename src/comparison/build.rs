@@ -89,7 +89,7 @@ pub struct Comparer {
     pub tolerance: Tolerance,
     /// The method for samples that were not interleaved.
     pub method: ComparisonMethod,
-    /// The noise floor, if it has been measured.
+    /// The noise floor, if it has been measured or given.
     pub floor: Option<NoiseFloor>,
     /// The interim look at which a sequential comparison ended.
     pub look: Option<InterimLook>,
@@ -134,12 +134,17 @@ impl Comparer {
         let mut notes = self.notes(runs, ratio, no_ratio.as_deref());
         let control = control(runs, self.tolerance);
         let days_differ = !runs.in_blocks() && on_different_days(runs);
-        // Within a day there is no difference between days.
-        let floor = if days_differ { self.floor.filter(|floor| floor.spans_days) } else { None };
+        // Within a day there is no difference between days. A floor that the user gives holds for sides of an unknown time.
+        let lacks_times = !runs.in_blocks() && runs.a.iter().chain(runs.b).any(|run| run.started.is_none());
+        let applies = |floor: &NoiseFloor| floor.spans_days && (days_differ || floor.is_given() && lacks_times);
+        let floor = self.floor.filter(applies);
         let with_floor = floor.map(|floor| floor.widen(ratio)).filter(|ratio| ratio.low.is_finite());
         let lacks_floor = days_differ && floor.is_none();
         if lacks_floor {
             notes.push(notes::on_floor(self.floor));
+        }
+        if self.floor.is_some_and(NoiseFloor::is_given) && floor.is_none() {
+            notes.push(notes::ON_UNUSED_FLOOR.to_owned());
         }
         if runs.order == RunOrder::Separate {
             notes.extend(notes::on_dependence(&self.sides, [&a, &b]));

@@ -71,6 +71,35 @@ fn row(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
     cells
 }
 
+/// Returns the cells as a table with a row for each metric, which is narrower than one with a column for each.
+fn table_of_metrics(result: &Factorial) -> Table {
+    let intervals = has_intervals(result);
+    let mut columns: Vec<(&str, Align)> =
+        result.factors.iter().map(|factor| (factor.name.as_str(), Align::Left)).collect();
+    columns.extend([("metric", Align::Left), ("value", Align::Right)]);
+    columns.extend(intervals.then_some(("±", Align::Right)));
+    // Those that a cell has once.
+    let all = self::columns(result);
+    let own = result.factors.len() + 1 + result.metrics.len() * (1 + usize::from(intervals));
+    columns.push(("runs", Align::Right));
+    columns.extend(all[own..].iter().map(|(name, align)| (name.as_str(), *align)));
+    let mut table = Table::new(columns);
+    for cell in &result.cells {
+        let whole = row(result, cell);
+        for (n, metric) in cell.metrics.iter().enumerate() {
+            let mut cells: Vec<String> =
+                cell.levels.iter().map(|level| if n == 0 { level.clone() } else { String::new() }).collect();
+            cells.push(metric.metric.clone());
+            cells.push(metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value)));
+            cells.extend(intervals.then(|| metric.estimate.map_or_else(dash, |found| half_width(found.relative()))));
+            let once = || std::iter::once(cell.runs.to_string()).chain(whole[own..].iter().cloned());
+            cells.extend(once().map(|text| if n == 0 { text } else { String::new() }));
+            table.row(cells);
+        }
+    }
+    table
+}
+
 /// Returns the last line: the number of runs and the state.
 fn ending(result: &Factorial) -> String {
     factorial_ending(result, result.state.name())
@@ -102,7 +131,13 @@ pub(super) fn text(result: &Factorial) -> String {
     for cell in &result.cells {
         table.row(row(result, cell));
     }
-    let mut text = format!("{}\n\n{}", printable::line(&result.name), table.render_compact(WIDTH));
+    let mut cells = table.render_compact(WIDTH);
+    // The headings are as wide as the table, without the text of a failure.
+    let is_wide = cells.lines().next().is_some_and(|line| line.chars().count() > WIDTH);
+    if is_wide && !result.has_own_metrics() && result.metrics.len() > 1 {
+        cells = table_of_metrics(result).render_compact(WIDTH);
+    }
+    let mut text = format!("{}\n\n{cells}", printable::line(&result.name));
     for effects in &result.effects {
         text += &format!("\n{}", effects.text());
     }
@@ -287,6 +322,23 @@ mod tests {
         assert_eq!((found.missing_metrics(), found.notes.len()), (vec!["r.latency.mean"], 1));
         assert!(text(&found).contains("note: no run has `r.latency.mean`: name another metric"), "{}", text(&found));
         assert!(lacks([None, Some(1.0)]).missing_metrics().is_empty());
+    }
+
+    #[test]
+    fn a_table_of_many_metrics_has_a_line_for_each() {
+        let mut result = result();
+        for cell in &mut result.cells {
+            let more = cell.metrics.clone();
+            cell.metrics.extend(more);
+        }
+        result.metrics.extend(result.metrics.clone());
+        let text = text(&result);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[2][..6], ["fs", "n", "metric", "value", "±", "runs"], "{text}");
+        assert_eq!(lines[3][..7], ["ext4", "1", "ops", "100.0", "5.0", "%", "3"], "{text}");
+        assert_eq!(lines[4][0], "latency.mean", "{text}");
+        assert_eq!(lines[7][..3], ["ext4", "8", "ops"], "{text}");
+        assert!(text.contains("2 failed: no space left"), "{text}");
     }
 
     #[test]

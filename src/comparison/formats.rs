@@ -104,26 +104,29 @@ fn deviation(metric: &str, sample: &SampleSummary) -> String {
     if sample.n < 2 { "-".to_owned() } else { figure(metric, sample.variance.sqrt()) }
 }
 
-/// Returns the verdict as one line, which fits a terminal of 80 columns unless the name of the metric is long.
+/// Returns the verdict as one line, in some 80 columns unless the name of the metric is long.
 pub fn sentence(comparison: &Comparison) -> String {
     let tolerance = percent(comparison.tolerance);
     let limit = match comparison.verdict {
         ComparisonVerdict::Better => format!("by more than {tolerance}"),
         ComparisonVerdict::Worse => format!("by more than {tolerance}"),
         ComparisonVerdict::Same => format!("within {tolerance}"),
-        ComparisonVerdict::NotWorse => format!("a loss of B is at most {tolerance}"),
+        ComparisonVerdict::NotWorse => format!("B loses at most {tolerance}"),
         ComparisonVerdict::Unclear if comparison.ratio.low.is_nan() => "there is no interval".to_owned(),
         ComparisonVerdict::Unclear if comparison.doubt.is_some() => "see the notes".to_owned(),
         ComparisonVerdict::Unclear => "the interval is too wide".to_owned(),
         ComparisonVerdict::Invalid => "the machine changed, see `control`".to_owned(),
     };
+    // The direction of a column is known only to the user.
+    let is_column = comparison.metric == Metric::value().to_string();
+    let direction = if is_column && !comparison.higher_is_better { ", lower is better" } else { "" };
     let (name, metric) = (comparison.verdict.name(), &comparison.metric);
     let (shown, floor) = match comparison.ratio_with_floor {
         Some(widened) => (widened, " with the floor"),
         None => (comparison.ratio, ""),
     };
     let but = if comparison.lacks_control() { "; the control is unknown" } else { "" };
-    format!("{name}: {limit} (B/A{floor} {} of {metric}{but})", ratio(shown))
+    format!("{name}: {limit} (B/A{floor} {} of {metric}{direction}{but})", ratio(shown))
 }
 
 /// Returns the lines of a comparison, each with its label.
@@ -178,11 +181,12 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     }
     if let Some(floor) = comparison.floor {
         let days = if floor.spans_days { "" } else { " of one day" };
-        let source = match floor.sessions {
-            0 => ", as given".to_owned(),
-            sessions => format!(" in {}{days} without a change", count(sessions, "session")),
+        let source = match floor.is_given() {
+            true => ", as given".to_owned(),
+            false => format!(" in {}{days} without a change", count(floor.sessions, "session")),
         };
-        line("noise floor", format!("± {}{source}", percent(floor.share)));
+        let unused = if comparison.ratio_with_floor.is_none() && !comparison.interleaved { "; not used" } else { "" };
+        line("noise floor", format!("± {}{source}{unused}", percent(floor.share)));
     }
     if let Some(control) = comparison.control {
         let changed = match control.moved {

@@ -135,8 +135,12 @@ fn on_other_warnings(sides: &[&[Observation]]) -> Option<String> {
     }
     let part = |code: &String| Some(format!("`{code}` in {}", number(sides, &|run| run.warnings.contains(code))?));
     let parts: Vec<String> = codes.into_iter().filter_map(part).collect();
-    (!parts.is_empty())
-        .then(|| format!("warnings of the runs: {}; see their reports (`wmlrun report`)", parts.join(", ")))
+    (!parts.is_empty()).then(|| {
+        format!(
+            "warnings of the runs: {}; `wmlrun report RUN.json --format text` shows the report of one",
+            parts.join(", ")
+        )
+    })
 }
 
 /// Returns notes on percentiles of few operations.
@@ -184,19 +188,24 @@ pub(super) fn on_times(a: &[Observation], b: &[Observation]) -> Option<String> {
 pub(super) fn on_floor(floor: Option<NoiseFloor>) -> String {
     let days = "the runs of A and B are from different days, and the noise floor of the workload";
     match floor {
-        None => format!("{days} is unknown; `wmlrun floor` measures it"),
+        None => format!("{days} is unknown; `wmlrun floor` measures it, `--noise-floor` gives it"),
         Some(_) => {
             format!("{days} was measured on one day only before; repeat `wmlrun floor` on another day without a change")
         }
     }
 }
 
+/// The note on a noise floor that the user has given for sides of one day.
+pub(super) const ON_UNUSED_FLOOR: &str =
+    "`--noise-floor` has no effect: the runs of A and B are not from different days";
+
 /// Returns the note on a noise floor above the tolerance, with which no number of runs gives the verdict *same*.
 pub(super) fn on_wide_floor(floor: NoiseFloor, tolerance: Tolerance) -> Option<String> {
+    let longer = if floor.is_given() { "" } else { ", or longer runs for both the floor and the sides" };
     (floor.share > tolerance.0).then(|| {
         format!(
             "the noise floor, ± {}, is above the tolerance of {}: no number of runs shows that sides of different days are \
-             equal; use a larger `--tolerance`, or longer runs for both the floor and the sides",
+             equal; use a larger `--tolerance`{longer}",
             percent(floor.share),
             percent(tolerance.0)
         )

@@ -259,7 +259,9 @@ pub fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String;
         TestWinner::B => b,
         TestWinner::Draw => "draw",
     };
-    [better.to_owned(), fixed(found.factor, 2)]
+    // A factor that is rounded up to the limit would contradict the draw.
+    let digits = if found.winner == TestWinner::Draw && found.factor >= DRAW - 0.005 { 3 } else { 2 };
+    [better.to_owned(), fixed(found.factor, digits)]
 }
 
 /// Formats the sums of several tests of two sides with these names.

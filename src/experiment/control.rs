@@ -9,8 +9,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 /// The shortest and the longest duration of the control before a run, and again after it. The two shortest together have
-/// some five hundred units of work on each processor, so that their number is exact to a fraction of a per cent. They are
-/// several time slices of the kernel's scheduler, so that a program that takes the processors is seen.
+/// some five hundred units of work on each processor, so that their number is exact to a fraction of a per cent.
 const SPAN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 /// The duration without a run so far.
 const FIRST: Duration = Duration::from_millis(20);

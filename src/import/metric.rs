@@ -6,7 +6,7 @@ use crate::diag::meant;
 use std::fmt;
 use std::str::FromStr;
 
-/// The name of a figure of a run: `ops`, `mib`, `latency.mean`, `latency.p50`, `latency.p99`. For a flowop it has the
+/// The name of a figure of a run: `ops`, `mib`, `latency.mean`, `latency.p99`, `response.p99`. For a flowop it has the
 /// prefix `NAME.`, as in `NAME.ops`. `seconds` is the time of the run, and `NAME.seconds` that of a command that the
 /// experiment executes for each run. `value` is a number of a column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,9 +85,9 @@ impl FromStr for Metric {
             }
             _ => {
                 let names: Vec<&str> = METRICS.iter().map(|kind| kind.name).collect();
-                // Another percentile, such as `latency.p75`, is no misspelt one.
-                let near = meant(name, names.iter().copied())
-                    .filter(|_| !name.contains("latency.p") && !name.contains("response.p"));
+                // Another percentile, such as `latency.p75`, is no misspelt one. `p99` alone is that of the latency.
+                let likely = names.iter().copied().filter(|of| name.contains("resp") || !of.starts_with(RESPONSE));
+                let near = meant(name, likely).filter(|_| !name.contains("latency.p") && !name.contains("response.p"));
                 let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                 let all = names.join(", ");
                 Err(format!("unknown metric: the metrics are {all}; for a flowop, such as `NAME.ops`{near}"))
@@ -123,6 +123,11 @@ impl Metric {
     /// Returns the direction in which the metric improves.
     pub fn direction(&self) -> Direction {
         self.kind().map_or(Direction::HigherIsBetter, |kind| kind.direction)
+    }
+
+    /// Returns what it is, in a few words.
+    pub fn about(&self) -> &'static str {
+        self.kind().map_or("", |kind| kind.about)
     }
 
     /// Returns the name of the flowop whose metric it is, or `None` for a metric of the whole run or of a command.
@@ -186,9 +191,9 @@ impl Metric {
     }
 
     /// Returns the names of the metrics of a run for a message: those of the whole run, then those of flowops, at most
-    /// twelve, and the number of the others.
+    /// sixteen, and the number of the others.
     pub fn names(run: &Observation) -> String {
-        const SHOWN: usize = 12;
+        const SHOWN: usize = 16;
         // Figures such as `cpu_busy` are no metrics: neither direction is an improvement.
         let is_metric = |name: &&str| !name.contains('/') && name.parse::<Self>().is_ok();
         let mut names: Vec<&str> = run.figures.keys().map(String::as_str).filter(is_metric).collect();

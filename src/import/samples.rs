@@ -3,6 +3,7 @@
 //! Not in here: the comparison of the samples, and the table of figures that a file has (`columns`).
 
 use super::{ImportError, MAX_OBSERVATIONS, Observation, TOO_MANY, folder, form, shortened, side};
+use crate::util::batch_files::BATCH_PAGE;
 use crate::util::printable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -111,11 +112,25 @@ fn samples(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, Impor
         notes.extend(found.notes);
         return Ok(vec![(stem(path), found.runs)]);
     }
+    if let Some(batch) = batch_below(path) {
+        return samples(&batch, notes);
+    }
     let found = match folder::arms(path)? {
         Some(arms) => of_arms(path, arms, notes)?,
         None => of_directory(path, notes)?,
     };
     if found.is_empty() { Err(form(path)("it has no results".to_owned())) } else { Ok(found) }
+}
+
+/// Returns the directory of a batch in the `--results` directory, which has only directories above it: those of the
+/// profile's `stats`.
+fn batch_below(path: &Path) -> Option<PathBuf> {
+    let entries: Vec<PathBuf> = std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).collect();
+    let [only] = &entries[..] else { return None };
+    let is_below = only.is_dir() && !only.is_symlink();
+    let has_only_directories =
+        || std::fs::read_dir(only).is_ok_and(|mut all| all.all(|e| e.is_ok_and(|e| e.path().is_dir())));
+    (is_below && (only.join(BATCH_PAGE).is_file() || has_only_directories())).then(|| only.clone())
 }
 
 /// Reads the arms of a results folder. Without different arms it has one test.
@@ -151,7 +166,7 @@ fn of_directory(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, 
     let entries = std::fs::read_dir(path).map_err(io)?;
     let mut entries: Vec<PathBuf> = entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(io)?;
     // The page over all workloads of a batch is no result.
-    entries.retain(|entry| folder::is_visible(entry) && !entry.ends_with("index.html"));
+    entries.retain(|entry| folder::is_visible(entry) && !entry.ends_with(BATCH_PAGE));
     entries.sort();
     let mut samples = Vec::new();
     let mut skipped = Vec::new();

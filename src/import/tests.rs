@@ -415,6 +415,23 @@ fn the_mean_response_time_is_that_of_the_io_flowops() {
     );
 }
 
+/// Percentiles of several flowops are those of their merged histograms.
+#[test]
+fn response_times_of_flowops_are_merged() {
+    let mut document = fixture();
+    let flowops = &mut document.runs[0].flowops;
+    for flowop in &mut flowops[..2] {
+        (flowop.response_ns, flowop.response_histogram) = (Some(flowop.latency_ns), flowop.histogram.clone());
+    }
+    let run = of_run(&document, &document.runs[0], "x");
+    // All I/O has the same times as responses and as latencies.
+    for figure in ["mean", "p50", "p99"] {
+        let (response, latency) =
+            (run.figures[&format!("response.{figure}")], run.figures[&format!("latency.{figure}")]);
+        assert!((response / latency - 1.0).abs() < 0.01, "{figure}: {response} {latency}");
+    }
+}
+
 /// A thread without syncs becomes slower; the syncs of the other thread remain what they were.
 #[test]
 fn the_syncs_of_a_thread_do_not_depend_on_other_threads() {

@@ -16,6 +16,10 @@ pub trait Front {
     fn script_line(&mut self, text: &str) {
         self.line(text);
     }
+    /// Shows a table of all runs, after their reports.
+    fn overview(&mut self, text: &str) {
+        self.line(text);
+    }
     /// Shows a note on the progress of the session, which is not part of the results.
     fn note(&mut self, text: &str);
     /// Shows errors and warnings in a script.

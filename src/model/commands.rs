@@ -163,9 +163,16 @@ pub const COMMANDS: &[CommandEntry] = &[
         Fsl,
         |b, s| Some(psrun(b, s)),
     ),
-    command(["sleep", "sleep SECONDS", "waits; live processes keep running", "sleep 1"], Both, |b, s| {
-        Some(CommandKind::Sleep(b.only_value(s)?))
-    }),
+    command(
+        [
+            "sleep",
+            "sleep SECONDS",
+            "waits; live processes keep running. `--runtime` replaces the time between `stats clear` and `stats snap`",
+            "sleep 1",
+        ],
+        Both,
+        |b, s| Some(CommandKind::Sleep(b.only_value(s)?)),
+    ),
     command(
         [
             "warmup",

@@ -24,6 +24,10 @@ pub struct Filebench14;
 const LATHIST: usize = 64;
 
 impl Report for Filebench15 {
+    fn is_of_filebench(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &'static str {
         "filebench"
     }
@@ -117,6 +121,10 @@ fn mean_ms(flowop: &FlowopResult) -> f64 {
 }
 
 impl Report for Filebench14 {
+    fn is_of_filebench(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &'static str {
         "filebench-1.4"
     }

@@ -60,21 +60,19 @@ impl Report for MarkdownRuns {
     }
 }
 
-/// Returns the name of a run: the label of the result, the workload of a profile or the name of the script, the number of
+/// Returns the name of a run: the workload of a profile or the name of the script, the label of the result, the number of
 /// the run if there are several, and how it ended if it is not complete or threads ended early.
 fn name(document: &Document, run: &Run, index: usize) -> String {
     let path = Path::new(script(document));
     let is_of_batch = path.ends_with(BATCH_SCRIPT);
     let last = if is_of_batch { path.parent().and_then(Path::file_name) } else { path.file_stem() };
     let last = last.map(|name| name.to_string_lossy().into_owned());
-    // The workloads of a batch have one label.
     let workload = run.workload.clone().or_else(|| last.clone().filter(|_| is_of_batch));
-    let label = document.label.clone();
-    let mut name = match (&workload, label) {
-        (Some(workload), Some(label)) => format!("{workload}, {label}"),
-        (Some(workload), None) => workload.clone(),
-        (None, label) => label.or(last).unwrap_or_else(|| script(document).to_owned()),
-    };
+    let mut name = workload.clone().or(last).unwrap_or_else(|| script(document).to_owned());
+    // The workloads of a batch, or of a suite, have one label.
+    if let Some(label) = &document.label {
+        name += &format!(", {label}");
+    }
     if workload.is_none() && document.runs.len() > 1 {
         name += &format!(", run {}", index + 1);
     }
@@ -126,7 +124,7 @@ mod tests {
         document.runs[0].warnings = vec![NoteCode::Exhausted.note("no file"); 2];
         document.runs.push(document.runs[0].clone());
         assert!(
-            row(&document).starts_with("| a\\|b, run 1 (failed, exhausted) | ext4 | 60.0 s | "),
+            row(&document).starts_with("| run, a\\|b, run 1 (failed, exhausted) | ext4 | 60.0 s | "),
             "{}",
             row(&document)
         );

@@ -51,6 +51,11 @@ pub trait Report: Sync {
         false
     }
 
+    /// Returns whether the report is the output of Filebench, which programs read.
+    fn is_of_filebench(&self) -> bool {
+        false
+    }
+
     /// Returns whether the reports of several documents, written one after another with one beginning, are a valid text.
     fn can_be_joined(&self) -> bool {
         true

@@ -138,11 +138,21 @@ fn set_line(document: &Document, run: &Run, (instances, set): &(usize, FilesetRe
     let place = warnings::mount_of(run, &set.path)
         .map_or_else(|| set.path.clone(), |mount| format!("{} on {}", mount.kind, mount.source));
     let memory = run.memory(document);
-    let multiple = (memory > 0).then(|| format!(" = {:.2} × memory", set.bytes as f64 / memory as f64));
+    let multiple = (memory > 0).then(|| of_memory(set.bytes as f64 / memory as f64));
     let resident = set.resident_before.map(|share| format!(", {:.0} % in memory", share * 100.0));
     let (files, bytes) = (count(set.files, "file"), size::format(set.bytes));
     let name = instances_of(set, *instances);
     [format!("{name}: {place}, {files}, {bytes}"), multiple.unwrap_or_default(), resident.unwrap_or_default()].concat()
+}
+
+/// Returns a size in relation to the memory; nothing if it is below a thousandth.
+fn of_memory(share: f64) -> String {
+    match share {
+        1.0.. => format!(" = {share:.2} × memory"),
+        0.1.. => format!(" = {:.0} % of memory", share * 100.0),
+        0.001.. => format!(" = {:.1} % of memory", share * 100.0),
+        _ => String::new(),
+    }
 }
 
 /// Returns the name of a file set, and the number of sets for which it stands if there are several.

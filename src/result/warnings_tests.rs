@@ -54,6 +54,14 @@ fn each_cause_has_its_warning() {
             "fits_in_memory",
             after(|d| {
                 d.runs[0].filesets[0].bytes = 8 << 30;
+                d.runs[0].filesets[0].verdict = Some(Verdict::Memory);
+                d.runs[0].flowops.iter_mut().for_each(|flowop| flowop.direct = true);
+            }),
+        ),
+        (
+            "fits_in_memory",
+            after(|d| {
+                d.runs[0].filesets[0].bytes = 8 << 30;
                 d.runs[0].cache_state = CacheState::Cold;
             }),
         ),
@@ -141,6 +149,15 @@ fn warnings_are_absent_without_their_condition() {
         d.runs[0].filesets[0].bytes = 1 << 30;
         d.runs[0].filesets[0].verdict = Some(Verdict::Device);
         d.runs[0].filesets[0].resident_after = None;
+    });
+    silent(|d| {
+        d.runs[0].filesets[0].bytes = 1 << 30;
+        d.runs[0].filesets[0].resident_after = Some(1.0);
+        d.runs[0].flowops.iter_mut().for_each(|flowop| flowop.direct = true);
+    });
+    silent(|d| {
+        d.runs[0].open_loop = Some(OpenLoop { offered_per_s: 10.0, achieved_per_s: 9.0, ..OpenLoop::default() });
+        d.runs[0].late_ops = (d.runs[0].measured_seconds * 1.0).ceil() as u64;
     });
     // Residency does not matter for a set that is only written.
     silent(|d| {

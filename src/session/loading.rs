@@ -2,7 +2,7 @@
 
 use super::{Extent, Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{self, Expr, SetBy};
+use crate::model::{self, Expr, Scope, SetBy};
 use crate::source::{FileId, Spanned};
 use crate::spec::Dialect;
 use indexmap::IndexSet;
@@ -25,8 +25,6 @@ pub(crate) struct LoadedText {
     pub(crate) file: FileId,
     /// Whether another text has loaded it.
     pub(crate) nested: bool,
-    /// Whether its lints have been reported.
-    linted: bool,
 }
 
 /// State of a session about loaded texts, besides definitions and variables.
@@ -129,7 +127,7 @@ impl Session {
         self.describe_script(file, &model);
         self.loaded.usage.clear();
         let nested = self.loaded.depth > 0;
-        self.loaded.texts.push(LoadedText { name: name.to_owned(), file, nested, linted: false });
+        self.loaded.texts.push(LoadedText { name: name.to_owned(), file, nested });
         // What the shell loads is searched for beside the script that names it, as in a run of that script.
         let beside = self.loaded.beside.clone();
         if !nested && beside.is_none() {
@@ -147,27 +145,16 @@ impl Session {
         status
     }
 
-    /// Reports what spoils a run of the texts that were loaded since the last call, as before the run of a script. The
-    /// variables have the values of the run, whatever the texts set them to.
-    pub(super) fn lint_loaded(&mut self, front: &mut dyn Front) {
-        let new = |text: &mut LoadedText| (!std::mem::replace(&mut text.linted, true)).then_some(text.file);
-        let texts: Vec<FileId> = self.loaded.texts.iter_mut().filter_map(new).collect();
-        if texts.is_empty() {
-            return;
-        }
-        let mut scope = self.scope.clone();
-        for binding in self.scope.bindings() {
-            // A value that can't be computed is an error of the run.
-            let _ = scope.set(&binding.name, binding.value.clone(), SetBy::CommandLine);
-        }
-        for file in texts {
-            let dialect = self.runner.settings.dialect;
-            let (model, found) = model::check(&self.map, file, &self.table, dialect, &self.known(false));
-            let found =
-                if crate::diag::has_errors(&found) { Vec::new() } else { model::lint::lint(&model, &scope, true) };
-            if !found.is_empty() {
-                front.diagnostics(&self.map, &found);
-            }
+    /// Reports what spoils a run of the only text that was loaded, as before the run of a script. `scope`: the variables
+    /// that were set before it was loaded, and those that replace its own. Several texts are not examined: what each of them
+    /// lacks may be in another.
+    pub(crate) fn lint_loaded(&self, scope: &Scope, front: &mut dyn Front) {
+        let [text] = &self.loaded.texts[..] else { return };
+        let dialect = self.runner.settings.dialect;
+        let (model, found) = model::check(&self.map, text.file, &self.table, dialect, &self.known(false));
+        let found = if crate::diag::has_errors(&found) { Vec::new() } else { model::lint::lint(&model, scope, true) };
+        if !found.is_empty() {
+            front.diagnostics(&self.map, &found);
         }
     }
 }

@@ -116,10 +116,14 @@ impl Session {
                 "the time of `run` has no effect with `set mode quit` in the dialect sun (`--runtime` limits the run)",
             );
         }
+        let length = self.limit(time.length);
+        if matches!(length, Length::Default(_)) {
+            self.note_unread_time(front);
+        }
         let measurement = Measurement {
             plan,
             map: &self.map,
-            length: self.limit(time.length),
+            length,
             warmup: self.options.warm_next.map_or(self.runner.settings.warmup, WarmupLength::Fixed),
             as_is: time.as_is,
             periodic,
@@ -222,7 +226,6 @@ impl Session {
     /// Makes the plan after its directory: checks that of the user, or creates one. With several ranks this succeeds on
     /// all or on none.
     fn plan_in_dir(&mut self, front: &mut dyn Front) -> Result<Plan, Status> {
-        self.lint_loaded(front);
         self.make_dir_if_used(front)?;
         let mut all = self.runner.all_ranks(front);
         let plan = self.plan(&mut all).ok_or(Status::Script);

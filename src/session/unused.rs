@@ -1,9 +1,12 @@
 //! Finds settings of the command line that a script does not use, before anything is executed: they are probably
 //! misspelt.
 
-use super::{Session, listed};
+use super::{Front, Session, listed};
 use crate::model::{self, Command, CommandKind};
 use indexmap::IndexSet;
+
+/// The variable that many scripts set to the time for which a user is to run them.
+const RUNTIME: &str = "runtime";
 
 impl Session {
     /// Returns an error and a help for each setting of the command line that changes nothing in a script.
@@ -33,6 +36,40 @@ impl Session {
             problems.push((format!("`--set {name}=…`: the script has no variable `${name}`"), help));
         }
         problems
+    }
+
+    /// Warns of settings of the command line whose variable a script only sets, such as `$runtime`.
+    pub(super) fn warn_of_unread_settings(&self, model: &model::Model, front: &mut dyn Front) {
+        if self.runner.settings.sets.is_empty() || model.commands.iter().any(|c| matches!(c.kind, CommandKind::Load(_)))
+        {
+            return;
+        }
+        let read = model::lint::read_variables(&model.commands);
+        for (name, value) in self.runner.settings.sets.iter().filter(|(name, _)| name != "dir" && !read.contains(name))
+        {
+            let help = match name.as_str() {
+                RUNTIME => format!("the time of a run is `--runtime {value}`"),
+                _ => "omit it".to_owned(),
+            };
+            front
+                .warning(&format!("`--set {name}={value}` changes nothing: the script does not read `${name}`"), &help);
+        }
+    }
+
+    /// Notes before a run of the default length that the script sets a time of its own, which nothing reads: Filebench left
+    /// it to the user, as in `run $runtime`.
+    pub(super) fn note_unread_time(&self, front: &mut dyn Front) {
+        let seconds = self
+            .scope
+            .value(RUNTIME)
+            .and_then(Result::ok)
+            .filter(|_| !self.variables_in_use().iter().any(|name| name == RUNTIME));
+        if let Some(seconds) = seconds {
+            front.note(&format!(
+                "nothing reads `$runtime` of the script: `--runtime {}` makes a run of this time",
+                seconds.print()
+            ));
+        }
     }
 
     /// The paths of a script's file sets, as written.

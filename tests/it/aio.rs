@@ -125,7 +125,7 @@ fn io_uring_makes_no_additional_calls() {
     let script = "# dialect: fsl\ndefine file name=f,path=$dir,size=4m,prealloc\n\
         define process name=p { thread name=t { flowop aiowrite name=wr,filename=f,iosize=4k,random,iodepth=4 } }\n";
     for engine in engines(TEST) {
-        let call = Wml::new().file("x.wml", script).args(["x.wml", "--runtime", "1", "--engine", engine]);
+        let call = Wml::new().file("x.wml", script).args(["x.wml", "--runtime", "0.5", "--engine", engine]);
         let (output, log) = strace::run(call.result());
         let run = output.exits(0).only_run();
         let wr = flowop(&run, "wr");

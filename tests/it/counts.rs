@@ -153,7 +153,7 @@ fn random_offsets_cover_the_file() {
     }
     for personality in ["randomread", "randomwrite"] {
         let sets = [("filesize", "64k"), ("iosize", "4k")];
-        let call = Wml::new().args([personality, "--runtime", "1", "--seed", "7"]).sets(&sets).result();
+        let call = Wml::new().args([personality, "--runtime", "0.5", "--seed", "7"]).sets(&sets).result();
         let (output, log) = strace::run(call);
         let calls = on_files(&log, &output.exits(0).only_run()).only(|call| call.reads() || call.writes());
         let mut seen = std::collections::BTreeSet::new();

@@ -75,7 +75,7 @@ fn results_of_two_directories_are_compared_test_by_test() {
         both.args(["wins"]).args(words.iter().copied())
     };
     let output = wins(&["old", "new"]).run().exits(0);
-    let shown = "ops\n\n\
+    let shown = "ops: I/O operations per second\n\n\
         test    old    new  better  factor\n\
         mail  100.0  150.0  new       1.50\n\
         web    50.0   51.0  draw      1.02\n\
@@ -88,7 +88,7 @@ fn results_of_two_directories_are_compared_test_by_test() {
     ];
     assert!(notes.iter().all(|note| output.stderr.contains(note)), "{}", output.stderr);
     let lower = wins(&["old", "new", "--metric", "latency.mean"]).run().exits(0).stdout;
-    assert!(lower.starts_with("latency.mean (lower is better)\n"), "{lower}");
+    assert!(lower.starts_with("latency.mean (lower is better): mean latency of an operation\n"), "{lower}");
     assert!(lower.contains("mail  4.00 ms  2.00 ms  new       2.00\n"), "{lower}");
     for (words, says) in [
         (&["old"][..], "old is a directory"),

@@ -91,7 +91,7 @@ fn sixteen_threads_create_delete_open_and_stat_in_little_memory() {
            flowop statfile name=stat,filesetname=laddis\n\
          }} }}\n"
     );
-    let call = Wml::new().file("w.wml", &script).args(["w.wml", "--engine", "null", "--runtime", "2"]);
+    let call = Wml::new().file("w.wml", &script).args(["w.wml", "--engine", "null", "--runtime", "0.5"]);
     let call = call.sets(&[("prealloc", "50"), ("fraction", short_or_long("10", "1"))]);
     let run = call.under(within(256 + 16)).result().run().exits(0).only_run();
     assert_eq!(run["state"], "complete", "{}", run["ended_by"]);

@@ -123,23 +123,22 @@ fn attributes_of_processes_and_threads_are_accepted_on_both() {
     }
 }
 
-/// A loaded text has its values in the run, so its warnings are those of the run, whoever loads it.
+/// The warnings of a personality in a batch are those with the values of the profile.
 #[test]
-fn loaded_texts_have_their_warnings_before_the_run() {
+fn the_workloads_of_a_batch_have_their_warnings_before_the_run() {
     let own = "# dialect: fsl\nset $size=4k\n\
         define fileset name=s,path=$dir,entries=9,dirwidth=3,size=$size,prealloc\n\
         define process name=p { thread name=t { flowop read name=r,filesetname=s,iosize=8k,random } }\n";
-    // A read that is larger than its file fails.
-    let warnings = |call: Wml| call.file("own.wml", own).idle().run().stderr.matches("W0407").count();
-    let script = |set: &str| {
-        let text = format!("load own\n{set}run 0.1\nrun 0.1\n");
-        warnings(Wml::new().file("s.wml", &text).args(["s.wml", "--no-quiesce", "--engine", "null"]))
-    };
-    assert_eq!((script(""), script("set $size=64k\n")), (1, 0));
-    let batch = |set: &str| {
-        let profile = format!("DEFAULTS {{\n  runtime = 1;\n{set}}}\nCONFIG one {{\n  personality = own;\n}}\n");
-        let call = Wml::new().file("p.prof", &profile);
-        warnings(call.args(["batch", "p.prof", "--no-quiesce", "--engine", "null", "--runtime", "0.1"]))
-    };
-    assert_eq!((batch(""), batch("  size = 64k;\n")), (1, 0));
+    for (values, code, warnings) in [("", 1, 1), ("  size = 64k;\n", 0, 0)] {
+        let profile = format!("DEFAULTS {{\n  runtime = 1;\n{values}}}\nCONFIG one {{\n  personality = own;\n}}\n");
+        let call = || Wml::new().file("p.prof", &profile).file("own.wml", own);
+        let options = ["--no-quiesce", "--engine", "null", "--runtime", "0.1"];
+        // A read that is larger than its file fails.
+        let ran = call().args(["batch", "p.prof"]).args(options).run().exits(code);
+        let checked = call().args(["check", "p.prof"]).run().exits(0);
+        assert_eq!([ran, checked].map(|output| output.stderr.matches("W0407").count()), [warnings; 2], "{values}");
+    }
+    let wrong = "CONFIG one {\n  personality = varmial;\n}\n";
+    let output = Wml::new().file("p.prof", wrong).args(["check", "p.prof"]).run().exits(2);
+    assert!(output.stderr.contains("did you mean `varmail`?"), "{}", output.stderr);
 }

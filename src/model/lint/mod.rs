@@ -14,7 +14,7 @@ mod sizes;
 mod slots;
 mod variables;
 
-pub(crate) use variables::read_beside_load;
+pub(crate) use variables::{read_beside_load, read_variables};
 
 use super::composites::{self, Composites, NestingFault, Unrolled};
 use super::early;

@@ -37,13 +37,19 @@ pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Returns the variables that commands read.
+pub(crate) fn read_variables(commands: &[Command]) -> HashSet<String> {
+    let mut read = IndexSet::new();
+    gather(commands, &mut Vec::new(), &mut read);
+    read.into_iter().map(str::to_owned).collect()
+}
+
 /// Returns the variables that a script reads itself if it loads one text, and those that are set for others. `None` if
 /// it loads none or several.
 pub(crate) fn read_beside_load(commands: &[Command]) -> Option<HashSet<String>> {
     let loads = commands.iter().filter(|c| matches!(c.kind, CommandKind::Load(_))).count();
-    let mut read = IndexSet::new();
-    gather(commands, &mut Vec::new(), &mut read);
-    (loads == 1).then(|| read.into_iter().chain(FOR_OTHERS.iter().copied()).map(str::to_owned).collect())
+    let others = || FOR_OTHERS.iter().map(|name| (*name).to_owned());
+    (loads == 1).then(|| read_variables(commands).into_iter().chain(others()).collect())
 }
 
 /// Reports each parameter of a composite with the name of a variable.

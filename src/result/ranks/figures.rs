@@ -141,6 +141,7 @@ fn flowop(parts: &[(&RankRun, usize)], common: &CommonTime) -> FlowopResult {
     let (lateness_ns, lateness_histogram) =
         distribution(own().map(|f| (f.lateness_ns.as_ref(), f.lateness_histogram.as_str(), f.ops)));
     FlowopResult {
+        direct: own().all(|f| f.direct),
         instances: sum(|f| f.instances),
         ops: sum(|f| f.ops),
         ops_per_s: rate(|f| f.ops_per_s, |f| f.ops),
