@@ -60,7 +60,8 @@ impl Dist {
     /// Returns all buckets for modification. The caller keeps `count` consistent.
     pub(super) fn counts_mut(&mut self) -> &mut [u64] {
         if self.counts.is_empty() {
-            self.counts.resize(layout::LEN, 0);
+            // The allocator returns zeroed memory: writing zeros was an eighth of the time of the unit tests.
+            self.counts = vec![0; layout::LEN];
         }
         &mut self.counts
     }
