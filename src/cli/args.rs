@@ -274,6 +274,9 @@ pub(super) enum CliCommand {
         /// Print the output of a parsing stage instead
         #[arg(long, value_enum, value_name = "STAGE")]
         dump: Option<DumpStage>,
+        /// Also print the rows of docs/compatibility.md that may concern the script: where Filebench did something else
+        #[arg(long, conflicts_with = "dump")]
+        differences: bool,
         /// WML dialect of the scripts [default: detected from each script]
         #[arg(long, value_parser = dialect_parser())]
         dialect: Option<Dialect>,

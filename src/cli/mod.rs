@@ -12,6 +12,7 @@ mod compare;
 mod completion;
 mod console;
 mod curves;
+mod differences;
 mod editor;
 mod examples;
 mod experiment_args;
@@ -108,7 +109,9 @@ fn dispatch(cli: args::Cli) -> u8 {
         (Some(command), _) => match command {
             CliCommand::Run { script, run: args } => run(&script, &args),
             CliCommand::Repl { script, run } => repl(script.as_deref(), &run),
-            CliCommand::Check { scripts, dump, dialect, set } => stages::check(&scripts, dump, dialect, &set),
+            CliCommand::Check { scripts, dump, differences, dialect, set } => {
+                stages::check(&scripts, dump, differences, dialect, &set)
+            }
             CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
             CliCommand::Plan { script, list, values, quiet } => plan(&script, list, &values, quiet),
             CliCommand::Batch { profile, only, workload, output } => run_batch(&profile, &only, &workload, &output),

@@ -3,7 +3,7 @@
 use super::choices::DumpStage;
 use super::console::{self, Console, Verbosity, print_lines};
 use super::stdout::Stdout;
-use super::{find, is_profile};
+use super::{differences, find, is_profile};
 use crate::batch;
 use crate::diag::has_errors;
 use crate::os::OFlags;
@@ -27,6 +27,7 @@ const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 pub(super) fn check(
     scripts: &[String],
     dump: Option<DumpStage>,
+    shows_differences: bool,
     dialect: Option<Dialect>,
     sets: &[(String, String)],
 ) -> u8 {
@@ -61,6 +62,8 @@ pub(super) fn check(
         }
         if has_errors(&problems) {
             worst = 2;
+        } else if shows_differences {
+            differences::print(&session.map, file, &found.text, &found.name);
         }
     }
     worst

@@ -142,3 +142,24 @@ fn the_workloads_of_a_batch_have_their_warnings_before_the_run() {
     let output = Wml::new().file("p.prof", wrong).args(["check", "p.prof"]).run().exits(2);
     assert!(output.stderr.contains("did you mean `varmail`?"), "{}", output.stderr);
 }
+
+#[test]
+fn differences_from_filebench_name_the_lines_of_the_script() {
+    let script = "set $dir=/tmp\nset $n=5\n\
+        define fileset name=cached,path=$dir,entries=$n,size=4k,dirwidth=3,prealloc,cached=0\n\
+        define process name=p { thread name=t,instances=2 {\n\
+          flowop aiowrite name=random,filesetname=cached,iosize=2k,fd=1\n\
+          flowop aiowait name=w } }\n";
+    let output = Wml::new().file("x.f", script).args(["check", "--differences", "x.f"]).run().exits(0);
+    let shown = &output.stdout;
+    for row in
+        ["`aiowait` (line 6): changes figures\n  Filebench: on Linux returns at once\n", "\n`cached=` (line 3)\n"]
+    {
+        assert!(shown.contains(row), "{row}: {shown}");
+    }
+    // A name is no attribute, no thread has no instances, and what is kept is no difference.
+    assert!(["`random`", "instances=0", "the same\n"].iter().all(|text| !shown.contains(text)), "{shown}");
+    let first_without = shown.lines().position(|line| line.contains("(line") && !line.contains("figures")).unwrap();
+    assert!(shown.lines().skip(first_without).all(|line| !line.contains("changes figures")), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+}

@@ -1,0 +1,187 @@
+//! `wmlrun check --differences`: the rows of docs/compatibility.md that concern a script.
+//!
+//! The page is part of the program, so that a difference is described once. A row concerns a script that uses all words of
+//! the language in its first cell, or any of them if the cell is a list. Rows without such a word are about every script.
+
+use super::console::print_lines;
+use crate::flowop;
+use crate::model::commands;
+use crate::report::text::wrapped;
+use crate::source::{FileId, SourceMap, Span};
+use crate::spec::attrs;
+use crate::syntax::{self, Token};
+use crate::util::count::count;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The page.
+const PAGE: &str = include_str!("../../docs/compatibility.md");
+
+/// How the page marks a row that changes figures.
+const FIGURES: &str = " **figures**";
+
+/// The most lines of a script that a row names.
+const MOST_LINES: usize = 6;
+
+/// A row of the page.
+struct KnownDifference<'a> {
+    construct: &'a str,
+    /// What Filebench does, and what wmlrun does. In the table of dialects: what each dialect means.
+    cells: [&'a str; 2],
+    /// The headings of these cells.
+    heads: [&'a str; 2],
+}
+
+/// The rows of all tables about constructs.
+fn rows() -> Vec<KnownDifference<'static>> {
+    let (mut rows, mut heads) = (Vec::new(), None);
+    for line in PAGE.lines() {
+        let cells: Option<Vec<&str>> = line.strip_prefix("| ").map(|line| split(line.trim_end_matches('|')));
+        match cells.as_deref() {
+            Some(["Construct", a, b, ..]) => heads = Some([*a, *b]),
+            Some([construct, a, b, ..]) => {
+                rows.extend(heads.map(|heads| KnownDifference { construct, cells: [*a, *b], heads }));
+            }
+            Some(_) => {}
+            None if line.starts_with('|') => {}
+            None => heads = None,
+        }
+    }
+    rows
+}
+
+/// The cells of a row. A bar that is part of a text has a backslash before it.
+fn split(line: &str) -> Vec<&str> {
+    let (mut cells, mut start) = (Vec::new(), 0);
+    for (at, _) in line.match_indices('|').filter(|(at, _)| !line[..*at].ends_with('\\')) {
+        cells.push(line[start..at].trim());
+        start = at + 1;
+    }
+    cells.push(line[start..].trim());
+    cells
+}
+
+/// The words of the language: flowops, attributes and commands.
+fn words() -> BTreeSet<&'static str> {
+    let of = [attrs::FILESET, attrs::PROCESS, attrs::THREAD, attrs::FLOWOP, attrs::COMPOSITE];
+    let attributes = of.into_iter().flatten().map(|attr| attr.name);
+    let commands = commands::specs().filter_map(|spec| spec.form.split([' ', '$']).next());
+    // They say nothing: every script has them.
+    let common =
+        ["define", "set", "name", "path", "run", "flowop", "thread", "process", "fileset", "file", "usage", "echo"];
+    let table = flowop::spec_table();
+    let flowops = table.flowops.iter().map(|flowop| flowop.name);
+    attributes.chain(commands).chain(flowops).filter(|word| !common.contains(word)).collect()
+}
+
+/// The uses of a word in a script.
+#[derive(Default)]
+struct WordUses {
+    lines: BTreeSet<u32>,
+    /// Whether it has the value 0 somewhere.
+    is_zero: bool,
+}
+
+impl KnownDifference<'_> {
+    /// The words of the language that the first cell requires, and whether with the value 0. One that is to be absent
+    /// requires nothing.
+    fn words(&self, known: &BTreeSet<&'static str>) -> Vec<(&'static str, bool)> {
+        let parts: Vec<&str> = self.construct.split('`').collect();
+        let is_absent = |before: &str, after: &str| {
+            ["no ", "without "].iter().any(|word| before.ends_with(word)) || after.starts_with(" not given")
+        };
+        let pairs = parts.windows(3).step_by(2);
+        let code = pairs.filter(|part| !is_absent(part[0], part[2])).map(|part| part[1]);
+        let first = |code: &str| code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().map(str::to_owned);
+        code.filter_map(|code| Some((*known.get(first(code)?.as_str())?, code.ends_with("=0")))).collect()
+    }
+
+    /// Whether the first cell is a list of code and nothing else.
+    fn is_list(&self) -> bool {
+        self.construct.split('`').step_by(2).all(|between| between.trim_matches([',', ' ']).is_empty())
+    }
+
+    /// Whether wmlrun does what Filebench does.
+    fn is_kept(&self) -> bool {
+        let [filebench, wmlrun] = self.cells;
+        wmlrun == "the same" || wmlrun.starts_with("the same:") || wmlrun == filebench
+    }
+
+    fn changes_figures(&self) -> bool {
+        self.cells.iter().any(|cell| cell.contains(FIGURES))
+    }
+
+    /// The lines of a script that the row concerns. `None` if it concerns none of them.
+    fn lines(&self, known: &BTreeSet<&'static str>, used: &BTreeMap<&str, WordUses>) -> Option<BTreeSet<u32>> {
+        let words = self.words(known);
+        let of = |(word, zero): (&str, bool)| used.get(word).filter(|uses| !zero || uses.is_zero);
+        let found: Vec<&WordUses> = words.iter().filter_map(|word| of(*word)).collect();
+        let concerns = if self.is_list() { !found.is_empty() } else { found.len() == words.len() };
+        (!words.is_empty() && concerns).then(|| found.into_iter().flat_map(|uses| &uses.lines).copied().collect())
+    }
+
+    /// The row as text, with the lines of a script.
+    fn text(&self, lines: &BTreeSet<u32>) -> String {
+        let mut shown: Vec<String> = lines.iter().take(MOST_LINES).map(u32::to_string).collect();
+        shown.extend((lines.len() > MOST_LINES).then(|| "…".to_owned()));
+        let figures = if self.changes_figures() { ": changes figures" } else { "" };
+        let place = if lines.len() == 1 { "line" } else { "lines" };
+        let title = format!("{} ({place} {}){figures}", self.construct, shown.join(", "));
+        let cells = self.heads.iter().zip(self.cells).map(|(head, cell)| {
+            let who = head.trim_start_matches("What ").trim_end_matches(" does");
+            let cell = if cell.is_empty() { "-" } else { cell };
+            wrapped(&format!("  {who}: {}", cell.replace(FIGURES, "").replace("\\|", "|")), "    ")
+        });
+        std::iter::once(wrapped(&title, "  ")).chain(cells).map(|line| line + "\n").collect()
+    }
+}
+
+/// Prints the rows of the page that may concern a script, first those that change figures.
+pub(super) fn print(map: &SourceMap, file: FileId, text: &str, name: &str) {
+    let known = words();
+    let mut used: BTreeMap<&str, WordUses> = BTreeMap::new();
+    let tokens = syntax::lex(file, text).tokens;
+    for (at, (token, span)) in tokens.iter().enumerate() {
+        let is_value = at > 0 && matches!(tokens[at - 1].0, Token::Equals);
+        if let Token::Word(word) | Token::Command(word) = token
+            && let Some(word) = known.get(word.as_str()).filter(|_| !is_value)
+        {
+            let uses = used.entry(word).or_default();
+            uses.lines.insert(map.line(*span));
+            uses.is_zero |= is_zero(map, &tokens[at + 1..]);
+        }
+    }
+    let rows = rows();
+    let mut concerned: Vec<(&KnownDifference<'_>, BTreeSet<u32>)> =
+        rows.iter().filter(|row| !row.is_kept()).filter_map(|row| Some((row, row.lines(&known, &used)?))).collect();
+    concerned.sort_by_key(|(row, _)| !row.changes_figures());
+    let title = format!("{name}: {} from Filebench", count(concerned.len() as u64, "possible difference"));
+    print_lines(&concerned.iter().fold(title + "\n", |text, (row, lines)| text + "\n" + &row.text(lines)));
+}
+
+/// Whether the tokens after a word give it, or the first attribute of a command, the value 0.
+fn is_zero(map: &SourceMap, after: &[(Token, Span)]) -> bool {
+    let value = after.iter().take(3).skip_while(|(token, _)| !matches!(token, Token::Equals)).nth(1);
+    value.is_some_and(|(_, span)| map.slice(*span) == "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{rows, words};
+
+    #[test]
+    fn the_rows_of_the_page_are_read() {
+        let (rows, known) = (rows(), words());
+        assert!(rows.len() > 100, "{}", rows.len());
+        let of = |construct: &str| rows.iter().find(|row| row.construct == construct);
+        let words = |construct: &str| of(construct).map(|row| (row.words(&known), row.is_list())).unwrap_or_default();
+        assert_eq!(words("`aiowait`"), (vec![("aiowait", false)], true));
+        assert_eq!(words("`semblock`, `sempost`"), (vec![("semblock", false), ("sempost", false)], true));
+        assert_eq!(words("`entries` and `leafdirs` in one set").0, [("entries", false), ("leafdirs", false)]);
+        assert_eq!(words("`instances=0` of a thread"), (vec![("instances", true)], false));
+        for general in ["`define file` without `prealloc`", "`fd=` not given", "clock"] {
+            assert_eq!(words(general), (vec![], false), "{general}");
+        }
+        // Most rows name a construct of the language, or are about every script.
+        assert!(rows.iter().filter(|row| !row.words(&known).is_empty()).count() > 40);
+    }
+}
