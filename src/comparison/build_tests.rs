@@ -128,6 +128,28 @@ fn a_noise_floor_of_one_day_is_not_enough() {
     assert_eq!(compare(&at(1, 92.0)).verdict, ComparisonVerdict::Worse, "runs of one day need no floor");
 }
 
+/// A floor that the user gives holds for sides of different days or of an unknown time, and is not used within a day.
+#[test]
+fn a_given_noise_floor_holds_for_unknown_times() {
+    let at = |day: Option<i64>, mean: f64| -> Vec<Observation> {
+        let started = day.map(|day| day * 86_400);
+        runs("ops", 9, mean, 0.002).into_iter().map(|run| Observation { started, ..run }).collect()
+    };
+    let a = at(Some(1), 100.0);
+    let compare = |b: &[Observation]| {
+        let runs = Runs { a: &a, b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+        Comparer { floor: Some(NoiseFloor::given(0.10)), ..comparer("ops") }.compare(&runs).unwrap()
+    };
+    for day in [Some(8), None] {
+        let found = compare(&at(day, 92.0));
+        assert_eq!((found.verdict, found.ratio_with_floor.is_some()), (ComparisonVerdict::Unclear, true), "{day:?}");
+        assert!(!found.notes.join("\n").contains("has no effect"), "{:?}", found.notes);
+    }
+    let found = compare(&at(Some(1), 92.0));
+    assert_eq!((found.verdict, found.ratio_with_floor), (ComparisonVerdict::Worse, None));
+    assert!(found.notes.join("\n").contains("`--noise-floor` has no effect"), "{:?}", found.notes);
+}
+
 /// The interval of runs of different days is widened by the floor, which takes power from the comparison.
 #[test]
 fn the_detectable_loss_of_different_days_includes_the_floor() {
