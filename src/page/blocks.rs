@@ -33,6 +33,8 @@ pub(super) enum PageBlock {
     },
     /// Warnings, each with its advice, which may be empty.
     Warnings {
+        /// `Warning`, or `Note`.
+        label: &'static str,
         /// The pairs of a message and its advice.
         items: Vec<(String, String)>,
     },
@@ -59,9 +61,10 @@ pub(super) enum PageBlock {
 impl PageBlock {
     /// Creates the part with failures and notes, or `None` without any.
     pub(super) fn notes(failures: Vec<String>, notes: &[String]) -> Option<Self> {
+        let label = if failures.is_empty() { "Note" } else { "Warning" };
         let items: Vec<_> =
             failures.into_iter().chain(notes.iter().cloned()).map(|text| (text, String::new())).collect();
-        (!items.is_empty()).then_some(Self::Warnings { items })
+        (!items.is_empty()).then_some(Self::Warnings { label, items })
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
     if !recorded.unreadable.is_empty() {
         let numbers: Vec<String> = recorded.unreadable.iter().map(u64::to_string).collect();
         let text = format!("The results of these runs can't be read, and are missing: {}.", numbers.join(", "));
-        blocks.push(PageBlock::Warnings { items: vec![(text, String::new())] });
+        blocks.push(PageBlock::Warnings { label: "Warning", items: vec![(text, String::new())] });
     }
     blocks.extend(PageBlock::notes(Vec::new(), &recorded.notes));
     match recorded.experiment.kind() {

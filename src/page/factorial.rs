@@ -10,6 +10,7 @@ use super::sweep;
 use crate::analysis::{Estimate, RepeatState};
 use crate::comparison::{
     CellMetric, FactorEffects, Factorial, FactorialCell, LevelTests, Pivot, cell_groups, factorial_ending, figure,
+    with_direction,
 };
 use crate::experiment::RecordedExperiment;
 use crate::util::size;
@@ -27,6 +28,16 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     };
     let mut blocks =
         vec![PageBlock::Banner { tone, text: factorial_ending(&found, state_name(recorded, found.state)) }];
+    // The conclusions, before the tables that explain them.
+    let rankings = |effects: &FactorEffects| {
+        let title = with_direction(&effects.metric);
+        effects.rankings().into_iter().map(move |line| format!("{title}: {line}")).collect::<Vec<_>>()
+    };
+    let rankings: Vec<String> = found.effects.iter().flat_map(rankings).collect();
+    if !rankings.is_empty() {
+        let legend = "“>”: the left one is better; “?”: the runs do not show which of the two is better.";
+        blocks.extend(rankings.into_iter().chain([legend.to_owned()]).map(|text| PageBlock::Text { text }));
+    }
     let failed = |cell: &FactorialCell| {
         let why = cell.failure.as_ref()?;
         Some(format!("{}: {} failed: {why}", cell.name, cell.failed))

@@ -97,7 +97,7 @@ fn warning_list(document: &Document, run: &Run) -> Option<PageBlock> {
         let path = failure.path.as_ref().map(|path| format!(" ({path})")).unwrap_or_default();
         items.push((format!("{}{path}", failure.what), failure.help.clone()));
     }
-    (!items.is_empty()).then_some(PageBlock::Warnings { items })
+    (!items.is_empty()).then_some(PageBlock::Warnings { label: "Warning", items })
 }
 
 /// Returns the table of flowops: those of I/O, their sum, and the others.

@@ -21,7 +21,7 @@ fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
     let blocks = experiment::blocks(&recorded, None);
     let warns = blocks
         .iter()
-        .any(|block| matches!(block, PageBlock::Warnings { items } if items[0].0 == "n=8: 1 failed: no space"));
+        .any(|block| matches!(block, PageBlock::Warnings { items, .. } if items[0].0 == "n=8: 1 failed: no space"));
     assert!(warns, "{blocks:?}");
     let says = |text: &str| text.starts_with("not complete: 7 of 8 runs; peak ") && text.ends_with(" (sfs2)");
     assert!(matches!(&blocks[1], PageBlock::Banner { tone: "bad", text } if says(text)), "{blocks:?}");

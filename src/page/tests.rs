@@ -301,7 +301,9 @@ fn shown(recorded: &RecordedExperiment) -> (String, String, Picture) {
     for block in &blocks {
         match block {
             PageBlock::Banner { text, .. } => banner.clone_from(text),
-            PageBlock::Warnings { items } => notes += &items.iter().map(|(note, _)| note.as_str()).collect::<String>(),
+            PageBlock::Warnings { items, .. } => {
+                notes += &items.iter().map(|(note, _)| note.as_str()).collect::<String>();
+            }
             _ => {}
         }
     }
