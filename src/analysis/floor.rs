@@ -91,7 +91,8 @@ fn without_outliers<T>(mut of: Vec<T>, by: impl Fn(&T) -> f64) -> Vec<T> {
 pub struct NoiseFloor {
     /// The relative difference that is within the noise: the greatest distance from 1 of an end of the sessions'
     /// intervals, of which one of five is left out, or the difference between the means of two days that is exceeded in one
-    /// of twenty cases, if that is greater. With fewer than four days it is the greatest difference. Or what the user has given.
+    /// of twenty cases, if that is greater. With fewer than four days it is the greatest difference. A floor that the user
+    /// gives is the difference that is expected without a change.
     pub share: f64,
     /// The number of sessions; 0 if the user has given the floor.
     pub sessions: u64,

@@ -117,7 +117,10 @@ pub fn check_profile(path: &Path, settings: &Settings, front: &mut dyn Front) ->
         for workload in workloads {
             let mut session = Session::new(batch.settings_of(workload), Arc::clone(&interrupt));
             session.only_define();
-            let _ = workload.define(batch, &mut session, front);
+            match workload.define(batch, &mut session, front) {
+                Status::Done => {}
+                status => return status.code(),
+            }
         }
         0
     })

@@ -84,7 +84,7 @@ impl ProfileWorkload<'_> {
             if status != Status::Done {
                 return status;
             }
-            // For the warnings the value is that of the personality from its start: an error has just been reported.
+            // The warnings take it for the value that the personality itself sets. An error would have ended this above.
             let _ = scope.set(&setting.name, setting.typed.value.clone(), SetBy::CommandLine);
         }
         session.lint_loaded(&scope, front);

@@ -178,6 +178,7 @@ impl Front for Console {
     }
 
     fn overview(&mut self, text: &str) {
+        self.live.clear();
         // Programs that read the output of Filebench do not know the table.
         if self.report.is_of_filebench() { notice(text) } else { self.line(text) }
     }

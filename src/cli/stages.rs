@@ -34,7 +34,8 @@ pub(super) fn check(
     let mut worst = 0;
     for script in scripts {
         let settings = Settings { sets: sets.to_vec(), dialect, ..Settings::default() };
-        if is_profile(Path::new(script)) {
+        // The stages and the differences are those of one script.
+        if is_profile(Path::new(script)) && dump.is_none() && !shows_differences {
             let mut console = Console::new(report::TABLE[0], Verbosity::Normal);
             worst = worst.max(batch::check_profile(Path::new(script), &settings, &mut console));
             continue;

@@ -27,11 +27,15 @@ fn columns(result: &Factorial) -> Vec<(String, Align)> {
             columns.push(("±".to_owned(), Align::Right));
         }
     }
-    if has_space(result) {
-        columns.extend(["used before", "used after"].map(|name| (name.to_owned(), Align::Right)));
-    }
-    columns.extend([("CPU".to_owned(), Align::Right), (String::new(), Align::Left)]);
+    columns.extend(last_columns(result));
     columns
+}
+
+/// Returns the headings of [`last_cells`].
+fn last_columns(result: &Factorial) -> Vec<(String, Align)> {
+    let space = if has_space(result) { &["used before", "used after"][..] } else { &[] };
+    let right = space.iter().chain(&["CPU"]).map(|name| ((*name).to_owned(), Align::Right));
+    right.chain([(String::new(), Align::Left)]).collect()
 }
 
 /// Returns whether any cell has an interval, for which it needs at least two runs.
@@ -52,11 +56,22 @@ fn row(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
         if result.has_own_metrics() {
             cells.push(metric.metric.clone());
         }
-        cells.push(metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value)));
-        if has_intervals(result) {
-            cells.push(metric.estimate.map_or_else(dash, |estimate| half_width(estimate.relative())));
-        }
+        cells.extend(figures(result, metric));
     }
+    cells.extend(last_cells(result, cell));
+    cells
+}
+
+/// Returns the value of a metric, with its half width if any cell has an interval.
+fn figures(result: &Factorial, metric: &CellMetric) -> Vec<String> {
+    let value = metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value));
+    let width = || metric.estimate.map_or_else(dash, |estimate| half_width(estimate.relative()));
+    std::iter::once(value).chain(has_intervals(result).then(width)).collect()
+}
+
+/// Returns the cells of a line after those of the metrics: the space, the processors and a failure.
+fn last_cells(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
+    let mut cells = Vec::new();
     if has_space(result) {
         let space = |bytes: Option<f64>| bytes.map_or_else(dash, |bytes| size::format(bytes as u64));
         cells.extend([space(cell.space_before), space(cell.space_after)]);
@@ -73,27 +88,22 @@ fn row(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
 
 /// Returns the cells as a table with a row for each metric, which is narrower than one with a column for each.
 fn table_of_metrics(result: &Factorial) -> Table {
-    let intervals = has_intervals(result);
-    let mut columns: Vec<(&str, Align)> =
-        result.factors.iter().map(|factor| (factor.name.as_str(), Align::Left)).collect();
-    columns.extend([("metric", Align::Left), ("value", Align::Right)]);
-    columns.extend(intervals.then_some(("±", Align::Right)));
-    // Those that a cell has once.
-    let all = self::columns(result);
-    let own = result.factors.len() + 1 + result.metrics.len() * (1 + usize::from(intervals));
-    columns.push(("runs", Align::Right));
-    columns.extend(all[own..].iter().map(|(name, align)| (name.as_str(), *align)));
-    let mut table = Table::new(columns);
+    let mut columns: Vec<(String, Align)> =
+        result.factors.iter().map(|factor| (factor.name.clone(), Align::Left)).collect();
+    columns.extend([("metric", Align::Left), ("value", Align::Right)].map(|(name, align)| (name.to_owned(), align)));
+    columns.extend(has_intervals(result).then(|| ("±".to_owned(), Align::Right)));
+    columns.push(("runs".to_owned(), Align::Right));
+    columns.extend(last_columns(result));
+    let mut table = Table::new(columns.iter().map(|(name, align)| (name.as_str(), *align)));
     for cell in &result.cells {
-        let whole = row(result, cell);
         for (n, metric) in cell.metrics.iter().enumerate() {
-            let mut cells: Vec<String> =
-                cell.levels.iter().map(|level| if n == 0 { level.clone() } else { String::new() }).collect();
+            // What a cell has once is in its first row.
+            let once = |text: String| if n == 0 { text } else { String::new() };
+            let mut cells: Vec<String> = cell.levels.iter().cloned().map(once).collect();
             cells.push(metric.metric.clone());
-            cells.push(metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value)));
-            cells.extend(intervals.then(|| metric.estimate.map_or_else(dash, |found| half_width(found.relative()))));
-            let once = || std::iter::once(cell.runs.to_string()).chain(whole[own..].iter().cloned());
-            cells.extend(once().map(|text| if n == 0 { text } else { String::new() }));
+            cells.extend(figures(result, metric));
+            cells.push(once(cell.runs.to_string()));
+            cells.extend(last_cells(result, cell).into_iter().map(once));
             table.row(cells);
         }
     }

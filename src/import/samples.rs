@@ -277,6 +277,13 @@ mod tests {
         }
         let found = test_pairs(&batch, &new).unwrap();
         assert_eq!(super::tests::rates(&found.tests[0]), [vec![50.0], vec![20.0]]);
+        // That of a batch is below those of its `stats`.
+        let results = dir.path().join("results");
+        fs::create_dir_all(results.join("export/stats")).unwrap();
+        fs::rename(&batch, results.join("export/stats/host-ext4")).unwrap();
+        fs::write(results.join("export/stats/host-ext4/index.html"), "").unwrap();
+        let found = test_pairs(&results, &new).unwrap();
+        assert_eq!(super::tests::rates(&found.tests[0]), [vec![50.0], vec![20.0]]);
         let error = test_pairs(&old, &new.join("none")).unwrap_err().to_string();
         assert!(error.contains("can't be read"), "{error}");
     }

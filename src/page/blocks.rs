@@ -59,12 +59,13 @@ pub(super) enum PageBlock {
 }
 
 impl PageBlock {
-    /// Creates the part with failures and notes, or `None` without any.
-    pub(super) fn notes(failures: Vec<String>, notes: &[String]) -> Option<Self> {
-        let label = if failures.is_empty() { "Note" } else { "Warning" };
-        let items: Vec<_> =
-            failures.into_iter().chain(notes.iter().cloned()).map(|text| (text, String::new())).collect();
-        (!items.is_empty()).then_some(Self::Warnings { label, items })
+    /// Creates the parts with failures and with notes, if there are any.
+    pub(super) fn notes(failures: Vec<String>, notes: &[String]) -> impl Iterator<Item = Self> {
+        let part = |label, texts: Vec<String>| {
+            let items: Vec<_> = texts.into_iter().map(|text| (text, String::new())).collect();
+            (!items.is_empty()).then_some(Self::Warnings { label, items })
+        };
+        [part("Warning", failures), part("Note", notes.to_vec())].into_iter().flatten()
     }
 }
 

@@ -7,6 +7,7 @@ use super::ranks::{MIN_COVERED, Overlap, overlap};
 use super::warnings::{MAX_OTHERS, Warning, mount_among};
 use super::{CacheState, Document, FilesetResult, HostResult, Interval, Note, NoteCode, Run, RunState, Verdict};
 use crate::os::proc::DescriptorTable;
+use std::collections::BTreeMap;
 
 /// A run with a shorter measured time is dominated by its start.
 const MIN_SECONDS: f64 = 5.0;
@@ -243,16 +244,26 @@ fn check_course(run: &Run, found: &mut Vec<Warning>) {
             found.push(Warning::Starved { flowop: flowop.name.clone(), share });
         }
     }
-    // Requests in flight at the end of a short run are neither late nor completed.
-    let in_flight = run.late_ops as f64 / run.measured_seconds;
     if let Some(open) = &run.open_loop
-        && open.achieved_per_s + in_flight < MIN_ACHIEVED * open.offered_per_s
+        && open.achieved_per_s + requests_in_flight(run) / run.measured_seconds < MIN_ACHIEVED * open.offered_per_s
     {
         found.push(Warning::Unstable { offered_per_s: open.offered_per_s, achieved_per_s: open.achieved_per_s });
     }
     if let Some(oldest_seconds) = run.late_oldest_seconds.filter(|s| *s > MAX_LATE_SECONDS) {
         found.push(Warning::LateOps { ops: run.late_ops, oldest_seconds });
     }
+}
+
+/// Returns the requests of open loops that were in flight at the end, and are neither completed nor in the backlog. In a
+/// short run they are many. A thread has one request at a time, however many operations of it are in flight.
+fn requests_in_flight(run: &Run) -> f64 {
+    let mut threads: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
+    for flowop in run.flowops.iter().filter(|flowop| flowop.response_ns.is_some()) {
+        let (late, instances) = threads.entry((&flowop.process, &flowop.thread)).or_default();
+        *late += flowop.late_ops;
+        *instances = flowop.instances;
+    }
+    threads.into_values().map(|(late, instances)| late.min(instances) as f64).sum()
 }
 
 /// Compares the rates of the first and the last third of the intervals.

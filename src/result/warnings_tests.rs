@@ -107,6 +107,18 @@ fn each_cause_has_its_warning() {
                     Some(OpenLoop { offered_per_s: 1000.0, achieved_per_s: 900.0, ..OpenLoop::default() });
             }),
         ),
+        (
+            "unstable",
+            after(|d| {
+                // The operations in flight are those of one thread, or of closed loops.
+                d.runs[0].open_loop =
+                    Some(OpenLoop { offered_per_s: 10.0, achieved_per_s: 9.0, ..OpenLoop::default() });
+                let response = d.runs[0].flowops[0].latency_ns;
+                let flowops = &mut d.runs[0].flowops;
+                (flowops[0].response_ns, flowops[0].late_ops, flowops[0].instances) = (Some(response), 4096, 1);
+                flowops[1].late_ops = 4096;
+            }),
+        ),
         ("late_ops", after(|d| d.runs[0].late_oldest_seconds = Some(3.0))),
         ("shared_descriptors", after(|d| d.runs[0].descriptor_tables = "shared".into())),
         ("ranks_overlap", after(|d| ranks(d, [60.0, 45.0]))),
@@ -157,7 +169,9 @@ fn warnings_are_absent_without_their_condition() {
     });
     silent(|d| {
         d.runs[0].open_loop = Some(OpenLoop { offered_per_s: 10.0, achieved_per_s: 9.0, ..OpenLoop::default() });
-        d.runs[0].late_ops = (d.runs[0].measured_seconds * 1.0).ceil() as u64;
+        let missing = d.runs[0].measured_seconds.ceil() as u64;
+        let flowop = &mut d.runs[0].flowops[0];
+        (flowop.response_ns, flowop.late_ops, flowop.instances) = (Some(flowop.latency_ns), missing, missing);
     });
     // Residency does not matter for a set that is only written.
     silent(|d| {

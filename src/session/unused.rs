@@ -2,7 +2,7 @@
 //! misspelt.
 
 use super::{Front, Session, listed};
-use crate::model::{self, Command, CommandKind};
+use crate::model::{self, Command, CommandKind, ModelValue};
 use indexmap::IndexSet;
 
 /// The variable that many scripts set to the time for which a user is to run them.
@@ -63,6 +63,7 @@ impl Session {
             .scope
             .value(RUNTIME)
             .and_then(Result::ok)
+            .filter(|value| matches!(value, ModelValue::Int(_) | ModelValue::Float(_)))
             .filter(|_| !self.variables_in_use().iter().any(|name| name == RUNTIME));
         if let Some(seconds) = seconds {
             front.note(&format!(

@@ -1,4 +1,5 @@
-//! The names of the files in the directory of a batch and of each of its workloads: `batch` writes them, and readers of results know them.
+//! The names of the files in the directory of a batch and of each of its workloads: `batch` writes them, and readers of
+//! results know them.
 
 /// The script of the workload. The name of its directory is that of the workload.
 pub const BATCH_SCRIPT: &str = "thisrun.f";

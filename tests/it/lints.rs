@@ -134,7 +134,7 @@ fn the_workloads_of_a_batch_have_their_warnings_before_the_run() {
         let call = || Wml::new().file("p.prof", &profile).file("own.wml", own);
         let options = ["--no-quiesce", "--engine", "null", "--runtime", "0.1"];
         // A read that is larger than its file fails.
-        let ran = call().args(["batch", "p.prof"]).args(options).run().exits(code);
+        let ran = call().args(["batch", "p"]).args(options).run().exits(code);
         let checked = call().args(["check", "p.prof"]).run().exits(0);
         assert_eq!([ran, checked].map(|output| output.stderr.matches("W0407").count()), [warnings; 2], "{values}");
     }
@@ -162,4 +162,22 @@ fn differences_from_filebench_name_the_lines_of_the_script() {
     let first_without = shown.lines().position(|line| line.contains("(line") && !line.contains("figures")).unwrap();
     assert!(shown.lines().skip(first_without).all(|line| !line.contains("changes figures")), "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+}
+
+#[test]
+fn a_time_that_the_script_only_sets_is_reported() {
+    let script = "# dialect: fsl\nset $runtime=30\n\
+        define process name=p { thread name=t {\n\
+          flowop hog name=h,value=1\n\
+          flowop finishoncount name=end,value=1 } }\n";
+    let stderr = |text: &str, set: &[&str]| {
+        let call = Wml::new().file("x.wml", text).args(["x.wml", "--no-quiesce"]).args(set.iter().copied());
+        call.run().exits(0).stderr
+    };
+    let said = stderr(script, &["--set", "runtime=3"]);
+    assert!(said.contains("`--set runtime=3` changes nothing") && said.contains("is `--runtime 3`"), "{said}");
+    assert!(said.contains("nothing reads `$runtime` of the script: `--runtime 3` makes"), "{said}");
+    assert!(stderr(script, &[]).contains("`--runtime 30` makes a run of this time"));
+    let read = stderr(&format!("{script}run $runtime\n"), &["--set", "runtime=3"]);
+    assert!(!read.contains("changes nothing") && !read.contains("nothing reads"), "{read}");
 }
