@@ -200,7 +200,7 @@ fn no_more_than_iodepth_operations_are_in_flight() {
                      flowop aioread name=rd,filename=f,iosize=4k,random,directio,iodepth={depth}\n{also}}} }}\n"
                     );
                     let call = Wml::below(slow.dir()).idle().file("x.wml", &script);
-                    let args = ["x.wml", "--runtime", "0.2", "--no-quiesce", "--engine", engine];
+                    let args = ["x.wml", "--runtime", "0.1", "--no-quiesce", "--engine", engine];
                     let run = call.args(args).result().run().exits(0).only_run();
                     let most = slow.tally(Kind::Read).most;
                     assert!(count(flowop(&run, "rd"), "ops") > 0);

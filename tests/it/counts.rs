@@ -99,7 +99,7 @@ fn the_result_counts_what_the_kernel_counts() {
     let scripts: Vec<_> = first_or_all().into_iter().filter(|script| !other(script)).collect();
     for_each(&scripts, 2, |script| {
         // What io_uring does is seen by nobody but the kernel.
-        let time = short_or_long("0.4", "10");
+        let time = short_or_long("0.2", "10");
         // In memory: a disk that others keep busy holds a call for longer than a run's end waits for it.
         let call = || Wml::below(&memory()).args([script.call.as_str(), "--runtime", time, "--engine", "posix"]);
         let call = || call().sets(&script.small()).sets(&script.single()).result().timeout(Duration::from_mins(5));

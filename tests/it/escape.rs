@@ -401,7 +401,7 @@ fn values_of_the_environment_are_masked_in_paths() {
     for value in ["s3cr3t//0f/./the-env/", "../files/s3cr3t-0f-the-env"] {
         let script = named("s", "p", "t", "f").replace("path=$dir", "path=\"$dir/$(SECRET)\"");
         let call = Wml::new().file("x.wml", &script).folder("files").env("SECRET", value);
-        let call = call.args(["x.wml", "--no-quiesce", "--dir", "files", "--trace", "trace.txt:5"]);
+        let call = call.args(["x.wml", "--runtime", "0.2", "--no-quiesce", "--dir", "files", "--trace", "trace.txt:5"]);
         let output = call.result().run().exits(0);
         for file in ["result.json", "trace.txt"] {
             let text = fs::read_to_string(output.dir().join(file)).unwrap();
@@ -422,7 +422,7 @@ fn a_redacted_result_contains_no_host_name_and_no_path() {
         let script = call.dir().join("job.wml");
         let folder = call.dir().to_str().unwrap().to_owned();
         let call = call
-            .args(["--redact", "--no-quiesce", "--format", format, "--dir"])
+            .args(["--redact", "--runtime", "0.2", "--no-quiesce", "--format", format, "--dir"])
             .args([files.into_os_string(), script.into_os_string()]);
         let output = call.result().run().exits(0);
         let document = output.result();

@@ -553,13 +553,13 @@ fn a_budget_ends_an_experiment_with_the_results_so_far() {
     assert!(again.contains(&format!("results folder r: {done} runs so far")), "{again}");
     assert!(again.contains("runs; `--budget` continues the experiment"), "{again}");
     assert_eq!(lab.runs("r", "finished").len(), done);
-    lab.run("repeat --resume r --budget 5", 11);
+    lab.run("repeat --resume r --budget 2", 11);
     assert!(lab.runs("r", "finished").len() > done);
     // A comparison ends with a whole block, and has two at least.
     let words = format!("ab {SHORT} --blocks 1000 --budget 1 --results s --quiet --format json");
     let output = lab.command(&words).output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let words = format!("ab {SHORT} --blocks 1000 --budget 3 --results t --tolerance 90%");
+    let words = format!("ab {SHORT} --blocks 1000 --budget 2 --results t --tolerance 90%");
     let shown = any_verdict(&lab.command(&words).output().unwrap());
     assert!(shown.contains("fit into the budget, ") && shown.contains("run 1 of 4000\n"), "{shown}");
     assert!(shown.contains("note: A and B have the same options: this is a comparison of equal arms"), "{shown}");

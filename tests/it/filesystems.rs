@@ -33,7 +33,7 @@ fn all_on(fs: Fs) {
     let mount = Mount::new(fs, IMAGE);
     for_each(&third_or_all(fs), 1, |script| {
         // A database's writers get their first turns after thousands of posts.
-        let seconds = short_or_long(if script.name.starts_with("oltp") { "3" } else { "0.5" }, "10");
+        let seconds = short_or_long(if script.name.starts_with("oltp") { "1" } else { "0.5" }, "10");
         let call = Wml::below(mount.dir()).args([&script.call, "--runtime", seconds]).sets(&script.small());
         let output = call.result().timeout(Duration::from_mins(5)).run().exits(0);
         let run = output.only_run();
@@ -108,7 +108,7 @@ fn on_btrfs() {
 fn small_file_sets_last_on_a_fast_file_system() {
     undisturbed(|| {
         for_each(&[personality("varmail"), personality("fileserver")], 2, |script| {
-            let seconds = short_or_long("2", "30");
+            let seconds = short_or_long("1", "30");
             let call = Wml::below(&memory()).args([&script.call, "--runtime", seconds]).sets(&[("nfiles", "1000")]);
             let run = call.result().run().exits(0).only_run();
             assert_works(script, &run);

@@ -20,7 +20,10 @@ define process name=p,instances=2 {
 ";
 
 fn run(format: &str, end: &str) -> Output {
-    script(&format!("{SCRIPT}{end}\n")).args(["--format", format]).result().run().exits(0)
+    // An interval of Filebench is a second.
+    let call = script(&format!("{SCRIPT}{end}\n")).args(["--format", format]);
+    let call = if end.contains("psrun") { call } else { call.args(["--runtime", "0.3"]) };
+    call.result().run().exits(0)
 }
 
 /// A line with every digit as 9, runs of them cut to one, so that its form and its columns show.

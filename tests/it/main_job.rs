@@ -19,7 +19,7 @@ fn oltp_sync(call: Wml, filesize: &str, seconds: u64) -> Wml {
 
 #[test]
 fn it_runs_by_name_and_leaves_no_files() {
-    let seconds = short_or_long(2, 10);
+    let seconds = short_or_long(1, 10);
     let output = oltp_sync(Wml::new(), short_or_long("4m", ""), seconds).alone().run().exits(0);
     let run = output.only_run();
     assert_eq!(run["state"], "complete");

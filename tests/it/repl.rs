@@ -546,7 +546,7 @@ fn worker_threads_never_write_to_the_terminal() {
 fn without_a_terminal_each_interval_is_one_line() {
     let script = "define process name=p { thread name=t { flowop delay name=d,value=0 } }";
     let call = |more: &[&str]| {
-        let args = ["--engine", "null", "--interval", "0.1", "--runtime", "1", "--format", "none"];
+        let args = ["--engine", "null", "--interval", "0.05", "--runtime", "0.5", "--format", "none"];
         let out = Wml::new().file("d.wml", script).args(args).args(more.iter().copied()).args(["d.wml"]).run().exits(0);
         out.shown()
     };

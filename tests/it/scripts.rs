@@ -37,6 +37,8 @@ const CAPS: &[(&str, &str)] = &[
     ("count", "64"),
     ("iters", "16"),
     ("transactions", "2000"),
+    // Processor time that clients of a database take between their reads: with the default its writers wait long for their turn.
+    ("usermode", "1000"),
     ("seeks", "2004"),
     ("nqueue", "200"),
     ("nmail", "500"),
@@ -226,7 +228,7 @@ pub(crate) fn side_by_side() -> usize {
 #[test]
 fn small_values_are_below_the_defaults_and_used_by_the_script() {
     let oltp = personality("oltp_sync");
-    assert_eq!(oltp.small(), [("filesize", "8m"), ("logfilesize", "2m")]);
+    assert_eq!(oltp.small(), [("usermode", "1000"), ("filesize", "8m"), ("logfilesize", "2m")]);
     assert_eq!(oltp.few_threads(), [("nshadows", "10"), ("ndbwriters", "2")]);
     assert_eq!(oltp.single(), [("nshadows", "1"), ("ndbwriters", "1")]);
     assert_eq!(oltp.buffered(), [("directio", "0")]);

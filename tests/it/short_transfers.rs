@@ -39,7 +39,7 @@ fn run(slow: &Slow, flowops: &str, args: &[&str]) -> Output {
          define process name=p {{ thread name=t {{ {flowops} }} }}\n"
     );
     let call =
-        Wml::new().file("x.wml", &script).args(["x.wml", "--runtime", "0.5", "--no-quiesce", "--clean", "--dir"]);
+        Wml::new().file("x.wml", &script).args(["x.wml", "--runtime", "0.2", "--no-quiesce", "--clean", "--dir"]);
     call.args([slow.dir()]).args(args).result().timeout(Duration::from_mins(1)).run()
 }
 

@@ -92,13 +92,13 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
 #[test]
 fn time_in_which_the_program_was_stopped_is_reported() {
     undisturbed(|| {
-        let mut running = Wml::below(&memory())
-            .args(["randomread", "--runtime", "6", "--set", "filesize=1m", "--no-quiesce"])
-            .result()
-            .start();
+        let text = "define file name=f,path=$dir,size=1m,prealloc\n\
+            define process name=p { thread name=t { flowop read name=r,filename=f,iosize=4k flowop delay name=d,value=0.001 } }\n";
+        let call = Wml::below(&memory()).file("x.wml", text).args(["x.wml", "--runtime", "4", "--no-quiesce"]);
+        let mut running = call.idle().result().start();
         running.wait_until_reading();
         running.signal(Signal::STOP);
-        std::thread::sleep(Duration::from_secs(3));
+        std::thread::sleep(Duration::from_secs(2));
         running.signal(Signal::CONT);
         let output = running.wait().exits(0);
         let run = output.only_run();

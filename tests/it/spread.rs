@@ -125,7 +125,7 @@ fn directories_of_the_parts_are_removed_with_a_fresh_directory() {
     // Not so many that two of these at once need more inodes than a tmpfs of a small machine has.
     let large = script.replace("ENTRIES", "2000000");
     let interrupted = |call: Wml| {
-        let under = ["timeout", "--foreground", "--signal=INT", "--preserve-status", "1"].map(str::to_owned);
+        let under = ["timeout", "--foreground", "--signal=INT", "--preserve-status", "0.4"].map(str::to_owned);
         call.under(under).args(["--runtime", "100"]).run().exits(130)
     };
     assert_eq!(left_by(interrupted, &large), none);
@@ -135,7 +135,7 @@ fn directories_of_the_parts_are_removed_with_a_fresh_directory() {
 fn files_created_before_an_interrupt_are_reported() {
     let script = "define fileset name=data,path=$dir,entries=2000000,dirwidth=1000,size=0,prealloc=100\n\
                   define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
-    let under = ["timeout", "--foreground", "--signal=INT", "--preserve-status", "1"].map(str::to_owned);
+    let under = ["timeout", "--foreground", "--signal=INT", "--preserve-status", "0.4"].map(str::to_owned);
     let call = Wml::below(&memory()).file("x.wml", script).under(under);
     let output = call.folder("here").args(["x.wml", "--no-quiesce", "--dir", "here", "--runtime", "100"]);
     let output = output.run().exits(130);

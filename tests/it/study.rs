@@ -27,7 +27,7 @@ fn small(script: &str) -> &'static [(&'static str, &'static str)] {
 fn call(script: &str, place: &Path, dir: &Path, sets: &[(&str, &str)]) -> Output {
     let file = format!("{script}.f");
     let call = Wml::below(place).file(&file, &text(&file)).result();
-    call.args([file.as_str(), "--runtime", short_or_long("1", "3"), "--dir", dir.to_str().unwrap()]).sets(sets).run()
+    call.args([file.as_str(), "--runtime", short_or_long("0.4", "3"), "--dir", dir.to_str().unwrap()]).sets(sets).run()
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn batch(profile: &str, sets: &[(&str, &str)]) -> (Output, PathBuf) {
     let dir = call.dir().join("bench");
     fs::create_dir(&dir).unwrap();
     let words =
-        ["batch", &format!("{profile}.prof"), "--runtime", short_or_long("1", "3"), "--format", "filebench-1.4"];
+        ["batch", &format!("{profile}.prof"), "--runtime", short_or_long("0.4", "3"), "--format", "filebench-1.4"];
     let output = call.args(words).args(["--dir".into(), dir.into_os_string()]).sets(sets).result().run().exits(0);
     let homes: Vec<_> = fs::read_dir(output.dir().join("stats")).unwrap().map(|e| e.unwrap().path()).collect();
     assert_eq!(homes.len(), 1);
@@ -210,7 +210,7 @@ fn the_profiles_of_the_agers_run() {
 fn a_profile_sets_the_variables_of_a_loaded_script() {
     let profile = "DEFAULTS {\n  runtime = 1;\n  nfiles = 20;\n}\nCONFIG one {\n  personality = own;\n}\n";
     let call = Wml::below(&memory()).file("p.prof", profile).file("own.f", "load varmail\n");
-    let output = call.args(["batch", "p.prof", "--no-quiesce"]).result().run().exits(0);
+    let output = call.args(["batch", "p.prof", "--runtime", "0.2", "--no-quiesce"]).result().run().exits(0);
     assert!(!output.stderr.contains("W0402"), "{}", output.shown());
     assert_eq!(output.result()["runs"][0]["variables"]["nfiles"], 20);
 }
@@ -220,7 +220,8 @@ fn workloads_run_in_order_and_invalid_ones_are_reported_first() {
     let profile = "DEFAULTS {\n  runtime = 1;\n  nfiles = 20;\n  nthreads = 2;\n}\n\
         CONFIG one {\n  personality = varmail;\n}\n\
         CONFIG two {\n  personality = webproxy;\n  nfiles = 30;\n  stats = x;\n}\n";
-    let output = Wml::below(&memory()).file("p.prof", profile).args(["batch", "p.prof", "--no-quiesce"]).result().run();
+    let words = ["batch", "p.prof", "--runtime", "0.2", "--no-quiesce"];
+    let output = Wml::below(&memory()).file("p.prof", profile).args(words).result().run();
     let output = output.exits(0);
     let result = output.result();
     let files: Vec<_> =
@@ -250,7 +251,8 @@ fn workloads_of_a_profile_are_selected_and_have_variables_of_their_own() {
         CONFIG web {\n  personality = webproxy;\n}\n\
         CONFIG broken {\n  personality = webpoxy;\n}\n";
     let batch = |words: &[&str]| {
-        let call = Wml::below(&memory()).file("p.prof", profile).args(["batch", "p.prof", "--no-quiesce"]);
+        let call =
+            Wml::below(&memory()).file("p.prof", profile).args(["batch", "p.prof", "--runtime", "0.2", "--no-quiesce"]);
         call.args(words).result().run()
     };
     let words = ["--only", "mail,web", "--set", "web.nfiles=30", "--set", "nthreads=3", "--format", "markdown-runs"];

@@ -248,7 +248,7 @@ fn the_snapshot_study_continues_with_the_same_files() {
     let suite = ShippedSuite::new("snapshots", &["snapshots.mnt"], &small, omitted);
     let lab = &suite.lab;
     let (series, runs) = (2 * workloads, 2 * workloads * (1 + levels.len()));
-    let words = suite.words("--runtime 0.5 --set filesize=8m --set iosize=64k");
+    let words = suite.words("--runtime 0.2 --set filesize=8m --set iosize=64k");
     let mut child = lab.command(&words).spawn().unwrap();
     for run in 1..=series {
         wait_for(&format!("run {run}"), || lab.path(&format!("inodes.{run}")).exists());

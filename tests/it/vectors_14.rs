@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::cmd::{Output, Wml, count, flowop, memory};
 use crate::undisturbed::undisturbed;
-use crate::vectors_15::{good, layout, ops, row, script, sizes};
+use crate::vectors_15::{brief, good, layout, ops, row, script, sizes};
 
 /// The lines of its standard output.
 fn lines(output: &Output) -> Vec<&str> {
@@ -100,7 +100,8 @@ fn o05_progress_is_printed_besides_the_report() {
 
 #[test]
 fn o06_the_report_has_its_lines_in_reverse_order() {
-    let output = script(&format!("{SMALL}run 1\n")).args(["--format", "filebench-1.4"]).run().exits(0);
+    let output =
+        script(&format!("{SMALL}run 1\n")).args(["--runtime", "0.3", "--format", "filebench-1.4"]).run().exits(0);
     let got: Vec<_> = lines(&output).into_iter().map(form).collect();
     let flowop = |name: &str| format!("{name} #ops/s #mb/s #ms/op #us/op-cpu");
     let expect = [
@@ -120,7 +121,7 @@ fn o06_the_report_has_its_lines_in_reverse_order() {
 #[test]
 fn o07_a_second_run_in_a_session_works() {
     row("`run`");
-    let output = good(&format!("{SMALL}run 1\nset $unused=1\nrun 1\n"));
+    let output = brief(&format!("{SMALL}run 1\nset $unused=1\nrun 1\n"));
     let result = output.result();
     let runs = result["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);
@@ -159,7 +160,7 @@ fn o08_statistics_files_have_the_format_of_filebench() {
 fn o09_the_flowops_of_oltp_sync_have_the_ratios_of_the_script() {
     undisturbed(|| {
         // Counted from gate to end, and not between two readings of threads that go on meanwhile: those see unlike moments.
-        let script = "load oltp_sync\nrun 2\n";
+        let script = "load oltp_sync\nrun 1\n";
         let call =
             Wml::below(&memory()).file("s.f", script).args(["s.f", "--no-quiesce", "--set", "filesize=2m"]).result();
         let run = call.sets(&[("nshadows", "4"), ("ndbwriters", "3"), ("usermode", "100")]).run().exits(0).only_run();
@@ -237,7 +238,7 @@ fn o14_a_count_ends_the_run_cleanly() {
 #[test]
 fn o15_file_sets_are_created_once() {
     row("`create files`");
-    let output = good(&format!("{SMALL}create filesets\nrun 1\ncreate fileset\n"));
+    let output = brief(&format!("{SMALL}create filesets\nrun 1\ncreate fileset\n"));
     assert_eq!(output.stderr.matches("creating s").count(), 1, "{}", output.stderr);
     assert!(count(flowop(&output.only_run(), "rd"), "ops") > 0);
 }

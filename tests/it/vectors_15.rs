@@ -28,6 +28,11 @@ pub(crate) fn good(text: &str) -> Output {
     script(text).result().run().exits(0)
 }
 
+/// Runs it to a good end, each `run` for a moment.
+pub(crate) fn brief(text: &str) -> Output {
+    script(text).args(["--runtime", "0.2"]).result().run().exits(0)
+}
+
 /// Its operations, by the flowop's name.
 pub(crate) fn ops(run: &serde_json::Value, name: &str) -> u64 {
     count(flowop(run, name), "ops")
@@ -190,7 +195,7 @@ fn v10_a_count_is_of_all_steps_or_of_its_target() {
 #[test]
 fn v11_flowops_of_equal_name_are_reported_separately() {
     row("two flowops of the same name");
-    let run = good(
+    let run = brief(
         "define file name=f,path=$dir,size=64k,prealloc\n\
          define process name=p {\n\
            thread name=t1 { flowop read name=same,filename=f,iosize=1k }\n\
@@ -213,7 +218,7 @@ fn v12_no_instances() {
              define process name=p,instances={process} {{ thread name=t,instances={thread} {{\n\
                flowop read name=rd,filename=f,iosize=1k }} }}\nrun 1\n"
         );
-        good(&text).only_run()
+        brief(&text).only_run()
     };
     assert!(ops(&run(1, 0), "rd") > 0);
     let none = run(0, 1);
@@ -457,7 +462,7 @@ fn v30_v31_as_many_as_memory_holds() {
 fn v32_the_flowops_of_oltp_have_the_ratios_of_the_script() {
     undisturbed(|| {
         let call =
-            Wml::below(&memory()).args(["oltp", "--runtime", "2", "--no-quiesce", "--set", "filesize=2m"]).result();
+            Wml::below(&memory()).args(["oltp", "--runtime", "1", "--no-quiesce", "--set", "filesize=2m"]).result();
         let run = call.sets(&[("nshadows", "4"), ("ndbwriters", "3"), ("usermode", "100")]).run().exits(0).only_run();
         let posts = ops(&run, "shadow-post-dbwr");
         assert!(posts > 2000, "{posts}");
