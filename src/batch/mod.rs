@@ -109,16 +109,21 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
     })
 }
 
-/// Checks a profile and its workloads as before a run, and reports the warnings too. Nothing is written. Returns the exit
-/// status.
-pub fn check_profile(path: &Path, settings: &Settings, front: &mut dyn Front) -> u8 {
+/// Checks a profile and its workloads as before a run, and reports the warnings too. `checked` gets the texts of each
+/// workload without errors. Nothing is written. Returns the exit status.
+pub fn check_profile(
+    path: &Path,
+    settings: &Settings,
+    front: &mut dyn Front,
+    checked: &mut dyn FnMut(&SourceMap),
+) -> u8 {
     let interrupt = Arc::default();
     with_workloads(path, settings, &[], &interrupt, front, &mut |batch, workloads, front| {
         for workload in workloads {
             let mut session = Session::new(batch.settings_of(workload), Arc::clone(&interrupt));
             session.only_define();
             match workload.define(batch, &mut session, front) {
-                Status::Done => {}
+                Status::Done => checked(&session.map),
                 status => return status.code(),
             }
         }
@@ -532,7 +537,7 @@ fn run_one<'a>(
     let document = session.runner.document.clone();
     if !document.runs.is_empty() {
         let source = ResultSource::Runs { name: BATCH_RESULT.to_owned(), document: Box::new(document.clone()) };
-        std::fs::write(dir.join(PAGE), page::html(&[source]).map_err(std::io::Error::other)?)?;
+        std::fs::write(dir.join(PAGE), page::html(&[source], None).map_err(std::io::Error::other)?)?;
     }
     session.runner.note_status(status);
     status = session.finish(front).max(status);

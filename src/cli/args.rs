@@ -391,13 +391,16 @@ pub(super) enum CliCommand {
         /// Write to FILE; an existing file is replaced only if it is such a page [default: standard output]
         #[arg(long, short = 'o', value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Format: a page, or a format of the reports of runs; for one experiment, a format that its command has as well
+        /// Format: a page, or a format of the reports of runs; for experiments, a format that their commands have as well
         #[arg(long, default_value = PAGE_FORMAT.0, value_name = "FORMAT", value_parser = export_parser())]
         format: ExportFormat,
         /// The figures of experiments, instead of those that they were started with, separated by commas; `wmlrun list
         /// metrics` lists them
         #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
         metrics: Vec<Metric>,
+        /// The title of the page [default: the name of the script or experiment, or the number of results]
+        #[arg(long, value_name = "TEXT", conflicts_with = "format")]
+        title: Option<String>,
         /// Write each picture of the page as an SVG file to the directory DIR, which is created; the page itself is then
         /// written only with `-o`
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "format")]

@@ -12,8 +12,8 @@ use crate::page::{self, ResultSource};
 use std::path::{Path, PathBuf};
 
 /// The note on the two arms of `wmlrun ab`.
-const OF_EXPERIMENT: &str = "the control of the experiment and its interim looks are not considered here: \
-    `wmlrun report DIR --format text` prints its verdict";
+const OF_EXPERIMENT: &str = "the interim looks of the experiment are not considered here: `wmlrun report DIR --format text` \
+    prints its verdict";
 
 /// Runs `wmlrun compare`. Returns the exit status.
 pub(super) fn compare(args: &CompareArgs) -> u8 {
@@ -83,7 +83,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     let arm = |side: &ImportedSide| side.blocks.as_ref().map(|blocks| (blocks.folder.clone(), blocks.arm));
     let are_same = args.a == args.b || arm(&a).is_some() && arm(&a) == arm(&b);
     let mut comparison = comparer
-        .compare(&Runs { a: &a.runs, b: &b.runs, order, control_a: &[], control_b: &[] })
+        .compare(&Runs { a: &a.runs, b: &b.runs, order })
         .map_err(|e| refuse(&e, "name another metric with `--metric`", 2))?;
     comparison.notes.splice(0..0, a.notes.into_iter().chain(b.notes));
     if comparison.doubt == Some(IntervalDoubt::UnknownFloor) && comparison.floor.is_none() {
@@ -117,7 +117,8 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     let status = verdict_status(&comparison, args.verdict.expect);
     if let Some(target) = target {
         let source = ResultSource::Comparison(Box::new(comparison));
-        let page = page::html(&[source]).map_err(|e| refuse(&format!("can't make the page: {e}"), "omit `-o`", 1))?;
+        let page =
+            page::html(&[source], None).map_err(|e| refuse(&format!("can't make the page: {e}"), "omit `-o`", 1))?;
         target
             .write(&mut |out| out.write_all(page.as_bytes()))
             .map_err(|e| refuse(&format!("the page can't be written: {e}"), "give `-o` another path", 1))?;

@@ -286,6 +286,13 @@ impl Front for Console {
                 }
             }
         }
+        // Whoever reads the report of Filebench reads no other; other formats are for programs, which have the JSON.
+        if self.report.is_of_filebench() {
+            let codes = warnings::other_codes(document, run);
+            if !codes.is_empty() {
+                notice(&format!("note: warnings of the run, for `wmlrun explain`: {}", codes.join(", ")));
+            }
+        }
         if let Some(failure) = &run.failure {
             let place = failure.flowop.as_ref().map_or(String::new(), |f| {
                 let line = failure.line.map_or(String::new(), |l| format!(" (line {l})"));

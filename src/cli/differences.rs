@@ -7,7 +7,7 @@ use super::console::print_lines;
 use crate::flowop;
 use crate::model::commands;
 use crate::report::text::wrapped;
-use crate::source::{FileId, SourceMap, Span};
+use crate::source::{FileId, SHIPPED, SourceFile, SourceMap, Span};
 use crate::spec::attrs;
 use crate::syntax::{self, Token};
 use crate::util::count::count;
@@ -135,8 +135,21 @@ impl KnownDifference<'_> {
     }
 }
 
+/// Prints the differences of all texts of a session that the user has written: scripts, and what they load. Those that are
+/// in `printed` are not printed again.
+pub(super) fn print_all(map: &SourceMap, printed: &mut BTreeSet<String>) {
+    for (id, file) in map.files() {
+        // Such as what a command line defines.
+        let is_file = !file.name.starts_with('<') && !file.name.ends_with(SHIPPED) && !file.hidden;
+        if is_file && printed.insert(file.name.clone()) {
+            print(map, id);
+        }
+    }
+}
+
 /// Prints the rows of the page that may concern a script, first those that change figures.
-pub(super) fn print(map: &SourceMap, file: FileId, text: &str, name: &str) {
+pub(super) fn print(map: &SourceMap, file: FileId) {
+    let SourceFile { text, name, .. } = map.file(file);
     let known = words();
     let mut used: BTreeMap<&str, WordUses> = BTreeMap::new();
     let tokens = syntax::lex(file, text).tokens;

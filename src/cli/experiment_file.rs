@@ -15,11 +15,12 @@ use crate::experiment::{
     SetVariable, WantedFactor, precision, read_file, suite,
 };
 use crate::import::Metric;
+use crate::report::text::wrapped;
 use crate::session::library;
 use crate::source::{SHIPPED, SourceMap, Spanned};
 use crate::util::count::count;
-use crate::util::duration;
 use crate::util::table::{Align, Table};
+use crate::util::{duration, printable};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -222,18 +223,21 @@ impl Planned {
         let runs = if min == max { min.to_string() } else { format!("{min} to {max}") };
         let total = |lengths: &Vec<Option<Duration>>| lengths.iter().copied().sum::<Option<Duration>>();
         let time = |length: Option<Duration>| length.map_or_else(|| "no limit".to_owned(), duration::format);
-        let mut table = Table::new([
-            ("cell", Align::Left),
-            ("runs", Align::Right),
-            ("each", Align::Right),
-            ("arguments", Align::Left),
-        ]);
+        let mut table = Table::new([("cell", Align::Left), ("runs", Align::Right), ("each", Align::Right)]);
         for (arm, lengths) in self.arms.iter().zip(&self.lengths) {
-            table.row([arm.name.clone(), runs.clone(), time(total(lengths)), arm.words.join(" ")]);
+            table.row([arm.name.clone(), runs.clone(), time(total(lengths))]);
         }
-        let mut text = format!("{}\n\n{}", self.name, table.render());
+        let mut text = format!("{}\n\n", self.name);
+        // The arguments are below the cell, because few terminals have columns enough for them.
+        let words = std::iter::once(String::new()).chain(self.arms.iter().map(|arm| arm.words.join(" ")));
+        for (line, words) in table.render().lines().zip(words) {
+            text += &format!("{line}\n");
+            if !words.is_empty() {
+                text += &format!("{}\n", wrapped(&format!("  {}", printable::line(&words)), "    "));
+            }
+        }
         for line in self.file.hooks.iter().flat_map(|hook| hook_lines(&hook.node)) {
-            text += &format!("\n{line}");
+            text += &format!("\n{}", wrapped(&line, "  "));
         }
         for record in &self.file.records {
             text += &format!("\n`record` runs `{}` after each run", record.node);
@@ -255,7 +259,7 @@ impl Planned {
         let all =
             if min == max { count(cells * min, "run") } else { format!("{} to {} runs", cells * min, cells * max) };
         let budget = self.budget.map_or_else(String::new, |budget| self.budget_text(budget, each, max));
-        let printed = crate::util::printable::lines(&text).into_owned();
+        let printed = printable::lines(&text).into_owned();
         format!(
             "{}\n\n{all}, {order}, {measured};\npreparation, writeback and commands take additional time\n{budget}",
             printed.trim_end()

@@ -9,10 +9,10 @@ use super::stdout::Stdout;
 use crate::analysis::ComparisonVerdict;
 use crate::comparison::{Comparison, repeats};
 use crate::experiment::{
-    self, Arm, ArmRuns, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, HOOKS, Hooks, Next, RuleWanted,
+    self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, HOOKS, Hooks, Next, RuleWanted,
 };
-use crate::import::Metric;
 use crate::import::folder::EXPERIMENT_SCHEMA;
+use crate::import::{Metric, Observation};
 use crate::measure::now;
 use crate::output::file_id;
 use crate::util::{printable, size};
@@ -122,13 +122,12 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
 /// Returns the comparison of the arms of an experiment, with the notes on its runs.
 pub(super) fn compared(
     finished: &Finished,
-    compare: impl FnOnce([ArmRuns<'_>; 2]) -> Result<Comparison, String>,
+    compare: impl FnOnce([&[Observation]; 2]) -> Result<Comparison, String>,
 ) -> Result<Comparison, Refused> {
-    let ([a, b], [control_a, control_b]) = (&finished.observations[..], &finished.controls[..]) else {
+    let [a, b] = &finished.observations[..] else {
         return Err(refuse("the experiment does not have two arms", "start a new one in another folder", 2));
     };
-    let arms = [ArmRuns { observations: a, controls: control_a }, ArmRuns { observations: b, controls: control_b }];
-    let mut comparison = compare(arms).map_err(|e| refuse(&e, "name another metric", 2))?;
+    let mut comparison = compare([a, b]).map_err(|e| refuse(&e, "name another metric", 2))?;
     comparison.notes.extend(finished.notes.iter().cloned());
     Ok(comparison)
 }

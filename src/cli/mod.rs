@@ -125,8 +125,8 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Ort { file, method, format } => curves::ort(&file, method, format),
             CliCommand::Wins { a, b: Some(b), metric, format, .. } => wins::of_results(&a, &b, metric, format),
             CliCommand::Wins { a: file, lower_is_better, format, .. } => wins::of_file(&file, lower_is_better, format),
-            CliCommand::Report { paths, output, format, metrics, pictures, force } => {
-                pages::report(&paths, &metrics, &pages::PageOutputs { output, pictures, force }, format)
+            CliCommand::Report { paths, output, format, metrics, title, pictures, force } => {
+                pages::report(&paths, &metrics, &pages::PageOutputs { output, title, pictures, force }, format)
             }
             CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => info::list(&what),

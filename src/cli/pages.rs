@@ -11,6 +11,8 @@ use crate::import::{self, Metric, Observation};
 use crate::output::{FileIdentity, Target, check_replaceable, file_id};
 use crate::page::{self, PageError, ResultSource};
 use crate::report::{self, Report};
+use crate::util::markdown::literal;
+use crate::util::printable;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct PageOutputs {
     /// The file of the page or of another format. `None`: standard output.
     pub(super) output: Option<PathBuf>,
+    /// The title of the page. `None`: that of its only section, or the number of results.
+    pub(super) title: Option<String>,
     /// The directory of the pictures.
     pub(super) pictures: Option<PathBuf>,
     /// Files are replaced whatever they contain.
@@ -58,7 +62,7 @@ pub(super) fn report(paths: &[PathBuf], metrics: &[Metric], outputs: &PageOutput
     }
     let text = match format.0 {
         Some(format) => exported(format, &sources),
-        None => page::html(&sources).map_err(|e| {
+        None => page::html(&sources, outputs.title.as_deref()).map_err(|e| {
             console::error(&format!("can't make the page: {e}"), None);
             1
         }),
@@ -169,11 +173,33 @@ fn experiment_text(
     }
 }
 
-/// Returns the results of runs, or of one experiment, in a format. `Err` holds the exit status after an error was
+/// Returns the results of several experiments, each below its path. `None` if one of the results is no experiment, or the
+/// format has no headings.
+fn joined_experiments(format: &dyn Report, sources: &[ResultSource]) -> Option<Result<String, u8>> {
+    let heading = match format.name() {
+        "text" => |name: &str| format!("{name}:\n\n"),
+        "markdown" => |name: &str| format!("## {}\n\n", literal(name)),
+        _ => return None,
+    };
+    let of = |source: &ResultSource| match source {
+        ResultSource::Experiment { name, recorded, floor } => {
+            let text = experiment_text(format, name, recorded, *floor);
+            Some(text.map(|text| heading(&printable::line(name)) + &text))
+        }
+        _ => None,
+    };
+    let texts: Vec<Result<String, u8>> = sources.iter().map(of).collect::<Option<_>>()?;
+    Some(texts.into_iter().collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n")))
+}
+
+/// Returns the results of runs, or of experiments, in a format. `Err` holds the exit status after an error was
 /// printed.
 fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8> {
     if let [ResultSource::Experiment { name, recorded, floor }] = sources {
         return experiment_text(format, name, recorded, *floor);
+    }
+    if let Some(joined) = joined_experiments(format, sources) {
+        return joined;
     }
     let mut documents = Vec::new();
     for source in sources {
@@ -181,8 +207,8 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8>
             ResultSource::Runs { document, .. } => documents.push(&**document),
             ResultSource::Comparison(_) => {}
             ResultSource::Experiment { name, .. } => {
-                let text = format!("the result of the experiment {name} can't be joined with others");
-                console::error(&text, Some("give its folder alone"));
+                let text = format!("the result of the experiment {name} can't be joined with others in this format");
+                console::error(&text, Some("give its folder alone; `text` and `markdown` join experiments"));
                 return Err(2);
             }
         }

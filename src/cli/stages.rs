@@ -15,6 +15,7 @@ use crate::source::SourceMap;
 use crate::spec::Dialect;
 use crate::syntax;
 use crate::util::printable;
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -31,13 +32,20 @@ pub(super) fn check(
     dialect: Option<Dialect>,
     sets: &[(String, String)],
 ) -> u8 {
-    let mut worst = 0;
+    let (mut worst, mut printed) = (0, BTreeSet::new());
     for script in scripts {
         let settings = Settings { sets: sets.to_vec(), dialect, ..Settings::default() };
-        // The stages and the differences are those of one script.
-        if is_profile(Path::new(script)) && dump.is_none() && !shows_differences {
+        // The stages are those of one script.
+        if is_profile(Path::new(script)) && dump.is_none() {
             let mut console = Console::new(report::TABLE[0], Verbosity::Normal);
-            worst = worst.max(batch::check_profile(Path::new(script), &settings, &mut console));
+            // Its own text has no construct of the language.
+            printed.insert(script.clone());
+            let mut checked = |map: &SourceMap| {
+                if shows_differences {
+                    differences::print_all(map, &mut printed);
+                }
+            };
+            worst = worst.max(batch::check_profile(Path::new(script), &settings, &mut console, &mut checked));
             continue;
         }
         let Some(found) = find(script) else {
@@ -64,7 +72,11 @@ pub(super) fn check(
         if has_errors(&problems) {
             worst = 2;
         } else if shows_differences {
-            differences::print(&session.map, file, &found.text, &found.name);
+            // A shipped script is asked for by its name.
+            if printed.insert(found.name.clone()) {
+                differences::print(&session.map, file);
+            }
+            differences::print_all(&session.map, &mut printed);
         }
     }
     worst

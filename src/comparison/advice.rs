@@ -42,7 +42,7 @@ mod tests {
             found
         };
         let (a, b) = (side(0), side(5));
-        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks };
         comparer("ops").compare(&runs).unwrap().notes.join("\n")
     }
 

@@ -1,6 +1,7 @@
 //! Builds a comparison from observations.
 
 use super::advice::advice;
+use super::differences::are_of_one_machine;
 use super::{
     ComparedSide, Comparison, ControlResult, EndingLook, IntervalDoubt, NamedTest, OtherMetric, SCHEMA, Shapes,
     differences, notes,
@@ -59,10 +60,6 @@ pub struct Runs<'a> {
     pub b: &'a [Observation],
     /// Their order.
     pub order: RunOrder,
-    /// The speed of the negative control at each run of A, the mean of before and after; empty without a control.
-    pub control_a: &'a [f64],
-    /// The same for B.
-    pub control_b: &'a [f64],
 }
 
 impl Runs<'_> {
@@ -152,10 +149,12 @@ impl Comparer {
         let equal_values = notes::on_equal_values(runs, [&a, &b], ratio);
         let doubt = doubt(ratio, lacks_floor, equal_values.is_some());
         notes.extend(equal_values);
+        let by_interval = classify(self.direction.goodness(with_floor.unwrap_or(ratio)), self.tolerance);
         let verdict = match control {
-            Some(control) if control.moved => ComparisonVerdict::Invalid,
+            Some(control) if control.moved && runs.in_blocks() => ComparisonVerdict::Invalid,
             _ if doubt.is_some() => ComparisonVerdict::Unclear,
-            _ => classify(self.direction.goodness(with_floor.unwrap_or(ratio)), self.tolerance),
+            Some(control) if control.may_explain(by_interval) => ComparisonVerdict::Invalid,
+            _ => by_interval,
         };
         let power = match runs.order {
             _ if ratio.low.is_nan() || doubt.is_some() => (None, None),
@@ -374,9 +373,16 @@ fn blocks(a: &[f64], b: &[f64]) -> Vec<RunBlock> {
     a.chunks_exact(2).zip(b.chunks_exact(2)).map(|(a, b)| RunBlock { a: [a[0], a[1]], b: [b[0], b[1]] }).collect()
 }
 
-/// Tests the negative control. Returns `None` when there is none or it has too few values.
+/// Tests the negative control. Returns `None` when a run has none, when there are too few runs, and when runs of both
+/// sides that were not interleaved are of different machines or kernels: these are no disturbance then, but what is compared.
 fn control(runs: &Runs<'_>, tolerance: Tolerance) -> Option<ControlResult> {
-    let (ratio, p) = analysis::control_change(&blocks(runs.control_a, runs.control_b), CONTROL_LEVEL)?;
+    let speeds = |runs: &[Observation]| -> Option<Vec<f64>> { runs.iter().map(|run| run.control).collect() };
+    let (a, b) = (speeds(runs.a)?, speeds(runs.b)?);
+    let (ratio, p) = match runs.order {
+        RunOrder::Blocks => analysis::control_change(&blocks(&a, &b), CONTROL_LEVEL)?,
+        _ if !are_of_one_machine(runs.a, runs.b) => return None,
+        _ => welch_ratio(&a, &b, CONTROL_LEVEL).map(|test| (test.estimate, test.p))?,
+    };
     let shift = (ratio.value - 1.0).abs() > tolerance.0;
     Some(ControlResult { moved: p < 1.0 - CONTROL_LEVEL && shift, ratio, p })
 }

@@ -20,12 +20,18 @@ pub(in crate::comparison) fn runs(metric: &str, n: usize, mean: f64, spread: f64
         .collect()
 }
 
+/// Gives each run the speed of its control.
+pub(in crate::comparison) fn controlled(runs: &mut [Observation], speeds: &[f64]) {
+    runs.iter_mut().zip(speeds).for_each(|(run, speed)| run.control = Some(*speed));
+}
+
 fn verdict(metric: &str, b: f64, spread: f64, control_b: f64) -> Comparison {
-    let (of_a, mut of_b) = (runs(metric, 24, 100.0, spread), runs(metric, 24, b, spread));
+    let (mut of_a, mut of_b) = (runs(metric, 24, 100.0, spread), runs(metric, 24, b, spread));
     of_b.rotate_left(5);
     let steady: Vec<f64> = (0..24).map(|i| 50.0 + 0.1 * f64::from(i % 3)).collect();
-    let control_b: Vec<f64> = steady.iter().map(|v| v * control_b).collect();
-    let runs = Runs { a: &of_a, b: &of_b, order: RunOrder::Blocks, control_a: &steady, control_b: &control_b };
+    controlled(&mut of_a, &steady);
+    controlled(&mut of_b, &steady.iter().map(|v| v * control_b).collect::<Vec<_>>());
+    let runs = Runs { a: &of_a, b: &of_b, order: RunOrder::Blocks };
     comparer(metric).compare(&runs).unwrap()
 }
 
@@ -59,7 +65,7 @@ fn a_comparison_reports_its_detectable_loss() {
 #[test]
 fn separate_samples_are_tested_by_welch_and_have_a_note() {
     let (a, b) = (runs("ops", 10, 100.0, 0.02), runs("ops", 8, 110.0, 0.02));
-    let separate = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+    let separate = Runs { a: &a, b: &b, order: RunOrder::Separate };
     let found = Comparer { method: ComparisonMethod::Study, ..comparer("ops") }.compare(&separate).unwrap();
     assert_eq!(
         (found.test.name.as_str(), found.verdict, found.interleaved),
@@ -91,7 +97,7 @@ fn results_of_different_days_need_a_noise_floor() {
     let (a, b) = (at(23, 100.0), at(23 + 7 * 24, 92.0));
     let verdict = |floor: Option<f64>, b: &[Observation]| {
         let floor = floor.map(|share| NoiseFloor { share, sessions: 3, spans_days: true });
-        let runs = Runs { a: &a, b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b, order: RunOrder::Separate };
         let found = Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap();
         let unknown = found.notes.iter().any(|note| note.contains("noise floor of the workload is unknown"));
         let is_wide = found.notes.iter().any(|note| note.contains("is above the tolerance of 3.0 %"));
@@ -118,7 +124,7 @@ fn a_noise_floor_of_one_day_is_not_enough() {
     let (a, b) = (at(1, 100.0), at(8, 92.0));
     let compare = |b: &[Observation]| {
         let floor = Some(NoiseFloor { share: 0.01, sessions: 2, spans_days: false });
-        let runs = Runs { a: &a, b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b, order: RunOrder::Separate };
         Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap()
     };
     let found = compare(&b);
@@ -137,7 +143,7 @@ fn a_given_noise_floor_holds_for_unknown_times() {
     };
     let a = at(Some(1), 100.0);
     let compare = |b: &[Observation]| {
-        let runs = Runs { a: &a, b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b, order: RunOrder::Separate };
         Comparer { floor: Some(NoiseFloor::given(0.10)), ..comparer("ops") }.compare(&runs).unwrap()
     };
     for day in [Some(8), None] {
@@ -160,7 +166,7 @@ fn the_detectable_loss_of_different_days_includes_the_floor() {
     let (a, b, later) = (at(1), at(1), at(8));
     let compare = |b: &[Observation], share: f64| {
         let floor = Some(NoiseFloor { share, sessions: 2, spans_days: true });
-        let runs = Runs { a: &a, b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b, order: RunOrder::Separate };
         Comparer { floor, ..comparer("ops") }.compare(&runs).unwrap()
     };
     let (near, far) = (compare(&b, 0.02), compare(&later, 0.02));
@@ -181,7 +187,7 @@ fn equal_sides_with_a_0_are_unclear_in_both_directions() {
     };
     for metric in ["latency.mean", "ops"] {
         let (a, b) = (of(metric, [0.0, 0.1, 0.0, 0.1]), of(metric, [0.1, 0.0, 0.1, 0.0]));
-        let runs = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order: RunOrder::Separate };
         let found = comparer(metric).compare(&runs).unwrap();
         let notes = found.notes.join("\n");
         assert_eq!(found.verdict, ComparisonVerdict::Unclear, "{metric}: {:?}", found.ratio);
@@ -201,7 +207,7 @@ fn the_test_that_is_shown_is_that_of_the_ratio() {
     // The means differ by chance, the geometric means do not.
     let values = ([1.0, 10.0, 100.0, 1000.0], [200.0, 210.0, 220.0, 230.0]);
     let (a, b) = (of(&values.0), of(&values.1));
-    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate };
     let found = comparer("ops").compare(&runs).unwrap();
     let (of_logs, of_values) = (
         crate::analysis::welch_ratio(&values.0, &values.1, 0.95).unwrap(),
@@ -223,7 +229,7 @@ fn equal_values_are_no_certainty() {
     };
     let compare = |n: usize, is_rounded: bool, order: RunOrder| {
         let (a, b) = (of(n, 100.0, is_rounded), of(n, 90.0, is_rounded));
-        let runs = Runs { a: &a, b: &b, order, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order };
         comparer("ops").compare(&runs).unwrap()
     };
     for (n, is_rounded, order, verdict) in [
@@ -246,7 +252,7 @@ fn unknown_times_are_named_for_separate_runs() {
     let (a, mut b) = (runs("ops", 4, 100.0, 0.01), runs("ops", 4, 100.0, 0.01));
     b.iter_mut().for_each(|run| run.started = Some(0));
     let notes = |order| {
-        let runs = Runs { a: &a, b: &b, order, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order };
         comparer("ops").compare(&runs).unwrap().notes.join("\n")
     };
     let (separate, in_blocks) = (notes(RunOrder::Separate), notes(RunOrder::Blocks));
@@ -259,7 +265,7 @@ fn unknown_times_are_named_for_separate_runs() {
 fn a_metric_that_is_0_has_no_ratio_and_no_advice() {
     let (mut a, b) = (runs("mib", 8, 0.0, 0.0), runs("mib", 8, 0.0, 0.0));
     for order in [RunOrder::Blocks, RunOrder::Separate] {
-        let runs = Runs { a: &a, b: &b, order, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order };
         let found = comparer("mib").compare(&runs).unwrap();
         let notes = found.notes.join("\n");
         assert!(notes.contains("`mib` is not above 0 in a run of A: there is no ratio"), "{notes}");
@@ -268,7 +274,7 @@ fn a_metric_that_is_0_has_no_ratio_and_no_advice() {
     }
     a.truncate(2);
     a.iter_mut().for_each(|run| run.figures.insert("mib".to_owned(), 5.0).map_or((), drop));
-    let one_block = Runs { a: &a, b: &b[..2], order: RunOrder::Blocks, control_a: &[], control_b: &[] };
+    let one_block = Runs { a: &a, b: &b[..2], order: RunOrder::Blocks };
     let notes = comparer("mib").compare(&one_block).unwrap().notes.join("\n");
     assert!(notes.contains("not above 0 in a run of B"), "{notes}");
 }
@@ -278,19 +284,20 @@ fn a_metric_that_is_0_has_no_ratio_and_no_advice() {
 fn a_drift_of_the_machine_is_no_loss_of_interleaved_runs() {
     const RUNS: usize = 48;
     let speed = |i: usize| (1.0 - 0.2 * i as f64 / RUNS as f64) * (1.0 + 0.01 * (i as f64 * 2.3).sin());
-    let of = |arm: &dyn Fn(usize) -> bool| -> (Vec<Observation>, Vec<f64>) {
-        let of_arm = || (0..RUNS).filter(|i| arm(*i)).map(speed);
+    let of = |arm: &dyn Fn(usize) -> bool| -> Vec<Observation> {
+        let of_arm = (0..RUNS).filter(|i| arm(*i)).map(speed);
         let figures = |speed: f64| BTreeMap::from([("ops".to_owned(), 1000.0 * speed)]);
-        let runs = of_arm().map(|speed| Observation { figures: figures(speed), ..Observation::default() });
-        (runs.collect(), of_arm().map(|speed| 50.0 * speed).collect())
+        let run =
+            |speed| Observation { figures: figures(speed), control: Some(50.0 * speed), ..Observation::default() };
+        of_arm.map(run).collect()
     };
     let is_b = |i: usize| matches!(i % 4, 1 | 2) != (i / 4).is_multiple_of(3);
-    let ((a, control_a), (b, control_b)) = (of(&|i| !is_b(i)), of(&is_b));
-    let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &control_a, control_b: &control_b };
+    let (a, b) = (of(&|i| !is_b(i)), of(&is_b));
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks };
     let found = comparer("ops").compare(&runs).unwrap();
     assert_eq!((found.verdict, found.control.unwrap().moved), (ComparisonVerdict::Same, false), "{:?}", found.ratio);
-    let ((a, _), (b, _)) = (of(&|i| i < RUNS / 2), of(&|i| i >= RUNS / 2));
-    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+    let (a, b) = (of(&|i| i < RUNS / 2), of(&|i| i >= RUNS / 2));
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate };
     assert_eq!(comparer("ops").compare(&runs).unwrap().verdict, ComparisonVerdict::Worse);
 }
 
@@ -299,10 +306,54 @@ fn a_drift_of_the_machine_is_no_loss_of_interleaved_runs() {
 fn the_detectable_loss_is_that_of_the_level() {
     let of = |look| {
         let (a, b) = (runs("ops", 24, 100.0, 0.04), runs("ops", 24, 100.0, 0.04));
-        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks };
         let found = Comparer { look, ..comparer("ops") }.compare(&runs).unwrap();
         (found.level, found.could_have_seen.unwrap(), found.runs_needed.unwrap())
     };
     let (whole, look) = (of(None), of(Some(InterimLook { blocks: 12, one_sided: 0.005 })));
     assert!(whole.0 < look.0 && whole.1 < look.1 && whole.2 < look.2, "{whole:?} {look:?}");
+}
+
+/// The runs of two results folders, each with a control.
+#[test]
+fn a_loss_of_separate_runs_on_a_slower_machine_is_invalid() {
+    use ComparisonVerdict::{Better, Invalid, Same, Unclear, Worse};
+    let steady: Vec<f64> = (0..12).map(|i| 50.0 + 0.1 * f64::from(i % 3)).collect();
+    let side = |mean: f64, control: f64, kernel: &str, day: i64| {
+        let mut found = runs("ops", 12, mean, 0.005);
+        controlled(&mut found, &steady.iter().map(|v| v * control).collect::<Vec<_>>());
+        for run in &mut found {
+            run.conditions = BTreeMap::from([("kernel".to_owned(), kernel.to_owned())]);
+            run.started = Some(day * 86_400);
+        }
+        found
+    };
+    let a = side(100.0, 1.0, "6.1", 0);
+    let of = |b: &[Observation]| comparer("ops").compare(&Runs { a: &a, b, order: RunOrder::Separate }).unwrap();
+    for (mean, control, verdict, note) in [
+        (90.0, 1.0, Worse, None),
+        (90.0, 0.9, Invalid, Some("slower during the runs of B, see `control`: this may be the whole difference")),
+        (90.0, 1.1, Worse, Some("faster during the runs of B, see `control`: with equal ones B might have been worse")),
+        (110.0, 1.1, Invalid, Some("faster during the runs of B, see `control`: this may be the whole difference")),
+        (110.0, 0.9, Better, Some("with equal ones B might have been better")),
+        (100.0, 0.9, Same, Some("with equal ones B might have been better")),
+        // Less than the tolerance.
+        (90.0, 0.98, Worse, None),
+    ] {
+        let found = of(&side(mean, control, "6.1", 0));
+        let notes = found.notes.join("\n");
+        assert_eq!(found.verdict, verdict, "{mean} {control}: {notes}");
+        assert!(note.map_or(!notes.contains("during the runs of B"), |note| notes.contains(note)), "{notes}");
+    }
+    // What a new kernel does to the speed of system calls is part of the answer; without the difference between days
+    // there is none.
+    let found = of(&side(90.0, 0.9, "6.2", 0));
+    assert_eq!((found.verdict, found.control), (Worse, None));
+    assert_eq!(of(&side(90.0, 0.9, "6.1", 7)).verdict, Unclear);
+    let mut without = side(90.0, 0.9, "6.1", 0);
+    without[3].control = None;
+    assert_eq!(of(&without).control, None);
+    // Nor does the control of a run take the place of that of another in blocks.
+    let blocks = Runs { a: &a, b: &without, order: RunOrder::Blocks };
+    assert_eq!(comparer("ops").compare(&blocks).unwrap().control, None);
 }

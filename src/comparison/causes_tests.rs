@@ -119,7 +119,7 @@ fn first_causes(change: SystemChange) -> Vec<String> {
             runs
         };
         let (a, b) = (side(|_| {}, 100.0), side(change, 80.0));
-        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &[], control_b: &[] };
+        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks };
         let found = comparer("ops").compare(&runs).unwrap();
         assert_eq!(found.verdict, ComparisonVerdict::Worse);
         found.causes.first().map_or_else(String::new, |cause| cause.name.clone())

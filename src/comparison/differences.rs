@@ -45,6 +45,18 @@ const WORKLOAD: [&str; 10] = [
 /// The condition that only runs after earlier writes have. It is not compared with those of other runs.
 const QUIESCED: &str = "quiesced";
 
+/// Conditions of which the speed of the processors and of system calls depends.
+const MACHINE: [&str; 3] = ["kernel", "processor", "limit cpu_ms_per_s"];
+
+/// Returns whether all runs are of one machine, as far as it determines the speed of a computation and of system calls. It
+/// is `false` for runs of which nothing is known.
+pub(super) fn are_of_one_machine(a: &[Observation], b: &[Observation]) -> bool {
+    let mut runs = a.iter().chain(b);
+    let machine = |run: &Observation| MACHINE.map(|name| run.conditions.get(name).cloned());
+    let Some(first) = runs.next().filter(|run| !run.conditions.is_empty()).map(machine) else { return false };
+    runs.all(|run| machine(run) == first)
+}
+
 /// What the user says about a result.
 const ANNOTATIONS: [&str; 2] = ["label", "note"];
 

@@ -1,7 +1,7 @@
 //! Tests of the reports: the words of the lines of a comparison and of repeats, and the order of the tables.
 
 #![allow(clippy::unwrap_used)]
-use super::super::build::tests::{comparer, runs};
+use super::super::build::tests::{comparer, controlled, runs};
 use super::*;
 use crate::analysis::{Estimate, InterimLook, MeanEstimate, RepeatState};
 use crate::comparison::{ComparedSide, Comparer, ComparisonMethod, ControlResult, RepeatedMetric, RunOrder, Runs};
@@ -9,7 +9,7 @@ use crate::comparison::{ComparedSide, Comparer, ComparisonMethod, ControlResult,
 fn compared(metric: &str, n: usize, order: RunOrder) -> Comparison {
     let (a, mut b) = (runs(metric, n, 100.0, 0.02), runs(metric, n, 120.0, 0.02));
     b.rotate_left(n / 2);
-    let runs = Runs { a: &a, b: &b, order, control_a: &[], control_b: &[] };
+    let runs = Runs { a: &a, b: &b, order };
     comparer(metric).compare(&runs).unwrap()
 }
 
@@ -74,12 +74,14 @@ fn a_control_with_a_wide_interval_is_unknown() {
 /// The last line is what most people read.
 #[test]
 fn a_verdict_says_that_the_control_is_unknown() {
-    let (a, mut b) = (runs("ops", 8, 100.0, 0.02), runs("ops", 8, 80.0, 0.02));
-    b.rotate_left(4);
     let of = |spread: f64| {
+        let (mut a, mut b) = (runs("ops", 8, 100.0, 0.02), runs("ops", 8, 80.0, 0.02));
+        b.rotate_left(4);
         let control_a: Vec<f64> = (0..8).map(|i| 50.0 * (1.0 + spread * f64::from(i % 2))).collect();
         let control_b: Vec<f64> = (0..8).map(|i| 50.0 * (1.0 + spread * f64::from(i % 3))).collect();
-        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &control_a, control_b: &control_b };
+        controlled(&mut a, &control_a);
+        controlled(&mut b, &control_b);
+        let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks };
         comparer("ops").compare(&runs).unwrap()
     };
     let unknown = of(0.5);
@@ -96,7 +98,7 @@ fn a_verdict_says_that_the_control_is_unknown() {
 fn an_interval_has_the_level_of_its_look() {
     says(&text(&compared("ops", 24, RunOrder::Blocks)), &["], 95 % interval"]);
     let (a, b) = (runs("ops", 24, 100.0, 0.02), runs("ops", 24, 120.0, 0.02));
-    let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks, control_a: &[], control_b: &[] };
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Blocks };
     for (one_sided, level) in [(0.005, "99"), (0.0075, "98.5"), (0.0125, "97.5")] {
         let look = Some(InterimLook { blocks: 12, one_sided });
         let found = Comparer { look, ..comparer("ops") }.compare(&runs).unwrap();
@@ -116,7 +118,7 @@ fn what_differs_comes_first_and_other_metrics_are_called_descriptive() {
         found
     };
     let (a, b) = (on("ab", 100.0), on("c|d", 120.0));
-    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate };
     let found = comparer("ops").compare(&runs).unwrap();
     for text in [text(&found), markdown(&found)] {
         let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
@@ -130,7 +132,7 @@ fn what_differs_comes_first_and_other_metrics_are_called_descriptive() {
 #[test]
 fn the_study_has_its_printed_digits() {
     let (a, b) = (runs("ops", 9, 100.0, 0.02), runs("ops", 8, 120.0, 0.02));
-    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+    let runs = Runs { a: &a, b: &b, order: RunOrder::Separate };
     let mut found = Comparer { method: ComparisonMethod::Study, ..comparer("ops") }.compare(&runs).unwrap();
     let study = found.study.as_mut().unwrap();
     (study.f.value, study.f.df1, study.f.df2, study.f.p) = (3.604_928_4, 9.0, 3.0, 0.319_233_7);

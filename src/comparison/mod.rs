@@ -163,6 +163,15 @@ pub struct ControlResult {
 }
 
 impl ControlResult {
+    /// Returns whether the machine changed in the direction of a verdict on runs that were not interleaved.
+    fn may_explain(&self, verdict: ComparisonVerdict) -> bool {
+        match verdict {
+            ComparisonVerdict::Better => self.moved && self.ratio.value > 1.0,
+            ComparisonVerdict::Worse => self.moved && self.ratio.value < 1.0,
+            _ => false,
+        }
+    }
+
     /// Returns whether the interval is too wide to show a change of the machine by the tolerance.
     fn is_unknown(&self, tolerance: f64) -> bool {
         let half = (self.ratio.high - self.ratio.low) / 2.0;

@@ -135,12 +135,13 @@ fn on_other_warnings(sides: &[&[Observation]]) -> Option<String> {
     }
     let part = |code: &String| Some(format!("`{code}` in {}", number(sides, &|run| run.warnings.contains(code))?));
     let parts: Vec<String> = codes.into_iter().filter_map(part).collect();
-    (!parts.is_empty()).then(|| {
-        format!(
-            "warnings of the runs: {}; `wmlrun report RUN.json --format text` shows the report of one",
-            parts.join(", ")
-        )
-    })
+    let first = sides.iter().flat_map(|runs| runs.iter()).find(|run| !run.warnings.is_empty())?;
+    let path =
+        if Path::new(&first.source).extension().is_some_and(|end| end == "json") { &first.source } else { "RUN.json" };
+    Some(format!(
+        "warnings of the runs: {}; `wmlrun report {path} --format text` shows the first of them",
+        parts.join(", ")
+    ))
 }
 
 /// Returns notes on percentiles of few operations.
@@ -253,11 +254,23 @@ pub(super) fn on_equal_values(runs: &Runs<'_>, values: [&[f64]; 2], ratio: Estim
     Some(format!("the {} values of {side} are equal, so that their variation is unknown: {help}", of_side.len()))
 }
 
-/// Returns the note on a verdict that a change of the machine could have caused.
+/// Returns the note on a verdict that a change of the machine could have caused, or in spite of one.
 pub(super) fn on_control(comparison: &Comparison) -> Option<String> {
-    let text =
-        "the control is unknown: the machine may have changed between A and B; make more runs, or use an idle machine";
-    comparison.lacks_control().then(|| text.to_owned())
+    if comparison.lacks_control() {
+        let text = "the control is unknown: the machine may have changed between A and B; make more runs, or use an idle \
+                    machine";
+        return Some(text.to_owned());
+    }
+    let control = comparison.control.filter(|control| control.moved)?;
+    if comparison.interleaved {
+        return None;
+    }
+    let (speed, effect) = if control.ratio.value < 1.0 { ("slower", "better") } else { ("faster", "worse") };
+    let machine = format!("the processors were {speed} during the runs of B, see `control`: ");
+    Some(match comparison.verdict {
+        ComparisonVerdict::Invalid => machine + "this may be the whole difference; repeat B when the machine is idle",
+        _ => machine + &format!("with equal ones B might have been {effect} than it was"),
+    })
 }
 
 /// Corrected p-value below which a change of another metric is named.
@@ -304,7 +317,7 @@ mod tests {
     }
 
     fn notes(a: &[Observation], b: &[Observation]) -> String {
-        let runs = Runs { a, b, order: RunOrder::Blocks, control_a: &[], control_b: &[] };
+        let runs = Runs { a, b, order: RunOrder::Blocks };
         comparer("latency.p99").compare(&runs).unwrap().notes.join("\n")
     }
 
@@ -410,7 +423,7 @@ mod tests {
             runs
         };
         let notes = |a: &[Observation], b: &[Observation]| {
-            let runs = Runs { a, b, order: RunOrder::Separate, control_a: &[], control_b: &[] };
+            let runs = Runs { a, b, order: RunOrder::Separate };
             comparer("ops").compare(&runs).unwrap().notes.join("\n")
         };
         let text = notes(&of(10.0, 0), &of(5.0, 5));

@@ -1,6 +1,5 @@
 //! The result of a recorded experiment, of which any number of runs may have been made: one of the four documents.
 
-use super::compared::ArmRuns;
 use super::design::Next;
 use super::recorded::{RecordedExperiment, RecordedRun};
 use super::wanted::ExperimentKind;
@@ -105,11 +104,7 @@ impl RecordedExperiment {
         let whole = self.whole_blocks();
         let of_arm = |n: usize| whole.iter().filter(move |run| run.arm == n);
         let runs = |n: usize| -> Vec<Observation> { of_arm(n).map(|run| run.observation.clone()).collect() };
-        let controls = |n: usize| -> Vec<Option<f64>> { of_arm(n).map(|run| run.control).collect() };
-        let (a, b, control_a, control_b) = (runs(0), runs(1), controls(0), controls(1));
-        let arms =
-            [ArmRuns { observations: &a, controls: &control_a }, ArmRuns { observations: &b, controls: &control_b }];
-        let mut comparison = self.experiment.comparison(arms, floor, look)?;
+        let mut comparison = self.experiment.comparison([&runs(0), &runs(1)], floor, look)?;
         let left_out = self.runs.len().saturating_sub(whole.len()) as u64;
         if left_out > 0 {
             let text = format!("{} of incomplete blocks are left out of the comparison", count(left_out, "run"));

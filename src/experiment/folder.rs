@@ -7,7 +7,7 @@ use super::hooks::HookTime;
 use super::identity::{Identity, digest, owner};
 use super::journal::{Event, Journal};
 use super::prune::OwnFiles;
-use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWay, mean};
+use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWay};
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name, run_notes};
@@ -70,8 +70,6 @@ pub struct Folder {
 pub(super) struct KeptRun {
     /// The index of its arm.
     pub(super) arm: usize,
-    /// The mean speed of the negative control before and after the run, in units per second.
-    pub(super) control: Option<f64>,
     /// The duration in seconds, including commands; `None` when it is unknown.
     pub(super) seconds: Option<f64>,
     /// The number of the boot in which it was made.
@@ -83,7 +81,7 @@ impl KeptRun {
     /// Creates a failed run without figures.
     pub(super) fn failed(run: usize, arm: usize, boot: usize, why: String) -> Self {
         let observation = Observation { source: format!("run {run}"), failure: Some(why), ..Observation::default() };
-        Self { arm, control: None, seconds: None, boot, observation }
+        Self { arm, seconds: None, boot, observation }
     }
 }
 
@@ -341,13 +339,13 @@ impl Folder {
     /// Takes the state of the journal, with the results of the runs. If a result is missing or damaged, it and all
     /// later ones are dropped, because the order of the runs has no gaps.
     fn restore(&mut self, mut state: Replayed) -> Result<(), FolderError> {
-        for (run, EndedRun { arm, control, seconds, failure, figures, boot }) in (1..).zip(state.runs.clone()) {
+        for (run, EndedRun { arm, seconds, failure, figures, boot }) in (1..).zip(state.runs.clone()) {
             let kept = match (failure, import::recorded_observations(&self.result(run))) {
                 (Some(why), _) => KeptRun::failed(run, arm, boot, why),
                 (None, Ok(found)) if !found.is_empty() => {
                     let mut observation = Observation::last_of(found).unwrap_or_default();
                     figures.add_to(&mut observation);
-                    KeptRun { arm, control, seconds, boot, observation }
+                    KeptRun { arm, seconds, boot, observation }
                 }
                 // An error of the device or the permissions does not mean that the result is lost.
                 (None, Err(ImportError::Io { path, error })) if error.kind() != io::ErrorKind::NotFound => {
@@ -522,14 +520,15 @@ impl Folder {
     }
 
     /// Records a complete run. `control` is the speed of the negative control after it.
-    pub(super) fn keep(&mut self, run: KeptRun, control: Option<f64>) -> Result<(), FolderError> {
+    pub(super) fn keep(&mut self, mut run: KeptRun, control: Option<f64>) -> Result<(), FolderError> {
         let number = self.runs.len() + 1;
         // The result must be on the disk before the event that says so. The run does not flush it.
         let (result, runs) = (self.result(number), self.path.join(RUNS));
         File::open(&result).and_then(|file| file.sync_all()).map_err(io_error(&result))?;
         sync_dir(&runs).map_err(io_error(&runs))?;
         self.write(&Event::Finished { run: number as u64, seconds: run.seconds, control })?;
-        self.runs.push(KeptRun { control: mean(run.control, control), ..run });
+        run.observation.control = self.figures.control();
+        self.runs.push(run);
         Ok(())
     }
 

@@ -94,9 +94,9 @@ fn four_runs(path: &Path) {
         folder.write(&Event::Started { run, arm, control, mounts, time: now() }).unwrap();
         fs::write(folder.result(run as usize), result_text()).unwrap();
         let observation = folder.observation(run as usize).unwrap();
-        folder.keep(KeptRun { arm: 0, control, seconds: Some(1.0), boot: 0, observation }, Some(110.0)).unwrap();
+        folder.keep(KeptRun { arm: 0, seconds: Some(1.0), boot: 0, observation }, Some(110.0)).unwrap();
     }
-    assert!(folder.runs.iter().all(|run| run.control == Some(105.0)));
+    assert!(folder.runs.iter().all(|run| run.observation.control == Some(105.0)));
 }
 
 /// After a power failure the journal may be empty. The results are then kept as they are.
@@ -144,7 +144,7 @@ fn results_after_a_lost_one_are_dropped() {
             }
             let folder = Folder::resume(&path, &identity(), false).unwrap();
             assert_eq!(folder.runs.len(), lost - 1);
-            assert!(folder.runs.iter().all(|run| run.control == Some(105.0)));
+            assert!(folder.runs.iter().all(|run| run.observation.control == Some(105.0)));
             let said = folder.dropped().unwrap().to_owned();
             let which = if lost == 4 { "run 4 is".to_owned() } else { format!("runs {lost} to 4 are") };
             assert!(said.starts_with(&format!("{which} made again: ")), "{said}");
@@ -251,7 +251,7 @@ fn a_reboot_is_recorded_and_is_no_reason_to_refuse() {
     let UnderWay { boot, .. } = folder.under_way.take().unwrap();
     assert_eq!((boot, folder.boot()), (1, 2));
     let observation = folder.observation(5).unwrap();
-    folder.keep(KeptRun { arm: 0, control: None, seconds: None, boot, observation }, None).unwrap();
+    folder.keep(KeptRun { arm: 0, seconds: None, boot, observation }, None).unwrap();
     let note = ["the machine was rebooted between runs 4 and 5"];
     assert_eq!(folder.notes(), note);
     drop(folder);

@@ -36,7 +36,7 @@ mod scopes;
 mod suites;
 mod wanted;
 
-pub use compared::{ArmRuns, compare_arms};
+pub use compared::compare_arms;
 pub use design::{Design, Next, Prediction};
 pub use document::ExperimentDocument;
 pub use file::{ExperimentFile, FileFactor, FileLevel, SetVariable, read as read_file};

@@ -18,8 +18,6 @@ pub struct RecordedRun {
     pub number: u64,
     /// The index of its arm.
     pub arm: usize,
-    /// The mean speed of the negative control before and after the run.
-    pub control: Option<f64>,
     /// Its figures. A failed run has the reason and no figures.
     pub observation: Observation,
 }
@@ -78,7 +76,7 @@ impl RecordedExperiment {
 
     /// Adds the runs that have ended, in their order.
     fn add_runs(&mut self, ended: Vec<EndedRun>) {
-        for (number, EndedRun { arm, control, failure, figures, .. }) in (1..).zip(ended) {
+        for (number, EndedRun { arm, failure, figures, .. }) in (1..).zip(ended) {
             let observation = match failure {
                 Some(_) => Observation { source: format!("run {number}"), failure, ..Observation::default() },
                 None => match import::recorded_observations(&self.result(number)).ok().and_then(Observation::last_of) {
@@ -92,7 +90,7 @@ impl RecordedExperiment {
                     }
                 },
             };
-            self.runs.push(RecordedRun { number, arm, control, observation });
+            self.runs.push(RecordedRun { number, arm, observation });
         }
     }
 

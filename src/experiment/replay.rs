@@ -18,7 +18,11 @@ impl RecordedFigures {
             Event::Space { time, used, .. } => self.take_space(*time, *used),
             Event::Hook { name, seconds, .. } => self.take_command(name, *seconds),
             Event::Recorded { seconds, .. } => self.take_records(seconds),
-            Event::Started { .. } => self.begin_attempt(),
+            Event::Started { control, .. } => {
+                self.begin_attempt();
+                self.take_control(HookTime::Before, *control);
+            }
+            Event::Finished { control, .. } => self.take_control(HookTime::After, *control),
             _ => {}
         }
     }
@@ -29,8 +33,6 @@ impl RecordedFigures {
 pub(super) struct EndedRun {
     /// The index of its arm.
     pub(super) arm: usize,
-    /// The mean speed of the negative control before and after the run, in units per second; `None` without a control.
-    pub(super) control: Option<f64>,
     /// The duration in seconds, including commands; `None` when it is unknown.
     pub(super) seconds: Option<f64>,
     /// The reason why it failed; `None` when it is complete.
@@ -48,8 +50,6 @@ pub(super) struct UnderWay {
     pub(super) run: usize,
     /// The index of its arm; `None` when it is that of the order of the experiment.
     pub(super) arm: Option<usize>,
-    /// The speed of the negative control before the run.
-    pub(super) control: Option<f64>,
     /// Whether the run itself was started.
     pub(super) started: bool,
     /// The names of the hooks before the run whose commands succeeded in this attempt or in an earlier one.
@@ -164,24 +164,24 @@ impl Replayed {
                 under_way.is_recorded = true;
                 under_way.figures.apply(event);
             }
-            Event::Started { run, arm, control, mounts, .. } => {
+            Event::Started { run, arm, mounts, .. } => {
                 let arm = *arm as usize;
                 let seen = self.mounts.get_mut(arm).ok_or_else(|| format!("run {run} is of an unknown arm"))?;
                 seen.insert(mounts.clone());
                 self.scopes.last = Some((*run as usize, Some(arm)));
                 let boot = self.boots.number;
                 let under_way = self.of_run(*run);
-                (under_way.arm, under_way.control, under_way.started) = (Some(arm), *control, true);
+                (under_way.arm, under_way.started) = (Some(arm), true);
                 (under_way.boot, under_way.is_recorded) = (boot, false);
                 under_way.mounts.clone_from(mounts);
                 under_way.torn_down.clear();
                 under_way.figures.apply(event);
             }
-            Event::Finished { run, seconds, control } => {
-                let UnderWay { arm, control: before, figures, boot, .. } = self.end(*run)?;
+            Event::Finished { run, seconds, .. } => {
+                let UnderWay { arm, mut figures, boot, .. } = self.end(*run)?;
+                figures.apply(event);
                 let arm = arm.unwrap_or_default();
-                let control = mean(before, *control);
-                self.runs.push(EndedRun { arm, control, seconds: *seconds, failure: None, figures, boot });
+                self.runs.push(EndedRun { arm, seconds: *seconds, failure: None, figures, boot });
             }
             Event::Failed { run, why } => {
                 let UnderWay { arm, figures, boot, .. } = self.end(*run)?;
@@ -230,14 +230,5 @@ impl Replayed {
         if let Some(under_way) = &mut self.under_way {
             under_way.started = false;
         }
-    }
-}
-
-/// Returns the mean of the speeds of the negative control before and after a run. Where one is unknown, it is the
-/// other.
-pub(super) fn mean(before: Option<f64>, after: Option<f64>) -> Option<f64> {
-    match (before, after) {
-        (Some(before), Some(after)) => Some(f64::midpoint(before, after)),
-        (one, other) => one.or(other),
     }
 }

@@ -67,9 +67,6 @@ pub struct RunEnd<'a> {
 pub struct Finished {
     /// The observations of each arm, in the order of time.
     pub observations: Vec<Vec<Observation>>,
-    /// The speeds of the negative control of each arm, for each run the mean of those before and after it; `None` where
-    /// it is unknown.
-    pub controls: Vec<Vec<Option<f64>>>,
     /// The last step of the design.
     pub end: Next,
     /// Notes on how the runs were made.
@@ -227,12 +224,10 @@ fn values<'a>(
 /// Collects the results of all runs by arm.
 fn finished(folder: &Folder, end: Next) -> Finished {
     let arms = folder.experiment.arms.len();
-    let (observations, controls) = (vec![Vec::new(); arms], vec![Vec::new(); arms]);
-    let mut found = Finished { observations, controls, end, notes: folder.notes() };
+    let mut found = Finished { observations: vec![Vec::new(); arms], end, notes: folder.notes() };
     for run in &folder.runs {
         let arm = run.arm.min(arms - 1);
         found.observations[arm].push(run.observation.clone());
-        found.controls[arm].push(run.control);
     }
     found
 }
@@ -307,7 +302,7 @@ fn recover(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<BTreeSe
         folder.position = Some(ScopePosition { run, arm });
         commands::end_scopes(folder, None, commands::Failing::Note, host)?;
     }
-    let Some(UnderWay { run, arm, control, set_up, torn_down, boot, .. }) = under_way else {
+    let Some(UnderWay { run, arm, set_up, torn_down, boot, .. }) = under_way else {
         return Ok(BTreeSet::new());
     };
     let arm = arm.unwrap_or_else(|| Design::new(&folder.experiment).arm(run - 1));
@@ -329,7 +324,7 @@ fn recover(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<BTreeSe
         host.note(&format!("run {run} is made again: it has no `{metric}`, because the experiment was interrupted"));
         return Ok(set_up);
     }
-    folder.keep(KeptRun { arm, control, seconds: None, boot, observation }, None)?;
+    folder.keep(KeptRun { arm, seconds: None, boot, observation }, None)?;
     report_end(folder, host);
     Ok(BTreeSet::new())
 }
@@ -365,14 +360,6 @@ fn complete_record(
     Ok(false)
 }
 
-/// The end of a measurement.
-struct Measured {
-    /// The speed of the negative control before it.
-    before: Option<f64>,
-    /// The speed of the negative control after it.
-    after: Option<f64>,
-}
-
 /// Makes one run: commands before it, control, measurement, control, commands after it, record. `set_up` has the names
 /// of the hooks before it whose commands succeeded in an attempt that was interrupted.
 fn make_run(
@@ -404,7 +391,7 @@ fn make_run(
     // level. A program that ends without a result of the failure, such as by a signal or because its result can't be
     // written, says nothing about the level. Both end the experiment.
     let is_point = is_prepared && folder.experiment.keeps_failures() && folder.has_failure(number);
-    let controls = match ended {
+    let control = match ended {
         Err(ExperimentError::Failed { why, status: 1 | 3, .. }) if is_point => {
             teardown?;
             let why = reason(folder, number).unwrap_or(why);
@@ -422,9 +409,9 @@ fn make_run(
         return Err(failed(folder, number, failure.clone(), 1));
     }
     let seconds = Some(began.elapsed().as_secs_f64());
-    let mut run = KeptRun { arm, control: controls.before, seconds, boot: folder.boot(), observation };
+    let mut run = KeptRun { arm, seconds, boot: folder.boot(), observation };
     end_run(folder, &mut run, host)?;
-    folder.keep(run, controls.after)?;
+    folder.keep(run, control)?;
     report_end(folder, host);
     Ok(())
 }
@@ -487,7 +474,8 @@ fn prepare(
 }
 
 /// Measures between two negative controls, each after writeback is done: background work of the measured file system is
-/// a cause of a difference, not a change of the machine.
+/// a cause of a difference, not a change of the machine. Returns the speed of the second control. Repeated runs have a
+/// control for later comparisons with runs of another day, unless they are not to wait for the writeback.
 fn measure(
     folder: &mut Folder,
     number: usize,
@@ -495,10 +483,15 @@ fn measure(
     seed: u64,
     mounts: Vec<String>,
     host: &mut dyn ExperimentHost,
-) -> Result<Measured, ExperimentError> {
-    let is_controlled = folder.experiment.kind() == ExperimentKind::Ab;
+) -> Result<Option<f64>, ExperimentError> {
+    let quiesces = !folder.experiment.arms[arm].words.iter().any(|word| word == "--no-quiesce");
+    let is_controlled = match folder.experiment.kind() {
+        ExperimentKind::Ab => true,
+        ExperimentKind::Repeat => quiesces,
+        ExperimentKind::Sweep | ExperimentKind::Factorial => false,
+    };
     // The control must not be disturbed, whatever the options of the runs are.
-    if is_controlled || !folder.experiment.arms[arm].words.iter().any(|word| word == "--no-quiesce") {
+    if is_controlled || quiesces {
         quiesce_disks(folder, host);
     }
     // Both controls of a run have the same duration.
@@ -510,10 +503,10 @@ fn measure(
     folder.keep_paths(number)?;
     ended?;
     if !is_controlled {
-        return Ok(Measured { before, after: None });
+        return Ok(None);
     }
     quiesce_disks(folder, host);
-    Ok(Measured { before, after: Some(control::speed(span)) })
+    Ok(Some(control::speed(span)))
 }
 
 /// Returns the commands before or after a run of an arm, with the names of their hooks.

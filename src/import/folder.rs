@@ -132,9 +132,18 @@ enum RunEvent {
         used: u64,
     },
     /// A run of an arm was started.
-    Started { run: usize, arm: usize },
+    Started {
+        run: usize,
+        arm: usize,
+        #[serde(default)]
+        control: Option<f64>,
+    },
     /// A run is complete.
-    Finished { run: usize },
+    Finished {
+        run: usize,
+        #[serde(default)]
+        control: Option<f64>,
+    },
     /// The results of this run and of all later ones are not used.
     Dropped { run: usize },
     #[serde(other)]
@@ -327,11 +336,12 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
                 boots.enter(&boot);
                 not_yet_used.extend(changed);
             }
-            RunEvent::Started { run, arm } => {
+            RunEvent::Started { run, arm, control } => {
                 if !not_yet_used.is_empty() {
                     changes.push((run, std::mem::take(&mut not_yet_used)));
                 }
                 in_progress.of_run(run).begin_attempt();
+                in_progress.of_run(run).take_control(HookTime::Before, control);
                 runs.insert(run, JournalRun { arm, boot: boots.number, ..JournalRun::default() });
             }
             // A scope of the experiment may end after its last run.
@@ -339,8 +349,9 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
             RunEvent::Hook { run, name, seconds } => in_progress.of_run(run).take_command(&name, seconds),
             RunEvent::Recorded { run, seconds } => in_progress.of_run(run).take_records(&seconds),
             RunEvent::Space { run, time, used } => in_progress.of_run(run).take_space(time, used),
-            RunEvent::Finished { run } => {
-                let figures = std::mem::take(in_progress.of_run(run));
+            RunEvent::Finished { run, control } => {
+                let mut figures = std::mem::take(in_progress.of_run(run));
+                figures.take_control(HookTime::After, control);
                 let finished = runs.entry(run).or_default();
                 (finished.is_finished, finished.figures) = (true, figures);
             }

@@ -174,6 +174,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     codes.extend(run.warnings.iter().map(|note| note.code.as_str()).filter(is_noted).map(str::to_owned));
     Observation {
         script_runs: 0,
+        control: None,
         source: source.to_owned(),
         figures,
         causes: causes(run),

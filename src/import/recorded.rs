@@ -1,5 +1,5 @@
 //! The figures of a run that an experiment records in its journal, beside the result of the run: the used space of the
-//! file systems, and the durations of commands.
+//! file systems, the durations of commands, and the speed of the negative control.
 //!
 //! Input: what the events about a run say. Output: figures of its observation. Not in here: which events are about a
 //! run that counts (`folder`, `experiment`).
@@ -55,12 +55,15 @@ pub struct RecordedFigures {
     space: [Option<u64>; 2],
     /// The durations of commands in seconds, by their names.
     seconds: BTreeMap<String, f64>,
+    /// The speeds of the negative control before and after it; `None` where it was not measured.
+    controls: [Option<f64>; 2],
 }
 
 impl RecordedFigures {
     /// Begins an attempt of the run: what was recorded after an earlier one is not about this one.
     pub fn begin_attempt(&mut self) {
         self.space[HookTime::After as usize] = None;
+        self.controls = [None; 2];
         self.seconds.retain(|name, _| HookTime::of_hook(name) == HookTime::Before);
     }
 
@@ -79,6 +82,19 @@ impl RecordedFigures {
         self.seconds.extend((1..).zip(seconds).map(|(n, seconds)| (record_name(n), *seconds)));
     }
 
+    /// Takes the speed of the negative control before or after the run.
+    pub fn take_control(&mut self, time: HookTime, speed: Option<f64>) {
+        self.controls[time as usize] = speed;
+    }
+
+    /// Returns the mean of the speeds of the negative control. Where one is unknown, it is the other.
+    pub fn control(&self) -> Option<f64> {
+        match self.controls {
+            [Some(before), Some(after)] => Some(f64::midpoint(before, after)),
+            [one, other] => one.or(other),
+        }
+    }
+
     /// Returns whether the used space was recorded before the run and not after it.
     pub fn lacks_space(&self) -> bool {
         matches!(self.space, [Some(_), None])
@@ -90,6 +106,7 @@ impl RecordedFigures {
         let space = space.filter_map(|(name, bytes)| Some((name.to_owned(), bytes? as f64)));
         let seconds = self.seconds.iter().map(|(name, seconds)| (format!("{name}.seconds"), *seconds));
         observation.figures.extend(space.chain(seconds));
+        observation.control = self.control();
     }
 }
 

@@ -284,7 +284,7 @@ fn run_table(recorded: &RecordedExperiment) -> PageTable {
             cells.extend(has_own.then(|| metric.to_string()));
             cells.push(value(metric));
         }
-        cells.push(run.control.map_or_else(|| "-".to_owned(), |speed| figure("ops", speed)));
+        cells.push(run.observation.control.map_or_else(|| "-".to_owned(), |speed| figure("ops", speed)));
         cells.push(run.observation.failure.clone().unwrap_or_else(|| "complete".to_owned()));
         table.row(cells);
     }

@@ -52,11 +52,12 @@ struct PageSection {
 }
 
 /// Returns the page of these results, a section for each.
-pub fn html(sources: &[ResultSource]) -> Result<String, String> {
+pub fn html(sources: &[ResultSource], title: Option<&str>) -> Result<String, String> {
     let sections = sections(sources);
-    let title = match &sections[..] {
-        [only] => only.title.clone(),
-        all => count(all.len() as u64, "result"),
+    let title = match (title, &sections[..]) {
+        (Some(title), _) => title.to_owned(),
+        (None, [only]) => only.title.clone(),
+        (None, all) => count(all.len() as u64, "result"),
     };
     render(&title, &sections).map_err(|e| e.to_string())
 }

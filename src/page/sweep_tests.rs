@@ -17,7 +17,7 @@ fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
     let runs = [(0, 100.0), (1, 190.0), (2, 300.0), (0, 102.0), (1, 192.0), (2, 302.0)];
     let mut recorded = recorded(rule, &["n=1", "n=2", "n=4", "n=8"], &runs);
     let failed = Observation { failure: Some("no space".to_owned()), ..Observation::default() };
-    recorded.runs.push(RecordedRun { number: 7, arm: 3, control: None, observation: failed });
+    recorded.runs.push(RecordedRun { number: 7, arm: 3, observation: failed });
     let blocks = experiment::blocks(&recorded, None);
     let warns = blocks
         .iter()

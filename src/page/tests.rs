@@ -50,7 +50,7 @@ fn page(documents: Vec<Document>) -> String {
         name: format!("results/{n}.json"),
         document: Box::new(document),
     };
-    html(&documents.into_iter().enumerate().map(source).collect::<Vec<_>>()).unwrap()
+    html(&documents.into_iter().enumerate().map(source).collect::<Vec<_>>(), None).unwrap()
 }
 
 #[test]
@@ -129,8 +129,8 @@ pub(super) fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -
     let run = |(n, (arm, ops)): (usize, &(usize, f64))| RecordedRun {
         number: n as u64 + 1,
         arm: *arm,
-        control: Some(1e6),
         observation: Observation {
+            control: Some(1e6),
             figures: [("ops", *ops), ("latency.mean", 1e9 / ops), ("p/t/r.ops", *ops)]
                 .map(|(name, value)| (name.to_owned(), value))
                 .into(),
@@ -370,7 +370,7 @@ fn an_invalid_comparison_does_not_depend_on_the_ratio() {
     let mut busy = ab(0.1);
     for run in &mut busy.runs {
         let wobble = 1.0 + 0.001 * (run.number as f64).sin();
-        run.control = Some(1e6 * wobble * if run.arm == 1 { 0.5 } else { 1.0 });
+        run.observation.control = Some(1e6 * wobble * if run.arm == 1 { 0.5 } else { 1.0 });
     }
     let (banner, _, picture) = shown(&busy);
     assert!(banner.starts_with("invalid: ") && !picture.note.contains("first line only"), "{}", picture.note);
@@ -506,8 +506,8 @@ fn harmless_elements(text: &str) -> usize {
 
 #[test]
 fn hostile_names_stay_text_and_a_page_requests_nothing() {
-    let text = html(&hostile()).unwrap();
-    assert!(text.contains("&lt;script&gt;alert(1)"), "the names are shown");
+    let text = html(&hostile(), Some("<script>alert(1)</script>")).unwrap();
+    assert!(text.contains("<title>&lt;script&gt;alert(1)"), "the names are shown");
     let tags = harmless_elements(&text);
     assert!(tags > 500, "{tags} tags");
 }
@@ -515,7 +515,7 @@ fn hostile_names_stay_text_and_a_page_requests_nothing() {
 #[test]
 fn each_picture_of_a_page_is_a_file_with_the_same_marks() {
     let sources = hostile();
-    let page = html(&sources).unwrap();
+    let page = html(&sources, None).unwrap();
     let files = files(&sources);
     assert_eq!(files.len(), page.matches("<figure>").count());
     let marks = |text: &str| text.matches("data-x=").count();

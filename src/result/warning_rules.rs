@@ -7,7 +7,7 @@ use super::ranks::{MIN_COVERED, Overlap, overlap};
 use super::warnings::{MAX_OTHERS, Warning, mount_among};
 use super::{CacheState, Document, FilesetResult, HostResult, Interval, Note, NoteCode, Run, RunState, Verdict};
 use crate::os::proc::DescriptorTable;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A run with a shorter measured time is dominated by its start.
 const MIN_SECONDS: f64 = 5.0;
@@ -61,13 +61,28 @@ pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
 /// validity of the figures: each as a message, with advice if there is any. The user must see them whatever the report
 /// shows.
 pub fn unfulfilled(document: &Document, run: &Run) -> Vec<(String, Option<&'static str>)> {
-    let is_meant = |warning: &Warning| matches!(warning, Warning::Errors { .. } | Warning::NoOperations { others: 0 });
-    let derived = of(document, run).into_iter().filter(is_meant);
+    let derived = of(document, run).into_iter().filter(warns_of_unfulfilled);
     let notes = run.warnings.iter().filter(|note| is_unfulfilled(note));
     derived
         .map(|warning| (warning.message(), Some(warning.advice())))
         .chain(notes.map(|note| (note.message.clone(), None)))
         .collect()
+}
+
+/// Returns the codes of the warnings of a run that [`unfulfilled`] leaves out, each once.
+pub fn other_codes(document: &Document, run: &Run) -> Vec<String> {
+    let derived = of(document, run).into_iter().filter(|warning| !warns_of_unfulfilled(warning));
+    let derived = derived.map(|warning| warning.code().to_owned());
+    let notes = run.warnings.iter().filter(|note| !super::warnings::is_derived(note) && !is_unfulfilled(note));
+    let mut codes: Vec<String> = derived.chain(notes.map(|note| note.code.clone())).collect();
+    let mut seen = BTreeSet::new();
+    codes.retain(|code| seen.insert(code.clone()));
+    codes
+}
+
+/// Returns whether a warning says that the run did not do what was asked for.
+fn warns_of_unfulfilled(warning: &Warning) -> bool {
+    matches!(warning, Warning::Errors { .. } | Warning::NoOperations { others: 0 })
 }
 
 /// Returns whether a note says that threads did not do what the script asks for, or that the caches were in another state.

@@ -4,7 +4,7 @@
 //! holds data; [`Warning::message`] and [`Warning::advice`] return its text. Not here: the conditions of the warnings
 //! (`warning_rules`).
 
-pub use super::warning_rules::{of, unfulfilled};
+pub use super::warning_rules::{of, other_codes, unfulfilled};
 
 use crate::result::environment::MountInfo;
 use crate::result::{Document, Note, Run, RunState};

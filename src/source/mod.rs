@@ -118,6 +118,11 @@ impl SourceMap {
         &self.files[id.0 as usize]
     }
 
+    /// Returns all source texts, in the order in which they were added.
+    pub fn files(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
+        (0..).map(FileId).zip(&self.files)
+    }
+
     /// Returns the text that a span covers.
     pub fn slice(&self, span: Span) -> &str {
         self.file(span.file).text.get(span.start as usize..span.end as usize).unwrap_or("")

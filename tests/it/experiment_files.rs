@@ -58,8 +58,9 @@ fn a_plan_starts_nothing() {
     let text = lab.run("experiment files/study.toml --plan --runtime 30", 0);
     let cells = ["n=1,io=plain", "n=1,io=pinned", "n=2,io=plain", "n=2,io=pinned"];
     let shown: Vec<&str> =
-        text.lines().filter(|line| line.contains("files/x.wml")).filter_map(|line| line.split(' ').next()).collect();
+        text.lines().filter(|line| line.starts_with("n=")).filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(shown, cells, "{text}");
+    assert_eq!(text.matches("files/x.wml").count(), 4, "{text}");
     assert!(text.contains("8 runs, in random blocks of one run of each cell, measured for 4m in all"), "{text}");
     assert!(text.contains("files/study.toml:14: `before` runs `touch started`"), "{text}");
     // An error of the command line has no position in the file.
@@ -408,6 +409,7 @@ fn each_shipped_experiment_has_a_plan() {
     }
     let text = lab.run("experiment quick --plan", 0);
     assert!(text.contains("8 runs, ") && text.contains("measured for 30s in all"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     // A directory of the same name is no experiment, such as one for the results.
     fs::create_dir(lab.path("quick")).unwrap();
     lab.run("experiment quick --plan", 0);

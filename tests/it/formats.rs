@@ -125,6 +125,19 @@ fn columns_have_the_same_positions_as_in_filebench() {
     }
 }
 
+/// What the text report warns of is named on standard error.
+#[test]
+fn the_warnings_of_a_run_are_named_beside_the_formats_of_filebench() {
+    for format in ["filebench", "filebench-1.4"] {
+        let output = run(format, "run 1");
+        let line =
+            output.stderr.lines().find(|line| line.starts_with("note: warnings of the run, for `wmlrun explain`: "));
+        assert!(line.is_some_and(|line| line.contains("short_run")), "{}", output.stderr);
+        assert!(!output.stdout.contains("short_run"));
+    }
+    assert!(!run("csv", "run 1").stderr.contains("warnings of the run"));
+}
+
 #[test]
 fn ten_lines_of_awk_parse_both_formats() {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/summary.awk");

@@ -1,6 +1,6 @@
 //! Tests that the analyser prints no warning on any shipped script.
 
-use crate::cmd::Wml;
+use crate::cmd::{Output, Wml};
 use std::path::Path;
 use std::sync::Arc;
 use wml::diag::{self, Code, Style};
@@ -157,6 +157,21 @@ fn differences_from_filebench_name_the_lines_of_the_script() {
     {
         assert!(shown.contains(row), "{row}: {shown}");
     }
+    // Texts that it loads are those of the user too, but for those that are shipped; each is shown once.
+    let call =
+        || Wml::new().file("lib.f", script).file("y.f", "load lib\nload oltp\nrun 1\n").file("z.f", "load lib\n");
+    let titles = |output: &Output| -> Vec<String> {
+        let lines = output
+            .stdout
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .filter(|(_, rest)| rest.contains("difference"));
+        lines.map(|(name, _)| name.rsplit('/').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(titles(&call().args(["check", "--differences", "y.f", "z.f"]).run().exits(0)), ["y.f", "lib.f", "z.f"]);
+    let profile = "CONFIG one {\n  personality = y;\n}\nCONFIG two {\n  personality = z;\n}\n";
+    let output = call().file("p.prof", profile).args(["check", "--differences", "p.prof"]).run().exits(0);
+    assert_eq!(titles(&output), ["y.f", "lib.f", "z.f"], "{}", output.shown());
     // A name is no attribute, no thread has no instances, and what is kept is no difference.
     assert!(["`random`", "instances=0", "the same\n"].iter().all(|text| !shown.contains(text)), "{shown}");
     let first_without = shown.lines().position(|line| line.contains("(line") && !line.contains("figures")).unwrap();
