@@ -163,7 +163,7 @@ pub(super) struct WorkloadArgs {
     #[arg(long)]
     pub(super) cold: bool,
     /// Do not wait for the disks to become idle before measuring. Between the runs of `ab` and `floor` wmlrun waits in any
-    /// case
+    /// case; runs of `repeat` then have no control
     #[arg(long, alias = "no-settle")]
     pub(super) no_quiesce: bool,
     /// Create the directory of the file sets if it does not exist
@@ -274,7 +274,8 @@ pub(super) enum CliCommand {
         /// Print the output of a parsing stage instead
         #[arg(long, value_enum, value_name = "STAGE")]
         dump: Option<DumpStage>,
-        /// Also print the rows of docs/compatibility.md that may concern the script: where Filebench did something else
+        /// Also print the rows of docs/compatibility.md that may concern the script or what it loads: where Filebench did
+        /// something else
         #[arg(long, conflicts_with = "dump")]
         differences: bool,
         /// WML dialect of the scripts [default: detected from each script]
@@ -399,7 +400,7 @@ pub(super) enum CliCommand {
         #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
         metrics: Vec<Metric>,
         /// The title of the page [default: the name of the script or experiment, or the number of results]
-        #[arg(long, value_name = "TEXT", conflicts_with = "format")]
+        #[arg(long, value_name = "TEXT")]
         title: Option<String>,
         /// Write each picture of the page as an SVG file to the directory DIR, which is created; the page itself is then
         /// written only with `-o`

@@ -286,7 +286,7 @@ impl Front for Console {
                 }
             }
         }
-        // Whoever reads the report of Filebench reads no other; other formats are for programs, which have the JSON.
+        // The formats of Filebench are read by people too, and have no place for warnings.
         if self.report.is_of_filebench() {
             let codes = warnings::other_codes(document, run);
             if !codes.is_empty() {

@@ -139,8 +139,8 @@ impl KnownDifference<'_> {
 /// in `printed` are not printed again.
 pub(super) fn print_all(map: &SourceMap, printed: &mut BTreeSet<String>) {
     for (id, file) in map.files() {
-        // Such as what a command line defines.
-        let is_file = !file.name.starts_with('<') && !file.name.ends_with(SHIPPED) && !file.hidden;
+        // A name in brackets is that of a text which is in no file, such as of what the command line defines.
+        let is_file = !file.name.starts_with('<') && !file.name.ends_with(SHIPPED);
         if is_file && printed.insert(file.name.clone()) {
             print(map, id);
         }

@@ -236,11 +236,15 @@ impl Planned {
                 text += &format!("{}\n", wrapped(&format!("  {}", printable::line(&words)), "    "));
             }
         }
+        // A command may have lines of its own.
+        let narrow = |command: &str| -> String {
+            printable::lines(command).lines().map(|line| format!("\n{}", wrapped(line, "  "))).collect()
+        };
         for line in self.file.hooks.iter().flat_map(|hook| hook_lines(&hook.node)) {
-            text += &format!("\n{}", wrapped(&line, "  "));
+            text += &narrow(&line);
         }
         for record in &self.file.records {
-            text += &format!("\n`record` runs `{}` after each run", record.node);
+            text += &narrow(&format!("`record` runs `{}` after each run", record.node));
         }
         let cells = self.arms.len() as u64;
         let order = match self.file.in_order {
@@ -259,11 +263,9 @@ impl Planned {
         let all =
             if min == max { count(cells * min, "run") } else { format!("{} to {} runs", cells * min, cells * max) };
         let budget = self.budget.map_or_else(String::new, |budget| self.budget_text(budget, each, max));
+        let runs = wrapped(&format!("{all}, {order}, {measured};"), "");
         let printed = printable::lines(&text).into_owned();
-        format!(
-            "{}\n\n{all}, {order}, {measured};\npreparation, writeback and commands take additional time\n{budget}",
-            printed.trim_end()
-        )
+        format!("{}\n\n{runs}\npreparation, writeback and commands take additional time\n{budget}", printed.trim_end())
     }
 
     /// Says how many runs the budget allows. `each` is the measured time of one run of each cell.

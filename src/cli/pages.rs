@@ -32,6 +32,13 @@ pub(super) struct PageOutputs {
 /// experiments unless it is empty. Without `force` only a page or a picture is replaced. Returns the exit status.
 pub(super) fn report(paths: &[PathBuf], metrics: &[Metric], outputs: &PageOutputs, format: ExportFormat) -> u8 {
     let output = outputs.output.as_deref();
+    if outputs.title.is_some() && (format.0.is_some() || outputs.pictures.is_some() && output.is_none()) {
+        console::error(
+            "`--title` is the title of a page, and none is written",
+            Some("omit `--title`, or write a page"),
+        );
+        return 2;
+    }
     if output.is_none() && outputs.pictures.is_none() && format.0.is_none() && std::io::stdout().is_terminal() {
         console::error(
             "the page is HTML, which a terminal can't show",
@@ -188,6 +195,9 @@ fn joined_experiments(format: &dyn Report, sources: &[ResultSource]) -> Option<R
         }
         _ => None,
     };
+    if !sources.iter().all(|source| matches!(source, ResultSource::Experiment { .. })) {
+        return None;
+    }
     let texts: Vec<Result<String, u8>> = sources.iter().map(of).collect::<Option<_>>()?;
     Some(texts.into_iter().collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n")))
 }
@@ -207,8 +217,8 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8>
             ResultSource::Runs { document, .. } => documents.push(&**document),
             ResultSource::Comparison(_) => {}
             ResultSource::Experiment { name, .. } => {
-                let text = format!("the result of the experiment {name} can't be joined with others in this format");
-                console::error(&text, Some("give its folder alone; `text` and `markdown` join experiments"));
+                let text = format!("the result of the experiment {name} can't be joined with others");
+                console::error(&text, Some("give its folder alone; `text` and `markdown` join experiments only"));
                 return Err(2);
             }
         }

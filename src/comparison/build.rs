@@ -1,7 +1,7 @@
 //! Builds a comparison from observations.
 
 use super::advice::advice;
-use super::differences::are_of_one_machine;
+use super::differences::is_one_machine;
 use super::{
     ComparedSide, Comparison, ControlResult, EndingLook, IntervalDoubt, NamedTest, OtherMetric, SCHEMA, Shapes,
     differences, notes,
@@ -143,17 +143,21 @@ impl Comparer {
         if self.floor.is_some_and(NoiseFloor::is_given) && floor.is_none() {
             notes.push(notes::ON_UNUSED_FLOOR.to_owned());
         }
+        if !runs.in_blocks() {
+            notes.extend(notes::on_untested_control(runs.a, runs.b));
+        }
         if runs.order == RunOrder::Separate {
             notes.extend(notes::on_dependence(&self.sides, [&a, &b]));
         }
         let equal_values = notes::on_equal_values(runs, [&a, &b], ratio);
         let doubt = doubt(ratio, lacks_floor, equal_values.is_some());
         notes.extend(equal_values);
-        let by_interval = classify(self.direction.goodness(with_floor.unwrap_or(ratio)), self.tolerance);
+        let goodness = self.direction.goodness(with_floor.unwrap_or(ratio));
+        let by_interval = classify(goodness, self.tolerance);
         let verdict = match control {
             Some(control) if control.moved && runs.in_blocks() => ComparisonVerdict::Invalid,
             _ if doubt.is_some() => ComparisonVerdict::Unclear,
-            Some(control) if control.may_explain(by_interval) => ComparisonVerdict::Invalid,
+            Some(control) if control.may_explain(by_interval, goodness, self.tolerance) => ComparisonVerdict::Invalid,
             _ => by_interval,
         };
         let power = match runs.order {
@@ -373,14 +377,15 @@ fn blocks(a: &[f64], b: &[f64]) -> Vec<RunBlock> {
     a.chunks_exact(2).zip(b.chunks_exact(2)).map(|(a, b)| RunBlock { a: [a[0], a[1]], b: [b[0], b[1]] }).collect()
 }
 
-/// Tests the negative control. Returns `None` when a run has none, when there are too few runs, and when runs of both
-/// sides that were not interleaved are of different machines or kernels: these are no disturbance then, but what is compared.
+/// Tests the negative control. Returns `None` when a run has none, when there are too few runs, and when the sides were not
+/// interleaved and are of different machines or kernels: then this may be what is compared.
 fn control(runs: &Runs<'_>, tolerance: Tolerance) -> Option<ControlResult> {
     let speeds = |runs: &[Observation]| -> Option<Vec<f64>> { runs.iter().map(|run| run.control).collect() };
     let (a, b) = (speeds(runs.a)?, speeds(runs.b)?);
     let (ratio, p) = match runs.order {
         RunOrder::Blocks => analysis::control_change(&blocks(&a, &b), CONTROL_LEVEL)?,
-        _ if !are_of_one_machine(runs.a, runs.b) => return None,
+        RunOrder::Paired => paired_ratio(&a, &b, CONTROL_LEVEL).map(|test| (test.estimate, test.p))?,
+        _ if !is_one_machine(runs.a, runs.b) => return None,
         _ => welch_ratio(&a, &b, CONTROL_LEVEL).map(|test| (test.estimate, test.p))?,
     };
     let shift = (ratio.value - 1.0).abs() > tolerance.0;

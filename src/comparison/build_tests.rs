@@ -333,10 +333,24 @@ fn a_loss_of_separate_runs_on_a_slower_machine_is_invalid() {
     for (mean, control, verdict, note) in [
         (90.0, 1.0, Worse, None),
         (90.0, 0.9, Invalid, Some("slower during the runs of B, see `control`: this may be the whole difference")),
-        (90.0, 1.1, Worse, Some("faster during the runs of B, see `control`: with equal ones B might have been worse")),
-        (110.0, 1.1, Invalid, Some("faster during the runs of B, see `control`: this may be the whole difference")),
-        (110.0, 0.9, Better, Some("with equal ones B might have been better")),
-        (100.0, 0.9, Same, Some("with equal ones B might have been better")),
+        (
+            90.0,
+            1.1,
+            Worse,
+            Some("faster during the runs of B, see `control`: with equally fast processors B may be worse"),
+        ),
+        (
+            110.0,
+            1.1,
+            Invalid,
+            Some("faster during the runs of B, see `control`: this may be the whole difference; repeat A"),
+        ),
+        (110.0, 0.9, Better, Some("with equally fast processors B may be better")),
+        (100.0, 0.9, Same, Some("with equally fast processors B may be better")),
+        // More than twice the change of the processors.
+        (60.0, 0.9, Worse, Some("this may be a part of the difference")),
+        (150.0, 1.1, Better, Some("this may be a part of the difference")),
+        (82.0, 0.9, Invalid, Some("the whole difference; repeat B")),
         // Less than the tolerance.
         (90.0, 0.98, Worse, None),
     ] {
@@ -349,6 +363,7 @@ fn a_loss_of_separate_runs_on_a_slower_machine_is_invalid() {
     // there is none.
     let found = of(&side(90.0, 0.9, "6.2", 0));
     assert_eq!((found.verdict, found.control), (Worse, None));
+    assert!(found.notes.join("\n").contains("the control is not tested, because A and B differ in `kernel`"));
     assert_eq!(of(&side(90.0, 0.9, "6.1", 7)).verdict, Unclear);
     let mut without = side(90.0, 0.9, "6.1", 0);
     without[3].control = None;

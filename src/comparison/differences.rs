@@ -45,16 +45,19 @@ const WORKLOAD: [&str; 10] = [
 /// The condition that only runs after earlier writes have. It is not compared with those of other runs.
 const QUIESCED: &str = "quiesced";
 
-/// Conditions of which the speed of the processors and of system calls depends.
-const MACHINE: [&str; 3] = ["kernel", "processor", "limit cpu_ms_per_s"];
+/// Conditions on which the speed of the processors and of system calls depends.
+const MACHINE: [&str; 4] = ["kernel", "processor", "limit cpu_ms_per_s", "governor"];
+
+/// Returns those conditions of the machine that are not the same in all runs.
+pub(super) fn machine_differences(a: &[Observation], b: &[Observation]) -> Vec<&'static str> {
+    let values = |name: &str| a.iter().chain(b).map(|run| run.conditions.get(name)).collect::<BTreeSet<_>>();
+    MACHINE.into_iter().filter(|name| values(name).len() > 1).collect()
+}
 
 /// Returns whether all runs are of one machine, as far as it determines the speed of a computation and of system calls. It
 /// is `false` for runs of which nothing is known.
-pub(super) fn are_of_one_machine(a: &[Observation], b: &[Observation]) -> bool {
-    let mut runs = a.iter().chain(b);
-    let machine = |run: &Observation| MACHINE.map(|name| run.conditions.get(name).cloned());
-    let Some(first) = runs.next().filter(|run| !run.conditions.is_empty()).map(machine) else { return false };
-    runs.all(|run| machine(run) == first)
+pub(super) fn is_one_machine(a: &[Observation], b: &[Observation]) -> bool {
+    a.iter().chain(b).all(|run| !run.conditions.is_empty()) && machine_differences(a, b).is_empty()
 }
 
 /// What the user says about a result.

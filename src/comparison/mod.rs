@@ -37,7 +37,9 @@ pub use repeats::{RepeatedMetric, Repeats, repeats};
 pub use sweep::{Sweep, SweepPoint, sweep};
 pub use sweep_formats::ending as sweep_ending;
 
-use crate::analysis::{Change, ComparisonVerdict, Estimate, NoiseFloor, Point, SampleSummary, StudyTest};
+use crate::analysis::{
+    Change, ComparisonVerdict, Estimate, NoiseFloor, Point, SampleSummary, StudyTest, Tolerance, classify,
+};
 use serde::Serialize;
 
 /// The name and version of the schema.
@@ -163,13 +165,16 @@ pub struct ControlResult {
 }
 
 impl ControlResult {
-    /// Returns whether the machine changed in the direction of a verdict on runs that were not interleaved.
-    fn may_explain(&self, verdict: ComparisonVerdict) -> bool {
-        match verdict {
-            ComparisonVerdict::Better => self.moved && self.ratio.value > 1.0,
-            ComparisonVerdict::Worse => self.moved && self.ratio.value < 1.0,
-            _ => false,
-        }
+    /// Returns whether a change of the machine may be the reason of a verdict on runs that were not interleaved: the speed
+    /// of the control changed in the direction of the verdict, and with twice this change, in logarithms, taken off, the
+    /// interval `goodness` gives another verdict. Other programs may slow I/O down more than computation.
+    fn may_explain(&self, verdict: ComparisonVerdict, goodness: Estimate, tolerance: Tolerance) -> bool {
+        let change = match verdict {
+            ComparisonVerdict::Better if self.ratio.value > 1.0 => self.ratio.high,
+            ComparisonVerdict::Worse if self.ratio.value < 1.0 => self.ratio.low,
+            _ => return false,
+        };
+        self.moved && classify(goodness.map(|ratio| ratio / change.powi(2)), tolerance) != verdict
     }
 
     /// Returns whether the interval is too wide to show a change of the machine by the tolerance.

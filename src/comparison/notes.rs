@@ -1,6 +1,7 @@
 //! Notes on the validity of runs: those that were not steady, percentiles of few operations, unknown conditions.
 
 use super::build::LEVEL;
+use super::differences::machine_differences;
 use super::numbers::percent;
 use super::{Comparison, OtherMetric, Runs};
 use crate::analysis::{ComparisonVerdict, Estimate, NoiseFloor, Tolerance, mean_interval};
@@ -136,12 +137,14 @@ fn on_other_warnings(sides: &[&[Observation]]) -> Option<String> {
     let part = |code: &String| Some(format!("`{code}` in {}", number(sides, &|run| run.warnings.contains(code))?));
     let parts: Vec<String> = codes.into_iter().filter_map(part).collect();
     let first = sides.iter().flat_map(|runs| runs.iter()).find(|run| !run.warnings.is_empty())?;
-    let path =
-        if Path::new(&first.source).extension().is_some_and(|end| end == "json") { &first.source } else { "RUN.json" };
-    Some(format!(
-        "warnings of the runs: {}; `wmlrun report {path} --format text` shows the first of them",
-        parts.join(", ")
-    ))
+    let path = if Path::new(&first.source).extension().is_some_and(|end| end == "json") {
+        first.source.as_str()
+    } else {
+        "RUN.json"
+    };
+    let path = if path.contains(' ') { format!("'{path}'") } else { path.to_owned() };
+    let parts = parts.join(", ");
+    Some(format!("warnings of the runs: {parts}; `wmlrun report {path} --format text` shows the first of these runs"))
 }
 
 /// Returns notes on percentiles of few operations.
@@ -254,7 +257,19 @@ pub(super) fn on_equal_values(runs: &Runs<'_>, values: [&[f64]; 2], ratio: Estim
     Some(format!("the {} values of {side} are equal, so that their variation is unknown: {help}", of_side.len()))
 }
 
-/// Returns the note on a verdict that a change of the machine could have caused, or in spite of one.
+/// Returns the note on sides whose controls are not compared because the sides are of different machines or kernels.
+pub(super) fn on_untested_control(a: &[Observation], b: &[Observation]) -> Option<String> {
+    let has_control = a.iter().chain(b).all(|run| run.control.is_some());
+    let differences: Vec<String> = machine_differences(a, b).iter().map(|name| format!("`{name}`")).collect();
+    (has_control && !differences.is_empty()).then(|| {
+        format!(
+            "the control is not tested, because A and B differ in {}: this may be the reason",
+            differences.join(", ")
+        )
+    })
+}
+
+/// Returns the note on a change of the machine that may have caused the verdict, or may have hidden another one.
 pub(super) fn on_control(comparison: &Comparison) -> Option<String> {
     if comparison.lacks_control() {
         let text = "the control is unknown: the machine may have changed between A and B; make more runs, or use an idle \
@@ -265,12 +280,18 @@ pub(super) fn on_control(comparison: &Comparison) -> Option<String> {
     if comparison.interleaved {
         return None;
     }
-    let (speed, effect) = if control.ratio.value < 1.0 { ("slower", "better") } else { ("faster", "worse") };
-    let machine = format!("the processors were {speed} during the runs of B, see `control`: ");
-    Some(match comparison.verdict {
-        ComparisonVerdict::Invalid => machine + "this may be the whole difference; repeat B when the machine is idle",
-        _ => machine + &format!("with equal ones B might have been {effect} than it was"),
-    })
+    let (speed, disturbed, effect) =
+        if control.ratio.value < 1.0 { ("slower", "B", "better") } else { ("faster", "A", "worse") };
+    let what = match (comparison.verdict, effect) {
+        (ComparisonVerdict::Invalid, _) => {
+            format!("this may be the whole difference; repeat {disturbed} when the machine is idle")
+        }
+        (ComparisonVerdict::Worse, "better") | (ComparisonVerdict::Better, "worse") => {
+            "this may be a part of the difference".to_owned()
+        }
+        _ => format!("with equally fast processors B may be {effect}"),
+    };
+    Some(format!("the processors were {speed} during the runs of B, see `control`: {what}"))
 }
 
 /// Corrected p-value below which a change of another metric is named.

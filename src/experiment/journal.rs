@@ -100,8 +100,8 @@ pub(super) enum Event {
         run: u64,
         /// The index of its arm.
         arm: u64,
-        /// The speed of the negative control before the run; `None` without a control, which repeated
-        /// runs and comparisons have.
+        /// The speed of the negative control before the run; `None` if the experiment measures none: only
+        /// `ab` and `repeat` do.
         control: Option<f64>,
         /// The mounts of the arm's file sets, after the commands before the run.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

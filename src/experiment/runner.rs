@@ -475,7 +475,7 @@ fn prepare(
 
 /// Measures between two negative controls, each after writeback is done: background work of the measured file system is
 /// a cause of a difference, not a change of the machine. Returns the speed of the second control. Repeated runs have a
-/// control for later comparisons with runs of another day, unless they are not to wait for the writeback.
+/// control for later comparisons with other runs, except with `--no-quiesce`.
 fn measure(
     folder: &mut Folder,
     number: usize,

@@ -31,6 +31,22 @@ fn finished(arms: &[usize]) -> String {
     arms.iter().enumerate().map(run).collect()
 }
 
+/// A run that was started again has the controls of its last attempt.
+#[test]
+fn a_run_has_the_mean_of_its_controls() {
+    let dir = tempfile::tempdir().unwrap();
+    let started = |control: &str| format!("{{\"event\":\"started\",\"run\":1,\"arm\":0{control}}}\n");
+    let finished = |control: &str| format!("{{\"event\":\"finished\",\"run\":1,\"seconds\":1.5{control}}}\n");
+    for (first, before, after, mean) in [
+        ("", ",\"control\":100", ",\"control\":110", Some(105.0)),
+        (",\"control\":7", ",\"control\":100", ",\"control\":null", Some(100.0)),
+        (",\"control\":7", "", "", None),
+    ] {
+        folder(dir.path(), REPEAT, &(started(first) + &started(before) + &finished(after)));
+        assert_eq!(side(dir.path()).unwrap().runs[0].control, mean);
+    }
+}
+
 fn values(path: &str) -> Vec<f64> {
     side(Path::new(path)).unwrap().runs.iter().map(|run| Metric::ops().of(run).unwrap()).collect()
 }

@@ -119,7 +119,10 @@ fn ratios(comparison: &Comparison) -> Picture {
     }
     let better = if comparison.higher_is_better { "above" } else { "below" };
     let depends = match comparison.verdict {
-        ComparisonVerdict::Invalid => "The comparison is invalid because the control changed, whatever the ratios are.",
+        ComparisonVerdict::Invalid if comparison.interleaved => {
+            "The comparison is invalid because the control changed, whatever the ratios are."
+        }
+        ComparisonVerdict::Invalid => "The comparison is invalid because the control changed in the same direction.",
         _ if comparison.doubt.is_some() => "The notes say why the interval gives no verdict.",
         _ => "The verdict depends on the first line only; the other metrics are descriptive.",
     };

@@ -553,7 +553,7 @@ fn a_budget_ends_an_experiment_with_the_results_so_far() {
     assert!(again.contains(&format!("results folder r: {done} runs so far")), "{again}");
     assert!(again.contains("runs; `--budget` continues the experiment"), "{again}");
     assert_eq!(lab.runs("r", "finished").len(), done);
-    lab.run("repeat --resume r --budget 2", 11);
+    lab.run("repeat --resume r --budget 4", 11);
     assert!(lab.runs("r", "finished").len() > done);
     // A comparison ends with a whole block, and has two at least.
     let words = format!("ab {SHORT} --blocks 1000 --budget 1 --results s --quiet --format json");

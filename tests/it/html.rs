@@ -249,7 +249,7 @@ fn the_result_of_a_folder_is_printed_again() {
     let shown = results.run("report made --format hgrm", 2);
     assert!(shown.contains("no format `hgrm`") && shown.contains("`text`, `markdown`, `json`"), "{shown}");
     let shown = results.run("report made made --format csv", 2);
-    assert!(shown.contains("give its folder alone; `text` and `markdown` join experiments"), "{shown}");
+    assert!(shown.contains("give its folder alone; `text` and `markdown` join experiments only"), "{shown}");
     for (format, heads) in [("text", ["made:\n\n", "\ncells:\n\n"]), ("markdown", ["## made\n\n", "\n## cells\n\n"])] {
         let joined = results.run(&format!("report made cells --format {format}"), 0);
         let parts = ["made", "cells"].map(|name| results.run(&format!("report {name} --format {format}"), 0));
@@ -257,7 +257,12 @@ fn the_result_of_a_folder_is_printed_again() {
     }
     results.run("report made -o title.html --title a|b", 0);
     assert!(results.text("title.html").contains("<title>a|b</title>"));
-    results.run("report made --format text --title a", 2);
+    results.run("report made --format html -o title.html --title c", 0);
+    assert!(results.text("title.html").contains("<title>c</title>"));
+    for words in ["--format text", "--pictures pictures"] {
+        let shown = results.run(&format!("report made --title a {words}"), 2);
+        assert!(shown.contains("none is written"), "{shown}");
+    }
 }
 
 #[test]

@@ -160,6 +160,8 @@ fn differences_from_filebench_name_the_lines_of_the_script() {
     // Texts that it loads are those of the user too, but for those that are shipped; each is shown once.
     let call =
         || Wml::new().file("lib.f", script).file("y.f", "load lib\nload oltp\nrun 1\n").file("z.f", "load lib\n");
+    // Also those outside the folder of the script, whose text is not shown.
+    let call = || call().file("deep/w.f", "load \"../lib.f\"\nrun 1\n");
     let titles = |output: &Output| -> Vec<String> {
         let lines = output
             .stdout
@@ -169,6 +171,7 @@ fn differences_from_filebench_name_the_lines_of_the_script() {
         lines.map(|(name, _)| name.rsplit('/').next().unwrap().to_owned()).collect()
     };
     assert_eq!(titles(&call().args(["check", "--differences", "y.f", "z.f"]).run().exits(0)), ["y.f", "lib.f", "z.f"]);
+    assert_eq!(titles(&call().args(["check", "--differences", "deep/w.f"]).run().exits(0)), ["w.f", "lib.f"]);
     let profile = "CONFIG one {\n  personality = y;\n}\nCONFIG two {\n  personality = z;\n}\n";
     let output = call().file("p.prof", profile).args(["check", "--differences", "p.prof"]).run().exits(0);
     assert_eq!(titles(&output), ["y.f", "lib.f", "z.f"], "{}", output.shown());

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::cmd::{Output, Wml, count, flowop, memory};
+use crate::signals::wait_for;
+use rustix::process::Signal;
 
 /// A set over two directories below `$dir`.
 const SET: &str = "define fileset name=data,path=\"$dir/a:$dir/b\",entries=101,dirwidth=10,size=4k,prealloc=80,reuse\n";
@@ -113,6 +115,12 @@ fn left_by(run: impl FnOnce(Wml) -> Output, script: &str) -> Vec<String> {
     entries.filter(|name| name.starts_with("wmlrun-")).collect()
 }
 
+/// Whether a directory has a directory with a file.
+fn has_files(dir: &Path) -> bool {
+    let below = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    below(dir).any(|path| path.is_dir() && below(&path).next().is_some())
+}
+
 #[test]
 fn directories_of_the_parts_are_removed_with_a_fresh_directory() {
     let script = "define fileset name=data,path=\"$dir/a:$dir/b/c\",entries=ENTRIES,dirwidth=1000,size=0,prealloc=100\n\
@@ -121,12 +129,15 @@ fn directories_of_the_parts_are_removed_with_a_fresh_directory() {
     let none: Vec<String> = Vec::new();
     let small = script.replace("ENTRIES", "10");
     assert_eq!(left_by(|call| call.args(["--runtime", "0.2"]).run().exits(0), &small), none);
-    // One whose making ends early: `timeout` sends it what a terminal sends at ^C.
+    // One whose making ends early.
     // Not so many that two of these at once need more inodes than a tmpfs of a small machine has.
     let large = script.replace("ENTRIES", "2000000");
     let interrupted = |call: Wml| {
-        let under = ["timeout", "--foreground", "--signal=INT", "--preserve-status", "0.4"].map(str::to_owned);
-        call.under(under).args(["--runtime", "100"]).run().exits(130)
+        let running = call.args(["--runtime", "100"]).start();
+        let fresh = || fs::read_dir(running.dir()).unwrap().map(|e| e.unwrap().path()).find(|path| path.is_dir());
+        wait_for("the first files", || fresh().is_some_and(|dir| has_files(&dir.join("a/data"))));
+        running.signal(Signal::INT);
+        running.wait().exits(130)
     };
     assert_eq!(left_by(interrupted, &large), none);
 }
@@ -135,10 +146,11 @@ fn directories_of_the_parts_are_removed_with_a_fresh_directory() {
 fn files_created_before_an_interrupt_are_reported() {
     let script = "define fileset name=data,path=$dir,entries=2000000,dirwidth=1000,size=0,prealloc=100\n\
                   define process name=p { thread name=t { flowop statfile name=s,filesetname=data } }\n";
-    let under = ["timeout", "--foreground", "--signal=INT", "--preserve-status", "0.4"].map(str::to_owned);
-    let call = Wml::below(&memory()).file("x.wml", script).under(under);
-    let output = call.folder("here").args(["x.wml", "--no-quiesce", "--dir", "here", "--runtime", "100"]);
-    let output = output.run().exits(130);
+    let call = Wml::below(&memory()).file("x.wml", script).folder("here");
+    let running = call.args(["x.wml", "--no-quiesce", "--dir", "here", "--runtime", "100"]).start();
+    wait_for("the first files", || has_files(&running.dir().join("here/data")));
+    running.signal(Signal::INT);
+    let output = running.wait().exits(130);
     for words in ["interrupted while files were created", "here/data stays", "`wmlrun clean here`"] {
         assert!(output.stderr.contains(words), "{words}\n{}", output.stderr);
     }

@@ -158,6 +158,30 @@ fn a_job_can_branch_on_every_verdict() {
     assert_ne!(job("ab --resume r --quiet"), "invalid\n");
 }
 
+/// The runs of two folders, of which B has half of the rate of A.
+#[test]
+fn a_difference_of_two_folders_that_the_control_explains_is_invalid() {
+    let place = Place::new();
+    fs::write(place.path("x.wml"), paced()).unwrap();
+    let paced = PACED.replace(" --no-quiesce", "");
+    place.run(&format!("repeat {paced} --quiet --runs 3 --results a --set n=2"), 0);
+    place.run(&format!("repeat {paced} --quiet --runs 3 --results b --set n=1"), 0);
+    place.run(&format!("repeat {PACED} --quiet --runs 3 --results none --set n=1"), 0);
+    let compare = |b: &str, control: f64, code: i32| {
+        set_controls(&place, "a", [100.0; 2]);
+        set_controls(&place, b, [control; 2]);
+        let found: Value = serde_json::from_str(&place.run(&format!("compare a {b} --format json"), code)).unwrap();
+        valid(&found);
+        found["control"]["ratio"]["value"].as_f64()
+    };
+    let is = |found: Option<f64>, ratio: f64| assert!((found.unwrap() - ratio).abs() < 1e-6, "{found:?}");
+    is(compare("b", 60.0, 12), 0.6);
+    is(compare("b", 90.0, 10), 0.9);
+    is(compare("b", 100.0, 10), 1.0);
+    is(compare("b", 160.0, 10), 1.6);
+    assert_eq!(compare("none", 60.0, 10), None);
+}
+
 /// Processes that need all processors run only while B is measured. The workload is the same.
 #[test]
 fn a_machine_that_is_busy_only_during_b_makes_the_comparison_invalid() {
