@@ -2,6 +2,8 @@
 //!
 //! The page is part of the program, so that a difference is described once. A row concerns a script that uses all words of
 //! the language in its first cell, or any of them if the cell is a list. Rows without such a word are about every script.
+//! A comment in the cell says it where its words do not: `<!-- uses: run*2 stats.snap; without: stats.clear -->` is about
+//! scripts with one of the first words (here two `run`, or `stats snap`) and none of the others.
 
 use super::console::print_lines;
 use crate::flowop;
@@ -22,10 +24,35 @@ const FIGURES: &str = " **figures**";
 /// The most lines of a script that a row names.
 const MOST_LINES: usize = 6;
 
+/// The words of a comment that says which scripts a row concerns.
+#[derive(Debug, Default, PartialEq)]
+struct RowWords<'a> {
+    /// A script uses one of them; any script if there are none, and no script if there are no others either.
+    uses: Vec<&'a str>,
+    /// It uses none of these.
+    without: Vec<&'a str>,
+}
+
+impl RowWords<'_> {
+    /// Returns the lines of a script with the words. `None` if the row does not concern it.
+    fn lines(&self, used: &BTreeMap<String, WordUses>) -> Option<BTreeSet<u32>> {
+        let of = |word: &&str| {
+            let (word, least) = word.split_once('*').map_or((*word, 1), |(word, n)| (word, n.parse().unwrap_or(1)));
+            used.get(word).map(|uses| &uses.lines).filter(|lines| lines.len() >= least)
+        };
+        let found: Vec<&BTreeSet<u32>> = self.uses.iter().filter_map(of).collect();
+        let concerns = if self.uses.is_empty() { !self.without.is_empty() } else { !found.is_empty() };
+        (concerns && self.without.iter().all(|word| !used.contains_key(*word)))
+            .then(|| found.into_iter().flatten().copied().collect())
+    }
+}
+
 /// A row of the page.
 struct KnownDifference<'a> {
     construct: &'a str,
-    /// What Filebench does, and what wmlrun does. In the table of dialects: what each dialect means.
+    /// The words of the comment in the first cell, if there is one.
+    comment: Option<RowWords<'a>>,
+    /// What Filebench does, and what wmlrun does.
     cells: [&'a str; 2],
     /// The headings of these cells.
     heads: [&'a str; 2],
@@ -37,9 +64,11 @@ fn rows() -> Vec<KnownDifference<'static>> {
     for line in PAGE.lines() {
         let cells: Option<Vec<&str>> = line.strip_prefix("| ").map(|line| split(line.trim_end_matches('|')));
         match cells.as_deref() {
-            Some(["Construct", a, b, ..]) => heads = Some([*a, *b]),
+            // The dialects differ from each other, not from Filebench.
+            Some(["Construct", a, b, ..]) => heads = a.contains("Filebench").then_some([*a, *b]),
             Some([construct, a, b, ..]) => {
-                rows.extend(heads.map(|heads| KnownDifference { construct, cells: [*a, *b], heads }));
+                let (construct, comment) = comment(construct);
+                rows.extend(heads.map(|heads| KnownDifference { construct, comment, cells: [*a, *b], heads }));
             }
             Some(_) => {}
             None if line.starts_with('|') => {}
@@ -47,6 +76,20 @@ fn rows() -> Vec<KnownDifference<'static>> {
         }
     }
     rows
+}
+
+/// Splits the first cell into its text and the words of its comment.
+fn comment(cell: &str) -> (&str, Option<RowWords<'_>>) {
+    let Some((text, rest)) = cell.split_once(" <!-- ") else { return (cell, None) };
+    let mut words = RowWords::default();
+    for part in rest.trim_end_matches("-->").split(';') {
+        match part.trim().split_once(':') {
+            Some(("uses", all)) => words.uses = all.split_whitespace().collect(),
+            Some(("without", all)) => words.without = all.split_whitespace().collect(),
+            _ => {}
+        }
+    }
+    (text, Some(words))
 }
 
 /// The cells of a row. A bar that is part of a text has a backslash before it.
@@ -61,17 +104,25 @@ fn split(line: &str) -> Vec<&str> {
 }
 
 /// The words of the language: flowops, attributes and commands.
-fn words() -> BTreeSet<&'static str> {
+fn all_words() -> BTreeSet<&'static str> {
     let of = [attrs::FILESET, attrs::PROCESS, attrs::THREAD, attrs::FLOWOP, attrs::COMPOSITE];
     let attributes = of.into_iter().flatten().map(|attr| attr.name);
     let commands = commands::specs().filter_map(|spec| spec.form.split([' ', '$']).next());
+    let table = flowop::spec_table();
+    let flowops = table.flowops.iter().map(|flowop| flowop.name);
+    attributes.chain(commands).chain(flowops).collect()
+}
+
+/// The words of which a row can be about the scripts that use them.
+fn words() -> BTreeSet<&'static str> {
     // They say nothing: every script has them.
     let common =
         ["define", "set", "name", "path", "run", "flowop", "thread", "process", "fileset", "file", "usage", "echo"];
-    let table = flowop::spec_table();
-    let flowops = table.flowops.iter().map(|flowop| flowop.name);
-    attributes.chain(commands).chain(flowops).filter(|word| !common.contains(word)).collect()
+    all_words().into_iter().filter(|word| !common.contains(word)).collect()
 }
+
+/// The command whose second word says what it does.
+const STATS: &str = "stats";
 
 /// The uses of a word in a script.
 #[derive(Default)]
@@ -84,15 +135,20 @@ struct WordUses {
 impl KnownDifference<'_> {
     /// The words of the language that the first cell requires, and whether with the value 0. One that is to be absent
     /// requires nothing.
-    fn words(&self, known: &BTreeSet<&'static str>) -> Vec<(&'static str, bool)> {
+    fn words(&self, known: &BTreeSet<&'static str>) -> Vec<(String, bool)> {
         let parts: Vec<&str> = self.construct.split('`').collect();
         let is_absent = |before: &str, after: &str| {
             ["no ", "without "].iter().any(|word| before.ends_with(word)) || after.starts_with(" not given")
         };
         let pairs = parts.windows(3).step_by(2);
         let code = pairs.filter(|part| !is_absent(part[0], part[2])).map(|part| part[1]);
-        let first = |code: &str| code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().map(str::to_owned);
-        code.filter_map(|code| Some((*known.get(first(code)?.as_str())?, code.ends_with("=0")))).collect()
+        let word = |code: &str| {
+            let mut parts = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let first = *known.get(parts.next()?)?;
+            let second = parts.next().filter(|second| first == STATS && !second.is_empty());
+            Some((second.map_or_else(|| first.to_owned(), |second| format!("{first}.{second}")), code.ends_with("=0")))
+        };
+        code.filter_map(word).collect()
     }
 
     /// Whether the first cell is a list of code and nothing else.
@@ -111,10 +167,13 @@ impl KnownDifference<'_> {
     }
 
     /// The lines of a script that the row concerns. `None` if it concerns none of them.
-    fn lines(&self, known: &BTreeSet<&'static str>, used: &BTreeMap<&str, WordUses>) -> Option<BTreeSet<u32>> {
+    fn lines(&self, known: &BTreeSet<&'static str>, used: &BTreeMap<String, WordUses>) -> Option<BTreeSet<u32>> {
+        if let Some(comment) = &self.comment {
+            return comment.lines(used);
+        }
         let words = self.words(known);
-        let of = |(word, zero): (&str, bool)| used.get(word).filter(|uses| !zero || uses.is_zero);
-        let found: Vec<&WordUses> = words.iter().filter_map(|word| of(*word)).collect();
+        let of = |(word, zero): &(String, bool)| used.get(word).filter(|uses| !zero || uses.is_zero);
+        let found: Vec<&WordUses> = words.iter().filter_map(of).collect();
         let concerns = if self.is_list() { !found.is_empty() } else { found.len() == words.len() };
         (!words.is_empty() && concerns).then(|| found.into_iter().flat_map(|uses| &uses.lines).copied().collect())
     }
@@ -125,7 +184,8 @@ impl KnownDifference<'_> {
         shown.extend((lines.len() > MOST_LINES).then(|| "…".to_owned()));
         let figures = if self.changes_figures() { ": changes figures" } else { "" };
         let place = if lines.len() == 1 { "line" } else { "lines" };
-        let title = format!("{} ({place} {}){figures}", self.construct, shown.join(", "));
+        let place = if shown.is_empty() { String::new() } else { format!(" ({place} {})", shown.join(", ")) };
+        let title = format!("{}{place}{figures}", self.construct);
         let cells = self.heads.iter().zip(self.cells).map(|(head, cell)| {
             let who = head.trim_start_matches("What ").trim_end_matches(" does");
             let cell = if cell.is_empty() { "-" } else { cell };
@@ -150,17 +210,26 @@ pub(super) fn print_all(map: &SourceMap, printed: &mut BTreeSet<String>) {
 /// Prints the rows of the page that may concern a script, first those that change figures.
 pub(super) fn print(map: &SourceMap, file: FileId) {
     let SourceFile { text, name, .. } = map.file(file);
-    let known = words();
-    let mut used: BTreeMap<&str, WordUses> = BTreeMap::new();
+    let (known, all) = (words(), all_words());
+    let mut used: BTreeMap<String, WordUses> = BTreeMap::new();
     let tokens = syntax::lex(file, text).tokens;
     for (at, (token, span)) in tokens.iter().enumerate() {
         let is_value = at > 0 && matches!(tokens[at - 1].0, Token::Equals);
         if let Token::Word(word) | Token::Command(word) = token
-            && let Some(word) = known.get(word.as_str()).filter(|_| !is_value)
+            && all.contains(word.as_str())
+            && !is_value
         {
-            let uses = used.entry(word).or_default();
-            uses.lines.insert(map.line(*span));
-            uses.is_zero |= is_zero(map, &tokens[at + 1..]);
+            let second = match tokens.get(at + 1) {
+                Some((Token::Word(second) | Token::Command(second), _)) if word == STATS => {
+                    Some(format!("{word}.{second}"))
+                }
+                _ => None,
+            };
+            for word in std::iter::once(word.clone()).chain(second) {
+                let uses = used.entry(word).or_default();
+                uses.lines.insert(map.line(*span));
+                uses.is_zero |= is_zero(map, &tokens[at + 1..]);
+            }
         }
     }
     let rows = rows();
@@ -179,7 +248,7 @@ fn is_zero(map: &SourceMap, after: &[(Token, Span)]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{rows, words};
+    use super::{RowWords, comment, rows, words};
 
     #[test]
     fn the_rows_of_the_page_are_read() {
@@ -187,13 +256,20 @@ mod tests {
         assert!(rows.len() > 100, "{}", rows.len());
         let of = |construct: &str| rows.iter().find(|row| row.construct == construct);
         let words = |construct: &str| of(construct).map(|row| (row.words(&known), row.is_list())).unwrap_or_default();
-        assert_eq!(words("`aiowait`"), (vec![("aiowait", false)], true));
-        assert_eq!(words("`semblock`, `sempost`"), (vec![("semblock", false), ("sempost", false)], true));
-        assert_eq!(words("`entries` and `leafdirs` in one set").0, [("entries", false), ("leafdirs", false)]);
-        assert_eq!(words("`instances=0` of a thread"), (vec![("instances", true)], false));
+        let named =
+            |all: &[(&str, bool)]| all.iter().map(|(word, zero)| ((*word).to_owned(), *zero)).collect::<Vec<_>>();
+        assert_eq!(words("`aiowait`"), (named(&[("aiowait", false)]), true));
+        assert_eq!(words("`semblock`, `sempost`"), (named(&[("semblock", false), ("sempost", false)]), true));
+        assert_eq!(words("`entries` and `leafdirs` in one set").0, named(&[("entries", false), ("leafdirs", false)]));
+        assert_eq!(words("`instances=0` of a thread"), (named(&[("instances", true)]), false));
+        assert_eq!(words("`stats command`").0, named(&[("stats.command", false)]));
         for general in ["`define file` without `prealloc`", "`fd=` not given", "clock"] {
             assert_eq!(words(general), (vec![], false), "{general}");
         }
+        assert!(of("size of a file without `size=`").is_none(), "a row on dialects");
+        let found = comment("two <!-- uses: run*2 stats.snap; without: stats.clear -->");
+        let (uses, without) = (vec!["run*2", "stats.snap"], vec!["stats.clear"]);
+        assert_eq!(found, ("two", Some(RowWords { uses, without })));
         // Most rows name a construct of the language, or are about every script.
         assert!(rows.iter().filter(|row| !row.words(&known).is_empty()).count() > 40);
     }

@@ -237,14 +237,15 @@ impl Planned {
             }
         }
         // A command may have lines of its own.
-        let narrow = |command: &str| -> String {
-            printable::lines(command).lines().map(|line| format!("\n{}", wrapped(line, "  "))).collect()
+        let narrow = |command: &str| {
+            let lines = printable::lines(command);
+            lines.lines().map(|line| wrapped(line, "  ")).collect::<Vec<_>>().join("\n")
         };
         for line in self.file.hooks.iter().flat_map(|hook| hook_lines(&hook.node)) {
-            text += &narrow(&line);
+            text += &format!("\n{}", narrow(&line));
         }
         for record in &self.file.records {
-            text += &narrow(&format!("`record` runs `{}` after each run", record.node));
+            text += &format!("\n{}", narrow(&format!("`record` runs `{}` after each run", record.node)));
         }
         let cells = self.arms.len() as u64;
         let order = match self.file.in_order {

@@ -5,8 +5,11 @@ use super::choices::FigureFormat;
 use super::console;
 use super::experiments::print_text;
 use crate::analysis::{Direction, TestOutcome, Wins, outcome, wins as count_wins};
-use crate::comparison::{DifferenceKind, differences, figure, outcome_cells, wins_line, with_direction};
+use crate::comparison::{
+    DifferenceKind, differences, doubt_text, figure, may_be_chance, outcome_cells, wins_line, with_direction,
+};
 use crate::import::{self, Metric, Observation, TestFigures, TestPairs, TestSample};
+use crate::report::text::wrapped;
 use crate::util::count::{count, exact};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
@@ -33,6 +36,10 @@ struct TestLine<'a> {
     a: Option<f64>,
     b: Option<f64>,
     outcome: Option<TestOutcome>,
+    /// Whether the outcome may be chance: the 95 % interval of the ratio of the runs does not show it, or is unknown. Never
+    /// set for the figures of a file.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    may_be_chance: bool,
 }
 
 /// Prints the outcomes of the tests in a file. Returns the exit status.
@@ -51,7 +58,7 @@ pub(super) fn of_file(file: &Path, lower_is_better: bool, format: FigureFormat) 
         }
     };
     let direction = if lower_is_better { Direction::LowerIsBetter } else { Direction::HigherIsBetter };
-    print(&document(&found, direction, None), format);
+    print(&document(&found, direction, None, &[]), format);
     0
 }
 
@@ -73,14 +80,13 @@ pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: Fig
         console::error(&format!("no result has `{metric}`"), help.as_deref());
         return 2;
     }
-    let mean = |test: &TestSample, side: usize| {
-        let values: Vec<f64> = test.runs[side].iter().filter_map(|run| metric.of(run)).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-    };
-    let figures = |test: &TestSample| (test.name.clone(), [mean(test, 0), mean(test, 1)]);
+    let values = |runs: &Vec<Observation>| -> Vec<f64> { runs.iter().filter_map(|run| metric.of(run)).collect() };
+    let samples: Vec<[Vec<f64>; 2]> = tests.iter().map(|test| test.runs.each_ref().map(values)).collect();
+    let mean = |values: &Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    let figures = |(test, sample): (&TestSample, &[Vec<f64>; 2])| (test.name.clone(), sample.each_ref().map(mean));
     let sides = if format == FigureFormat::Json { paths(a, b) } else { side_names(a, b) };
-    let found = TestFigures { sides, tests: tests.iter().map(figures).collect() };
-    let document = document(&found, metric.direction(), Some(&metric));
+    let found = TestFigures { sides, tests: tests.iter().zip(&samples).map(figures).collect() };
+    let document = document(&found, metric.direction(), Some(&metric), &samples);
     print(&document, format);
     if document.a == "A" {
         console::notice(&format!("note: A is {}, B is {}", a.display(), b.display()));
@@ -141,15 +147,22 @@ fn print(document: &WinsDocument<'_>, format: FigureFormat) {
     });
 }
 
-fn document<'a>(found: &'a TestFigures, direction: Direction, metric: Option<&Metric>) -> WinsDocument<'a> {
-    let lines: Vec<TestLine<'_>> = found
-        .tests
-        .iter()
-        .map(|(name, [a, b])| {
-            let outcome = a.zip(*b).and_then(|(a, b)| outcome(a, b, direction));
-            TestLine { name, a: *a, b: *b, outcome }
-        })
-        .collect();
+/// Determines the outcomes. `samples` are the values of the runs of each test; none for the figures of a file.
+fn document<'a>(
+    found: &'a TestFigures,
+    direction: Direction,
+    metric: Option<&Metric>,
+    samples: &[[Vec<f64>; 2]],
+) -> WinsDocument<'a> {
+    let line = |(n, (name, [a, b])): (usize, &'a (String, [Option<f64>; 2]))| {
+        let outcome = a.zip(*b).and_then(|(a, b)| outcome(a, b, direction));
+        let is_chance = |outcome| {
+            let sample = samples.get(n).map(|sample| sample.each_ref().map(Vec::as_slice));
+            sample.is_some_and(|sample| may_be_chance(sample, direction, outcome))
+        };
+        TestLine { name, a: *a, b: *b, outcome, may_be_chance: outcome.is_some_and(is_chance) }
+    };
+    let lines: Vec<TestLine<'_>> = found.tests.iter().enumerate().map(line).collect();
     let outcomes: Vec<Option<TestOutcome>> = lines.iter().map(|line| line.outcome).collect();
     let [a, b] = &found.sides;
     WinsDocument { a, b, metric: metric.map(Metric::to_string), wins: count_wins(&outcomes), tests: lines }
@@ -171,9 +184,11 @@ fn text(document: &WinsDocument<'_>) -> String {
         };
         let number = |value: Option<f64>| value.map_or_else(dash, shown);
         let [better, factor] = outcome_cells(test.outcome, document.a, document.b);
+        let better = if test.may_be_chance { better + "?" } else { better };
         table.row([test.name.to_owned(), number(test.a), number(test.b), better, factor]);
     }
-    let ending = wins_line(document.a, document.b, document.wins);
+    let doubt = doubt_text(document.tests.iter().filter(|test| test.may_be_chance).count());
+    let ending = wrapped(&(wins_line(document.a, document.b, document.wins) + &doubt), "  ");
     let about = |metric: &Metric| format!("{}: {}\n\n", with_direction(&metric.to_string()), metric.about());
     let metric = document.metric.as_ref().and_then(|metric| metric.parse().ok());
     let title = metric.as_ref().map_or_else(String::new, about);

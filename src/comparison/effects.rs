@@ -176,9 +176,17 @@ impl FactorEffects {
             })
         };
         let mut text = format!("{factor}, best first: {}", levels[0].0);
-        for pair in levels.windows(2) {
-            let sign = if is_clearly_better(pair[0].0, pair[1].0) { ">" } else { "?" };
-            text += &format!(" {sign} {}", pair[1].0);
+        let are_shown: Vec<bool> = levels.windows(2).map(|pair| is_clearly_better(pair[0].0, pair[1].0)).collect();
+        for (pair, is_shown) in levels.windows(2).zip(&are_shown) {
+            text += &format!(" {} {}", if *is_shown { ">" } else { "?" }, pair[1].0);
+        }
+        // Levels that are further apart may differ although no two neighbours do.
+        for (better, (a, _)) in levels.iter().enumerate() {
+            for (worse, (b, _)) in levels.iter().enumerate().skip(better + 2) {
+                if !are_shown[better..worse].contains(&true) && is_clearly_better(a, b) {
+                    text += &format!(", but {a} > {b}");
+                }
+            }
         }
         Some(text)
     }
@@ -387,6 +395,9 @@ mod tests {
         };
         assert_eq!(of("ops", &runs), ["fs, best first: xfs > ext4 ? btrfs"]);
         assert_eq!(of("latency.mean", &runs), ["fs, best first: btrfs ? ext4 > xfs"]);
+        // Neither neighbour of the middle differs from it.
+        let runs = cells(&[&[36.0, 24.0, 30.0], &[40.0, 40.0, 40.0], &[20.0, 19.5, 20.5]]);
+        assert_eq!(of("ops", &runs), ["fs, best first: xfs ? ext4 ? btrfs, but xfs > btrfs"]);
         let without = cells(&[&[20.0, 21.0], &[40.0, 43.0], &[]]);
         assert_eq!(of("ops", &without), Vec::<String>::new());
     }

@@ -32,7 +32,7 @@ pub use factorial_formats::factorial_ending;
 pub use formats::{ComparisonFormat, FORMATS, differs_text, find_format, lines, sentence};
 pub use level_tests::{LevelTests, TestedLevel};
 pub use numbers::{confidence, figure, half_width, percent, probability, ratio, small, with_direction};
-pub use pivot::{Pivot, PivotRow, outcome_cells, wins_line};
+pub use pivot::{Pivot, PivotRow, doubt_text, may_be_chance, outcome_cells, wins_line};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
 pub use sweep::{Sweep, SweepPoint, sweep};
 pub use sweep_formats::ending as sweep_ending;

@@ -64,7 +64,9 @@ fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> O
     let found: Vec<&Observation> = sides.iter().flat_map(|runs| runs.iter()).filter(|run| applies(run)).collect();
     let mut numbers: Vec<u64> = found.iter().filter_map(|run| run_number(&run.source)).collect();
     numbers.sort_unstable();
-    let folders: BTreeSet<Option<&Path>> = found.iter().map(|run| Path::new(&run.source).parent()).collect();
+    // Runs of several folders have the same numbers.
+    let every = sides.iter().flat_map(|runs| runs.iter());
+    let folders: BTreeSet<Option<&Path>> = every.map(|run| Path::new(&run.source).parent()).collect();
     let is_named = numbers.len() == found.len() && folders.len() == 1 && found.len() <= MAX_NAMED;
     let is_named = is_named && (found.len() as u64) < all;
     let named = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");

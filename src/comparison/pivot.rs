@@ -188,11 +188,7 @@ impl Pivot {
 
     /// Returns the sums of a table with several columns as one line.
     pub fn ending(&self) -> Option<String> {
-        let doubtful = self.rows.iter().filter(|row| row.may_be_chance).count();
-        let doubt = match doubtful {
-            0 => String::new(),
-            n => format!("; `?` in {n}: the runs do not show it (95 % interval of the ratio)"),
-        };
+        let doubt = doubt_text(self.rows.iter().filter(|row| row.may_be_chance).count());
         match (self.wins, &self.columns[..]) {
             (Some(found), [a, b]) => Some(wins_line(a, b, found) + &doubt),
             (_, [_, _, ..]) => Some(self.best_line() + &doubt),
@@ -236,6 +232,11 @@ fn best_two(values: &[Option<f64>], direction: Direction) -> Option<([usize; 2],
     Some(([best, second], outcome(a, b, direction)?))
 }
 
+/// Returns whether an outcome of two samples that were not interleaved may be chance, because the values do not show it.
+pub fn may_be_chance(samples: [&[f64]; 2], direction: Direction, outcome: TestOutcome) -> bool {
+    shown_winner(samples, direction, false) != Some(outcome.winner)
+}
+
 /// Returns the outcome that the runs of two cells show: which of them is significantly better, since the 95 % interval of
 /// the ratio does not contain 1, or a draw, since it contains no ratio that is none. Returns `None` if they show neither.
 /// The ratio is that of the geometric means, so that it may be another cell than the one with the better mean.
@@ -262,6 +263,14 @@ pub fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String;
     // A factor that is rounded up to the limit would contradict the draw.
     let digits = if found.winner == TestWinner::Draw && found.factor >= DRAW - 0.005 { 3 } else { 2 };
     [better.to_owned(), fixed(found.factor, digits)]
+}
+
+/// Explains the `?` of this number of lines, as the end of a line of sums.
+pub fn doubt_text(lines: usize) -> String {
+    match lines {
+        0 => String::new(),
+        n => format!("; {n} with `?` may be chance (95 % interval of the ratio)"),
+    }
 }
 
 /// Formats the sums of several tests of two sides with these names.
@@ -321,7 +330,7 @@ mod tests {
         assert_eq!(
             pivot.ending().unwrap(),
             "ext4 is better in 1 (mean factor 3.00), xfs is better in 0, draws 1, unknown 1; a draw is a factor below \
-             1.05; `?` in 2: the runs do not show it (95 % interval of the ratio)"
+             1.05; 2 with `?` may be chance (95 % interval of the ratio)"
         );
         // Of three levels the best is compared with the second best.
         let pivot = Pivot::new(&Metric::ops(), 0, "test", &factors, &cells, false).unwrap();

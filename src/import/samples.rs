@@ -115,6 +115,15 @@ fn samples(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, Impor
     if let Some(batch) = batch_below(path) {
         return samples(&batch, notes);
     }
+    // Several profiles, or several batches of one profile, whose workloads then have several runs.
+    let batches = batches_in(path);
+    if batches.len() > 1 {
+        return batches
+            .iter()
+            .map(|batch| of_directory(batch, notes))
+            .collect::<Result<Vec<_>, _>>()
+            .map(|all| all.concat());
+    }
     let found = match folder::arms(path)? {
         Some(arms) => of_arms(path, arms, notes)?,
         None => of_directory(path, notes)?,
@@ -131,6 +140,15 @@ fn batch_below(path: &Path) -> Option<PathBuf> {
     let has_only_directories =
         || std::fs::read_dir(only).is_ok_and(|mut all| all.all(|e| e.is_ok_and(|e| e.path().is_dir())));
     (is_below && (only.join(BATCH_PAGE).is_file() || has_only_directories())).then(|| only.clone())
+}
+
+/// Returns the directories of batches in a directory, in the order of their names.
+fn batches_in(path: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<PathBuf> =
+        entries.filter(|entry| !entry.is_symlink() && entry.join(BATCH_PAGE).is_file()).collect();
+    found.sort();
+    found
 }
 
 /// Reads the arms of a results folder. Without different arms it has one test.
@@ -248,6 +266,27 @@ mod tests {
 
     fn rates(test: &TestSample) -> [Vec<f64>; 2] {
         [0, 1].map(|side| test.runs[side].iter().map(|run| run.figures["ops"]).collect())
+    }
+
+    /// The workloads of several profiles, of which two have one of the same name.
+    #[test]
+    fn a_directory_of_several_batches_has_all_of_their_workloads() {
+        let dir = tempfile::tempdir().unwrap();
+        for (side, batch, workload, rate) in [
+            ("old", "host-1", "mail", 10),
+            ("old", "host-2", "mail", 12),
+            ("old", "host-2", "web", 30),
+            ("new", "host-1", "mail", 20),
+        ] {
+            let of_workload = dir.path().join(side).join(batch).join(workload);
+            fs::create_dir_all(&of_workload).unwrap();
+            fs::write(of_workload.join("result.json"), own(&[rate])).unwrap();
+            fs::write(dir.path().join(side).join(batch).join(BATCH_PAGE), "").unwrap();
+        }
+        let found = test_pairs(&dir.path().join("old"), &dir.path().join("new")).unwrap();
+        let tests: Vec<_> = found.tests.iter().map(|test| (test.name.as_str(), rates(test))).collect();
+        assert_eq!(tests, [("mail", [vec![10.0, 12.0], vec![20.0]]), ("web", [vec![30.0], vec![]])]);
+        assert_eq!(found.notes, Vec::<String>::new());
     }
 
     #[test]

@@ -60,9 +60,21 @@ pub enum PageError {
     },
 }
 
-/// Reads the sections of a path: a result file, the results folder of an experiment, a directory of result files, or the
-/// folder of a batch.
+/// How deep directories of results are searched for below a directory that has no result itself.
+const MAX_DEPTH: usize = 4;
+
+/// Reads the sections of a path: a result file, the results folder of an experiment, a directory of result files, the
+/// folder of a batch, or a directory of such folders.
 pub fn read(path: &Path) -> Result<Vec<ResultSource>, PageError> {
+    let found = read_below(path, MAX_DEPTH)?;
+    if found.is_empty() {
+        return Err(PageError::Content { path: path.to_owned(), why: "it has no JSON file".to_owned() });
+    }
+    Ok(found)
+}
+
+/// Reads the sections of a path; none if it is a directory without results.
+fn read_below(path: &Path, depth: usize) -> Result<Vec<ResultSource>, PageError> {
     if !path.is_dir() {
         return Ok(vec![read_file(path)?]);
     }
@@ -79,16 +91,19 @@ pub fn read(path: &Path) -> Result<Vec<ResultSource>, PageError> {
     if files.is_empty() {
         files = found.iter().map(|dir| dir.join(BATCH_RESULT)).filter(|file| file.is_file()).collect();
     }
-    files.sort();
-    match (&files[..], &found[..]) {
-        // That of a batch is below the profile's `stats`, which may be several directories deep.
-        ([], [only]) if only.is_dir() && !only.is_symlink() => return read(only),
-        ([], _) => {
-            return Err(PageError::Content { path: path.to_owned(), why: "it has no JSON file".to_owned() });
-        }
-        _ => {}
+    if !files.is_empty() {
+        files.sort();
+        return files.iter().map(|file| read_file(file)).collect();
     }
-    files.iter().map(|file| read_file(file)).collect()
+    // That of a batch is below the profile's `stats`, which may be several directories deep. Repeated tests have a directory
+    // each.
+    let mut dirs: Vec<PathBuf> = found.into_iter().filter(|path| path.is_dir() && !path.is_symlink()).collect();
+    dirs.sort();
+    let mut sources = Vec::new();
+    for dir in dirs.iter().take_while(|_| depth > 0) {
+        sources.extend(read_below(dir, depth - 1)?);
+    }
+    Ok(sources)
 }
 
 fn read_file(path: &Path) -> Result<ResultSource, PageError> {
@@ -131,6 +146,13 @@ mod tests {
         };
         assert_eq!(names(dir.path()), names(&batch));
         assert!(names(&batch)[0].ends_with("mail/result.json") && names(&batch).len() == 2);
+        // Several batches, and tests with a directory each.
+        let second = dir.path().join("home/stats/host-xfs/mail");
+        fs::create_dir_all(&second).unwrap();
+        fs::write(second.join("result.json"), to_string(&json::Json, &fixture())).unwrap();
+        fs::create_dir_all(dir.path().join("home/empty")).unwrap();
+        let ends: Vec<String> = names(&dir.path().join("home"));
+        assert!(ends.len() == 3 && ends[2].ends_with("host-xfs/mail/result.json"), "{ends:?}");
         // A link to itself is not followed.
         let circle = dir.path().join("circle");
         fs::create_dir(&circle).unwrap();
