@@ -104,13 +104,16 @@ fn script(flowops: &str) -> String {
 }
 
 /// Returns whether a process has ended as far as the kernel permits: it is gone, or its remaining threads have been
-/// killed.
+/// killed, or its first thread is in its last call. This is so if it is the last one that shares its descriptors: it closes
+/// them there.
 fn has_ended(pid: u32) -> bool {
     const KILL: u64 = 1 << 8;
     let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap_or_default();
     let pending = u64::from_str_radix(field("SigPnd:"), 16).unwrap_or(0);
-    field("State:").starts_with('Z') || pending & KILL != 0
+    let last_call = format!("{} ", libc::SYS_exit_group);
+    let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    field("State:").starts_with('Z') || pending & KILL != 0 || call.starts_with(&last_call)
 }
 
 /// How a case ended.
