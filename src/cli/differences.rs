@@ -34,15 +34,16 @@ struct RowWords<'a> {
 }
 
 impl RowWords<'_> {
-    /// Returns the lines of a script with the words. `None` if the row does not concern it.
-    fn lines(&self, used: &BTreeMap<String, WordUses>) -> Option<BTreeSet<u32>> {
+    /// Returns the lines of a script with the words. `None` if the row does not concern it. `all` are the words of all texts
+    /// of its session.
+    fn lines(&self, used: &BTreeMap<String, WordUses>, all: &BTreeSet<String>) -> Option<BTreeSet<u32>> {
         let of = |word: &&str| {
             let (word, least) = word.split_once('*').map_or((*word, 1), |(word, n)| (word, n.parse().unwrap_or(1)));
             used.get(word).map(|uses| &uses.lines).filter(|lines| lines.len() >= least)
         };
         let found: Vec<&BTreeSet<u32>> = self.uses.iter().filter_map(of).collect();
         let concerns = if self.uses.is_empty() { !self.without.is_empty() } else { !found.is_empty() };
-        (concerns && self.without.iter().all(|word| !used.contains_key(*word)))
+        (concerns && self.without.iter().all(|word| !all.contains(*word)))
             .then(|| found.into_iter().flatten().copied().collect())
     }
 }
@@ -121,8 +122,8 @@ fn words() -> BTreeSet<&'static str> {
     all_words().into_iter().filter(|word| !common.contains(word)).collect()
 }
 
-/// The command whose second word says what it does.
-const STATS: &str = "stats";
+/// The commands whose second word says what they do.
+const TWO_WORDS: [&str; 2] = ["stats", "create"];
 
 /// The uses of a word in a script.
 #[derive(Default)]
@@ -145,7 +146,7 @@ impl KnownDifference<'_> {
         let word = |code: &str| {
             let mut parts = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
             let first = *known.get(parts.next()?)?;
-            let second = parts.next().filter(|second| first == STATS && !second.is_empty());
+            let second = parts.next().filter(|second| TWO_WORDS.contains(&first) && !second.is_empty());
             Some((second.map_or_else(|| first.to_owned(), |second| format!("{first}.{second}")), code.ends_with("=0")))
         };
         code.filter_map(word).collect()
@@ -167,9 +168,14 @@ impl KnownDifference<'_> {
     }
 
     /// The lines of a script that the row concerns. `None` if it concerns none of them.
-    fn lines(&self, known: &BTreeSet<&'static str>, used: &BTreeMap<String, WordUses>) -> Option<BTreeSet<u32>> {
+    fn lines(
+        &self,
+        known: &BTreeSet<&'static str>,
+        used: &BTreeMap<String, WordUses>,
+        all: &BTreeSet<String>,
+    ) -> Option<BTreeSet<u32>> {
         if let Some(comment) = &self.comment {
-            return comment.lines(used);
+            return comment.lines(used, all);
         }
         let words = self.words(known);
         let of = |(word, zero): &(String, bool)| used.get(word).filter(|uses| !zero || uses.is_zero);
@@ -195,22 +201,23 @@ impl KnownDifference<'_> {
     }
 }
 
-/// Prints the differences of all texts of a session that the user has written: scripts, and what they load. Those that are
-/// in `printed` are not printed again.
-pub(super) fn print_all(map: &SourceMap, printed: &mut BTreeSet<String>) {
+/// Prints the differences of all texts of a session that the user has written: scripts, and what they load; and of the text
+/// that was asked for. Those that are in `printed` are not printed again.
+pub(super) fn print_all(map: &SourceMap, asked: Option<FileId>, printed: &mut BTreeSet<String>) {
+    let all: BTreeSet<String> = map.files().flat_map(|(id, _)| used_words(map, id).into_keys()).collect();
     for (id, file) in map.files() {
         // A name in brackets is that of a text which is in no file, such as of what the command line defines.
         let is_file = !file.name.starts_with('<') && !file.name.ends_with(SHIPPED);
-        if is_file && printed.insert(file.name.clone()) {
-            print(map, id);
+        if (is_file || asked == Some(id)) && printed.insert(file.name.clone()) {
+            print(map, id, &all);
         }
     }
 }
 
-/// Prints the rows of the page that may concern a script, first those that change figures.
-pub(super) fn print(map: &SourceMap, file: FileId) {
-    let SourceFile { text, name, .. } = map.file(file);
-    let (known, all) = (words(), all_words());
+/// Returns the words of the language that a text uses.
+fn used_words(map: &SourceMap, file: FileId) -> BTreeMap<String, WordUses> {
+    let SourceFile { text, .. } = map.file(file);
+    let all = all_words();
     let mut used: BTreeMap<String, WordUses> = BTreeMap::new();
     let tokens = syntax::lex(file, text).tokens;
     for (at, (token, span)) in tokens.iter().enumerate() {
@@ -220,7 +227,7 @@ pub(super) fn print(map: &SourceMap, file: FileId) {
             && !is_value
         {
             let second = match tokens.get(at + 1) {
-                Some((Token::Word(second) | Token::Command(second), _)) if word == STATS => {
+                Some((Token::Word(second) | Token::Command(second), _)) if TWO_WORDS.contains(&word.as_str()) => {
                     Some(format!("{word}.{second}"))
                 }
                 _ => None,
@@ -232,9 +239,20 @@ pub(super) fn print(map: &SourceMap, file: FileId) {
             }
         }
     }
+    used
+}
+
+/// Prints the rows of the page that may concern a script, first those that change figures. `all` are the words of all texts of
+/// its session.
+fn print(map: &SourceMap, file: FileId, all: &BTreeSet<String>) {
+    let name = &map.file(file).name;
+    let (known, used) = (words(), used_words(map, file));
     let rows = rows();
-    let mut concerned: Vec<(&KnownDifference<'_>, BTreeSet<u32>)> =
-        rows.iter().filter(|row| !row.is_kept()).filter_map(|row| Some((row, row.lines(&known, &used)?))).collect();
+    let mut concerned: Vec<(&KnownDifference<'_>, BTreeSet<u32>)> = rows
+        .iter()
+        .filter(|row| !row.is_kept())
+        .filter_map(|row| Some((row, row.lines(&known, &used, all)?)))
+        .collect();
     concerned.sort_by_key(|(row, _)| !row.changes_figures());
     let title = format!("{name}: {} from Filebench", count(concerned.len() as u64, "possible difference"));
     print_lines(&concerned.iter().fold(title + "\n", |text, (row, lines)| text + "\n" + &row.text(lines)));
@@ -248,7 +266,7 @@ fn is_zero(map: &SourceMap, after: &[(Token, Span)]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{RowWords, comment, rows, words};
+    use super::{RowWords, all_words, comment, rows, words};
 
     #[test]
     fn the_rows_of_the_page_are_read() {
@@ -270,6 +288,13 @@ mod tests {
         let found = comment("two <!-- uses: run*2 stats.snap; without: stats.clear -->");
         let (uses, without) = (vec!["run*2", "stats.snap"], vec!["stats.clear"]);
         assert_eq!(found, ("two", Some(RowWords { uses, without })));
+        // The words of the comments are those of the language.
+        let language = all_words();
+        for comment in rows.iter().filter_map(|row| row.comment.as_ref()) {
+            for word in comment.uses.iter().chain(&comment.without) {
+                assert!(word.split(['*', '.']).next().is_some_and(|word| language.contains(word)), "{word}");
+            }
+        }
         // Most rows name a construct of the language, or are about every script.
         assert!(rows.iter().filter(|row| !row.words(&known).is_empty()).count() > 40);
     }

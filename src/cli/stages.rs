@@ -42,7 +42,7 @@ pub(super) fn check(
             printed.insert(script.clone());
             let mut checked = |map: &SourceMap| {
                 if shows_differences {
-                    differences::print_all(map, &mut printed);
+                    differences::print_all(map, None, &mut printed);
                 }
             };
             worst = worst.max(batch::check_profile(Path::new(script), &settings, &mut console, &mut checked));
@@ -73,10 +73,7 @@ pub(super) fn check(
             worst = 2;
         } else if shows_differences {
             // A shipped script is asked for by its name.
-            if printed.insert(found.name.clone()) {
-                differences::print(&session.map, file);
-            }
-            differences::print_all(&session.map, &mut printed);
+            differences::print_all(&session.map, Some(file), &mut printed);
         }
     }
     worst

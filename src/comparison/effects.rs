@@ -183,8 +183,10 @@ impl FactorEffects {
         // Levels that are further apart may differ although no two neighbours do.
         for (better, (a, _)) in levels.iter().enumerate() {
             for (worse, (b, _)) in levels.iter().enumerate().skip(better + 2) {
-                if !are_shown[better..worse].contains(&true) && is_clearly_better(a, b) {
-                    text += &format!(", but {a} > {b}");
+                match (are_shown[better..worse].contains(&true), is_clearly_better(a, b)) {
+                    (false, true) => text += &format!(", but {a} > {b}"),
+                    (true, false) => text += &format!(", but {a} ? {b}"),
+                    _ => {}
                 }
             }
         }

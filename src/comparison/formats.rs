@@ -185,12 +185,7 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
             true => ", as given".to_owned(),
             false => format!(" in {}{days} without a change", count(floor.sessions, "session")),
         };
-        let unused = match comparison.ratio_with_floor {
-            None if comparison.interleaved => "",
-            None if comparison.doubt.is_none() => "; not used for runs of one day",
-            None => "; not used",
-            Some(_) => "",
-        };
+        let unused = if comparison.ratio_with_floor.is_none() && !comparison.interleaved { "; not used" } else { "" };
         line("noise floor", format!("± {}{source}{unused}", percent(floor.share)));
     }
     if let Some(control) = comparison.control {

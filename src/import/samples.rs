@@ -97,12 +97,18 @@ pub fn test_pairs(a: &Path, b: &Path) -> Result<TestPairs, ImportError> {
 /// The name of a test, and its runs.
 type NamedRuns = (String, Vec<Observation>);
 
-/// Makes a test of each run if the test is one of `mixed`.
+/// Makes a test of the runs at each position in a file if the test is one of `mixed`.
 fn split((name, runs): NamedRuns, mixed: &BTreeSet<String>) -> Vec<NamedRuns> {
     if !mixed.contains(&name) {
         return vec![(name, runs)];
     }
-    runs.into_iter().enumerate().map(|(n, run)| (format!("{name}, run {}", n + 1), vec![run])).collect()
+    // Of several files of a test, such as repeats of a `foreach`, the runs at one position belong together.
+    let of_file = |run: &Observation| run.source.rsplit_once(", run ").and_then(|(_, n)| n.parse().ok());
+    let mut found: BTreeMap<usize, Vec<Observation>> = BTreeMap::new();
+    for (n, run) in runs.into_iter().enumerate() {
+        found.entry(of_file(&run).unwrap_or(n + 1)).or_default().push(run);
+    }
+    found.into_iter().map(|(n, runs)| (format!("{name}, run {n}"), runs)).collect()
 }
 
 /// Reads the tests of a side.
@@ -115,14 +121,9 @@ fn samples(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, Impor
     if let Some(batch) = batch_below(path) {
         return samples(&batch, notes);
     }
-    // Several profiles, or several batches of one profile, whose workloads then have several runs.
     let batches = batches_in(path);
     if batches.len() > 1 {
-        return batches
-            .iter()
-            .map(|batch| of_directory(batch, notes))
-            .collect::<Result<Vec<_>, _>>()
-            .map(|all| all.concat());
+        return of_batches(path, &batches, notes);
     }
     let found = match folder::arms(path)? {
         Some(arms) => of_arms(path, arms, notes)?,
@@ -149,6 +150,36 @@ fn batches_in(path: &Path) -> Vec<PathBuf> {
         entries.filter(|entry| !entry.is_symlink() && entry.join(BATCH_PAGE).is_file()).collect();
     found.sort();
     found
+}
+
+/// The conditions that make the figures of one workload in several batches incomparable.
+const OF_BATCHES: [&str; 4] = ["file system", "device", "mount options", "kernel"];
+
+/// Reads the workloads of several profiles, or of several batches of one profile. A workload of several batches has several
+/// runs; if these are of different file systems or kernels, there is a note.
+fn of_batches(path: &Path, batches: &[PathBuf], notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, ImportError> {
+    let mut found: Vec<NamedRuns> = Vec::new();
+    for batch in batches {
+        for (name, runs) in of_directory(batch, notes)? {
+            match found.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, all)) => all.extend(runs),
+                None => found.push((name, runs)),
+            }
+        }
+    }
+    if found.iter().map(|(_, runs)| runs.len()).sum::<usize>() > MAX_OBSERVATIONS {
+        return Err(form(path)(TOO_MANY.to_owned()));
+    }
+    for (name, runs) in &found {
+        let differs =
+            |condition: &&str| runs.iter().map(|run| run.conditions.get(*condition)).collect::<BTreeSet<_>>().len() > 1;
+        let differing: Vec<&str> = OF_BATCHES.into_iter().filter(differs).collect();
+        if !differing.is_empty() {
+            let name = printable::line(name).into_owned();
+            notes.push(format!("the runs of {name} are of several batches, which differ in {}", differing.join(", ")));
+        }
+    }
+    if found.is_empty() { Err(form(path)("it has no results".to_owned())) } else { Ok(found) }
 }
 
 /// Reads the arms of a results folder. Without different arms it has one test.
@@ -280,13 +311,22 @@ mod tests {
         ] {
             let of_workload = dir.path().join(side).join(batch).join(workload);
             fs::create_dir_all(&of_workload).unwrap();
-            fs::write(of_workload.join("result.json"), own(&[rate])).unwrap();
+            let text =
+                format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{{\"summary\": {{\"ops_per_s\": {rate}}}}}]}}");
+            fs::write(of_workload.join("result.json"), text).unwrap();
             fs::write(dir.path().join(side).join(batch).join(BATCH_PAGE), "").unwrap();
         }
         let found = test_pairs(&dir.path().join("old"), &dir.path().join("new")).unwrap();
         let tests: Vec<_> = found.tests.iter().map(|test| (test.name.as_str(), rates(test))).collect();
         assert_eq!(tests, [("mail", [vec![10.0, 12.0], vec![20.0]]), ("web", [vec![30.0], vec![]])]);
         assert_eq!(found.notes, Vec::<String>::new());
+        // One of another file system.
+        let mount = "{\"path\": \"/\", \"type\": \"xfs\", \"source\": \"/dev/x\", \"options\": \"rw\"}";
+        let run = format!("{{\"environment\": {{\"mounts\": [{mount}]}}, \"summary\": {{\"ops_per_s\": 5}}}}");
+        let text = format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{run}]}}");
+        fs::write(dir.path().join("old/host-2/mail/result.json"), text).unwrap();
+        let notes = test_pairs(&dir.path().join("old"), &dir.path().join("new")).unwrap().notes.join("\n");
+        assert!(notes.starts_with("the runs of mail are of several batches, which differ in file system, "), "{notes}");
     }
 
     #[test]
@@ -337,6 +377,18 @@ mod tests {
         let found = test_pairs(&old, &new).unwrap();
         let shown: Vec<_> = found.tests.iter().map(|test| (test.name.as_str(), rates(test))).collect();
         assert_eq!(shown, [("ladder, run 1", [vec![4.0], vec![5.0]]), ("ladder, run 2", [vec![8.0], vec![9.0]])]);
+        // Two rounds of it.
+        let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+        for (side, values) in [(&first, [4, 8]), (&second, [5, 9])] {
+            fs::create_dir_all(side.join("ladder")).unwrap();
+            for round in ["1.json", "2.json"] {
+                fs::write(side.join("ladder").join(round), own(&values)).unwrap();
+            }
+        }
+        let found = test_pairs(&first, &second).unwrap();
+        let shown: Vec<_> = found.tests.iter().map(|test| (test.name.as_str(), rates(test))).collect();
+        let rounds = [("ladder, run 1", [vec![4.0; 2], vec![5.0; 2]]), ("ladder, run 2", [vec![8.0; 2], vec![9.0; 2]])];
+        assert_eq!(shown, rounds);
         fs::write(&new, own(&[5, 5])).unwrap();
         assert_eq!(rates(&test_pairs(&old, &new).unwrap().tests[0]), [vec![4.0, 8.0], vec![5.0, 5.0]]);
     }

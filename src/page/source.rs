@@ -97,11 +97,21 @@ fn read_below(path: &Path, depth: usize) -> Result<Vec<ResultSource>, PageError>
     }
     // That of a batch is below the profile's `stats`, which may be several directories deep. Repeated tests have a directory
     // each.
-    let mut dirs: Vec<PathBuf> = found.into_iter().filter(|path| path.is_dir() && !path.is_symlink()).collect();
+    let is_hidden = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let is_searched = |path: &PathBuf| path.is_dir() && !path.is_symlink() && !is_hidden(path);
+    let mut dirs: Vec<PathBuf> = found.into_iter().filter(is_searched).collect();
     dirs.sort();
+    // An only directory is part of a path.
+    let depth = if dirs.len() > 1 { depth.checked_sub(1) } else { Some(depth) };
+    let Some(depth) = depth else { return Ok(Vec::new()) };
     let mut sources = Vec::new();
-    for dir in dirs.iter().take_while(|_| depth > 0) {
-        sources.extend(read_below(dir, depth - 1)?);
+    for dir in &dirs {
+        match read_below(dir, depth) {
+            Ok(found) => sources.extend(found),
+            // Such as `lost+found`.
+            Err(PageError::Io { error, .. }) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(sources)
 }
@@ -153,6 +163,11 @@ mod tests {
         fs::create_dir_all(dir.path().join("home/empty")).unwrap();
         let ends: Vec<String> = names(&dir.path().join("home"));
         assert!(ends.len() == 3 && ends[2].ends_with("host-xfs/mail/result.json"), "{ends:?}");
+        // An only directory counts for nothing, however many there are.
+        let deep = dir.path().join("a/b/c/d/e/f/g");
+        fs::create_dir_all(deep.join("mail")).unwrap();
+        fs::write(deep.join("mail/result.json"), to_string(&json::Json, &fixture())).unwrap();
+        assert_eq!(names(&dir.path().join("a")).len(), 1);
         // A link to itself is not followed.
         let circle = dir.path().join("circle");
         fs::create_dir(&circle).unwrap();

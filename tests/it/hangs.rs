@@ -104,8 +104,8 @@ fn script(flowops: &str) -> String {
 }
 
 /// Returns whether a process has ended as far as the kernel permits: it is gone, or its remaining threads have been
-/// killed, or its first thread is in its last call. This is so if it is the last one that shares its descriptors: it closes
-/// them there.
+/// killed, or its first thread is in its last call. If that is the last user of the descriptors, it closes them inside
+/// `exit_group`, where it may wait for the file system.
 fn has_ended(pid: u32) -> bool {
     const KILL: u64 = 1 << 8;
     let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };

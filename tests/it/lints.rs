@@ -170,7 +170,23 @@ fn differences_from_filebench_name_the_lines_of_the_script() {
             .filter(|(_, rest)| rest.contains("difference"));
         lines.map(|(name, _)| name.rsplit('/').next().unwrap().to_owned()).collect()
     };
-    assert_eq!(titles(&call().args(["check", "--differences", "y.f", "z.f"]).run().exits(0)), ["y.f", "lib.f", "z.f"]);
+    let output = call().args(["check", "--differences", "y.f", "z.f"]).run().exits(0);
+    assert_eq!(titles(&output), ["y.f", "lib.f", "z.f"]);
+    // The `run` of another text of the session counts.
+    let of_lib = output.stdout.split("z.f: ").next().unwrap();
+    assert!(!of_lib.contains("no `run` line") && output.stdout.contains("no `run` line"), "{}", output.stdout);
+    let clear = "define process name=p { thread name=t { flowop hog name=h,value=1 } }\ncreate processes\n";
+    let of = |text: &str| {
+        let call = Wml::new().file("s.f", &format!("{clear}{text}"));
+        call.args(["check", "--differences", "s.f"]).run().exits(0).stdout
+    };
+    let (with, without) = (of("stats clear\nstats snap\n"), of("stats snap\n"));
+    assert!(
+        !with.contains("`stats snap`") && without.contains("`stats snap` without `stats clear` (line 3)"),
+        "{without}"
+    );
+    assert!(of("run 1\nrun 1\n").contains("a second `run` (lines 3, 4)") && !of("run 1\n").contains("a second"));
+    assert!(of("").contains("a variable that is set while processes") && !of("").contains("`stats command`"));
     assert_eq!(titles(&call().args(["check", "--differences", "deep/w.f"]).run().exits(0)), ["w.f", "lib.f"]);
     let profile = "CONFIG one {\n  personality = y;\n}\nCONFIG two {\n  personality = z;\n}\n";
     let output = call().file("p.prof", profile).args(["check", "--differences", "p.prof"]).run().exits(0);
