@@ -163,7 +163,7 @@ pub(super) struct WorkloadArgs {
     #[arg(long)]
     pub(super) cold: bool,
     /// Do not wait for the disks to become idle before measuring. Between the runs of `ab` and `floor` wmlrun waits in any
-    /// case; runs of `repeat` then have no control
+    /// case. Runs of `repeat` that do not wait have no control
     #[arg(long, alias = "no-settle")]
     pub(super) no_quiesce: bool,
     /// Create the directory of the file sets if it does not exist

@@ -188,18 +188,16 @@ fn joined_experiments(format: &dyn Report, sources: &[ResultSource]) -> Option<R
         "markdown" => |name: &str| format!("## {}\n\n", literal(name)),
         _ => return None,
     };
-    let of = |source: &ResultSource| match source {
-        ResultSource::Experiment { name, recorded, floor } => {
-            let text = experiment_text(format, name, recorded, *floor);
-            Some(text.map(|text| heading(&printable::line(name)) + &text))
-        }
+    let experiment = |source| match source {
+        &ResultSource::Experiment { ref name, ref recorded, floor } => Some((name, &**recorded, floor)),
         _ => None,
     };
-    if !sources.iter().all(|source| matches!(source, ResultSource::Experiment { .. })) {
-        return None;
-    }
-    let texts: Vec<Result<String, u8>> = sources.iter().map(of).collect::<Option<_>>()?;
-    Some(texts.into_iter().collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n")))
+    let experiments: Vec<_> = sources.iter().map(experiment).collect::<Option<_>>()?;
+    let text = |(name, recorded, floor): (&String, &RecordedExperiment, _)| {
+        let text = experiment_text(format, name, recorded, floor)?;
+        Ok(heading(&printable::line(name)) + &text)
+    };
+    Some(experiments.into_iter().map(text).collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n")))
 }
 
 /// Returns the results of runs, or of experiments, in a format. `Err` holds the exit status after an error was

@@ -363,7 +363,7 @@ fn a_loss_of_separate_runs_on_a_slower_machine_is_invalid() {
     // there is none.
     let found = of(&side(90.0, 0.9, "6.2", 0));
     assert_eq!((found.verdict, found.control), (Worse, None));
-    assert!(found.notes.join("\n").contains("the control is not tested, because A and B differ in `kernel`"));
+    assert!(found.notes.join("\n").contains("the control is not tested, because the runs differ in `kernel`, which"));
     assert_eq!(of(&side(90.0, 0.9, "6.1", 7)).verdict, Unclear);
     let mut without = side(90.0, 0.9, "6.1", 0);
     without[3].control = None;

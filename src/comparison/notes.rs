@@ -65,7 +65,7 @@ fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> O
     let mut numbers: Vec<u64> = found.iter().filter_map(|run| run_number(&run.source)).collect();
     numbers.sort_unstable();
     // Runs of several folders have the same numbers.
-    let every = sides.iter().flat_map(|runs| runs.iter());
+    let every = sides.iter().flat_map(|runs| runs.iter()).filter(|run| run.failure.is_none());
     let folders: BTreeSet<Option<&Path>> = every.map(|run| Path::new(&run.source).parent()).collect();
     let is_named = numbers.len() == found.len() && folders.len() == 1 && found.len() <= MAX_NAMED;
     let is_named = is_named && (found.len() as u64) < all;
@@ -263,12 +263,9 @@ pub(super) fn on_equal_values(runs: &Runs<'_>, values: [&[f64]; 2], ratio: Estim
 pub(super) fn on_untested_control(a: &[Observation], b: &[Observation]) -> Option<String> {
     let has_control = a.iter().chain(b).all(|run| run.control.is_some());
     let differences: Vec<String> = machine_differences(a, b).iter().map(|name| format!("`{name}`")).collect();
-    (has_control && !differences.is_empty()).then(|| {
-        format!(
-            "the control is not tested, because A and B differ in {}: this may be the reason",
-            differences.join(", ")
-        )
-    })
+    let all = differences.join(", ");
+    (has_control && !all.is_empty())
+        .then(|| format!("the control is not tested, because the runs differ in {all}, which may be what is compared"))
 }
 
 /// Returns the note on a change of the machine that may have caused the verdict, or may have hidden another one.
@@ -282,17 +279,18 @@ pub(super) fn on_control(comparison: &Comparison) -> Option<String> {
     if comparison.interleaved {
         return None;
     }
-    let (speed, disturbed, effect) =
-        if control.ratio.value < 1.0 { ("slower", "B", "better") } else { ("faster", "A", "worse") };
-    let what = match (comparison.verdict, effect) {
-        (ComparisonVerdict::Invalid, _) => {
-            format!("this may be the whole difference; repeat {disturbed} when the machine is idle")
+    let is_slower = control.ratio.value < 1.0;
+    let what = match comparison.verdict {
+        ComparisonVerdict::Invalid if is_slower => {
+            "this may be the whole difference; repeat B when the machine is idle"
         }
-        (ComparisonVerdict::Worse, "better") | (ComparisonVerdict::Better, "worse") => {
-            "this may be a part of the difference".to_owned()
-        }
-        _ => format!("with equally fast processors B may be {effect}"),
+        ComparisonVerdict::Invalid => "this may be the whole difference; repeat A when the machine is idle",
+        ComparisonVerdict::Worse if is_slower => "this may be a part of the difference",
+        ComparisonVerdict::Better if !is_slower => "this may be a part of the difference",
+        _ if is_slower => "with equally fast processors B may be better",
+        _ => "with equally fast processors B may be worse",
     };
+    let speed = if is_slower { "slower" } else { "faster" };
     Some(format!("the processors were {speed} during the runs of B, see `control`: {what}"))
 }
 

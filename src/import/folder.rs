@@ -445,7 +445,7 @@ pub(super) fn results_among(dir: &Path) -> Result<Vec<Observation>, ImportError>
 }
 
 /// Returns whether the name of a file does not begin with a point.
-pub(super) fn is_visible(file: &Path) -> bool {
+pub fn is_visible(file: &Path) -> bool {
     file.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
 }
 

@@ -122,7 +122,9 @@ fn ratios(comparison: &Comparison) -> Picture {
         ComparisonVerdict::Invalid if comparison.interleaved => {
             "The comparison is invalid because the control changed, whatever the ratios are."
         }
-        ComparisonVerdict::Invalid => "The comparison is invalid because the control changed in the same direction.",
+        ComparisonVerdict::Invalid => {
+            "The comparison is invalid because the change of the control may explain the difference."
+        }
         _ if comparison.doubt.is_some() => "The notes say why the interval gives no verdict.",
         _ => "The verdict depends on the first line only; the other metrics are descriptive.",
     };

@@ -4,6 +4,7 @@ use crate::analysis::NoiseFloor;
 use crate::comparison::Comparison;
 use crate::experiment::{self, RecordedExperiment};
 use crate::import;
+use crate::import::folder::is_visible;
 use crate::report::json;
 use crate::result::Document;
 use crate::util::batch_files::BATCH_RESULT;
@@ -97,8 +98,7 @@ fn read_below(path: &Path, depth: usize) -> Result<Vec<ResultSource>, PageError>
     }
     // That of a batch is below the profile's `stats`, which may be several directories deep. Repeated tests have a directory
     // each.
-    let is_hidden = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-    let is_searched = |path: &PathBuf| path.is_dir() && !path.is_symlink() && !is_hidden(path);
+    let is_searched = |path: &PathBuf| path.is_dir() && !path.is_symlink() && is_visible(path);
     let mut dirs: Vec<PathBuf> = found.into_iter().filter(is_searched).collect();
     dirs.sort();
     // An only directory is part of a path.

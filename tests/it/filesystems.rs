@@ -108,7 +108,7 @@ fn on_btrfs() {
 fn small_file_sets_last_on_a_fast_file_system() {
     undisturbed(|| {
         for_each(&[personality("varmail"), personality("fileserver")], 2, |script| {
-            let seconds = short_or_long("1", "30");
+            let seconds = short_or_long("2", "30");
             let call = Wml::below(&memory()).args([&script.call, "--runtime", seconds]).sets(&[("nfiles", "1000")]);
             let run = call.result().run().exits(0).only_run();
             assert_works(script, &run);

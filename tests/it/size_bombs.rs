@@ -156,7 +156,7 @@ fn stage(name: &str, stage: &str, text: &str) {
 
 #[test]
 fn large_scripts_are_read_or_refused_in_bounded_memory() {
-    let bytes = short_or_long(50_000, 10_000_000);
+    let bytes = short_or_long(100_000, 10_000_000);
     for (name, head, unit, tail) in LARGE {
         let text = repeated(head, unit, tail, bytes);
         for command in ["check", "plan", "fmt"] {

@@ -44,10 +44,7 @@ fn a_small_mail_server_keeps_its_population() {
 fn a_large_mail_server_keeps_its_population() {
     undisturbed(|| {
         // 1.6 GB at full size.
-        varmail(
-            crate::cmd::short_or_long("40000", "100000"),
-            if crate::cmd::long() { &[] } else { &[("filesize", "1k")] },
-        );
+        varmail("100000", if crate::cmd::long() { &[] } else { &[("filesize", "1k")] });
     });
 }
 
