@@ -29,7 +29,7 @@ pub use precision::{
     MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, independent_mean, mean_interval, trend,
 };
 pub use response_time::{LoadPoint, NoKnee, OverallResponse, ResponseMethod, knee, overall_response};
-pub use sample::{Estimate, SampleSummary, median};
+pub use sample::{Estimate, SampleSummary, median, outliers};
 pub use shape::{Point, ecdf, quantile_pairs};
 pub use steady::SteadyState;
 pub use study::{FTest, StudyTest, TTest, TTestKind, study};

@@ -293,3 +293,14 @@ fn repeats_end_with_intervals_that_contain_the_mean() {
         }
     }
 }
+
+/// The share of normal samples with an outlier, by an independent simulation of 4,000 samples each.
+#[test]
+fn a_normal_sample_rarely_has_an_outlier() {
+    for (n, expected) in [(7, 0.012), (10, 0.0023)] {
+        let seen = (0..SERIES as u64)
+            .filter(|seed| !super::outliers(&Machine::new(9_000 + seed, 0.15, 0.0, 0.0).runs(n)).is_empty())
+            .count();
+        in_band(&format!("outliers of {n}"), seen, expected);
+    }
+}

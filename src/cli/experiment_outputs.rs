@@ -9,11 +9,10 @@ use super::experiment_args::ExperimentArgs;
 use super::experiments::{Refused, refuse};
 use super::live_stream::LiveStream;
 use super::option_values::LiveOutput;
+use super::run_tables::{self, run_document};
 use crate::experiment::{Arm, Experiment, RunEnd};
-use crate::import;
 use crate::output::{IN_TREE_HELP, TableFile, output_in_tree};
 use crate::report::csv_runs::{self, ExperimentRun};
-use crate::report::json;
 use crate::report::live::LiveEvent;
 use crate::util::count::count;
 use std::collections::BTreeSet;
@@ -96,10 +95,8 @@ impl RunOutputs {
             stream.write(&LiveEvent::Recorded { of, failure: run.failure, seconds: run.seconds, metrics });
         }
         let Some((table, path)) = &self.table else { return };
-        // A run that failed may have no result.
-        let Some(document) = import::text(&run.result).ok().and_then(|text| json::read(&text).ok()) else { return };
-        let last = document.runs.len().saturating_sub(1);
-        if let Err(e) = table.append(&mut |out| csv_runs::experiment_row(of, &document, last, out)) {
+        let Some(document) = run_document(&run.result) else { return };
+        if let Err(e) = table.append(&mut |out| run_tables::append(of, &document, out)) {
             self.has_failed = true;
             let text = format!("can't append the run to {}: {e}", path.display());
             console::error(&text, Some("the results folder has the results of all runs"));

@@ -1,8 +1,8 @@
 //! `wmlrun floor`: measures noise floors, lists and removes those that are stored.
 
 use super::console;
-use super::experiment_args::FloorArgs;
-use super::experiment_host::perform;
+use super::experiment_args::{ExperimentArgs, FloorArgs};
+use super::experiment_host::{Performed, perform};
 use super::experiments::{Refused, compared, joined, print_text, refuse, status, verdict_status, wanted};
 use crate::analysis::ComparisonVerdict;
 use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, figure, percent, ratio};
@@ -96,22 +96,17 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         mean,
     };
     if session.sample().is_too_wide() {
-        performed.print(&(common.format.comparison)(&comparison));
+        print_session(&performed, common, &comparison, mean);
         let text = format!("the interval {} is too wide for a noise floor: it is not stored", ratio(session.ratio));
         console::error(&text, Some("make more blocks (`--blocks`), or longer runs (`--runtime`)"));
         return Ok(performed.status(ComparisonVerdict::Unclear.code()));
     }
     let floors = Floors::add(session, &path).map_err(refuse_file)?;
     let floor = floors.of(&comparison.metric, &place, None);
-    if common.format.name == "text" {
-        let runs = count(values.len() as u64, "run");
-        let of_runs = format!("{runs} of {}, mean {}", experiment.name, figure(&comparison.metric, mean));
-        performed.print(&format!("{of_runs}\nA/A {}, 95 % interval\n", ratio(comparison.ratio)));
-        if !common.quiet {
-            comparison.notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
-        }
-    } else {
-        performed.print(&(common.format.comparison)(&Comparison { floor, ..comparison }));
+    print_session(&performed, common, &Comparison { floor, ..comparison }, mean);
+    if !common.quiet && finished.observations.iter().flatten().any(|run| run.disturbed) {
+        let note = "the session is stored all the same: `wmlrun floor --list` numbers it, `--forget N.M` removes it";
+        console::notice(&format!("note: {note}"));
     }
     if let Some(floor) = floor {
         let (share, sessions) = (percent(floor.share), count(floor.sessions, "session"));
@@ -124,6 +119,19 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         }
     }
     Ok(performed.status(0))
+}
+
+/// Prints the result of a session: as text its two figures, with the notes on standard error.
+fn print_session(performed: &Performed, args: &ExperimentArgs, comparison: &Comparison, mean: f64) {
+    if args.format.name != "text" {
+        return performed.print(&(args.format.comparison)(comparison));
+    }
+    let runs = count(comparison.a.sample.n + comparison.b.sample.n, "run");
+    let of_runs = format!("{runs} of {}, mean {}", comparison.name, figure(&comparison.metric, mean));
+    performed.print(&format!("{of_runs}\nA/A {}, 95 % interval\n", ratio(comparison.ratio)));
+    if !args.quiet {
+        comparison.notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
+    }
 }
 
 /// Formats the stored noise floors as a table.

@@ -35,6 +35,7 @@ mod peak;
 mod rank_errors;
 mod rank_front;
 mod ranked;
+mod run_tables;
 mod script_input;
 mod stages;
 mod stdout;

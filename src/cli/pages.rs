@@ -4,6 +4,7 @@ use super::choices::ExportFormat;
 use super::console;
 use super::experiments::print_text;
 use super::known_floor::known_floor;
+use super::run_tables::RUN_TABLES;
 use crate::analysis::NoiseFloor;
 use crate::comparison::{FORMATS, find_format};
 use crate::experiment::{ExperimentKind, RecordedExperiment};
@@ -167,9 +168,15 @@ fn experiment_text(
         console::error(text, Some(help));
         Err(2)
     };
+    if let Some((_, table)) = RUN_TABLES.iter().find(|(of, _)| of.name() == format.name()) {
+        recorded.state_notes().iter().for_each(|note| console::notice(&format!("note: {note}")));
+        return table(recorded)
+            .or_else(|e| refuse(&format!("the runs of {name} can't be written: {e}"), "try another format"));
+    }
     let Some(found) = find_format(format.name()) else {
         let both = FORMATS.iter().map(|format| format.name).filter(|name| report::find(name).is_some());
-        let formats: Vec<String> = both.map(|name| format!("`{name}`")).collect();
+        let tables = RUN_TABLES.iter().map(|(format, _)| format.name());
+        let formats: Vec<String> = both.chain(tables).map(|name| format!("`{name}`")).collect();
         let text = format!("{name} is an experiment, whose result has no format `{}`", format.name());
         let help = format!("its formats are {}; the results of the runs are in {name}/runs", formats.join(", "));
         return refuse(&text, &help);

@@ -6,7 +6,8 @@ use super::console;
 use super::experiments::print_text;
 use crate::analysis::{Direction, TestOutcome, Wins, outcome, wins as count_wins};
 use crate::comparison::{
-    DifferenceKind, differences, doubt_text, figure, may_be_chance, outcome_cells, wins_line, with_direction,
+    DifferenceKind, differences, disturbed_note, doubt_text, figure, may_be_chance, outcome_cells, wins_line,
+    with_direction,
 };
 use crate::import::{self, Metric, Observation, TestFigures, TestPairs, TestSample};
 use crate::report::text::wrapped;
@@ -91,6 +92,8 @@ pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: Fig
     if document.a == "A" {
         console::notice(&format!("note: A is {}, B is {}", a.display(), b.display()));
     }
+    let sides: Vec<&[Observation]> = tests.iter().flat_map(|test| test.runs.iter().map(Vec::as_slice)).collect();
+    disturbed_note(&sides).iter().for_each(|note| console::notice(&format!("note: {note}")));
     condition_notes(&tests).iter().for_each(|note| console::notice(&format!("note: {note}")));
     if tests.iter().any(|test| test.runs.iter().any(|runs| runs.len() == 1)) {
         console::notice(

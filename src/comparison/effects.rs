@@ -252,7 +252,7 @@ impl FactorEffects {
             table.row(line);
         }
         let ending: String = self.endings().iter().map(|line| wrapped(&printable::line(line), "  ") + "\n").collect();
-        format!("{}\n\n{}{ending}", self.title(), table.render())
+        format!("{}\n\n{}{ending}", printable::line(&self.title()), table.render())
     }
 }
 

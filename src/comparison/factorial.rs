@@ -254,15 +254,19 @@ impl FactorialDesign<'_> {
     /// Returns notes on the runs of the cells, of which each has its metrics.
     fn notes(&self, cells: &[&[Observation]]) -> Vec<String> {
         let mut by_metric: BTreeMap<Metric, Vec<&[Observation]>> = BTreeMap::new();
+        let mut by_first = by_metric.clone();
         for (n, runs) in cells.iter().enumerate() {
-            self.metrics_of(n).into_iter().for_each(|metric| by_metric.entry(metric).or_default().push(runs));
+            let metrics = self.metrics_of(n);
+            metrics.first().into_iter().for_each(|first| by_first.entry(first.clone()).or_default().push(runs));
+            metrics.into_iter().for_each(|metric| by_metric.entry(metric).or_default().push(runs));
         }
+        let outliers = by_first.into_iter().filter_map(|(metric, cells)| notes::on_outliers(&cells, &metric));
         let few = by_metric.into_iter().flat_map(|(metric, cells)| notes::on_percentiles(&cells, &[metric]));
         let tables = self.tables;
         let compares = tables.columns.is_some() || tables.study.is_some() || !self.factors_of_effects().is_empty();
         let order = (self.in_order && compares).then(notes::on_order);
         let runs = notes::on_places(cells).into_iter().chain(notes::on_warnings(cells));
-        let runs = runs.chain(notes::on_several_runs(cells));
+        let runs = runs.chain(outliers).chain(notes::on_several_runs(cells));
         order.into_iter().chain(runs).chain(few).collect()
     }
 

@@ -31,6 +31,7 @@ pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, Factoria
 pub use factorial_formats::factorial_ending;
 pub use formats::{ComparisonFormat, FORMATS, differs_text, find_format, lines, sentence};
 pub use level_tests::{LevelTests, TestedLevel};
+pub use notes::{disturbed_note, outlying};
 pub use numbers::{confidence, figure, half_width, percent, probability, ratio, small, with_direction};
 pub use pivot::{Pivot, PivotRow, doubt_text, may_be_chance, outcome_cells, wins_line};
 pub use repeats::{RepeatedMetric, Repeats, repeats};

@@ -4,16 +4,38 @@ use super::build::LEVEL;
 use super::differences::machine_differences;
 use super::numbers::percent;
 use super::{Comparison, OtherMetric, Runs};
-use crate::analysis::{ComparisonVerdict, Estimate, NoiseFloor, Tolerance, mean_interval};
+use crate::analysis::{ComparisonVerdict, Estimate, NoiseFloor, Tolerance, mean_interval, outliers};
 use crate::import::{Metric, Observation, shared_flowops};
 use crate::result::MIN_BEYOND;
 use crate::util::count::count;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 /// Returns notes on the runs of all sides, of which these metrics are used.
 pub(super) fn on_runs(sides: &[&[Observation]], metrics: &[Metric]) -> Vec<String> {
-    on_warnings(sides).chain(on_several_runs(sides)).chain(on_percentiles(sides, metrics)).collect()
+    let outliers = metrics.first().and_then(|metric| on_outliers(sides, metric));
+    on_warnings(sides).chain(outliers).chain(on_several_runs(sides)).chain(on_percentiles(sides, metrics)).collect()
+}
+
+/// Returns the runs whose value of a metric is far from those of the others.
+pub fn outlying<'a>(runs: impl Iterator<Item = &'a Observation>, metric: &Metric) -> Vec<&'a Observation> {
+    let (runs, values): (Vec<_>, Vec<f64>) = runs.filter_map(|run| Some((run, metric.of(run)?))).unzip();
+    outliers(&values).into_iter().map(|n| runs[n]).collect()
+}
+
+/// The largest number of runs of a side in which outliers are looked for.
+const MOST_EXAMINED: usize = 1000;
+
+/// Returns the note on runs whose value of a metric is far from those of the other runs of the same side.
+pub(super) fn on_outliers(sides: &[&[Observation]], metric: &Metric) -> Option<String> {
+    // Of numbers from elsewhere there may be many: they need not be runs.
+    let examined = sides.iter().filter(|runs| runs.len() <= MOST_EXAMINED);
+    let far: HashSet<*const Observation> =
+        examined.flat_map(|runs| outlying(runs.iter(), metric)).map(std::ptr::from_ref).collect();
+    let runs = number(sides, &|run| far.contains(&std::ptr::from_ref(run)))?;
+    Some(format!(
+        "`{metric}` is far from the median of its side in {runs}, an outlier: look for the cause; the run stays in the sample"
+    ))
 }
 
 /// Returns the note on cells that are compared although all runs of one were made before those of the next.
@@ -102,10 +124,13 @@ pub(super) fn on_places(cells: &[&[Observation]]) -> Option<String> {
 pub(super) fn on_warnings(sides: &[&[Observation]]) -> impl Iterator<Item = String> {
     let unsteady = number(sides, &|run| run.unsteady)
         .map(|runs| format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"));
-    let disturbed = number(sides, &|run| run.disturbed).map(|runs| {
-        format!("other programs or the kernel used the processors during {runs}: repeat on an idle machine")
-    });
-    unsteady.into_iter().chain(disturbed).chain(on_caches(sides)).chain(on_other_warnings(sides))
+    unsteady.into_iter().chain(disturbed_note(sides)).chain(on_caches(sides)).chain(on_other_warnings(sides))
+}
+
+/// Returns the note on runs beside which other programs used the processors.
+pub fn disturbed_note(sides: &[&[Observation]]) -> Option<String> {
+    let runs = number(sides, &|run| run.disturbed)?;
+    Some(format!("other programs or the kernel used the processors during {runs}: repeat on an idle machine"))
 }
 
 /// Returns the note on runs that began with other caches than runs of the same side.
@@ -358,6 +383,30 @@ mod tests {
         assert!(text.contains("the rate changed during 7 of 16 runs: "), "{text}");
         assert!(!text.contains("operations beyond"), "{text}");
         assert!(!notes(&side(8, 0, 1e6), &side(8, 0, 1e6)).contains("the rate changed"));
+    }
+
+    #[test]
+    fn a_run_that_is_far_from_the_others_is_named() {
+        let run = |ops: f64, n: usize| Observation {
+            source: format!("r/runs/{n:04}.json"),
+            figures: [("ops".to_owned(), ops)].into(),
+            ..Observation::default()
+        };
+        let side = |values: &[f64]| -> Vec<Observation> { values.iter().zip(1..).map(|(v, n)| run(*v, n)).collect() };
+        let (even, far) = (
+            side(&[100.0, 101.0, 99.0, 100.5, 98.0, 102.0, 99.5]),
+            side(&[100.0, 101.0, 40.0, 100.5, 98.0, 99.0, 100.0]),
+        );
+        let text = on_outliers(&[&even, &far], &Metric::ops()).unwrap();
+        assert!(
+            text.starts_with("`ops` is far from the median of its side in 1 of 14 runs (3), an outlier: "),
+            "{text}"
+        );
+        assert_eq!(on_outliers(&[&even, &far[..6]], &Metric::ops()), None);
+        assert!(!notes(&self::side(8, 0, 1e6), &self::side(8, 0, 1e6)).contains("outlier"));
+        // Of columns of numbers, none is named.
+        let many: Vec<f64> = (0..2000).map(|n| if n == 7 { 1.0 } else { 100.0 + f64::from(n % 3) }).collect();
+        assert_eq!(on_outliers(&[&side(&many)], &Metric::ops()), None);
     }
 
     #[test]

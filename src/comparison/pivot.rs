@@ -10,6 +10,7 @@ use crate::analysis::{
 use crate::import::Metric;
 use crate::report::text::wrapped;
 use crate::util::count::fixed;
+use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
 
@@ -213,7 +214,7 @@ impl Pivot {
             table.row(line);
         }
         let ending = self.ending().map_or_else(String::new, |line| wrapped(&line, "  ") + "\n");
-        format!("{}\n\n{}{ending}", self.title(), table.render())
+        format!("{}\n\n{}{ending}", printable::line(self.title()), table.render())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::notes;
 use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
-use crate::import::Observation;
+use crate::import::{Metric, Observation};
 use crate::util::size;
 use serde::Serialize;
 
@@ -63,6 +63,7 @@ pub struct SweepPoint {
 pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observation>], method: ResponseMethod) -> Sweep {
     let points: Vec<SweepPoint> = levels.iter().zip(runs).map(|(level, runs)| point(level, runs)).collect();
     let (order, curve) = (load_order(&points), curve(&points));
+    let by_level: Vec<&[Observation]> = runs.iter().map(Vec::as_slice).collect();
     Sweep {
         schema: "wmlrun.sweep/1".to_owned(),
         name: name.to_owned(),
@@ -71,7 +72,7 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         method,
         overall: overall_response(&curve, method),
         planned_runs: None,
-        notes: notes::on_warnings(&runs.iter().map(Vec::as_slice).collect::<Vec<_>>()).collect(),
+        notes: notes::on_warnings(&by_level).chain(notes::on_outliers(&by_level, &Metric::ops())).collect(),
         points,
     }
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 /// Formats a sweep as a table of its points. The last line gives the peak, the knee and the overall response time.
 pub(super) fn text(sweep: &Sweep) -> String {
     let (name, notes) = (printable::line(&sweep.name), notes_text(&sweep.notes));
-    format!("{name}\n\n{}{notes}\n{}\n", table(sweep).render(), ending(sweep))
+    format!("{name}\n\n{}{notes}\n{}\n", table(sweep).render(), printable::line(&ending(sweep)))
 }
 
 /// Returns the table of the points.

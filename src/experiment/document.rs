@@ -63,7 +63,7 @@ impl RecordedExperiment {
     }
 
     /// Returns notes on runs that are missing.
-    fn state_notes(&self) -> Vec<String> {
+    pub fn state_notes(&self) -> Vec<String> {
         let state = match (self.is_complete, self.is_interrupted) {
             (true, _) => None,
             (false, true) => Some("was interrupted"),

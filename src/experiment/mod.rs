@@ -31,6 +31,7 @@ mod replay;
 #[cfg(test)]
 mod resume_tests;
 mod rule_text;
+mod run_table;
 mod runner;
 mod scopes;
 mod suites;
@@ -50,6 +51,7 @@ pub use origin::is_made_here;
 pub use prune::{Pruned, bytes_below, prune};
 pub use recorded::{RecordedExperiment, RecordedRun, is_folder};
 pub use rule_text::{run_range, share};
+pub use run_table::RunTable;
 pub use runner::{ExperimentError, ExperimentHost, FailedCommand, Finished, RunEnd, run};
 pub use scopes::{HookScope, ScopeHook};
 pub use suites::{SUITES, suite};

@@ -3,7 +3,7 @@
 use super::axis::{AxisUnit, ChartAxis};
 use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
-use super::experiment::{distributions, metric_title, run_points, unit};
+use super::experiment::{distributions, metric_title, run_picture, run_points, unit};
 use crate::analysis::{self, ComparisonVerdict, Estimate, NoiseFloor};
 use crate::comparison::{
     Comparison, DifferenceKind, confidence, figure, lines, percent, probability, ratio, sentence, small, with_direction,
@@ -17,12 +17,28 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
         Ok(comparison) => comparison,
         Err(e) => return vec![PageBlock::Banner { tone: "bad", text: format!("no verdict: {e}") }],
     };
-    let runs = recorded.experiment.metrics().first().and_then(|metric| {
-        let sides = [&comparison.a.values, &comparison.b.values];
-        let means: Vec<Estimate> = sides.iter().filter_map(|side| analysis::independent_mean(side, 0.95)).collect();
-        run_points(recorded, metric, &side_names(&comparison), &means)
-    });
-    of_comparison(&comparison, runs)
+    let of_metric = |metric| run_points(recorded, metric, &side_names(&comparison), &means(&comparison));
+    let runs = recorded.experiment.metrics().first().and_then(of_metric);
+    with_runs(&comparison, runs)
+}
+
+/// The largest number of values of a comparison that are drawn one by one.
+const MAX_DRAWN: usize = 1000;
+
+/// Returns the parts about a comparison of results, whose order in time may be unknown.
+pub(super) fn of_comparison(comparison: &Comparison) -> Vec<PageBlock> {
+    let numbered = |values: &Vec<f64>| (1..).zip(values.iter().copied()).collect::<Vec<_>>();
+    let sides = [&comparison.a.values, &comparison.b.values].map(numbered);
+    let names = side_names(comparison);
+    let is_drawn = sides.iter().map(Vec::len).sum::<usize>() <= MAX_DRAWN;
+    let draw = || run_picture(&comparison.metric, "number of the run on its side", &sides, &names, &means(comparison));
+    with_runs(comparison, is_drawn.then(draw).flatten())
+}
+
+/// Returns the means of both sides with their intervals, as far as they are known.
+fn means(comparison: &Comparison) -> Vec<Estimate> {
+    let sides = [&comparison.a.values, &comparison.b.values];
+    sides.iter().filter_map(|side| analysis::independent_mean(side, 0.95)).collect()
 }
 
 /// Returns the names of both sides in pictures.
@@ -30,8 +46,8 @@ fn side_names(comparison: &Comparison) -> [String; 2] {
     [("A", &comparison.a), ("B", &comparison.b)].map(|(side, of)| format!("{side}: {}", of.name))
 }
 
-/// Returns the parts about a comparison. `runs` is the picture of its runs in the order of time, if that is known.
-pub(super) fn of_comparison(comparison: &Comparison, runs: Option<Picture>) -> Vec<PageBlock> {
+/// Returns the parts about a comparison. `runs` is the picture of its runs.
+fn with_runs(comparison: &Comparison, runs: Option<Picture>) -> Vec<PageBlock> {
     let tone = match comparison.verdict {
         ComparisonVerdict::Better | ComparisonVerdict::Same | ComparisonVerdict::NotWorse => "good",
         ComparisonVerdict::Worse | ComparisonVerdict::Invalid => "bad",

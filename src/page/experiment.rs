@@ -7,7 +7,7 @@ use super::chart::{Chart, ChartPoint, Symbol};
 use super::{ab, factorial, sweep};
 use crate::analysis::{self, Estimate, NoiseFloor, RepeatState};
 use crate::comparison::{RepeatedMetric, figure, half_width, percent, with_direction};
-use crate::experiment::{ExperimentKind, RecordedExperiment, RecordedRun};
+use crate::experiment::{ExperimentKind, RecordedExperiment, RecordedRun, RunTable};
 use crate::import::{Metric, record_name};
 use crate::util::count::count;
 use std::collections::BTreeSet;
@@ -98,14 +98,27 @@ pub(super) fn run_points(
     names: &[String],
     means: &[Estimate],
 ) -> Option<Picture> {
-    let arms: Vec<Vec<(&RecordedRun, f64)>> = recorded.by_arm().iter().map(|runs| values(runs, metric)).collect();
-    let name = metric.to_string();
-    let unit = unit(&name);
+    let number = |(run, value): (&RecordedRun, f64)| (run.number, value);
+    let arms = recorded.by_arm();
+    let arms: Vec<Vec<(u64, f64)>> =
+        arms.iter().map(|runs| values(runs, metric).into_iter().map(number).collect()).collect();
+    run_picture(&metric.to_string(), "run, in the order of time", &arms, names, means)
+}
+
+/// Draws the runs of one or two arms, each with its number and its value of a metric.
+pub(super) fn run_picture(
+    name: &str,
+    x_title: &str,
+    arms: &[Vec<(u64, f64)>],
+    names: &[String],
+    means: &[Estimate],
+) -> Option<Picture> {
+    let unit = unit(name);
     let all = arms.iter().flatten().map(|(_, value)| *value);
     let ends = means.iter().copied().flat_map(extent);
-    let last = recorded.runs.iter().map(|run| run.number).max().unwrap_or(1).max(2);
-    let x = ChartAxis::fitted("run, in the order of time", AxisUnit::Number, [1.0, last as f64]);
-    let mut chart = Chart::new(x, ChartAxis::linear(&metric_title(&name), unit, all.chain(ends)));
+    let last = arms.iter().flatten().map(|(number, _)| *number).max().unwrap_or(1).max(2);
+    let x = ChartAxis::fitted(x_title, AxisUnit::Number, [1.0, last as f64]);
+    let mut chart = Chart::new(x, ChartAxis::linear(&metric_title(name), unit, all.chain(ends)));
     for (mean, class) in means.iter().zip(ARM_CLASSES) {
         if let Some((low, high)) = mean.ends_from_zero() {
             let label = format!("{} to {}", unit.format(low), unit.format(high));
@@ -113,15 +126,15 @@ pub(super) fn run_points(
         }
         chart.horizontal_line(mean.value, &format!("mean {class}"));
     }
-    let mut table = PageTable::new(&format!("Runs: {name}"), ["run", "arm", name.as_str()]);
+    let mut table = PageTable::new(&format!("Runs: {name}"), ["run", "arm", name]);
     let mut rows = Vec::new();
     for (n, arm) in arms.iter().enumerate() {
         let (class, symbol) = (ARM_CLASSES[n.min(1)], ARM_SYMBOLS[n.min(1)]);
         let label = names.get(n).map_or("", String::as_str);
-        for (run, value) in arm {
-            let title = format!("run {}, {label}: {}", run.number, figure(&name, *value));
-            chart.plot(symbol, &ChartPoint { x: run.number as f64, y: *value, class, title });
-            rows.push((run.number, [run.number.to_string(), label.to_owned(), figure(&name, *value)]));
+        for (number, value) in arm {
+            let title = format!("run {number}, {label}: {}", figure(name, *value));
+            chart.plot(symbol, &ChartPoint { x: *number as f64, y: *value, class, title });
+            rows.push((number, [number.to_string(), label.to_owned(), figure(name, *value)]));
         }
     }
     rows.sort_by_key(|(number, _)| *number);
@@ -265,30 +278,8 @@ fn flowops(recorded: &RecordedExperiment) -> PageTable {
 
 /// Returns the table of all runs.
 fn run_table(recorded: &RecordedExperiment) -> PageTable {
-    let experiment = &recorded.experiment;
-    let mut table = PageTable::new("All runs", ["run", "arm"]);
-    let has_own = experiment.has_own_metrics();
-    match has_own {
-        true => table.columns.extend(["metric", "value"].map(str::to_owned)),
-        false => table.columns.extend(experiment.metrics().iter().map(Metric::to_string)),
-    }
-    table.columns.extend(["control", "state"].map(str::to_owned));
-    for run in &recorded.runs {
-        let mut cells = vec![run.number.to_string(), experiment.arm_title(run.arm)];
-        let value = |metric: &Metric| {
-            let value = metric.of(&run.observation);
-            value.map_or_else(|| "-".to_owned(), |value| figure(&metric.to_string(), value))
-        };
-        let metrics = experiment.metrics_of(run.arm);
-        for metric in &metrics {
-            cells.extend(has_own.then(|| metric.to_string()));
-            cells.push(value(metric));
-        }
-        cells.push(run.observation.control.map_or_else(|| "-".to_owned(), |speed| figure("ops", speed)));
-        cells.push(run.observation.failure.clone().unwrap_or_else(|| "complete".to_owned()));
-        table.row(cells);
-    }
-    table
+    let RunTable { columns, rows } = recorded.run_table();
+    PageTable { columns, rows, ..PageTable::new("All runs", []) }
 }
 
 /// The largest number of arms whose values of a condition are shown one by one.

@@ -96,7 +96,7 @@ fn section(source: &ResultSource, runs_with_pictures: &mut usize) -> PageSection
         ResultSource::Comparison(comparison) => PageSection {
             title: format!("compare: {}", comparison.name),
             about: String::new(),
-            blocks: ab::of_comparison(comparison, None),
+            blocks: ab::of_comparison(comparison),
         },
     }
 }
@@ -161,6 +161,8 @@ fn overview(runs: &[Run]) -> Picture {
     }
 }
 
+#[cfg(test)]
+mod run_tests;
 #[cfg(test)]
 mod sweep_tests;
 #[cfg(test)]

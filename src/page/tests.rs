@@ -235,7 +235,7 @@ fn the_interval_of_a_cell_ends_at_0() {
 }
 
 /// Sixteen runs in blocks, of which those of B are faster by `gain`.
-fn ab(gain: f64) -> RecordedExperiment {
+pub(super) fn ab(gain: f64) -> RecordedExperiment {
     let runs: Vec<(usize, f64)> = (0..16_usize)
         .map(|n| {
             let arm = usize::from(matches!(n % 4, 1 | 2));

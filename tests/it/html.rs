@@ -237,9 +237,15 @@ fn the_result_of_a_folder_is_printed_again() {
         }
     }
     fs::write(results.path("e.toml"), FACTORS).unwrap();
-    let words = format!("experiment e.toml {READS} --results cells");
+    let words = format!("experiment e.toml {READS} --results cells --append rows.csv");
     let made = results.run(&words, 0);
     assert_eq!(results.run("report cells --format text", 0), made);
+    // A row for each run.
+    assert_eq!(results.run("report cells --format csv-runs", 0), results.text("rows.csv"));
+    let shown = results.run("report cells --format markdown-runs", 0);
+    assert!(shown.starts_with("| run | arm | ops | latency.mean | control | state | notes |\n|---|"), "{shown}");
+    let rows: Vec<&str> = shown.lines().skip(2).collect();
+    assert!(rows.len() == 8 && rows.iter().all(|row| row.contains(" | complete | ")), "{shown}");
     // That of an experiment in progress says so.
     let journal = results.text("cells/journal.jsonl");
     let (last, _) = journal.match_indices("{\"event\":\"finished\"").last().unwrap();

@@ -1,0 +1,106 @@
+//! The table of all runs of a recorded experiment: a row for each run, with its arm, its figures and what was unusual
+//! about it.
+
+use super::recorded::{RecordedExperiment, RecordedRun};
+use crate::comparison::{figure, outlying};
+use crate::import::{Metric, Observation};
+use crate::util::markdown::literal;
+use std::fmt::Write as _;
+
+/// The runs of an experiment as texts.
+#[derive(Clone, Debug, Default)]
+pub struct RunTable {
+    /// The headings of the columns.
+    pub columns: Vec<String>,
+    /// The rows, in the order of time.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl RunTable {
+    /// Formats the table as Markdown.
+    pub fn markdown(&self) -> String {
+        let mut out = String::new();
+        let line = |cells: &mut dyn Iterator<Item = String>| format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "));
+        out += &line(&mut self.columns.iter().map(|name| literal(name)));
+        let _ = writeln!(out, "|{}", "---|".repeat(self.columns.len()));
+        for row in &self.rows {
+            out += &line(&mut row.iter().map(|cell| literal(cell)));
+        }
+        out
+    }
+}
+
+impl RecordedExperiment {
+    /// Returns the table of all runs.
+    pub fn run_table(&self) -> RunTable {
+        let experiment = &self.experiment;
+        let has_own = experiment.has_own_metrics();
+        let mut columns = ["run", "arm"].map(str::to_owned).to_vec();
+        match has_own {
+            true => columns.extend(["metric", "value"].map(str::to_owned)),
+            false => columns.extend(experiment.metrics().iter().map(Metric::to_string)),
+        }
+        columns.extend(["control", "state", "notes"].map(str::to_owned));
+        let outliers = self.outliers();
+        let row = |run: &RecordedRun| {
+            let shown = |metric: &Metric| {
+                let value = metric.of(&run.observation);
+                value.map_or_else(|| "-".to_owned(), |value| figure(&metric.to_string(), value))
+            };
+            let mut cells = vec![run.number.to_string(), experiment.arm_title(run.arm)];
+            for metric in &experiment.metrics_of(run.arm) {
+                cells.extend(has_own.then(|| metric.to_string()));
+                cells.push(shown(metric));
+            }
+            cells.push(run.observation.control.map_or_else(|| "-".to_owned(), |speed| figure("ops", speed)));
+            cells.push(run.observation.failure.clone().unwrap_or_else(|| "complete".to_owned()));
+            cells.push(annotations(&run.observation, outliers.contains(&run.number)));
+            cells
+        };
+        RunTable { columns, rows: self.runs.iter().map(row).collect() }
+    }
+
+    /// Returns the numbers of the runs whose first metric is far from that of the other runs of their arm.
+    fn outliers(&self) -> Vec<u64> {
+        let of_arm = |(arm, runs): (usize, Vec<&RecordedRun>)| {
+            let metric = self.experiment.metrics_of(arm).into_iter().next();
+            let far =
+                metric.map(|metric| outlying(runs.iter().map(|run| &run.observation), &metric)).unwrap_or_default();
+            let is_far = |run: &&RecordedRun| far.iter().any(|far| std::ptr::eq(*far, &raw const run.observation));
+            runs.iter().copied().filter(is_far).map(|run| run.number).collect::<Vec<_>>()
+        };
+        self.by_arm().into_iter().enumerate().flat_map(of_arm).collect()
+    }
+}
+
+/// Returns what was unusual about a run, in the words of the notes and the codes of its warnings; `-` if nothing was.
+fn annotations(run: &Observation, is_outlier: bool) -> String {
+    let own = [(is_outlier, "outlier"), (run.disturbed, "disturbed"), (run.unsteady, "unsteady")];
+    let own = own.into_iter().filter(|(holds, _)| *holds).map(|(_, name)| name);
+    let all: Vec<String> =
+        own.chain(run.warnings.iter().map(String::as_str)).map(|code| code.replace('_', " ")).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RunTable, annotations};
+    use crate::import::Observation;
+
+    #[test]
+    fn a_row_has_all_that_was_unusual_about_its_run() {
+        let mut run = Observation::default();
+        assert_eq!(annotations(&run, false), "-");
+        (run.disturbed, run.warnings) = (true, vec!["late_ops".to_owned()]);
+        assert_eq!(annotations(&run, true), "outlier, disturbed, late ops");
+    }
+
+    #[test]
+    fn cells_are_text_in_markdown() {
+        let table = RunTable {
+            columns: ["run", "a|b"].map(str::to_owned).to_vec(),
+            rows: vec![["1", "<x>"].map(str::to_owned).to_vec()],
+        };
+        assert_eq!(table.markdown(), "| run | a\\|b |\n|---|---|\n| 1 | &lt;x> |\n");
+    }
+}
