@@ -75,6 +75,8 @@ pub(super) fn leafdirs(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &Atomi
     let tree = &job.set.tree;
     for dir in 1..tree.n_dirs() {
         let leafs = tree.leafdirs_in(dir);
+        // The directory and its leaf directories that a dry run would create.
+        let missing = || 1 + leafs.clone().filter(|leaf| is_wanted(job, *leaf)).count() as u64;
         if leafs.is_empty() {
             continue;
         }
@@ -83,17 +85,28 @@ pub(super) fn leafdirs(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &Atomi
         }
         let parent_fd = match open(job, tree.parent(dir)) {
             Ok(fd) => CloseOnDrop(fd),
-            Err(Errno::NOENT) if job.mode.is_dry_run() => continue,
+            Err(Errno::NOENT) if job.mode.is_dry_run() => {
+                sums.dirs.fetch_add(missing(), Ordering::Relaxed);
+                continue;
+            }
             Err(e) => return Err(dir_error(job, tree.parent(dir), "open", e)),
         };
         let (fd, mut made) = make_dir(job, parent_fd.0, dir)?;
-        let Some(fd) = fd.map(CloseOnDrop) else { continue };
+        let Some(fd) = fd.map(CloseOnDrop) else {
+            sums.dirs.fetch_add(missing(), Ordering::Relaxed);
+            continue;
+        };
         for leaf in leafs {
             made += leafdir(job, fd.0, leaf, sums)?;
         }
         sums.dirs.fetch_add(made, Ordering::Relaxed);
     }
     Ok(())
+}
+
+/// Returns whether a leaf directory is to exist at the start.
+fn is_wanted(job: &PopulateJob<'_>, leaf: u64) -> bool {
+    job.set.adopted || job.set.tree.leafdir_at_start(leaf)
 }
 
 /// Creates or repairs a leaf directory, according to the mode. Returns 1 if it was created (or would be), else 0.
@@ -106,7 +119,7 @@ fn leafdir(job: &PopulateJob<'_>, dir: Fd, leaf: u64, sums: &SharedChanges) -> R
         Err(Errno::NOENT) => Ok(false),
         Err(e) => Err(call("stat", e)),
     };
-    match (job.mode, job.set.adopted || job.set.tree.leafdir_at_start(leaf)) {
+    match (job.mode, is_wanted(job, leaf)) {
         (Mode::Create | Mode::Files, false) | (Mode::Directories, _) => Ok(0),
         (Mode::Read, _) => {
             job.set.state.leafdirs.set_exists(leaf, exists()?);

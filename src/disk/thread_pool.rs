@@ -70,8 +70,8 @@ pub(super) fn run(
             (files + tally.files.load(Ordering::Relaxed), bytes + tally.bytes.load(Ordering::Relaxed))
         })
     };
-    let one = |number: usize, tally: &Tally| {
-        if let Err(e) = work(&Worker { number: number as u64, halt: &halt, tally }) {
+    let one = |number: usize, tally: &Tally, ends: &AtomicBool| {
+        if let Err(e) = work(&Worker { number: number as u64, halt: ends, tally }) {
             halt.store(true, Ordering::Relaxed);
             let mut first = failed.lock();
             first.get_or_insert(e);
@@ -80,17 +80,18 @@ pub(super) fn run(
     std::thread::scope(|scope| {
         let (ended, all_ended) = mpsc::channel::<()>();
         for (number, tally) in tallies.iter().enumerate() {
-            let (one, ended) = (&one, ended.clone());
+            let (one, halt, ended) = (&one, &halt, ended.clone());
             let started = std::thread::Builder::new().spawn_scoped(scope, move || {
                 // Dropped last, even on a panic: the channel closes when the last worker has ended.
                 let _ended = ended;
-                one(number, tally);
+                one(number, tally, halt);
             });
             if started.is_err() {
                 // Continue with the threads that could be started. Without any, the caller does the work, without
-                // reports.
+                // reports: it must see the interruption itself.
                 if number == 0 {
-                    one(number, tally);
+                    one(number, tally, stop);
+                    halt.fetch_or(stop.load(Ordering::Relaxed), Ordering::Relaxed);
                 }
                 break;
             }

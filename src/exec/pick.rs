@@ -45,6 +45,23 @@ const POLL_INTERVAL_PARTS: Duration = Duration::from_millis(5);
 /// Time without a maker and without a change after which a thread is stuck.
 const STUCK_AFTER: Duration = Duration::from_millis(200);
 
+/// How often a thread yields the processor to those that hold all candidates, before it sleeps between its attempts.
+const YIELDS: u32 = 64;
+
+/// The time of that sleep. The holders are in system calls, which on a slow file system take much longer: threads that
+/// only yield would take the processors from the kernel and from file systems in user space.
+const HELD_INTERVAL: Duration = Duration::from_micros(50);
+
+/// Waits for threads that hold all candidates. `waits` counts the waits of this attempt.
+fn wait_for_holders(waits: &mut u32) {
+    if *waits < YIELDS {
+        *waits += 1;
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(HELD_INTERVAL);
+    }
+}
+
 /// The parts of a set in a cyclic order that starts with one of them. A set in one directory is its only part.
 #[derive(Clone, Copy)]
 pub(super) struct PartRotation {
@@ -166,11 +183,14 @@ impl OpCx<'_> {
     }
 
     /// Picks and holds an empty directory of a set, with the same rules for waiting.
-    pub fn pick_leaf(&mut self, set: usize, want: Want) -> Result<FileRef, Stop> {
+    pub fn pick_leaf(&mut self, set: usize, want: Want, by: PickBy) -> Result<FileRef, Stop> {
         self.restamp();
-        let (rotation, _) = self.rotation(set, PickBy::Rotate);
+        let (rotation, by) = self.rotation(set, by);
         let found = self.seek(rotation, UnitKind::LeafDir, |cx, part| {
-            let how = How::Rotate(&mut cx.files.leaf_rotors[part]);
+            let how = match by {
+                PickBy::Index(n) => How::Index(n),
+                _ => How::Rotate(&mut cx.files.leaf_rotors[part]),
+            };
             PickAttempt::of(part, want, cx.files.views[part].set.state.leafdirs.pick(want, how, true))
         })?;
         self.files.located = Some(found);
@@ -257,7 +277,7 @@ impl OpCx<'_> {
         };
         let epochs = || rotation.order().fold(0, |sum: u32, part| sum.wrapping_add(members(part).epoch()));
         let poll_interval = if rotation.parts == 1 { POLL_INTERVAL } else { POLL_INTERVAL_PARTS };
-        let mut starving = false;
+        let (mut starving, mut waits) = (false, 0);
         // Time without a running maker and without a change.
         let mut without_maker = Duration::ZERO;
         let result = 'found: loop {
@@ -278,8 +298,7 @@ impl OpCx<'_> {
                 }
             }
             if busy {
-                // The holders are in a system call: let them run.
-                std::thread::yield_now();
+                wait_for_holders(&mut waits);
             } else if !planned {
                 break Err(StopReason::Exhausted.into());
             } else {
@@ -331,6 +350,7 @@ impl OpCx<'_> {
     /// Holds this file, and no other; waits while another step holds it. Returns false if it does not exist.
     pub fn hold_existing(&self, file: FileRef) -> Result<bool, Stop> {
         let state = &self.files.views[file.set].set.state;
+        let mut waits = 0;
         loop {
             match state.pick(Want::Existing, How::Index(file.index), true) {
                 Picked::File(index) if index == file.index => return Ok(true),
@@ -345,7 +365,7 @@ impl OpCx<'_> {
             if self.env.gate.is_stopped() || self.expired() {
                 return Err(Stop::over());
             }
-            std::thread::yield_now();
+            wait_for_holders(&mut waits);
         }
     }
 }

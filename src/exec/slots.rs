@@ -145,8 +145,9 @@ impl Slots {
         if rule.fd > 0 {
             return rule.fd;
         }
-        // Counts down, as Filebench does: 127, 126, … 0, 127.
-        self.rotor = if self.rotor == 0 { rule.rotate - 1 } else { (self.rotor - 1).min(rule.rotate - 1) };
+        // Counts down from 127 through that many slots, as Filebench does: 127, 126, … 0, 127 for 128 of them.
+        let next = if self.rotor == 0 { MAX_FD - 1 } else { self.rotor - 1 };
+        self.rotor = if MAX_FD - next > rule.rotate { MAX_FD - 1 } else { next };
         self.rotor
     }
 
@@ -204,6 +205,10 @@ mod tests {
         let order: Vec<usize> = (0..130).map(|_| slots.choose(&rule)).collect();
         assert_eq!(order[..3], [127, 126, 125]);
         assert_eq!(order[127..], [0, 127, 126]);
+        // Fewer slots are the upper ones.
+        let mut slots = Slots::new(MAX_FD, 1);
+        let rule = SlotRule { rotate: 3, ..rule };
+        assert_eq!([0; 5].map(|_| slots.choose(&rule)), [127, 126, 125, 127, 126]);
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Rule<'_> {
                 random::gamma(rng, *w as f64, self.width_gamma).ceil()
             }
             Some(Quantity::Const(w)) => return *w,
-            Some(var) => return var.draw(rng).max(1),
+            Some(var) => var.draw_f64(rng).ceil(),
         };
         // The cast saturates.
         (width as u64).max(1)
@@ -80,7 +80,7 @@ impl Rule<'_> {
             return 1;
         }
         let depth = match self.depth_var {
-            Some((var, mean)) if mean > 0.0 => var.draw(rng) as f64 * (self.depth / mean),
+            Some((var, mean)) if mean > 0.0 => var.draw_f64(rng) * (self.depth / mean),
             _ if self.depth_gamma > 0.0 => random::gamma(rng, self.depth, self.depth_gamma),
             _ => self.depth,
         };

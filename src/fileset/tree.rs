@@ -70,7 +70,7 @@ impl Tree {
             width_gamma: spec.width_gamma,
             depth: mean_depth(spec),
             depth_gamma: spec.depth_gamma,
-            depth_var: spec.dirdepth.as_ref().map(|var| (var, var.mean())),
+            depth_var: spec.dirdepth.as_ref().map(|var| (var, var.mean_f64())),
         };
         let mut rng = random::stream(layout_seed, &[purpose::SHAPE]);
         let shape = Shape::draw(spec.entries, spec.leafdirs, &rule, &mut rng)?;

@@ -16,6 +16,8 @@ pub struct SetInfo {
     pub name: String,
     /// Number of its files.
     pub entries: u64,
+    /// Number of its empty directories.
+    pub leafdirs: u64,
     /// Number of directories that it is spread over.
     pub parts: usize,
     /// Whether its files are opened read-only.

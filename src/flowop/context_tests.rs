@@ -3,7 +3,8 @@
 
 use super::args::SetInfo;
 use super::meta::call_by_name;
-use super::transfer::{FileUse, PickRule};
+use super::pick_rule::PickRule;
+use super::transfer::FileUse;
 use crate::disk::Fileset;
 use crate::disk::dirs::Dirs;
 use crate::engine;
@@ -59,7 +60,7 @@ fn next_file() -> FileUse {
     let name = "s".to_owned();
     FileUse {
         slot: SlotRule { fd: 0, rotate: 0, set: Some(0) },
-        set: Some(SetInfo { id: 0, name, entries: 20, parts: 1, readonly: false, writeonly: false }),
+        set: Some(SetInfo { id: 0, name, entries: 20, leafdirs: 0, parts: 1, readonly: false, writeonly: false }),
         pick: PickRule::Rotate,
         flags: OFlags::RDWR,
         readahead: true,

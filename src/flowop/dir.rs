@@ -2,6 +2,7 @@
 
 use super::args::Args;
 use super::expected::{ExpectedError, NamedCall};
+use super::pick_rule::PickRule;
 use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop, UnitKind};
@@ -15,7 +16,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "makedir",
             class: Class::Io,
             direction: IoDirection::None,
-            uses: &["filesetname", "expect"],
+            uses: &["filesetname", "indexed", "expect"],
             roles: &[Role::MakesDirectory],
             origin: Origin::Both,
             doc: "creates one of the `leafdirs` of the set that does not exist",
@@ -28,7 +29,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "removedir",
             class: Class::Io,
             direction: IoDirection::None,
-            uses: &["filesetname"],
+            uses: &["filesetname", "indexed"],
             roles: &[Role::RemovesDirectory],
             origin: Origin::Both,
             doc: "removes one of the existing `leafdirs` of the set",
@@ -77,7 +78,8 @@ impl Leaf {
             return Ok(op);
         }
         let set = args.need_fileset()?;
-        Ok(Arc::new(Self { set: set.id, name: set.name, make }))
+        let pick = PickRule::of_leafdirs(args, &set)?;
+        Ok(Arc::new(Self { set: set.id, name: set.name, pick, make }))
     }
 }
 
@@ -85,12 +87,13 @@ impl Leaf {
 struct Leaf {
     set: usize,
     name: String,
+    pick: PickRule,
     make: bool,
 }
 
 impl Stateless for Leaf {
     fn describe(&self) -> String {
-        format!(" {}", self.name)
+        format!(" {}{}", self.name, self.pick.describe())
     }
 
     fn effects(&self) -> Effects {
@@ -101,7 +104,8 @@ impl Stateless for Leaf {
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let want = if self.make { Want::Absent } else { Want::Existing };
-        let FileRef { set, index } = cx.pick_leaf(self.set, want)?;
+        let by = self.pick.draw(cx);
+        let FileRef { set, index } = cx.pick_leaf(self.set, want, by)?;
         let tree = &cx.files.views[set].set.tree;
         let name = tree.leafdir_name(index);
         let above = tree.dir_of_leafdir(index);

@@ -2,7 +2,7 @@
 //! (`missing`, `expect=ENOENT`), or try to create a lock file or directory that exists already (`expect=EEXIST`).
 
 use super::args::Args;
-use super::transfer::PickRule;
+use super::pick_rule::PickRule;
 use super::{Effects, Op, Stateless};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Engine;
@@ -102,11 +102,15 @@ impl ExpectedError {
         Ok(Some(Arc::new(Self { call, set: set.id, set_name: set.name, entries, missing, pick })))
     }
 
-    /// Returns a name that never exists in the set, in the directory of one of its files.
+    /// Returns a name that never exists in the set, in the directory of one of its files; without files, in its root.
     fn missing(&self, cx: &mut OpCx<'_>) -> Result<(FileRef, Fd, Name), Stop> {
         cx.restamp();
         let set = cx.any_part(self.set);
-        let files = cx.files.views[set].set.tree.n_files().clamp(1, self.entries);
+        let files = cx.files.views[set].set.tree.n_files().min(self.entries);
+        if files == 0 {
+            let root = cx.dir(set, 0).map_err(|errno| cx.dir_failed(errno, None))?;
+            return Ok((FileRef { set, index: 0 }, root, Name::new(FIRST_MISSING)));
+        }
         let file = FileRef { set, index: random::below(&mut cx.rng, files) };
         let (dir, _) = cx.locate(file)?;
         Ok((file, dir, Name::new(FIRST_MISSING + file.index)))

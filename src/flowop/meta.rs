@@ -21,7 +21,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "deletefile",
             class: Class::Io,
             direction: IoDirection::None,
-            uses: &["filesetname", "fd", "indexed", "uniform", "recent", "shuffle", "expect"],
+            uses: &["filesetname", "fd", "opennext", "indexed", "uniform", "recent", "shuffle", "expect"],
             roles: &[Role::RemovesFile, Role::FreesSlot],
             origin: Origin::Both,
             doc: "removes the file that is or was open in the slot, else a file of the set; slots that have it open \
@@ -35,7 +35,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             name: "statfile",
             class: Class::Io,
             direction: IoDirection::None,
-            uses: &["filesetname", "fd", "indexed", "uniform", "recent", "shuffle", "missing", "expect"],
+            uses: &["filesetname", "fd", "opennext", "indexed", "uniform", "recent", "shuffle", "missing", "expect"],
             roles: &[Role::NeedsFile],
             origin: Origin::Both,
             doc: "reads the attributes of the open file in the slot (`fstat`), else of a file of the set (`stat`)",
@@ -74,11 +74,12 @@ pub(super) fn named_file(args: &Args<'_>) -> Result<FileUse, Diagnostic> {
     Ok(file)
 }
 
-/// Returns the open file in the slot that a flowop names. `None` when it names none or the slot is closed.
+/// Returns the open file in the slot that a flowop names or rotates to. `None` when there is none or the slot is closed.
 pub(super) fn open_handle(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<FileRef>)> {
-    cx.io.slots.set_last(file.slot.fd);
-    let slot = cx.io.slots.get(file.slot.fd);
-    slot.handle.filter(|_| file.slot.fd > 0).map(|handle| (handle, slot.file))
+    let number = file.slot_or_none(cx);
+    cx.io.slots.set_last(number);
+    let slot = cx.io.slots.get(number);
+    slot.handle.filter(|_| number > 0).map(|handle| (handle, slot.file))
 }
 
 /// Picks an existing file of the set and makes a call on its name; other threads cannot change the file meanwhile. The
@@ -130,31 +131,33 @@ impl Stateless for Delete {
     fn effects(&self) -> Effects {
         let effects = self.file.effects();
         let makes = effects.sets.iter().map(|set| (*set, Want::Absent, UnitKind::File)).collect();
-        let makes_in_slot = effects.sets.is_empty().then_some((Want::Absent, UnitKind::File));
+        let has_slot = self.file.slot.fd > 0 || self.file.slot.rotate > 0;
+        let makes_in_slot = has_slot.then_some((Want::Absent, UnitKind::File));
         Effects { makes, makes_in_slot, ..effects }
     }
 
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        // A slot remembers its file after it is closed.
-        let named = if self.file.slot.fd > 0 { cx.io.slots.get(self.file.slot.fd).file } else { None };
+        // A slot remembers its file after it is closed. As in Filebench, that file is removed whatever its set is.
+        let slot = self.file.slot_or_none(cx);
+        let named = if slot > 0 { cx.io.slots.get(slot).file } else { None };
         let held = match named.map(|f| cx.hold_existing(f)) {
             None => None,
             Some(Ok(true)) => named,
             Some(Ok(false)) => {
                 // Another thread has removed it: there is nothing to do, and no other file must be removed instead.
-                cx.io.slots.get_mut(self.file.slot.fd).file = None;
+                cx.io.slots.get_mut(slot).file = None;
                 return Ok(());
             }
             Some(Err(stop)) => return Err(stop),
         };
         let file = if let Some(file) = held {
             cx.restamp();
-            cx.io.slots.get_mut(self.file.slot.fd).file = None;
+            cx.io.slots.get_mut(slot).file = None;
             file
         } else {
             let Some(set) = &self.file.set else {
-                let what = || format!("slot {} has no file to remove", self.file.slot.fd);
+                let what = || format!("slot {slot} has no file to remove");
                 return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
             };
             let by = self.file.pick.draw(cx);

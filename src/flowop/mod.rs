@@ -36,6 +36,7 @@ mod meta;
 mod moves;
 mod names;
 mod open;
+mod pick_rule;
 mod range;
 mod read;
 mod space;
@@ -268,7 +269,7 @@ pub struct SemPair {
 pub struct Effects {
     /// The states that it gives to files or directories: `Existing` for a `createfile`, `Absent` for a `deletefile`.
     pub makes: Vec<(usize, Want, UnitKind)>,
-    /// The state that it gives to the file in its slot, if it names no file set.
+    /// The state that it gives to the file in its slot, which may be of another set than the one that it names.
     pub makes_in_slot: Option<(Want, UnitKind)>,
     /// The file sets that it works on.
     pub sets: Vec<usize>,
@@ -292,8 +293,8 @@ pub struct Effects {
     pub slot: usize,
     /// Highest slot that it uses; 0: none named.
     pub max_fd: usize,
-    /// Whether it uses one slot after another (`opennext`).
-    pub opennext: bool,
+    /// The number of slots that it uses one after another (`opennext`); 0: it does not.
+    pub rotating: usize,
     /// Whether it opens files with `O_DIRECT`, which needs aligned buffers.
     pub direct: bool,
     /// Units of the sizes and offsets of its I/O. Direct I/O needs all of them aligned.
@@ -321,6 +322,8 @@ pub enum Unit {
     Attribute(&'static str, Quantity),
     /// The size of the file.
     FileSize,
+    /// The value of `iosize`, or the size of the file if that is smaller.
+    Chunk(Quantity),
     /// One byte: sizes are arbitrary.
     Byte,
 }

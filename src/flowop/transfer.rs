@@ -2,132 +2,16 @@
 //! the offset.
 
 use super::args::{Args, SetInfo};
+use super::pick_rule::PickRule;
 use super::{Effects, Unit};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Handle;
-use crate::exec::PickBy;
-use crate::exec::slots::{SlotRule, Slots};
+use crate::exec::slots::{MAX_FD, SlotRule, Slots};
 use crate::exec::{OpCx, Stop};
 use crate::fileset::Want;
 use crate::os::OFlags;
 use crate::os::fd::DATA_SYNC;
-use crate::random::{self, Permutation, Quantity, Rng, Shuffle, ZipfRanks};
-use rand::RngExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The rule by which a flowop picks a file of its set.
-#[derive(Clone, Debug)]
-pub(super) enum PickRule {
-    /// The rotation shared by all threads.
-    Rotate,
-    /// The rotation of the thread (`opennext`).
-    Own,
-    /// `shuffle`: a random permutation of the files, shared by all threads; a new one after each pass.
-    Shuffle {
-        /// Number of picks so far, by all threads.
-        drawn: Arc<AtomicU64>,
-        /// Number of files of the set, at least 1.
-        entries: u64,
-        /// Number that distinguishes the permutations of this flowop from those of others in the same run.
-        salt: u64,
-    },
-    /// `uniform`: a random file in the state needed, each with equal probability.
-    Uniform,
-    /// `recent=`: the file of a Zipf-distributed rank of age.
-    Recent {
-        /// The ranks, of as many as the set has files.
-        ranks: Arc<ZipfRanks>,
-        /// The exponent, as it was written.
-        theta: f64,
-    },
-    /// `indexed=`: the file of a given number.
-    Index {
-        /// The number, before it is taken modulo `entries`.
-        value: Quantity,
-        /// Number of files of the set, at least 1.
-        entries: u64,
-        /// Factor of the value: half the number of files in the dialect `sun`; 0 for no factor in `fsl`.
-        scale: u64,
-    },
-}
-
-impl PickRule {
-    /// Makes the rule from attributes. `opennext`: whether that attribute has an effect.
-    pub(super) fn new(args: &Args<'_>, set: Option<&SetInfo>, opennext: bool) -> Result<Self, Diagnostic> {
-        if let (Some(value), Some(set)) = (args.quantity("indexed")?, set) {
-            let entries = set.entries.max(1);
-            let scale = if args.dialect.semantics().indexed_scaled { entries / 2 } else { 0 };
-            return Ok(Self::Index { value, entries, scale });
-        }
-        // On a flowop with offsets the attribute is about these.
-        let shuffles_files = args.spec.uses.contains(&"shuffle") && !args.spec.uses.contains(&"random");
-        if let (true, true, Some(set)) = (args.flag("shuffle")?, shuffles_files, set) {
-            let salt = random::mix(args.id as u64, set.entries);
-            return Ok(Self::Shuffle { drawn: Arc::default(), entries: set.entries.max(1), salt });
-        }
-        if args.flag("uniform")? {
-            return Ok(Self::Uniform);
-        }
-        // Flowops that create a file accept the attribute without effect, as any other that they do not use.
-        if let (Some((value, span)), Some(set), true) = (args.value("recent"), set, args.spec.uses.contains(&"recent"))
-        {
-            let wrong = |message| {
-                Diagnostic::error(Code::OutOfRange, span, message)
-                    .help("give the exponent of a Zipf distribution, above 0 up to 100, such as `recent=0.99`")
-            };
-            let theta = value.as_f64().ok_or_else(|| wrong(format!("`recent` is {}", value.kind())))?;
-            let ranks = (theta > 0.0).then(|| ZipfRanks::new(set.entries.max(1), theta).ok()).flatten();
-            let ranks = ranks.ok_or_else(|| wrong(format!("`recent` can't be {}", value.print())))?;
-            return Ok(Self::Recent { ranks: Arc::new(ranks), theta });
-        }
-        Ok(if opennext && args.flag("opennext")? { Self::Own } else { Self::Rotate })
-    }
-
-    /// Returns the criterion for the next pick. The rotation, which most flowops use, costs one comparison; the other
-    /// rules are in a separate function that is not inlined.
-    #[inline]
-    pub(super) fn draw(&self, cx: &mut OpCx<'_>) -> PickBy {
-        if matches!(self, Self::Rotate) { PickBy::Rotate } else { self.draw_slow(&mut cx.rng, cx.env.seed) }
-    }
-
-    #[inline(never)]
-    fn draw_slow(&self, rng: &mut Rng, seed: u64) -> PickBy {
-        match self {
-            Self::Rotate => PickBy::Rotate,
-            Self::Own => PickBy::Own,
-            Self::Uniform => PickBy::Uniform(rng.random()),
-            Self::Recent { ranks, .. } => PickBy::Recent(ranks.draw(rng)),
-            Self::Shuffle { drawn, entries, salt } => {
-                let n = drawn.fetch_add(1, Ordering::Relaxed);
-                let seed = random::mix(random::mix(seed, *salt), n / entries);
-                PickBy::Index(Permutation::new(*entries, seed).at(n % entries))
-            }
-            Self::Index { value, entries, scale } => PickBy::Index(index(value, *entries, *scale, rng)),
-        }
-    }
-
-    /// Returns its part of a description in a plan.
-    pub(super) fn describe(&self) -> String {
-        match self {
-            Self::Rotate => String::new(),
-            Self::Own => " opennext".to_owned(),
-            Self::Shuffle { .. } => " shuffle".to_owned(),
-            Self::Uniform => " uniform".to_owned(),
-            Self::Recent { theta, .. } => format!(" recent={theta}"),
-            Self::Index { value, .. } => format!(" indexed={value}"),
-        }
-    }
-}
-
-#[inline(never)]
-fn index(value: &Quantity, entries: u64, scale: u64, rng: &mut Rng) -> u64 {
-    let drawn = match scale {
-        0 => value.draw(rng),
-        _ => (value.draw_f64(rng) * scale as f64).max(0.0) as u64,
-    };
-    drawn % entries
-}
+use crate::random::{self, Quantity, Rng, Shuffle};
 
 /// The slot that a flowop works on, and the file that it opens there.
 #[derive(Clone, Debug)]
@@ -173,13 +57,16 @@ impl FileUse {
         let state = cx.io.slots.get(slot);
         if state.handle.is_none() {
             self.open_implicitly(cx, slot)?;
-        } else if self.slot.fd > 0
-            && self.slot.set.is_some()
-            && state.file.is_some_and(|f| Some(cx.io.slots.set_of(f)) != self.slot.set)
-        {
+        } else if self.slot.set.is_some() && state.file.is_some_and(|f| Some(cx.io.slots.set_of(f)) != self.slot.set) {
             return Err(self.conflict(cx, slot));
         }
         Ok(slot)
+    }
+
+    /// Returns the slot for this execution of a flowop that works on the file in it, or on one by its name; 0: none.
+    #[inline]
+    pub(super) fn slot_or_none(&self, cx: &mut OpCx<'_>) -> usize {
+        if self.slot.rotate > 0 { cx.io.slots.choose(&self.slot) } else { self.slot.fd }
     }
 
     /// Picks a file and opens it in a slot. The open is counted and timed separately from the operation.
@@ -239,8 +126,8 @@ impl FileUse {
         Effects {
             sets: self.set.iter().map(|s| s.id).collect(),
             slot: self.slot.fd,
-            max_fd: self.slot.rotate.max(self.slot.fd),
-            opennext: self.slot.rotate > 0,
+            max_fd: if self.slot.rotate > 0 { MAX_FD } else { self.slot.fd },
+            rotating: self.slot.rotate,
             direct: self.flags.contains(OFlags::DIRECT),
             by_age: match self.pick {
                 PickRule::Recent { .. } => self.set.iter().map(|s| s.id).collect(),

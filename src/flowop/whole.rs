@@ -45,8 +45,9 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             ],
             roles: &[Role::UsesSlot, Role::NeedsFile],
             origin: Origin::Both,
-            doc: "writes as many bytes as the file in slot `srcfd` has (default: `workingset`, else the size of the \
-                  file itself) from the current position, in calls of `iosize` bytes (default: all); one operation",
+            doc: "writes as many bytes as the file in slot `srcfd` has (default: the file that slot 0 holds or has held; \
+                  without one `workingset`, else the size of the file itself) from the current position, in calls of \
+                  `iosize` bytes (default: all); one operation",
             example: "flowop writewholefile name=wr,filesetname=data,iosize=1m",
         },
         build: WriteWhole::build,
@@ -261,6 +262,25 @@ struct WriteWhole {
     exact: bool,
 }
 
+impl WriteWhole {
+    /// Returns whether it always writes the size of its own file: that is the file in slot 0, which counts before
+    /// `workingset`.
+    fn writes_own_size(&self) -> bool {
+        self.source == 0 && self.file.slot.fd == 0 && self.file.slot.rotate == 0
+    }
+
+    /// Returns the units of its calls. Those of another size than that of its own file are known in the run only.
+    fn units(&self) -> Vec<Unit> {
+        match self.iosize {
+            Quantity::Const(0) => chunk_unit(&self.iosize),
+            _ if !self.writes_own_size() => chunk_unit(&self.iosize),
+            // The last call is as long as the others, or has the rest.
+            _ if self.exact => vec![Unit::FileSize, Unit::Chunk(self.iosize.clone())],
+            _ => vec![Unit::Chunk(self.iosize.clone())],
+        }
+    }
+}
+
 impl Op for WriteWhole {
     fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
         let workingset = self.workingset.draw(init);
@@ -277,8 +297,9 @@ impl Op for WriteWhole {
         let mut effects = Effects {
             buffer: whole_buffer(&self.iosize),
             exact_buffer: constant_size(&self.iosize),
-            whole_files: matches!(self.iosize, Quantity::Const(0)) && !self.workingset.is_given(),
-            units: chunk_unit(&self.iosize),
+            whole_files: matches!(self.iosize, Quantity::Const(0))
+                && (self.writes_own_size() || !self.workingset.is_given()),
+            units: self.units(),
             ..self.file.effects()
         };
         effects.max_fd = effects.max_fd.max(self.source);
@@ -342,8 +363,8 @@ impl Step for WriteWholeStep<'_> {
 }
 
 impl WriteWholeStep<'_> {
-    /// Returns the bytes to write: the size of the file in slot `srcfd`, else of the file open in slot 0, else the
-    /// working set, else the size of the file itself.
+    /// Returns the bytes to write, by the rules of Filebench: the size of the file in slot `srcfd`, else of the file that
+    /// slot 0 holds or has held, else the working set, else the size of the file itself.
     fn size(&self, cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
         if self.op.source > 0 {
             let source = cx.io.slots.get(self.op.source);
@@ -353,9 +374,13 @@ impl WriteWholeStep<'_> {
             }
             return Ok(source.nominal);
         }
-        if slot != 0 && cx.io.slots.get(0).handle.is_some() {
-            return Ok(cx.io.slots.get(0).nominal);
-        }
-        Ok(if self.workingset > 0 { self.workingset } else { cx.io.slots.get(slot).nominal })
+        let own = cx.io.slots.get(slot).nominal;
+        let first = cx.io.slots.get(0);
+        Ok(match first.file {
+            _ if self.op.writes_own_size() => own,
+            Some(_) => first.nominal,
+            None if self.workingset > 0 => self.workingset,
+            None => own,
+        })
     }
 }

@@ -73,9 +73,23 @@ impl Cache {
 
     /// Reads the devices' counters at the start of the measurement.
     pub(crate) fn start_counting(&mut self) {
-        for set in &mut self.sets {
-            set.transferred = set.stack.as_ref().and_then(DeviceStack::transferred);
+        let transferred = self.transferred();
+        for (set, transferred) in self.sets.iter_mut().zip(transferred) {
+            set.transferred = transferred;
         }
+    }
+
+    /// Returns the bytes that the devices below each set have transferred. The counters of a device are read once: sets on
+    /// one device have the same number, by which readers of a result know that it is to be counted once.
+    fn transferred(&self) -> Vec<Option<TransferredBytes>> {
+        let mut known: BTreeMap<&[String], Option<TransferredBytes>> = BTreeMap::new();
+        let mut found = Vec::with_capacity(self.sets.len());
+        for set in &self.sets {
+            let devices = set.stack.as_ref().map(|stack| stack.devices.as_slice());
+            let of_devices = |devices| *known.entry(devices).or_insert_with(|| device::transferred(devices));
+            found.push(devices.and_then(of_devices));
+        }
+        found
     }
 
     /// Returns the devices on which the file systems of the sets are, without duplicates; none if one of them is on no
@@ -118,8 +132,9 @@ impl Cache {
             let message = format!("the page cache after the run was not measured: {why}");
             run.warnings.push(NoteCode::NotLookedAt.note(message));
         }
-        let transferred: Vec<Option<TransferredBytes>> =
-            self.sets.iter().map(|set| Some(set.stack.as_ref()?.transferred()?.since(set.transferred?))).collect();
+        let now = self.transferred();
+        let of_run = |(set, now): (&SetCache, Option<TransferredBytes>)| Some(now?.since(set.transferred?));
+        let transferred: Vec<Option<TransferredBytes>> = self.sets.iter().zip(now).map(of_run).collect();
         let requested = self.requested_bytes(&run.flowops, plan);
         for (id, (set, requested)) in self.sets.iter().zip(requested).enumerate() {
             let entry = &mut run.filesets[id];

@@ -214,6 +214,7 @@ fn identity(plan: &Plan, id: usize, line: u64, direct: bool) -> FlowopResult {
         writes: info.direction == IoDirection::Write,
         direct,
         transaction: info.transaction,
+        may_starve: info.may_starve,
         line,
         instances: plan.instances(id) as u64,
         phase: u64::from(process.phase),

@@ -283,14 +283,6 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).map(|entries| entries.flatten().map(|e| e.path()).collect()).unwrap_or_default()
 }
 
-impl DeviceStack {
-    /// Returns the bytes that the devices at the bottom have transferred in all. `None` if a device's statistics can't
-    /// be read.
-    pub fn transferred(&self) -> Option<TransferredBytes> {
-        transferred(&self.devices)
-    }
-}
-
 /// Returns the bytes that the devices with these names have transferred in all. `None` if a device's statistics can't
 /// be read.
 pub fn transferred(devices: &[String]) -> Option<TransferredBytes> {
@@ -376,7 +368,7 @@ mod tests {
         assert_eq!(mount_of(Path::new("/proc")).unwrap().kind, "proc");
         // The result depends on the file system of the sources. If devices are found, they have statistics.
         if let Some(stack) = stack_below(Path::new(env!("CARGO_MANIFEST_DIR"))) {
-            assert!(stack.transferred().is_some(), "{stack:?}");
+            assert!(transferred(&stack.devices).is_some(), "{stack:?}");
             assert!(!stack.tops.is_empty() && transferred(&stack.tops).is_some(), "{stack:?}");
             // The stack ends with the devices whose bytes are counted, and each of its devices has a size.
             assert!(stack.devices.iter().all(|d| stack.layers.iter().any(|l| l.name == *d)), "{stack:?}");

@@ -465,8 +465,9 @@ pub fn statvfs_path(path: &Path) -> Result<Space> {
 
 fn space(found: &rfs::StatVfs) -> Space {
     Space {
-        total: found.f_blocks * found.f_frsize,
-        free: found.f_bavail * found.f_frsize,
+        // A file system of a network may report any numbers.
+        total: found.f_blocks.saturating_mul(found.f_frsize),
+        free: found.f_bavail.saturating_mul(found.f_frsize),
         files: found.f_files,
         files_free: found.f_favail,
         block: found.f_bsize,

@@ -415,6 +415,7 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
                 direction: f.spec.direction,
                 sets: Vec::new(),
                 transaction: f.transaction,
+                may_starve: f.spec.may_starve() && f.values.flag("maystarve"),
                 runs_command: f.spec.is(Role::RunsCommand),
                 takes_space: f.spec.is(Role::TakesSpace),
                 claims_events: f.spec.is(Role::TakesEvent) || f.spec.is(Role::TakesEvents),

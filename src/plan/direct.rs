@@ -40,7 +40,9 @@ pub fn direct_io(plan: &Plan) -> Vec<DirectIo> {
         for ((local, effects), _) in ops.iter().zip(is_direct).filter(|(_, is_direct)| *is_direct) {
             let flowop = thread.first + local;
             for set in plan.flowops[flowop].sets.iter().filter(|_| !effects.units.is_empty()) {
-                let size = &plan.filesets[*set].size;
+                let spec = &plan.filesets[*set];
+                // The sizes of a table are not examined.
+                let size = if spec.sizes.is_none() { &spec.size } else { &Quantity::Const(0) };
                 let units = effects.units.iter().map(|unit| unit_text(unit, size)).collect();
                 found.push(DirectIo { flowop, set: *set, units });
             }
@@ -77,7 +79,7 @@ enum SlotAccessKind {
 impl SlotAccess {
     fn of(effects: &Effects, roles: &[Role]) -> Self {
         let kind = match roles {
-            _ if effects.opennext => SlotAccessKind::Rotate,
+            _ if effects.rotating > 0 => SlotAccessKind::Rotate,
             _ if roles.contains(&Role::OpensSlot) => SlotAccessKind::Open,
             _ if roles.contains(&Role::ClosesSlot) => SlotAccessKind::Close,
             _ if roles.contains(&Role::UsesSlot) && !effects.sets.is_empty() => SlotAccessKind::UseOrOpen,
@@ -114,21 +116,34 @@ fn direct_steps(accesses: &[SlotAccess]) -> Vec<bool> {
 fn unit_text(unit: &Unit, size: &Quantity) -> (u64, String) {
     match unit {
         Unit::Attribute(name, value) => (granule(value), format!("`{name}` is {value}")),
-        Unit::FileSize => (granule(size), format!("the size of its files is {size}")),
+        Unit::FileSize => (granule(size), of_files(size)),
+        Unit::Chunk(iosize) => match (common(iosize, size), granule(iosize)) {
+            // Without a size of its own, a file is written in calls of `iosize`.
+            (unit, whole) if unit == whole || unit == 0 => (whole, format!("`iosize` is {iosize}")),
+            (unit, _) => (unit, of_files(size)),
+        },
         Unit::Byte => (1, "its sizes are any number of bytes".to_owned()),
     }
 }
 
+fn of_files(size: &Quantity) -> String {
+    format!("the size of its files is {size}")
+}
+
+/// The number of values of a random quantity that are drawn.
+const DRAWS: usize = 1000;
+
 /// Returns the greatest common divisor of all values of a quantity; of a random one, that of a thousand draws.
 fn granule(value: &Quantity) -> u64 {
-    const DRAWS: usize = 1000;
-    match value {
-        Quantity::Const(n) => *n,
-        Quantity::Random(_) => {
-            let mut rng = random::stream(0, &[0xd10]);
-            (0..DRAWS).fold(0, |all, _| gcd(all, value.draw(&mut rng)))
-        }
-    }
+    common(value, &Quantity::Const(u64::MAX))
+}
+
+/// Returns the greatest common divisor of the values of a quantity, each at most as large as a value of `limit`.
+fn common(value: &Quantity, limit: &Quantity) -> u64 {
+    let mut rng = random::stream(0, &[0xd10]);
+    let are_constant = matches!((value, limit), (Quantity::Const(_), Quantity::Const(_)));
+    let draws = if are_constant { 1 } else { DRAWS };
+    (0..draws).fold(0, |all, _| gcd(all, value.draw(&mut rng).min(limit.draw(&mut rng))))
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

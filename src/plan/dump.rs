@@ -16,8 +16,10 @@ pub struct Totals {
     pub processes: u64,
     /// Threads.
     pub threads: u64,
-    /// Files in all sets.
+    /// Files that all sets can hold.
     pub files: u64,
+    /// Files that exist at the start.
+    pub files_at_start: u64,
     /// Directories in all sets.
     pub directories: u64,
     /// Bytes that population writes.
@@ -47,6 +49,7 @@ pub fn totals(plan: &Plan, sets: &[Arc<Fileset>]) -> Totals {
         processes: plan.n_processes(),
         threads: plan.n_threads(),
         files: sets.iter().map(|s| s.tree.n_files()).sum(),
+        files_at_start: sets.iter().map(|s| s.tree.files_at_start()).sum(),
         directories: sets.iter().map(|s| s.tree.n_dirs()).sum(),
         bytes: sets.iter().fold(0, |sum, s| sum.saturating_add(s.tree.bytes_at_start())),
         memory: tables,
@@ -108,9 +111,11 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
     let t = totals(plan, sets);
     let (memory, most) = (size::format(t.memory), size::format(t.max_memory));
     let up_to = if most == memory { String::new() } else { format!(" (up to {most})") };
+    let all_exist = t.files_at_start == t.files;
+    let at_start = if all_exist { String::new() } else { format!(" ({} at the start)", grouped(t.files_at_start)) };
     writeln!(
         out,
-        "total: {}, {}, {} in {} with {}, {memory} of memory{up_to}, {} in one process",
+        "total: {}, {}, {}{at_start} in {} with {}, {memory} of memory{up_to}, {} in one process",
         count(t.processes, "process"),
         count(t.threads, "thread"),
         files(t.files),
@@ -205,7 +210,8 @@ fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {
                 let info = &plan.flowops[thread.first + local];
                 let times = if matches!(iters, Quantity::Const(1)) { String::new() } else { format!(" × {iters}") };
                 let text = op.describe();
-                writeln!(out, "{} {}{}{times}", info.name, info.kind, printable::short(&text, TEXT))?;
+                let may_starve = if info.may_starve { " maystarve" } else { "" };
+                writeln!(out, "{} {}{}{may_starve}{times}", info.name, info.kind, printable::short(&text, TEXT))?;
             }
             PlanStep::Enter { iters, leave } => writeln!(out, "repeat {iters} up to {leave}")?,
             PlanStep::Leave { enter } => writeln!(out, "end of {enter}")?,

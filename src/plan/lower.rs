@@ -85,6 +85,7 @@ impl Resolver for LoweredNames<'_> {
             id,
             name: spec.name.clone(),
             entries: parts.iter().map(|part| part.entries).sum(),
+            leafdirs: parts.iter().map(|part| part.leafdirs).sum(),
             parts: parts.len(),
             readonly: spec.readonly,
             writeonly: spec.writeonly,
@@ -240,7 +241,12 @@ fn lower_thread(
                     let report = Diagnostic::error(Code::OutOfRange, pending.span, message);
                     diag::push(found, report.help(format!("one call moves at most {LARGEST_IO} bytes")));
                 }
-                own.push(SlotSets { named: one.sets.clone(), slot: one.slot, after: one.left_in_slot.clone() });
+                own.push(SlotSets {
+                    named: one.sets.clone(),
+                    slot: one.slot,
+                    rotates: one.rotating > 0,
+                    after: one.left_in_slot.clone(),
+                });
                 in_slots.extend(one.makes_in_slot.map(|made| (local, made)));
                 together.join(one);
                 ops.push(Some(op));
@@ -272,8 +278,13 @@ fn lower_thread(
             })
         })
         .collect();
-    let worked = worked_on(&own);
+    let mut worked = worked_on(&own);
     for (local, (want, kind)) in in_slots {
+        for set in left_in_slots_of(&own, local) {
+            if !worked[local].contains(&set) {
+                worked[local].push(set);
+            }
+        }
         let makes = worked[local].iter().map(|set| (*set, want, kind)).collect();
         together.join(Effects { makes, ..Effects::default() });
     }
@@ -339,7 +350,7 @@ fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
         whole_files: _,
         slot: _,
         max_fd: _,
-        opennext: _,
+        rotating: _,
         direct: _,
         units: _,
         aio: _,
@@ -366,6 +377,8 @@ struct SlotSets {
     named: Vec<usize>,
     /// Its slot; 0: none named.
     slot: usize,
+    /// Whether it uses one slot after another.
+    rotates: bool,
     /// The set of the file that it leaves in the slot, if not those that it names.
     after: Vec<usize>,
 }
@@ -387,6 +400,14 @@ fn worked_on(own: &[SlotSets]) -> Vec<Vec<usize>> {
         }
     }
     worked
+}
+
+/// Returns the file sets of which the flowops of a thread may leave a file in a slot of one of them.
+fn left_in_slots_of(own: &[SlotSets], at: usize) -> Vec<usize> {
+    let is_slot = |of: &&SlotSets| of.slot > 0 || of.rotates;
+    let shares = |of: &&SlotSets| of.slot == own[at].slot || of.rotates || own[at].rotates;
+    let left = own.iter().filter(is_slot).filter(shares);
+    left.flat_map(|of| if of.after.is_empty() { &of.named } else { &of.after }).copied().collect()
 }
 
 /// Evaluates `rate=` and `arrival=`. A rate of 0 is a closed loop.
@@ -442,7 +463,7 @@ impl Together {
             buffer,
             exact_buffer,
             max_fd,
-            opennext,
+            rotating,
             direct,
             aio,
             sends,
@@ -467,7 +488,7 @@ impl Together {
         all.exact_buffer = all.exact_buffer.max(exact_buffer);
         all.buffer = all.buffer.max(buffer);
         all.max_fd = all.max_fd.max(max_fd);
-        all.opennext |= opennext;
+        all.rotating = all.rotating.max(rotating);
         all.direct |= direct;
         all.aio = match (all.aio, aio) {
             (Some(a), Some(b)) => Some(a.with(b)),

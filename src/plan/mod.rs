@@ -84,6 +84,8 @@ pub struct FlowopInfo {
     pub sets: Vec<usize>,
     /// Whether each of its operations is, or ends, a transaction.
     pub transaction: bool,
+    /// Whether waiting for a file is part of the workload (`maystarve`).
+    pub may_starve: bool,
     /// Whether it starts programs.
     pub runs_command: bool,
     /// Whether it uses space on the file system, although it neither writes nor creates a file.
@@ -224,8 +226,7 @@ impl Thread {
     /// Descriptors that one of them may keep open at once: its slots, its ring, and the receiver of `sendfile`.
     fn descriptors(&self) -> u64 {
         // A flowop keeps one file open, unless it rotates through slots.
-        let slots = self.effects.max_fd + 1;
-        let slots = if self.effects.opennext { slots } else { self.count.min(slots) };
+        let slots = self.count.min(self.effects.max_fd + 1) + self.effects.rotating;
         slots as u64 + u64::from(self.effects.aio.is_some()) + u64::from(self.effects.sends)
     }
 }

@@ -170,11 +170,8 @@ fn command_help(command: &CommandSpec) -> String {
 }
 
 fn flowop_help(flowop: &'static Flowop) -> String {
-    let uses = if flowop.uses.is_empty() {
-        "name, iters".to_owned()
-    } else {
-        format!("name, iters, {}", flowop.uses.join(", "))
-    };
+    let uses: Vec<&str> = ["name", "iters"].into_iter().chain(flowop.attributes()).collect();
+    let uses = uses.join(", ");
     format!(
         "flowop {}: {} ({})\n  attributes: {uses}\n  example: {}",
         flowop.name,

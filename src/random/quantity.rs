@@ -52,6 +52,14 @@ impl Quantity {
         }
     }
 
+    /// Returns the mean of [`Self::draw_f64`]; see [`RandomVar::mean_f64`].
+    pub fn mean_f64(&self) -> f64 {
+        match self {
+            Self::Const(n) => *n as f64,
+            Self::Random(variable) => variable.mean_f64(),
+        }
+    }
+
     /// Returns an upper bound of [`Self::draw`]. `None` when the distribution is unbounded.
     pub fn max_hint(&self) -> Option<u64> {
         match self {

@@ -120,6 +120,19 @@ impl RandomVar {
         (0..draws).map(|_| self.draw(&mut rng) as f64).sum::<f64>() / f64::from(draws)
     }
 
+    /// Returns the mean of [`Self::draw_f64`]: that of the distribution where nothing is cut off or rounded, else the mean
+    /// of 65,536 draws from a fixed stream.
+    pub fn mean_f64(&self) -> f64 {
+        let ((low, high), mean) = (self.sampler.bounds(), self.sampler.mean());
+        let Adjust { round, min, max } = self.adjust;
+        if !mean.is_finite() || low >= min && high <= max && round == 0.0 {
+            return mean;
+        }
+        let mut rng = stream(0, &[]);
+        let draws = 1 << 16;
+        (0..draws).map(|_| self.draw_f64(&mut rng)).sum::<f64>() / f64::from(draws)
+    }
+
     /// Returns an upper bound of [`Self::draw`]. `None` when neither the distribution nor `max` bounds it.
     pub fn max_hint(&self) -> Option<u64> {
         let high = self.adjust.apply(self.sampler.bounds().1);

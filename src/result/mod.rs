@@ -442,6 +442,9 @@ pub struct FlowopResult {
     pub direct: bool,
     /// Whether the script declares each of its operations to be a transaction.
     pub transaction: bool,
+    /// Whether the script declares that waiting for a file is part of the workload (`maystarve`); absent: it does not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub may_starve: bool,
     /// Line in the script, from 1.
     pub line: u64,
     /// Number of threads that ran it.

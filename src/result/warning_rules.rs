@@ -253,7 +253,7 @@ fn check_course(run: &Run, found: &mut Vec<Warning>) {
         found.extend(unsteady(run));
         found.extend(not_steady(run));
     }
-    for flowop in &run.flowops {
+    for flowop in run.flowops.iter().filter(|flowop| !flowop.may_starve) {
         let share = flowop.starved_seconds / (run.seconds_of_ranks() * flowop.instances.max(1) as f64);
         if share > MAX_STARVED && share.is_finite() {
             found.push(Warning::Starved { flowop: flowop.name.clone(), share });

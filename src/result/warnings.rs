@@ -370,8 +370,8 @@ impl Warning {
             Self::Unsteady { .. } => "run longer, warm up (`--warmup`), and check the intervals",
             Self::NotSteady { .. } => "exclude that part with `--warmup`, and run longer",
             Self::Starved { .. } => {
-                "define more files in the file set, or create and delete them at the same rate, unless the workload is meant \
-                 to wait"
+                "define more files in the file set, or create and delete them at the same rate; `maystarve` declares \
+                 that the workload is meant to wait"
             }
             Self::Unstable { .. } => "lower the rate: the backlog and the response times grow as long as the run lasts",
             Self::LateOps { .. } => {

@@ -216,6 +216,11 @@ fn warnings_are_absent_without_their_condition() {
         busy(d, 0.95);
         spinning(d, 0.1);
     });
+    // The script declares that the workload waits.
+    silent(|d| {
+        d.runs[0].flowops[1].starved_seconds = 12.0;
+        d.runs[0].flowops[1].may_starve = true;
+    });
     // A single process shares its descriptor table with no other.
     silent(|d| {
         d.runs[0].descriptor_tables = "shared".into();

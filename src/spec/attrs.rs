@@ -335,6 +335,14 @@ pub const FLOWOP: &[Attr] = &[
          distribution as that of YCSB's workload `latest`, which has 0.99",
     ),
     attr(
+        "maystarve",
+        Bool,
+        "false",
+        Wmlrun,
+        "waiting for a file or a free name of the set is part of the workload, as for a reader that waits for new files: \
+         the report has no warning `starved`",
+    ),
+    attr(
         "partial",
         Bool,
         "false",

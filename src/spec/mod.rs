@@ -204,8 +204,8 @@ pub struct Flowop {
     pub class: Class,
     /// The direction of its data.
     pub direction: IoDirection,
-    /// The attributes that have an effect on it, besides `name` and `iters`. The others of the common list are
-    /// accepted.
+    /// The attributes that have an effect on it, besides `name`, `iters`, `weight` and `maystarve`. The others of the
+    /// common list are accepted.
     pub uses: &'static [&'static str],
     /// Its effects, for lints and the plan.
     pub roles: &'static [Role],
@@ -223,9 +223,21 @@ impl Flowop {
         self.roles.contains(&role)
     }
 
+    /// Returns the attributes that have an effect on it, besides `name`, `iters` and `weight`.
+    pub fn attributes(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.uses.iter().copied().chain(self.may_starve().then_some("maystarve"))
+    }
+
     /// Returns whether an attribute can have an effect on it.
     pub fn has_attr(&self, name: &str) -> bool {
-        matches!(name, "name" | "iters" | "weight") || self.uses.contains(&name)
+        matches!(name, "name" | "iters" | "weight") || self.attributes().any(|own| own == name)
+    }
+
+    /// Returns whether it may wait until another thread has made or removed a file or an empty directory of its set.
+    pub fn may_starve(&self) -> bool {
+        use Role::{MakesDirectory, MakesFile, NeedsFile, RemovesDirectory, RemovesFile};
+        let picks = [MakesFile, RemovesFile, NeedsFile, MakesDirectory, RemovesDirectory];
+        self.roles.iter().any(|role| picks.contains(role))
     }
 }
 

@@ -231,6 +231,7 @@ fn unaligned_direct_io_is_refused_and_names_the_flowop() {
             "# dialect: fsl\nset $any=randvar(type=uniform,min=1,mean=8000)\n\
              set $even=randvar(type=uniform,min=4096,mean=16384,round=4096)\n\
              define file name=f,path=$dir,size=1m,prealloc\n\
+             define file name=small,path=$dir,size=10000,prealloc\n\
              define fileset name=a,path=$dir,entries=2,dirwidth=5,size=1m,prealloc\n\
              define fileset name=b,path=$dir,entries=2,dirwidth=5,size=1m\n\
              define process name=p {{ thread name=t {{\n{flowops}\n}} }}\n"
@@ -256,6 +257,8 @@ fn unaligned_direct_io_is_refused_and_names_the_flowop() {
         (by_slot, "`iosize` is 1000"),
         (renamed, "`iosize` is 1000"),
         (copied, "`iosize` is 1000"),
+        ("flowop writewholefile name=odd,filename=small,iosize=1m,directio", "the size of its files is 10000"),
+        ("flowop writewholefile name=odd,filename=small,iosize=4k,exact,directio", "the size of its files is 10000"),
     ] {
         let output = run(flowops).exits(3);
         for part in ["error[E0309]", "`odd`", value, &format!("multiples of {} bytes", wanted.offset)] {
@@ -269,6 +272,7 @@ fn unaligned_direct_io_is_refused_and_names_the_flowop() {
         "flowop write name=wr,filename=f,iosize=$even,random,directio",
         "flowop readwholefile name=rd,filename=f,iosize=64k,directio",
         "flowop read name=rd,filename=f,iosize=1000,random",
+        "flowop writewholefile name=wr,filename=small,iosize=4k,directio",
     ] {
         run(flowops).exits(0);
     }

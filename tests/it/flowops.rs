@@ -27,21 +27,21 @@ fn files(root: &Path) -> Vec<PathBuf> {
 }
 
 /// A script that does its flowops once in one thread, and ends.
-fn once(sets: &str, flowops: &str) -> String {
+pub(crate) fn once(sets: &str, flowops: &str) -> String {
     format!(
         "# dialect: fsl\nset mode quit firstdone\n{sets}\n\
          define process name=p {{ thread name=t {{\n{flowops}\n flowop finishoncount name=end,value=1 }} }}\n"
     )
 }
 
-fn done(text: &str, dir: &Path) -> Outcome {
+pub(crate) fn done(text: &str, dir: &Path) -> Outcome {
     let outcome = support::run("test.wml", text, support::real(PATIENCE, dir));
     assert_eq!(outcome.status, Status::Done, "{}", outcome.said);
     assert_eq!(outcome.run().ended_by, "count reached", "{}", outcome.said);
     outcome
 }
 
-fn named<'a>(outcome: &'a Outcome, name: &str) -> &'a FlowopResult {
+pub(crate) fn named<'a>(outcome: &'a Outcome, name: &str) -> &'a FlowopResult {
     outcome.run().flowops.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no flowop {name}"))
 }
 
@@ -293,6 +293,22 @@ fn listdirplus_stats_each_name() {
     assert!(ls.listed_bytes > 2 * 10 * (279 + 8), "{}", ls.listed_bytes);
     // The root with its one directory and the marker, twice, and the ten files, twice.
     assert_eq!(ll.calls - ls.calls, 2 * 2 + 2 * 10);
+}
+
+/// The file that a slot remembers is removed whatever the set is that the flowop names, and is there again in the next
+/// run.
+#[test]
+fn deletefile_removes_the_file_of_its_slot_and_a_repair_makes_it_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let sets = "define fileset name=a,path=$dir,entries=5,dirwidth=9,size=100,prealloc,reuse\n\
+        define fileset name=b,path=$dir,entries=5,dirwidth=9,size=100,prealloc,reuse";
+    let flowops = "flowop openfile name=op,filesetname=a,fd=1\nflowop closefile name=cl,fd=1\n\
+        flowop deletefile name=rm,filesetname=b,fd=1";
+    let script = once(sets, flowops) + "run 60\nrun 60\n";
+    let outcome = support::run("test.wml", &script, support::real(PATIENCE, dir.path()));
+    assert_eq!((outcome.status, outcome.document.runs.len()), (Status::Done, 2), "{}", outcome.said);
+    let left = ["a", "b"].map(|set| files(&dir.path().join(set)).len());
+    assert_eq!(left, [4, 5], "of the second run");
 }
 
 /// As in Filebench, of a target and of the whole process: a listing of ten names has about 3 kB.

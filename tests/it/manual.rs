@@ -66,7 +66,7 @@ fn flowops() -> String {
     table(
         &["Flowop", "Counts as", "From", "What it does", "Attributes besides `name` and `iters`"],
         flowop::entries().map(|entry| &entry.spec).map(|f| {
-            let uses: Vec<String> = f.uses.iter().map(|name| code(name)).collect();
+            let uses: Vec<String> = f.attributes().map(code).collect();
             vec![code(f.name), f.class.name().to_owned(), f.origin.label().to_owned(), f.doc.to_owned(), uses.join(" ")]
         }),
     )
