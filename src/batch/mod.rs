@@ -15,7 +15,7 @@ use crate::diag::{self, Diagnostic, Severity, has_errors};
 use crate::flowop;
 use crate::measure::WarmupLength;
 use crate::model::{self, Command, CommandKind, Known};
-use crate::output::{self, FileIdentity, Results, file_id};
+use crate::output::{self, FileIdentity, Results, check_replaceable, file_id};
 use crate::page::{self, ResultSource};
 use crate::report::json;
 use crate::result::{Document, Run};
@@ -197,7 +197,12 @@ fn run_all(
     let (path, settings) = (batch.path, batch.settings);
     let scripts = std::iter::once(path).chain(workloads.iter().filter_map(|w| w.found.path.as_deref()));
     let read: Vec<FileIdentity> = scripts.filter_map(file_id).collect();
-    let create = |path: &Path| json::Writer::create(path, &read);
+    let create = |path: &Path| {
+        if !settings.force {
+            check_replaceable(path, &json::is_result)?;
+        }
+        json::Writer::create(path, &read)
+    };
     let mut writer = match settings.json.as_deref().map(create).transpose() {
         Ok(writer) => writer,
         Err(e) => {
@@ -302,7 +307,8 @@ fn workloads<'a>(batch: &Batch<'a>, map: &mut SourceMap, found: &mut Vec<Diagnos
         if refused.contains(&&name.node) {
             continue;
         }
-        let Some((script, hidden, model)) = personality(name, batch, map, &table, found) else {
+        let keys = profile.values(config).into_iter().map(|assignment| assignment.key.node.clone());
+        let Some((script, hidden, model)) = personality(name, keys.collect(), batch, map, &table, found) else {
             refused.push(&name.node);
             continue;
         };
@@ -333,10 +339,12 @@ fn count_errors(found: &[Diagnostic]) -> usize {
     found.iter().filter(|d| d.severity == Severity::Error).count()
 }
 
-/// Finds and checks a personality. Also returns whether messages must not quote it. `None` if it can't be used, which
+/// Finds and checks a personality, which may read variables that only the profile sets. `keys` are those of the
+/// workload. Also returns whether messages must not quote it. `None` if it can't be used, which
 /// is reported.
 fn personality(
     name: &Spanned<String>,
+    keys: Vec<String>,
     batch: &Batch<'_>,
     map: &mut SourceMap,
     table: &SpecTable,
@@ -352,7 +360,7 @@ fn personality(
     };
     let file = map.add(&script.name, &script.text);
     let hidden = library::is_elsewhere(&script, beside);
-    let known = Known { variables: predefined_names().collect(), ..Known::default() };
+    let known = Known { variables: keys.into_iter().chain(predefined_names()).collect(), ..Known::default() };
     if hidden {
         map.hide(file);
         let message = format!("{} is outside the profile's folder", script.name);
@@ -507,6 +515,8 @@ fn run_one<'a>(
     let personality = batch.value(workload.config, "personality").unwrap_or_default();
     // The copy of the personality is beside the script that loads it, under the name that the profile has for it.
     let stem = Path::new(personality).file_stem().map_or_else(|| personality.into(), |s| s.to_string_lossy());
+    let is_taken = BATCH_SCRIPT.strip_suffix(".f") == Some(&*stem);
+    let stem = if is_taken { format!("{stem}-personality").into() } else { stem };
     std::fs::write(dir.join(format!("{stem}.f")), &workload.found.text)?;
     let script = workload.script(&stem);
     let script_path = dir.join(BATCH_SCRIPT);
@@ -516,8 +526,13 @@ fn run_one<'a>(
     let settings = Settings {
         json: Some(dir.join(BATCH_RESULT)),
         results: dir.clone(),
-        // Each workload has its own trace.
-        trace: batch.settings.trace.as_ref().map(|(file, n)| (dir.join(file.file_name().unwrap_or_default()), *n)),
+        joined: batch.settings.json.clone(),
+        // Each workload has its own trace, which no other file of the directory replaces.
+        trace: batch.settings.trace.as_ref().map(|(file, n)| {
+            let name = file.file_name().unwrap_or_default();
+            let is_taken = [BATCH_RESULT, PAGE].iter().any(|taken| name == *taken) || dir.join(name).exists();
+            (if is_taken { dir.join("trace-of").with_added_extension(name) } else { dir.join(name) }, *n)
+        }),
         warmup: WarmupLength::NONE,
         ..batch.settings_of(workload)
     };
@@ -535,12 +550,18 @@ fn run_one<'a>(
         front.end(&session.runner.document);
     }
     let document = session.runner.document.clone();
-    if !document.runs.is_empty() {
-        let source = ResultSource::Runs { name: BATCH_RESULT.to_owned(), document: Box::new(document.clone()) };
-        std::fs::write(dir.join(PAGE), page::html(&[source], None).map_err(std::io::Error::other)?)?;
-    }
     session.runner.note_status(status);
     status = session.finish(front).max(status);
+    if !document.runs.is_empty() {
+        let source = ResultSource::Runs { name: BATCH_RESULT.to_owned(), document: Box::new(document.clone()) };
+        let html = page::html(&[source], None).map_err(std::io::Error::other);
+        // The run and its result count nevertheless.
+        if let Err(e) = html.and_then(|html| std::fs::write(dir.join(PAGE), html)) {
+            let text = format!("the page of `{}` can't be written: {e}", workload.name().node);
+            front.error(None, &text, Some("`wmlrun report` makes it from the result"));
+            status = status.max(Status::Failed);
+        }
+    }
     Ok(Done { config: workload.config, personality: personality.to_owned(), document, status })
 }
 

@@ -9,6 +9,7 @@
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::model;
 use crate::source::{FileId, Span, Spanned};
+use crate::util::batch_files::BATCH_PAGE;
 use crate::util::printable;
 
 /// Keys of the batch, which are not variables of personalities.
@@ -168,7 +169,7 @@ impl Reader {
 
     /// Reports a name that can't name a directory, or that another workload has.
     fn check_name(&mut self, name: &Spanned<String>) {
-        if name.node.contains('/') || name.node.starts_with('.') {
+        if name.node.contains('/') || name.node.starts_with('.') || name.node == BATCH_PAGE {
             self.found.push(
                 Diagnostic::error(Code::OutOfRange, name.span, format!("`{}` can't name a directory", name.node))
                     .help("its results go to a directory of that name: give it a plain one"),

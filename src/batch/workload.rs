@@ -75,6 +75,7 @@ impl ProfileWorkload<'_> {
         }
         let mut scope = session.scope.clone();
         session.begin_command();
+        session.promise_variables(self.settings.iter().map(|setting| setting.name.clone()));
         let loaded = session.load_text(&self.found.name, &self.found.text, self.hidden, front);
         if loaded != Status::Done {
             return loaded;

@@ -67,7 +67,7 @@ pub(super) fn age(args: &AgeArgs) -> u8 {
     if let Some(note) = report.note.as_ref().filter(|_| !args.quiet) {
         notice(&format!("note: {note}"));
     }
-    let is_stdout = args.json.as_deref().is_some_and(|path| path == Path::new("-"));
+    let is_stdout = args.json.as_deref().is_some_and(super::is_stdout);
     let text = text(&report);
     if is_stdout {
         notice(text.trim_end());

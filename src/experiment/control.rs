@@ -5,7 +5,7 @@
 
 use crate::os::{limits, proc};
 use std::hint::black_box;
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The shortest and the longest duration of the control before a run, and again after it. The two shortest together have
@@ -24,12 +24,16 @@ pub(super) fn span(run: Option<Duration>) -> Duration {
     run.map_or(FIRST, |run| (run / 10).clamp(SPAN.0, SPAN.1))
 }
 
-/// Measures for `span` the speed of all processors together, in units of work per second.
-pub(super) fn speed(span: Duration) -> f64 {
+/// Measures for `span` the speed of all processors together, in units of work per second. Returns `None` if a thread for
+/// each processor can't be started: fewer threads would measure something else.
+pub(super) fn speed(span: Duration) -> Option<f64> {
     let threads = limits::processors().max(1);
-    let barrier = Barrier::new(threads);
+    let begins = AtomicBool::new(false);
     let work = || {
-        barrier.wait();
+        // All begin together. A barrier would never open if one thread can't be started.
+        while !begins.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
         let began = Instant::now();
         let mut units = 0_u64;
         while began.elapsed() < span {
@@ -46,7 +50,11 @@ pub(super) fn speed(span: Duration) -> f64 {
         units as f64 / began.elapsed().as_secs_f64()
     };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().filter_map(|worker| worker.join().ok()).sum()
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let workers: Vec<_> = (0..threads).map_while(start).collect();
+        begins.store(true, Ordering::Release);
+        let is_complete = workers.len() == threads;
+        let sum: f64 = workers.into_iter().filter_map(|worker| worker.join().ok()).sum();
+        is_complete.then_some(sum)
     })
 }

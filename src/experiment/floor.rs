@@ -177,6 +177,8 @@ impl Floors {
         if !path.parent().is_some_and(Path::is_dir) {
             return Ok(Self::default());
         }
+        // A link, such as to a file that several machines share, stays one.
+        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
         // The file itself is replaced, so that its lock would be that of the old file.
         let lock = handle::create_regular_file(&path.with_extension("lock"))?;
         lock.lock()?;
@@ -300,6 +302,18 @@ mod tests {
             ratio: Estimate { value: 1.0, low, high },
             mean,
         }
+    }
+
+    /// The file may be one that several machines share.
+    #[test]
+    fn a_link_to_the_file_stays_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (shared, link) = (dir.path().join("shared.json"), dir.path().join("floors.json"));
+        Floors::add(session("monday", 1000.0, 0.98, 1.01), &shared).unwrap();
+        std::os::unix::fs::symlink("shared.json", &link).unwrap();
+        Floors::add(session("tuesday", 1080.0, 0.99, 1.01), &link).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(Floors::read(&shared).unwrap().sessions.len(), 2);
     }
 
     #[test]

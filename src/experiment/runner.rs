@@ -496,7 +496,7 @@ fn measure(
     }
     // Both controls of a run have the same duration.
     let span = control::span(Some(folder.longest_run()).filter(|run| !run.is_zero()));
-    let before = is_controlled.then(|| control::speed(span));
+    let before = if is_controlled { control::speed(span) } else { None };
     folder.write(&Event::Started { run: number as u64, arm: arm as u64, control: before, mounts, time: now() })?;
     let ended = run_program(folder, number, arm, seed, host);
     // However it has ended. What is added later is not of the run.
@@ -506,7 +506,7 @@ fn measure(
         return Ok(None);
     }
     quiesce_disks(folder, host);
-    Ok(Some(control::speed(span)))
+    Ok(control::speed(span))
 }
 
 /// Returns the commands before or after a run of an arm, with the names of their hooks.

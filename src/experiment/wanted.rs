@@ -216,17 +216,23 @@ impl Experiment {
         }
     }
 
-    /// Checks what the other methods rely on: there are metrics and arms, and a factorial experiment has an arm for each
-    /// combination of its levels. Returns the reason if it does not hold.
+    /// Checks what the other methods rely on: there are metrics, and as many arms as the kind of the experiment has: one for
+    /// each level of a sweep, and for each combination of levels of a factorial experiment. Returns the reason if it does not
+    /// hold.
     pub(super) fn check_shape(&self) -> Result<(), &'static str> {
         if self.metrics().is_empty() || self.arms.is_empty() {
             return Err("it has no metric or no arm");
         }
-        if let RuleWanted::Factorial { factors, .. } = &self.rule {
-            let counts = || factors.iter().map(|factor| factor.levels.len());
-            if counts().try_fold(1, usize::checked_mul) != Some(self.arms.len()) {
-                return Err("the number of its arms is not that of the combinations of levels");
+        let arms = match &self.rule {
+            RuleWanted::Repeat { .. } => Some(1),
+            RuleWanted::Ab { .. } => Some(2),
+            RuleWanted::Sweep { levels, .. } => Some(levels.len()),
+            RuleWanted::Factorial { factors, .. } => {
+                factors.iter().map(|factor| factor.levels.len()).try_fold(1, usize::checked_mul)
             }
+        };
+        if arms != Some(self.arms.len()) {
+            return Err("the number of its arms is not that of its levels");
         }
         Ok(())
     }

@@ -96,6 +96,8 @@ pub struct Settings {
     pub trace: Option<(PathBuf, usize)>,
     /// The result file.
     pub json: Option<PathBuf>,
+    /// The file of the joined result of a batch of which this is one workload. The batch writes it.
+    pub joined: Option<PathBuf>,
     /// The table to which each run is appended.
     pub append: Option<PathBuf>,
     /// The file of the live stream, which the front end writes.
@@ -151,6 +153,7 @@ impl Default for Settings {
             digest: None,
             trace: None,
             json: None,
+            joined: None,
             append: None,
             live: None,
             force: false,

@@ -81,10 +81,11 @@ impl Runner {
 
     /// Returns the outputs that the command line names, each with its option.
     fn named_outputs(&self) -> Vec<(&'static str, &PathBuf)> {
-        let Settings { json, trace, append, live, .. } = &self.settings;
+        let Settings { json, joined, trace, append, live, .. } = &self.settings;
         let trace = trace.as_ref().map(|(path, _)| path);
-        let named =
-            [("--json", json.as_ref()), ("--trace", trace), ("--append", append.as_ref()), ("--live", live.as_ref())];
+        let json = [("--json", json.as_ref()), ("--json", joined.as_ref())];
+        let others = [("--trace", trace), ("--append", append.as_ref()), ("--live", live.as_ref())];
+        let named = json.into_iter().chain(others);
         named.into_iter().filter_map(|(option, path)| Some((option, path?))).collect()
     }
 

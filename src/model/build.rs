@@ -433,7 +433,7 @@ pub(super) fn randvar(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> Opt
         .map(|u| (Spanned::new(u.attr.name.to_owned(), u.at), u.value.clone()))
         .collect();
     let name = Spanned::new(variable.name.clone(), used.value.span);
-    Some(CommandKind::Set { name, value: Spanned::new(scope::randvar(s.span, fields), s.span) })
+    Some(CommandKind::Set { name, value: Spanned::new(scope::randvar(s.span, fields), s.span), copies: false })
 }
 
 fn attribute_hint(list: &'static [Attr]) -> String {

@@ -43,7 +43,7 @@ fn types(commands: &[Command], found: &mut Vec<Diagnostic>) {
     };
     let typed: HashSet<String> = visit::all(commands).filter_map(field).collect();
     for command in visit::all(commands) {
-        if let CommandKind::Set { name, value } = &command.kind
+        if let CommandKind::Set { name, value, .. } = &command.kind
             && let Expr::Random(random) = &value.node
             && random.call == RandomCall::Cvar
             && random.field("type").is_none()
@@ -154,7 +154,7 @@ impl DefinedNames {
     fn gather(&mut self, commands: &[Command]) {
         for command in visit::all(commands) {
             match &command.kind {
-                CommandKind::Set { name, value } => {
+                CommandKind::Set { name, value, .. } => {
                     self.variables.insert(name.node.clone());
                     if !matches!(value.node, Expr::Int(1..)) {
                         self.uncounted.insert(name.node.clone());

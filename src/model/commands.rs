@@ -452,7 +452,7 @@ fn set(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> Option<CommandKind
             let value = from_ast(value);
             Some(match &var.node.field {
                 Some(field) => CommandKind::SetField { name, field: Spanned::new(field.clone(), var.span), value },
-                None => CommandKind::Set { name, value },
+                None => CommandKind::Set { name, value, copies: false },
             })
         }
         [Arg { kind: ArgKind::Named { name, value }, .. }] => {
@@ -462,7 +462,7 @@ fn set(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> Option<CommandKind
                     .help(format!("a variable has a dollar sign: `set ${written} = …`")),
             );
             // The variable counts as set, so that its uses are not reported as undefined.
-            Some(CommandKind::Set { name: name.clone(), value: from_ast(value) })
+            Some(CommandKind::Set { name: name.clone(), value: from_ast(value), copies: false })
         }
         _ => b.bad_form(s.span, s.spec.form),
     }

@@ -1,5 +1,5 @@
 //! Values that Filebench reads when a command executes, and not when a run starts: names, `fd`, `srcfd` and `target` of
-//! definitions, and in 1.5 the parameters of random variables.
+//! definitions, a variable that `set` copies (`set $a=$b`), and in 1.5 the parameters of random variables.
 //!
 //! [`set_early`] marks them where the difference shows: in a text that sets one of their variables again. [`fixed`]
 //! replaces them by their values when the command executes. All others stay late, so that a variable can be set after
@@ -32,12 +32,15 @@ pub(super) fn set_early(commands: &mut [Command], dialect: Dialect) {
             note_sets(command, &mut later);
         }
         mark_definition(command, &later);
+        if let CommandKind::Set { value: Spanned { node: Expr::Var(variable), .. }, copies, .. } = &mut command.kind {
+            *copies = later.contains(&variable.name);
+        }
         note_sets(command, &mut later);
         if starts_run(command) {
             later.clear();
             by_set.clear();
         }
-        if let (CommandKind::Set { name, value }, Dialect::Fsl) = (&mut command.kind, dialect) {
+        if let (CommandKind::Set { name, value, .. }, Dialect::Fsl) = (&mut command.kind, dialect) {
             mark_parameters(value, &by_set);
             by_set.insert(name.node.clone());
         }
@@ -119,7 +122,7 @@ fn each_attrs(kind: &mut CommandKind, each: &mut dyn FnMut(&mut Attrs, &[Local])
 
 /// Whether a command has something marked.
 fn is_marked(kind: &CommandKind) -> bool {
-    let mut found = false;
+    let mut found = matches!(kind, CommandKind::Set { copies: true, .. });
     visit::parts(kind, &mut |part| match part {
         CommandPart::Attr(used, _) => found |= used.early,
         CommandPart::Value(Spanned { node: Expr::Random(random), .. }) => found |= !random.early.is_empty(),
@@ -145,10 +148,21 @@ pub(crate) fn fixed(kind: &CommandKind, scope: &mut Scope) -> Option<Box<Command
     each_attrs(&mut kind, &mut |attrs, _| {
         attrs.items.iter_mut().filter(|used| used.early).for_each(|used| fix(&mut used.value, scope));
     });
-    if let CommandKind::Set { name, value } = &mut *kind {
+    if let CommandKind::Set { name, value, copies } = &mut *kind {
+        if std::mem::take(copies) {
+            fix_copy(&name.node, value, scope);
+        }
         fix_parameters(&name.node, value, scope);
     }
     Some(kind)
+}
+
+/// Replaces the variable that is copied by its value.
+fn fix_copy(name: &str, value: &mut Spanned<Expr>, scope: &mut Scope) {
+    if scope.reads_environment(value) {
+        scope.note_environment(name);
+    }
+    fix(value, scope);
 }
 
 /// Replaces the marked parameters of a random variable by their values.
@@ -191,7 +205,7 @@ fn executed_with(commands: &[Command], scope: &mut Scope) -> Vec<Command> {
                 *body = executed_with(body, scope);
             }
             // An error of a setting is reported where it matters.
-            CommandKind::Set { name, value } => drop(scope.set(&name.node, value.clone(), SetBy::Script)),
+            CommandKind::Set { name, value, .. } => drop(scope.set(&name.node, value.clone(), SetBy::Script)),
             CommandKind::SetField { name, field, value } => {
                 scope.set_field(&name.node, field.clone(), value.clone());
             }

@@ -107,16 +107,32 @@ pub enum Stats {
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are the words of the language")]
 pub enum CommandKind {
-    Set { name: Spanned<String>, value: Spanned<Expr> },
-    SetField { name: Spanned<String>, field: Spanned<String>, value: Spanned<Expr> },
+    /// `copies`: the variable that is the whole value is read when the command executes, because the text sets it again.
+    Set {
+        name: Spanned<String>,
+        value: Spanned<Expr>,
+        copies: bool,
+    },
+    SetField {
+        name: Spanned<String>,
+        field: Spanned<String>,
+        value: Spanned<Expr>,
+    },
     SetMode(QuitMode),
     SetNoUseStats,
     DefineFileset(Arc<FilesetDef>),
     DefineProcess(Arc<ProcessDef>),
     DefineFlowop(Arc<CompositeDef>),
     Create(Object),
-    Run { seconds: Option<Spanned<Expr>>, as_is: bool },
-    PsRun { period: Option<Spanned<Expr>>, seconds: Option<Spanned<Expr>>, as_is: bool },
+    Run {
+        seconds: Option<Spanned<Expr>>,
+        as_is: bool,
+    },
+    PsRun {
+        period: Option<Spanned<Expr>>,
+        seconds: Option<Spanned<Expr>>,
+        as_is: bool,
+    },
     Sleep(Spanned<Expr>),
     Warmup(Spanned<Expr>),
     System(Spanned<Expr>),
@@ -134,8 +150,15 @@ pub enum CommandKind {
     Stats(Stats),
     Shutdown(Object),
     Load(Spanned<Expr>),
-    ForEach { name: Spanned<String>, values: Vec<Spanned<Expr>>, body: Vec<Command> },
-    FsCheck { path: Option<Spanned<Expr>>, fstype: Option<Spanned<Expr>> },
+    ForEach {
+        name: Spanned<String>,
+        values: Vec<Spanned<Expr>>,
+        body: Vec<Command>,
+    },
+    FsCheck {
+        path: Option<Spanned<Expr>>,
+        fstype: Option<Spanned<Expr>>,
+    },
     FsFlush,
     Debug,
     Quit,

@@ -65,7 +65,7 @@ pub fn all(commands: &[Command]) -> impl Iterator<Item = &Command> {
 /// Calls `each` with everything that a command holds, in the order of writing. The commands in a loop are not part of it.
 pub fn parts<'a>(kind: &'a CommandKind, each: &mut dyn FnMut(CommandPart<'a>)) {
     match kind {
-        CommandKind::Set { name, value } => {
+        CommandKind::Set { name, value, .. } => {
             each(CommandPart::Set(name));
             each(CommandPart::Value(value));
         }

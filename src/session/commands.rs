@@ -82,7 +82,7 @@ impl Session {
         }
         let fixed = model::early::fixed(&command.kind, &mut self.scope);
         match fixed.as_deref().unwrap_or(&command.kind) {
-            CommandKind::Set { name, value } => {
+            CommandKind::Set { name, value, .. } => {
                 self.loaded.variables.insert(name.node.clone());
                 let new = self.scope.binding(&name.node).is_none();
                 let before = self.live_value(&name.node);

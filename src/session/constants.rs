@@ -60,7 +60,7 @@ fn follow(kind: &CommandKind, scope: &mut Scope, found: &mut Vec<Diagnostic>) ->
     let fixed = model::early::fixed(kind, scope);
     match fixed.as_deref().unwrap_or(kind) {
         CommandKind::Quit | CommandKind::Load(_) => false,
-        CommandKind::Set { name, value } => {
+        CommandKind::Set { name, value, .. } => {
             if !expr::has_plain_variables(value) {
                 return forget(&name.node, scope);
             }

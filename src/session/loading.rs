@@ -2,6 +2,7 @@
 
 use super::{Extent, Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
+use crate::model::visit::CommandPart;
 use crate::model::{self, Expr, Scope, SetBy};
 use crate::source::{FileId, Spanned};
 use crate::spec::Dialect;
@@ -37,6 +38,8 @@ pub(crate) struct Loaded {
     pub(crate) usage: Vec<Spanned<Expr>>,
     /// Notes of their leading comments that results repeat.
     pub(crate) notes: IndexSet<String>,
+    /// Variables that texts set which were checked so far: those that they load may read them before they are set.
+    pub(super) promised: HashSet<String>,
     /// Variables that they set, in order, which `vars` of 1.4 prints.
     pub(crate) variables: IndexSet<String>,
     /// Bytes and charges so far.
@@ -96,6 +99,22 @@ impl Session {
         Ok(self.load_text(&found.name, &found.text, elsewhere, front))
     }
 
+    /// Notes variables that are set after the next text is loaded, which may read them.
+    pub(crate) fn promise_variables(&mut self, names: impl Iterator<Item = String>) {
+        self.loaded.promised.extend(names);
+    }
+
+    /// Notes the variables that a text sets: texts that it loads may read them before.
+    pub(super) fn promise(&mut self, model: &model::Model) {
+        for command in model::visit::all(&model.commands) {
+            model::visit::parts(&command.kind, &mut |part| {
+                if let CommandPart::Set(name) = part {
+                    self.loaded.promised.insert(name.node.clone());
+                }
+            });
+        }
+    }
+
     /// Executes a text as `load` does: a `run` in it only sets the default run time.
     pub fn load(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
         self.load_text(name, text, false, front)
@@ -108,7 +127,10 @@ impl Session {
             self.map.hide(file);
         }
         let dialect = self.runner.settings.dialect;
-        let (model, found) = model::check(&self.map, file, &self.table, dialect, &self.known(false));
+        let mut known = self.known(false);
+        known.variables.extend(self.loaded.promised.iter().cloned());
+        let (model, found) = model::check(&self.map, file, &self.table, dialect, &known);
+        self.promise(&model);
         if !found.is_empty() {
             front.diagnostics(&self.map, &found);
         }

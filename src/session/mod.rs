@@ -139,6 +139,7 @@ impl Session {
     pub fn check(&mut self, file: FileId, open: bool, front: &mut dyn Front) -> Option<model::Model> {
         let dialect = self.runner.settings.dialect.or(open.then_some(self.loaded.dialect));
         let (model, found) = model::check(&self.map, file, &self.table, dialect, &self.known(open));
+        self.promise(&model);
         if !found.is_empty() {
             front.diagnostics(&self.map, &found);
         }
@@ -363,7 +364,7 @@ fn definitions_of(commands: &[Command]) -> Vec<Command> {
                 let passes = if model::early::makes_names(body) { values.len() } else { 1 };
                 let before = found.len();
                 for value in values.iter().take(passes) {
-                    let kind = CommandKind::Set { name: name.clone(), value: value.clone() };
+                    let kind = CommandKind::Set { name: name.clone(), value: value.clone(), copies: false };
                     found.push(Command { span: command.span, kind });
                     found.extend(definitions_of(body));
                     if found.len() - before > MOST_IN_LOOPS {

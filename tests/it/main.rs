@@ -55,6 +55,7 @@ mod interrupt;
 mod laddis;
 mod late_dirs;
 mod late_ops;
+mod leaf_dirs;
 mod limits;
 mod lints;
 mod main_job;
@@ -75,6 +76,7 @@ mod pages;
 mod panics;
 mod paths;
 mod phases;
+mod profiles;
 mod programs;
 mod promises;
 #[cfg(feature = "mpi")]

@@ -135,7 +135,7 @@ impl<'a> Subject<'a> {
         for command in visit::all(commands) {
             match &command.kind {
                 // An error of a setting is reported where it matters.
-                CommandKind::Set { name, value } => drop(self.scope.set(&name.node, value.clone(), SetBy::Script)),
+                CommandKind::Set { name, value, .. } => drop(self.scope.set(&name.node, value.clone(), SetBy::Script)),
                 CommandKind::SetField { name, field, value } => {
                     self.scope.set_field(&name.node, field.clone(), value.clone());
                 }

@@ -1,0 +1,77 @@
+//! Tests of profiles: the variables that they set, and the files of a batch, which replace no other.
+
+use crate::cmd::{Output, Wml};
+use std::fs;
+
+/// A personality that reads a variable which it does not set.
+const OWN: &str = "define fileset name=s,path=$dir,entries=3,dirwidth=20,size=$mysize,prealloc\n\
+    define process name=p { thread name=t { flowop statfile name=st,filesetname=s } }\n";
+
+const PROFILE: &str =
+    "DEFAULTS {\n runtime = 1;\n dir = files;\n}\nCONFIG one {\n personality = own;\n mysize = 4k;\n}\n";
+
+/// Runs a batch on the null engine.
+fn batch(wml: Wml, words: &str) -> Output {
+    let fixed = ["batch", "p.prof", "--engine", "null", "--runtime", "0.1", "--no-quiesce", "--mkdir"];
+    wml.args(fixed).args(words.split_whitespace().collect::<Vec<_>>()).run()
+}
+
+#[test]
+fn a_personality_may_read_what_only_the_profile_sets() {
+    let output = batch(Wml::new().file("own.f", OWN).file("p.prof", PROFILE), "").exits(0);
+    assert!(output.stdout.contains("3 files, 12.0 KiB"), "{}", output.shown());
+    // Nothing sets this one.
+    let profile = PROFILE.replace("mysize", "othersize");
+    let output = batch(Wml::new().file("own.f", OWN).file("p.prof", &profile), "").exits(2);
+    assert!(output.stderr.contains("nothing sets `$mysize`"), "{}", output.stderr);
+}
+
+#[test]
+fn a_loaded_script_may_read_what_is_set_after_it() {
+    let run = |script: &str| {
+        let wml = Wml::new().file("own.f", OWN).file("x.f", script);
+        wml.args(["x.f", "--engine", "null", "--runtime", "0.1", "--no-quiesce"]).run()
+    };
+    run("load own\nset $mysize=4k\nrun 1\n").exits(0);
+    let output = run("load own\nset $othersize=4k\nrun 1\n").exits(2);
+    assert!(output.stderr.contains("nothing sets `$mysize`"), "{}", output.stderr);
+}
+
+#[test]
+fn the_joined_result_replaces_no_file_of_others() {
+    let wml = || Wml::new().file("own.f", OWN).file("p.prof", PROFILE).file("mine.txt", "mine\n");
+    let output = batch(wml(), "--json mine.txt").exits(3);
+    assert!(output.stderr.contains("mine.txt") || output.stderr.contains("has other content"), "{}", output.stderr);
+    assert_eq!(fs::read_to_string(output.dir().join("mine.txt")).unwrap(), "mine\n");
+    let output = batch(wml(), "--json mine.txt --force").exits(0);
+    assert!(fs::read_to_string(output.dir().join("mine.txt")).unwrap().contains("\"wmlrun.result/1\""));
+}
+
+#[test]
+fn the_joined_result_is_not_in_the_tree_of_a_file_set() {
+    let wml = Wml::new().file("own.f", OWN).file("p.prof", PROFILE).folder("files").folder("files/s");
+    let fixed = ["batch", "p.prof", "--runtime", "0.1", "--no-quiesce", "--json", "files/s/x.json"];
+    let output = wml.args(fixed).run().exits(3);
+    assert!(output.stderr.contains("in the tree of the file set `s`"), "{}", output.stderr);
+    assert!(!output.dir().join("files/s/00000001").exists(), "{}", output.shown());
+}
+
+#[test]
+fn names_of_a_batch_are_no_names_of_its_workloads() {
+    let profile = PROFILE.replace("CONFIG one", "CONFIG index.html");
+    let output = batch(Wml::new().file("own.f", OWN).file("p.prof", &profile), "").exits(2);
+    assert!(output.stderr.contains("`index.html` can't name a directory"), "{}", output.stderr);
+    // A personality of the name that the script of the workload has in its directory.
+    let profile = PROFILE.replace("personality = own", "personality = thisrun");
+    let wml = Wml::new().file("thisrun.f", OWN).file("p.prof", &profile);
+    let output = batch(wml, "--results r --trace result.json:10").exits(0);
+    let found = |name: &str| {
+        let dir = fs::read_dir(output.dir().join("r")).unwrap().next().unwrap().unwrap().path();
+        let dir =
+            if dir.join("one").is_dir() { dir } else { fs::read_dir(dir).unwrap().next().unwrap().unwrap().path() };
+        fs::read_to_string(dir.join("one").join(name)).unwrap_or_default()
+    };
+    assert_eq!(found("thisrun-personality.f"), OWN);
+    assert!(found("thisrun.f").contains("load \"thisrun-personality\""), "{}", found("thisrun.f"));
+    assert!(found("result.json").contains("\"wmlrun.result/1\""), "{}", found("result.json"));
+}
