@@ -29,7 +29,10 @@ enum Row {
 impl Table {
     /// Creates an empty table with these headings.
     pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Align)>) -> Self {
-        Self { columns: columns.into_iter().map(|(name, align)| (name.to_owned(), align)).collect(), rows: Vec::new() }
+        Self {
+            columns: columns.into_iter().map(|(name, align)| (cell_text(name.to_owned()), align)).collect(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row. Control characters are escaped, so that a cell cannot start a new line. Missing cells are empty;
