@@ -340,8 +340,7 @@ fn count_errors(found: &[Diagnostic]) -> usize {
 }
 
 /// Finds and checks a personality, which may read variables that only the profile sets. `keys` are those of the
-/// workload. Also returns whether messages must not quote it. `None` if it can't be used, which
-/// is reported.
+/// workload. Also returns whether messages must not quote it. `None` if it can't be used, which is reported.
 fn personality(
     name: &Spanned<String>,
     keys: Vec<String>,

@@ -191,7 +191,8 @@ fn text(document: &WinsDocument<'_>) -> String {
         table.row([test.name.to_owned(), number(test.a), number(test.b), better, factor]);
     }
     let doubt = doubt_text(document.tests.iter().filter(|test| test.may_be_chance).count());
-    let ending = wrapped(&(wins_line(document.a, document.b, document.wins) + &doubt), "  ");
+    let ending = wins_line(document.a, document.b, document.wins) + &doubt;
+    let ending = wrapped(&printable::line(&ending), "  ");
     let about = |metric: &Metric| format!("{}: {}\n\n", with_direction(&metric.to_string()), metric.about());
     let metric = document.metric.as_ref().and_then(|metric| metric.parse().ok());
     let title = metric.as_ref().map_or_else(String::new, about);

@@ -253,8 +253,8 @@ impl FactorialDesign<'_> {
 
     /// Returns notes on the runs of the cells, of which each has its metrics.
     fn notes(&self, cells: &[&[Observation]]) -> Vec<String> {
-        let mut by_metric: BTreeMap<Metric, Vec<&[Observation]>> = BTreeMap::new();
-        let mut by_first = by_metric.clone();
+        type ByMetric<'a> = BTreeMap<Metric, Vec<&'a [Observation]>>;
+        let (mut by_metric, mut by_first) = (ByMetric::new(), ByMetric::new());
         for (n, runs) in cells.iter().enumerate() {
             let metrics = self.metrics_of(n);
             metrics.first().into_iter().for_each(|first| by_first.entry(first.clone()).or_default().push(runs));

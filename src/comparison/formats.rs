@@ -126,7 +126,9 @@ pub fn sentence(comparison: &Comparison) -> String {
         None => (comparison.ratio, ""),
     };
     let but = if comparison.lacks_control() { "; the control is unknown" } else { "" };
-    format!("{name}: {limit} (B/A{floor} {} of {metric}{direction}{but})", ratio(shown))
+    // The name of a metric may be that of a flowop in a result of others.
+    let text = format!("{name}: {limit} (B/A{floor} {} of {metric}{direction}{but})", ratio(shown));
+    printable::line(&text).into_owned()
 }
 
 /// Returns the lines of a comparison, each with its label.

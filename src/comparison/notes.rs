@@ -34,7 +34,7 @@ pub(super) fn on_outliers(sides: &[&[Observation]], metric: &Metric) -> Option<S
         examined.flat_map(|runs| outlying(runs.iter(), metric)).map(std::ptr::from_ref).collect();
     let runs = number(sides, &|run| far.contains(&std::ptr::from_ref(run)))?;
     Some(format!(
-        "`{metric}` is far from the median of its side in {runs}, an outlier: look for the cause; the run stays in the sample"
+        "`{metric}` is far from the median of its side or cell in {runs}, an outlier: look for the cause; the run stays in the sample"
     ))
 }
 
@@ -399,7 +399,7 @@ mod tests {
         );
         let text = on_outliers(&[&even, &far], &Metric::ops()).unwrap();
         assert!(
-            text.starts_with("`ops` is far from the median of its side in 1 of 14 runs (3), an outlier: "),
+            text.starts_with("`ops` is far from the median of its side or cell in 1 of 14 runs (3), an outlier: "),
             "{text}"
         );
         assert_eq!(on_outliers(&[&even, &far[..6]], &Metric::ops()), None);

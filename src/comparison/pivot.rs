@@ -213,7 +213,7 @@ impl Pivot {
         for line in self.lines() {
             table.row(line);
         }
-        let ending = self.ending().map_or_else(String::new, |line| wrapped(&line, "  ") + "\n");
+        let ending = self.ending().map_or_else(String::new, |line| wrapped(&printable::line(&line), "  ") + "\n");
         format!("{}\n\n{}{ending}", printable::line(self.title()), table.render())
     }
 }

@@ -4,8 +4,7 @@
 use super::recorded::{RecordedExperiment, RecordedRun};
 use crate::comparison::{figure, outlying};
 use crate::import::{Metric, Observation};
-use crate::util::markdown::literal;
-use std::fmt::Write as _;
+use crate::util::table::{Align, Table};
 
 /// The runs of an experiment as texts.
 #[derive(Clone, Debug, Default)]
@@ -19,14 +18,9 @@ pub struct RunTable {
 impl RunTable {
     /// Formats the table as Markdown.
     pub fn markdown(&self) -> String {
-        let mut out = String::new();
-        let line = |cells: &mut dyn Iterator<Item = String>| format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "));
-        out += &line(&mut self.columns.iter().map(|name| literal(name)));
-        let _ = writeln!(out, "|{}", "---|".repeat(self.columns.len()));
-        for row in &self.rows {
-            out += &line(&mut row.iter().map(|cell| literal(cell)));
-        }
-        out
+        let mut table = Table::new(self.columns.iter().map(|name| (name.as_str(), Align::Left)));
+        self.rows.iter().for_each(|row| _ = table.row(row.iter().map(String::as_str)));
+        table.markdown()
     }
 }
 

@@ -76,8 +76,8 @@ pub(super) fn named_file(args: &Args<'_>) -> Result<FileUse, Diagnostic> {
 
 /// Returns the open file in the slot that a flowop names or rotates to. `None` when there is none or the slot is closed.
 ///
-/// Split for speed: most flowops that use this have no slot, which is one comparison. A `statfile`
-/// takes 317 instructions; with the slot looked up in any case it took 325.
+/// Split for speed: most flowops that use this have no slot, which is one comparison. A `statfile` takes 317
+/// instructions; with the slot looked up in any case it took 325.
 #[inline]
 pub(super) fn open_handle(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<FileRef>)> {
     if file.slot.fd | file.slot.rotate == 0 {

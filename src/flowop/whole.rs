@@ -271,13 +271,12 @@ impl WriteWhole {
 
     /// Returns the units of its calls. Those of another size than that of its own file are known in the run only.
     fn units(&self) -> Vec<Unit> {
-        match self.iosize {
-            Quantity::Const(0) => chunk_unit(&self.iosize),
-            _ if !self.writes_own_size() => chunk_unit(&self.iosize),
-            // The last call is as long as the others, or has the rest.
-            _ if self.exact => vec![Unit::FileSize, Unit::Chunk(self.iosize.clone())],
-            _ => vec![Unit::Chunk(self.iosize.clone())],
+        if matches!(self.iosize, Quantity::Const(0)) || !self.writes_own_size() {
+            return chunk_unit(&self.iosize);
         }
+        // With `exact`, the last call has the rest.
+        let rest = self.exact.then_some(Unit::FileSize);
+        rest.into_iter().chain([Unit::Chunk(self.iosize.clone())]).collect()
     }
 }
 

@@ -28,7 +28,7 @@ fn the_table_of_runs_says_what_was_unusual() {
     assert_eq!(notes, expected);
     assert_eq!(table.rows[9], ["10", "n=2", "-", "-", "no space", "-"]);
     let found = recorded.factorial().unwrap().notes.join("\n");
-    assert!(found.contains("`ops` is far from the median of its side in 1 of 16 runs"), "{found}");
+    assert!(found.contains("`ops` is far from the median of its side or cell in 1 of 16 runs"), "{found}");
     recorded.experiment.arms[1].metric = Some("mib".to_owned());
     assert_eq!(recorded.run_table().columns[2..4], ["metric", "value"]);
     recorded.runs.clear();

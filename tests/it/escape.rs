@@ -307,6 +307,42 @@ const PROFILE: &str = "DEFAULTS {\n\truntime = 1;\n\tdir = .;\n\tstats = stats;\
 const SMALL: &str = "define fileset name=\"<script>s\",path=$dir,entries=1,dirwidth=20,size=4k,prealloc\n\
     define process name=\"<i>p\" {\n thread name=\"&t\" {\n  flowop read name=\"<script>alert(2)</script>\",filesetname=\"<script>s\",iosize=4k\n }\n}\n";
 
+/// A results folder that somebody sent has any text in its description.
+#[test]
+fn the_result_of_a_foreign_folder_is_text() {
+    let script = named("s", "p", "t", "f").replace("entries=1", "entries=$n").replace("run 1\n", "");
+    let runs = "--engine null --runtime 0.1 --no-quiesce --format json --quiet";
+    let made = |words: &str| {
+        let words: Vec<&str> = words.split_whitespace().chain(runs.split_whitespace()).collect();
+        Wml::new().file("x.wml", &format!("set $n=1\n{script}")).file("e.toml", FACTORS).args(words).run().exits(0)
+    };
+    for (words, from) in [
+        ("sweep x.wml --vary n=1,2 --repeats 1 --results r", "factor = \"n\""),
+        ("experiment e.toml --results r", "name = \"n\""),
+        ("experiment e.toml --results r", "\"many\""),
+    ] {
+        let output = made(words);
+        let path = output.dir().join("r/experiment.toml");
+        let toml = fs::read_to_string(&path).unwrap();
+        assert!(toml.contains(from), "no {from} in\n{toml}");
+        let hostile = "\\u001b[2J\\u001b]0;pwned\\u0007";
+        let key = from.split_once(" = ").map_or(String::new(), |(key, _)| format!("{key} = "));
+        fs::write(&path, toml.replace(from, &format!("{key}\"{hostile}\""))).unwrap();
+        for format in ["text", "markdown", "markdown-runs", "csv"] {
+            let bin = crate::cmd::binary().canonicalize().unwrap();
+            let call = Command::new(bin).args(["report", "r", "--format", format]).current_dir(output.dir()).output();
+            let call = call.unwrap();
+            assert_eq!(call.status.code(), Some(0), "{}", String::from_utf8_lossy(&call.stderr));
+            plain(&String::from_utf8_lossy(&call.stdout), false);
+            plain(&String::from_utf8_lossy(&call.stderr), false);
+        }
+    }
+}
+
+/// An experiment with a column for each level.
+const FACTORS: &str = "script = \"x.wml\"\nrepeats = 2\ncolumns = \"n\"\n[[factor]]\nname = \"n\"\n\
+    levels = [{ name = \"few\", set = { n = \"1\" } }, { name = \"many\", set = { n = \"2\" } }]\n";
+
 #[test]
 fn the_page_of_a_batch_and_its_xml_are_text() {
     // A line is an assignment: what breaks lines can't be in a value.
