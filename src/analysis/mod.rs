@@ -26,7 +26,8 @@ pub use explain::{Change, cause_rank, rank_changes};
 pub use floor::{FloorSample, MIN_SESSION_GAP, NoiseFloor};
 pub use power::Power;
 pub use precision::{
-    MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, independent_mean, mean_interval, trend,
+    DEFAULT_PRECISION, MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, independent_mean,
+    mean_interval, trend,
 };
 pub use response_time::{LoadPoint, NoKnee, OverallResponse, ResponseMethod, knee, overall_response};
 pub use sample::{Estimate, SampleSummary, median, outliers};

@@ -88,6 +88,9 @@ pub struct RunRange {
     pub max: u64,
 }
 
+/// The relative half-width of the intervals that is precise enough, if none is given.
+pub const DEFAULT_PRECISION: f64 = 0.05;
+
 /// The stopping rule of a series of repeated runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RepeatRule {

@@ -110,6 +110,8 @@ pub(super) struct ArmPlan {
     places: ArmPlaces,
     /// The lengths of its runs with their warm-ups; `None` for a run without a limit.
     pub(super) lengths: Vec<Option<Duration>>,
+    /// The expected bytes of its file sets before the run; 0 for an engine that creates no files.
+    pub(super) bytes: u64,
     /// The names of its flowops: `NAME` and `PROCESS/THREAD/NAME`.
     flowops: BTreeSet<String>,
     /// The names of the flowops that have a response time.
@@ -124,11 +126,13 @@ impl ArmPlan {
             [flowop.name.clone(), whole]
         };
         let places = if is_on_disk { ArmPlaces::of(plan) } else { ArmPlaces::default() };
+        let bytes = plan.filesets.iter().map(FilesetSpec::expected_bytes).fold(0, u64::saturating_add);
         // A script may make several runs, and only one of them an open loop.
         let has_rate = |flowop: &FlowopInfo| plan.processes[flowop.process].threads[flowop.thread].has_rate;
         Self {
             places,
             lengths: Vec::new(),
+            bytes: if is_on_disk { bytes } else { 0 },
             flowops: plan.flowops.iter().flat_map(names).collect(),
             with_response: plan.flowops.iter().filter(|f| f.has_response() && has_rate(f)).flat_map(names).collect(),
         }

@@ -1,7 +1,7 @@
 //! The front end of scripts and the shell: reports on standard output, messages on standard error.
 
 use super::bars::Bars;
-use super::live::LiveScreen;
+use super::live::{LiveScreen, stderr_width, stdout_width};
 use super::live_stream::LiveStream;
 use super::rank_errors::RankErrors;
 use super::stdout::Stdout;
@@ -17,8 +17,8 @@ use crate::runtime::Tick;
 use crate::session::Front;
 use crate::source::SourceMap;
 use crate::stats::snapshot::Snapshot;
-use crate::util::{count, printable, size};
-use std::io::{IsTerminal, Write};
+use crate::util::{count, printable, size, wrap};
+use std::io::Write;
 use std::time::Duration;
 
 /// Prints an error, and its help if there is any, to standard error.
@@ -56,10 +56,10 @@ const MAX_STRAGGLERS: usize = 5;
 
 /// Prints diagnostics with excerpts of the source.
 pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
-    let colour = std::io::stderr().is_terminal() && diag::wants_colours();
-    let style = if colour { diag::Style::Colour } else { diag::Style::Plain };
-    let _ =
-        std::io::stderr().write_all(diag::render(map, &found[..found.len().min(MAX_DIAGNOSTICS)], style).as_bytes());
+    let on_terminal = |columns| diag::Style::Terminal { colours: diag::wants_colours(), columns };
+    let style = stderr_width().map_or(diag::Style::Plain, on_terminal);
+    let text = diag::render(map, &found[..found.len().min(MAX_DIAGNOSTICS)], style);
+    let _ = std::io::stderr().write_all(text.as_bytes());
     if found.len() > MAX_DIAGNOSTICS {
         notice(&format!("… and {} more messages", count::grouped((found.len() - MAX_DIAGNOSTICS) as u64)));
     }
@@ -71,10 +71,16 @@ pub(super) fn print_lines(text: &str) {
     let _ = Stdout.write_all(format!("{}\n", printable::lines(text)).as_bytes());
 }
 
-/// Prints lines to standard error, with control characters escaped. Uses one write, to disturb a run as little as
-/// possible. Ignores errors, such as a closed pipe.
+/// Prints lines like [`print_lines`]. On a terminal, long lines are broken between words.
+pub(super) fn print_wrapped(text: &str) {
+    let _ = Stdout.write_all(format!("{}\n", wrap::message(&printable::lines(text), stdout_width())).as_bytes());
+}
+
+/// Prints lines to standard error, with control characters escaped. On a terminal, long lines are broken between words.
+/// Uses one write, to disturb a run as little as possible. Ignores errors, such as a closed pipe.
 pub(super) fn notice(text: &str) {
-    let _ = std::io::stderr().write_all(format!("{}\n", printable::lines(text)).as_bytes());
+    let text = format!("{}\n", wrap::message(&printable::lines(text), stderr_width()));
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Describes file systems: names the first three, and counts the rest.

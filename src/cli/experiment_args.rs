@@ -5,7 +5,7 @@ use super::choices::choice;
 use super::completion;
 use super::option_values::{LiveOutput, live_output, time};
 use super::usage::{explained, suggested_option};
-use crate::analysis::ResponseMethod;
+use crate::analysis::{DEFAULT_PRECISION, ResponseMethod};
 use crate::comparison::{ComparisonFormat, ComparisonMethod, FORMATS, find_format};
 use crate::experiment::{HOOKS, Hook, Hooks, run_range, share};
 use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
@@ -241,7 +241,7 @@ impl RepeatArgs {
 
     /// Returns the requested relative half-width: 5 % by default, `None` for a fixed number of runs.
     pub(super) fn until_ci(&self) -> Option<f64> {
-        self.until_ci.or_else(|| (self.runs.0 < self.runs.1).then_some(0.05))
+        self.until_ci.or_else(|| (self.runs.0 < self.runs.1).then_some(DEFAULT_PRECISION))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::session::library;
 use crate::source::{SHIPPED, SourceMap, Spanned};
 use crate::util::count::count;
 use crate::util::table::{Align, Table};
-use crate::util::{duration, printable};
+use crate::util::{duration, printable, size};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -127,6 +127,8 @@ struct Planned {
     arms: Vec<Arm>,
     /// The lengths of the runs of each arm; `None` for a run without a limit.
     lengths: Vec<Vec<Option<Duration>>>,
+    /// The expected bytes of the file sets of each arm before a run.
+    bytes: Vec<u64>,
     is_allowed: bool,
     budget: Option<Duration>,
 }
@@ -149,11 +151,14 @@ impl Planned {
         }
         let reader = CellReader { beside: found.beside, file: &file, given: &args.experiment.words.0 };
         let cells = reader.cells().map_err(|error| refuse_diagnostics(&map, &[*error], 2))?;
-        let mut lengths = Vec::new();
+        let (mut lengths, mut bytes) = (Vec::new(), Vec::new());
         for cell in &cells {
             let metrics: Vec<Metric> = reader.metrics(&cell.levels).map(|metric| metric.node.clone()).collect();
             match inspect(&cell.arm.words, &metrics, None) {
-                Ok(plan) => lengths.push(plan.map_or_else(Vec::new, |plan| plan.lengths)),
+                Ok(plan) => {
+                    bytes.push(plan.as_ref().map_or(0, |plan| plan.bytes));
+                    lengths.push(plan.map_or_else(Vec::new, |plan| plan.lengths));
+                }
                 Err(error) => {
                     if error.in_script {
                         let place = format!("in cell `{}`: ", cell.arm.name);
@@ -171,7 +176,7 @@ impl Planned {
         let is_allowed = args.experiment.words.allow_system();
         let name = file.name.clone().unwrap_or(found.stem);
         let budget = args.experiment.budget;
-        Ok(Self { map, file, file_name: found.name, name, arms, lengths, is_allowed, budget })
+        Ok(Self { map, file, file_name: found.name, name, arms, lengths, bytes, is_allowed, budget })
     }
 
     /// Returns an error with all commands of the file unless they are permitted.
@@ -223,9 +228,10 @@ impl Planned {
         let runs = if min == max { min.to_string() } else { format!("{min} to {max}") };
         let total = |lengths: &Vec<Option<Duration>>| lengths.iter().copied().sum::<Option<Duration>>();
         let time = |length: Option<Duration>| length.map_or_else(|| "no limit".to_owned(), duration::format);
-        let mut table = Table::new([("cell", Align::Left), ("runs", Align::Right), ("each", Align::Right)]);
-        for (arm, lengths) in self.arms.iter().zip(&self.lengths) {
-            table.row([arm.name.clone(), runs.clone(), time(total(lengths))]);
+        let columns = [("cell", Align::Left), ("runs", Align::Right), ("each", Align::Right)];
+        let mut table = Table::new(columns.into_iter().chain([("file sets", Align::Right)]));
+        for ((arm, lengths), bytes) in self.arms.iter().zip(&self.lengths).zip(&self.bytes) {
+            table.row([arm.name.clone(), runs.clone(), time(total(lengths)), size::format(*bytes)]);
         }
         let mut text = format!("{}\n\n", self.name);
         // The arguments are below the cell, because few terminals have columns enough for them.
@@ -266,7 +272,8 @@ impl Planned {
         let budget = self.budget.map_or_else(String::new, |budget| self.budget_text(budget, each, max));
         let runs = wrapped(&format!("{all}, {order}, {measured};"), "");
         let printed = printable::lines(&text).into_owned();
-        format!("{}\n\n{runs}\npreparation, writeback and commands take additional time\n{budget}", printed.trim_end())
+        let rest = "the creation of file sets, writeback and commands take additional time";
+        format!("{}\n\n{runs}\n{rest}\n{budget}", printed.trim_end())
     }
 
     /// Says how many runs the budget allows. `each` is the measured time of one run of each cell.

@@ -11,6 +11,7 @@ use crate::disk::{self, prepare};
 use crate::experiment::{SUITES, suite};
 use crate::import::METRICS;
 use crate::model::commands;
+use crate::os::device;
 use crate::result::NoteCode;
 use crate::result::warnings::Warning;
 use crate::session::library;
@@ -228,11 +229,24 @@ pub(super) fn clean(dir: &Path) -> u8 {
         cleaned.found = true;
         print_lines(&format!("{} removed", dir.display()));
     }
+    if has_sets && !fresh && is_empty(dir) && !is_mount_point(dir) {
+        print_lines(&format!("{} is empty now, and kept; `rmdir` removes it", dir.display()));
+    }
     if !cleaned.found {
         let deeper = if fresh { "" } else { "; deeper directories are not searched" };
         print_lines(&format!("no file sets of wmlrun in {}{deeper}", dir.display()));
     }
     cleaned.status
+}
+
+fn is_empty(dir: &Path) -> bool {
+    std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Returns whether something is mounted on a directory. A directory whose mount is unknown counts as one.
+fn is_mount_point(dir: &Path) -> bool {
+    let found = std::fs::canonicalize(dir).ok().zip(device::mount_of(dir));
+    found.is_none_or(|(dir, mount)| mount.path == dir)
 }
 
 /// Returns whether a path is a directory with the name of a run's fresh directory, `wmlrun-PROCESS-NUMBER`.

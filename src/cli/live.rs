@@ -30,7 +30,15 @@ const NUMBERS_WIDTH: usize = 40;
 
 /// Returns the width of the terminal to which standard output goes, in columns; `None` if it does not go to one.
 pub(super) fn stdout_width() -> Option<usize> {
-    let term = Term::stdout();
+    width(&Term::stdout())
+}
+
+/// Returns the width of the terminal to which standard error goes, in columns; `None` if it does not go to one.
+pub(super) fn stderr_width() -> Option<usize> {
+    width(&Term::stderr())
+}
+
+fn width(term: &Term) -> Option<usize> {
     term.is_term().then(|| usize::from(term.size().1))
 }
 

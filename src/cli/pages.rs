@@ -245,10 +245,11 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8>
 fn with_metrics(source: ResultSource, metrics: &[Metric]) -> Result<ResultSource, u8> {
     let ResultSource::Experiment { name, mut recorded, floor } = source else { return Ok(source) };
     let has = |metric: &&Metric| recorded.runs.iter().any(|run| metric.of(&run.observation).is_some());
-    if let Some(missing) = metrics.iter().find(|metric| !has(metric)) {
+    let missing: Vec<String> = metrics.iter().filter(|metric| !has(metric)).map(|name| format!("`{name}`")).collect();
+    if !missing.is_empty() {
         let first = recorded.runs.iter().find(|run| run.observation.failure.is_none());
         let help = first.map(|run| format!("its metrics are {}", Metric::names(&run.observation)));
-        console::error(&format!("no run of {name} has `{missing}`"), help.as_deref());
+        console::error(&format!("no run of {name} has {}", missing.join(" or ")), help.as_deref());
         return Err(2);
     }
     if !metrics.is_empty() {

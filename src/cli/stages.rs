@@ -1,7 +1,7 @@
 //! `wmlrun check`, `fmt` and `plan`: process a script up to a stage, without running it.
 
 use super::choices::DumpStage;
-use super::console::{self, Console, Verbosity, print_lines};
+use super::console::{self, Console, Verbosity, print_lines, print_wrapped};
 use super::stdout::Stdout;
 use super::{differences, find, is_profile};
 use crate::batch;
@@ -165,7 +165,7 @@ pub(super) fn plan(session: &mut Session, found: &library::FoundScript, list: bo
         return Status::Refused.code();
     };
     if !list {
-        let _ = Stdout.write_all(printable::lines(&plan::dump(&plan, &sets)).as_bytes());
+        print_wrapped(plan::dump(&plan, &sets).trim_end());
         return 0;
     }
     let mut out = std::io::BufWriter::with_capacity(1 << 20, Stdout);

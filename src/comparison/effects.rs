@@ -111,7 +111,7 @@ impl FactorEffects {
     /// Returns the title.
     pub fn title(&self) -> String {
         let better = if self.higher_is_better { "higher" } else { "lower" };
-        format!("effects on {}, {better} is better", self.metric)
+        format!("effects on {}, {better} is better (geometric means of the ratios)", self.metric)
     }
 
     /// Returns the headings of [`Self::lines`] with their alignment.
@@ -321,7 +321,11 @@ mod tests {
                 "n | 8 / 4 | +0.0 | +0.0 … +0.0 | ? | -50.0 … +100.0",
             ]
         );
-        assert!(effects.text().starts_with("effects on ops, higher is better\n\n"), "{}", effects.text());
+        assert!(
+            effects.text().starts_with("effects on ops, higher is better (geometric means of the ratios)\n\n"),
+            "{}",
+            effects.text()
+        );
     }
 
     #[test]
@@ -335,7 +339,7 @@ mod tests {
         assert_eq!(found, [["better"], ["?"], ["?"], ["?"]], "{}", effects.text());
         // A single run has a ratio and no interval.
         assert_eq!(effects.lines()[2][2..4], ["+0.3".to_owned(), "-".to_owned()], "{}", effects.text());
-        assert_eq!(effects.title(), "effects on latency.mean, lower is better");
+        assert_eq!(effects.title(), "effects on latency.mean, lower is better (geometric means of the ratios)");
     }
 
     /// The interval considers blocks only if the runs at one position of all cells are those of one block.

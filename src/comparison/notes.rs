@@ -4,10 +4,11 @@ use super::build::LEVEL;
 use super::differences::machine_differences;
 use super::numbers::percent;
 use super::{Comparison, OtherMetric, Runs};
-use crate::analysis::{ComparisonVerdict, Estimate, NoiseFloor, Tolerance, mean_interval, outliers};
+use crate::analysis::{ComparisonVerdict, DEFAULT_PRECISION, Estimate, NoiseFloor, Tolerance, mean_interval, outliers};
 use crate::import::{Metric, Observation, shared_flowops};
 use crate::result::MIN_BEYOND;
 use crate::util::count::count;
+use indexmap::IndexMap;
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
@@ -36,6 +37,18 @@ pub(super) fn on_outliers(sides: &[&[Observation]], metric: &Metric) -> Option<S
     Some(format!(
         "`{metric}` is far from the median of its side or cell in {runs}, an outlier: look for the cause; the run stays in the sample"
     ))
+}
+
+/// Returns the note on a fixed number of runs that gave an interval wider than the precision at which a range of runs
+/// would have ended. `relative` is the half-width divided by the mean.
+pub(super) fn on_precision(metric: &str, relative: f64) -> Option<String> {
+    let (found, wanted) = (percent(relative), percent(DEFAULT_PRECISION));
+    (relative > DEFAULT_PRECISION && relative.is_finite()).then(|| {
+        format!(
+            "the interval of `{metric}`, ± {found}, is wider than ± {wanted}, at which `wmlrun repeat` ends without \
+             `--runs`: add runs (`--resume`), or make longer ones (`--runtime`)"
+        )
+    })
 }
 
 /// Returns the note on cells that are compared although all runs of one were made before those of the next.
@@ -78,22 +91,40 @@ pub(super) fn on_several_runs(sides: &[&[Observation]]) -> Option<String> {
     Some(format!("the script makes {most} runs: the experiment is about the last of them"))
 }
 
-/// Returns the number of runs to which something applies, and that of all; `None` if it applies to none. A few runs of an
-/// experiment are named by their numbers.
+/// Returns the number of runs to which something applies, and that of all; `None` if it applies to none. Runs of an
+/// experiment are named.
 fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> Option<String> {
+    let all: Vec<&Observation> = sides.iter().flat_map(|runs| runs.iter()).collect();
+    let found: Vec<&Observation> = all.iter().copied().filter(|run| applies(run)).collect();
+    let named = if found.len() < all.len() { names(&all, &found) } else { None };
+    let named = named.map_or_else(String::new, |names| format!(" ({names})"));
+    (!found.is_empty()).then(|| format!("{} of {}{named}", found.len(), count(all.len() as u64, "run")))
+}
+
+/// Names some of all runs of an experiment: a few by their numbers and arms, as in `2, 7 of fs=xfs; 9 of fs=ext4`, more of
+/// them by their arms, if these are few. `None` for runs of elsewhere, or of several folders, which have the same numbers.
+fn names(all: &[&Observation], found: &[&Observation]) -> Option<String> {
     const MAX_NAMED: usize = 6;
-    let all = sides.iter().map(|runs| runs.len() as u64).sum();
-    let found: Vec<&Observation> = sides.iter().flat_map(|runs| runs.iter()).filter(|run| applies(run)).collect();
-    let mut numbers: Vec<u64> = found.iter().filter_map(|run| run_number(&run.source)).collect();
+    const MAX_ARMS: usize = 3;
+    let folders = all.iter().filter(|run| run.failure.is_none()).map(|run| Path::new(&run.source).parent());
+    if folders.collect::<BTreeSet<Option<&Path>>>().len() != 1 {
+        return None;
+    }
+    let numbers = found.iter().map(|run| Some((run_number(&run.source)?, run.arm.as_str())));
+    let mut numbers: Vec<(u64, &str)> = numbers.collect::<Option<_>>()?;
     numbers.sort_unstable();
-    // Runs of several folders have the same numbers.
-    let every = sides.iter().flat_map(|runs| runs.iter()).filter(|run| run.failure.is_none());
-    let folders: BTreeSet<Option<&Path>> = every.map(|run| Path::new(&run.source).parent()).collect();
-    let is_named = numbers.len() == found.len() && folders.len() == 1 && found.len() <= MAX_NAMED;
-    let is_named = is_named && (found.len() as u64) < all;
-    let named = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    let named = if is_named { format!(" ({named})") } else { String::new() };
-    (!found.is_empty()).then(|| format!("{} of {}{named}", found.len(), count(all, "run")))
+    let mut arms: IndexMap<&str, Vec<String>> = IndexMap::new();
+    numbers.iter().for_each(|(number, arm)| arms.entry(arm).or_default().push(number.to_string()));
+    if found.len() <= MAX_NAMED {
+        let of_arm = |(arm, numbers): (&&str, &Vec<String>)| {
+            let arm = if arm.is_empty() { String::new() } else { format!(" of {arm}") };
+            numbers.join(", ") + &arm
+        };
+        return Some(arms.iter().map(of_arm).collect::<Vec<_>>().join("; "));
+    }
+    let all_arms = all.iter().map(|run| run.arm.as_str()).collect::<BTreeSet<_>>().len();
+    let are_few = arms.len() <= MAX_ARMS && arms.len() < all_arms;
+    are_few.then(|| format!("of {}", arms.keys().copied().collect::<Vec<_>>().join(" and ")))
 }
 
 /// Returns the number of a run whose result is in a results folder, `runs/0003.json`.
@@ -451,6 +482,23 @@ mod tests {
         assert_eq!(of(&[&runs("r/runs", 20)]), "2 of 20 runs (2, 12)");
         assert_eq!(of(&[&runs("r/runs", 3), &runs("s/runs", 3)]), "2 of 6 runs");
         assert_eq!(of(&[&runs("results", 3)]), "1 of 3 runs");
+    }
+
+    #[test]
+    fn runs_are_named_with_their_arms() {
+        let run = |n: usize, arm: &str| Observation {
+            source: format!("r/runs/{n:04}.json"),
+            arm: arm.to_owned(),
+            ..Observation::default()
+        };
+        let cells: Vec<Vec<Observation>> =
+            (0..3).map(|cell| (0..9).map(|n| run(1 + 3 * n + cell, &format!("fs={cell}"))).collect()).collect();
+        let sides: Vec<&[Observation]> = cells.iter().map(Vec::as_slice).collect();
+        let of = |numbers: &[u64]| number(&sides, &|run| numbers.contains(&run_number(&run.source).unwrap())).unwrap();
+        assert_eq!(of(&[3, 6]), "2 of 27 runs (3, 6 of fs=2)");
+        assert_eq!(of(&[7, 5, 1]), "3 of 27 runs (1, 7 of fs=0; 5 of fs=1)");
+        assert_eq!(of(&[1, 4, 7, 10, 13, 16, 19, 2]), "8 of 27 runs (of fs=0 and fs=1)");
+        assert_eq!(of(&[1, 4, 7, 10, 13, 16, 19, 2, 3]), "9 of 27 runs", "of all of them");
     }
 
     #[test]

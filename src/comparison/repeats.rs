@@ -60,12 +60,15 @@ pub fn repeats(
             values,
         })
     };
+    let found: Vec<RepeatedMetric> = metrics.iter().map(metric).collect::<Result<_, String>>()?;
+    let wide = found.first().filter(|_| rule.target.is_none());
+    let wide = wide.and_then(|first| notes::on_precision(&first.metric, first.relative_half_width));
     Ok(Repeats {
         schema: "wmlrun.repeats/1".to_owned(),
         name: name.to_owned(),
         state,
         target: rule.target,
-        metrics: metrics.iter().map(metric).collect::<Result<_, String>>()?,
-        notes: notes::on_runs(&[runs], metrics),
+        metrics: found,
+        notes: wide.into_iter().chain(notes::on_runs(&[runs], metrics)).collect(),
     })
 }

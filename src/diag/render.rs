@@ -6,16 +6,21 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer,
 
 use super::{Diagnostic, Severity};
 use crate::source::{FileId, SourceMap, Span};
-use crate::util::printable;
+use crate::util::{printable, wrap};
 use std::ffi::OsStr;
 
 /// The style of rendered diagnostics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
-    /// Without colours, for files and pipes.
+    /// For files and pipes.
     Plain,
-    /// With colours, for a terminal.
-    Colour,
+    /// For a terminal: messages and help are broken between words, excerpts are not.
+    Terminal {
+        /// Whether there are colours.
+        colours: bool,
+        /// The width of the terminal.
+        columns: usize,
+    },
 }
 
 /// Whether the user wants colours on terminals, by the environment variable `NO_COLOR`.
@@ -44,9 +49,10 @@ const EXCERPT_BYTES: usize = 16 << 10;
 /// Renders diagnostics in the given order, with a blank line between them. Control characters in source, names and
 /// messages are escaped, long source lines are truncated, and hidden source texts are not quoted.
 pub fn render(map: &SourceMap, diagnostics: &[Diagnostic], style: Style) -> String {
-    let renderer = match style {
-        Style::Plain => Renderer::plain(),
-        Style::Colour => Renderer::styled(),
+    let (renderer, columns) = match style {
+        Style::Plain => (Renderer::plain(), None),
+        Style::Terminal { colours: false, columns } => (Renderer::plain(), Some(columns)),
+        Style::Terminal { colours: true, columns } => (Renderer::styled(), Some(columns)),
     };
     let mut out = String::new();
     for diagnostic in diagnostics {
@@ -54,7 +60,7 @@ pub fn render(map: &SourceMap, diagnostics: &[Diagnostic], style: Style) -> Stri
             out.push('\n');
         }
         let mut corrections = Vec::new();
-        let rendered = renderer.render(&[group(map, diagnostic, &mut corrections)]);
+        let rendered = renderer.render(&[group(map, diagnostic, columns, &mut corrections)]);
         out.push_str(&correct_positions(rendered, &corrections));
         out.push('\n');
     }
@@ -83,13 +89,28 @@ fn correct_positions(rendered: String, corrections: &[PositionCorrection]) -> St
     rendered.split('\n').map(correct).collect::<Vec<_>>().join("\n")
 }
 
+/// The narrowest column into which messages are broken.
+const LEAST_COLUMNS: usize = 30;
+
 /// Converts a diagnostic to the library's form. Appends the position corrections of its excerpts.
-fn group<'a>(map: &'a SourceMap, diagnostic: &'a Diagnostic, corrections: &mut Vec<PositionCorrection>) -> Group<'a> {
+fn group<'a>(
+    map: &'a SourceMap,
+    diagnostic: &'a Diagnostic,
+    columns: Option<usize>,
+    corrections: &mut Vec<PositionCorrection>,
+) -> Group<'a> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
     let (message, help) = texts(map, diagnostic);
+    // The library aligns further lines below the text behind the label, `warning[W0417]: ` or `    = help: `. The number
+    // of a line in an excerpt determines where the label of help begins.
+    let broken = |text: String, label: usize| match columns {
+        Some(columns) => wrap::fill(&text, columns.saturating_sub(label).max(LEAST_COLUMNS), ""),
+        None => text,
+    };
+    let message = broken(message, "warning[W0000]: ".len());
     let title = level.primary_title(message).id(diagnostic.code.number());
     let mut elements: Vec<Element<'a>> = Vec::new();
     // The marks are grouped by file, with the file of the primary mark first. A diagnostic can concern a script and a
@@ -103,7 +124,8 @@ fn group<'a>(map: &'a SourceMap, diagnostic: &'a Diagnostic, corrections: &mut V
     for file in files {
         elements.extend(file_excerpts(map, file, diagnostic, corrections));
     }
-    elements.extend(help.into_iter().map(|help| Level::HELP.message(help).into()));
+    let help = help.into_iter().map(|help| broken(help, "      = help: ".len()));
+    elements.extend(help.map(|help| Level::HELP.message(help).into()));
     title.elements(elements)
 }
 
@@ -348,6 +370,17 @@ mod tests {
             "{shown}"
         );
         assert!(!shown.contains('\x1b') && !shown.lines().any(|line| line.starts_with("error: forged")), "{shown}");
+    }
+
+    #[test]
+    fn messages_fit_into_a_terminal() {
+        let mut map = SourceMap::new();
+        let file = map.add("a.wml", "run 10\n");
+        let words = ["long"; 30].join(" ");
+        let found = Diagnostic::error(Code::UnknownCommand, Span::new(file, 0, 3), &words).help(&words);
+        let shown = render(&map, &[found], Style::Terminal { colours: false, columns: 60 });
+        assert!(shown.lines().all(|line| line.chars().count() <= 60), "{shown}");
+        assert_eq!(shown.matches("long").count(), 60, "{shown}");
     }
 
     #[test]

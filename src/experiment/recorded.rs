@@ -90,6 +90,7 @@ impl RecordedExperiment {
                     }
                 },
             };
+            let observation = self.experiment.in_arm(arm, observation);
             self.runs.push(RecordedRun { number, arm, observation });
         }
     }

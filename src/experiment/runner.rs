@@ -227,7 +227,7 @@ fn finished(folder: &Folder, end: Next) -> Finished {
     let mut found = Finished { observations: vec![Vec::new(); arms], end, notes: folder.notes() };
     for run in &folder.runs {
         let arm = run.arm.min(arms - 1);
-        found.observations[arm].push(run.observation.clone());
+        found.observations[arm].push(folder.experiment.in_arm(arm, run.observation.clone()));
     }
     found
 }

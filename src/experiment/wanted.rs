@@ -3,7 +3,7 @@
 use super::hooks::{HookTime, Hooks};
 use super::identity::Identity;
 use super::scopes::ScopeHook;
-use crate::analysis::{RepeatRule, ResponseMethod, RunRange, Tolerance};
+use crate::analysis::{DEFAULT_PRECISION, RepeatRule, ResponseMethod, RunRange, Tolerance};
 use crate::comparison::{FactorialTables, level_indices};
 use crate::import::{Metric, Observation};
 use crate::util::printable;
@@ -175,10 +175,6 @@ impl RuleWanted {
     }
 }
 
-/// The precision with which a cell with a range of runs is measured, if none is given: the relative half-width of the
-/// intervals.
-const DEFAULT_PRECISION: f64 = 0.05;
-
 /// Returns the precision at which a range of runs ends; `None` for a fixed number.
 pub fn precision((min, max): (u64, u64), wanted: Option<f64>) -> Option<f64> {
     (min < max).then(|| wanted.unwrap_or(DEFAULT_PRECISION))
@@ -277,6 +273,12 @@ impl Experiment {
             }
             RuleWanted::Factorial { .. } => self.arms.get(arm).map_or_else(String::new, |arm| arm.name.clone()),
         }
+    }
+
+    /// Returns an observation of an arm, which says so if there are several.
+    pub(super) fn in_arm(&self, arm: usize, observation: Observation) -> Observation {
+        let arm = if self.arms.len() > 1 { self.arm_title(arm) } else { String::new() };
+        Observation { arm, ..observation }
     }
 
     /// Returns the title of an arm in texts: its label, for a comparison A or B, for repeats the name of the script.

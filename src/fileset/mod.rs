@@ -124,6 +124,16 @@ impl FilesetSpec {
         }
     }
 
+    /// Returns the bytes of the files that exist at the start, as expected from the distribution of their sizes. The tree
+    /// has the exact number.
+    pub fn expected_bytes(&self) -> u64 {
+        let all = match &self.sizes {
+            Some(sizes) => sizes.bytes() as f64,
+            None => self.entries as f64 * self.size.mean(),
+        };
+        if self.empty { 0 } else { (all * f64::from(self.prealloc.min(100)) / 100.0) as u64 }
+    }
+
     /// Returns the redundancy of the data in its files.
     pub fn redundancy(&self) -> Redundancy {
         Redundancy { compress: self.compress.unwrap_or(0.0), dedupe: self.dedupe.unwrap_or(0.0) }

@@ -37,6 +37,8 @@ const TOO_MANY: &str = "it has more than 100,000 observations";
 pub struct Observation {
     /// The source: a file, and the number of the run if the file has several.
     pub source: String,
+    /// The title of its arm, for a run of an experiment with several arms. Otherwise empty.
+    pub arm: String,
     /// Figures by metric: `ops` (operations per second), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p99`
     /// (nanoseconds). The same figures of a flowop have the prefix `NAME.`.
     pub figures: BTreeMap<String, f64>,

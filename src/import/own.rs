@@ -173,6 +173,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     let is_noted = |code: &&str| warnings.iter().all(|warning| warning.code() != *code);
     codes.extend(run.warnings.iter().map(|note| note.code.as_str()).filter(is_noted).map(str::to_owned));
     Observation {
+        arm: String::new(),
         script_runs: 0,
         control: None,
         source: source.to_owned(),

@@ -18,6 +18,7 @@ use crate::util::duration::{latency, seconds};
 use crate::util::printable;
 use crate::util::size;
 use crate::util::table::{Align, Table};
+use crate::util::wrap;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -448,11 +449,7 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 
 /// Wraps text to [`WIDTH`]. Indents all lines but the first with `under`.
 pub fn wrapped(text: &str, under: &str) -> String {
-    let options = textwrap::Options::new(WIDTH)
-        .subsequent_indent(under)
-        .break_words(false)
-        .word_splitter(textwrap::WordSplitter::NoHyphenation);
-    textwrap::fill(text, options)
+    wrap::fill(text, WIDTH, under)
 }
 
 /// Wraps a list of figures to [`WIDTH`], only after commas, so that a number and its unit are not separated.

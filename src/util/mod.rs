@@ -18,3 +18,4 @@ pub mod table;
 pub mod timestamp;
 pub mod version;
 pub mod visible_json;
+pub mod wrap;

@@ -2,6 +2,7 @@
 //! supported.
 
 use super::markdown::literal;
+use super::wrap;
 
 /// The alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,10 +93,8 @@ impl Table {
         let widths = self.widths();
         let start = total(&widths, "  ") - widths.last().copied().unwrap_or(0);
         let under = " ".repeat(start);
-        let options = textwrap::Options::new(most.max(start + LEAST)).subsequent_indent(&under).break_words(false);
-        let options = options.word_splitter(textwrap::WordSplitter::NoHyphenation);
         let lines = self.lines(&widths, "  ");
-        lines.lines().map(|line| textwrap::fill(line, &options) + "\n").collect()
+        lines.lines().map(|line| wrap::fill(line, most.max(start + LEAST), &under) + "\n").collect()
     }
 
     /// Returns the width of each column.

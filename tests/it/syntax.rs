@@ -420,7 +420,7 @@ fn survives(text: &str) -> Result<(), TestCaseError> {
     for d in &diagnostics {
         prop_assert!(map.file(file).text.get(d.primary.span.start as usize..d.primary.span.end as usize).is_some());
     }
-    let _ = diag::render(&map, &diagnostics, Style::Colour);
+    let _ = diag::render(&map, &diagnostics, Style::Terminal { colours: true, columns: 80 });
     let coloured = diag::render(&map, &diagnostics, Style::Plain).contains('\u{1b}');
     prop_assert!(!coloured, "escape codes in plain style");
     let _ = syntax::print(&ast);
@@ -562,7 +562,9 @@ fn colour_is_used_only_on_request() {
     let mut map = SourceMap::new();
     let file = map.add("one.wml", "set $x=5\n");
     let d = diag::Diagnostic::error(diag::Code::Duplicate, Span::new(file, 4, 6), "twice");
-    assert!(diag::render(&map, std::slice::from_ref(&d), Style::Colour).contains('\u{1b}'));
+    assert!(
+        diag::render(&map, std::slice::from_ref(&d), Style::Terminal { colours: true, columns: 80 }).contains('\u{1b}')
+    );
     assert!(!diag::render(&map, &[d], Style::Plain).contains('\u{1b}'));
 }
 
