@@ -170,19 +170,23 @@ fn with_workloads(
     }
     front.diagnostics(&map, &found);
     if has_errors(&found) {
-        suggest_others(&workloads, front);
+        let names: Vec<&str> = workloads.iter().map(|workload| workload.name().node.as_str()).collect();
+        suggest_others(&names, front);
         return 2;
     }
     if !settings_fit(&batch, &workloads, front) {
         return 2;
     }
-    for workload in &workloads {
-        let status = check(workload, &batch, interrupt, front);
-        if status != Status::Done {
-            let name = &workload.name().node;
-            front.error(None, &format!("`CONFIG {name}` can't run, so that no workload was started"), None);
-            return status.code();
+    let checked: Vec<Status> = workloads.iter().map(|workload| check(workload, &batch, interrupt, front)).collect();
+    if let Some(failed) = checked.iter().find(|status| **status != Status::Done) {
+        let (mut fit, mut unfit) = (Vec::new(), Vec::new());
+        for (workload, status) in workloads.iter().zip(&checked) {
+            let name = workload.name().node.as_str();
+            if *status == Status::Done { fit.push(name) } else { unfit.push(name) }
         }
+        front.error(None, &format!("`CONFIG {}` can't run", unfit.join("`, `CONFIG ")), None);
+        suggest_others(&fit, front);
+        return failed.code();
     }
     then(&batch, &workloads, front)
 }

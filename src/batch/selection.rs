@@ -51,13 +51,11 @@ pub(super) fn select(profile: &mut Profile, only: &[String], front: &mut dyn Fro
     all_known
 }
 
-/// Says how the workloads without errors can be run.
-pub(super) fn suggest_others(workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) {
-    if workloads.is_empty() {
-        return;
+/// Says how the workloads with these names, which have no errors, can be run.
+pub(super) fn suggest_others(names: &[&str], front: &mut dyn Front) {
+    if !names.is_empty() {
+        front.note(&format!("`--only {}` runs those without errors", names.join(",")));
     }
-    let names: Vec<&str> = workloads.iter().map(|workload| workload.name().node.as_str()).collect();
-    front.note(&format!("no workload was started; `--only {}` runs those without errors", names.join(",")));
 }
 
 /// Reports every `--set` that changes nothing in any workload. Returns whether there is none.

@@ -14,6 +14,7 @@ use super::experiment_args::{
     AbArgs, AgeArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable, two_directories,
 };
 use super::info;
+use super::live::{stderr_width, stdout_width};
 use super::option_values::{
     LiveOutput, assignment, file_and_count, interval, live_output, mount_point, run_time, time, warmup,
 };
@@ -24,8 +25,8 @@ use crate::diag::wants_colours;
 use crate::import::Metric;
 use crate::measure::WarmupLength;
 use crate::spec::{Dialect, Division, Sharing};
-use crate::util::printable;
 use crate::util::version::VERSION;
+use crate::util::{printable, wrap};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
@@ -475,7 +476,8 @@ pub(super) fn full_command() -> clap::Command {
 /// Parses a command line. With `--resume`, options that would change the experiment are errors.
 fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
     let command = || {
-        let all = full_command();
+        // The library takes the width of a terminal only if it also has a height.
+        let all = stdout_width().map_or_else(full_command, |columns| full_command().term_width(columns.min(100)));
         let resumes = |command: &&clap::Command| command.get_arguments().any(|arg| arg.get_id() == "resume");
         let names: Vec<String> = all.get_subcommands().filter(resumes).map(|c| c.get_name().to_owned()).collect();
         names.iter().fold(all, |all, name| all.mut_subcommand(name, resumable))
@@ -509,7 +511,8 @@ pub(super) fn parse() -> Result<Cli, u8> {
             false => e.render().to_string(),
         };
         if e.use_stderr() {
-            let _ = std::io::stderr().write_all(text(std::io::stderr().is_terminal()).as_bytes());
+            let text = text(std::io::stderr().is_terminal());
+            let _ = std::io::stderr().write_all(wrap::message(&text, stderr_width()).as_bytes());
             return 2;
         }
         let _ = Stdout.write_all(text(std::io::stdout().is_terminal()).as_bytes());

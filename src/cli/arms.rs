@@ -234,6 +234,26 @@ pub(super) fn check(
     Err(found.status)
 }
 
+/// Checks that the directories of all arms exist, or can be created, on file systems that are allowed. Returns the exit
+/// status of an error, after it has been printed. What commands of an arm may still mount is not checked.
+pub(super) fn check_places(arms: &[Arm]) -> Result<(), u8> {
+    for arm in arms {
+        let Some(line) = line(arm).filter(|line| !line.workload.script.allow_system) else { continue };
+        let Some(script) = super::find_for(line.script().unwrap_or_default(), &mut |_, _| ()) else { continue };
+        let mut session = Session::new(super::workload_settings(&line.workload), Arc::default());
+        // Other errors have been reported before.
+        let mut silent = Probe { print: None, first: None };
+        if session.read(&script.name, &script.text, &mut silent) != Status::Done {
+            continue;
+        }
+        let Some(plan) = session.plan(&mut silent) else { continue };
+        let place = if arms.len() > 1 { format!("in `{}`: ", arm.name) } else { String::new() };
+        let mut probe = Probe { print: Some(place), first: None };
+        session.check_places(&plan, &mut probe).map_err(Status::code)?;
+    }
+    Ok(())
+}
+
 /// Returns the options of an arm, or `None` when its words can't be parsed.
 pub(super) fn line(arm: &Arm) -> Option<ArmLine> {
     ArmLine::read(&arm.words).ok()

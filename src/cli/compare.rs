@@ -6,8 +6,8 @@ use super::experiments::{Refused, print_text, refuse, status, verdict_status};
 use super::known_floor::{known_floor, missing_floor};
 use super::pages::page_target;
 use crate::analysis::{Direction, NoiseFloor, Tolerance};
-use crate::comparison::{Comparer, DifferenceKind, IntervalDoubt, RunOrder, Runs, differs_text, sentence};
-use crate::import::{self, ImportedSide, Metric, mixed_conditions, shortened};
+use crate::comparison::{ANNOTATIONS, Comparer, DifferenceKind, IntervalDoubt, RunOrder, Runs, differs_text, sentence};
+use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, shortened};
 use crate::page::{self, ResultSource};
 use std::path::{Path, PathBuf};
 
@@ -106,12 +106,33 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         let text = format!("A and B measured different workloads: they differ in {}", spoilt.join(", "));
         return Err(refuse(&text, "use `--anyway` to compare them nevertheless", 2));
     }
+    if let Some(permitted) = &args.may_differ {
+        let differs = comparison.differs.iter().filter(|found| !ANNOTATIONS.contains(&found.what.as_str()));
+        let other: Vec<String> =
+            differs.filter(|found| !permitted.contains(&found.what)).map(|found| found.what.clone()).collect();
+        if !other.is_empty() {
+            console::notice(&differs_text(&comparison));
+            let text = format!("A and B differ in {}", shortened(&other));
+            return Err(refuse(&text, "if this does not matter, name it with `--may-differ`", 2));
+        }
+        let is_unknown = |runs: &[Observation]| runs.iter().any(|run| run.conditions.is_empty());
+        if let Some((_, name)) = [(&a.runs, &name_a), (&b.runs, &name_b)].into_iter().find(|(runs, _)| is_unknown(runs))
+        {
+            return Err(refuse(&format!("the conditions of {name} are unknown"), "omit `--may-differ`", 2));
+        }
+    }
     if args.method == MethodName::Study && comparison.study.is_none() {
         let help = "the tests of the study need at least two observations per side, and a variance";
         console::notice(&format!("note: {help}"));
     }
     match args.quiet {
-        true => console::print_lines(&sentence(&comparison)),
+        true => {
+            // The verdict refers to them.
+            if comparison.doubt.is_some() {
+                comparison.notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
+            }
+            console::print_lines(&sentence(&comparison));
+        }
         false => print_text(&(args.format.comparison)(&comparison)),
     }
     let status = verdict_status(&comparison, args.verdict.expect);

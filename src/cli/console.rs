@@ -178,6 +178,10 @@ impl Console {
 }
 
 impl Front for Console {
+    fn columns(&self) -> Option<usize> {
+        if self.report.for_programs() || self.stdout_taken { stderr_width() } else { stdout_width() }
+    }
+
     fn line(&mut self, text: &str) {
         self.live.clear();
         if self.report.for_programs() || self.stdout_taken { notice(text) } else { print_lines(text) }
@@ -252,8 +256,7 @@ impl Front for Console {
         let is_unknown = run.environment.mounts.is_empty() && bytes > 0 && run.engine != "null";
         let place =
             if is_unknown { "an unknown file system".to_owned() } else { describe_mounts(&run.environment.mounts) };
-        let time =
-            length.map_or("until all threads are done".to_owned(), |length| format!("for {} s", length.as_secs_f64()));
+        let time = length.map_or("without a time limit".to_owned(), |length| format!("for {} s", length.as_secs_f64()));
         notice(&format!(
             "running {time}: {}, {} on {place}, {}",
             count::count(run.processes, "process"),

@@ -447,6 +447,10 @@ pub(super) struct CompareArgs {
     /// Compare even if the script, the run time, the cache state or the machine differs
     #[arg(long)]
     pub(super) anyway: bool,
+    /// Conditions that may differ, separated by commas, such as `kernel` or `mount options`; any other difference, besides
+    /// labels and notes, is an error [default: all but those that `--anyway` accepts]
+    #[arg(long, value_name = "CONDITION", value_delimiter = ',', conflicts_with = "anyway")]
+    pub(super) may_differ: Option<Vec<String>>,
     /// Format of the result
     #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
     pub(super) format: ResultFormat,

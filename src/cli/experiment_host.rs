@@ -10,6 +10,7 @@ use super::experiment_outputs::RunOutputs;
 use super::experiment_permission::{check_permission, command_lines};
 use super::experiments::{COMMAND_TIMEOUT, Refused, print_text, program, refuse};
 use super::{failed_command, watchdog};
+use crate::comparison::figure;
 use crate::experiment::{
     self, Arm, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, Folder, FolderError, RunEnd,
 };
@@ -87,6 +88,9 @@ pub(super) fn perform(
         Some(path) => resume(path, kind, args, &outputs)?,
         None => {
             let experiment = wanted(&interrupt)?;
+            if !experiment.has_commands() {
+                arms::check_places(&experiment.arms).map_err(Refused::printed)?;
+            }
             let dirs = outputs.check_outside(&experiment.arms)?;
             let folder = match &args.results {
                 Some(path) => Folder::create(path, experiment),
@@ -112,7 +116,8 @@ pub(super) fn perform(
         Err(ExperimentError::Folder(e @ FolderError::Changed { .. })) => Err(refuse_folder(e)),
         Err(ExperimentError::Folder(e)) => Err(refuse(&e.to_string(), "the results up to here are kept", 3)),
         Err(ExperimentError::Interrupted(signal)) => {
-            host.note(&format!("interrupted; `wmlrun {command} --resume {path}` continues"));
+            // Also with `--quiet`: nothing else says why the result is missing.
+            console::notice(&format!("interrupted; `wmlrun {command} --resume {path}` continues"));
             Err(Refused::printed(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
         }
         Err(ExperimentError::Failed { why, help, status }) => {
@@ -130,6 +135,17 @@ pub(super) fn perform(
             Err(Refused::printed(1))
         }
     }
+}
+
+/// Returns the line about a run that has ended: its number, its arm, and its first metric or the reason why it failed.
+fn run_line(experiment: &Experiment, run: &RunEnd<'_>) -> String {
+    let arm = if experiment.arms.len() > 1 { format!(" ({})", experiment.arm_title(run.arm)) } else { String::new() };
+    let what = match (run.failure, run.metrics.first()) {
+        (Some(why), _) => format!("failed: {why}"),
+        (None, Some((metric, value))) => format!("{metric} {}", figure(metric, *value)),
+        (None, None) => "complete".to_owned(),
+    };
+    format!("run {}{arm}: {what}", run.number)
 }
 
 /// Removes the results folder of an experiment that failed if no run has ended and no option names it. Returns the help
@@ -269,6 +285,7 @@ impl ExperimentHost for CliHost {
     }
 
     fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>) {
+        self.note(&run_line(experiment, run));
         self.outputs.run_ended(experiment, run);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::args;
 use super::completion;
-use super::console::{self, print_lines};
+use super::console::{self, print_lines, print_wrapped};
 use super::man;
 use super::stdout::Stdout;
 use crate::analysis::Direction;
@@ -201,10 +201,15 @@ pub(super) fn codes() -> impl Iterator<Item = Explanation> {
 /// Prints the explanation of an error or warning code.
 pub(super) fn explain(code: &str) -> u8 {
     if let Some(Explanation { code, title, text }) = codes().find(|e| e.code.eq_ignore_ascii_case(code)) {
-        print_lines(format!("{code}: {title}\n\n{text}").trim_end());
+        print_wrapped(format!("{code}: {title}\n\n{text}").trim_end());
         0
     } else {
-        console::error(&format!("no code is named `{code}`"), Some("`wmlrun list codes` lists all of them"));
+        let near = diag::meant(&code.replace('-', "_"), codes().map(|e| e.code));
+        let help = near.map_or_else(
+            || "`wmlrun list codes` lists all of them".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        console::error(&format!("no code is named `{code}`"), Some(&help));
         2
     }
 }

@@ -245,10 +245,11 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8>
 fn with_metrics(source: ResultSource, metrics: &[Metric]) -> Result<ResultSource, u8> {
     let ResultSource::Experiment { name, mut recorded, floor } = source else { return Ok(source) };
     let has = |metric: &&Metric| recorded.runs.iter().any(|run| metric.of(&run.observation).is_some());
-    let missing: Vec<String> = metrics.iter().filter(|metric| !has(metric)).map(|name| format!("`{name}`")).collect();
+    let missing: Vec<&Metric> = metrics.iter().filter(|metric| !has(metric)).collect();
     if !missing.is_empty() {
-        let first = recorded.runs.iter().find(|run| run.observation.failure.is_none());
-        let help = first.map(|run| format!("its metrics are {}", Metric::names(&run.observation)));
+        let run = recorded.runs.iter().find(|run| run.observation.failure.is_none());
+        let help = run.map(|run| missing[0].help_in(&run.observation));
+        let missing: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
         console::error(&format!("no run of {name} has {}", missing.join(" or ")), help.as_deref());
         return Err(2);
     }

@@ -77,7 +77,7 @@ pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: Fig
     let metric = metric.unwrap_or_else(Metric::ops);
     let all = || tests.iter().flat_map(|test| test.runs.iter().flatten());
     if all().all(|run| metric.of(run).is_none()) {
-        let help = all().next().map(|run| format!("the metrics of {} are {}", run.source, Metric::names(run)));
+        let help = all().next().map(|run| metric.help_in(run));
         console::error(&format!("no result has `{metric}`"), help.as_deref());
         return 2;
     }

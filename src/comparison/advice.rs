@@ -51,12 +51,18 @@ mod tests {
         let text = notes(8, 0.1, 0);
         assert!(text.contains("runs instead of 16 (`--blocks ") && text.contains("idle machine reduce"), "{text}");
         let text = notes(8, 0.1, 3);
-        assert!(text.contains("used the processors during 6 of 16 runs: repeat on an idle machine"), "{text}");
+        assert!(
+            text.contains("used the processors or devices during 6 of 16 runs: repeat on an idle machine"),
+            "{text}"
+        );
         let text = notes(8, 0.9, 0);
         assert!(text.contains("to call equal sides not worse, thousands of runs would be needed"), "{text}");
         assert!(notes(2, 0.1, 0).contains("for a verdict: make more runs"), "{}", notes(2, 0.1, 0));
         // That other programs disturbed the runs is a note of every verdict.
         let text = notes(24, 0.001, 3);
-        assert!(!text.contains("for a verdict") && text.contains("used the processors during 6 of 48 runs"), "{text}");
+        assert!(
+            !text.contains("for a verdict") && text.contains("used the processors or devices during 6 of 48 runs"),
+            "{text}"
+        );
     }
 }

@@ -11,6 +11,7 @@ use crate::analysis::{
     RunBlock, SampleSummary, Tolerance, TwoSampleTest, classify, holm, paired_ratio, rank_changes, welch, welch_ratio,
 };
 use crate::import::{Metric, Observation};
+use crate::util::timestamp;
 use std::collections::BTreeSet;
 
 /// The default tolerance: a relative change of at most 3 % does not matter.
@@ -117,7 +118,8 @@ impl Comparer {
         let (a, b) = (values(runs.a)?, values(runs.b)?);
         let sample = |values: &[f64], side: usize| -> Result<ComparedSide, String> {
             let sample = SampleSummary::of(values).ok_or_else(|| format!("{} has no runs", self.sides[side]))?;
-            Ok(ComparedSide { name: self.sides[side].clone(), sample, values: values.to_vec() })
+            let measured = measured([runs.a, runs.b][side]);
+            Ok(ComparedSide { name: self.sides[side].clone(), measured, sample, values: values.to_vec() })
         };
         let (side_a, side_b) = (sample(&a, 0)?, sample(&b, 1)?);
         let level = self.look.map_or(LEVEL, |look| 1.0 - 2.0 * look.one_sided);
@@ -337,6 +339,29 @@ fn doubt(ratio: Estimate, lacks_floor: bool, has_equal_values: bool) -> Option<I
     }
 }
 
+/// Says what runs measured, where and when: the workloads, the file systems with their devices, and the days. Empty for
+/// runs of which nothing of this is known.
+fn measured(runs: &[Observation]) -> String {
+    let distinct = |of: &dyn Fn(&Observation) -> Option<String>| {
+        let all: BTreeSet<String> = runs.iter().filter_map(of).filter(|text| !text.is_empty()).collect();
+        let shown: Vec<String> = all.iter().take(3).cloned().collect();
+        shown.join(" and ") + if all.len() > 3 { " and others" } else { "" }
+    };
+    let workload = distinct(&|run| Some(run.workload.clone()));
+    let place = distinct(&|run| {
+        let (kind, device) = (run.conditions.get("file system")?, run.conditions.get("device"));
+        Some(device.map_or_else(|| kind.clone(), |device| format!("{kind} ({device})")))
+    });
+    let days: BTreeSet<String> = runs.iter().filter_map(|run| timestamp::day(run.started?)).collect();
+    let days = match (days.first(), days.last()) {
+        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+        (first, _) => first.cloned().unwrap_or_default(),
+    };
+    let place = if place.is_empty() || workload.is_empty() { place } else { format!("on {place}") };
+    let what = [workload, place].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    [what, days].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
 /// Returns the ratio of the geometric mean of B to that of A; NaN if a value is not positive.
 fn ratio_of_means(a: &[f64], b: &[f64]) -> f64 {
     let mean = |values: &[f64]| values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
@@ -355,9 +380,7 @@ fn values(runs: &[Observation], metric: &Metric) -> Result<Vec<f64>, String> {
         if let Some(failure) = &run.failure {
             return Err(format!("{} is not complete: {failure}", run.source));
         }
-        metric
-            .of(run)
-            .ok_or_else(|| format!("{} has no `{metric}`; its metrics are {}", run.source, Metric::names(run)))
+        metric.of(run).ok_or_else(|| format!("{} has no `{metric}`; {}", run.source, metric.help_in(run)))
     };
     runs.iter().map(value).collect()
 }

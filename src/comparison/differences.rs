@@ -61,7 +61,7 @@ pub(super) fn is_one_machine(a: &[Observation], b: &[Observation]) -> bool {
 }
 
 /// What the user says about a result.
-const ANNOTATIONS: [&str; 2] = ["label", "note"];
+pub const ANNOTATIONS: [&str; 2] = ["label", "note"];
 
 /// Returns the conditions that differ: first those that should be equal, then label and note. The result is empty when a side has no
 /// conditions.

@@ -6,6 +6,7 @@ use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, Estimate, equal_ratios, mean_ratio, ratio_in_blocks};
 use crate::import::Metric;
 use crate::report::text::wrapped;
+use crate::util::count::grouped;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
@@ -140,7 +141,8 @@ impl FactorEffects {
         self.effects.iter().any(|effect| effect.pairs > 1)
     }
 
-    /// Returns the order of the levels of each factor of which every two are compared, from the best to the worst.
+    /// Returns the order of the levels of each factor of which every two are compared, from the best to the worst, each with
+    /// its change from the best one.
     pub fn rankings(&self) -> Vec<String> {
         let mut factors: Vec<&str> = Vec::new();
         for effect in &self.effects {
@@ -151,7 +153,7 @@ impl FactorEffects {
         factors.into_iter().filter_map(|factor| self.ranking(factor)).collect()
     }
 
-    /// Returns the order of the levels of a factor with three or four levels, all of which have runs.
+    /// Returns the order of the levels of a factor with two to four levels, all of which have runs.
     fn ranking(&self, factor: &str) -> Option<String> {
         let of_factor: Vec<&LevelEffect> = self.effects.iter().filter(|effect| effect.factor == factor).collect();
         let first = of_factor.first().map(|effect| effect.against.as_str())?;
@@ -160,7 +162,7 @@ impl FactorEffects {
             levels.push((effect.level.as_str(), effect.ratio?.value));
         }
         let are_complete = of_factor.iter().all(|effect| effect.pairs == of_factor[0].pairs);
-        if levels.len() < 3 || of_factor.len() != levels.len() * (levels.len() - 1) / 2 || !are_complete {
+        if of_factor.len() != levels.len() * (levels.len() - 1) / 2 || !are_complete {
             return None;
         }
         levels.sort_by(|(_, a), (_, b)| if self.higher_is_better { b.total_cmp(a) } else { a.total_cmp(b) });
@@ -178,7 +180,8 @@ impl FactorEffects {
         let mut text = format!("{factor}, best first: {}", levels[0].0);
         let are_shown: Vec<bool> = levels.windows(2).map(|pair| is_clearly_better(pair[0].0, pair[1].0)).collect();
         for (pair, is_shown) in levels.windows(2).zip(&are_shown) {
-            text += &format!(" {} {}", if *is_shown { ">" } else { "?" }, pair[1].0);
+            let (sign, (level, ratio)) = (if *is_shown { ">" } else { "?" }, pair[1]);
+            text += &format!(" {sign} {level} ({} %)", change(ratio / levels[0].1));
         }
         // Levels that are further apart may differ although no two neighbours do.
         for (better, (a, _)) in levels.iter().enumerate() {
@@ -193,10 +196,9 @@ impl FactorEffects {
         Some(text)
     }
 
-    /// Returns the lines below the table: the order of levels, and the meaning of the mark of an effect that depends on the
-    /// other factors.
+    /// Returns the lines below the table: the meaning of the mark of an effect that depends on the other factors.
     pub fn endings(&self) -> Vec<String> {
-        let mut endings = self.rankings();
+        let mut endings = Vec::new();
         if self.effects.iter().any(LevelEffect::depends) {
             let text = "*: the change is not the same in all cells, so that it depends on the other factors";
             endings.push(format!("{text} (p below {CLEAR})"));
@@ -252,7 +254,7 @@ impl FactorEffects {
             table.row(line);
         }
         let ending: String = self.endings().iter().map(|line| wrapped(&printable::line(line), "  ") + "\n").collect();
-        format!("{}\n\n{}{ending}", printable::line(&self.title()), table.render())
+        format!("{}\n\n{}{ending}", wrapped(&printable::line(&self.title()), "  "), table.render())
     }
 }
 
@@ -283,7 +285,8 @@ fn mean_ratio_of_means(pairs: &[(&[f64], &[f64])]) -> f64 {
 /// Formats a ratio as a change in per cent, with its sign and without the unit: `+12.0`.
 fn change(ratio: f64) -> String {
     // The sum with 0 makes -0 positive.
-    format!("{:+.1}", (1000.0 * (ratio - 1.0)).round() / 10.0 + 0.0)
+    let percent = (1000.0 * (ratio - 1.0)).round() / 10.0 + 0.0;
+    if percent < 1000.0 { format!("{percent:+.1}") } else { format!("+{}", grouped(percent as u64)) }
 }
 
 #[cfg(test)]
@@ -399,11 +402,11 @@ mod tests {
         let of = |metric: &str, runs: &[FactorialCell]| {
             FactorEffects::of(&metric.parse().unwrap(), 0, &["fs".to_owned()], &factors, runs, true).rankings()
         };
-        assert_eq!(of("ops", &runs), ["fs, best first: xfs > ext4 ? btrfs"]);
-        assert_eq!(of("latency.mean", &runs), ["fs, best first: btrfs ? ext4 > xfs"]);
+        assert_eq!(of("ops", &runs), ["fs, best first: xfs > ext4 (-50.4 %) ? btrfs (-50.8 %)"]);
+        assert_eq!(of("latency.mean", &runs), ["fs, best first: btrfs ? ext4 (+0.9 %) > xfs (+103.4 %)"]);
         // Neither neighbour of the middle differs from it.
         let runs = cells(&[&[36.0, 24.0, 30.0], &[40.0, 40.0, 40.0], &[20.0, 19.5, 20.5]]);
-        assert_eq!(of("ops", &runs), ["fs, best first: xfs ? ext4 ? btrfs, but xfs > btrfs"]);
+        assert_eq!(of("ops", &runs), ["fs, best first: xfs ? ext4 (-26.0 %) ? btrfs (-50.0 %), but xfs > btrfs"]);
         let without = cells(&[&[20.0, 21.0], &[40.0, 43.0], &[]]);
         assert_eq!(of("ops", &without), Vec::<String>::new());
     }

@@ -1,5 +1,6 @@
 //! The result of a factorial experiment: the metrics of each cell with their intervals (`wmlrun.factorial/1`).
 
+use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{FactorEffects, LevelTests, Pivot, Sweep, notes};
 use crate::analysis::{Estimate, RepeatState, ResponseMethod, independent_mean, mean_interval};
@@ -72,6 +73,26 @@ impl Factorial {
             }
         }
         missing
+    }
+
+    /// Returns the orders of levels, which come before the tables that explain them, with the meaning of their signs.
+    pub fn conclusions(&self) -> Vec<String> {
+        let of_metric = |effects: &FactorEffects| {
+            let title = with_direction(&effects.metric);
+            effects.rankings().into_iter().map(move |line| format!("{title}: {line}")).collect::<Vec<_>>()
+        };
+        let mut lines: Vec<String> = self.effects.iter().flat_map(of_metric).collect();
+        if !lines.is_empty() {
+            lines.push(">: the left one is better; ?: the runs do not show which of the two is better".to_owned());
+        }
+        lines
+    }
+
+    /// Returns the reasons of failed runs, the last one of each cell.
+    pub fn failures(&self) -> Vec<String> {
+        let of_cell =
+            |cell: &FactorialCell| Some(format!("{}: {} failed: {}", cell.name, cell.failed, cell.failure.as_ref()?));
+        self.cells.iter().filter_map(of_cell).collect()
     }
 
     /// Returns whether cells have different metrics at the same position.

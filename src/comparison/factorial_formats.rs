@@ -4,7 +4,7 @@ use super::formats::{csv_cell, go_units, go_value, json_text, notes_markdown, no
 use super::numbers::{dash, figure, half_width, percent};
 use super::{CellMetric, FactorEffects, Factorial, FactorialCell, LevelTests, Pivot, Sweep, sweep_formats};
 use crate::analysis::RepeatState;
-use crate::report::text::WIDTH;
+use crate::report::text::{WIDTH, wrapped};
 use crate::util::count::count;
 use crate::util::go_bench;
 use crate::util::markdown::literal;
@@ -78,7 +78,7 @@ fn last_cells(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
     }
     cells.push(cell.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)));
     cells.push(match &cell.failure {
-        Some(why) => format!("{} failed: {}", cell.failed, printable::short(why, 40)),
+        Some(_) => format!("{} failed", cell.failed),
         // The budget ended before its first run.
         None if cell.runs == 0 => "not measured".to_owned(),
         None => String::new(),
@@ -147,7 +147,14 @@ pub(super) fn text(result: &Factorial) -> String {
     if is_wide && !result.has_own_metrics() && result.metrics.len() > 1 {
         cells = table_of_metrics(result).render_compact(WIDTH);
     }
-    let mut text = format!("{}\n\n{cells}", printable::line(&result.name));
+    let line = |text: &String| wrapped(&printable::line(text), "  ") + "\n";
+    let conclusions: String = result.conclusions().iter().map(line).collect();
+    let conclusions = if conclusions.is_empty() { conclusions } else { conclusions + "\n" };
+    let mut text = format!("{}\n\n{conclusions}{cells}", printable::line(&result.name));
+    let failures: String = result.failures().iter().map(line).collect();
+    if !failures.is_empty() {
+        text += &format!("\n{failures}");
+    }
     for effects in &result.effects {
         text += &format!("\n{}", effects.text());
     }
@@ -193,7 +200,11 @@ pub(super) fn markdown(result: &Factorial) -> String {
         .chain(result.tests.iter().map(tests))
         .chain(result.curves.iter().map(curve))
         .collect();
-    format!("{title}\n\n{}{more}{}", markdown_table(&columns(result), &rows), notes_markdown(&result.notes))
+    let paragraph = |line: String| format!("{}\n\n", literal(&line));
+    let conclusions: String = result.conclusions().into_iter().map(paragraph).collect();
+    let failures = result.failures().iter().fold(String::new(), |text, line| text + &format!("\n{}\n", literal(line)));
+    let cells = markdown_table(&columns(result), &rows);
+    format!("{title}\n\n{conclusions}{cells}{failures}{more}{}", notes_markdown(&result.notes))
 }
 
 /// Formats a table.

@@ -136,6 +136,15 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
     let better = if comparison.higher_is_better { "higher is better" } else { "lower is better" };
+    let measured = [&comparison.a.measured, &comparison.b.measured];
+    match measured[0] == measured[1] {
+        true if measured[0].is_empty() => {}
+        true => line("measured", measured[0].clone()),
+        false => {
+            let known = |text: &String| if text.is_empty() { "unknown".to_owned() } else { text.clone() };
+            ["A", "B"].into_iter().zip(measured).for_each(|(side, text)| line(side, known(text)));
+        }
+    }
     line("metric", format!("{} ({better})", comparison.metric));
     line("B/A", format!("{}, {} interval", ratio(comparison.ratio), confidence(comparison.level)));
     if let Some(widened) = comparison.ratio_with_floor {
@@ -193,7 +202,7 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     if let Some(control) = comparison.control {
         let changed = match control.moved {
             true => "changed".to_owned(),
-            false if !control.is_unknown(comparison.tolerance) => "did not change".to_owned(),
+            false if !control.is_unknown(comparison.tolerance) => "no change that matters".to_owned(),
             false => format!("unknown, too few runs for a tolerance of {}", percent(comparison.tolerance)),
         };
         line("control", format!("{changed}: {}, 99.9 % interval", ratio(control.ratio)));

@@ -24,7 +24,7 @@ mod sweep;
 mod sweep_formats;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, RunOrder, Runs};
-pub use differences::{Difference, DifferenceKind, differences};
+pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences};
 pub use effects::{FactorEffects, LevelEffect};
 pub use factorial::{CellGroup, cell_groups, level_indices};
 pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign, FactorialTables};
@@ -132,6 +132,9 @@ impl Comparison {
 pub struct ComparedSide {
     /// The name: the options of the arm, or a path.
     pub name: String,
+    /// What was measured, where and when, as far as it is known: `varmail on ext4 (/dev/sdb), 2026-11-20`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub measured: String,
     /// The summary of the observations.
     #[serde(flatten)]
     pub sample: SampleSummary,

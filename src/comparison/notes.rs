@@ -101,7 +101,7 @@ fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> O
     (!found.is_empty()).then(|| format!("{} of {}{named}", found.len(), count(all.len() as u64, "run")))
 }
 
-/// Names some of all runs of an experiment: a few by their numbers and arms, as in `2, 7 of fs=xfs; 9 of fs=ext4`, more of
+/// Names some of all runs of an experiment: a few by their numbers and arms, as in `runs 2, 7 of fs=xfs; run 9 of fs=ext4`, more of
 /// them by their arms, if these are few. `None` for runs of elsewhere, or of several folders, which have the same numbers.
 fn names(all: &[&Observation], found: &[&Observation]) -> Option<String> {
     const MAX_NAMED: usize = 6;
@@ -118,7 +118,7 @@ fn names(all: &[&Observation], found: &[&Observation]) -> Option<String> {
     if found.len() <= MAX_NAMED {
         let of_arm = |(arm, numbers): (&&str, &Vec<String>)| {
             let arm = if arm.is_empty() { String::new() } else { format!(" of {arm}") };
-            numbers.join(", ") + &arm
+            format!("run{} {}{arm}", if numbers.len() == 1 { "" } else { "s" }, numbers.join(", "))
         };
         return Some(arms.iter().map(of_arm).collect::<Vec<_>>().join("; "));
     }
@@ -158,10 +158,10 @@ pub(super) fn on_warnings(sides: &[&[Observation]]) -> impl Iterator<Item = Stri
     unsteady.into_iter().chain(disturbed_note(sides)).chain(on_caches(sides)).chain(on_other_warnings(sides))
 }
 
-/// Returns the note on runs beside which other programs used the processors.
+/// Returns the note on runs beside which other programs used the processors or the devices.
 pub fn disturbed_note(sides: &[&[Observation]]) -> Option<String> {
     let runs = number(sides, &|run| run.disturbed)?;
-    Some(format!("other programs or the kernel used the processors during {runs}: repeat on an idle machine"))
+    Some(format!("other programs used the processors or devices during {runs}: repeat on an idle machine"))
 }
 
 /// Returns the note on runs that began with other caches than runs of the same side.
@@ -430,7 +430,7 @@ mod tests {
         );
         let text = on_outliers(&[&even, &far], &Metric::ops()).unwrap();
         assert!(
-            text.starts_with("`ops` is far from the median of its side or cell in 1 of 14 runs (3), an outlier: "),
+            text.starts_with("`ops` is far from the median of its side or cell in 1 of 14 runs (run 3), an outlier: "),
             "{text}"
         );
         assert_eq!(on_outliers(&[&even, &far[..6]], &Metric::ops()), None);
@@ -479,7 +479,7 @@ mod tests {
             (1..=n).map(run).collect()
         };
         let of = |sides: &[&[Observation]]| number(sides, &|run| run.source.contains("2.json")).unwrap();
-        assert_eq!(of(&[&runs("r/runs", 20)]), "2 of 20 runs (2, 12)");
+        assert_eq!(of(&[&runs("r/runs", 20)]), "2 of 20 runs (runs 2, 12)");
         assert_eq!(of(&[&runs("r/runs", 3), &runs("s/runs", 3)]), "2 of 6 runs");
         assert_eq!(of(&[&runs("results", 3)]), "1 of 3 runs");
     }
@@ -495,8 +495,8 @@ mod tests {
             (0..3).map(|cell| (0..9).map(|n| run(1 + 3 * n + cell, &format!("fs={cell}"))).collect()).collect();
         let sides: Vec<&[Observation]> = cells.iter().map(Vec::as_slice).collect();
         let of = |numbers: &[u64]| number(&sides, &|run| numbers.contains(&run_number(&run.source).unwrap())).unwrap();
-        assert_eq!(of(&[3, 6]), "2 of 27 runs (3, 6 of fs=2)");
-        assert_eq!(of(&[7, 5, 1]), "3 of 27 runs (1, 7 of fs=0; 5 of fs=1)");
+        assert_eq!(of(&[3, 6]), "2 of 27 runs (runs 3, 6 of fs=2)");
+        assert_eq!(of(&[7, 5, 1]), "3 of 27 runs (runs 1, 7 of fs=0; run 5 of fs=1)");
         assert_eq!(of(&[1, 4, 7, 10, 13, 16, 19, 2]), "8 of 27 runs (of fs=0 and fs=1)");
         assert_eq!(of(&[1, 4, 7, 10, 13, 16, 19, 2, 3]), "9 of 27 runs", "of all of them");
     }

@@ -179,7 +179,7 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                     let left = time_left(folder, progress.predicted_runs);
                     host.note(&format!("{}: {} runs{left}", pilot_text(pilot), progress.predicted_runs));
                 }
-                report(folder, &progress, fits, host);
+                report(folder, arm, &progress, fits, host);
                 make_run(folder, arm, design.seed(values.len()), &std::mem::take(&mut set_up), host)?;
             }
             end => return Ok(finished(folder, end)),
@@ -214,7 +214,7 @@ fn values<'a>(
         let values = metrics.iter().map(|metric| metric.of(&run.observation).ok_or(metric)).collect::<Result<_, _>>();
         values.map(|values| (run.arm, values)).map_err(|metric| ExperimentError::Failed {
             why: format!("{} has no `{metric}`", run.observation.source),
-            help: format!("its metrics are {}", Metric::names(&run.observation)),
+            help: metric.help_in(&run.observation),
             status: 2,
         })
     };
@@ -232,15 +232,17 @@ fn finished(folder: &Folder, end: Next) -> Finished {
     found
 }
 
-/// Displays the number of the next run, the predicted number of runs, and the predicted time left. `fits` is the number
+/// Displays the number of the next run and its arm, the predicted number of runs, and the predicted time left. `fits` is the number
 /// of runs that end within the budget.
-fn report(folder: &Folder, progress: &Prediction, fits: Option<usize>, host: &mut dyn ExperimentHost) {
+fn report(folder: &Folder, arm: usize, progress: &Prediction, fits: Option<usize>, host: &mut dyn ExperimentHost) {
     let done = folder.runs.len();
     let fits = fits.map(|fits| fits as u64).filter(|fits| *fits < progress.predicted_runs);
+    let several = folder.experiment.arms.len() > 1;
+    let arm = if several { format!(" ({})", folder.experiment.arm_title(arm)) } else { String::new() };
     let mut text = match fits {
-        Some(fits) => format!("run {}, about {fits} fit into the budget", done + 1),
-        None if progress.at_most => format!("run {} of at most {}", done + 1, progress.predicted_runs),
-        None => format!("run {} of {}", done + 1, progress.predicted_runs),
+        Some(fits) => format!("run {}{arm}, about {fits} fit into the budget", done + 1),
+        None if progress.at_most => format!("run {} of at most {}{arm}", done + 1, progress.predicted_runs),
+        None => format!("run {} of {}{arm}", done + 1, progress.predicted_runs),
     };
     if let Some((metric, half)) = progress.widest {
         let metrics = &folder.experiment.metrics;

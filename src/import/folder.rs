@@ -5,12 +5,12 @@
 
 use super::{
     HookTime, ImportError, ImportedSide, MAX_OBSERVATIONS, Metric, Observation, RecordedFigures, SideBlocks, TOO_MANY,
-    form, input, observations,
+    damaged, form, input, observations,
 };
 use crate::util::batch_files::BATCH_RESULT;
 use crate::util::printable;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -260,7 +260,7 @@ impl ArmNames {
 fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let file = dir.join(EXPERIMENT);
     let text = input::read_file(&file)?;
-    let found: ArmsDescription = toml::from_str(&text).map_err(|e| form(&file)(e.message().to_owned()))?;
+    let found: ArmsDescription = toml::from_str(&text).map_err(|e| damaged(&file)(e.message().to_owned()))?;
     if found.schema != EXPERIMENT_SCHEMA {
         let schema = printable::short(&found.schema, 40);
         return Err(form(&file)(format!("its schema is `{schema}`, not `{EXPERIMENT_SCHEMA}`")));
@@ -327,9 +327,10 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
     let mut runs: BTreeMap<usize, JournalRun> = BTreeMap::new();
     let (mut boots, mut in_progress) = (BootCount::default(), FiguresInProgress::default());
     let (mut changes, mut not_yet_used): (Vec<(usize, Vec<String>)>, _) = (Vec::new(), Vec::new());
+    let mut has_dropped = false;
     for (n, line) in whole.lines().enumerate() {
-        let event =
-            serde_json::from_str(line).map_err(|e| form(&journal)(format!("line {} is not an event: {e}", n + 1)))?;
+        let event = serde_json::from_str(line)
+            .map_err(|e| damaged(&journal)(format!("line {} is not an event: {e}", n + 1)))?;
         match event {
             RunEvent::Begun { boot } => boots.enter(&boot),
             RunEvent::Resumed { boot, changed } => {
@@ -356,12 +357,17 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
                 (finished.is_finished, finished.figures) = (true, figures);
             }
             RunEvent::Dropped { run } => {
+                has_dropped = true;
                 runs.retain(|number, _| *number < run);
                 // The runs that replace them are made under the present conditions.
                 changes.iter_mut().for_each(|(first, _)| *first = run.min(*first));
             }
             RunEvent::Unrelated => {}
         }
+    }
+    // The runs that replace dropped ones may have results of them in their places.
+    if let Some(lost) = result_numbers(dir).into_iter().find(|number| !runs.contains_key(number) && !has_dropped) {
+        return Err(damaged(&journal)(format!("it does not have run {lost}, whose result is there")));
     }
     runs.retain(|_, run| arm.is_none_or(|arm| arm == run.arm));
     let boots = runs.iter().filter(|(_, run)| run.is_finished).map(|(number, run)| (*number, run.boot));
@@ -374,8 +380,11 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
             continue;
         }
         let file = dir.join(RUNS).join(result_name(run));
-        let last = Observation::last_of(of_file(&file)?);
-        let mut last = last.ok_or_else(|| form(&file)("it has no run".to_owned()))?;
+        let found = of_file(&file).map_err(|error| match error {
+            ImportError::Form { path, why } => ImportError::Damaged { path, why },
+            other => other,
+        })?;
+        let mut last = Observation::last_of(found).ok_or_else(|| damaged(&file)("it has no run".to_owned()))?;
         figures.add_to(&mut last);
         side.runs.push(last);
         numbers.push(run);
@@ -392,6 +401,12 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
     }
     side.notes.extend(notes.iter().map(|note| format!("{dir}: {note}")));
     Ok((side, numbers))
+}
+
+/// Returns the numbers of the runs of a results folder that have a result, in ascending order.
+fn result_numbers(dir: &Path) -> BTreeSet<usize> {
+    let names = std::fs::read_dir(dir.join(RUNS)).into_iter().flatten().flatten();
+    names.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".json")?.parse().ok()).collect()
 }
 
 /// Reads all JSON files of a directory, or of its directory `runs`. Other programs give their outputs any name, so that

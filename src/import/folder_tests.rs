@@ -5,13 +5,15 @@ use super::super::side;
 use super::*;
 use std::fs;
 
-/// Writes the folder of an experiment, with a run of each arm for each time that the journal starts one. The rate of
-/// a run is its number.
+/// Writes the folder of an experiment, with a result for each run that the journal starts. The rate of a run is its
+/// number.
 fn folder(dir: &Path, description: &str, journal: &str) {
+    let _ = fs::remove_dir_all(dir.join(RUNS));
     fs::create_dir_all(dir.join(RUNS)).unwrap();
     fs::write(dir.join(EXPERIMENT), format!("schema = '{EXPERIMENT_SCHEMA}'\n{description}")).unwrap();
     fs::write(dir.join(JOURNAL), journal).unwrap();
-    for n in 1..=journal.matches("\"started\"").count() {
+    let is_started = |n: &usize| journal.contains(&format!("\"started\",\"run\":{n},"));
+    for n in (1..=20).filter(is_started) {
         let text =
             format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{{}}, {{\"summary\": {{\"ops_per_s\": {n}}}}}]}}");
         fs::write(dir.join(RUNS).join(result_name(n)), text).unwrap();
@@ -132,6 +134,20 @@ fn only_finished_runs_count() {
     assert!(side(dir.path()).unwrap_err().to_string().ends_with("none of its runs has finished"));
 }
 
+/// The journal may have been truncated, by a full disk or by a copy.
+#[test]
+fn a_journal_without_a_run_whose_result_is_there_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    folder(dir.path(), REPEAT, &finished(&[0, 0, 0]));
+    fs::write(dir.path().join(JOURNAL), finished(&[0, 0])).unwrap();
+    let error = side(dir.path()).unwrap_err();
+    assert!(
+        error.to_string().ends_with("journal.jsonl is damaged: it does not have run 3, whose result is there"),
+        "{error}"
+    );
+    assert!(error.help().starts_with("restore the results folder"), "{}", error.help());
+}
+
 /// They are in the journal: the result of a run does not have them.
 #[test]
 fn runs_have_the_figures_of_their_commands() {
@@ -217,8 +233,8 @@ fn accepted_changes_give_notes() {
 fn what_is_no_experiment_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     for (description, journal, says) in [
-        ("arms = 5", "", "experiment.toml is not a result: "),
-        (REPEAT, "hello\n", "journal.jsonl is not a result: line 1 is not an event"),
+        ("arms = 5", "", "experiment.toml is damaged: "),
+        (REPEAT, "hello\n", "journal.jsonl is damaged: line 1 is not an event"),
         (REPEAT, "{\"event\":\"started\",\"run\":1}\n", "missing field `arm`"),
     ] {
         folder(dir.path(), description, journal);

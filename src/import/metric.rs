@@ -37,7 +37,7 @@ const HIGHER: Direction = Direction::HigherIsBetter;
 const LOWER: Direction = Direction::LowerIsBetter;
 
 /// All metrics.
-pub const METRICS: [MetricKind; 14] = [
+pub const METRICS: [MetricKind; 16] = [
     MetricKind { name: "ops", direction: HIGHER, about: "I/O operations per second" },
     MetricKind { name: "mib", direction: HIGHER, about: "MiB read and written per second" },
     MetricKind { name: "latency.mean", direction: LOWER, about: "mean latency of an operation" },
@@ -45,11 +45,13 @@ pub const METRICS: [MetricKind; 14] = [
     MetricKind { name: "latency.p90", direction: LOWER, about: "90th percentile of the latency" },
     MetricKind { name: "latency.p99", direction: LOWER, about: "99th percentile of the latency" },
     MetricKind { name: "latency.p99.9", direction: LOWER, about: "99.9th percentile of the latency" },
+    MetricKind { name: "latency.max", direction: LOWER, about: "latency of the slowest operation, a single event" },
     MetricKind { name: "response.mean", direction: LOWER, about: "mean response time in open loops (`rate=`)" },
     MetricKind { name: "response.p50", direction: LOWER, about: "median response time" },
     MetricKind { name: "response.p90", direction: LOWER, about: "90th percentile of the response time" },
     MetricKind { name: "response.p99", direction: LOWER, about: "99th percentile of the response time" },
     MetricKind { name: "response.p99.9", direction: LOWER, about: "99.9th percentile of the response time" },
+    MetricKind { name: "response.max", direction: LOWER, about: "response time of the slowest request" },
     MetricKind { name: SECONDS, direction: LOWER, about: "measured time of the run; with a prefix, time of a command" },
     MetricKind { name: VALUE, direction: HIGHER, about: "numbers of a column (`FILE:N`)" },
 ];
@@ -87,8 +89,14 @@ impl FromStr for Metric {
                 let names: Vec<&str> = METRICS.iter().map(|kind| kind.name).collect();
                 // Another percentile, such as `latency.p75`, is no misspelt one. `p99` alone is that of the latency.
                 let likely = names.iter().copied().filter(|of| name.contains("resp") || !of.starts_with(RESPONSE));
-                let near = meant(name, likely).filter(|_| !name.contains("latency.p") && !name.contains("response.p"));
-                let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                let is_percentile = name.contains("latency.p") || name.contains("response.p");
+                // The name of a flowop may come before it.
+                let starts = std::iter::once(0).chain(name.match_indices('.').map(|(at, _)| at + 1));
+                let near = starts.filter(|_| !is_percentile).find_map(|start| {
+                    let near = meant(&name[start..], likely.clone())?;
+                    Some(format!("; did you mean `{}{near}`?", &name[..start]))
+                });
+                let near = near.unwrap_or_default();
                 let all = names.join(", ");
                 Err(format!("unknown metric: the metrics are {all}; for a flowop, such as `NAME.ops`{near}"))
             }
@@ -203,6 +211,14 @@ impl Metric {
             0 => first,
             more => format!("{first} and {more} more"),
         }
+    }
+
+    /// Returns the help for a run that does not have this metric: the one that was probably meant, and its metrics.
+    pub fn help_in(&self, run: &Observation) -> String {
+        let near =
+            meant(&self.name, run.figures.keys().map(String::as_str).filter(|name| name.parse::<Self>().is_ok()));
+        let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        format!("{near}its metrics are {}", Self::names(run))
     }
 
     /// Returns the value of the metric in a run, or `None` when the run has no such figure or the figure is not finite.

@@ -37,6 +37,8 @@ const TOO_MANY: &str = "it has more than 100,000 observations";
 pub struct Observation {
     /// The source: a file, and the number of the run if the file has several.
     pub source: String,
+    /// The name of the script, without its directory and ending; empty in results of other programs.
+    pub workload: String,
     /// The title of its arm, for a run of an experiment with several arms. Otherwise empty.
     pub arm: String,
     /// Figures by metric: `ops` (operations per second), `mib` (MiB/s), `latency.mean`, `latency.p50`, `latency.p99`
@@ -48,7 +50,8 @@ pub struct Observation {
     pub conditions: BTreeMap<String, String>,
     /// The start of the run in seconds since 1970, for fio its end; `None` when it is unknown.
     pub started: Option<i64>,
-    /// Whether other programs used the processors during the run, as the warning `processor_bound` of its result says.
+    /// Whether other programs used the processors or the devices during the run, as the warnings `processor_bound` and
+    /// `shared_devices` of its result say.
     pub disturbed: bool,
     /// Whether the rate changed during the run, as the warnings `unsteady` and `not_steady` of its result say.
     pub unsteady: bool,
@@ -138,6 +141,14 @@ pub enum ImportError {
         /// The reason.
         why: String,
     },
+    /// A file of a results folder is damaged.
+    #[error("{} is damaged: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
     /// A results folder has runs of different arms, and none of them was named.
     #[error("{} has runs of several arms: {}", path.display(), shortened(arms))]
     SeveralArms {
@@ -180,6 +191,7 @@ impl ImportError {
                 "give a result of wmlrun (`--json`) or fio, a results folder, output of Filebench, or `FILE:N`"
                     .to_owned()
             }
+            Self::Damaged { .. } => "restore the results folder from a copy, or make its runs again".to_owned(),
             Self::SeveralArms { path, arms } => {
                 let names = arms.iter().take(2).map(|arm| format!("`{}:{arm}`", path.display()));
                 format!("name one of them, such as {}", names.collect::<Vec<_>>().join(" or "))
@@ -276,6 +288,12 @@ pub fn text(path: &Path) -> Result<String, ImportError> {
 fn form(path: &Path) -> impl FnOnce(String) -> ImportError {
     let path = path.to_owned();
     move |why| ImportError::Form { path, why }
+}
+
+/// Makes an error of a damaged file of a results folder from the reason.
+fn damaged(path: &Path) -> impl FnOnce(String) -> ImportError {
+    let path = path.to_owned();
+    move |why| ImportError::Damaged { path, why }
 }
 
 /// The fields that distinguish JSON of fio from that of wmlrun.

@@ -172,7 +172,9 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     // Those that the run itself has noted.
     let is_noted = |code: &&str| warnings.iter().all(|warning| warning.code() != *code);
     codes.extend(run.warnings.iter().map(|note| note.code.as_str()).filter(is_noted).map(str::to_owned));
+    let workload = Path::new(&document.script.path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     Observation {
+        workload: workload.unwrap_or_default(),
         arm: String::new(),
         script_runs: 0,
         control: None,
@@ -270,7 +272,8 @@ fn add_times(figures: &mut BTreeMap<String, f64>, before: &str, latency: &Latenc
     let mut put =
         |name: &str, value: Option<f64>| figures.extend(value.map(|value| (format!("{before}{name}"), value)));
     put("mean", latency.mean);
-    for (name, value) in [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99), ("p99.9", latency.p99_9)] {
+    let percentiles = [("p50", latency.p50), ("p90", latency.p90), ("p99", latency.p99), ("p99.9", latency.p99_9)];
+    for (name, value) in percentiles.into_iter().chain([("max", latency.max)]) {
         put(name, value.map(|ns| ns as f64));
     }
 }

@@ -537,7 +537,8 @@ fn metrics_have_names_and_directions() {
     found.figures.retain(|name, _| !name.starts_with("latency.") && !name.contains('-'));
     found.figures.insert("offered".to_owned(), 1.0);
     assert!(found.figures.contains_key("cpu_busy"));
-    let flowop = ["latency.mean", "latency.p50", "latency.p90", "latency.p99", "latency.p99.9", "mib", "ops"];
-    let flowop = flowop.map(|figure| format!("shadowread.{figure}")).join(", ");
+    let flowop = ["max", "mean", "p50", "p90", "p99", "p99.9"].map(|name| format!("latency.{name}"));
+    let flowop = flowop.into_iter().chain(["mib", "ops"].map(str::to_owned));
+    let flowop = flowop.map(|figure| format!("shadowread.{figure}")).collect::<Vec<_>>().join(", ");
     assert_eq!(Metric::names(&found), format!("mib, ops, seconds, {flowop}"));
 }

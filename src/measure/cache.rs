@@ -35,6 +35,8 @@ pub(crate) struct Cache {
     pub(crate) sets: Vec<SetCache>,
     /// Notes on sets that are not in the requested state.
     pub(crate) notes: Vec<Note>,
+    /// The bytes that the program had made the devices transfer when the measurement began.
+    pub(crate) by_program: Option<TransferredBytes>,
 }
 
 /// The caches of one file set.
@@ -68,11 +70,12 @@ impl SetCache {
 impl Cache {
     /// Returns the value for an engine that accesses no files.
     pub(crate) fn none() -> Self {
-        Self { state: CacheState::AsIs, sets: Vec::new(), notes: Vec::new() }
+        Self { state: CacheState::AsIs, sets: Vec::new(), notes: Vec::new(), by_program: None }
     }
 
     /// Reads the devices' counters at the start of the measurement.
     pub(crate) fn start_counting(&mut self) {
+        self.by_program = device::transferred_by_program();
         let transferred = self.transferred();
         for (set, transferred) in self.sets.iter_mut().zip(transferred) {
             set.transferred = transferred;
@@ -136,17 +139,24 @@ impl Cache {
         let of_run = |(set, now): (&SetCache, Option<TransferredBytes>)| Some(now?.since(set.transferred?));
         let transferred: Vec<Option<TransferredBytes>> = self.sets.iter().zip(now).map(of_run).collect();
         let requested = self.requested_bytes(&run.flowops, plan);
+        let by_program = device::transferred_by_program().zip(self.by_program).map(|(now, before)| now.since(before));
+        let bytes = |moved: TransferredBytes| DeviceBytes { read: moved.read, written: moved.written };
+        run.storage_bytes = by_program.map(bytes);
         for (id, (set, requested)) in self.sets.iter().zip(requested).enumerate() {
             let entry = &mut run.filesets[id];
-            entry.device_bytes =
-                transferred[id].map(|transferred| DeviceBytes { read: transferred.read, written: transferred.written });
+            entry.device_bytes = transferred[id].map(bytes);
             let residency = resident.as_ref().and_then(|all| *all.get(id)?);
             entry.resident_after = residency.map(|r| r.part);
             entry.resident_after_interval = residency.map(|r| [r.low, r.high]);
             let resident_throughout = [entry.resident_before, entry.resident_after]
                 .iter()
                 .all(|part| part.is_some_and(|p| p >= RESIDENT_PART));
-            entry.verdict = verdict(set, &requested.named, &requested.all, transferred[id], resident_throughout);
+            // What other programs have the devices read says nothing about the run's reads.
+            let of_others = entry.device_bytes.as_ref().zip(run.storage_bytes.as_ref()).is_some_and(|(moved, own)| {
+                if requested.named.read > 0 { moved.are_read_by_others(own) } else { moved.are_written_by_others(own) }
+            });
+            let found = verdict(set, &requested.named, &requested.all, transferred[id], resident_throughout);
+            entry.verdict = found.filter(|verdict| !(of_others && *verdict != Verdict::Memory));
             entry.asked_bytes = requested.own;
         }
     }

@@ -103,6 +103,6 @@ impl Runner {
         let missed = sets.iter().zip(&found).filter_map(|(set, cache)| missed_state(set, wanted(set), cache));
         let notes = missed.map(|text| NoteCode::OtherCacheState.note(text)).collect();
         let state = common_state(sets.iter().zip(&found).filter_map(|(set, cache)| state_of(wanted(set), cache)));
-        Ok(Cache { state, sets: found, notes })
+        Ok(Cache { state, sets: found, notes, by_program: None })
     }
 }

@@ -1,24 +1,28 @@
 //! Processor time of a run: that of the program, and that of all processors that it may use.
 
+use crate::os::kernel_threads::KernelThreads;
 use crate::os::{limits, proc};
 use crate::result::build::CpuTime;
 use std::time::Instant;
 
 /// Processor time at one point in time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CpuReading {
     at: Instant,
     /// User and system time of the program, in nanoseconds.
     own_ns: u64,
     /// Busy time of the processors on which the program may run, in seconds.
     busy: Option<f64>,
+    /// The times of the kernel's threads shortly before.
+    kernel: KernelThreads,
 }
 
 impl CpuReading {
-    /// Reads the current values.
-    pub(crate) fn now() -> Self {
+    /// Reads the current values. The times of the kernel's threads have been read before: that takes milliseconds, which
+    /// would disturb a measurement that has begun.
+    pub(crate) fn now(kernel: KernelThreads) -> Self {
         let (user, system) = proc::cpu_times();
-        Self { at: Instant::now(), own_ns: user + system, busy: system_cpu() }
+        Self { at: Instant::now(), own_ns: user + system, busy: system_cpu(), kernel }
     }
 
     /// Returns the processor time since this reading, for a run that was measured for `measured_seconds`.
@@ -26,12 +30,14 @@ impl CpuReading {
     /// On a busy machine, the second reading is late. The time that other programs use between the end of the run and
     /// that reading is not the run's. They are assumed to be equally busy before and after the end.
     pub(crate) fn since(&self, measured_seconds: f64) -> CpuTime {
-        let now = Self::now();
+        let now = Self::now(KernelThreads::default());
+        let kernel = KernelThreads::now().seconds_since(&self.kernel);
         let elapsed = (now.at - self.at).as_secs_f64();
         let part = if elapsed > measured_seconds { measured_seconds / elapsed } else { 1.0 };
         CpuTime {
             own_seconds: Some(now.own_ns.saturating_sub(self.own_ns) as f64 / 1e9),
             system_seconds: self.busy.zip(now.busy).map(|(before, after)| (after - before).max(0.0) * part),
+            kernel_seconds: kernel.map(|seconds| seconds * part),
             processors: limits::allowed_processors().len() as u64,
         }
     }

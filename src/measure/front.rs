@@ -12,6 +12,10 @@ use std::time::Duration;
 pub trait Front {
     /// Shows a line that the script requested: `help`, `vars`, `list`.
     fn line(&mut self, text: &str);
+    /// Returns the width of the terminal on which lines are shown; `None` if there is none.
+    fn columns(&self) -> Option<usize> {
+        None
+    }
     /// Shows text that the script prints: `echo`, `log`, `usage`. It may have several lines.
     fn script_line(&mut self, text: &str) {
         self.line(text);

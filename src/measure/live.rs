@@ -6,6 +6,7 @@ use super::record;
 use super::results::JOIN_TIMEOUT;
 use super::series::RunTimeline;
 use super::{Description, Front, Measurement, Record, Runner, Status};
+use crate::os::kernel_threads::KernelThreads;
 use crate::os::{Clock, schedule};
 use crate::runtime::{Ended, FaultKind, Waited};
 use std::sync::Arc;
@@ -79,7 +80,7 @@ impl Runner {
             printed,
             measuring: false,
             is_new: true,
-            cpu: CpuReading::now(),
+            cpu: CpuReading::now(KernelThreads::now()),
             started_at: record::now(),
             requested: None,
             timeline,
@@ -159,7 +160,7 @@ impl Runner {
             live.start = self.restart_together(|| drop(live.running.clear()));
             live.ready.cache.start_counting();
             live.measuring = true;
-            live.cpu = CpuReading::now();
+            live.cpu = CpuReading::now(KernelThreads::now());
             live.started_at = record::now();
             live.requested = None;
             live.timeline = RunTimeline::new(&live.running, interval);

@@ -16,6 +16,7 @@ use crate::disk::quiesce;
 use crate::engine::Asynchronous;
 use crate::exec::messages::{self, MessageReader};
 use crate::fileset::FilesetSpec;
+use crate::os::kernel_threads::KernelThreads;
 use crate::os::signals;
 use crate::plan::Plan;
 use crate::result::Run;
@@ -251,6 +252,7 @@ impl Runner {
         };
         let mut run = self.new_run(ready, &running, length, &about);
         ready.cache.start_counting();
+        let mut kernel = KernelThreads::now();
         let opened = self.open(&mut running, length.map(|l| l + warmup.longest(length)));
         run.started_at = record::now();
         let start = match opened {
@@ -268,11 +270,12 @@ impl Runner {
                 return self.conclude(ready, running, run, end, &about.secrets, front);
             }
             ready.cache.start_counting();
+            kernel = KernelThreads::now();
             if let Some(length) = length {
                 running.end_after(length);
             }
         }
-        let cpu_before = Some(CpuReading::now());
+        let cpu_before = Some(CpuReading::now(kernel));
         let mut timeline = RunTimeline::new(&running, self.settings.interval);
         let mut reports = self.rank_ticks(&ready.plan, &run);
         let (document, started) = (&self.document, self.started);

@@ -54,42 +54,62 @@ pub(crate) struct PrepareRequest {
 
 impl Runner {
     /// Checks that the directory of `--dir` exists: a mistyped mount point would measure another file system. With
-    /// `--mkdir` the directory is created.
+    /// `--mkdir` the directory is created, on a file system that is allowed.
     pub fn check_dir(&self, dir: &str, front: &mut dyn Front) -> Result<(), Status> {
+        for dir in self.missing_dirs(dir, front)? {
+            self.settings.required.check(std::iter::once(dir.clone()), front)?;
+            let shown = dir.display();
+            if let Err(e) = std::fs::create_dir_all(&dir) {
+                front.error(None, &format!("can't create {shown}: {e}"), Some("name another directory"));
+                return Err(Status::Refused);
+            }
+            front.note(&format!("created {shown} (`--mkdir`)"));
+        }
+        Ok(())
+    }
+
+    /// Returns the directories of `--dir` that `--mkdir` is to create. Reports an error if one does not exist without it.
+    pub(crate) fn missing_dirs(&self, dir: &str, front: &mut dyn Front) -> Result<Vec<PathBuf>, Status> {
+        let mut missing = Vec::new();
         if !self.settings.engine.real() {
-            return Ok(());
+            return Ok(missing);
         }
         // An empty path in a list is an error of the file set that uses it.
         let is_named = |part: &&str| !part.is_empty() || dir.is_empty();
         for dir in plan::listed_directories(dir, None).into_iter().filter(is_named).map(Path::new) {
             let shown = dir.display();
-            match std::fs::metadata(dir) {
-                Ok(meta) if meta.is_dir() => {}
-                Ok(_) => {
-                    front.error(None, &format!("`--dir {shown}` is not a directory"), Some("name a directory"));
-                    return Err(Status::Refused);
-                }
+            let (what, help) = match std::fs::metadata(dir) {
+                Ok(meta) if meta.is_dir() => continue,
+                Ok(_) => (format!("`--dir {shown}` is not a directory"), "name a directory".to_owned()),
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound && self.settings.mkdir => {
-                    if let Err(e) = std::fs::create_dir_all(dir) {
-                        front.error(None, &format!("can't create {shown}: {e}"), Some("name another directory"));
-                        return Err(Status::Refused);
-                    }
-                    front.note(&format!("created {shown} (`--mkdir`)"));
+                    missing.push(dir.to_owned());
+                    continue;
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                     let near =
                         similar_path(dir).map_or(String::new(), |near| format!("did you mean `{}`? ", near.display()));
-                    let help = format!("{near}`--mkdir` creates it");
-                    front.error(None, &format!("the directory `{shown}` of `--dir` does not exist"), Some(&help));
-                    return Err(Status::Refused);
+                    (
+                        format!("the directory `{shown}` of `--dir` does not exist"),
+                        format!("{near}`--mkdir` creates it"),
+                    )
                 }
-                Err(e) => {
-                    front.error(None, &format!("`--dir {shown}`: {e}"), Some("name another directory"));
-                    return Err(Status::Refused);
-                }
-            }
+                Err(e) => (format!("`--dir {shown}`: {e}"), "name another directory".to_owned()),
+            };
+            front.error(None, &what, Some(&help));
+            return Err(Status::Refused);
         }
-        Ok(())
+        Ok(missing)
+    }
+
+    /// Reports an error if a file set of a plan would be on a file system that is not allowed.
+    pub(crate) fn check_file_systems(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+        // The fresh directory of a run is created in the current directory.
+        let place =
+            |set: &FilesetSpec| if set.root().starts_with(plan::FRESH) { PathBuf::from(".") } else { set.root() };
+        match self.settings.engine.real() {
+            true => self.settings.required.check(plan.filesets.iter().map(place), front),
+            false => Ok(()),
+        }
     }
 
     /// Creates the fresh directory, unless it exists or the engine creates no files. Returns it if it was created now.

@@ -53,16 +53,21 @@ impl Required {
             return Ok(());
         }
         let choose = "choose a directory of it with `--dir`";
-        let (required, help) = if wanted.as_os_str().is_empty() {
-            ("another one".to_owned(), format!("mount the file system first, or {choose}"))
-        } else {
-            let at = printable::path(wanted);
-            let help =
-                if is_mounted_at(wanted) { choose.to_owned() } else { format!("mount a file system at {at} first") };
-            (format!("that at {at}"), help)
-        };
+        let at = printable::path(wanted);
         let here = format!("`{shown}` is on the file system that is mounted at {mounted}");
-        Err((format!("{here}, but `--require-mount` requires {required}"), help))
+        Err(match wanted.as_os_str().is_empty() {
+            true => (
+                format!("{here}, and `--require-mount` requires another one"),
+                format!("mount the file system first, or {choose}"),
+            ),
+            false if is_mounted_at(wanted) => {
+                (format!("{here}, not at {at} as `--require-mount={at}` requires"), choose.to_owned())
+            }
+            false => (
+                format!("nothing is mounted at {at}, as `--require-mount={at}` requires"),
+                format!("mount the file system first: `{shown}` would be on that at {mounted}"),
+            ),
+        })
     }
 }
 
@@ -92,16 +97,13 @@ mod tests {
         assert!(allows(required(&[], Some("")), "ext4", "/").is_err());
         assert!(allows(required(&[], Some("/proc/..")), "ext4", "/").is_ok(), "another name of the mount point");
         let (what, help) = allows(required(&[], Some("/absent")), "ext4", "/").unwrap_err();
-        assert_eq!(
-            what,
-            "`/x/d` is on the file system that is mounted at /, but `--require-mount` requires that at /absent"
-        );
-        assert_eq!(help, "mount a file system at /absent first");
+        assert_eq!(what, "nothing is mounted at /absent, as `--require-mount=/absent` requires");
+        assert_eq!(help, "mount the file system first: `/x/d` would be on that at /");
         // The root directory of a chroot may be no mount point.
         let (what, help) = allows(required(&[], Some("/proc")), "ext4", "/x").unwrap_err();
         assert_eq!(
             what,
-            "`/x/d` is on the file system that is mounted at /x, but `--require-mount` requires that at /proc"
+            "`/x/d` is on the file system that is mounted at /x, not at /proc as `--require-mount=/proc` requires"
         );
         assert_eq!(help, "choose a directory of it with `--dir`");
     }

@@ -263,7 +263,7 @@ impl Runner {
         if !self.settings.engine.real() {
             return Ok(());
         }
-        self.settings.required.check(plan.filesets.iter().map(FilesetSpec::root), front)?;
+        self.check_file_systems(plan, front)?;
         self.outputs_outside(plan, front)
     }
 

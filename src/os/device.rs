@@ -293,6 +293,18 @@ pub fn transferred(devices: &[String]) -> Option<TransferredBytes> {
     })
 }
 
+/// Returns the bytes that this program, with its ended children, has made devices read and write
+/// (`proc_pid_io(5)`). `None` if the kernel does not count them.
+pub fn transferred_by_program() -> Option<TransferredBytes> {
+    parse_io(&fs::read_to_string("/proc/self/io").ok()?)
+}
+
+/// Parses `/proc/PID/io`.
+fn parse_io(text: &str) -> Option<TransferredBytes> {
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    Some(TransferredBytes { read: field("read_bytes:")?, written: field("write_bytes:")? })
+}
+
 /// Parses `/sys/class/block/*/stat`: the third and the seventh field are sectors read and written
 /// (Documentation/block/stat.rst).
 fn parse_stat(text: &str) -> Option<TransferredBytes> {
@@ -306,6 +318,14 @@ fn parse_stat(text: &str) -> Option<TransferredBytes> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn the_bytes_of_a_program_are_parsed() {
+        let text =
+            "rchar: 9\nwchar: 8\nsyscr: 1\nsyscw: 1\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 3\n";
+        assert_eq!(parse_io(text), Some(TransferredBytes { read: 4096, written: 8192 }));
+        assert_eq!(parse_io("rchar: 9\n"), None);
+    }
 
     #[test]
     fn a_line_of_mountinfo_is_parsed() {

@@ -19,6 +19,7 @@ pub mod futex;
 pub mod handle;
 pub mod held_dir;
 pub mod inode;
+pub mod kernel_threads;
 pub mod limits;
 pub mod map;
 pub mod mapped;

@@ -10,7 +10,6 @@ use super::sweep;
 use crate::analysis::{Estimate, RepeatState};
 use crate::comparison::{
     CellMetric, FactorEffects, Factorial, FactorialCell, LevelTests, Pivot, cell_groups, factorial_ending, figure,
-    with_direction,
 };
 use crate::experiment::RecordedExperiment;
 use crate::util::size;
@@ -28,21 +27,8 @@ pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     };
     let mut blocks =
         vec![PageBlock::Banner { tone, text: factorial_ending(&found, state_name(recorded, found.state)) }];
-    // The conclusions, before the tables that explain them.
-    let rankings = |effects: &FactorEffects| {
-        let title = with_direction(&effects.metric);
-        effects.rankings().into_iter().map(move |line| format!("{title}: {line}")).collect::<Vec<_>>()
-    };
-    let rankings: Vec<String> = found.effects.iter().flat_map(rankings).collect();
-    if !rankings.is_empty() {
-        let legend = "“>”: the left one is better; “?”: the runs do not show which of the two is better.";
-        blocks.extend(rankings.into_iter().chain([legend.to_owned()]).map(|text| PageBlock::Text { text }));
-    }
-    let failed = |cell: &FactorialCell| {
-        let why = cell.failure.as_ref()?;
-        Some(format!("{}: {} failed: {why}", cell.name, cell.failed))
-    };
-    blocks.extend(PageBlock::notes(found.cells.iter().filter_map(failed).collect(), &found.notes));
+    blocks.extend(found.conclusions().into_iter().map(|text| PageBlock::Text { text }));
+    blocks.extend(PageBlock::notes(found.failures(), &found.notes));
     blocks.extend(cells(&found).block());
     for effects in &found.effects {
         blocks.extend(effect_table(effects).block());
@@ -243,7 +229,7 @@ fn dots(found: &Factorial, n: usize, name: &str) -> Option<Picture> {
             chart.vertical_interval(x, ends, "b");
         }
         for (run, value) in metric.values.iter().enumerate() {
-            let title = format!("{}, run {}: {}", cell.name, run + 1, figure(name, *value));
+            let title = format!("{}, run {} of the cell: {}", cell.name, run + 1, figure(name, *value));
             chart.plot(Symbol::Circle, &ChartPoint { x, y: *value, class: "a", title });
             table.row([cell.name.clone(), figure(name, *value), String::new()]);
         }

@@ -37,13 +37,13 @@ impl Prompt {
             return Ok(Status::Done);
         }
         let first = runs.len().saturating_sub(wanted);
-        front.line(&side_by_side(&runs[first..], first));
+        front.line(side_by_side(&runs[first..], first).render_fitted(front.columns()).trim_end());
         Ok(Status::Done)
     }
 }
 
 /// Returns the table with runs as columns. `first` is the index of the first of them in the session.
-fn side_by_side(runs: &[Run], first: usize) -> String {
+fn side_by_side(runs: &[Run], first: usize) -> Table {
     let names: Vec<String> = (0..runs.len()).map(|i| format!("run {}", first + i + 1)).collect();
     let change = runs.len() == 2;
     let columns = std::iter::once(("", Align::Left))
@@ -86,7 +86,7 @@ fn side_by_side(runs: &[Run], first: usize) -> String {
             &latency,
         );
     }
-    table.render().trim_end().to_owned()
+    table
 }
 
 /// Returns the names of the variables whose values differ between runs.
@@ -132,7 +132,7 @@ mod tests {
         b.variables.insert("n".to_owned(), 13.into());
         b.variables.insert("only".to_owned(), "x".into());
         b.summary.ops_per_s = a.summary.ops_per_s * 1.5;
-        let text = side_by_side(&[a, b], 3);
+        let text = side_by_side(&[a, b], 3).render();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].contains("run 4") && lines[0].contains("run 5"), "{text}");
         let row =

@@ -27,12 +27,12 @@ impl Prompt {
         }
         let Some(plan) = self.session.plan(front) else { return Status::Script };
         let rows = plan.filesets.iter().map(|spec| (spec, mount(&spec.root())));
-        front.line(&table_of(rows));
+        front.line(table_of(rows).render_fitted(front.columns()).trim_end());
         Status::Done
     }
 }
 
-fn table_of<'a>(rows: impl Iterator<Item = (&'a FilesetSpec, Option<MountInfo>)>) -> String {
+fn table_of<'a>(rows: impl Iterator<Item = (&'a FilesetSpec, Option<MountInfo>)>) -> Table {
     let words = ["file set", "path", "type", "device"].map(|name| (name, Align::Left));
     let mut table = Table::new(words.into_iter().chain(["total", "free"].map(|name| (name, Align::Right))));
     for (spec, mount) in rows {
@@ -43,7 +43,7 @@ fn table_of<'a>(rows: impl Iterator<Item = (&'a FilesetSpec, Option<MountInfo>)>
         let cells = cells.map(|cell| if cell.is_empty() { "-".to_owned() } else { cell });
         table.row([spec.name.clone(), spec.root().display().to_string()].into_iter().chain(cells));
     }
-    table.render().trim_end().to_owned()
+    table
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
             ..MountInfo::default()
         };
         let proc = MountInfo { kind: "proc".to_owned(), source: "proc".to_owned(), ..MountInfo::default() };
-        let text = table_of(sets.iter().zip([Some(disk), None, Some(proc)]));
+        let text = table_of(sets.iter().zip([Some(disk), None, Some(proc)])).render();
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[0], ["file", "set", "path", "type", "device", "total", "free"], "{text}");
         assert!(

@@ -9,6 +9,7 @@ use crate::spec::attrs::{COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THR
 use crate::spec::predefined;
 use crate::spec::{Attr, CommandSpec, Flowop, find_attr};
 use crate::util::table::{Align, Table};
+use crate::util::wrap;
 use crate::{flowop, random};
 
 /// All attribute tables, with the statement that they belong to.
@@ -50,7 +51,7 @@ impl Prompt {
         if sections.is_empty() {
             return Err(self.unknown_topic(&word, topic));
         }
-        front.line(&sections.join("\n\n"));
+        front.line(&wrap::message(&sections.join("\n\n"), front.columns()));
         Ok(Status::Done)
     }
 
@@ -79,7 +80,7 @@ impl Prompt {
     /// Prints the usage text of the loaded script, and the most important commands.
     fn print_overview(&self, front: &mut dyn Front) {
         for line in self.session.usage_lines() {
-            front.script_line(&line);
+            front.script_line(&wrap::message(&line, front.columns()));
         }
         if !self.session.loaded.usage.is_empty() {
             front.line("");
@@ -93,7 +94,7 @@ impl Prompt {
                 table.row([command.form, command.doc]);
             }
         }
-        let text = table.render();
+        let text = front.columns().map_or_else(|| table.render(), |columns| table.render_wrapped(columns));
         // The columns have no titles: skip the blank title line.
         let rows: Vec<&str> = text.lines().filter(|l| l.chars().any(char::is_alphanumeric)).collect();
         front.line(&rows.join("\n"));

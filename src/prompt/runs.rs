@@ -18,12 +18,12 @@ fn show(runs: &[Run], front: &mut dyn Front) -> Status {
     if runs.is_empty() {
         front.note("there are no runs yet");
     } else {
-        front.line(&table_of(runs));
+        front.line(table_of(runs).render_fitted(front.columns()).trim_end());
     }
     Status::Done
 }
 
-fn table_of(runs: &[Run]) -> String {
+fn table_of(runs: &[Run]) -> Table {
     let figures = ["run", "ended", "seconds", "ops/s", "MiB/s", "mean latency", "p99"];
     let differing = differing(runs);
     let names: Vec<String> = differing.iter().map(|name| format!("${name}")).collect();
@@ -43,7 +43,7 @@ fn table_of(runs: &[Run]) -> String {
         let values = differing.iter().map(|name| value_in(run, name));
         table.row(cells.into_iter().chain(values));
     }
-    table.render().trim_end().to_owned()
+    table
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
         let mut second = first.clone();
         second.variables.insert("n".to_owned(), 13.into());
         second.summary.ops_per_s = 12345.0;
-        let text = table_of(&[first, second]);
+        let text = table_of(&[first, second]).render();
         let lines: Vec<&str> = text.lines().filter(|line| line.chars().any(char::is_alphanumeric)).collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines[0].ends_with("$n") && !text.contains("$same"), "{text}");

@@ -15,6 +15,7 @@ use crate::session::{Front, Status, library};
 use crate::source::{FileId, Span, Spanned};
 use crate::spec::words::STATEMENT_WORDS;
 use crate::util::table::{Align, Table};
+use crate::util::wrap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -126,7 +127,7 @@ impl Prompt {
         let Some(sets) = crate::measure::trees(&plan, self.session.runner.settings.layout_seed, front) else {
             return Ok(Status::Refused);
         };
-        front.line(plan::dump(&plan, &sets).trim_end());
+        front.line(&wrap::message(plan::dump(&plan, &sets).trim_end(), front.columns()));
         Ok(Status::Done)
     }
 
@@ -156,7 +157,7 @@ impl Prompt {
             let value = self.session.scope.predefined(&name).map_or(String::new(), ModelValue::print);
             table.row([format!("${name}"), value, "machine".to_owned(), String::new()]);
         }
-        front.line(table.render().trim_end());
+        front.line(table.render_fitted(front.columns()).trim_end());
         Status::Done
     }
 

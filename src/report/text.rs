@@ -398,9 +398,11 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
     let shared = shared_bytes(&run.filesets);
     for (instances, set) in of_instances(&run.filesets) {
         let name = instances_of(&set, instances);
+        // One line says what the devices of all sets did.
+        let is_unused = shared.is_some() && set.asked_bytes == DeviceBytes::default();
         add(
             "devices",
-            set.device_bytes.as_ref().map(|moved| {
+            set.device_bytes.as_ref().filter(|_| !is_unused).map(|moved| {
                 let verdict =
                     set.verdict.map(|v| format!("; {}", verdict_text(v, &set.asked_bytes))).unwrap_or_default();
                 let transferred = match &shared {
@@ -412,7 +414,7 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
         );
         add(
             "populating",
-            set.populate_seconds.map(|s| {
+            set.populate_seconds.filter(|s| *s >= SHORT_SECONDS).map(|s| {
                 let sync = set.sync_seconds.map(|s| format!(", {} to sync", seconds(s)));
                 format!("{name}: {}{}", seconds(s), sync.unwrap_or_default())
             }),
@@ -427,6 +429,9 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
     );
     lines
 }
+
+/// Shorter times of populating are not shown.
+const SHORT_SECONDS: f64 = 0.05;
 
 /// Returns the bytes that the devices of several file sets transferred, if they are those of all of them.
 fn shared_bytes(sets: &[FilesetResult]) -> Option<DeviceBytes> {

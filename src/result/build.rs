@@ -13,6 +13,8 @@ pub struct CpuTime {
     pub own_seconds: Option<f64>,
     /// Busy time of all processors that the program may use, summed, in seconds; `None` if unknown.
     pub system_seconds: Option<f64>,
+    /// Processor time of the kernel's threads in seconds; `None` if unknown.
+    pub kernel_seconds: Option<f64>,
     /// Number of processors that the program may use.
     pub processors: u64,
 }
@@ -88,6 +90,7 @@ pub fn summary<'a>(
     }
     let us_per_op = |s: f64| (all.ops > 0).then(|| s * 1e6 / all.ops as f64);
     let available = cpu.processors as f64 * seconds;
+    let share = |used: Option<f64>| used.filter(|_| available > 0.0).map(|used| (used / available).min(1.0));
     Summary {
         ops: all.ops,
         ops_per_s: rate(all.ops, seconds),
@@ -101,7 +104,8 @@ pub fn summary<'a>(
         histogram: hdr::encode(&all.latency),
         cpu_us_per_op: cpu.own_seconds.map(|own| own + commands_ns as f64 / 1e9).and_then(us_per_op),
         system_cpu_us_per_op: cpu.system_seconds.and_then(us_per_op),
-        cpu_busy: cpu.system_seconds.filter(|_| available > 0.0).map(|s| (s / available).min(1.0)),
+        cpu_busy: share(cpu.system_seconds),
+        kernel_busy: share(cpu.kernel_seconds),
         errors,
     }
 }
@@ -170,7 +174,7 @@ mod tests {
             (of(FlowopClass::Io, false, false), snapshot(10, 3_000, 0)),
             (of(FlowopClass::Sync, true, true), snapshot(999, 77, 5)),
         ];
-        let cpu = CpuTime { own_seconds: Some(0.1), system_seconds: Some(0.2), processors: 2 };
+        let cpu = CpuTime { own_seconds: Some(0.1), system_seconds: Some(0.2), kernel_seconds: None, processors: 2 };
         let s = summary(parts.iter().map(|(f, s)| (f, s)), 10.0, cpu);
         assert_eq!((s.ops, s.bytes), (50, 40 << 20));
         assert_eq!((s.ops_per_s, s.reads_per_s, s.writes_per_s, s.mib_per_s), (5.0, 3.0, 1.0, 4.0));

@@ -35,6 +35,9 @@ pub struct Summary {
     pub system_cpu_us_per_op: Option<f64>,
     /// Share of time that the processors available to the program were busy, 0 to 1; null if unknown.
     pub cpu_busy: Option<f64>,
+    /// Share of that time in which threads of the kernel used them, such as those of file systems, loop devices and
+    /// write-back, 0 to 1; null if unknown.
+    pub kernel_busy: Option<f64>,
     /// Number of failed operations of flowops of all classes.
     pub errors: u64,
 }

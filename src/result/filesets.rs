@@ -43,6 +43,21 @@ pub struct FilesetResult {
     pub verdict: Option<Verdict>,
 }
 
+impl DeviceBytes {
+    /// Returns whether other programs probably read most of the bytes that the devices read, if one made them read and
+    /// write `own`.
+    pub fn are_read_by_others(&self, own: &Self) -> bool {
+        const LEAST: u64 = 64 << 20;
+        self.read.saturating_sub(own.read) > own.read.max(LEAST)
+    }
+
+    /// The same of bytes written, which journals, copies and write-back of small changes multiply: up to 25 times on btrfs.
+    pub fn are_written_by_others(&self, own: &Self) -> bool {
+        const LEAST: u64 = 256 << 20;
+        self.written.saturating_sub(own.written) > own.written.saturating_mul(30).max(LEAST)
+    }
+}
+
 /// Changes that restored an existing tree to its definition before a run. The keys `made` and `directories_made` are older than
 /// the names of the fields, and stay: the schema is published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

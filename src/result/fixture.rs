@@ -69,7 +69,7 @@ pub(crate) fn run() -> Run {
     ];
     let snapshots = snapshots();
     let parts = || identities.iter().zip(&snapshots);
-    let cpu = CpuTime { own_seconds: Some(7.9), system_seconds: Some(11.3), processors: 8 };
+    let cpu = CpuTime { own_seconds: Some(7.9), system_seconds: Some(11.3), kernel_seconds: Some(0.4), processors: 8 };
     let mut run = Run {
         ended_by: "time".into(),
         started_at: "2026-08-24T09:30:00Z".into(),

@@ -261,6 +261,9 @@ pub struct Run {
     pub open_loop: Option<OpenLoop>,
     /// The phases, if the script has several, else empty. The rates of a flowop refer to the time of its phase.
     pub phases: Vec<PhaseResult>,
+    /// Bytes that the program made devices read and write during the run, as the kernel counts them; without journals and
+    /// other metadata that the kernel writes later. Null if unknown, and in a run of several ranks.
+    pub storage_bytes: Option<DeviceBytes>,
     /// Totals of the whole run.
     pub summary: Summary,
     /// Every flowop of every thread, in order of definition. Instances are summed.

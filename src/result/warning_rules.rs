@@ -5,7 +5,9 @@
 use super::environment::MountInfo;
 use super::ranks::{MIN_COVERED, Overlap, overlap};
 use super::warnings::{MAX_OTHERS, Warning, mount_among};
-use super::{CacheState, Document, FilesetResult, HostResult, Interval, Note, NoteCode, Run, RunState, Verdict};
+use super::{
+    CacheState, DeviceBytes, Document, FilesetResult, HostResult, Interval, Note, NoteCode, Run, RunState, Verdict,
+};
 use crate::os::proc::DescriptorTable;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -220,6 +222,7 @@ fn check_machine(document: &Document, run: &Run, found: &mut Vec<Warning>) {
         found.push(Warning::WakeupLatency { late_ns, share });
     }
     found.extend(processor_bound(document, run));
+    found.extend(shared_devices(run));
     // Ranks are separate processes in any case.
     let is_shared = run.descriptor_tables == DescriptorTable::Shared.name();
     if is_shared && run.processes > run.ranks.len().max(1) as u64 {
@@ -239,11 +242,31 @@ fn processor_bound(document: &Document, run: &Run) -> Option<Warning> {
     let processor_seconds = run.seconds_of_ranks() * processors.max(1) as f64;
     let used_us = summary.cpu_us_per_op.map_or(0.0, |us| us * summary.ops as f64);
     let own = used_us / 1e6 / processor_seconds;
+    let kernel = summary.kernel_busy.unwrap_or(0.0);
     // Busy-waiting is not load, so subtract it. But other programs may delay a busy-waiting thread.
     let spin_seconds = run.open_loop.as_ref().map_or(0.0, |open| open.spin_seconds);
     let spinning = spin_seconds / run.hosts.len().max(1) as f64 / processor_seconds;
-    let bound = busy - spinning > MAX_BUSY || spinning > 0.0 && busy - own > MAX_OTHERS;
-    bound.then_some(Warning::ProcessorBound { busy, own, host })
+    let bound = busy - spinning > MAX_BUSY || spinning > 0.0 && busy - own - kernel > MAX_OTHERS;
+    bound.then_some(Warning::ProcessorBound { busy, own, kernel, host })
+}
+
+/// Returns a warning if the devices moved far more bytes than the run made them move. Writes count if the disks had
+/// completed earlier ones.
+fn shared_devices(run: &Run) -> Option<Warning> {
+    let own = run.storage_bytes.clone()?;
+    // Sets on the same devices have the same numbers.
+    let mut all: Vec<&DeviceBytes> = Vec::new();
+    for moved in run.filesets.iter().filter_map(|set| set.device_bytes.as_ref()) {
+        if !all.contains(&moved) {
+            all.push(moved);
+        }
+    }
+    let moved = all.into_iter().fold(DeviceBytes::default(), |sum, one| DeviceBytes {
+        read: sum.read + one.read,
+        written: sum.written + one.written,
+    });
+    let is_shared = moved.are_read_by_others(&own) || run.quiesced == Some(true) && moved.are_written_by_others(&own);
+    is_shared.then_some(Warning::SharedDevices { moved, own })
 }
 
 /// Finds warnings about the course of the run: drift, starvation, overload, stalls.

@@ -7,7 +7,7 @@
 pub use super::warning_rules::{of, other_codes, unfulfilled};
 
 use crate::result::environment::MountInfo;
-use crate::result::{Document, Note, Run, RunState};
+use crate::result::{DeviceBytes, Document, Note, Run, RunState};
 use crate::util::count::{count, measured};
 use crate::util::{duration, size};
 
@@ -99,8 +99,17 @@ pub enum Warning {
         busy: f64,
         /// Share of the run itself, 0 to 1.
         own: f64,
+        /// Share of the kernel's threads, which may work for the run, 0 to 1.
+        kernel: f64,
         /// The host, if the run has several.
         host: Option<String>,
+    },
+    /// Other programs used the devices.
+    SharedDevices {
+        /// Bytes that the devices moved.
+        moved: DeviceBytes,
+        /// Bytes that the run made them move.
+        own: DeviceBytes,
     },
     /// The rate changed during the run.
     Unsteady {
@@ -151,7 +160,7 @@ pub enum Warning {
 }
 
 /// Every code that [`Warning::code`] returns, in its order. A test compares both.
-pub const CODES: [&str; 20] = [
+pub const CODES: [&str; 21] = [
     "not_complete",
     "errors",
     "no_operations",
@@ -165,6 +174,7 @@ pub const CODES: [&str; 20] = [
     "tool_bound",
     "wakeup_latency",
     "processor_bound",
+    "shared_devices",
     "unsteady",
     "not_steady",
     "starved",
@@ -191,7 +201,11 @@ impl Warning {
             Self::NotQuiesced { dirty: 1 << 30 },
             Self::ToolBound { overhead_ns: 200.0, mean_ns: 900.0 },
             Self::WakeupLatency { late_ns: 60_000.0, share: 0.3 },
-            Self::ProcessorBound { busy: 1.0, own: 0.4, host: None },
+            Self::ProcessorBound { busy: 1.0, own: 0.4, kernel: 0.1, host: None },
+            Self::SharedDevices {
+                moved: DeviceBytes { read: 9 << 30, written: 1 << 20 },
+                own: DeviceBytes { read: 1 << 30, written: 1 << 20 },
+            },
             Self::Unsteady { first_per_s: 9000.0, last_per_s: 6000.0 },
             Self::NotSteady { first_seconds: Some(14.0), all_per_s: 8000.0, rest_per_s: 9000.0 },
             Self::Starved { flowop, share: 0.25 },
@@ -218,6 +232,7 @@ impl Warning {
             Self::ToolBound { .. } => "tool_bound",
             Self::WakeupLatency { .. } => "wakeup_latency",
             Self::ProcessorBound { .. } => "processor_bound",
+            Self::SharedDevices { .. } => "shared_devices",
             Self::Unsteady { .. } => "unsteady",
             Self::NotSteady { .. } => "not_steady",
             Self::Starved { .. } => "starved",
@@ -233,9 +248,13 @@ impl Warning {
         matches!(self, Self::ShortRun { .. } | Self::FewOperations { .. } | Self::FewForPercentiles { .. })
     }
 
-    /// Returns whether the warning is about other programs that used the processors.
+    /// Returns whether the warning is about other programs that used the processors or the devices.
     pub fn is_about_others(&self) -> bool {
-        matches!(self, Self::ProcessorBound { busy, own, .. } if busy - own > MAX_OTHERS)
+        match self {
+            Self::ProcessorBound { busy, own, kernel, .. } => busy - own - kernel > MAX_OTHERS,
+            Self::SharedDevices { .. } => true,
+            _ => false,
+        }
     }
 
     /// Returns the text of the warning.
@@ -288,9 +307,18 @@ impl Warning {
                 share * 100.0,
                 duration::latency(*late_ns)
             ),
-            Self::ProcessorBound { busy, own, host } => {
+            Self::ProcessorBound { busy, own, kernel, host } => {
                 let of = host.as_ref().map(|host| format!(" of `{host}`")).unwrap_or_default();
-                format!("all processors{of} were {:.0} % busy; this run used {:.0} %", busy * 100.0, own * 100.0)
+                let kernel =
+                    if *kernel < 0.01 { String::new() } else { format!(", the kernel {:.0} %", kernel * 100.0) };
+                let (busy, own) = (busy * 100.0, own * 100.0);
+                format!("all processors{of} were {busy:.0} % busy; this run used {own:.0} %{kernel}")
+            }
+            Self::SharedDevices { moved, own } => {
+                let shown = |what: &DeviceBytes| {
+                    format!("{} read, {} written", size::format(what.read), size::format(what.written))
+                };
+                format!("the devices moved more than this run did: {}; the run: {}", shown(moved), shown(own))
             }
             Self::Unsteady { first_per_s, last_per_s } => {
                 let change = (last_per_s / first_per_s - 1.0) * 100.0;
@@ -333,7 +361,7 @@ impl Warning {
             Self::NotComplete { .. } => {
                 "the figures cover only the time until the end of the run; compare them with care"
             }
-            Self::Errors { .. } => "failed operations are in no other figure; find the cause before using the figures",
+            Self::Errors { .. } => "find the cause before using the figures: failed operations are in no other figure",
             Self::NoOperations { others: 0 } => {
                 "check that the threads have usable files and do not wait for each other"
             }
@@ -342,17 +370,17 @@ impl Warning {
             Self::FewOperations { .. } => "run longer: means and percentiles of few operations vary widely",
             Self::FewForPercentiles { .. } => "run longer",
             Self::MemoryFileSystem { .. } => {
-                "the run measures memory; choose a directory on the file system to be measured (`--dir`)"
+                "choose a directory on the file system to be measured (`--dir`): this run measures memory"
             }
             Self::FitsInMemory { cold: true, .. } => {
-                "repeated reads may be served from the page cache; use file sets larger than memory, or read with `directio`"
+                "use file sets larger than memory, or read with `directio`: repeated reads may be served from the page cache"
             }
             Self::FitsInMemory { .. } => {
-                "reads may be served from the page cache; use file sets larger than memory, or evict them with `--cold` \
-                 and keep the run short"
+                "use file sets larger than memory, or evict them with `--cold` and keep the run short: reads may be \
+                 served from the page cache"
             }
             Self::CacheUnknown { .. } => {
-                "reads may not reach the disk; attach loop devices with `losetup --direct-io=on`"
+                "attach loop devices with `losetup --direct-io=on`: reads may not reach the disk"
             }
             Self::NotQuiesced { .. } => "omit `--no-quiesce`, or wait before the run",
             Self::ToolBound { .. } => {
@@ -362,10 +390,13 @@ impl Warning {
                 "use the latency for operations this short; fewer threads or an idle machine reduce the delay"
             }
             Self::ProcessorBound { .. } if self.is_about_others() => {
-                "other programs used the processors and affected the figures: repeat without them"
+                "repeat without the other programs that used the processors and affected the figures"
+            }
+            Self::SharedDevices { .. } => {
+                "repeat without the other programs that used the devices and probably affected the figures"
             }
             Self::ProcessorBound { .. } => {
-                "the processors limit the rate, not the storage; fewer threads may give the same rate"
+                "try fewer threads, which may give the same rate: the processors limit it, not the storage"
             }
             Self::Unsteady { .. } => "run longer, warm up (`--warmup`), and check the intervals",
             Self::NotSteady { .. } => "exclude that part with `--warmup`, and run longer",

@@ -96,6 +96,8 @@ fn each_cause_has_its_warning() {
                 spinning(d, 0.3);
             }),
         ),
+        ("shared_devices", after(|d| shared_devices(d, (9 << 30, 0), (1 << 30, 0)))),
+        ("shared_devices", after(|d| shared_devices(d, (0, 9 << 30), (0, 1 << 20)))),
         ("unsteady", after(|d| d.runs[0].intervals[7..].iter_mut().for_each(|i| i.flowops[0].ops /= 2))),
         ("not_steady", after(|d| steady_from(d, Some(14.0), Some(30_000.0)))),
         ("not_steady", after(|d| steady_from(d, None, None))),
@@ -256,6 +258,35 @@ fn wakeup_latency(document: &mut Document, share: f64) {
     let rates = OpenLoop { offered_per_s: 100.0, achieved_per_s: 100.0, ..OpenLoop::default() };
     let late = OpenLoop { wakeup_latency_ns_mean: Some(45_000.0), wakeup_latency_share: Some(share), ..rates };
     document.runs[0].open_loop = Some(late);
+}
+
+/// Sets the bytes read and written by the devices, and those that the run made them read and write, after earlier writes.
+fn shared_devices(d: &mut Document, moved: (u64, u64), own: (u64, u64)) {
+    let bytes = |(read, written): (u64, u64)| DeviceBytes { read, written };
+    let run = &mut d.runs[0];
+    run.filesets.iter_mut().for_each(|set| set.device_bytes = Some(bytes(moved)));
+    (run.storage_bytes, run.quiesced) = (Some(bytes(own)), Some(true));
+}
+
+/// What read-ahead, journals and earlier writes move is no sign of other programs; nor is what the kernel works.
+#[test]
+fn work_for_the_run_is_not_that_of_others() {
+    let warns = |change: &dyn Fn(&mut Document)| {
+        let mut document = fixture();
+        change(&mut document);
+        of(&document, &document.runs[0]).iter().any(Warning::is_about_others)
+    };
+    assert!(!warns(&|d| shared_devices(d, (190 << 20, 250 << 20), (100 << 20, 10 << 20))));
+    assert!(warns(&|d| shared_devices(d, (0, 9 << 30), (0, 1 << 20))));
+    assert!(!warns(&|d| {
+        shared_devices(d, (0, 9 << 30), (0, 1 << 20));
+        d.runs[0].quiesced = Some(false);
+    }));
+    assert!(warns(&|d| busy(d, 0.5)));
+    assert!(!warns(&|d| {
+        busy(d, 0.5);
+        d.runs[0].summary.kernel_busy = Some(0.4);
+    }));
 }
 
 /// Sets the processors to 97 % busy and the share of the run itself to `own`.

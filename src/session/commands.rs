@@ -483,7 +483,8 @@ impl Session {
         if kind == wanted {
             return Ok(Status::Done);
         }
-        front.error(None, &format!("{path} is on {kind}, not on {wanted}"), Some("the script's `fscheck` asks for it"));
+        let help = format!("`fscheck` in line {} of the script asks for it", self.map.line(span));
+        front.error(None, &format!("{path} is on {kind}, not on {wanted}"), Some(&help));
         Ok(Status::Refused)
     }
 }

@@ -302,11 +302,22 @@ impl Session {
     }
 
     fn check_dir(&self, front: &mut dyn Front) -> Result<(), Status> {
+        self.dir_of_user().map_or(Ok(()), |dir| self.runner.check_dir(&dir, front))
+    }
+
+    /// Returns `$dir` if the command line sets it.
+    fn dir_of_user(&self) -> Option<String> {
         let by_user = self.scope.binding("dir").is_some_and(|b| b.by == SetBy::CommandLine);
-        match self.scope.value("dir").filter(|_| by_user) {
-            Some(Ok(value)) => self.runner.check_dir(&value.print(), front),
-            _ => Ok(()),
+        self.scope.value("dir").filter(|_| by_user)?.ok().map(|value| value.print())
+    }
+
+    /// Checks, without creating anything, that the directories of a plan exist, or can be created, on file systems that are
+    /// allowed.
+    pub fn check_places(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+        if let Some(dir) = self.dir_of_user() {
+            self.runner.missing_dirs(&dir, front)?;
         }
+        self.runner.check_file_systems(plan, front)
     }
 
     /// Refuses files that are block devices, whose data would be lost.

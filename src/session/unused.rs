@@ -45,8 +45,10 @@ impl Session {
             return;
         }
         let read = model::lint::read_variables(&model.commands);
-        for (name, value) in self.runner.settings.sets.iter().filter(|(name, _)| name != "dir" && !read.contains(name))
-        {
+        // A variable that the script does not have is an error.
+        let known = used_variables(&model.commands);
+        let is_only_set = |name: &String| name != "dir" && !read.contains(name) && known.contains(name);
+        for (name, value) in self.runner.settings.sets.iter().filter(|(name, _)| is_only_set(name)) {
             let help = match name.as_str() {
                 RUNTIME => format!("the time of a run is `--runtime {value}`"),
                 _ => "omit it".to_owned(),

@@ -162,12 +162,17 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let left = self.slice(before.span);
-            let second_value = matches!(&before.kind, ArgKind::Named { .. } | ArgKind::Assign { .. })
-                && matches!(&arg.kind, ArgKind::Bare(Value::Number(_) | Value::Text(_) | Value::Binary { .. }));
+            let is_value = matches!(&arg.kind, ArgKind::Bare(Value::Number(_) | Value::Text(_) | Value::Binary { .. }));
+            let second_value = is_value && matches!(&before.kind, ArgKind::Named { .. } | ArgKind::Assign { .. });
+            let lacks_equals = is_value && matches!(&before.kind, ArgKind::Bare(Value::Word(_)));
             report = Some(if let Some(unit) = self.unit_apart(left, arg) {
                 Diagnostic::error(Code::BadNumber, arg.span, format!("`{unit}` is separated from its number"))
                     .label("the unit")
                     .help(format!("write `{left}{unit}`, without the blank"))
+            } else if lacks_equals && left.len() <= SHOWN {
+                Diagnostic::error(Code::UnexpectedToken, arg.span, format!("`=` is missing after `{left}`"))
+                    .label("`=` is missing before this")
+                    .help(format!("write `{left}={}`", self.slice(arg.span).lines().next().unwrap_or_default()))
             } else if second_value {
                 Diagnostic::error(Code::UnexpectedToken, arg.span, format!("a second value after `{left}`"))
                     .label("not expected")

@@ -97,6 +97,37 @@ impl Table {
         lines.lines().map(|line| wrap::fill(line, most.max(start + LEAST), &under) + "\n").collect()
     }
 
+    /// Returns the table as text for a terminal of this width, if it is known: where it would be wider, the widest columns
+    /// become narrower, and their cells continue on further lines.
+    pub fn render_fitted(&self, columns: Option<usize>) -> String {
+        const LEAST: usize = 10;
+        let mut widths = self.widths();
+        let most = columns.unwrap_or(usize::MAX);
+        if total(&widths, "  ") <= most {
+            return self.lines(&widths, "  ");
+        }
+        while total(&widths, " ") > most {
+            let Some(widest) = widths.iter_mut().max().filter(|width| **width > LEAST) else { break };
+            *widest -= 1;
+        }
+        let broken = |cells: &[String]| -> Vec<Vec<String>> {
+            let parts: Vec<Vec<String>> =
+                cells.iter().zip(&widths).map(|(cell, width)| wrap::cell_lines(cell, *width)).collect();
+            let height = parts.iter().map(Vec::len).max().unwrap_or(1);
+            (0..height).map(|n| parts.iter().map(|part| part.get(n).cloned().unwrap_or_default()).collect()).collect()
+        };
+        let mut out = String::new();
+        let headings: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
+        let rows = self.rows.iter().filter_map(|row| match row {
+            Row::Cells(cells) => Some(cells),
+            Row::Rule => None,
+        });
+        for cells in std::iter::once(&headings).chain(rows) {
+            broken(cells).iter().for_each(|cells| self.line(&mut out, cells, &widths, " "));
+        }
+        out
+    }
+
     /// Returns the width of each column.
     fn widths(&self) -> Vec<usize> {
         self.columns
@@ -183,6 +214,18 @@ fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{Align, Table};
+
+    #[test]
+    fn cells_of_wide_columns_continue_on_further_lines() {
+        let mut table = Table::new([("name", Align::Left), ("value", Align::Left), ("ops", Align::Right)]);
+        table.row(["$dir", "/a/long/path/to/files", "12"]).row(["$sizes", "one two three four", "7"]);
+        assert_eq!(table.render_fitted(Some(80)), table.render());
+        let expect = "name   value         ops\n\
+                      $dir   /a/long/path/  12\n       to/files\n\
+                      $sizes one two three   7\n       four\n";
+        assert_eq!(table.render_fitted(Some(24)), expect);
+        assert_eq!(table.render_fitted(None), table.render());
+    }
 
     #[test]
     fn columns_are_aligned_without_trailing_spaces() {

@@ -12,6 +12,11 @@ pub fn seconds_of(time: &str) -> Option<i64> {
     time.parse::<Timestamp>().ok().map(Timestamp::as_second)
 }
 
+/// Returns the day of a time in seconds since 1970, in UTC, as `2026-11-20`. `None` for a time that no date has.
+pub fn day(seconds: i64) -> Option<String> {
+    Some(Timestamp::from_second(seconds).ok()?.strftime("%Y-%m-%d").to_string())
+}
+
 /// Returns the current time in the format of the directory names of Filebench's batch mode, but in UTC:
 /// `Nov_20_2026-11h_05m_09s`.
 pub fn day_and_time() -> String {

@@ -1,13 +1,23 @@
 //! Breaks lines between words, so that they fit into a number of columns. The only file that uses the library for it.
 
 use std::borrow::Cow;
-use textwrap::{Options, WordSplitter};
+use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// Breaks a text at spaces into lines of at most `columns` columns, and indents all lines but the first with `under`. A
 /// word that is longer, such as a path, stays whole.
 pub fn fill(text: &str, columns: usize, under: &str) -> String {
     let options = Options::new(columns).subsequent_indent(under).break_words(false);
     textwrap::fill(text, options.word_splitter(WordSplitter::NoHyphenation))
+}
+
+/// Breaks a cell of a table into lines of at most `columns` columns: at spaces, or after a `/`, or anywhere in a word that is longer.
+pub fn cell_lines(text: &str, columns: usize) -> Vec<String> {
+    let separator = WordSeparator::Custom(|line| {
+        let parts = line.split_inclusive(' ').flat_map(|word| word.split_inclusive('/'));
+        Box::new(parts.map(textwrap::core::Word::from))
+    });
+    let options = Options::new(columns.max(1)).word_separator(separator).word_splitter(WordSplitter::NoHyphenation);
+    textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
 }
 
 /// Breaks the lines of a message that are wider than `columns`, if it is known. The rest of a line is below its text:

@@ -283,8 +283,8 @@ fn a_run_on_another_file_system_than_required_is_refused_before_it_makes_a_file(
     of(format!("--require-mount={}", here.path.display())).exits(0);
     for (option, part) in [
         ("--require-fs=none".to_owned(), format!("is on {} (mounted at", here.kind)),
-        ("--require-mount=/proc".to_owned(), "requires that at /proc".to_owned()),
-        ("--require-mount=/there/is/none".to_owned(), "mount a file system at /there/is/none first".to_owned()),
+        ("--require-mount=/proc".to_owned(), "not at /proc as `--require-mount=/proc` requires".to_owned()),
+        ("--require-mount=/there/is/none".to_owned(), "nothing is mounted at /there/is/none, as".to_owned()),
     ] {
         let output = of(option).exits(3);
         assert!(output.stderr.contains(&part), "no {part}\n{}", output.stderr);

@@ -158,7 +158,7 @@ fn a_cell_can_be_compared() {
     assert!(text.contains("`--metric` needs an experiment"), "{text}");
     lab.run("report r -o page.html", 0);
     let page = fs::read_to_string(lab.path("page.html")).unwrap();
-    let runs = page.matches("run 1: ").count();
+    let runs = page.matches("run 1 of the cell: ").count();
     assert!(page.contains("experiment: study") && page.contains("Cells: ops") && runs == 8, "{runs} points");
     // An experiment of another kind does not continue it.
     let text = lab.run("repeat --resume r", 2);

@@ -354,8 +354,19 @@ fn errors_are_found_before_the_first_run() {
     }
     let shown = lab.run("repeat x.wml --runtime 0.1 --set m=1 --results r", 2);
     assert!(shown.contains("has no variable `$m`") && !shown.contains("in `") && !lab.path("r").exists(), "{shown}");
+    // Directories and mount points of all arms. With commands, which may mount file systems, the runs find these errors.
+    for (words, says) in [
+        ("ab x.wml --a=--dir=. --b=--dir=none/d", "none/d`: the directory `none/d` of `--dir` does not exist"),
+        (
+            "repeat x.wml --dir none/d --mkdir --require-mount=none",
+            "nothing is mounted at none, as `--require-mount=none`",
+        ),
+    ] {
+        let shown = lab.run(&format!("{words} --runtime 0.1 --results r"), 3);
+        assert!(shown.contains(says) && !lab.path("r").exists() && !lab.path("none").exists(), "{words}: {shown}");
+    }
     // A mistake that only a run finds.
-    let shown = lab.run("repeat x.wml --no-quiesce --runtime 0.1 --dir none/d --results r", 3);
+    let shown = lab.run("repeat x.wml --no-quiesce --runtime 0.1 --dir /proc --results r", 3);
     assert!(shown.contains("run 1 failed") && shown.contains("r/runs/0001.log"), "{shown}");
     // A flowop that the script does not have.
     fs::write(lab.path("w.wml"), SCRIPT.replace("name=r,", "name=write-log,").replace("target=r", "target=write-log"))
@@ -561,7 +572,7 @@ fn a_budget_ends_an_experiment_with_the_results_so_far() {
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     let words = format!("ab {SHORT} --blocks 1000 --budget 2 --results t --tolerance 90%");
     let shown = any_verdict(&lab.command(&words).output().unwrap());
-    assert!(shown.contains("fit into the budget, ") && shown.contains("run 1 of 4000\n"), "{shown}");
+    assert!(shown.contains("fit into the budget, ") && shown.contains("run 1 of 4000 (A)\n"), "{shown}");
     assert!(shown.contains("note: A and B have the same options: this is a comparison of equal arms"), "{shown}");
     assert!(shown.contains("no options of its own"), "{shown}");
     let runs = lab.runs("s", "finished").len();

@@ -177,3 +177,34 @@ fn a_report_fits_a_terminal_of_80_columns() {
         assert!(line.chars().count() <= 80, "{line}\n{report}");
     }
 }
+
+/// Nor are lists, tables, help and errors of the shell.
+#[test]
+fn the_shell_fits_a_terminal_of_80_columns() {
+    if !terminals("the_shell_fits_a_terminal_of_80_columns") {
+        return;
+    }
+    let dir = tempfile::Builder::new().prefix("terminal-").tempdir_in(scratch()).unwrap();
+    let long = ["directory"; 12].join("-");
+    let script = format!(
+        "set $long={long}\nset $n=5\nusage \"set \\$n=<count>  a text of many words, which is longer than the terminal \
+         is wide: the number of files\"\n\
+         define fileset name=data,path=$dir,entries=$n,size=4k,dirwidth=9,prealloc\n\
+         define process name=p {{ thread name=t {{ flowop statfile name=s,filesetname=data }} }}\n"
+    );
+    fs::write(dir.path().join("x.wml"), script).unwrap();
+    let state = dir.path().display();
+    let command = format!("env XDG_STATE_HOME={state}/state {} repl --engine null", binary().display());
+    let terminal = Terminal::start(dir.path(), (80, 24), &command);
+    terminal.wait(|screen| screen.contains("wmlrun>"));
+    let before = ["load x.wml", "vars", "help", "help bwlimit", "df", "nonsense", "run 0.1", "set $n=6", "run 0.1"];
+    for typed in before.into_iter().chain(["runs", "compare", "echo ended"]) {
+        terminal.keys(&[typed, "Enter"]);
+    }
+    terminal.wait(|screen| screen.lines().any(|line| line == "ended"));
+    let shown = terminal.tmux(&["capture-pane", "-p", "-J", "-S", "-"]);
+    assert!(["lists variables", "mean latency", "claims one event"].iter().all(|part| shown.contains(part)), "{shown}");
+    for line in shown.lines().map(str::trim_end) {
+        assert!(line.chars().count() <= 80, "{line}\n{shown}");
+    }
+}

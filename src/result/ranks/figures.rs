@@ -217,6 +217,7 @@ pub(super) fn summary(ranks: &[&RankRun], common: &CommonTime) -> Summary {
         cpu_us_per_op: weighted_mean(own().map(|s| (s.cpu_us_per_op, s.ops as f64))),
         system_cpu_us_per_op: system_cpu_us_per_op(ranks),
         cpu_busy: mean(own().filter_map(|s| s.cpu_busy)),
+        kernel_busy: mean(own().filter_map(|s| s.kernel_busy)),
         errors: sum(|s| s.errors),
     }
 }

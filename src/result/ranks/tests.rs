@@ -43,7 +43,7 @@ fn run_of(snapshots: &[Snapshot], seconds: u64) -> Run {
         let shares: Vec<Snapshot> = snapshots.iter().map(|s| share(s, n)).collect();
         build::interval(n as f64, 1.0, &shares)
     };
-    let cpu = CpuTime { own_seconds: Some(1.5), system_seconds: Some(4.0), processors: 8 };
+    let cpu = CpuTime { own_seconds: Some(1.5), system_seconds: Some(4.0), kernel_seconds: Some(0.5), processors: 8 };
     let mut run = Run {
         ended_by: "time".to_owned(),
         threads: 2,
