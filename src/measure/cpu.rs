@@ -31,7 +31,7 @@ impl CpuReading {
     /// that reading is not the run's. They are assumed to be equally busy before and after the end.
     pub(crate) fn since(&self, measured_seconds: f64) -> CpuTime {
         let now = Self::now(KernelThreads::default());
-        let kernel = KernelThreads::now().seconds_since(&self.kernel);
+        let kernel = self.kernel.seconds_since();
         let elapsed = (now.at - self.at).as_secs_f64();
         let part = if elapsed > measured_seconds { measured_seconds / elapsed } else { 1.0 };
         CpuTime {

@@ -80,7 +80,7 @@ impl Runner {
             printed,
             measuring: false,
             is_new: true,
-            cpu: CpuReading::now(KernelThreads::now()),
+            cpu: CpuReading::now(KernelThreads::before(None)),
             started_at: record::now(),
             requested: None,
             timeline,
@@ -160,7 +160,7 @@ impl Runner {
             live.start = self.restart_together(|| drop(live.running.clear()));
             live.ready.cache.start_counting();
             live.measuring = true;
-            live.cpu = CpuReading::now(KernelThreads::now());
+            live.cpu = CpuReading::now(KernelThreads::before(None));
             live.started_at = record::now();
             live.requested = None;
             live.timeline = RunTimeline::new(&live.running, interval);

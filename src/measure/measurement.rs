@@ -252,7 +252,7 @@ impl Runner {
         };
         let mut run = self.new_run(ready, &running, length, &about);
         ready.cache.start_counting();
-        let mut kernel = KernelThreads::now();
+        let mut kernel = KernelThreads::before(length);
         let opened = self.open(&mut running, length.map(|l| l + warmup.longest(length)));
         run.started_at = record::now();
         let start = match opened {
@@ -270,7 +270,7 @@ impl Runner {
                 return self.conclude(ready, running, run, end, &about.secrets, front);
             }
             ready.cache.start_counting();
-            kernel = KernelThreads::now();
+            kernel = KernelThreads::before(length);
             if let Some(length) = length {
                 running.end_after(length);
             }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 /// The process ID of `kthreadd`, the parent of all other threads of the kernel.
 const KTHREADD: u32 = 2;
@@ -11,10 +12,23 @@ const KTHREADD: u32 = 2;
 #[derive(Clone, Debug, Default)]
 pub struct KernelThreads(BTreeMap<u32, u64>);
 
+/// The shortest run for which the times are read, since they are counted in units of 10 ms.
+const SHORTEST: Duration = Duration::from_secs(1);
+
 impl KernelThreads {
-    /// Reads the times of all threads. Takes about 10 µs for each process of the machine, so it is not for the time of a
+    /// Reads the times before a run of this length. Reads none before a short one.
+    pub fn before(length: Option<Duration>) -> Self {
+        if length.is_some_and(|length| length < SHORTEST) { Self::default() } else { Self::now() }
+    }
+
+    /// Returns the time that the threads have used since this reading, in seconds; `None` if it read none.
+    pub fn seconds_since(&self) -> Option<f64> {
+        if self.0.is_empty() { None } else { Self::now().seconds_after(self) }
+    }
+
+    /// Reads the times of all threads. Takes about 20 µs for each process of the machine, so it is not for the time of a
     /// measurement.
-    pub fn now() -> Self {
+    fn now() -> Self {
         let ids = fs::read_dir("/proc").into_iter().flatten().flatten();
         let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let time = |id: u32| Some((id, kernel_time(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?));
@@ -23,7 +37,7 @@ impl KernelThreads {
 
     /// Returns the time that the threads have used since `before`, in seconds; `None` if no thread can be seen. The time of
     /// a thread that has ended since is not known, and counts as 0.
-    pub fn seconds_since(&self, before: &Self) -> Option<f64> {
+    fn seconds_after(&self, before: &Self) -> Option<f64> {
         let used = |(id, time): (&u32, &u64)| time.saturating_sub(before.0.get(id).copied().unwrap_or(0));
         (!self.0.is_empty()).then(|| self.0.iter().map(used).sum::<u64>() as f64 / 100.0)
     }
@@ -55,7 +69,7 @@ mod tests {
     fn the_time_since_includes_new_threads() {
         let of = |times: &[(u32, u64)]| KernelThreads(times.iter().copied().collect());
         let (before, after) = (of(&[(3, 100), (4, 50)]), of(&[(3, 150), (9, 25)]));
-        assert_eq!(after.seconds_since(&before), Some(0.75));
-        assert_eq!(of(&[]).seconds_since(&before), None);
+        assert_eq!(after.seconds_after(&before), Some(0.75));
+        assert_eq!(of(&[]).seconds_after(&before), None);
     }
 }
