@@ -177,14 +177,21 @@ fn with_workloads(
     if !settings_fit(&batch, &workloads, front) {
         return 2;
     }
-    let checked: Vec<Status> = workloads.iter().map(|workload| check(workload, &batch, interrupt, front)).collect();
+    let mut checked = Vec::new();
+    for workload in &workloads {
+        let status = check(workload, &batch, interrupt, front);
+        if matches!(status, Status::Interrupted(_)) {
+            return status.code();
+        }
+        checked.push(status);
+    }
     if let Some(failed) = checked.iter().find(|status| **status != Status::Done) {
         let (mut fit, mut unfit) = (Vec::new(), Vec::new());
         for (workload, status) in workloads.iter().zip(&checked) {
             let name = workload.name().node.as_str();
             if *status == Status::Done { fit.push(name) } else { unfit.push(name) }
         }
-        front.error(None, &format!("`CONFIG {}` can't run", unfit.join("`, `CONFIG ")), None);
+        front.error(None, &format!("`CONFIG {}` can't run: no workload was started", unfit.join("`, `CONFIG ")), None);
         suggest_others(&fit, front);
         return failed.code();
     }

@@ -476,7 +476,7 @@ pub(super) fn full_command() -> clap::Command {
 /// Parses a command line. With `--resume`, options that would change the experiment are errors.
 fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
     let command = || {
-        // The library takes the width of a terminal only if it also has a height.
+        // The library takes 100 columns if a terminal has no height; all other output then takes 79.
         let all = stdout_width().map_or_else(full_command, |columns| full_command().term_width(columns.min(100)));
         let resumes = |command: &&clap::Command| command.get_arguments().any(|arg| arg.get_id() == "resume");
         let names: Vec<String> = all.get_subcommands().filter(resumes).map(|c| c.get_name().to_owned()).collect();

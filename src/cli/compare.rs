@@ -108,12 +108,14 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     }
     if let Some(permitted) = &args.may_differ {
         let differs = comparison.differs.iter().filter(|found| !ANNOTATIONS.contains(&found.what.as_str()));
-        let other: Vec<String> =
-            differs.filter(|found| !permitted.contains(&found.what)).map(|found| found.what.clone()).collect();
+        let other: Vec<String> = differs
+            .filter(|found| !permitted.iter().any(|name| name.trim() == found.what))
+            .map(|found| found.what.clone())
+            .collect();
         if !other.is_empty() {
             console::notice(&differs_text(&comparison));
             let text = format!("A and B differ in {}", shortened(&other));
-            return Err(refuse(&text, "if this does not matter, name it with `--may-differ`", 2));
+            return Err(refuse(&text, "name what does not matter with `--may-differ`", 2));
         }
         let is_unknown = |runs: &[Observation]| runs.iter().any(|run| run.conditions.is_empty());
         if let Some((_, name)) = [(&a.runs, &name_a), (&b.runs, &name_b)].into_iter().find(|(runs, _)| is_unknown(runs))

@@ -139,7 +139,7 @@ pub(super) fn perform(
 
 /// Returns the line about a run that has ended: its number, its arm, and its first metric or the reason why it failed.
 fn run_line(experiment: &Experiment, run: &RunEnd<'_>) -> String {
-    let arm = if experiment.arms.len() > 1 { format!(" ({})", experiment.arm_title(run.arm)) } else { String::new() };
+    let arm = experiment.arm_suffix(run.arm);
     let what = match (run.failure, run.metrics.first()) {
         (Some(why), _) => format!("failed: {why}"),
         (None, Some((metric, value))) => format!("{metric} {}", figure(metric, *value)),

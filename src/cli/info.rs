@@ -234,7 +234,8 @@ pub(super) fn clean(dir: &Path) -> u8 {
         cleaned.found = true;
         print_lines(&format!("{} removed", dir.display()));
     }
-    if has_sets && !fresh && is_empty(dir) && !is_mount_point(dir) {
+    let is_current = std::fs::canonicalize(dir).ok().is_some_and(|dir| std::env::current_dir().ok() == Some(dir));
+    if has_sets && !fresh && !is_current && is_empty(dir) && !is_mount_point(dir) {
         print_lines(&format!("{} is empty now, and kept; `rmdir` removes it", dir.display()));
     }
     if !cleaned.found {

@@ -380,7 +380,7 @@ fn values(runs: &[Observation], metric: &Metric) -> Result<Vec<f64>, String> {
         if let Some(failure) = &run.failure {
             return Err(format!("{} is not complete: {failure}", run.source));
         }
-        metric.of(run).ok_or_else(|| format!("{} has no `{metric}`; {}", run.source, metric.help_in(run)))
+        metric.of(run).ok_or_else(|| format!("{} has no `{metric}`: {}", run.source, metric.help_in(run)))
     };
     runs.iter().map(value).collect()
 }

@@ -286,7 +286,11 @@ fn mean_ratio_of_means(pairs: &[(&[f64], &[f64])]) -> f64 {
 fn change(ratio: f64) -> String {
     // The sum with 0 makes -0 positive.
     let percent = (1000.0 * (ratio - 1.0)).round() / 10.0 + 0.0;
-    if percent < 1000.0 { format!("{percent:+.1}") } else { format!("+{}", grouped(percent as u64)) }
+    if percent >= 1000.0 && percent.is_finite() {
+        format!("+{}", grouped(percent as u64))
+    } else {
+        format!("{percent:+.1}")
+    }
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub(super) fn on_outliers(sides: &[&[Observation]], metric: &Metric) -> Option<S
 /// would have ended. `relative` is the half-width divided by the mean.
 pub(super) fn on_precision(metric: &str, relative: f64) -> Option<String> {
     let (found, wanted) = (percent(relative), percent(DEFAULT_PRECISION));
-    (relative > DEFAULT_PRECISION && relative.is_finite()).then(|| {
+    (relative > DEFAULT_PRECISION && relative.is_finite() && found != wanted).then(|| {
         format!(
             "the interval of `{metric}`, ± {found}, is wider than ± {wanted}, at which `wmlrun repeat` ends without \
              `--runs`: add runs (`--resume`), or make longer ones (`--runtime`)"

@@ -237,8 +237,7 @@ fn finished(folder: &Folder, end: Next) -> Finished {
 fn report(folder: &Folder, arm: usize, progress: &Prediction, fits: Option<usize>, host: &mut dyn ExperimentHost) {
     let done = folder.runs.len();
     let fits = fits.map(|fits| fits as u64).filter(|fits| *fits < progress.predicted_runs);
-    let several = folder.experiment.arms.len() > 1;
-    let arm = if several { format!(" ({})", folder.experiment.arm_title(arm)) } else { String::new() };
+    let arm = folder.experiment.arm_suffix(arm);
     let mut text = match fits {
         Some(fits) => format!("run {}{arm}, about {fits} fit into the budget", done + 1),
         None if progress.at_most => format!("run {} of at most {}{arm}", done + 1, progress.predicted_runs),

@@ -275,6 +275,11 @@ impl Experiment {
         }
     }
 
+    /// Returns ` (ARM)`, for the number of a run; an empty text for a single arm.
+    pub fn arm_suffix(&self, arm: usize) -> String {
+        if self.arms.len() > 1 { format!(" ({})", self.arm_title(arm)) } else { String::new() }
+    }
+
     /// Returns an observation of an arm, which says so if there are several.
     pub(super) fn in_arm(&self, arm: usize, observation: Observation) -> Observation {
         let arm = if self.arms.len() > 1 { self.arm_title(arm) } else { String::new() };

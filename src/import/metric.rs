@@ -218,7 +218,7 @@ impl Metric {
         let near =
             meant(&self.name, run.figures.keys().map(String::as_str).filter(|name| name.parse::<Self>().is_ok()));
         let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-        format!("{near}its metrics are {}", Self::names(run))
+        format!("{near}the metrics of {} are {}", run.source, Self::names(run))
     }
 
     /// Returns the value of the metric in a run, or `None` when the run has no such figure or the figure is not finite.

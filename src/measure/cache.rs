@@ -141,7 +141,9 @@ impl Cache {
         let requested = self.requested_bytes(&run.flowops, plan);
         let by_program = device::transferred_by_program().zip(self.by_program).map(|(now, before)| now.since(before));
         let bytes = |moved: TransferredBytes| DeviceBytes { read: moved.read, written: moved.written };
-        run.storage_bytes = by_program.map(bytes);
+        // The program of a file system in user space does the I/O, for which the kernel does not count this one's.
+        let is_fuse = run.environment.mounts.iter().any(|mount| mount.kind.starts_with("fuse"));
+        run.storage_bytes = by_program.filter(|_| !is_fuse).map(bytes);
         for (id, (set, requested)) in self.sets.iter().zip(requested).enumerate() {
             let entry = &mut run.filesets[id];
             entry.device_bytes = transferred[id].map(bytes);
@@ -151,9 +153,14 @@ impl Cache {
             let resident_throughout = [entry.resident_before, entry.resident_after]
                 .iter()
                 .all(|part| part.is_some_and(|p| p >= RESIDENT_PART));
-            // What other programs have the devices read says nothing about the run's reads.
+            // What the devices moved for other programs says nothing about the run. Earlier writes do not count as such
+            // here: their bytes are no more those of the run.
             let of_others = entry.device_bytes.as_ref().zip(run.storage_bytes.as_ref()).is_some_and(|(moved, own)| {
-                if requested.named.read > 0 { moved.are_read_by_others(own) } else { moved.are_written_by_others(own) }
+                if requested.named.read > 0 {
+                    moved.are_mostly_read_by_others(own)
+                } else {
+                    moved.are_mostly_written_by_others(own)
+                }
             });
             let found = verdict(set, &requested.named, &requested.all, transferred[id], resident_throughout);
             entry.verdict = found.filter(|verdict| !(of_others && *verdict != Verdict::Memory));

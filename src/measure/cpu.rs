@@ -13,6 +13,8 @@ pub(crate) struct CpuReading {
     own_ns: u64,
     /// Busy time of the processors on which the program may run, in seconds.
     busy: Option<f64>,
+    /// Whether these are all processors of the machine.
+    is_everywhere: bool,
     /// The times of the kernel's threads shortly before.
     kernel: KernelThreads,
 }
@@ -22,7 +24,11 @@ impl CpuReading {
     /// would disturb a measurement that has begun.
     pub(crate) fn now(kernel: KernelThreads) -> Self {
         let (user, system) = proc::cpu_times();
-        Self { at: Instant::now(), own_ns: user + system, busy: system_cpu(), kernel }
+        let at = Instant::now();
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let allowed = limits::allowed_processors();
+        let is_everywhere = processors(&stat) == allowed.len();
+        Self { at, own_ns: user + system, busy: busy_seconds(&stat, &allowed), is_everywhere, kernel }
     }
 
     /// Returns the processor time since this reading, for a run that was measured for `measured_seconds`.
@@ -31,7 +37,8 @@ impl CpuReading {
     /// that reading is not the run's. They are assumed to be equally busy before and after the end.
     pub(crate) fn since(&self, measured_seconds: f64) -> CpuTime {
         let now = Self::now(KernelThreads::default());
-        let kernel = self.kernel.seconds_since();
+        // The kernel's threads use all processors, so that their time says nothing about some of them.
+        let kernel = if now.is_everywhere { self.kernel.seconds_since() } else { None };
         let elapsed = (now.at - self.at).as_secs_f64();
         let part = if elapsed > measured_seconds { measured_seconds / elapsed } else { 1.0 };
         CpuTime {
@@ -43,8 +50,11 @@ impl CpuReading {
     }
 }
 
-fn system_cpu() -> Option<f64> {
-    busy_seconds(&std::fs::read_to_string("/proc/stat").ok()?, &limits::allowed_processors())
+/// Returns the number of processors in `/proc/stat`.
+fn processors(stat: &str) -> usize {
+    stat.lines()
+        .filter(|line| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())))
+        .count()
 }
 
 /// Parses `/proc/stat` and returns the busy time of `processors` in seconds. `None` if one of the processors is
@@ -65,11 +75,12 @@ fn busy_seconds(stat: &str, processors: &[usize]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::busy_seconds;
+    use super::{busy_seconds, processors};
 
     #[test]
     fn only_the_allowed_processors_are_counted() {
         let stat = "cpu  900 0 0 0 0 0 0 0\ncpu0 100 10 1 5000 7 2 3 9\ncpu1 800 0 0 0 0 0 0 0\ncpu10 7 0 0 0 0 0 0 0\nintr 5\n";
+        assert_eq!(processors(stat), 3);
         assert_eq!(busy_seconds(stat, &[0]), Some(1.16));
         assert_eq!(busy_seconds(stat, &[1, 10]), Some(8.07));
         assert_eq!((busy_seconds(stat, &[0, 2]), busy_seconds(stat, &[]), busy_seconds("", &[0])), (None, None, None));

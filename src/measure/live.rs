@@ -157,10 +157,11 @@ impl Runner {
                 return;
             }
             live.is_new = false;
+            let kernel = KernelThreads::before(None);
             live.start = self.restart_together(|| drop(live.running.clear()));
             live.ready.cache.start_counting();
             live.measuring = true;
-            live.cpu = CpuReading::now(KernelThreads::before(None));
+            live.cpu = CpuReading::now(kernel);
             live.started_at = record::now();
             live.requested = None;
             live.timeline = RunTimeline::new(&live.running, interval);

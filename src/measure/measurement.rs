@@ -265,12 +265,14 @@ impl Runner {
         };
         front.run_started(&self.document, &run, length);
         if warmup != WarmupLength::NONE {
-            if let Err(waited) = self.warm_up(warmup, length, &mut running, &mut run, &ready.plan) {
-                let end = End { start: Some(start), ..self.end_before_measurement(&running, waited, printed) };
-                return self.conclude(ready, running, run, end, &about.secrets, front);
+            match self.warm_up(warmup, length, &mut running, &mut run, &ready.plan) {
+                Ok(read) => kernel = read,
+                Err(waited) => {
+                    let end = End { start: Some(start), ..self.end_before_measurement(&running, waited, printed) };
+                    return self.conclude(ready, running, run, end, &about.secrets, front);
+                }
             }
             ready.cache.start_counting();
-            kernel = KernelThreads::before(length);
             if let Some(length) = length {
                 running.end_after(length);
             }

@@ -5,6 +5,7 @@
 use super::series::{RunTimeline, io_bytes, io_ops};
 use super::ticker::Ticker;
 use super::{Runner, WarmupLength};
+use crate::os::kernel_threads::KernelThreads;
 use crate::plan::Plan;
 use crate::result::{CacheState, NoteCode, Run, Warmup};
 use crate::runtime::{Ended, Running, Waited};
@@ -22,7 +23,7 @@ impl Runner {
         running: &mut Running,
         run: &mut Run,
         plan: &Plan,
-    ) -> Result<(), Waited> {
+    ) -> Result<KernelThreads, Waited> {
         let interval = self.settings.interval;
         let (mut timeline, mut ticker) = (RunTimeline::new(running, interval), Ticker::new(interval, None));
         let mut recent = Vec::new();
@@ -51,6 +52,8 @@ impl Runner {
                 NoteCode::WarmedUp.note("the caches were cold before the warm-up, not when the measurement began"),
             );
         }
+        // Not after `clear`, with which the measurement begins.
+        let kernel = KernelThreads::before(length);
         let began = running.from();
         let before = running.clear();
         let elapsed_ns = running.ns(began, before.tick);
@@ -60,7 +63,7 @@ impl Runner {
             bytes: io_bytes(plan, &before),
             intervals: timeline.finish(elapsed_ns, &before),
         });
-        Ok(())
+        Ok(kernel)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Processor time of the kernel's threads, which work for file systems, loop devices and write-back. In a container with
-//! process IDs of its own they can't be seen.
+//! process IDs of its own there are none.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-/// The process ID of `kthreadd`, the parent of all other threads of the kernel.
-const KTHREADD: u32 = 2;
+/// The flag of a thread of the kernel (`PF_KTHREAD` in its source).
+const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// The processor times of all threads of the kernel, by process ID, in units of 1/100 s.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ fn kernel_time(stat: &str) -> Option<u64> {
     // The name in parentheses may contain anything.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let number = |n: usize| fields.get(n)?.parse::<u64>().ok();
-    let is_kernel = number(1)? == u64::from(KTHREADD);
+    let is_kernel = number(6)? & PF_KTHREAD != 0;
     is_kernel.then(|| Some(number(11)? + number(12)?))?
 }
 
@@ -62,6 +62,8 @@ mod tests {
         let kernel = "31 (kworker/u8:1) S) I 2 0 0 0 -1 69238880 0 0 0 0 7 35 0 0 20 0 1 0 42";
         assert_eq!(kernel_time(kernel), Some(42));
         assert_eq!(kernel_time("77 (a) S 1 77 77 0 -1 4194560 1 2 3 4 7 35 0 0 20 0 1 0 42"), None);
+        // In a container, process 2 may be a shell.
+        assert_eq!(kernel_time("77 (a) S 2 77 77 0 -1 4194560 1 2 3 4 7 35 0 0 20 0 1 0 42"), None);
         assert_eq!((kernel_time(""), kernel_time("77 (a) S 2")), (None, None));
     }
 

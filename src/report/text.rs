@@ -414,7 +414,7 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
         );
         add(
             "populating",
-            set.populate_seconds.filter(|s| *s >= SHORT_SECONDS).map(|s| {
+            set.populate_seconds.filter(|s| s.max(set.sync_seconds.unwrap_or(0.0)) >= SHORT_SECONDS).map(|s| {
                 let sync = set.sync_seconds.map(|s| format!(", {} to sync", seconds(s)));
                 format!("{name}: {}{}", seconds(s), sync.unwrap_or_default())
             }),

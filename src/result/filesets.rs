@@ -44,15 +44,16 @@ pub struct FilesetResult {
 }
 
 impl DeviceBytes {
-    /// Returns whether other programs probably read most of the bytes that the devices read, if one made them read and
-    /// write `own`.
-    pub fn are_read_by_others(&self, own: &Self) -> bool {
+    /// Returns whether other programs probably read most of the bytes that the devices read, if this one made them read
+    /// `own`. A few mebibytes of metadata are no sign of them.
+    pub fn are_mostly_read_by_others(&self, own: &Self) -> bool {
         const LEAST: u64 = 64 << 20;
         self.read.saturating_sub(own.read) > own.read.max(LEAST)
     }
 
-    /// The same of bytes written, which journals, copies and write-back of small changes multiply: up to 25 times on btrfs.
-    pub fn are_written_by_others(&self, own: &Self) -> bool {
+    /// Returns the same for writes. Journals, copies and the write-back of small changes multiply them, on btrfs up to 25
+    /// times, so that the limit is 30 times.
+    pub fn are_mostly_written_by_others(&self, own: &Self) -> bool {
         const LEAST: u64 = 256 << 20;
         self.written.saturating_sub(own.written) > own.written.saturating_mul(30).max(LEAST)
     }

@@ -262,10 +262,11 @@ fn shared_devices(run: &Run) -> Option<Warning> {
         }
     }
     let moved = all.into_iter().fold(DeviceBytes::default(), |sum, one| DeviceBytes {
-        read: sum.read + one.read,
-        written: sum.written + one.written,
+        read: sum.read.saturating_add(one.read),
+        written: sum.written.saturating_add(one.written),
     });
-    let is_shared = moved.are_read_by_others(&own) || run.quiesced == Some(true) && moved.are_written_by_others(&own);
+    let is_shared =
+        moved.are_mostly_read_by_others(&own) || run.quiesced == Some(true) && moved.are_mostly_written_by_others(&own);
     is_shared.then_some(Warning::SharedDevices { moved, own })
 }
 

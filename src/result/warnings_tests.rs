@@ -268,7 +268,7 @@ fn shared_devices(d: &mut Document, moved: (u64, u64), own: (u64, u64)) {
     (run.storage_bytes, run.quiesced) = (Some(bytes(own)), Some(true));
 }
 
-/// What read-ahead, journals and earlier writes move is no sign of other programs; nor is what the kernel works.
+/// What read-ahead, journals and earlier writes move is no sign of other programs; nor is the work of the kernel's threads.
 #[test]
 fn work_for_the_run_is_not_that_of_others() {
     let warns = |change: &dyn Fn(&mut Document)| {

@@ -170,9 +170,11 @@ impl<'a> Builder<'a> {
                     .label("the unit")
                     .help(format!("write `{left}{unit}`, without the blank"))
             } else if lacks_equals && left.len() <= SHOWN {
+                let value = self.slice(arg.span);
+                let value = if value.len() > SHOWN || value.contains('\n') { "VALUE" } else { value };
                 Diagnostic::error(Code::UnexpectedToken, arg.span, format!("`=` is missing after `{left}`"))
                     .label("`=` is missing before this")
-                    .help(format!("write `{left}={}`", self.slice(arg.span).lines().next().unwrap_or_default()))
+                    .help(format!("write `{left}={value}`"))
             } else if second_value {
                 Diagnostic::error(Code::UnexpectedToken, arg.span, format!("a second value after `{left}`"))
                     .label("not expected")

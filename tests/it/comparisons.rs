@@ -167,6 +167,28 @@ fn runs_of_different_workloads_are_not_one_sample() {
 }
 
 /// Other programs give their outputs any name.
+/// A job in which only the time may have passed refuses any other difference, and results that do not tell their
+/// conditions.
+#[test]
+fn only_named_conditions_may_differ() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "set $n=5\ndefine fileset name=f,path=$dir,entries=$n,size=4k,dirwidth=9,prealloc\n\
+                  define process name=p { thread name=t { flowop statfile name=s,filesetname=f } }\n";
+    std::fs::write(dir.path().join("x.wml"), script).unwrap();
+    std::fs::write(dir.path().join("c.csv"), "ops\n5\n6\n").unwrap();
+    for (file, n) in [("a.json", "n=5"), ("b.json", "n=5"), ("c.json", "n=6")] {
+        let words = ["x.wml", "--engine", "null", "--runtime", "0.1", "--quiet", "--set", n, "--json", file];
+        assert_eq!(wmlrun(dir.path(), &words).0, 0);
+    }
+    let compare = |b: &str, may: &str| wmlrun(dir.path(), &["compare", "a.json", b, "--may-differ", may]);
+    assert_eq!(compare("b.json", "kernel,tool").0, 11, "one run on each side");
+    let (code, said) = compare("c.json", "kernel,tool");
+    assert!(code == 2 && said.contains("A and B differ in $n") && said.contains("--may-differ"), "{said}");
+    assert_eq!(compare("c.json", "kernel, $n").0, 11);
+    let (code, said) = wmlrun(dir.path(), &["compare", "c.csv:1", "c.csv:1", "--may-differ", "kernel"]);
+    assert!(code == 2 && said.contains("the conditions of c.csv:1 are unknown"), "{said}");
+}
+
 #[test]
 fn a_directory_of_outputs_of_filebench_is_a_side() {
     let output = |rate: u32| format!("1.0: IO Summary: 10 ops {rate} ops/s\n");
@@ -183,7 +205,10 @@ fn a_missing_metric_is_reported_with_those_of_the_whole_run() {
     let text = format!("1.0: Per-Operation Breakdown\n{flowops}1.0: IO Summary: 10 ops 5 ops/s 1.0mb/s 2.0ms/op\n");
     let call = Wml::new().file("old.out", &text).args(["compare", "old.out", "old.out", "--metric", "latency.p99"]);
     let said = call.run().exits(2).stderr;
-    assert!(said.contains("its metrics are latency.mean, mib, ops, a0.mib, a0.ops,"), "{said}");
+    assert!(
+        said.contains("are latency.mean, mib, ops, a0.mib, a0.ops,") && said.contains("the metrics of old.out"),
+        "{said}"
+    );
     assert!(said.contains(" and 27 more"), "{said}");
 }
 
