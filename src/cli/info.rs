@@ -10,8 +10,8 @@ use crate::diag::{self, Code};
 use crate::disk::{self, prepare};
 use crate::experiment::{SUITES, suite};
 use crate::import::METRICS;
+use crate::measure::is_mounted_at;
 use crate::model::commands;
-use crate::os::device;
 use crate::result::NoteCode;
 use crate::result::warnings::Warning;
 use crate::session::library;
@@ -235,7 +235,7 @@ pub(super) fn clean(dir: &Path) -> u8 {
         print_lines(&format!("{} removed", dir.display()));
     }
     let is_current = std::fs::canonicalize(dir).ok().is_some_and(|dir| std::env::current_dir().ok() == Some(dir));
-    if has_sets && !fresh && !is_current && is_empty(dir) && !is_mount_point(dir) {
+    if has_sets && !fresh && !is_current && is_empty(dir) && !is_mounted_at(dir) {
         print_lines(&format!("{} is empty now, and kept; `rmdir` removes it", dir.display()));
     }
     if !cleaned.found {
@@ -247,12 +247,6 @@ pub(super) fn clean(dir: &Path) -> u8 {
 
 fn is_empty(dir: &Path) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
-}
-
-/// Returns whether something is mounted on a directory. A directory whose mount is unknown counts as one.
-fn is_mount_point(dir: &Path) -> bool {
-    let found = std::fs::canonicalize(dir).ok().zip(device::mount_of(dir));
-    found.is_none_or(|(dir, mount)| mount.path == dir)
 }
 
 /// Returns whether a path is a directory with the name of a run's fresh directory, `wmlrun-PROCESS-NUMBER`.

@@ -101,8 +101,9 @@ fn number(sides: &[&[Observation]], applies: &dyn Fn(&Observation) -> bool) -> O
     (!found.is_empty()).then(|| format!("{} of {}{named}", found.len(), count(all.len() as u64, "run")))
 }
 
-/// Names some of all runs of an experiment: a few by their numbers and arms, as in `runs 2, 7 of fs=xfs; run 9 of fs=ext4`, more of
-/// them by their arms, if these are few. `None` for runs of elsewhere, or of several folders, which have the same numbers.
+/// Names some of all runs of an experiment: a few by their numbers and arms, as in `runs 2, 7 of fs=xfs; run 9 of
+/// fs=ext4`, more of them by their arms, if these are few. `None` for runs of other programs, or of several folders, which
+/// have the same numbers.
 fn names(all: &[&Observation], found: &[&Observation]) -> Option<String> {
     const MAX_NAMED: usize = 6;
     const MAX_ARMS: usize = 3;

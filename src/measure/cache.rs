@@ -153,8 +153,7 @@ impl Cache {
             let resident_throughout = [entry.resident_before, entry.resident_after]
                 .iter()
                 .all(|part| part.is_some_and(|p| p >= RESIDENT_PART));
-            // What the devices moved for other programs says nothing about the run. Earlier writes do not count as such
-            // here: their bytes are no more those of the run.
+            // What the devices moved for other programs, or for earlier writes, says nothing about the run.
             let of_others = entry.device_bytes.as_ref().zip(run.storage_bytes.as_ref()).is_some_and(|(moved, own)| {
                 if requested.named.read > 0 {
                     moved.are_mostly_read_by_others(own)

@@ -71,8 +71,8 @@ impl Required {
     }
 }
 
-/// Whether a path is a mount point.
-fn is_mounted_at(path: &Path) -> bool {
+/// Returns whether a path is a mount point.
+pub fn is_mounted_at(path: &Path) -> bool {
     std::fs::canonicalize(path)
         .is_ok_and(|path| environment::mount(&path).is_some_and(|mount| path == Path::new(&mount.path)))
 }

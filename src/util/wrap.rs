@@ -10,7 +10,8 @@ pub fn fill(text: &str, columns: usize, under: &str) -> String {
     textwrap::fill(text, options.word_splitter(WordSplitter::NoHyphenation))
 }
 
-/// Breaks a cell of a table into lines of at most `columns` columns: at spaces, or after a `/`, or anywhere in a word that is longer.
+/// Breaks a cell of a table into lines of at most `columns` columns: at spaces, after a `/`, or anywhere in a word that
+/// is longer.
 pub fn cell_lines(text: &str, columns: usize) -> Vec<String> {
     let separator = WordSeparator::Custom(|line| {
         let parts = line.split_inclusive(' ').flat_map(|word| word.split_inclusive('/'));
