@@ -191,7 +191,11 @@ fn with_workloads(
             let name = workload.name().node.as_str();
             if *status == Status::Done { fit.push(name) } else { unfit.push(name) }
         }
-        front.error(None, &format!("`CONFIG {}` can't run: no workload was started", unfit.join("`, `CONFIG ")), None);
+        front.error(
+            None,
+            &format!("`CONFIG {}` can't run, and a batch starts no workload unless all can", unfit.join("`, `CONFIG ")),
+            None,
+        );
         suggest_others(&fit, front);
         return failed.code();
     }

@@ -34,6 +34,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+// The headings of options in the help.
+pub(super) const MEASUREMENT: &str = "Measurement";
+pub(super) const FILES: &str = "Files and permissions";
+pub(super) const OUTPUT: &str = "Output";
+pub(super) const EXPERIMENT: &str = "Experiment";
+
 /// Runs file-system workloads written in WML and reports their throughput and latency.
 #[derive(Parser)]
 #[command(
@@ -79,10 +85,11 @@ pub(super) struct RunArgs {
     pub(super) output: OutputArgs,
     /// While a run is in progress, write a line of JSON for each interval of the time series (FORMAT: `jsonl`), to FILE or
     /// else to standard output, for dashboards; `--interval` sets the length of the intervals
-    #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats())]
+    #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats(),
+        help_heading = OUTPUT)]
     pub(super) live: Option<LiveOutput>,
     /// Add a table of the hosts to the text report of a run of several ranks
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(super) per_host: bool,
 }
 
@@ -90,29 +97,30 @@ pub(super) struct RunArgs {
 #[derive(Args, Clone)]
 pub(super) struct OutputArgs {
     /// Write the result as JSON to FILE; with `-`, to standard output, and the report to standard error
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) json: Option<PathBuf>,
     /// Append a row for each run to FILE, a table in CSV that is created if it does not exist
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) append: Option<PathBuf>,
     /// Write the first N operations of each thread to FILE, one per line: process, its instance, thread, its instance,
     /// flowop, file, offset, size; a line `# run N` precedes the operations of each run after the first
-    #[arg(long, value_name = "FILE:N", allow_hyphen_values = true, value_parser = file_and_count)]
+    #[arg(long, value_name = "FILE:N", allow_hyphen_values = true, value_parser = file_and_count,
+        help_heading = OUTPUT)]
     pub(super) trace: Option<(PathBuf, usize)>,
     /// Replace a file of `--json`, `--trace` or `--live` even if wmlrun has not written it
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(super) force: bool,
     /// Directory for the files that a script writes, such as statistics dumps [default: the current directory]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = OUTPUT)]
     pub(super) results: Option<PathBuf>,
     /// Format of the report
-    #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
+    #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser(), help_heading = OUTPUT)]
     pub(super) format: Format,
     /// Print only the report and errors: no progress, no notes
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(super) quiet: bool,
     /// Print a line for each step of the preparation: scan, remove, compare, create, sync, evict and read file sets
-    #[arg(short, long, overrides_with = "verbose")]
+    #[arg(short, long, overrides_with = "verbose", help_heading = OUTPUT)]
     pub(super) verbose: bool,
 }
 
@@ -137,91 +145,92 @@ pub(super) struct WorkloadArgs {
     pub(super) script: ScriptArgs,
     /// Run the workload for TIME (seconds, or with a unit as in `10m`) before measuring; `auto`: until the rate is steady,
     /// at most the run time [default: 0]
-    #[arg(long, value_name = "TIME|auto", value_parser = warmup)]
+    #[arg(long, value_name = "TIME|auto", value_parser = warmup, help_heading = MEASUREMENT)]
     pub(super) warmup: Option<WarmupLength>,
     /// Record a hash of the first N operations of each thread (flowop, file, offset, size) in the result [default N:
     /// 1000]. Runs with equal operations have equal digests, if threads that share files also pick them in the
     /// same order
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000",
+        help_heading = MEASUREMENT)]
     pub(super) digest: Option<u64>,
     /// Allow the script to write to PATH, a file or directory outside the results directory. May be repeated
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = FILES)]
     pub(super) allow_write: Vec<PathBuf>,
     /// Length of the intervals of the time series (seconds, or with a unit as in `10m`), at least 10ms [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = interval)]
+    #[arg(long, value_name = "TIME", value_parser = interval, help_heading = MEASUREMENT)]
     pub(super) interval: Option<Duration>,
     /// I/O engine [default: uring for scripts with asynchronous I/O, if the kernel allows it, else posix]
-    #[arg(long, value_name = "ENGINE", value_parser = engine_parser())]
+    #[arg(long, value_name = "ENGINE", value_parser = engine_parser(), help_heading = MEASUREMENT)]
     pub(super) engine: Option<EngineChoice>,
     /// Number of threads that create files before a run, 1 to 1024 [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = MEASUREMENT)]
     pub(super) populate_threads: Option<u16>,
     /// Bind each thread to a processor, round robin
-    #[arg(long)]
+    #[arg(long, help_heading = MEASUREMENT)]
     pub(super) pin: bool,
     /// Evict the file sets from the page cache before each run; as root, drop the page cache, dentries and inodes of the
     /// whole machine instead
-    #[arg(long)]
+    #[arg(long, help_heading = MEASUREMENT)]
     pub(super) cold: bool,
     /// Do not wait for the disks to become idle before measuring. Between the runs of `ab` and `floor` wmlrun waits in any
     /// case. Runs of `repeat` that do not wait have no control
-    #[arg(long, alias = "no-settle")]
+    #[arg(long, alias = "no-settle", help_heading = MEASUREMENT)]
     pub(super) no_quiesce: bool,
     /// Create the directory of the file sets if it does not exist
-    #[arg(long)]
+    #[arg(long, help_heading = FILES)]
     pub(super) mkdir: bool,
     /// Refuse to run, with status 3, unless every file set is on a file system of this type, such as `xfs`. Several
     /// types are separated by commas
-    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = FILES)]
     pub(super) require_fs: Vec<String>,
     /// Refuse to run, with status 3, unless every file set is on the file system that is mounted at PATH; without PATH:
     /// on a file system other than that of `/`
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "",
-        value_parser = mount_point)]
+        value_parser = mount_point, help_heading = FILES)]
     pub(super) require_mount: Option<PathBuf>,
     /// The ranks that share the tree of a file set, unless the script sets `share=` [default: host]
-    #[arg(long, value_name = "RANKS", value_parser = sharing_parser())]
+    #[arg(long, value_name = "RANKS", value_parser = sharing_parser(), help_heading = MEASUREMENT)]
     pub(super) share: Option<Sharing>,
     /// What each rank runs: the whole workload, or a part of its process instances [default: copy]
-    #[arg(long, value_name = "HOW", value_parser = division_parser())]
+    #[arg(long, value_name = "HOW", value_parser = division_parser(), help_heading = MEASUREMENT)]
     pub(super) ranks: Option<Division>,
     /// Start every run with the existing files: do not restore the file sets to their definitions first
-    #[arg(long)]
+    #[arg(long, help_heading = MEASUREMENT)]
     pub(super) as_is: bool,
     /// Give up, with status 3, if creating the files makes no progress for TIME (seconds, or with a unit as in `10m`); 0:
     /// never [default: 10m]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = MEASUREMENT)]
     pub(super) prepare_timeout: Option<Duration>,
     /// Keep the fresh directory that is used if neither the script nor `--dir` names one
-    #[arg(long, conflicts_with = "clean")]
+    #[arg(long, conflicts_with = "clean", help_heading = FILES)]
     pub(super) keep: bool,
     /// Remove the file sets at the end, also from a directory that the script or `--dir` names
-    #[arg(long)]
+    #[arg(long, help_heading = FILES)]
     pub(super) clean: bool,
     /// Use an existing tree in Filebench's layout that wmlrun did not create
-    #[arg(long)]
+    #[arg(long, help_heading = FILES)]
     pub(super) adopt: bool,
     /// What to do when an operation fails
-    #[arg(long, value_enum, default_value_t = OnError::Stop, value_name = "ACTION")]
+    #[arg(long, value_enum, default_value_t = OnError::Stop, value_name = "ACTION", help_heading = MEASUREMENT)]
     pub(super) on_error: OnError,
     /// Allow the script to overwrite the block device PATH (not yet supported). May be repeated
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = FILES)]
     pub(super) allow_device: Vec<PathBuf>,
     /// Name the result, such as `before the upgrade`; shown in reports and comparisons
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new(), help_heading = OUTPUT)]
     pub(super) label: Option<String>,
     /// Add a remark to the result, which reports and comparisons show
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new(), help_heading = OUTPUT)]
     pub(super) note: Option<String>,
     /// Record the values of environment variables that the script reads with `$(NAME)`; otherwise they are masked
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(super) record_env: bool,
     /// Omit the host name, mount sources, marks of devices such as serial numbers, paths and the command line from the
     /// result and the report
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(super) redact: bool,
     /// Allow the script's `fsflush` to drop the caches of the whole machine
-    #[arg(long)]
+    #[arg(long, help_heading = FILES)]
     pub(super) allow_drop_caches: bool,
 }
 
@@ -244,7 +253,7 @@ pub(super) struct ScriptArgs {
     #[arg(long, value_name = "DIALECT", value_parser = dialect_parser())]
     pub(super) dialect: Option<Dialect>,
     /// Allow the script or the experiment file to run shell commands
-    #[arg(long)]
+    #[arg(long, help_heading = FILES)]
     pub(super) allow_system: bool,
 }
 

@@ -177,11 +177,8 @@ pub(super) fn inspect(
     let mut probe = Probe { print, first: None };
     let line = match ArmLine::read(words) {
         Ok(line) => line,
-        Err((text, near)) => {
-            let help = near.map_or_else(
-                || "`wmlrun --help` lists the options of a run".to_owned(),
-                |near| format!("did you mean `{near}`?"),
-            );
+        Err((text, help)) => {
+            let help = help.unwrap_or_else(|| "`wmlrun --help` lists the options of a run".to_owned());
             probe.error(None, &text, Some(&help));
             return Err(ArmError::of_line(&text, &help));
         }

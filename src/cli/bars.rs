@@ -5,6 +5,7 @@ use crate::disk::prepare::{Phase, Progress};
 use crate::util::{count, printable, size};
 use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ pub(super) struct Bars {
     verbosity: Verbosity,
     terminal: bool,
     state: Mutex<Bar>,
+    /// The phases of this preparation that have had a line.
+    announced: Mutex<HashSet<String>>,
 }
 
 #[derive(Default)]
@@ -31,11 +34,18 @@ const EVERY: Duration = Duration::from_secs(2);
 impl Bars {
     /// Creates progress output on standard error. Draws nothing if quiet; if verbose, prints a line for each phase.
     pub(super) fn new(verbosity: Verbosity) -> Self {
-        Self { verbosity, terminal: std::io::stderr().is_terminal(), state: Mutex::default() }
+        let terminal = std::io::stderr().is_terminal();
+        Self { verbosity, terminal, state: Mutex::default(), announced: Mutex::default() }
+    }
+
+    /// Ends the output about a preparation.
+    pub(super) fn finish(&self) {
+        self.announced.lock().clear();
+        self.clear();
     }
 
     /// Removes the bar from the terminal.
-    pub(super) fn finish(&self) {
+    fn clear(&self) {
         if let Some(bar) = self.state.lock().drawn.take() {
             bar.finish_and_clear();
         }
@@ -57,14 +67,14 @@ impl Progress for Bars {
         if self.verbosity == Verbosity::Quiet {
             return;
         }
-        self.finish();
+        self.clear();
         let set = &*printable::line(set);
         let mut state = self.state.lock();
         let what = phase.doing(set);
         let amount =
             if phase.is_long() { format!(": {}, {}", files_of(files), size::format(bytes)) } else { String::new() };
-        // Each process instance may have a set of this name.
-        let is_first = state.what != what;
+        // Each process instance may have sets of the same names.
+        let is_first = self.announced.lock().insert(what.clone());
         *state = Bar { what, files, bytes, since: Some(Instant::now()), ..Bar::default() };
         if self.verbosity == Verbosity::Verbose || (phase.is_long() && !self.terminal && is_first) {
             notice(&format!("{}{amount}", state.what));

@@ -1,13 +1,13 @@
 //! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`, `experiment`), of `compare` and of `age`.
 
-use super::args::WorkloadArgs;
+use super::args::{EXPERIMENT, OUTPUT, WorkloadArgs};
 use super::choices::choice;
 use super::completion;
 use super::option_values::{LiveOutput, live_output, time};
-use super::usage::{explained, suggested_option};
+use super::usage::{explained, suggestion};
 use crate::analysis::{DEFAULT_PRECISION, ResponseMethod};
 use crate::comparison::{ComparisonFormat, ComparisonMethod, FORMATS, find_format};
-use crate::experiment::{HOOKS, Hook, Hooks, run_range, share};
+use crate::experiment::{HOOKS, Hook, Hooks, MAX_RETRIES, run_range, share};
 use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
 use crate::import::{Metric, STUDY};
 use clap::builder::TypedValueParser;
@@ -86,7 +86,9 @@ impl<const ARMS: bool> FromArgMatches for HookArgs<ARMS> {
 
 impl<const ARMS: bool> Args for HookArgs<ARMS> {
     fn augment_args(command: Command) -> Command {
-        let arg = |hook: &Hook| Arg::new(hook.name).long(hook.name).value_name("COMMAND").help(hook.about);
+        let arg = |hook: &Hook| {
+            Arg::new(hook.name).long(hook.name).value_name("COMMAND").help(hook.about).help_heading(EXPERIMENT)
+        };
         Self::table().fold(command, |command, hook| command.arg(arg(hook)))
     }
 
@@ -108,39 +110,46 @@ pub(super) struct ExperimentArgs {
     #[command(flatten)]
     pub(super) words: WorkloadWords,
     /// Results folder, new or empty [default: wmlrun-results/NAME-TIME]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "resume")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "resume",
+        help_heading = EXPERIMENT)]
     pub(super) results: Option<PathBuf>,
     /// Continue the interrupted experiment in this results folder, with the options that it was started with
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = EXPERIMENT)]
     pub(super) resume: Option<PathBuf>,
     /// Continue even if the kernel, this program, a script, a mount, or a `--before` or `--after` command has changed
-    #[arg(long, requires = "resume")]
+    #[arg(long, requires = "resume", help_heading = EXPERIMENT)]
     pub(super) anyway: bool,
     /// Start each run with this command, such as `taskset -c 0`; wmlrun's own command line is appended
-    #[arg(long, value_name = "COMMAND", default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "COMMAND", default_value = "", hide_default_value = true, help_heading = EXPERIMENT)]
     pub(super) launch: String,
     /// Abort the experiment if a command before or after a run takes longer than TIME (seconds, or with a unit as in
     /// `10m`) [default: 10m; with `--resume`: as before]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = EXPERIMENT)]
     pub(super) command_timeout: Option<Duration>,
     /// Start no runs that would end after TIME (seconds, or with a unit as in `10m`), except for the minimum: two blocks
     /// of a comparison, three repeated runs, one run of each value of a sweep, one run of each cell of an experiment
     /// file (a single run if it is in order). The result then covers the runs so far. With `--resume`, TIME is that of
     /// the further runs [default: no limit; with `--resume`: what is left of the budget]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = EXPERIMENT)]
     pub(super) budget: Option<Duration>,
+    /// Make a run again, at most N times, if other programs used the processors or the devices during it. The files of the
+    /// disturbed attempt are kept in `dropped` of the results folder [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MAX_RETRIES),
+        help_heading = EXPERIMENT)]
+    pub(super) retry_disturbed: Option<u64>,
     /// Append a row for each run to FILE when it has ended, a table in CSV that is created if it does not exist
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) append: Option<PathBuf>,
     /// Write a line for each run when it has ended, to FILE or else to standard output, for dashboards; then the result
     /// goes to standard error
-    #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats())]
+    #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats(),
+        help_heading = OUTPUT)]
     pub(super) live: Option<LiveOutput>,
     /// Format of the result
-    #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
+    #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser(), help_heading = OUTPUT)]
     pub(super) format: ResultFormat,
     /// Print only the result and errors: no progress, no notes
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(super) quiet: bool,
     /// The number of runs of each arm of a resumed experiment, if it changes.
     #[arg(skip)]
@@ -503,14 +512,14 @@ impl ArmLine {
         self.script.as_deref().or(self.file.as_deref())
     }
 
-    /// Parses the words of an arm. The error is a message of one line, and the option that was probably meant.
+    /// Parses the words of an arm. The error is a message of one line, and its help if there is one.
     pub(super) fn read(words: &[String]) -> Result<Self, (String, Option<String>)> {
         let message = |e: clap::Error| {
             let texts: Vec<&str> = words.iter().map(String::as_str).collect();
             let e = explained(e, &texts, &Self::command(), &|_| None);
             let text = e.to_string();
             let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            (line, suggested_option(&e).map(str::to_owned))
+            (line, suggestion(&e))
         };
         let mut matches = Self::command().try_get_matches_from(words).map_err(message)?;
         match two_directories(&matches) {
@@ -547,9 +556,13 @@ mod tests {
     #[test]
     fn a_mistyped_option_of_an_arm_has_a_suggestion() {
         let read = |words: &[&str]| ArmLine::read(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>()).err();
-        for (written, meant) in [("--runtim", Some("--runtime")), ("--dri", Some("--dir")), ("--xyzzy", None)] {
-            let (said, near) = read(&[written, "3"]).unwrap_or_default();
-            assert_eq!((said, near.as_deref()), (format!("unexpected argument '{written}' found"), meant));
+        for (written, help) in [
+            ("--runtim", "did you mean `--runtime`?"),
+            ("--dri", "did you mean `--dir`?"),
+            ("--nthreads", "to set a variable of the script, write --set nthreads=VALUE"),
+        ] {
+            let (said, found) = read(&[written, "3"]).unwrap_or_default();
+            assert_eq!((said, found.as_deref()), (format!("unexpected argument '{written}' found"), Some(help)));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::experiment_host::perform;
 use super::experiment_permission::hook_lines;
 use super::experiments::{Refused, describe, print_text, refuse, set_option, split, status};
 use super::script_input;
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{Code, Diagnostic, nearest, similar_path};
 use crate::experiment::{
     Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
     SetVariable, WantedFactor, precision, read_file, suite,
@@ -21,6 +21,7 @@ use crate::source::{SHIPPED, SourceMap, Spanned};
 use crate::util::count::count;
 use crate::util::table::{Align, Table};
 use crate::util::{duration, printable, size};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -99,8 +100,12 @@ impl FoundFile {
             return Err(refuse(&format!("no file or experiment is named `{name}`"), &help, 2));
         }
         let bytes = script_input::read(path).map_err(|e| {
-            let help = "give an experiment file, or the name of a shipped one";
-            refuse(&format!("{name} can't be read: {e}"), help, script_input::unread_status())
+            let near = similar_path(path, false).filter(|_| e.kind() == ErrorKind::NotFound);
+            let help = match near {
+                Some(near) => format!("did you mean `{}`?", printable::line(&near.display().to_string())),
+                None => "give an experiment file, or the name of a shipped one".to_owned(),
+            };
+            refuse(&format!("{name} can't be read: {e}"), &help, script_input::unread_status())
         })?;
         let text = library::text(bytes);
         let beside = path.parent().map(Path::to_path_buf);
@@ -210,6 +215,7 @@ impl Planned {
         let scopes: Vec<ScopeHook> = self.file.hooks.into_iter().map(|hook| hook.node).collect();
         let mut common = args.experiment.clone();
         common.command_timeout = common.command_timeout.or(self.file.time_limit);
+        common.retry_disturbed = common.retry_disturbed.or(self.file.retry_disturbed);
         let described = describe(&common, &self.name, self.arms, &metrics, rule, Hooks::default())?;
         let records = self.file.records.into_iter().map(|record| record.node).collect();
         let (record_space, file) = (self.file.record_space, self.file_name);

@@ -188,10 +188,9 @@ pub(super) fn wanted(
     let arm = |(n, options): (usize, &str)| -> Result<Arm, Refused> {
         let option = option(n);
         let own = words_of(option, options)?;
-        let line = ArmLine::read(&own).map_err(|(text, near)| {
+        let line = ArmLine::read(&own).map_err(|(text, help)| {
             let all = "it accepts a script and the options that define the workload (see `wmlrun ab --help`)";
-            let help = near.map_or_else(|| all.to_owned(), |near| format!("did you mean `{near}`?"));
-            refuse(&format!("in `{option}`: {text}"), &help, 2)
+            refuse(&format!("in `{option}`: {text}"), help.as_deref().unwrap_or(all), 2)
         })?;
         let mut words = args.words.0.clone();
         words.extend(own);
@@ -281,6 +280,7 @@ pub(super) fn describe(
         metrics: metrics.iter().map(Metric::to_string).collect(),
         records: Vec::new(),
         record_space: false,
+        retry_disturbed: args.retry_disturbed.unwrap_or_default(),
         rule,
         identity: arms::identity(&arms, !hooks.0.is_empty()).map_err(refuse_conditions)?,
         arms,

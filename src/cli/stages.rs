@@ -166,6 +166,8 @@ pub(super) fn plan(session: &mut Session, found: &library::FoundScript, list: bo
     };
     if !list {
         print_wrapped(plan::dump(&plan, &sets).trim_end());
+        let script = &session.runner.document.script;
+        print_wrapped(&format!("dialect {}: {}", script.dialect, script.dialect_reason));
         return 0;
     }
     let mut out = std::io::BufWriter::with_capacity(1 << 20, Stdout);

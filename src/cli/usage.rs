@@ -29,9 +29,16 @@ pub(super) fn explained(
     if name.is_some() || is_number {
         without_separator(&mut error, used);
     }
-    if let Some(name) = name.filter(|_| error.get(ContextKind::SuggestedArg).is_none()) {
-        if let Some(near) = meant(name, options) {
+    if let Some(name) = name {
+        // The parser's own suggestion may have little in common with the word, such as `--note` for `--nthreads`.
+        if error.remove(ContextKind::SuggestedArg).is_some() {
+            error.remove(ContextKind::Usage);
+        }
+        if let Some(near) = meant(name, options.iter().copied()) {
             error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{near}")));
+        } else if options.contains(&"set") {
+            let tip = set_tip(name);
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         }
     } else if let Some(tip) = tip(&unknown, words, &options, used) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
@@ -39,8 +46,24 @@ pub(super) fn explained(
     error
 }
 
+/// Returns the tip about an option that is none, such as `--nthreads`.
+fn set_tip(name: &str) -> String {
+    format!("to set a variable of the script, write --set {name}=VALUE")
+}
+
+/// Returns the tip of the error about an unexpected word, in the form of a help.
+pub(super) fn suggestion(error: &clap::Error) -> Option<String> {
+    if let Some(option) = suggested_option(error) {
+        return Some(format!("did you mean `{option}`?"));
+    }
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.strip_prefix("--").map(set_tip),
+        _ => None,
+    }
+}
+
 /// Returns the option that an unexpected word was probably meant to be, from the error about it.
-pub(super) fn suggested_option(error: &clap::Error) -> Option<&str> {
+fn suggested_option(error: &clap::Error) -> Option<&str> {
     match error.get(ContextKind::SuggestedArg) {
         Some(ContextValue::String(option)) => Some(option),
         _ => None,
@@ -78,6 +101,9 @@ fn tip(unknown: &str, words: &[&str], options: &[&str], used: &Command) -> Optio
         used.get_arguments().find(is_it).is_some_and(Arg::is_require_equals_set)
     };
     match (before(2), before(1)) {
+        _ if used.get_name() == "compare" => {
+            Some(format!("two sides are compared; `wmlrun report A B {unknown} --format markdown` shows more of them"))
+        }
         (Some(side @ ("--a" | "--b")), Some(option)) if option.starts_with('-') => {
             Some(format!("'{side}' takes all options of its side as one argument: {side} '{option} {unknown}'"))
         }

@@ -94,6 +94,7 @@ pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: Fig
     }
     let sides: Vec<&[Observation]> = tests.iter().flat_map(|test| test.runs.iter().map(Vec::as_slice)).collect();
     disturbed_note(&sides).iter().for_each(|note| console::notice(&format!("note: {note}")));
+    several_runs_note(&tests).iter().for_each(|note| console::notice(&format!("note: {note}")));
     condition_notes(&tests).iter().for_each(|note| console::notice(&format!("note: {note}")));
     if tests.iter().any(|test| test.runs.iter().any(|runs| runs.len() == 1)) {
         console::notice(
@@ -101,6 +102,16 @@ pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: Fig
         );
     }
     0
+}
+
+/// Returns the note on tests that have several runs of one file, such as one for each `stats snap`.
+fn several_runs_note(tests: &[TestSample]) -> Option<String> {
+    let is_one_of_several = |run: &Observation| run.source.contains(", run ");
+    let has_several = |test: &&TestSample| test.runs.iter().flatten().any(is_one_of_several);
+    let names: Vec<String> =
+        tests.iter().filter(has_several).map(|test| format!("`{}`", printable::line(&test.name))).collect();
+    (!names.is_empty())
+        .then(|| format!("several runs in one file, of which the mean is compared: {}", import::shortened(&names)))
 }
 
 /// Returns notes on tests whose sides did not have the same workload, or of which this is unknown.

@@ -177,7 +177,8 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         line("F-test", f_test(study));
         line("t-test", t_test(study));
     }
-    let detectable = comparison.could_have_seen.map(|loss| format!("{} (with a probability of 80 %)", percent(loss)));
+    let detectable =
+        comparison.could_have_seen.map(|loss| format!("{} or more, with a probability of 80 %", percent(loss)));
     let none = match (comparison.ratio.low.is_finite(), has_ratio(comparison)) {
         (true, _) if comparison.doubt.is_some() => "unknown, see the notes",
         (true, _) => "more than 99.9 %",

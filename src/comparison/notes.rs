@@ -156,7 +156,8 @@ pub(super) fn on_places(cells: &[&[Observation]]) -> Option<String> {
 pub(super) fn on_warnings(sides: &[&[Observation]]) -> impl Iterator<Item = String> {
     let unsteady = number(sides, &|run| run.unsteady)
         .map(|runs| format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"));
-    unsteady.into_iter().chain(disturbed_note(sides)).chain(on_caches(sides)).chain(on_other_warnings(sides))
+    let disturbed = disturbed_note(sides).map(|note| note + ", or let `--retry-disturbed` make such runs again");
+    unsteady.into_iter().chain(disturbed).chain(on_caches(sides)).chain(on_other_warnings(sides))
 }
 
 /// Returns the note on runs beside which other programs used the processors or the devices.

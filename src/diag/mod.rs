@@ -12,7 +12,7 @@ mod suggest;
 
 pub use code::Code;
 pub use render::{Style, render, texts, wants_colours};
-pub use suggest::{meant, nearest};
+pub use suggest::{meant, nearest, similar_path};
 
 use crate::source::Span;
 

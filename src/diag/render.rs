@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 pub enum Style {
     /// For files and pipes.
     Plain,
-    /// For a terminal: messages and help are broken between words, excerpts are not.
+    /// For a terminal: messages and help are broken between words, and lines of the source are truncated.
     Terminal {
         /// Whether there are colours.
         colours: bool,
@@ -33,11 +33,11 @@ fn allows_colours(no_color: Option<&OsStr>) -> bool {
     no_color.is_none_or(OsStr::is_empty)
 }
 
-/// Maximum width of a source line in an excerpt, in columns.
+/// Maximum width of a source line in an excerpt, in columns. On a terminal it is the width of the terminal if that is less.
 const COLUMNS: usize = 200;
 
-/// Maximum number of columns before the mark in a line that is truncated.
-const BEFORE: usize = 60;
+/// The columns to the left of a source line: its number and a bar.
+const GUTTER: usize = 7;
 
 /// Maximum length of a message, a label or a help line, in characters. A longer one quotes a long part of the source.
 const MESSAGE_LENGTH: usize = 1000;
@@ -121,8 +121,9 @@ fn group<'a>(
             files.push(label.span.file);
         }
     }
+    let width = columns.map_or(COLUMNS, |columns| columns.saturating_sub(GUTTER).clamp(LEAST_COLUMNS, COLUMNS));
     for file in files {
-        elements.extend(file_excerpts(map, file, diagnostic, corrections));
+        elements.extend(file_excerpts(map, file, diagnostic, width, corrections));
     }
     let help = help.into_iter().map(|help| broken(help, "      = help: ".len()));
     elements.extend(help.map(|help| Level::HELP.message(help).into()));
@@ -151,6 +152,7 @@ fn file_excerpts<'a>(
     map: &SourceMap,
     file: FileId,
     diagnostic: &Diagnostic,
+    width: usize,
     corrections: &mut Vec<PositionCorrection>,
 ) -> Vec<Element<'a>> {
     let source = map.file(file);
@@ -171,7 +173,7 @@ fn file_excerpts<'a>(
     let first = annotations.iter().map(|annotation| annotation.at.0).min().unwrap_or(0);
     let last = annotations.iter().map(|annotation| annotation.at.1).max().unwrap_or(0);
     if last - first <= EXCERPT_BYTES {
-        return vec![excerpt(map, file, name, &annotations, corrections)];
+        return vec![excerpt(map, file, name, &annotations, width, corrections)];
     }
     // The library's cost grows with the length of the text that it gets, so each marked line gets a separate excerpt.
     let mut elements = Vec::new();
@@ -184,7 +186,7 @@ fn file_excerpts<'a>(
         let (here, others): (Vec<_>, Vec<_>) = annotations
             .into_iter()
             .partition(|annotation| map.line(Span::new(file, annotation.at.0, annotation.at.0)) == line);
-        elements.push(excerpt(map, file, name.clone(), &here, corrections));
+        elements.push(excerpt(map, file, name.clone(), &here, width, corrections));
         annotations = others;
     }
     elements
@@ -203,6 +205,7 @@ fn excerpt<'a>(
     file: FileId,
     name: String,
     annotations: &[Annotation<'_>],
+    width: usize,
     corrections: &mut Vec<PositionCorrection>,
 ) -> Element<'a> {
     let text = map.file(file).text.as_str();
@@ -213,7 +216,7 @@ fn excerpt<'a>(
     let line = map.line(Span::new(file, from, from)) as usize;
     let points: Vec<usize> =
         annotations.iter().flat_map(|annotation| [annotation.at.0 - from, annotation.at.1 - from]).collect();
-    let (shown, points) = displayed_lines(&text[from..to], &points);
+    let (shown, points) = displayed_lines(&text[from..to], &points, width);
     if shown != text[from..to] {
         for (annotation, at) in annotations.iter().zip(points.chunks(2)) {
             let column = shown[..at[0]].chars().rev().take_while(|c| *c != '\n').count() + 1;
@@ -230,9 +233,9 @@ fn excerpt<'a>(
     Snippet::source(shown).path(name).line_start(line).annotations(annotations).into()
 }
 
-/// Returns the lines of a text as they are displayed, with control characters escaped and each truncated to [`COLUMNS`]
+/// Returns the lines of a text as they are displayed, with control characters escaped and each truncated to `width`
 /// columns, and the offset in the displayed text of each offset in `points`.
-fn displayed_lines(text: &str, points: &[usize]) -> (String, Vec<usize>) {
+fn displayed_lines(text: &str, points: &[usize], width: usize) -> (String, Vec<usize>) {
     let mut out = String::new();
     let mut moved = vec![0; points.len()];
     let mut start = 0;
@@ -245,7 +248,7 @@ fn displayed_lines(text: &str, points: &[usize]) -> (String, Vec<usize>) {
         // The line is truncated around its first mark.
         let focus = points.iter().copied().find(|p| on_it(*p)).map_or(0, |p| p - start);
         let base = out.len();
-        let (shown, offsets) = truncate(line, focus);
+        let (shown, offsets) = truncate(line, focus, width);
         out.push_str(&shown);
         for (point, moved) in points.iter().zip(&mut moved) {
             if *point >= start {
@@ -258,9 +261,9 @@ fn displayed_lines(text: &str, points: &[usize]) -> (String, Vec<usize>) {
     (out, moved)
 }
 
-/// Truncates a line to [`COLUMNS`] columns around the byte `focus` and escapes its control characters. Returns the
+/// Truncates a line to `most` columns around the byte `focus` and escapes its control characters. Returns the
 /// displayed line and, for each displayed character, its offset in the line and its offset in the displayed line.
-fn truncate(line: &str, focus: usize) -> (String, Vec<(usize, usize)>) {
+fn truncate(line: &str, focus: usize, most: usize) -> (String, Vec<(usize, usize)>) {
     let columns = |c: char| match c {
         '\t' => 4,
         c if printable::is_control(c) => printable::escaped(c).len(),
@@ -268,15 +271,16 @@ fn truncate(line: &str, focus: usize) -> (String, Vec<(usize, usize)>) {
     };
     let mut from = 0;
     let mut width = 0;
-    // A line that is too wide is displayed from at most `BEFORE` columns before the focus.
+    // A line that is too wide is displayed from a few columns before the focus.
+    let most_before = most * 3 / 10;
     if line.chars().any(|c| {
         width += columns(c);
-        width > COLUMNS
+        width > most
     }) {
         let mut before = 0;
         let back = line[..focus].char_indices().rev().take_while(|(_, c)| {
             before += columns(*c);
-            before < BEFORE
+            before < most_before
         });
         from = back.last().map_or(focus, |(at, _)| at);
         // Omitting fewer than 4 bytes would save hardly any space, since `…` takes a column itself.
@@ -294,7 +298,7 @@ fn truncate(line: &str, focus: usize) -> (String, Vec<(usize, usize)>) {
     for (at, c) in line[from..].char_indices() {
         width += columns(c);
         let rest = from + at + c.len_utf8() < line.len();
-        if width + usize::from(rest) > COLUMNS {
+        if width + usize::from(rest) > most {
             out.push('…');
             break;
         }
@@ -334,20 +338,21 @@ mod tests {
     fn a_line_is_truncated_around_its_mark() {
         let line: String = "0123456789".repeat(100_000);
         for focus in [0, 5, 59, 100, 500_003, 999_990, 999_999] {
-            let (shown, offsets) = truncate(&line, focus);
+            let (shown, offsets) = truncate(&line, focus, COLUMNS);
             assert!(shown.chars().count() <= COLUMNS, "{}", shown.chars().count());
             let at = offsets.iter().find(|(source, _)| *source == focus).map(|(_, displayed)| *displayed);
             assert_eq!(at.map(|at| &shown[at..=at]), Some(&line[focus..=focus]));
         }
-        assert_eq!(truncate("short\tline", 3).0, "short\tline");
-        assert_eq!(truncate("a\x1b[2Jb", 0).0, "a\\x1b[2Jb");
+        assert_eq!(truncate("short\tline", 3, COLUMNS).0, "short\tline");
+        assert_eq!(truncate("a\x1b[2Jb", 0, COLUMNS).0, "a\\x1b[2Jb");
     }
 
     #[test]
     fn offsets_of_marks_follow_the_displayed_text() {
         let text = "one\r\ntw\x1bo three\n\nfour";
         let find = |word: &str| text.find(word).unwrap_or_default();
-        let (shown, moved) = displayed_lines(text, &[find("three"), find("three") + 5, find("four"), text.len()]);
+        let (shown, moved) =
+            displayed_lines(text, &[find("three"), find("three") + 5, find("four"), text.len()], COLUMNS);
         assert_eq!(shown, "one\ntw\\x1bo three\n\nfour");
         assert_eq!(&shown[moved[0]..moved[1]], "three");
         assert_eq!(&shown[moved[2]..moved[3]], "four");
@@ -381,6 +386,13 @@ mod tests {
         let shown = render(&map, &[found], Style::Terminal { colours: false, columns: 60 });
         assert!(shown.lines().all(|line| line.chars().count() <= 60), "{shown}");
         assert_eq!(shown.matches("long").count(), 60, "{shown}");
+        // A line of the source that is longer is truncated around its mark.
+        let line = format!("{}bad{}", "x ".repeat(100), " y".repeat(100));
+        let file = map.add("b.wml", &line);
+        let found = Diagnostic::error(Code::UnknownCommand, Span::new(file, 200, 203), "no command");
+        let shown = render(&map, &[found], Style::Terminal { colours: false, columns: 60 });
+        assert!(shown.lines().all(|line| line.chars().count() <= 60) && shown.contains("bad y"), "{shown}");
+        assert!(shown.contains("b.wml:1:201"), "{shown}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Suggests the known name that a misspelt name was probably meant to be.
 
+use std::path::{Path, PathBuf};
+
 /// Maximum length in bytes of a misspelt name. For longer names no suggestion is made.
 const LONGEST_NAME: usize = 64;
 
@@ -45,6 +47,18 @@ pub fn meant<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         }),
     );
     similar.or(longer.filter(|_| is_only))
+}
+
+/// Returns the entry of a missing path's parent directory that has the most similar name: a directory, or a file.
+pub fn similar_path(path: &Path, of_directories: bool) -> Option<PathBuf> {
+    let parent = path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p })?;
+    let entries = std::fs::read_dir(parent).ok()?.take(MOST_NAMES).flatten();
+    let names: Vec<String> = entries
+        .filter(|entry| entry.path().is_dir() == of_directories)
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    Some(path.with_file_name(nearest(&name, names.iter().map(String::as_str))?))
 }
 
 /// Returns the edit distance of two names, or `None` when it exceeds `limit`.

@@ -148,6 +148,8 @@ pub struct Prepared {
     pub quiesced: Option<Quiesced>,
     /// Note for the user about the location of the root.
     pub note: Option<String>,
+    /// The directory of the root, if it did not exist and was created.
+    pub made_parent: Option<PathBuf>,
 }
 
 /// Numbers of changes to an existing tree.
@@ -567,6 +569,7 @@ impl PrepareTask {
             repairs: self.repairs,
             quiesced,
             note: self.root.note.clone(),
+            made_parent: self.root.made_parents.first().cloned(),
         };
         self.set.set_root(self.root.fd);
         *self.set.held.lock() = Some(self.root);

@@ -234,7 +234,9 @@ fn clean_roots(
 ) -> Result<CleanReport, Error> {
     let mut report = CleanReport::default();
     let mut places = vec![dir.to_owned()];
-    places.extend(directories_in(dir)?);
+    let mut below = directories_in(dir)?;
+    below.sort_unstable();
+    places.extend(below);
     for place in places.into_iter().filter(|place| is_own(place)) {
         // The path of `dir` itself may be a symbolic link, but links inside it are not followed.
         let place = if place == dir { std::fs::canonicalize(&place).unwrap_or(place) } else { place };

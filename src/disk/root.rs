@@ -45,7 +45,7 @@ pub(super) struct Root {
     /// Note for the user about the location of the root.
     pub(super) note: Option<String>,
     /// Parent directories that this call of [`take`] created, the deepest first.
-    made_parents: Vec<PathBuf>,
+    pub(super) made_parents: Vec<PathBuf>,
     /// Why the marker is open for reading only. `None` if it can be written.
     refused: Option<Errno>,
 }

@@ -131,6 +131,7 @@ impl Fileset {
             repairs: Repairs::default(),
             quiesced: None,
             note: None,
+            made_parent: None,
         })
     }
 

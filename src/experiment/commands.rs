@@ -233,6 +233,19 @@ pub(super) fn end_run_scope(folder: &mut Folder, host: &mut dyn ExperimentHost) 
     end_hooks(folder, &experiment, at, &|scope| scope == HookScope::Run, Failing::Error, host)
 }
 
+/// Ends the scopes that began with a run. The next attempt of the run begins them again, so that it starts like the
+/// first.
+pub(super) fn end_attempt(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
+    let Some(at) = folder.position else { return Ok(()) };
+    let experiment = folder.experiment.clone();
+    let before = folder.runs.last().map(|run| ScopePosition { run: at.run - 1, arm: run.arm });
+    let continued = |scope| before.is_some_and(|before| experiment.continues(scope, before, at));
+    end_hooks(folder, &experiment, at, &|scope| !continued(scope), Failing::Error, host)?;
+    folder.scopes.succeeded.retain(|_, run| *run != at.run);
+    folder.position = before;
+    Ok(())
+}
+
 /// Executes the commands at the end of those scopes of a run that were begun and are over.
 fn end_hooks(
     folder: &mut Folder,

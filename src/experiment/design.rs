@@ -316,6 +316,7 @@ mod tests {
             metrics: vec!["ops".to_owned()],
             records: Vec::new(),
             record_space: false,
+            retry_disturbed: 0,
             rule,
             arms: ["A", "B"].map(|name| Arm { name: name.to_owned(), words: Vec::new(), metric: None }).into(),
             hooks: Hooks::default(),

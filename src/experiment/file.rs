@@ -9,7 +9,7 @@ use super::file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, HOOK_KEYS, LEVEL_KEYS};
 use super::file_reader::{self, FileErrors, FileTable, FileValue};
 use super::rule_text::{run_range, share};
 use super::scopes::{HookScope, ScopeHook};
-use super::wanted::precision;
+use super::wanted::{MAX_RETRIES, precision};
 use crate::analysis::ResponseMethod;
 use crate::comparison::FactorialTables;
 use crate::diag::{Code, Diagnostic, nearest};
@@ -58,6 +58,8 @@ pub struct ExperimentFile {
     pub commands: Vec<Span>,
     /// Whether the used space is recorded.
     pub record_space: bool,
+    /// The maximum number of times that a disturbed run is made again.
+    pub retry_disturbed: Option<u64>,
     /// The maximum duration of a command.
     pub time_limit: Option<Duration>,
 }
@@ -135,6 +137,7 @@ impl FileParser<'_> {
             tables: self.tables(root, &factors),
             records,
             record_space,
+            retry_disturbed: self.retries(root),
             time_limit: root.value("time-limit", self.errors).and_then(|v| v.duration("time-limit", self.errors)),
             hooks: Vec::new(),
             commands: Vec::new(),
@@ -458,6 +461,17 @@ impl FileParser<'_> {
                 ((min, max), None)
             }
         }
+    }
+
+    /// Reads the number of times that a disturbed run is made again.
+    fn retries(&mut self, root: &FileTable<'_>) -> Option<u64> {
+        let text = root.value("retry-disturbed", self.errors)?.scalar("`retry-disturbed`", self.errors)?;
+        let number = text.node.parse().ok().filter(|number| *number <= MAX_RETRIES);
+        if number.is_none() {
+            let message = format!("`{}` is not a number of attempts", printable::line(&text.node));
+            self.errors.add(Code::WrongValue, text.span, message, format!("write a number from 0 to {MAX_RETRIES}"));
+        }
+        number
     }
 
     /// Reads the tables of the result.

@@ -59,6 +59,7 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
         "With `curve`: the method of the overall response time; by default `\"sfs3\"`",
     ),
     key("record", "list of texts", "Commands whose output is kept after each run; `\"df\"` records the used space"),
+    key("retry-disturbed", "number", "How often a run is made again if other programs disturbed it; by default 0"),
     key("time-limit", "time", "The maximum duration of a command; by default 10 minutes"),
     key("hook", "list of tables", "Commands around the experiment, blocks, levels and runs"),
 ];

@@ -57,6 +57,8 @@ pub struct Folder {
     boot: usize,
     /// The changes of the conditions that were accepted; see [`Replayed::changes`].
     changes: Vec<(usize, Vec<String>)>,
+    /// For each attempt that is not used because other programs disturbed it, the number of its run.
+    retried: Vec<usize>,
     /// Whether the machine was rebooted since the last event of the experiment before it was resumed.
     is_after_reboot: bool,
     /// Whether the experiment had ended before it was resumed, and all of its results are there.
@@ -199,6 +201,7 @@ impl Folder {
             figures: RecordedFigures::default(),
             boot: 0,
             changes: Vec::new(),
+            retried: Vec::new(),
             is_after_reboot: false,
             was_complete: false,
             parent_is_new: false,
@@ -369,7 +372,7 @@ impl Folder {
         }
         self.figures = state.under_way.as_ref().map(|under_way| under_way.figures.clone()).unwrap_or_default();
         (self.under_way, self.mounts, self.scopes) = (state.under_way, state.mounts, state.scopes);
-        (self.boot, self.changes) = (state.boots.number, state.changes);
+        (self.boot, self.changes, self.retried) = (state.boots.number, state.changes, state.retried);
         self.was_complete = state.is_complete;
         Ok(())
     }
@@ -386,7 +389,7 @@ impl Folder {
 
     /// Returns notes on how the runs were made.
     pub(super) fn notes(&self) -> Vec<String> {
-        run_notes((1..).zip(self.runs.iter().map(|run| run.boot)), &self.changes)
+        run_notes((1..).zip(self.runs.iter().map(|run| run.boot)), &self.changes, &self.retried)
     }
 
     /// Returns why results of the experiment are not used, in one line, or `None` when all are.
@@ -529,6 +532,19 @@ impl Folder {
         self.write(&Event::Finished { run: number as u64, seconds: run.seconds, control })?;
         run.observation.control = self.figures.control();
         self.runs.push(run);
+        Ok(())
+    }
+
+    /// Returns the number of further attempts that a disturbed run may have.
+    pub(super) fn retries_left(&self, run: usize) -> u64 {
+        let made = self.retried.iter().filter(|retried| **retried == run).count() as u64;
+        self.experiment.retry_disturbed.saturating_sub(made)
+    }
+
+    /// Records that the attempt of a run is not used, because other programs disturbed it.
+    pub(super) fn retry(&mut self, run: usize) -> Result<(), FolderError> {
+        self.write(&Event::Retried { run: run as u64 })?;
+        self.retried.push(run);
         Ok(())
     }
 

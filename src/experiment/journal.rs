@@ -135,6 +135,11 @@ pub(super) enum Event {
         /// The reason.
         why: String,
     },
+    /// Other programs disturbed a run, so that it is made again. The result of this attempt is not used.
+    Retried {
+        /// The number of the run.
+        run: u64,
+    },
     /// The results of this run and of all later runs are not used, because the result of this run can't be read. These
     /// runs are made again.
     Dropped {
@@ -178,6 +183,7 @@ impl Event {
             | Self::Files { run, .. }
             | Self::Finished { run, .. }
             | Self::Failed { run, .. }
+            | Self::Retried { run }
             | Self::Dropped { run, .. } => Some(*run),
             Self::Begun { .. }
             | Self::Resumed { .. }

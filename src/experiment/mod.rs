@@ -30,6 +30,8 @@ mod recorded;
 mod replay;
 #[cfg(test)]
 mod resume_tests;
+#[cfg(test)]
+mod retry_tests;
 mod rule_text;
 mod run_table;
 mod runner;
@@ -55,4 +57,6 @@ pub use run_table::RunTable;
 pub use runner::{ExperimentError, ExperimentHost, FailedCommand, Finished, RunEnd, run};
 pub use scopes::{HookScope, ScopeHook};
 pub use suites::{SUITES, suite};
-pub use wanted::{Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, RuleWanted, WantedFactor, precision};
+pub use wanted::{
+    Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, MAX_RETRIES, RuleWanted, WantedFactor, precision,
+};

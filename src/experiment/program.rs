@@ -120,11 +120,15 @@ pub(super) fn failed(folder: &Folder, number: usize, why: String, status: u8) ->
     }
 }
 
-/// Returns the last error message in a run's output, or `None` when there is none.
+/// Returns the last error message in a run's output, with its code at the end, or `None` when there is none.
 pub(super) fn reason(folder: &Folder, number: usize) -> Option<String> {
     let text = end_of(&folder.log(number), LAST_OUTPUT).ok()?;
     let line = text.lines().rev().find(|line| line.starts_with("error"))?;
-    Some(line.strip_prefix("error: ").unwrap_or(line).to_owned())
+    let coded = || {
+        let (code, message) = line.strip_prefix("error[")?.split_once("]: ")?;
+        Some(format!("{message} ({code})"))
+    };
+    Some(coded().unwrap_or_else(|| line.strip_prefix("error: ").unwrap_or(line).to_owned()))
 }
 
 #[cfg(test)]

@@ -92,6 +92,8 @@ pub(super) struct Replayed {
     pub(super) boots: BootCount,
     /// The first run under conditions that have changed, from 1, and what changed; see [`folder::run_notes`].
     pub(super) changes: Vec<(usize, Vec<String>)>,
+    /// For each attempt that is not used because other programs disturbed it, the number of its run.
+    pub(super) retried: Vec<usize>,
     /// Whether the experiment has ended, by its rule or by its budget, and no run was begun or dropped since.
     pub(super) is_complete: bool,
 }
@@ -109,7 +111,7 @@ impl Replayed {
 
     /// Returns notes on how the runs were made.
     pub(super) fn notes(&self) -> Vec<String> {
-        folder::run_notes((1..).zip(self.runs.iter().map(|run| run.boot)), &self.changes)
+        folder::run_notes((1..).zip(self.runs.iter().map(|run| run.boot)), &self.changes, &self.retried)
     }
 
     fn apply(&mut self, event: &Event) -> Result<(), String> {
@@ -188,6 +190,11 @@ impl Replayed {
                 let arm = arm.unwrap_or_default();
                 self.runs.push(EndedRun { arm, failure: Some(why.clone()), figures, boot, ..EndedRun::default() });
             }
+            // Its commands have been executed, and its result must not be recorded.
+            Event::Retried { run } => {
+                self.retried.push(*run as usize);
+                self.under_way = None;
+            }
             Event::Dropped { run, .. } => self.drop_from(*run as usize),
             // A command after a run that failed has to be executed again.
             Event::HookFailed { .. }
@@ -227,6 +234,7 @@ impl Replayed {
         self.is_complete = false;
         // The runs that replace them are made under the present conditions.
         self.changes.iter_mut().for_each(|(first, _)| *first = run.min(*first));
+        self.retried.retain(|retried| *retried < run);
         if let Some(under_way) = &mut self.under_way {
             under_way.started = false;
         }

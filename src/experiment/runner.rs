@@ -409,11 +409,29 @@ fn make_run(
     if let Some(failure) = &observation.failure {
         return Err(failed(folder, number, failure.clone(), 1));
     }
+    if observation.disturbed && folder.retries_left(number) > 0 {
+        return discard(folder, number, host);
+    }
     let seconds = Some(began.elapsed().as_secs_f64());
     let mut run = KeptRun { arm, seconds, boot: folder.boot(), observation };
     end_run(folder, &mut run, host)?;
     folder.keep(run, control)?;
     report_end(folder, host);
+    Ok(())
+}
+
+/// Ends an attempt of a run that other programs disturbed, so that the run is made again. That depends on what they did
+/// and not on the result, so that it does not favour a result.
+fn discard(folder: &mut Folder, number: usize, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
+    let attempt = folder.experiment.retry_disturbed - folder.retries_left(number) + 1;
+    folder.retry(number)?;
+    commands::end_attempt(folder, host)?;
+    let kept = folder.keep_dropped(number..=number)?;
+    let kept = kept.map_or_else(String::new, |dir| format!("; its files are kept in {}", dir.display()));
+    host.note(&format!(
+        "run {number} is made again (attempt {attempt} of {}): other programs used the processors or devices{kept}",
+        folder.experiment.retry_disturbed + 1
+    ));
     Ok(())
 }
 

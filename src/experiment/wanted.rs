@@ -11,6 +11,14 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use crate::import::folder::EXPERIMENT_SCHEMA as SCHEMA;
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// The largest number of times that a disturbed run is made again.
+pub const MAX_RETRIES: u64 = 100;
+
 /// The note on a comparison of equal arms.
 pub const EQUAL_ARMS: &str = "A and B have the same options: this is a comparison of equal arms (see `wmlrun floor`)";
 
@@ -45,6 +53,9 @@ pub struct Experiment {
     /// Whether the used space of the file systems is recorded before and after each run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record_space: bool,
+    /// The maximum number of times that a run is made again if other programs disturbed it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retry_disturbed: u64,
     /// The rule that decides on the number of runs.
     pub rule: RuleWanted,
     /// The arms: one, or A and B, or one for each level of a factor, or one for each combination of the levels of

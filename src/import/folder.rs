@@ -8,6 +8,7 @@ use super::{
     damaged, form, input, observations,
 };
 use crate::util::batch_files::BATCH_RESULT;
+use crate::util::count::count;
 use crate::util::printable;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,10 +91,14 @@ impl BootCount {
     }
 }
 
-/// Returns notes on how the runs of an experiment were made: the reboots between them, and each change of the conditions
-/// that was accepted with `--anyway`. `boots` has the number of each run and that of its boot, `changes` the first run
-/// under changed conditions and what changed.
-pub fn run_notes(boots: impl Iterator<Item = (usize, usize)>, changes: &[(usize, Vec<String>)]) -> Vec<String> {
+/// Returns notes on how the runs of an experiment were made: the reboots between them, each change of the conditions that
+/// was accepted with `--anyway`, and the attempts that are not used. `boots` has the number of each run and that of its
+/// boot, `changes` the first run under changed conditions and what changed, `retried` the run of each unused attempt.
+pub fn run_notes(
+    boots: impl Iterator<Item = (usize, usize)>,
+    changes: &[(usize, Vec<String>)],
+    retried: &[usize],
+) -> Vec<String> {
     let boots: Vec<(usize, usize)> = boots.collect();
     let reboots = boots.windows(2).filter(|pair| pair[0].1 != pair[1].1);
     let reboots: Vec<String> = reboots.map(|pair| format!("between runs {} and {}", pair[0].0, pair[1].0)).collect();
@@ -101,7 +106,15 @@ pub fn run_notes(boots: impl Iterator<Item = (usize, usize)>, changes: &[(usize,
     let changed = |(run, what): &(usize, Vec<String>)| {
         format!("changed before run {run}, accepted by `--anyway`: {}", what.join(", "))
     };
-    rebooted.into_iter().chain(changes.iter().map(changed)).collect()
+    let runs: BTreeSet<usize> = retried.iter().copied().collect();
+    let unused = (!runs.is_empty()).then(|| {
+        let s = if runs.len() == 1 { "" } else { "s" };
+        let are = if retried.len() == 1 { "is" } else { "are" };
+        let numbers: Vec<String> = runs.iter().map(usize::to_string).collect();
+        let attempts = count(retried.len() as u64, "disturbed attempt");
+        format!("{attempts} of run{s} {} {are} not used (`--retry-disturbed`)", super::shortened(&numbers))
+    });
+    rebooted.into_iter().chain(changes.iter().map(changed)).chain(unused).collect()
 }
 
 /// An event of the journal, as far as it concerns the state or the figures of a run. Other events are ignored.
@@ -144,6 +157,8 @@ enum RunEvent {
         #[serde(default)]
         control: Option<f64>,
     },
+    /// Other programs disturbed a run, and its result is not used.
+    Retried { run: usize },
     /// The results of this run and of all later ones are not used.
     Dropped { run: usize },
     #[serde(other)]
@@ -327,7 +342,7 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
     let mut runs: BTreeMap<usize, JournalRun> = BTreeMap::new();
     let (mut boots, mut in_progress) = (BootCount::default(), FiguresInProgress::default());
     let (mut changes, mut not_yet_used): (Vec<(usize, Vec<String>)>, _) = (Vec::new(), Vec::new());
-    let mut has_dropped = false;
+    let (mut has_dropped, mut retried) = (false, Vec::new());
     for (n, line) in whole.lines().enumerate() {
         let event = serde_json::from_str(line)
             .map_err(|e| damaged(&journal)(format!("line {} is not an event: {e}", n + 1)))?;
@@ -356,8 +371,13 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
                 let finished = runs.entry(run).or_default();
                 (finished.is_finished, finished.figures) = (true, figures);
             }
+            RunEvent::Retried { run } => {
+                retried.push(run);
+                in_progress = FiguresInProgress::default();
+            }
             RunEvent::Dropped { run } => {
                 has_dropped = true;
+                retried.retain(|retried| *retried < run);
                 runs.retain(|number, _| *number < run);
                 // The runs that replace them are made under the present conditions.
                 changes.iter_mut().for_each(|(first, _)| *first = run.min(*first));
@@ -370,8 +390,9 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
         return Err(damaged(&journal)(format!("it does not have run {lost}, whose result is there")));
     }
     runs.retain(|_, run| arm.is_none_or(|arm| arm == run.arm));
+    retried.retain(|number| runs.contains_key(number));
     let boots = runs.iter().filter(|(_, run)| run.is_finished).map(|(number, run)| (*number, run.boot));
-    let notes = run_notes(boots, &changes);
+    let notes = run_notes(boots, &changes, &retried);
     let mut side = ImportedSide::default();
     let (mut unfinished, mut numbers) = (Vec::new(), Vec::new());
     for (run, JournalRun { is_finished, figures, .. }) in runs {

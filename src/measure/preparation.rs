@@ -9,6 +9,7 @@ use super::machine;
 use super::trees::{DefinitionKey, ReadySet, data_properties, size_properties, trees};
 use super::watch::{Stage, WatchedProgress};
 use super::{Front, Runner, Status};
+use crate::diag::similar_path;
 use crate::disk::prepare::{self, Prepared, Repairs};
 use crate::disk::{Error, Existing, Fileset, StartState};
 use crate::fileset::FilesetSpec;
@@ -86,8 +87,8 @@ impl Runner {
                     continue;
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                    let near =
-                        similar_path(dir).map_or(String::new(), |near| format!("did you mean `{}`? ", near.display()));
+                    let near = similar_path(dir, true)
+                        .map_or(String::new(), |near| format!("did you mean `{}`? ", near.display()));
                     (
                         format!("the directory `{shown}` of `--dir` does not exist"),
                         format!("{near}`--mkdir` creates it"),
@@ -312,6 +313,11 @@ impl Runner {
         let prepared = self.on_disk(front, |progress, stop| prepare::prepare(sets, &options, progress, stop))?;
         self.trees.wrote &= !options.quiesce;
         prepared.iter().filter_map(|set| set.note.as_deref()).for_each(|note| front.note(note));
+        // The path of a script may be that of a mount point that is not mounted. The directory of a run is its own.
+        let is_own = |dir: &PathBuf| self.trees.fresh.as_ref().is_some_and(|fresh| dir.starts_with(fresh));
+        for made in prepared.iter().filter_map(|set| set.made_parent.as_ref()).filter(|made| !is_own(made)) {
+            front.note(&format!("created {}, which did not exist", made.display()));
+        }
         if let Some(line) = changes_line(&prepared, as_is) {
             front.note(&line);
         }
@@ -381,20 +387,6 @@ fn new_directory(front: &mut dyn Front) -> Result<PathBuf, Status> {
         Some("`wmlrun clean` removes them"),
     );
     Err(Status::Refused)
-}
-
-/// Returns the entry of a missing path's parent directory that has a similar name.
-fn similar_path(path: &Path) -> Option<PathBuf> {
-    /// The most names compared.
-    const MAX_NAMES: usize = 1000;
-    let parent = path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p })?;
-    let entries = std::fs::read_dir(parent).ok()?.take(MAX_NAMES).flatten();
-    let names: Vec<String> = entries
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    let name = path.file_name()?.to_string_lossy().into_owned();
-    Some(path.with_file_name(crate::diag::nearest(&name, names.iter().map(String::as_str))?))
 }
 
 /// Returns the message on the changes that brought existing trees to their definitions, or on their use as they are.

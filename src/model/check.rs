@@ -318,6 +318,17 @@ impl Checker<'_> {
             let message = format!("nothing sets `{shown}`: the text shows it as it is written");
             Diagnostic::warning(Code::UnsetInText, span, message)
         });
+        // The environment of the run may be another one, but is mostly this one.
+        expr::variables(value, &mut |variable, span| {
+            let is_unset =
+                || !self.names.variables.contains(&variable.name) && std::env::var_os(&variable.name).is_none();
+            if variable.form == VariableForm::Paren && !self.open && is_unset() {
+                let shown = expr::show(variable);
+                let message = format!("the environment has no `{shown}`: the text shows it as it is written");
+                let help = format!("start wmlrun with it: `{}=… wmlrun …`", variable.name);
+                diag::push(self.found, Diagnostic::warning(Code::UnsetInText, span, message).help(help));
+            }
+        });
     }
 
     /// Checks a command for the shell: an undefined variable may be one of the shell, which gets it as it is written.

@@ -152,6 +152,7 @@ pub(super) fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -
             metrics: vec!["ops".to_owned()],
             records: Vec::new(),
             record_space: false,
+            retry_disturbed: 0,
             rule,
             arms: arms.iter().map(arm).collect(),
             hooks: Hooks::default(),

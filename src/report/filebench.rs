@@ -1,10 +1,11 @@
-//! The output formats of Filebench 1.5 and 1.4, for scripts that parse them, and the files of `stats dump` and its
-//! variants.
+//! The output formats of Filebench 1.5, 1.4.9 and 1.4, for scripts that parse them, and the files of `stats dump` and
+//! its variants.
 //!
 //! Lines, widths and order are those of Filebench (flowops in reverse order of definition). Figures differ where those
 //! of Filebench are wrong: latency is the mean over all I/O operations, times are from a monotonic clock, flowops with
 //! equal names are separate, and counters have 64 bits. Log lines begin with the seconds since the start, in 1.4 with
-//! the process number before them. The summary of 1.4 begins on a line after its prefix, so that `^IO Summary` matches.
+//! the process number before them. The summary of 1.4 begins on a line after its prefix, so that `^IO Summary` matches;
+//! that of 1.4.9 is on the line of its prefix.
 
 use super::Report;
 use crate::result::{Document, FlowopResult, Run};
@@ -17,8 +18,11 @@ use std::io::{self, Write};
 /// `--format filebench`: the output of Filebench 1.5.
 pub struct Filebench15;
 
-/// `--format filebench-1.4`: the output of Filebench 1.4.
-pub struct Filebench14;
+/// `--format filebench-1.4`: the output of Filebench 1.4 up to 1.4.8; and `--format filebench-1.4.9`.
+pub struct Filebench14 {
+    /// Whether it is the output of 1.4.9 and 1.4.9.1.
+    pub is_149: bool,
+}
 
 /// Number of buckets of Filebench's histogram: 0 ns, then powers of two.
 const LATHIST: usize = 64;
@@ -126,23 +130,69 @@ impl Report for Filebench14 {
     }
 
     fn name(&self) -> &'static str {
-        "filebench-1.4"
+        if self.is_149 { "filebench-1.4.9" } else { "filebench-1.4" }
     }
 
     fn about(&self) -> &'static str {
-        "the output format of Filebench 1.4"
+        match self.is_149 {
+            true => "the output format of Filebench 1.4.9 and 1.4.9.1",
+            false => "the output format of Filebench 1.4 up to 1.4.8",
+        }
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         let (pid, at) = (document.process_id, run.finished_seconds);
         writeln!(out, "{pid:>5}: {at:.3}: Run took {:.0} seconds...", run.measured_seconds.round())?;
-        breakdown_14(document.process_id, run, out)
+        self.breakdown(document, run, out)
     }
 
     fn interim(&self, document: &Document, _apart: bool, out: &mut dyn Write) -> io::Result<()> {
-        document.runs.first().map_or(Ok(()), |run| breakdown_14(document.process_id, run, out))
+        document.runs.first().map_or(Ok(()), |run| self.breakdown(document, run, out))
     }
+}
+
+impl Filebench14 {
+    fn breakdown(&self, document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+        let write = if self.is_149 { breakdown_149 } else { breakdown_14 };
+        write(document.process_id, run, out)
+    }
+}
+
+/// Writes the breakdown and summary of 1.4.9: with the operations of each flowop, and its shortest and longest latency.
+fn breakdown_149(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    let run = &*with_listings(super::visible_run(run));
+    let prefix = format!("{process:>5}: {:.3}: ", run.finished_seconds);
+    writeln!(out, "{prefix}Per-Operation Breakdown")?;
+    for flowop in run.flowops.iter().rev() {
+        // Whole milliseconds, without rounding up.
+        let ms = |ns: Option<u64>| ns.unwrap_or(0) / 1_000_000;
+        writeln!(
+            out,
+            "{:<20} {}ops {:>8.0}ops/s {:>5.1}mb/s {:>8.1}ms/op {:>8.0}us/op-cpu [{}ms - {}ms]",
+            flowop.name,
+            flowop.ops,
+            flowop.ops_per_s,
+            flowop.mib_per_s,
+            mean_ms(flowop),
+            // Not measured.
+            0.0,
+            ms(flowop.latency_ns.min),
+            ms(flowop.latency_ns.max),
+        )?;
+    }
+    let s = &run.summary;
+    writeln!(
+        out,
+        "{prefix}IO Summary: {:>5} ops, {:.3} ops/s, ({:.0}/{:.0} r/w), {:>5.1}mb/s, {:>6.0}us cpu/op, {:>5.1}ms latency",
+        s.ops,
+        s.ops_per_s,
+        s.reads_per_s,
+        s.writes_per_s,
+        s.mib_per_s,
+        cpu_us(run),
+        s.latency_ms.unwrap_or(0.0),
+    )
 }
 
 /// Writes the breakdown and summary of 1.4, also for `stats snap`.
@@ -424,7 +474,32 @@ mod tests {
             \n\
             10253: 7.022: \n\
             IO Summary:      2072265 ops, 690480.0 ops/s, (181712/36343 r/w) 1700.7mb/s,      5us cpu/op,   0.0ms latency\n";
-        assert_eq!(to_string(&Filebench14, &document), expect);
+        assert_eq!(to_string(&Filebench14 { is_149: false }, &document), expect);
+    }
+
+    /// The form is that of output of Filebench 1.4.9.1.
+    #[test]
+    fn output_matches_filebench_1_4_9() {
+        let mut run = old();
+        let ms = |ms: f64| Some((ms * 1e6) as u64);
+        let latency = |min, max| Latency { min: ms(min), max: ms(max), mean: Some(13.2e6), ..Latency::default() };
+        run.flowops = vec![flowop("write-file", 755, 75.49, 75.4, [0.0; 3]), flowop("finish", 0, 0.0, 0.0, [0.0; 3])];
+        run.flowops[0].latency_ns = latency(5.9, 40.2);
+        run.summary = Summary {
+            ops: 755,
+            ops_per_s: 75.492,
+            writes_per_s: 75.4,
+            mib_per_s: 75.4,
+            system_cpu_us_per_op: Some(14_026.0),
+            latency_ms: Some(13.2),
+            ..Summary::default()
+        };
+        let document = crate::result::Document { process_id: 380, runs: vec![run], ..Default::default() };
+        let expect = "  380: 7.022: Run took 3 seconds...\n  380: 7.022: Per-Operation Breakdown\n\
+            finish               0ops        0ops/s   0.0mb/s      0.0ms/op        0us/op-cpu [0ms - 0ms]\n\
+            write-file           755ops       75ops/s  75.4mb/s     13.2ms/op        0us/op-cpu [5ms - 40ms]\n  \
+            380: 7.022: IO Summary:   755 ops, 75.492 ops/s, (0/75 r/w),  75.4mb/s,  14026us cpu/op,  13.2ms latency\n";
+        assert_eq!(to_string(&Filebench14 { is_149: true }, &document), expect);
     }
 
     #[test]
@@ -463,7 +538,7 @@ mod tests {
         let rate = document.runs[0].summary.ops_per_s;
         let new = to_string(&Filebench15, &document);
         assert_eq!(awk("/IO Summary/ {print $4, $6}", &new), format!("835620 {rate:.3}\n"));
-        let old = to_string(&Filebench14, &document);
+        let old = to_string(&Filebench14 { is_149: false }, &document);
         assert_eq!(awk("/^IO Summary/ {print $3, $5}", &old), format!("835620 {rate:.1}\n"));
         assert_eq!(awk("$1 == \"shadowread\" {print $2}", &old), "13793ops/s\n");
     }

@@ -142,7 +142,8 @@ pub static TABLE: &[&dyn Report] = &[
     &hgrm::Hgrm,
     &hlog::Hlog,
     &filebench::Filebench15,
-    &filebench::Filebench14,
+    &filebench::Filebench14 { is_149: true },
+    &filebench::Filebench14 { is_149: false },
     &none::NoReport,
 ];
 

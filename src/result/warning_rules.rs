@@ -36,6 +36,10 @@ const MAX_DIRTY: u64 = 64 << 20;
 const MIN_RESIDENT: f64 = 0.1;
 /// Age of the oldest operation in flight at the end above which there is a warning, in seconds.
 const MAX_LATE_SECONDS: f64 = 1.0;
+/// Mean I/O operations per second from which on a time without any is unusual.
+const MIN_RATE: f64 = 100.0;
+/// Time without a completed operation that is a stall, in seconds. An interval may be a bit shorter than a second.
+const MIN_STALL: f64 = 0.95;
 
 /// Returns all warnings about a run, the most serious first.
 pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
@@ -277,6 +281,7 @@ fn check_course(run: &Run, found: &mut Vec<Warning>) {
         found.extend(unsteady(run));
         found.extend(not_steady(run));
     }
+    found.extend(stalled(run));
     for flowop in run.flowops.iter().filter(|flowop| !flowop.may_starve) {
         let share = flowop.starved_seconds / (run.seconds_of_ranks() * flowop.instances.max(1) as f64);
         if share > MAX_STARVED && share.is_finite() {
@@ -329,6 +334,22 @@ fn not_steady(run: &Run) -> Option<Warning> {
     let matters =
         steady.from_seconds.is_none_or(|from| from > 0.0 && (rest_per_s / all_per_s - 1.0).abs() > MIN_CHANGE);
     matters.then_some(Warning::NotSteady { first_seconds: steady.from_seconds, all_per_s, rest_per_s })
+}
+
+/// Returns a warning about the longest time without a completed operation, in a run that completes many.
+fn stalled(run: &Run) -> Option<Warning> {
+    if run.summary.ops_per_s < MIN_RATE {
+        return None;
+    }
+    let (mut longest, mut current) = ((0.0, 0.0), 0.0);
+    for interval in &run.intervals {
+        current = if run.io_ops(interval) == 0 { current + interval.seconds } else { 0.0 };
+        if current > longest.0 {
+            longest = (current, interval.t - current);
+        }
+    }
+    let (seconds, from_seconds) = longest;
+    (seconds >= MIN_STALL).then_some(Warning::Stalled { seconds, from_seconds })
 }
 
 /// Returns a warning if some ranks ran for a time in which others did not.

@@ -127,6 +127,13 @@ pub enum Warning {
         /// I/O operations per second of the steady part.
         rest_per_s: f64,
     },
+    /// No I/O operation completed for a time, although many did before or after it.
+    Stalled {
+        /// The duration in seconds.
+        seconds: f64,
+        /// Its begin, in seconds since measuring began.
+        from_seconds: f64,
+    },
     /// Threads waited for a usable file.
     Starved {
         /// Name of the flowop.
@@ -160,7 +167,7 @@ pub enum Warning {
 }
 
 /// Every code that [`Warning::code`] returns, in its order. A test compares both.
-pub const CODES: [&str; 21] = [
+pub const CODES: [&str; 22] = [
     "not_complete",
     "errors",
     "no_operations",
@@ -177,6 +184,7 @@ pub const CODES: [&str; 21] = [
     "shared_devices",
     "unsteady",
     "not_steady",
+    "stalled",
     "starved",
     "unstable",
     "late_ops",
@@ -208,6 +216,7 @@ impl Warning {
             },
             Self::Unsteady { first_per_s: 9000.0, last_per_s: 6000.0 },
             Self::NotSteady { first_seconds: Some(14.0), all_per_s: 8000.0, rest_per_s: 9000.0 },
+            Self::Stalled { seconds: 2.0, from_seconds: 31.0 },
             Self::Starved { flowop, share: 0.25 },
             Self::Unstable { offered_per_s: 5000.0, achieved_per_s: 4100.0 },
             Self::LateOps { ops: 16, oldest_seconds: 2.5 },
@@ -235,6 +244,7 @@ impl Warning {
             Self::SharedDevices { .. } => "shared_devices",
             Self::Unsteady { .. } => "unsteady",
             Self::NotSteady { .. } => "not_steady",
+            Self::Stalled { .. } => "stalled",
             Self::Starved { .. } => "starved",
             Self::Unstable { .. } => "unstable",
             Self::LateOps { .. } => "late_ops",
@@ -288,8 +298,9 @@ impl Warning {
             Self::MemoryFileSystem { path, kind } => {
                 format!("`{path}` is in memory ({kind}), not on storage")
             }
-            Self::FitsInMemory { bytes, .. } => {
-                format!("{} of files fit in memory: reads may be cached", size::format(*bytes))
+            Self::FitsInMemory { bytes, cold, .. } => {
+                let which = if *cold { "repeated reads" } else { "reads" };
+                format!("{} of files fit in memory: {which} may be cached", size::format(*bytes))
             }
             Self::CacheUnknown { device } => {
                 format!("unknown state of the cache below `{device}`")
@@ -332,6 +343,11 @@ impl Warning {
                 measured(*all_per_s)
             ),
             Self::NotSteady { first_seconds: None, .. } => "not steady: the rate changed until the end".to_owned(),
+            Self::Stalled { seconds, from_seconds } => format!(
+                "no I/O operation completed for {}, from {} on",
+                duration::seconds(*seconds),
+                duration::seconds(*from_seconds)
+            ),
             Self::Starved { flowop, share } => {
                 format!("`{flowop}` spent {:.1} % of its time waiting for a usable file", share * 100.0)
             }
@@ -400,6 +416,7 @@ impl Warning {
             }
             Self::Unsteady { .. } => "run longer, warm up (`--warmup`), and check the intervals",
             Self::NotSteady { .. } => "exclude that part with `--warmup`, and run longer",
+            Self::Stalled { .. } => "the file system or the device stalled, unless the script waits by itself",
             Self::Starved { .. } => {
                 "define more files in the file set, or create and delete them at the same rate; `maystarve` declares \
                  that the workload is meant to wait"

@@ -101,6 +101,7 @@ fn each_cause_has_its_warning() {
         ("unsteady", after(|d| d.runs[0].intervals[7..].iter_mut().for_each(|i| i.flowops[0].ops /= 2))),
         ("not_steady", after(|d| steady_from(d, Some(14.0), Some(30_000.0)))),
         ("not_steady", after(|d| steady_from(d, None, None))),
+        ("stalled", after(|d| stall(d, 4..5))),
         ("starved", after(|d| d.runs[0].flowops[1].starved_seconds = 12.0)),
         (
             "unstable",
@@ -238,6 +239,25 @@ fn foreign_notes_are_kept_and_derived_ones_not_duplicated() {
     note(&mut document);
     let codes: Vec<&str> = document.runs[0].warnings.iter().map(|note| note.code.as_str()).collect();
     assert_eq!(codes, ["kernel_taint", "errors"]);
+}
+
+/// Removes the operations of these intervals.
+fn stall(document: &mut Document, intervals: std::ops::Range<usize>) {
+    document.runs[0].intervals[intervals].iter_mut().flat_map(|i| &mut i.flowops).for_each(|f| f.ops = 0);
+}
+
+#[test]
+fn a_stall_is_the_longest_time_without_an_operation() {
+    let mut document = fixture();
+    stall(&mut document, 1..2);
+    stall(&mut document, 3..5);
+    let length = document.runs[0].intervals[3].seconds;
+    let found = of(&document, &document.runs[0]).into_iter().find(|warning| warning.code() == "stalled");
+    let (seconds, from_seconds) = (2.0 * length, document.runs[0].intervals[2].t);
+    assert_eq!(found, Some(Warning::Stalled { seconds, from_seconds }));
+    // A workload that seldom does an operation.
+    document.runs[0].summary.ops_per_s = 50.0;
+    assert!(of(&document, &document.runs[0]).iter().all(|warning| warning.code() != "stalled"));
 }
 
 /// Sets the beginning and the rate of the steady part.

@@ -4,8 +4,9 @@ use super::{Extent, Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
 use crate::model::visit::CommandPart;
 use crate::model::{self, Expr, Scope, SetBy};
-use crate::source::{FileId, Spanned};
+use crate::source::{FileId, SourceMap, Spanned};
 use crate::spec::Dialect;
+use crate::util::count::count;
 use indexmap::IndexSet;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -56,6 +57,22 @@ pub(crate) struct Loaded {
     pub(super) reads: Option<HashSet<String>>,
 }
 
+impl Loaded {
+    /// Returns the names of the texts that no other text has loaded, each once, in the order of loading.
+    pub(super) fn outer_names(&self) -> impl Iterator<Item = &str> {
+        let names: IndexSet<&str> =
+            self.texts.iter().filter(|text| !text.nested).map(|text| text.name.as_str()).collect();
+        names.into_iter()
+    }
+
+    /// Returns these texts.
+    pub(super) fn outer_texts<'a>(&'a self, map: &'a SourceMap) -> impl Iterator<Item = &'a str> {
+        // A script that was loaded again has replaced its earlier text.
+        let last = |name: &str| self.texts.iter().rfind(|text| !text.nested && text.name == name);
+        self.outer_names().filter_map(move |name| Some(map.file(last(name)?.file).text.as_str()))
+    }
+}
+
 impl Session {
     pub(super) fn load_command(
         &mut self,
@@ -96,7 +113,22 @@ impl Session {
                 &[d.help("check this file; before you share the script, copy the file into the script's folder")],
             );
         }
-        Ok(self.load_text(&found.name, &found.text, elsewhere, front))
+        let status = self.load_text(&found.name, &found.text, elsewhere, front);
+        if status == Status::Done && self.set_by() == SetBy::Prompt {
+            self.note_definitions(front);
+        }
+        Ok(status)
+    }
+
+    /// Says what is defined after a script was loaded at the prompt, of all scripts that are loaded.
+    fn note_definitions(&self, front: &mut dyn Front) {
+        let names: Vec<&str> = self.loaded.outer_names().collect();
+        let (sets, processes) = (self.definitions.filesets.len() as u64, self.definitions.processes.len() as u64);
+        // Each script has a dialect of its own.
+        let dialect =
+            if names.len() == 1 { format!(", dialect {}", self.loaded.dialect.name()) } else { String::new() };
+        let names = names.join(" and ");
+        front.note(&format!("{names}: {}, {}{dialect}", count(sets, "file set"), count(processes, "process")));
     }
 
     /// Notes variables that are set after the next text is loaded, which may read them.
@@ -146,10 +178,10 @@ impl Session {
         if self.loaded.depth == 0 && !self.loaded.whole {
             self.loaded.notes.clear();
         }
-        self.describe_script(file, &model);
         self.loaded.usage.clear();
         let nested = self.loaded.depth > 0;
         self.loaded.texts.push(LoadedText { name: name.to_owned(), file, nested });
+        self.describe_script(file, &model);
         // What the shell loads is searched for beside the script that names it, as in a run of that script.
         let beside = self.loaded.beside.clone();
         if !nested && beside.is_none() {

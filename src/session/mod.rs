@@ -257,13 +257,21 @@ impl Session {
         let source = self.map.file(file);
         self.loaded.dialect = model.dialect;
         self.loaded.notes.extend(library::notes(&source.text).map(str::to_owned));
-        if !self.loaded.whole {
+        // A result names the scripts that the user has loaded, not those that they load.
+        if !self.loaded.whole && self.loaded.texts.last().is_none_or(|text| !text.nested) {
             let origin = match library::shipped_as(&source.name, &source.text) {
                 Some(_) => ScriptOrigin::Shipped,
                 None => ScriptOrigin::Other,
             };
             let dialect = (model.dialect.name(), model.dialect_reason.as_str());
-            self.runner.describe_script(&source.name, &source.text, dialect, origin);
+            let names: Vec<&str> = self.loaded.outer_names().collect();
+            match names.len() {
+                0 | 1 => self.runner.describe_script(&source.name, &source.text, dialect, origin),
+                _ => {
+                    let texts: Vec<&str> = self.loaded.outer_texts(&self.map).collect();
+                    self.runner.describe_script(&names.join(" and "), &texts.concat(), dialect, ScriptOrigin::Other);
+                }
+            }
             self.scope.set_internal("scriptname", script_name(&source.name));
         }
     }

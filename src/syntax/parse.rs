@@ -137,8 +137,9 @@ fn first_of_each(
     kept
 }
 
-/// Drops the errors of later stages that are in a statement with an error in `found`, because the node of such a
-/// statement holds guesses. `statements`: the spans of the file's statements, in source order.
+/// Drops the errors of later stages that are in a statement with a reported error, because the node of such a statement
+/// holds guesses. After a malformed number or a missing comma only the value there is a guess. `statements`: the spans of
+/// the file's statements, in source order.
 #[must_use]
 pub fn without_follow_ons(statements: &[Span], reported: &[Diagnostic], later: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let statement_of = |span: Span| {
@@ -146,13 +147,19 @@ pub fn without_follow_ons(statements: &[Span], reported: &[Diagnostic], later: V
         at.checked_sub(1).filter(|&at| span.start < statements[at].end.max(statements[at].start + 1))
     };
     let same_file = |span: Span| statements.first().is_some_and(|statement| statement.file == span.file);
-    let broken: BTreeSet<usize> = reported
-        .iter()
-        .filter(|d| d.severity == Severity::Error && same_file(d.primary.span))
-        .filter_map(|d| statement_of(d.primary.span))
-        .collect();
+    let errors = reported.iter().filter(|d| d.severity == Severity::Error && same_file(d.primary.span));
+    let (local, whole): (Vec<_>, Vec<_>) = errors.partition(|d| matches!(d.code, Code::BadNumber | Code::MissingComma));
+    let broken: BTreeSet<usize> = whole.iter().filter_map(|d| statement_of(d.primary.span)).collect();
+    // The value may be longer than the part of it that was reported.
+    let mut guesses: Vec<Span> = local.iter().map(|d| d.primary.span).collect();
+    guesses.sort_unstable();
+    let is_guess = |span: Span| {
+        let at = guesses.partition_point(|guess| guess.end < span.start);
+        guesses.get(at).is_some_and(|guess| guess.start <= span.end)
+    };
     let follows = |d: &Diagnostic| {
-        same_file(d.primary.span) && statement_of(d.primary.span).is_some_and(|at| broken.contains(&at))
+        let span = d.primary.span;
+        same_file(span) && (is_guess(span) || statement_of(span).is_some_and(|at| broken.contains(&at)))
     };
     later.into_iter().filter(|d| !follows(d)).collect()
 }

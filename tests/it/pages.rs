@@ -121,11 +121,13 @@ impl Described {
     }
 }
 
-/// The options of a help text, but `--help` and `--version`.
+/// The options of a help text under all headings, but `--help` and `--version`.
 fn options(help: &str) -> Vec<Described> {
-    let mut found = described(help, "Options");
-    found.retain(|option| !matches!(option.name(), "--help" | "--version"));
-    found
+    let headings = help.lines().filter_map(|line| line.strip_suffix(':').filter(|name| !name.starts_with(' ')));
+    let found = headings.flat_map(|name| described(help, name));
+    let is_listed =
+        |option: &Described| option.form.starts_with('-') && !matches!(option.name(), "--help" | "--version");
+    found.filter(is_listed).collect()
 }
 
 /// The arguments or options in a section of a help text, in either of the two layouts of the argument parser.
