@@ -193,7 +193,7 @@ fn with_workloads(
         }
         front.error(
             None,
-            &format!("`CONFIG {}` can't run, and a batch starts no workload unless all can", unfit.join("`, `CONFIG ")),
+            &format!("`CONFIG {}` can't run, and then a batch starts no workload", unfit.join("`, `CONFIG ")),
             None,
         );
         suggest_others(&fit, front);

@@ -5,10 +5,14 @@ use super::experiment_args::{CompareArgs, MethodName};
 use super::experiments::{Refused, print_text, refuse, status, verdict_status};
 use super::known_floor::{known_floor, missing_floor};
 use super::pages::page_target;
+use super::usage::import_help;
 use crate::analysis::{Direction, NoiseFloor, Tolerance};
 use crate::comparison::{ANNOTATIONS, Comparer, DifferenceKind, IntervalDoubt, RunOrder, Runs, differs_text, sentence};
+use crate::diag::meant;
 use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, shortened};
 use crate::page::{self, ResultSource};
+use crate::util::printable;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The note on the two arms of `wmlrun ab`.
@@ -55,7 +59,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     let inputs: Vec<PathBuf> = [&args.a, &args.b].into_iter().map(|path| import::file_of(path)).collect();
     let target = args.output.as_deref().map(|output| page_target(output, &inputs, args.force));
     let target = target.transpose().map_err(Refused::printed)?;
-    let read = |path: &Path| import::side(path).map_err(|e| refuse(&e.to_string(), &e.help(), 2));
+    let read = |path: &Path| import::side(path).map_err(|e| refuse(&e.to_string(), &import_help(&e, &[path]), 2));
     let (mut a, mut b) = (read(&args.a)?, read(&args.b)?);
     let metric = metric_of(args, &mut a, &mut b)?;
     let path = |path: &Path| path.display().to_string();
@@ -107,6 +111,15 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         return Err(refuse(&text, "use `--anyway` to compare them nevertheless", 2));
     }
     if let Some(permitted) = &args.may_differ {
+        let all = a.runs.iter().chain(&b.runs).flat_map(|run| run.conditions.keys().map(String::as_str));
+        let known: BTreeSet<&str> = all.chain(ANNOTATIONS).collect();
+        for name in permitted.iter().map(|name| name.trim()).filter(|name| !known.contains(name)) {
+            // A condition that these results do not have may be one of others.
+            if let Some(near) = meant(name, known.iter().copied()) {
+                let text = format!("no condition of these results is named `{}`", printable::line(name));
+                return Err(refuse(&text, &format!("did you mean `{near}`?"), 2));
+            }
+        }
         let differs = comparison.differs.iter().filter(|found| !ANNOTATIONS.contains(&found.what.as_str()));
         let other: Vec<String> = differs
             .filter(|found| !permitted.iter().any(|name| name.trim() == found.what))
@@ -115,7 +128,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         if !other.is_empty() {
             console::notice(&differs_text(&comparison));
             let text = format!("A and B differ in {}", shortened(&other));
-            return Err(refuse(&text, "name what does not matter with `--may-differ`", 2));
+            return Err(refuse(&text, "make both alike, or name what does not matter with `--may-differ`", 2));
         }
         let is_unknown = |runs: &[Observation]| runs.iter().any(|run| run.conditions.is_empty());
         if let Some((_, name)) = [(&a.runs, &name_a), (&b.runs, &name_b)].into_iter().find(|(runs, _)| is_unknown(runs))

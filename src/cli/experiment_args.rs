@@ -132,8 +132,8 @@ pub(super) struct ExperimentArgs {
     /// the further runs [default: no limit; with `--resume`: what is left of the budget]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = EXPERIMENT)]
     pub(super) budget: Option<Duration>,
-    /// Make a run again, at most N times, if other programs used the processors or the devices during it. The files of the
-    /// disturbed attempt are kept in `dropped` of the results folder [default: 0]
+    /// Make a run again, at most N times, if other programs used the processors or the devices during it. The result of the
+    /// disturbed attempt is kept in `dropped` of the results folder [default: 0; with `--resume`: as before]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MAX_RETRIES),
         help_heading = EXPERIMENT)]
     pub(super) retry_disturbed: Option<u64>,
@@ -157,12 +157,13 @@ pub(super) struct ExperimentArgs {
 }
 
 /// The options that do not change the runs of an experiment but their number, and may be given with `--resume`.
-const WITH_RESUME: [&str; 12] = [
+const WITH_RESUME: [&str; 13] = [
     "resume",
     "anyway",
     "allow_system",
     "command_timeout",
     "budget",
+    "retry_disturbed",
     "append",
     "live",
     "format",
@@ -559,10 +560,14 @@ mod tests {
         for (written, help) in [
             ("--runtim", "did you mean `--runtime`?"),
             ("--dri", "did you mean `--dir`?"),
-            ("--nthreads", "to set a variable of the script, write --set nthreads=VALUE"),
+            ("--nthreads", "if it is a variable of the script, write --set nthreads=VALUE"),
+            ("--no-such-thing", ""),
         ] {
             let (said, found) = read(&[written, "3"]).unwrap_or_default();
-            assert_eq!((said, found.as_deref()), (format!("unexpected argument '{written}' found"), Some(help)));
+            assert_eq!(
+                (said, found.unwrap_or_default().as_str()),
+                (format!("unexpected argument '{written}' found"), help)
+            );
         }
     }
 }

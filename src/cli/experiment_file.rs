@@ -9,7 +9,8 @@ use super::experiment_host::perform;
 use super::experiment_permission::hook_lines;
 use super::experiments::{Refused, describe, print_text, refuse, set_option, split, status};
 use super::script_input;
-use crate::diag::{Code, Diagnostic, nearest, similar_path};
+use super::usage::near_path;
+use crate::diag::{Code, Diagnostic, nearest};
 use crate::experiment::{
     Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
     SetVariable, WantedFactor, precision, read_file, suite,
@@ -21,7 +22,6 @@ use crate::source::{SHIPPED, SourceMap, Spanned};
 use crate::util::count::count;
 use crate::util::table::{Align, Table};
 use crate::util::{duration, printable, size};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -100,11 +100,8 @@ impl FoundFile {
             return Err(refuse(&format!("no file or experiment is named `{name}`"), &help, 2));
         }
         let bytes = script_input::read(path).map_err(|e| {
-            let near = similar_path(path, false).filter(|_| e.kind() == ErrorKind::NotFound);
-            let help = match near {
-                Some(near) => format!("did you mean `{}`?", printable::line(&near.display().to_string())),
-                None => "give an experiment file, or the name of a shipped one".to_owned(),
-            };
+            let help = near_path(path);
+            let help = help.unwrap_or_else(|| "give an experiment file, or the name of a shipped one".to_owned());
             refuse(&format!("{name} can't be read: {e}"), &help, script_input::unread_status())
         })?;
         let text = library::text(bytes);

@@ -8,7 +8,7 @@ use super::console;
 use super::experiment_args::ExperimentArgs;
 use super::experiment_outputs::RunOutputs;
 use super::experiment_permission::{check_permission, command_lines};
-use super::experiments::{COMMAND_TIMEOUT, Refused, print_text, program, refuse};
+use super::experiments::{COMMAND_TIMEOUT, Refused, check_retries, print_text, program, refuse};
 use super::{failed_command, watchdog};
 use crate::comparison::figure;
 use crate::experiment::{
@@ -195,6 +195,10 @@ fn resume(
         arms::identity(&experiment.arms, experiment.has_commands()).map_err(|(text, help)| refuse(&text, &help, 3))?;
     let dirs = outputs.check_outside(&experiment.arms)?;
     let mut folder = Folder::resume(&path, &current, args.anyway).map_err(refuse_folder)?;
+    if let Some(retries) = args.retry_disturbed {
+        check_retries(retries, &folder.experiment.rule)?;
+        folder.experiment.retry_disturbed = retries;
+    }
     if let Some(runs) = args.extended {
         folder.extend(runs).map_err(refuse_folder)?;
     }

@@ -253,6 +253,16 @@ pub(super) fn words_of(option: &str, text: &str) -> Result<Vec<String>, Refused>
     split(text).map_err(|e| refuse(&format!("`{option}` {e}"), "use the quoting rules of a shell", 2))
 }
 
+/// Returns an error if disturbed runs can't be made again, because the runs may change the file systems for good.
+pub(super) fn check_retries(retries: u64, rule: &RuleWanted) -> Result<(), Refused> {
+    if retries == 0 || !rule.is_in_order() {
+        return Ok(());
+    }
+    let text = "disturbed runs can be made again only in random blocks: in order, the state of the file system depends on \
+                all runs before";
+    Err(refuse(text, "leave out `--retry-disturbed`, or the order of the runs", 2))
+}
+
 /// Builds the description of a new experiment from its arms, under the current conditions.
 pub(super) fn describe(
     args: &ExperimentArgs,
@@ -262,6 +272,7 @@ pub(super) fn describe(
     rule: RuleWanted,
     hooks: Hooks,
 ) -> Result<Experiment, Refused> {
+    check_retries(args.retry_disturbed.unwrap_or_default(), &rule)?;
     let launch = words_of("--launch", &args.launch)?;
     let seed = arms::line(&arms[0]).and_then(|line| line.workload.script.seed).unwrap_or_else(super::fresh_seed);
     let refuse_conditions = |(text, help): (String, String)| refuse(&text, &help, 2);

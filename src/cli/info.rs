@@ -198,8 +198,26 @@ pub(super) fn codes() -> impl Iterator<Item = Explanation> {
     fixed.map(explained).chain(Warning::examples().into_iter().map(of_report)).chain(notes.map(explained))
 }
 
+/// The words in the table of the runs that are no codes, and what they mean.
+const RUN_MARKS: [(&str, &str); 2] = [
+    (
+        "disturbed",
+        "other programs used the processors or the devices during the run: its report has the warning `processor_bound` or \
+         `shared_devices`. `--retry-disturbed` makes such runs again.",
+    ),
+    (
+        "outlier",
+        "the metric differs from the median of the runs with the same options by more than ten standard deviations and by \
+         more than 10 %. The run stays in the sample; its report may show the reason.",
+    ),
+];
+
 /// Prints the explanation of an error or warning code.
 pub(super) fn explain(code: &str) -> u8 {
+    if let Some((mark, about)) = RUN_MARKS.iter().find(|(mark, _)| mark.eq_ignore_ascii_case(code)) {
+        print_wrapped(&format!("{mark}: {about}"));
+        return 0;
+    }
     if let Some(Explanation { code, title, text }) = codes().find(|e| e.code.eq_ignore_ascii_case(code)) {
         print_wrapped(format!("{code}: {title}\n\n{text}").trim_end());
         0

@@ -5,9 +5,9 @@ use super::console;
 use super::experiments::print_text;
 use super::known_floor::known_floor;
 use super::run_tables::RUN_TABLES;
+use super::usage::near_path;
 use crate::analysis::NoiseFloor;
 use crate::comparison::{FORMATS, find_format};
-use crate::diag::similar_path;
 use crate::experiment::{ExperimentKind, RecordedExperiment};
 use crate::import::{self, Metric, Observation};
 use crate::output::{FileIdentity, Target, check_replaceable, file_id};
@@ -93,15 +93,14 @@ fn read(paths: &[PathBuf], metrics: &[Metric]) -> Result<Vec<ResultSource>, u8> 
                 }
             }
             Err(e) => {
-                let near = similar_path(path, false).or_else(|| similar_path(path, true)).filter(|_| !path.exists());
-                let is_toml = path.extension().is_some_and(|extension| extension == "toml") && path.exists();
-                let help = match (near, &e) {
-                    (Some(near), _) => format!("did you mean `{}`?", near.display()),
+                let is_toml = path.extension().is_some_and(|extension| extension == "toml");
+                let help = match (near_path(path), &e) {
+                    (Some(near), _) => near,
                     (None, PageError::Io { .. }) => "give a result file or a results folder".to_owned(),
                     _ if import::side(path).is_ok() => {
                         "it is a result of another program: `wmlrun compare` and `wmlrun wins` read it".to_owned()
                     }
-                    _ if is_toml => {
+                    _ if is_toml && path.exists() => {
                         format!("`wmlrun experiment {}` makes the runs of an experiment file", path.display())
                     }
                     _ => "give a file that `--json` wrote, or the results folder of an experiment".to_owned(),

@@ -3,7 +3,9 @@
 //!
 //! Not in here: the definition of the command line (`args`), and the errors of values, which their parsers explain.
 
-use crate::diag::meant;
+use crate::diag::{meant, similar_path};
+use crate::import::ImportError;
+use crate::util::printable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 use std::path::Path;
@@ -36,8 +38,9 @@ pub(super) fn explained(
         }
         if let Some(near) = meant(name, options.iter().copied()) {
             error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{near}")));
-        } else if options.contains(&"set") {
-            let tip = set_tip(name);
+        } else if options.contains(&"set")
+            && let Some(tip) = set_tip(name)
+        {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
         }
     } else if let Some(tip) = tip(&unknown, words, &options, used) {
@@ -46,9 +49,10 @@ pub(super) fn explained(
     error
 }
 
-/// Returns the tip about an option that is none, such as `--nthreads`.
-fn set_tip(name: &str) -> String {
-    format!("to set a variable of the script, write --set {name}=VALUE")
+/// Returns the tip about an option that is none, if it may be a variable, such as `--nthreads`.
+fn set_tip(name: &str) -> Option<String> {
+    let is_variable = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    (is_variable && !name.is_empty()).then(|| format!("if it is a variable of the script, write --set {name}=VALUE"))
 }
 
 /// Returns the tip of the error about an unexpected word, in the form of a help.
@@ -57,7 +61,9 @@ pub(super) fn suggestion(error: &clap::Error) -> Option<String> {
         return Some(format!("did you mean `{option}`?"));
     }
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
-        (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => unknown.strip_prefix("--").map(set_tip),
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) => {
+            unknown.strip_prefix("--").and_then(set_tip)
+        }
         _ => None,
     }
 }
@@ -68,6 +74,24 @@ fn suggested_option(error: &clap::Error) -> Option<&str> {
         Some(ContextValue::String(option)) => Some(option),
         _ => None,
     }
+}
+
+/// Returns the help for a path that does not exist, if a file or a directory there has a similar name.
+pub(super) fn near_path(path: &Path) -> Option<String> {
+    if path.exists() {
+        return None;
+    }
+    let near = similar_path(path, false).or_else(|| similar_path(path, true))?;
+    Some(format!("did you mean `{}`?", printable::line(&near.display().to_string())))
+}
+
+/// Returns the help of an error about results. `named`: the paths of the command line.
+pub(super) fn import_help(error: &ImportError, named: &[&Path]) -> String {
+    match error {
+        ImportError::Io { path, .. } if named.contains(&path.as_path()) => near_path(path),
+        _ => None,
+    }
+    .unwrap_or_else(|| error.help())
 }
 
 /// Returns the name of the command that a word was probably meant to be. `all` is the definition of the command line.
@@ -101,8 +125,8 @@ fn tip(unknown: &str, words: &[&str], options: &[&str], used: &Command) -> Optio
         used.get_arguments().find(is_it).is_some_and(Arg::is_require_equals_set)
     };
     match (before(2), before(1)) {
-        _ if used.get_name() == "compare" => {
-            Some(format!("two sides are compared; `wmlrun report A B {unknown} --format markdown` shows more of them"))
+        _ if used.get_name() == "compare" && Path::new(unknown).exists() => {
+            Some("two results are compared; `wmlrun report` shows three or more".to_owned())
         }
         (Some(side @ ("--a" | "--b")), Some(option)) if option.starts_with('-') => {
             Some(format!("'{side}' takes all options of its side as one argument: {side} '{option} {unknown}'"))

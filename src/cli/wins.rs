@@ -4,6 +4,7 @@
 use super::choices::FigureFormat;
 use super::console;
 use super::experiments::print_text;
+use super::usage::import_help;
 use crate::analysis::{Direction, TestOutcome, Wins, outcome, wins as count_wins};
 use crate::comparison::{
     DifferenceKind, differences, disturbed_note, doubt_text, figure, may_be_chance, outcome_cells, wins_line,
@@ -69,7 +70,7 @@ pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: Fig
     let TestPairs { tests, notes } = match import::test_pairs(a, b) {
         Ok(found) => found,
         Err(e) => {
-            console::error(&e.to_string(), Some(&e.help()));
+            console::error(&e.to_string(), Some(&import_help(&e, &[a, b])));
             return 2;
         }
     };

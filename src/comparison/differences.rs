@@ -29,8 +29,9 @@ pub enum DifferenceKind {
 }
 
 /// Conditions that should be equal.
-const WORKLOAD: [&str; 10] = [
+const WORKLOAD: [&str; 11] = [
     "script",
+    "dialect",
     "run time",
     "warm-up",
     "cache",

@@ -177,7 +177,7 @@ impl FactorEffects {
                 effect.is_clear() && is_higher == self.higher_is_better
             })
         };
-        let mut text = format!("{factor}, best first: {}", levels[0].0);
+        let mut text = format!("{factor}, best first (change from the best): {}", levels[0].0);
         let are_shown: Vec<bool> = levels.windows(2).map(|pair| is_clearly_better(pair[0].0, pair[1].0)).collect();
         for (pair, is_shown) in levels.windows(2).zip(&are_shown) {
             let (sign, (level, ratio)) = (if *is_shown { ">" } else { "?" }, pair[1]);
@@ -406,11 +406,17 @@ mod tests {
         let of = |metric: &str, runs: &[FactorialCell]| {
             FactorEffects::of(&metric.parse().unwrap(), 0, &["fs".to_owned()], &factors, runs, true).rankings()
         };
-        assert_eq!(of("ops", &runs), ["fs, best first: xfs > ext4 (-50.4 %) ? btrfs (-50.8 %)"]);
-        assert_eq!(of("latency.mean", &runs), ["fs, best first: btrfs ? ext4 (+0.9 %) > xfs (+103.4 %)"]);
+        assert_eq!(of("ops", &runs), ["fs, best first (change from the best): xfs > ext4 (-50.4 %) ? btrfs (-50.8 %)"]);
+        assert_eq!(
+            of("latency.mean", &runs),
+            ["fs, best first (change from the best): btrfs ? ext4 (+0.9 %) > xfs (+103.4 %)"]
+        );
         // Neither neighbour of the middle differs from it.
         let runs = cells(&[&[36.0, 24.0, 30.0], &[40.0, 40.0, 40.0], &[20.0, 19.5, 20.5]]);
-        assert_eq!(of("ops", &runs), ["fs, best first: xfs ? ext4 (-26.0 %) ? btrfs (-50.0 %), but xfs > btrfs"]);
+        assert_eq!(
+            of("ops", &runs),
+            ["fs, best first (change from the best): xfs ? ext4 (-26.0 %) ? btrfs (-50.0 %), but xfs > btrfs"]
+        );
         let without = cells(&[&[20.0, 21.0], &[40.0, 43.0], &[]]);
         assert_eq!(of("ops", &without), Vec::<String>::new());
     }

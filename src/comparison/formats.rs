@@ -169,7 +169,10 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let difference = comparison.difference;
     if difference.value.is_finite() {
         let of = |value| with_unit(&comparison.metric, value);
-        line("B − A", format!("{} [{}, {}]", of(difference.value), of(difference.low), of(difference.high)));
+        // Few large values may dominate an arithmetic mean.
+        let disagrees = (comparison.ratio.value - 1.0) * difference.value < 0.0;
+        let means = if disagrees { ", of arithmetic means; B/A is of geometric ones" } else { "" };
+        line("B − A", format!("{} [{}, {}]{means}", of(difference.value), of(difference.low), of(difference.high)));
     }
     if let Some(study) = &comparison.study {
         let means = [&comparison.a, &comparison.b].map(|side| significant(side.sample.mean, 7));

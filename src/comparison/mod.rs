@@ -120,9 +120,14 @@ pub enum IntervalDoubt {
 }
 
 impl Comparison {
-    /// Returns whether the verdict claims a change although the control can't show that the machine did not change.
+    /// Returns whether the verdict depends on a machine that did not change, and the control can't show that. Runs that
+    /// were not interleaved may be equal because a change of the machine hides another one.
     fn lacks_control(&self) -> bool {
-        let claims = matches!(self.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
+        let claims = match self.verdict {
+            ComparisonVerdict::Better | ComparisonVerdict::Worse => true,
+            ComparisonVerdict::Same | ComparisonVerdict::NotWorse => !self.interleaved,
+            ComparisonVerdict::Unclear | ComparisonVerdict::Invalid => false,
+        };
         claims && self.control.is_some_and(|control| control.is_unknown(self.tolerance))
     }
 }

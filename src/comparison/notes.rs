@@ -156,8 +156,7 @@ pub(super) fn on_places(cells: &[&[Observation]]) -> Option<String> {
 pub(super) fn on_warnings(sides: &[&[Observation]]) -> impl Iterator<Item = String> {
     let unsteady = number(sides, &|run| run.unsteady)
         .map(|runs| format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"));
-    let disturbed = disturbed_note(sides).map(|note| note + ", or let `--retry-disturbed` make such runs again");
-    unsteady.into_iter().chain(disturbed).chain(on_caches(sides)).chain(on_other_warnings(sides))
+    unsteady.into_iter().chain(disturbed_note(sides)).chain(on_caches(sides)).chain(on_other_warnings(sides))
 }
 
 /// Returns the note on runs beside which other programs used the processors or the devices.
@@ -196,7 +195,9 @@ fn on_other_warnings(sides: &[&[Observation]]) -> Option<String> {
     }
     let part = |code: &String| Some(format!("`{code}` in {}", number(sides, &|run| run.warnings.contains(code))?));
     let parts: Vec<String> = codes.into_iter().filter_map(part).collect();
-    let first = sides.iter().flat_map(|runs| runs.iter()).find(|run| !run.warnings.is_empty())?;
+    let with_warnings = sides.iter().flat_map(|runs| runs.iter()).filter(|run| !run.warnings.is_empty());
+    // The results of an experiment are numbered in the order of time.
+    let first = with_warnings.min_by_key(|run| &run.source)?;
     let path = if Path::new(&first.source).extension().is_some_and(|end| end == "json") {
         first.source.as_str()
     } else {

@@ -385,7 +385,9 @@ codes! {
         "`echo`, `log` and `usage` print a variable that is not set as it is written in\n\
          the script, and the commands of `system` and `stats command` have it so, as in\n\
          Filebench. It may be a variable of the shell; often the name is misspelt. If the\n\
-         shell has no such variable either, the command is an error and not run.\n\n\
+         shell has no such variable either, the command is an error and not run.\n\
+         `$(NAME)` in a text is a variable of the environment, in which `check` looks as\n\
+         well; that of the run may be another one.\n\n\
          Example: `echo \"with $nfile files\"` in a script that sets `$nfiles`.\n\n\
          What to do: correct the name, or set the variable. For a literal dollar sign,\n\
          such as that of a variable of the shell, write `\\$`.";

@@ -36,8 +36,8 @@ fn allows_colours(no_color: Option<&OsStr>) -> bool {
 /// Maximum width of a source line in an excerpt, in columns. On a terminal it is the width of the terminal if that is less.
 const COLUMNS: usize = 200;
 
-/// The columns to the left of a source line: its number and a bar.
-const GUTTER: usize = 7;
+/// The columns between the number of a source line and its text.
+const GUTTER: usize = 3;
 
 /// Maximum length of a message, a label or a help line, in characters. A longer one quotes a long part of the source.
 const MESSAGE_LENGTH: usize = 1000;
@@ -121,7 +121,12 @@ fn group<'a>(
             files.push(label.span.file);
         }
     }
-    let width = columns.map_or(COLUMNS, |columns| columns.saturating_sub(GUTTER).clamp(LEAST_COLUMNS, COLUMNS));
+    let marks = std::iter::once(&diagnostic.primary).chain(&diagnostic.secondary);
+    let last =
+        marks.map(|label| map.line(Span::new(label.span.file, label.span.end as usize, label.span.end as usize)));
+    let number = last.max().unwrap_or(1).to_string().len();
+    let width =
+        columns.map_or(COLUMNS, |columns| columns.saturating_sub(GUTTER + number).clamp(LEAST_COLUMNS, COLUMNS));
     for file in files {
         elements.extend(file_excerpts(map, file, diagnostic, width, corrections));
     }

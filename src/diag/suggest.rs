@@ -49,16 +49,17 @@ pub fn meant<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     similar.or(longer.filter(|_| is_only))
 }
 
-/// Returns the entry of a missing path's parent directory that has the most similar name: a directory, or a file.
+/// Returns the entry of a missing path's parent directory that has the most similar name: a directory, or another file.
+/// A link counts as both. No entry is looked at itself: it may be a mount point of a file system that hangs.
 pub fn similar_path(path: &Path, of_directories: bool) -> Option<PathBuf> {
     let parent = path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p })?;
     let entries = std::fs::read_dir(parent).ok()?.take(MOST_NAMES).flatten();
+    let is_wanted = |kind: std::fs::FileType| kind.is_symlink() || kind.is_dir() == of_directories;
     let names: Vec<String> = entries
-        .filter(|entry| entry.path().is_dir() == of_directories)
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|entry| entry.file_type().is_ok_and(is_wanted))
+        .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
-    let name = path.file_name()?.to_string_lossy().into_owned();
-    Some(path.with_file_name(nearest(&name, names.iter().map(String::as_str))?))
+    Some(path.with_file_name(nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?))
 }
 
 /// Returns the edit distance of two names, or `None` when it exceeds `limit`.
@@ -83,6 +84,7 @@ fn letter_set(name: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::{meant, nearest};
 
     #[test]
@@ -108,5 +110,20 @@ mod tests {
         // A similar name comes first.
         assert_eq!(meant("reads", ["read", "all.reads"]), Some("read"));
         assert_eq!(meant("read", ["fetch.read", "read", "fetch.read"]), Some("fetch.read"));
+    }
+
+    #[test]
+    fn a_mistyped_path_has_a_similar_entry() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("result.json"), "").unwrap();
+        std::fs::create_dir(dir.path().join("results")).unwrap();
+        let similar = |name: &str, of_directories| super::similar_path(&dir.path().join(name), of_directories);
+        assert_eq!(similar("resultt.json", false), Some(dir.path().join("result.json")));
+        assert_eq!(similar("reslts", true), Some(dir.path().join("results")));
+        assert_eq!(
+            (similar("reslts", false), similar("result.jsn", false)),
+            (None, Some(dir.path().join("result.json")))
+        );
+        assert_eq!(similar("none/result.json", false), None);
     }
 }

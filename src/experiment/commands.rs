@@ -174,6 +174,10 @@ pub(super) fn begin_scopes(
             continue;
         }
         let succeeded = folder.scopes.succeeded.get(&hook.name).copied();
+        // An earlier attempt of this run has executed it.
+        if from.is_some() && succeeded == Some(at.run) && hook.after.is_none() && hook.scope != HookScope::Run {
+            continue;
+        }
         if from.is_none() && succeeded.is_some_and(|run| experiment.is_in_effect(hook, run, at, &arms)) {
             if folder.is_after_reboot() {
                 let origin = hook.origin(HookTime::Before);
@@ -233,15 +237,14 @@ pub(super) fn end_run_scope(folder: &mut Folder, host: &mut dyn ExperimentHost) 
     end_hooks(folder, &experiment, at, &|scope| scope == HookScope::Run, Failing::Error, host)
 }
 
-/// Ends the scopes that began with a run. The next attempt of the run begins them again, so that it starts like the
-/// first.
+/// Ends the scopes of a run that did not continue from the run before it. The next attempt of the run begins them again,
+/// except for commands that no other command undoes.
 pub(super) fn end_attempt(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
     let Some(at) = folder.position else { return Ok(()) };
     let experiment = folder.experiment.clone();
     let before = folder.runs.last().map(|run| ScopePosition { run: at.run - 1, arm: run.arm });
     let continued = |scope| before.is_some_and(|before| experiment.continues(scope, before, at));
     end_hooks(folder, &experiment, at, &|scope| !continued(scope), Failing::Error, host)?;
-    folder.scopes.succeeded.retain(|_, run| *run != at.run);
     folder.position = before;
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::prune::OwnFiles;
 use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWay};
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, SCHEMA};
-use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name, run_notes};
+use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, UnusedAttempts, result_name, run_notes};
 use crate::import::{self, ImportError, Observation};
 use crate::measure::now;
 use crate::os::held_dir::HeldDir;
@@ -57,8 +57,8 @@ pub struct Folder {
     boot: usize,
     /// The changes of the conditions that were accepted; see [`Replayed::changes`].
     changes: Vec<(usize, Vec<String>)>,
-    /// For each attempt that is not used because other programs disturbed it, the number of its run.
-    retried: Vec<usize>,
+    /// The attempts that are not used.
+    pub(super) unused: UnusedAttempts,
     /// Whether the machine was rebooted since the last event of the experiment before it was resumed.
     is_after_reboot: bool,
     /// Whether the experiment had ended before it was resumed, and all of its results are there.
@@ -201,7 +201,7 @@ impl Folder {
             figures: RecordedFigures::default(),
             boot: 0,
             changes: Vec::new(),
-            retried: Vec::new(),
+            unused: UnusedAttempts::default(),
             is_after_reboot: false,
             was_complete: false,
             parent_is_new: false,
@@ -372,7 +372,7 @@ impl Folder {
         }
         self.figures = state.under_way.as_ref().map(|under_way| under_way.figures.clone()).unwrap_or_default();
         (self.under_way, self.mounts, self.scopes) = (state.under_way, state.mounts, state.scopes);
-        (self.boot, self.changes, self.retried) = (state.boots.number, state.changes, state.retried);
+        (self.boot, self.changes, self.unused) = (state.boots.number, state.changes, state.unused);
         self.was_complete = state.is_complete;
         Ok(())
     }
@@ -389,7 +389,7 @@ impl Folder {
 
     /// Returns notes on how the runs were made.
     pub(super) fn notes(&self) -> Vec<String> {
-        run_notes((1..).zip(self.runs.iter().map(|run| run.boot)), &self.changes, &self.retried)
+        run_notes((1..).zip(self.runs.iter().map(|run| run.boot)), &self.changes, &self.unused)
     }
 
     /// Returns why results of the experiment are not used, in one line, or `None` when all are.
@@ -537,15 +537,15 @@ impl Folder {
 
     /// Returns the number of further attempts that a disturbed run may have.
     pub(super) fn retries_left(&self, run: usize) -> u64 {
-        let made = self.retried.iter().filter(|retried| **retried == run).count() as u64;
-        self.experiment.retry_disturbed.saturating_sub(made)
+        self.experiment.retry_disturbed.saturating_sub(self.unused.of_run(run))
     }
 
-    /// Records that the attempt of a run is not used, because other programs disturbed it.
-    pub(super) fn retry(&mut self, run: usize) -> Result<(), FolderError> {
-        self.write(&Event::Retried { run: run as u64 })?;
-        self.retried.push(run);
-        Ok(())
+    /// Discards an attempt of a run that other programs disturbed, and which took so many seconds. Returns the directory in
+    /// which its files are kept.
+    pub(super) fn discard(&mut self, run: usize, seconds: f64) -> Result<Option<PathBuf>, FolderError> {
+        self.write(&Event::Retried { run: run as u64, seconds })?;
+        self.unused.add(run, seconds);
+        self.keep_dropped(run..=run)
     }
 
     /// Records a failed run.

@@ -139,6 +139,8 @@ pub(super) enum Event {
     Retried {
         /// The number of the run.
         run: u64,
+        /// The duration of the attempt, including commands; 0 when it is unknown.
+        seconds: f64,
     },
     /// The results of this run and of all later runs are not used, because the result of this run can't be read. These
     /// runs are made again.
@@ -183,7 +185,7 @@ impl Event {
             | Self::Files { run, .. }
             | Self::Finished { run, .. }
             | Self::Failed { run, .. }
-            | Self::Retried { run }
+            | Self::Retried { run, .. }
             | Self::Dropped { run, .. } => Some(*run),
             Self::Begun { .. }
             | Self::Resumed { .. }

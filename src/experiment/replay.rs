@@ -6,7 +6,7 @@
 use super::hooks::HookTime;
 use super::journal::Event;
 use super::scopes::base_name;
-use crate::import::folder::{self, BootCount};
+use crate::import::folder::{self, BootCount, UnusedAttempts};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use crate::import::{RecordedFigures, record_name};
@@ -92,8 +92,8 @@ pub(super) struct Replayed {
     pub(super) boots: BootCount,
     /// The first run under conditions that have changed, from 1, and what changed; see [`folder::run_notes`].
     pub(super) changes: Vec<(usize, Vec<String>)>,
-    /// For each attempt that is not used because other programs disturbed it, the number of its run.
-    pub(super) retried: Vec<usize>,
+    /// The attempts that are not used.
+    pub(super) unused: UnusedAttempts,
     /// Whether the experiment has ended, by its rule or by its budget, and no run was begun or dropped since.
     pub(super) is_complete: bool,
 }
@@ -111,7 +111,7 @@ impl Replayed {
 
     /// Returns notes on how the runs were made.
     pub(super) fn notes(&self) -> Vec<String> {
-        folder::run_notes((1..).zip(self.runs.iter().map(|run| run.boot)), &self.changes, &self.retried)
+        folder::run_notes((1..).zip(self.runs.iter().map(|run| run.boot)), &self.changes, &self.unused)
     }
 
     fn apply(&mut self, event: &Event) -> Result<(), String> {
@@ -191,8 +191,8 @@ impl Replayed {
                 self.runs.push(EndedRun { arm, failure: Some(why.clone()), figures, boot, ..EndedRun::default() });
             }
             // Its commands have been executed, and its result must not be recorded.
-            Event::Retried { run } => {
-                self.retried.push(*run as usize);
+            Event::Retried { run, seconds } => {
+                self.unused.add(*run as usize, *seconds);
                 self.under_way = None;
             }
             Event::Dropped { run, .. } => self.drop_from(*run as usize),
@@ -234,7 +234,7 @@ impl Replayed {
         self.is_complete = false;
         // The runs that replace them are made under the present conditions.
         self.changes.iter_mut().for_each(|(first, _)| *first = run.min(*first));
-        self.retried.retain(|retried| *retried < run);
+        self.unused.drop_from(run);
         if let Some(under_way) = &mut self.under_way {
             under_way.started = false;
         }

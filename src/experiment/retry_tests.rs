@@ -12,6 +12,7 @@ use super::wanted::Experiment;
 use crate::result::fixture::fixture;
 use crate::result::{DeviceBytes, Document};
 use std::fs;
+use std::path::Path;
 
 /// Returns a host whose program writes the result of a disturbed run at these calls, counted from 1.
 fn host(disturbed: &[usize]) -> ScriptHost {
@@ -35,8 +36,19 @@ fn host(disturbed: &[usize]) -> ScriptHost {
     host
 }
 
+/// Restores the state of the folder `path` beside the first event `retried`, before or after it is written, when the files
+/// of the attempt have not been moved.
+fn cut(path: &Path, has_event: bool) {
+    let journal = fs::read_to_string(path.join("journal.jsonl")).unwrap();
+    let to = journal.lines().position(|line| line.contains("\"retried\"")).unwrap() + usize::from(has_event);
+    let lines: Vec<&str> = journal.lines().take(to).collect();
+    fs::write(path.join("journal.jsonl"), lines.join("\n") + "\n").unwrap();
+    fs::rename(path.join("dropped/1/0001.json"), path.join("runs/0001.json")).unwrap();
+    fs::remove_dir_all(path.join("dropped")).unwrap();
+}
+
 fn retried(events: &[Event]) -> Vec<u64> {
-    events.iter().filter_map(|event| if let Event::Retried { run } = event { Some(*run) } else { None }).collect()
+    events.iter().filter_map(|event| if let Event::Retried { run, .. } = event { Some(*run) } else { None }).collect()
 }
 
 #[test]
@@ -68,7 +80,8 @@ fn a_run_is_not_made_again_unless_that_is_wanted() {
     let mut host = host(&[1]);
     let path = host.path("r");
     let finished = run(&mut Folder::create(&path, experiment(1, &[])).unwrap(), &mut host).unwrap();
-    assert!((host.made(), finished.notes.len()) == (1, 0) && finished.observations[0][0].disturbed);
+    assert!(host.made() == 1 && finished.observations[0][0].disturbed);
+    assert!(finished.notes.is_empty() && host.notes.iter().any(|note| note.starts_with("`--retry-disturbed 2` would")));
 }
 
 /// A kill after the event, before the files are moved.
@@ -78,12 +91,7 @@ fn the_result_of_an_attempt_that_is_not_used_is_not_recorded_after_a_kill() {
     let path = host.path("r");
     let wanted = Experiment { retry_disturbed: 1, ..experiment(1, &[]) };
     run(&mut Folder::create(&path, wanted).unwrap(), &mut host).unwrap();
-    let journal = fs::read_to_string(path.join("journal.jsonl")).unwrap();
-    let to = journal.lines().position(|line| line.contains("\"retried\"")).unwrap();
-    let lines: Vec<&str> = journal.lines().take(to + 1).collect();
-    fs::write(path.join("journal.jsonl"), lines.join("\n") + "\n").unwrap();
-    fs::rename(path.join("dropped/1/0001.json"), path.join("runs/0001.json")).unwrap();
-    fs::remove_dir_all(path.join("dropped")).unwrap();
+    cut(&path, true);
     let side = crate::import::side(&path).map(|_| ()).unwrap_err().to_string();
     assert!(side.contains("none of its runs has finished"), "{side}");
     let finished = run(&mut Folder::resume(&path, &identity(), false).unwrap(), &mut host).unwrap();
@@ -92,7 +100,32 @@ fn the_result_of_an_attempt_that_is_not_used_is_not_recorded_after_a_kill() {
     assert!(path.join("dropped/1/0001.json").exists());
 }
 
-/// Scopes that began with the run end, and begin again with its next attempt; the others continue.
+/// A kill after the result was written and before the event.
+#[test]
+fn a_disturbed_result_is_not_recorded_after_a_kill() {
+    let mut host = host(&[1]);
+    let path = host.path("r");
+    let wanted = Experiment { retry_disturbed: 1, ..experiment(1, &[]) };
+    run(&mut Folder::create(&path, wanted).unwrap(), &mut host).unwrap();
+    cut(&path, false);
+    let finished = run(&mut Folder::resume(&path, &identity(), false).unwrap(), &mut host).unwrap();
+    assert_eq!((host.made(), finished.observations[0][0].disturbed), (3, false));
+    assert_eq!((retried(&events(&path)), finished.notes.len()), (vec![1], 1));
+}
+
+/// An attempt that would exceed the budget is not discarded.
+#[test]
+fn no_attempt_is_discarded_without_time_for_another() {
+    let mut host = host(&[1, 2, 3]);
+    let path = host.path("r");
+    let wanted = Experiment { retry_disturbed: 5, budget: Some(0.0), ..experiment(3, &[]) };
+    let finished = run(&mut Folder::create(&path, wanted).unwrap(), &mut host).unwrap();
+    assert_eq!((retried(&events(&path)), finished.observations[0].len()), (vec![], 3));
+    assert!(finished.observations[0].iter().all(|run| run.disturbed));
+}
+
+/// Scopes that began with the run end, and begin again with its next attempt; the others continue. Commands that nothing
+/// undoes are executed once.
 #[test]
 fn an_attempt_begins_the_scopes_of_its_run_again() {
     let mut host = host(&[1, 4]);
@@ -114,7 +147,7 @@ fn an_attempt_begins_the_scopes_of_its_run_again() {
     let log = fs::read_to_string(host.path("log")).unwrap();
     let attempts = [
         "+all +level +run -run -level",
-        "+all +level +run -run",
+        "+level +run -run",
         "+run -run -level",
         "+level +run -run -level",
         "+level +run -run",

@@ -127,6 +127,11 @@ pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
     // is the result.
     let left = commands::end_scopes(folder, None, commands::Failing::Error, host);
     let result = result.and_then(|found| left.map(|()| found));
+    let experiment = &folder.experiment;
+    let is_disturbed = folder.runs.iter().any(|run| run.observation.disturbed);
+    if result.is_ok() && is_disturbed && experiment.retry_disturbed == 0 && !experiment.rule.is_in_order() {
+        host.note("`--retry-disturbed 2` would make the runs again that other programs disturbed");
+    }
     let event = match &result {
         Ok(_) => Event::Ended { time: now() },
         // The journal may be what can't be written.
@@ -175,12 +180,12 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                     });
                     return Ok(finished(folder, end));
                 }
-                if let Some(pilot) = progress.pilot {
+                if let Some(pilot) = progress.pilot.filter(|_| folder.unused.of_run(values.len() + 1) == 0) {
                     let left = time_left(folder, progress.predicted_runs);
                     host.note(&format!("{}: {} runs{left}", pilot_text(pilot), progress.predicted_runs));
                 }
                 report(folder, arm, &progress, fits, host);
-                make_run(folder, arm, design.seed(values.len()), &std::mem::take(&mut set_up), host)?;
+                make_run(folder, (arm, design.seed(values.len())), &std::mem::take(&mut set_up), left, host)?;
             }
             end => return Ok(finished(folder, end)),
         }
@@ -192,7 +197,7 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
 fn budget(folder: &Folder, host: &dyn ExperimentHost) -> Option<Duration> {
     let left = || {
         let budget = folder.experiment.budget?;
-        let spent: f64 = folder.runs.iter().filter_map(|run| run.seconds).sum();
+        let spent = folder.runs.iter().filter_map(|run| run.seconds).sum::<f64>() + folder.unused.seconds();
         Some(Duration::try_from_secs_f64(budget - spent).unwrap_or_default())
     };
     let recorded = || if folder.was_complete { Some(Duration::ZERO) } else { left() };
@@ -319,6 +324,10 @@ fn recover(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<BTreeSe
         }
     }
     let Some(mut observation) = complete else { return Ok(set_up) };
+    if observation.disturbed && folder.retries_left(run) > 0 {
+        discard(folder, run, 0.0, host)?;
+        return Ok(BTreeSet::new());
+    }
     folder.figures.add_to(&mut observation);
     let lacks_time = |metric: &Metric| metric.command().is_some() && metric.of(&observation).is_none();
     if let Some(metric) = folder.experiment.metrics_of(arm).into_iter().find(lacks_time) {
@@ -362,12 +371,13 @@ fn complete_record(
 }
 
 /// Makes one run: commands before it, control, measurement, control, commands after it, record. `set_up` has the names
-/// of the hooks before it whose commands succeeded in an attempt that was interrupted.
+/// of the hooks before it whose commands succeeded in an attempt that was interrupted, and `left` the time that the budget
+/// leaves.
 fn make_run(
     folder: &mut Folder,
-    arm: usize,
-    seed: u64,
+    (arm, seed): (usize, u64),
     set_up: &BTreeSet<String>,
+    left: Option<Duration>,
     host: &mut dyn ExperimentHost,
 ) -> Result<(), ExperimentError> {
     let number = folder.runs.len() + 1;
@@ -409,10 +419,14 @@ fn make_run(
     if let Some(failure) = &observation.failure {
         return Err(failed(folder, number, failure.clone(), 1));
     }
-    if observation.disturbed && folder.retries_left(number) > 0 {
-        return discard(folder, number, host);
+    let took = began.elapsed();
+    // Another attempt must fit into the budget.
+    let fits = left.is_none_or(|left| left >= 2 * took);
+    if observation.disturbed && folder.retries_left(number) > 0 && fits {
+        discard(folder, number, took.as_secs_f64(), host)?;
+        return commands::end_attempt(folder, host);
     }
-    let seconds = Some(began.elapsed().as_secs_f64());
+    let seconds = Some(took.as_secs_f64());
     let mut run = KeptRun { arm, seconds, boot: folder.boot(), observation };
     end_run(folder, &mut run, host)?;
     folder.keep(run, control)?;
@@ -420,17 +434,21 @@ fn make_run(
     Ok(())
 }
 
-/// Ends an attempt of a run that other programs disturbed, so that the run is made again. That depends on what they did
-/// and not on the result, so that it does not favour a result.
-fn discard(folder: &mut Folder, number: usize, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
-    let attempt = folder.experiment.retry_disturbed - folder.retries_left(number) + 1;
-    folder.retry(number)?;
-    commands::end_attempt(folder, host)?;
-    let kept = folder.keep_dropped(number..=number)?;
+/// Discards an attempt of a run that other programs disturbed and which took so many seconds, so that the run is made
+/// again.
+fn discard(
+    folder: &mut Folder,
+    number: usize,
+    seconds: f64,
+    host: &mut dyn ExperimentHost,
+) -> Result<(), ExperimentError> {
+    let (left, most) = (folder.retries_left(number), folder.experiment.retry_disturbed);
+    let kept = folder.discard(number, seconds)?;
     let kept = kept.map_or_else(String::new, |dir| format!("; its files are kept in {}", dir.display()));
     host.note(&format!(
-        "run {number} is made again (attempt {attempt} of {}): other programs used the processors or devices{kept}",
-        folder.experiment.retry_disturbed + 1
+        "run {number} is made again (attempt {} of {}): other programs used the processors or devices{kept}",
+        most - left + 2,
+        most + 1
     ));
     Ok(())
 }

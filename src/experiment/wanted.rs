@@ -162,6 +162,11 @@ pub enum RuleWanted {
 }
 
 impl RuleWanted {
+    /// Returns whether all runs of an arm are made before those of the next.
+    pub fn is_in_order(&self) -> bool {
+        matches!(self, Self::Sweep { in_order: true, .. } | Self::Factorial { in_order: true, .. })
+    }
+
     /// Changes the number of runs of each arm: exactly so many, or a range that ends when the intervals are narrow enough.
     /// Returns the reason if the rule has no such number, or if further runs would not be in its order.
     pub(super) fn set_runs(&mut self, (min, max): (u64, u64)) -> Result<(), &'static str> {

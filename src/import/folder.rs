@@ -91,13 +91,52 @@ impl BootCount {
     }
 }
 
+/// The attempts of runs that are not used, because other programs disturbed them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UnusedAttempts(Vec<(usize, f64)>);
+
+impl UnusedAttempts {
+    /// Adds an attempt of a run, with its duration in seconds.
+    pub fn add(&mut self, run: usize, seconds: f64) {
+        self.0.push((run, seconds));
+    }
+
+    /// Forgets those of a run and of all later ones.
+    pub fn drop_from(&mut self, run: usize) {
+        self.0.retain(|(of, _)| *of < run);
+    }
+
+    /// Returns the number of those of a run.
+    pub fn of_run(&self, run: usize) -> u64 {
+        self.0.iter().filter(|(of, _)| *of == run).count() as u64
+    }
+
+    /// Returns the sum of their durations in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.0.iter().map(|(_, seconds)| seconds).sum()
+    }
+
+    /// Returns the note that names their runs. `None` if there are none.
+    fn note(&self) -> Option<String> {
+        let runs: BTreeSet<usize> = self.0.iter().map(|(run, _)| *run).collect();
+        if runs.is_empty() {
+            return None;
+        }
+        let s = if runs.len() == 1 { "" } else { "s" };
+        let are = if self.0.len() == 1 { "is" } else { "are" };
+        let numbers: Vec<String> = runs.iter().map(usize::to_string).collect();
+        let attempts = count(self.0.len() as u64, "disturbed attempt");
+        Some(format!("{attempts} of run{s} {} {are} not used (`--retry-disturbed`)", super::shortened(&numbers)))
+    }
+}
+
 /// Returns notes on how the runs of an experiment were made: the reboots between them, each change of the conditions that
 /// was accepted with `--anyway`, and the attempts that are not used. `boots` has the number of each run and that of its
-/// boot, `changes` the first run under changed conditions and what changed, `retried` the run of each unused attempt.
+/// boot, `changes` the first run under changed conditions and what changed, `unused` the attempts that are not used.
 pub fn run_notes(
     boots: impl Iterator<Item = (usize, usize)>,
     changes: &[(usize, Vec<String>)],
-    retried: &[usize],
+    unused: &UnusedAttempts,
 ) -> Vec<String> {
     let boots: Vec<(usize, usize)> = boots.collect();
     let reboots = boots.windows(2).filter(|pair| pair[0].1 != pair[1].1);
@@ -106,15 +145,7 @@ pub fn run_notes(
     let changed = |(run, what): &(usize, Vec<String>)| {
         format!("changed before run {run}, accepted by `--anyway`: {}", what.join(", "))
     };
-    let runs: BTreeSet<usize> = retried.iter().copied().collect();
-    let unused = (!runs.is_empty()).then(|| {
-        let s = if runs.len() == 1 { "" } else { "s" };
-        let are = if retried.len() == 1 { "is" } else { "are" };
-        let numbers: Vec<String> = runs.iter().map(usize::to_string).collect();
-        let attempts = count(retried.len() as u64, "disturbed attempt");
-        format!("{attempts} of run{s} {} {are} not used (`--retry-disturbed`)", super::shortened(&numbers))
-    });
-    rebooted.into_iter().chain(changes.iter().map(changed)).chain(unused).collect()
+    rebooted.into_iter().chain(changes.iter().map(changed)).chain(unused.note()).collect()
 }
 
 /// An event of the journal, as far as it concerns the state or the figures of a run. Other events are ignored.
@@ -158,7 +189,11 @@ enum RunEvent {
         control: Option<f64>,
     },
     /// Other programs disturbed a run, and its result is not used.
-    Retried { run: usize },
+    Retried {
+        run: usize,
+        #[serde(default)]
+        seconds: f64,
+    },
     /// The results of this run and of all later ones are not used.
     Dropped { run: usize },
     #[serde(other)]
@@ -342,7 +377,7 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
     let mut runs: BTreeMap<usize, JournalRun> = BTreeMap::new();
     let (mut boots, mut in_progress) = (BootCount::default(), FiguresInProgress::default());
     let (mut changes, mut not_yet_used): (Vec<(usize, Vec<String>)>, _) = (Vec::new(), Vec::new());
-    let (mut has_dropped, mut retried) = (false, Vec::new());
+    let (mut has_dropped, mut unused) = (false, UnusedAttempts::default());
     for (n, line) in whole.lines().enumerate() {
         let event = serde_json::from_str(line)
             .map_err(|e| damaged(&journal)(format!("line {} is not an event: {e}", n + 1)))?;
@@ -371,13 +406,13 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
                 let finished = runs.entry(run).or_default();
                 (finished.is_finished, finished.figures) = (true, figures);
             }
-            RunEvent::Retried { run } => {
-                retried.push(run);
+            RunEvent::Retried { run, seconds } => {
+                unused.add(run, seconds);
                 in_progress = FiguresInProgress::default();
             }
             RunEvent::Dropped { run } => {
                 has_dropped = true;
-                retried.retain(|retried| *retried < run);
+                unused.drop_from(run);
                 runs.retain(|number, _| *number < run);
                 // The runs that replace them are made under the present conditions.
                 changes.iter_mut().for_each(|(first, _)| *first = run.min(*first));
@@ -390,9 +425,9 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
         return Err(damaged(&journal)(format!("it does not have run {lost}, whose result is there")));
     }
     runs.retain(|_, run| arm.is_none_or(|arm| arm == run.arm));
-    retried.retain(|number| runs.contains_key(number));
+    unused.0.retain(|(number, _)| runs.contains_key(number));
     let boots = runs.iter().filter(|(_, run)| run.is_finished).map(|(number, run)| (*number, run.boot));
-    let notes = run_notes(boots, &changes, &retried);
+    let notes = run_notes(boots, &changes, &unused);
     let mut side = ImportedSide::default();
     let (mut unfinished, mut numbers) = (Vec::new(), Vec::new());
     for (run, JournalRun { is_finished, figures, .. }) in runs {
@@ -445,7 +480,8 @@ fn all_files(path: &Path) -> Result<Vec<Observation>, ImportError> {
     };
     let files = list(dir).map_err(|error| ImportError::Io { path: dir.to_owned(), error })?;
     if files.is_empty() {
-        return Err(form(path)("it has no files".to_owned()));
+        let why = "it has no files; directories of several tests are compared by `wmlrun wins`";
+        return Err(form(path)(why.to_owned()));
     }
     let mut found = Vec::new();
     for file in files {

@@ -202,7 +202,7 @@ fn runs_of_different_boots_give_a_note() {
     let notes = |arm: &str| side(Path::new(&format!("{path}:{arm}"))).unwrap().notes;
     assert_eq!(notes("a"), [format!("{path}: the machine was rebooted between runs 1 and 4")]);
     assert_eq!(notes("b"), Vec::<String>::new());
-    let notes = |boots: &[usize]| run_notes((1..).zip(boots.iter().copied()), &[], &[]);
+    let notes = |boots: &[usize]| run_notes((1..).zip(boots.iter().copied()), &[], &UnusedAttempts::default());
     assert!(notes(&[]).is_empty() && notes(&[1, 1]).is_empty());
     let shown = "the machine was rebooted between runs 2 and 3 and between runs 3 and 4";
     assert_eq!(notes(&[0, 0, 1, 3, 3]), [shown]);

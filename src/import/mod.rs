@@ -20,7 +20,6 @@ pub use recorded::{HookTime, RecordedFigures, record_name};
 pub use samples::{TestPairs, TestSample, mixed_conditions, shared_flowops, test_pairs};
 
 use crate::analysis::LoadPoint;
-use crate::diag::similar_path;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -188,12 +187,6 @@ impl ImportError {
     /// Returns the help for this error.
     pub fn help(&self) -> String {
         match self {
-            Self::Io { path, error }
-                if error.kind() == io::ErrorKind::NotFound
-                    && let Some(near) = similar_path(path, true).or_else(|| similar_path(path, false)) =>
-            {
-                format!("did you mean `{}`?", near.display())
-            }
             Self::Io { .. } | Self::Form { .. } => {
                 "give a result of wmlrun (`--json`) or fio, a results folder, output of Filebench, or `FILE:N`"
                     .to_owned()

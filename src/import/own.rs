@@ -346,6 +346,7 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut put = |name: &str, value: String| found.insert(name.to_owned(), value);
     put("script", script_digest(document));
+    put("dialect", document.script.dialect.clone());
     let tool = &document.tool;
     let commit = tool.commit.as_ref().map(|commit| format!(" ({commit})")).unwrap_or_default();
     put("tool", format!("{} {}{commit}", tool.name, tool.version));

@@ -48,8 +48,12 @@ fn kept_message(trees: &[Leftover]) -> Option<String> {
     if trees.len() > MOST_NAMED {
         paths.push(format!("and {} more", trees.len() - MOST_NAMED));
     }
-    let mut places: Vec<String> =
-        trees.iter().filter_map(|tree| tree.root.parent()).map(|dir| dir.display().to_string()).collect();
+    // Another program's trees may be in the same directory.
+    let place = |tree: &Leftover| match trees {
+        [_] => Some(tree.root.clone()),
+        _ => tree.root.parent().map(Path::to_path_buf),
+    };
+    let mut places: Vec<String> = trees.iter().filter_map(place).map(|dir| dir.display().to_string()).collect();
     places.dedup();
     let (paths, places, bytes) = (paths.join(", "), places.join(" "), total_size(trees));
     Some(format!("{paths} {verb}: {bytes} (`--clean` removes {them}, or `wmlrun clean {places}`)"))

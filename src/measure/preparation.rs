@@ -18,7 +18,7 @@ use crate::plan::{self, Plan};
 use crate::source::SourceMap;
 use crate::util::count::{count, grouped};
 use crate::util::duration;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -313,10 +313,16 @@ impl Runner {
         let prepared = self.on_disk(front, |progress, stop| prepare::prepare(sets, &options, progress, stop))?;
         self.trees.wrote &= !options.quiesce;
         prepared.iter().filter_map(|set| set.note.as_deref()).for_each(|note| front.note(note));
-        // The path of a script may be that of a mount point that is not mounted. The directory of a run is its own.
+        // The directory of a run is its own.
         let is_own = |dir: &PathBuf| self.trees.fresh.as_ref().is_some_and(|fresh| dir.starts_with(fresh));
-        for made in prepared.iter().filter_map(|set| set.made_parent.as_ref()).filter(|made| !is_own(made)) {
-            front.note(&format!("created {}, which did not exist", made.display()));
+        let made: BTreeSet<&PathBuf> =
+            prepared.iter().filter_map(|set| set.made_parent.as_ref()).filter(|made| !is_own(made)).collect();
+        if let Some(first) = made.first() {
+            let (dir, more) = (first.display(), made.len() - 1);
+            let others = if more == 0 { String::new() } else { format!(" and {}", count(more as u64, "other")) };
+            front.note(&format!(
+                "created the directory {dir}{others}: if a file system should be mounted there, it is not"
+            ));
         }
         if let Some(line) = changes_line(&prepared, as_is) {
             front.note(&line);

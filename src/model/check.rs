@@ -335,7 +335,7 @@ impl Checker<'_> {
     fn shell(&mut self, value: &Spanned<Expr>) {
         self.each_missing(value, &[], |variable, span| {
             let shown = expr::show(variable);
-            let message = format!("nothing sets `{shown}`: the shell gets it as it is written");
+            let message = format!("nothing sets `{shown}`: it must be a variable of the shell");
             Diagnostic::warning(Code::UnsetInText, span, message)
                 .help(format!("if it is a variable of the shell, write `\\{shown}`"))
         });

@@ -38,6 +38,8 @@ pub struct Model {
     pub dialect: Dialect,
     /// Why it is that dialect.
     pub dialect_reason: String,
+    /// What differs between the dialects in a script of Filebench that may be of either.
+    pub undecided: Option<&'static str>,
     /// The commands in source order.
     pub commands: Vec<Command>,
 }
@@ -352,6 +354,7 @@ fn check_text(
 ) -> (Model, Vec<Diagnostic>) {
     let (ast, mut found) = crate::syntax::parse(map, file);
     let detected = crate::syntax::dialect::detect(map, &ast, table);
+    let undecided = detected.undecided.filter(|_| dialect.is_none());
     let (dialect, reason) = if let Some(d) = dialect {
         (d, "given on the command line".to_owned())
     } else {
@@ -366,7 +369,7 @@ fn check_text(
     let mut commands = build::build(&nodes, table, dialect, known, &mut later);
     drop(nodes);
     early::set_early(&mut commands, dialect);
-    let model = Model { file, dialect, dialect_reason: reason, commands };
+    let model = Model { file, dialect, dialect_reason: reason, undecided, commands };
     check::check(&model, known, &mut later);
     let later = crate::syntax::without_follow_ons(&spans, &found, later);
     found.extend(later);

@@ -8,7 +8,7 @@
 //! that of 1.4.9 is on the line of its prefix.
 
 use super::Report;
-use crate::result::{Document, FlowopResult, Run};
+use crate::result::{Document, FlowopResult, Run, RunState};
 use crate::stats::hdr;
 use crate::stats::layout;
 use crate::util::size::MIB;
@@ -41,7 +41,7 @@ impl Report for Filebench15 {
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
-        let Some(run) = document.runs.get(index) else { return Ok(()) };
+        let Some(run) = complete(document, index) else { return Ok(()) };
         writeln!(out, "{:.3}: Run took {:.0} seconds...", run.finished_seconds, run.measured_seconds.round())?;
         breakdown_15(run, out)
     }
@@ -49,6 +49,11 @@ impl Report for Filebench15 {
     fn interim(&self, document: &Document, _apart: bool, out: &mut dyn Write) -> io::Result<()> {
         document.runs.first().map_or(Ok(()), |run| breakdown_15(run, out))
     }
+}
+
+/// Returns a run unless it failed: a program that reads the figures would take those of a failed run for valid ones.
+fn complete(document: &Document, index: usize) -> Option<&Run> {
+    document.runs.get(index).filter(|run| run.state != RunState::Failed)
 }
 
 /// Adds the bytes of directory listings to the rates of data, as Filebench does.
@@ -141,7 +146,7 @@ impl Report for Filebench14 {
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
-        let Some(run) = document.runs.get(index) else { return Ok(()) };
+        let Some(run) = complete(document, index) else { return Ok(()) };
         let (pid, at) = (document.process_id, run.finished_seconds);
         writeln!(out, "{pid:>5}: {at:.3}: Run took {:.0} seconds...", run.measured_seconds.round())?;
         self.breakdown(document, run, out)

@@ -64,7 +64,7 @@ impl NoteCode {
             Self::NotLookedAt => (
                 "not_looked_at",
                 "the file system did not answer in time, as a busy one may, and the free space or the page cache was not \
-                 checked; the measured figures are not affected",
+                 checked; the measured figures are not affected, but whether the run began cold is unknown",
             ),
         }
     }

@@ -36,7 +36,7 @@ const MAX_DIRTY: u64 = 64 << 20;
 const MIN_RESIDENT: f64 = 0.1;
 /// Age of the oldest operation in flight at the end above which there is a warning, in seconds.
 const MAX_LATE_SECONDS: f64 = 1.0;
-/// Mean I/O operations per second from which on a time without any is unusual.
+/// I/O operations per second of the rest of the run from which on a time without any is unusual.
 const MIN_RATE: f64 = 100.0;
 /// Time without a completed operation that is a stall, in seconds. An interval may be a bit shorter than a second.
 const MIN_STALL: f64 = 0.95;
@@ -201,7 +201,11 @@ fn check_storage(document: &Document, run: &Run, storage: &HostStorage) -> Vec<W
     let mut read = on_disk.iter().filter(|set| !known || set.asked_bytes.read > 0).peekable();
     let bypassed = read.peek().is_some() && read.all(|set| by_device(set));
     if reads && bytes > 0 && bytes < memory && cache_state != CacheState::Warm && !bypassed {
-        let cold = cache_state == CacheState::Cold || document.command_line.iter().any(|word| word == "--cold");
+        // A script may evict its files by `cached=false`.
+        let is_evicted = |set: &&FilesetResult| set.resident_before.is_some_and(|share| share < MIN_RESIDENT);
+        let cold = cache_state == CacheState::Cold
+            || on_disk.iter().all(is_evicted)
+            || document.command_line.iter().any(|word| word == "--cold");
         found.push(Warning::FitsInMemory { bytes, memory, cold });
     }
     found
@@ -280,8 +284,8 @@ fn check_course(run: &Run, found: &mut Vec<Warning>) {
     if run.phases.is_empty() {
         found.extend(unsteady(run));
         found.extend(not_steady(run));
+        found.extend(stalled(run));
     }
-    found.extend(stalled(run));
     for flowop in run.flowops.iter().filter(|flowop| !flowop.may_starve) {
         let share = flowop.starved_seconds / (run.seconds_of_ranks() * flowop.instances.max(1) as f64);
         if share > MAX_STARVED && share.is_finite() {
@@ -336,11 +340,8 @@ fn not_steady(run: &Run) -> Option<Warning> {
     matters.then_some(Warning::NotSteady { first_seconds: steady.from_seconds, all_per_s, rest_per_s })
 }
 
-/// Returns a warning about the longest time without a completed operation, in a run that completes many.
+/// Returns a warning about the longest time without a completed operation, in a run that otherwise completes many.
 fn stalled(run: &Run) -> Option<Warning> {
-    if run.summary.ops_per_s < MIN_RATE {
-        return None;
-    }
     let (mut longest, mut current) = ((0.0, 0.0), 0.0);
     for interval in &run.intervals {
         current = if run.io_ops(interval) == 0 { current + interval.seconds } else { 0.0 };
@@ -349,7 +350,12 @@ fn stalled(run: &Run) -> Option<Warning> {
         }
     }
     let (seconds, from_seconds) = longest;
-    (seconds >= MIN_STALL).then_some(Warning::Stalled { seconds, from_seconds })
+    let (all, ops) = run
+        .intervals
+        .iter()
+        .fold((0.0, 0), |(seconds, ops), interval| (seconds + interval.seconds, ops + run.io_ops(interval)));
+    let is_unusual = ops as f64 >= MIN_RATE * (all - seconds) && ops > 0;
+    (seconds >= MIN_STALL && is_unusual).then_some(Warning::Stalled { seconds, from_seconds })
 }
 
 /// Returns a warning if some ranks ran for a time in which others did not.

@@ -320,10 +320,16 @@ impl Warning {
             ),
             Self::ProcessorBound { busy, own, kernel, host } => {
                 let of = host.as_ref().map(|host| format!(" of `{host}`")).unwrap_or_default();
+                let kernel_share = kernel * 100.0;
                 let kernel =
                     if *kernel < 0.01 { String::new() } else { format!(", the kernel {:.0} %", kernel * 100.0) };
                 let (busy, own) = (busy * 100.0, own * 100.0);
-                format!("all processors{of} were {busy:.0} % busy; this run used {own:.0} %{kernel}")
+                let others = if self.is_about_others() {
+                    format!(", other programs {:.0} %", busy - own - kernel_share)
+                } else {
+                    String::new()
+                };
+                format!("all processors{of} were {busy:.0} % busy; this run used {own:.0} %{kernel}{others}")
             }
             Self::SharedDevices { moved, own } => {
                 let shown = |what: &DeviceBytes| {
@@ -416,7 +422,9 @@ impl Warning {
             }
             Self::Unsteady { .. } => "run longer, warm up (`--warmup`), and check the intervals",
             Self::NotSteady { .. } => "exclude that part with `--warmup`, and run longer",
-            Self::Stalled { .. } => "the file system or the device stalled, unless the script waits by itself",
+            Self::Stalled { .. } => {
+                "check the device and the messages of the kernel; a pause that the script makes is no stall"
+            }
             Self::Starved { .. } => {
                 "define more files in the file set, or create and delete them at the same rate; `maystarve` declares \
                  that the workload is meant to wait"

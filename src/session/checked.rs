@@ -41,6 +41,7 @@ impl Session {
         if has_errors(&found) {
             return (model, found, Status::Done);
         }
+        self.note_dialect(&model, front);
         let name = self.map.file(file).name.clone();
         let status = match self.apply_settings(&name, &model, front) {
             Ok(true) => {

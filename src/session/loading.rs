@@ -4,7 +4,7 @@ use super::{Extent, Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
 use crate::model::visit::CommandPart;
 use crate::model::{self, Expr, Scope, SetBy};
-use crate::source::{FileId, SourceMap, Spanned};
+use crate::source::{FileId, Spanned};
 use crate::spec::Dialect;
 use crate::util::count::count;
 use indexmap::IndexSet;
@@ -25,6 +25,7 @@ const MOST_LOADED: usize = 64 << 20;
 pub(crate) struct LoadedText {
     pub(crate) name: String,
     pub(crate) file: FileId,
+    pub(crate) dialect: Dialect,
     /// Whether another text has loaded it.
     pub(crate) nested: bool,
 }
@@ -59,17 +60,16 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// Returns the names of the texts that no other text has loaded, each once, in the order of loading.
-    pub(super) fn outer_names(&self) -> impl Iterator<Item = &str> {
+    fn outer_names(&self) -> impl Iterator<Item = &str> {
         let names: IndexSet<&str> =
             self.texts.iter().filter(|text| !text.nested).map(|text| text.name.as_str()).collect();
         names.into_iter()
     }
 
-    /// Returns these texts.
-    pub(super) fn outer_texts<'a>(&'a self, map: &'a SourceMap) -> impl Iterator<Item = &'a str> {
-        // A script that was loaded again has replaced its earlier text.
+    /// Returns these scripts, of one that was loaded again the last text.
+    pub(super) fn outer_texts(&self) -> Vec<&LoadedText> {
         let last = |name: &str| self.texts.iter().rfind(|text| !text.nested && text.name == name);
-        self.outer_names().filter_map(move |name| Some(map.file(last(name)?.file).text.as_str()))
+        self.outer_names().filter_map(last).collect()
     }
 }
 
@@ -120,15 +120,17 @@ impl Session {
         Ok(status)
     }
 
-    /// Says what is defined after a script was loaded at the prompt, of all scripts that are loaded.
+    /// Says what is defined after a script was loaded at the prompt.
     fn note_definitions(&self, front: &mut dyn Front) {
-        let names: Vec<&str> = self.loaded.outer_names().collect();
+        let Some(loaded) = self.loaded.texts.iter().rfind(|text| !text.nested) else { return };
         let (sets, processes) = (self.definitions.filesets.len() as u64, self.definitions.processes.len() as u64);
-        // Each script has a dialect of its own.
-        let dialect =
-            if names.len() == 1 { format!(", dialect {}", self.loaded.dialect.name()) } else { String::new() };
-        let names = names.join(" and ");
-        front.note(&format!("{names}: {}, {}{dialect}", count(sets, "file set"), count(processes, "process")));
+        front.note(&format!(
+            "loaded {}, dialect {}; defined: {}, {}",
+            loaded.name,
+            loaded.dialect.name(),
+            count(sets, "file set"),
+            count(processes, "process")
+        ));
     }
 
     /// Notes variables that are set after the next text is loaded, which may read them.
@@ -178,9 +180,10 @@ impl Session {
         if self.loaded.depth == 0 && !self.loaded.whole {
             self.loaded.notes.clear();
         }
+        self.note_dialect(&model, front);
         self.loaded.usage.clear();
         let nested = self.loaded.depth > 0;
-        self.loaded.texts.push(LoadedText { name: name.to_owned(), file, nested });
+        self.loaded.texts.push(LoadedText { name: name.to_owned(), file, dialect: model.dialect, nested });
         self.describe_script(file, &model);
         // What the shell loads is searched for beside the script that names it, as in a run of that script.
         let beside = self.loaded.beside.clone();

@@ -150,6 +150,7 @@ impl Session {
     pub fn script(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
         let file = self.map.add(name, text);
         let Some(model) = self.check(file, false, front) else { return Status::Script };
+        self.note_dialect(&model, front);
         self.describe_script(file, &model);
         self.loaded.whole = true;
         if let Some(d) = self.refused(&model.commands) {
@@ -259,21 +260,41 @@ impl Session {
         self.loaded.notes.extend(library::notes(&source.text).map(str::to_owned));
         // A result names the scripts that the user has loaded, not those that they load.
         if !self.loaded.whole && self.loaded.texts.last().is_none_or(|text| !text.nested) {
-            let origin = match library::shipped_as(&source.name, &source.text) {
+            let origin = |name: &str, text: &str| match library::shipped_as(name, text) {
                 Some(_) => ScriptOrigin::Shipped,
                 None => ScriptOrigin::Other,
             };
-            let dialect = (model.dialect.name(), model.dialect_reason.as_str());
-            let names: Vec<&str> = self.loaded.outer_names().collect();
-            match names.len() {
-                0 | 1 => self.runner.describe_script(&source.name, &source.text, dialect, origin),
+            let reason = model.dialect_reason.as_str();
+            match &self.loaded.outer_texts()[..] {
+                several @ [_, _, ..] => {
+                    let names: Vec<&str> = several.iter().map(|text| text.name.as_str()).collect();
+                    let texts = || several.iter().map(|text| (&text.name, self.map.file(text.file).text.as_str()));
+                    let all_shipped = texts().all(|(name, text)| origin(name, text) == ScriptOrigin::Shipped);
+                    let whole: Vec<&str> = texts().map(|(_, text)| text.trim_end()).collect();
+                    let whole = whole.join("\n") + "\n";
+                    let shared = if all_shipped { ScriptOrigin::Shipped } else { ScriptOrigin::Other };
+                    // Each script has its own.
+                    let reason = format!("{}: {reason}", source.name);
+                    let dialect = (model.dialect.name(), reason.as_str());
+                    self.runner.describe_script(&names.join(" and "), &whole, dialect, shared);
+                }
                 _ => {
-                    let texts: Vec<&str> = self.loaded.outer_texts(&self.map).collect();
-                    self.runner.describe_script(&names.join(" and "), &texts.concat(), dialect, ScriptOrigin::Other);
+                    let dialect = (model.dialect.name(), reason);
+                    let origin = origin(&source.name, &source.text);
+                    self.runner.describe_script(&source.name, &source.text, dialect, origin);
                 }
             }
             self.scope.set_internal("scriptname", script_name(&source.name));
         }
+    }
+
+    /// Says in which dialect a script of Filebench is read that may be of either.
+    fn note_dialect(&self, model: &model::Model, front: &mut dyn Front) {
+        let Some(what) = model.undecided else { return };
+        let name = &self.map.file(model.file).name;
+        front.note(&format!(
+            "{name} may be of Filebench 1.4 or 1.5, in which {what} differ; it is read as 1.5 (`--dialect sun`: 1.4)"
+        ));
     }
 
     /// Sets the script that the result shows instead of texts that are loaded later. `dialect`: its name and the reason

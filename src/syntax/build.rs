@@ -166,8 +166,11 @@ impl<'a> Builder<'a> {
             let second_value = is_value && matches!(&before.kind, ArgKind::Named { .. } | ArgKind::Assign { .. });
             let lacks_equals = is_value && matches!(&before.kind, ArgKind::Bare(Value::Word(_)));
             report = Some(if let Some(unit) = self.unit_apart(left, arg) {
-                Diagnostic::error(Code::BadNumber, arg.span, format!("`{unit}` is separated from its number"))
-                    .label("the unit")
+                // With the number: later stages know it without its unit.
+                let digits = left.bytes().rev().take_while(u8::is_ascii_digit).count() as u32;
+                let whole = Span { start: before.span.end - digits, ..arg.span };
+                Diagnostic::error(Code::BadNumber, whole, format!("`{unit}` is separated from its number"))
+                    .label("a blank before the unit")
                     .help(format!("write `{left}{unit}`, without the blank"))
             } else if lacks_equals && left.len() <= SHOWN {
                 let value = self.slice(arg.span);

@@ -12,6 +12,7 @@ use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::{Dialect, Origin, SpecTable, attrs};
 use std::cell::OnceCell;
 use std::collections::HashSet;
+use std::path::Path;
 
 /// Signs of each kind that a warning shows.
 const SHOWN: usize = 3;
@@ -34,6 +35,8 @@ pub struct Detected {
     pub dialect: Dialect,
     /// The reason, for messages: a line, and the construct there.
     pub reason: String,
+    /// What differs between the dialects in a script of Filebench that may be of either.
+    pub undecided: Option<&'static str>,
     /// Warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -107,7 +110,7 @@ pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
     match header {
         Some((Ok(dialect), span)) => {
             let reason = format!("line {}: `# dialect: {dialect}`", map.line(span));
-            return Detected { dialect, reason, diagnostics };
+            return Detected { dialect, reason, undecided: None, diagnostics };
         }
         Some((Err(written), span)) => {
             let message = format!("unknown dialect `{written}`");
@@ -136,6 +139,12 @@ pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
             signs.retain(|sign| sign.dialect == one);
         }
     }
+    // A script of Filebench that nothing decides, or only `psrun`, may be of either generation.
+    let name = ast.statements.first().map(|first| map.file(first.span.file).name.as_str());
+    let is_of_filebench =
+        name.is_some_and(|name| Path::new(name).extension().is_some_and(|extension| extension == "f"));
+    let is_undecided = signs.iter().all(|sign| sign.certainty == Certainty::Possible && sign.dialect == Dialect::Fsl);
+    let undecided = matter.filter(|_| is_of_filebench && is_undecided);
     let of = |dialect| signs.iter().filter(move |sign| sign.dialect == dialect);
     let line = |sign: &Sign| format!("line {}: {}", map.line(sign.span), sign.what);
     let (dialect, reason) = match (of(Dialect::Sun).next(), of(Dialect::Fsl).next()) {
@@ -162,7 +171,7 @@ pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
             (Dialect::Fsl, reason)
         }
     };
-    Detected { dialect, reason, diagnostics }
+    Detected { dialect, reason, undecided, diagnostics }
 }
 
 /// The dialect line of the leading comment, and its place. An error is the name of an unknown dialect.

@@ -90,8 +90,14 @@ fn adopt(mut statements: Vec<Statement>, orphans: Vec<(u32, Span)>) -> Vec<State
     statements
 }
 
+/// Returns whether an error leaves only a value unknown, so that the rest of its statement can be checked: a malformed
+/// number or a missing comma.
+fn is_local(diagnostic: &Diagnostic) -> bool {
+    matches!(diagnostic.code, Code::BadNumber | Code::MissingComma)
+}
+
 /// Keeps all errors of the lexer, and of the others the first one of each statement, unless an error of the lexer
-/// covers it.
+/// covers it. A [local](is_local) error hides no other.
 fn first_of_each(
     ast: &Ast,
     recovered: &BTreeSet<u32>,
@@ -115,17 +121,25 @@ fn first_of_each(
     let mut lexed = lexed.into_iter().peekable();
     let mut kept = Vec::new();
     let mut seen = None;
+    // The end of the last malformed number.
+    let mut guessed_to = 0;
     for diagnostic in found {
         let span = diagnostic.primary.span;
         while let Some(earlier) = lexed.next_if(|d| d.primary.span.start <= span.start) {
-            seen = Some(statement_of(&earlier));
+            if is_local(&earlier) {
+                guessed_to = guessed_to.max(earlier.primary.span.end);
+            } else {
+                seen = Some(statement_of(&earlier));
+            }
             kept.push(earlier);
         }
         // A bad token is reported at the character that makes it bad, which may not be its first one.
         let covered = lexed.peek().is_some_and(|d| d.primary.span.start < span.end);
         let statement = statement_of(&diagnostic);
-        if !covered && seen != Some(statement) {
-            seen = Some(statement);
+        if !covered && seen != Some(statement) && span.start >= guessed_to {
+            if !is_local(&diagnostic) {
+                seen = Some(statement);
+            }
             kept.push(diagnostic);
         }
     }
@@ -148,11 +162,18 @@ pub fn without_follow_ons(statements: &[Span], reported: &[Diagnostic], later: V
     };
     let same_file = |span: Span| statements.first().is_some_and(|statement| statement.file == span.file);
     let errors = reported.iter().filter(|d| d.severity == Severity::Error && same_file(d.primary.span));
-    let (local, whole): (Vec<_>, Vec<_>) = errors.partition(|d| matches!(d.code, Code::BadNumber | Code::MissingComma));
+    let (local, whole): (Vec<&Diagnostic>, Vec<&Diagnostic>) = errors.partition(|d| is_local(d));
     let broken: BTreeSet<usize> = whole.iter().filter_map(|d| statement_of(d.primary.span)).collect();
-    // The value may be longer than the part of it that was reported.
-    let mut guesses: Vec<Span> = local.iter().map(|d| d.primary.span).collect();
-    guesses.sort_unstable();
+    // The value may be longer than the part of it that was reported, so that a span beside it counts too.
+    let mut reported: Vec<Span> = local.iter().map(|d| d.primary.span).collect();
+    reported.sort_unstable();
+    let mut guesses: Vec<Span> = Vec::new();
+    for span in reported {
+        match guesses.last_mut().filter(|last| span.start <= last.end) {
+            Some(last) => last.end = last.end.max(span.end),
+            None => guesses.push(span),
+        }
+    }
     let is_guess = |span: Span| {
         let at = guesses.partition_point(|guess| guess.end < span.start);
         guesses.get(at).is_some_and(|guess| guess.start <= span.end)

@@ -37,6 +37,7 @@ fn the_message_names_what_was_meant() {
         ("--require-mount /srv x.wml", 2, "unexpected argument 'x.wml' found", "--require-mount=/srv"),
         ("ab x.wml --require-mount /srv", 2, "unexpected argument '/srv' found", "--require-mount=/srv"),
         // Assignments.
+        ("x.wml --nreads 2", 2, "unexpected argument '--nreads' found", "write --set nreads=VALUE"),
         ("x.wml n=2", 2, "unexpected argument 'n=2' found", "to set a variable, write --set n=2"),
         ("ab x.wml --set n 2", 2, "unexpected argument '2' found", "--set n=2"),
         ("ab x.wml --a --set n=2", 2, "unexpected argument 'n=2' found", "one argument: --a '--set n=2'"),
@@ -56,6 +57,23 @@ fn the_message_names_what_was_meant() {
         assert!(shown.contains(says) && shown.contains(help), "{words}: {shown}");
         assert_eq!(shown.matches("error").count(), 1, "{words}: {shown}");
         assert_eq!(names(&lab), before, "{words}");
+    }
+}
+
+#[test]
+fn a_mistyped_path_has_a_suggestion() {
+    let lab = Lab::new();
+    fs::write(lab.path("plan.toml"), "script = \"x\"\n").unwrap();
+    for (words, code, says, help) in [
+        ("experiment plna.toml", 2, "plna.toml can't be read", "did you mean `plan.toml`?"),
+        ("report plna.toml", 2, "plna.toml can't be read", "did you mean `plan.toml`?"),
+        ("report plan.toml", 2, "not a result", "`wmlrun experiment plan.toml` makes the runs of an experiment file"),
+        ("compare y.wml x.wml", 2, "y.wml can't be read", "did you mean `x.wml`?"),
+        ("wins y.wml x.wml", 2, "y.wml can't be read", "did you mean `x.wml`?"),
+        ("compare x.wml x.wml plan.toml", 2, "unexpected argument 'plan.toml'", "`wmlrun report` shows three or more"),
+    ] {
+        let shown = lab.run(words, code);
+        assert!(shown.contains(says) && shown.contains(help), "{words}: {shown}");
     }
 }
 

@@ -151,7 +151,7 @@ fn files_created_before_an_interrupt_are_reported() {
     wait_for("the first files", || has_files(&running.dir().join("here/data")));
     running.signal(Signal::INT);
     let output = running.wait().exits(130);
-    for words in ["interrupted while files were created", "here/data stays", "`wmlrun clean here`"] {
+    for words in ["interrupted while files were created", "here/data stays", "`wmlrun clean here/data`"] {
         assert!(output.stderr.contains(words), "{words}\n{}", output.stderr);
     }
     Wml::new().args(["clean".into(), output.dir().join("here").into_os_string()]).run().exits(0);
