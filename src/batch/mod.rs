@@ -193,7 +193,7 @@ fn with_workloads(
         }
         front.error(
             None,
-            &format!("`CONFIG {}` can't run, and then a batch starts no workload", unfit.join("`, `CONFIG ")),
+            &format!("`CONFIG {}` can't run: a batch runs all of its workloads or none", unfit.join("`, `CONFIG ")),
             None,
         );
         suggest_others(&fit, front);

@@ -107,8 +107,7 @@ pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: Fig
 
 /// Returns the note on tests that have several runs of one file, such as one for each `stats snap`.
 fn several_runs_note(tests: &[TestSample]) -> Option<String> {
-    let is_one_of_several = |run: &Observation| run.source.contains(", run ");
-    let has_several = |test: &&TestSample| test.runs.iter().flatten().any(is_one_of_several);
+    let has_several = |test: &&TestSample| test.runs.iter().flatten().any(|run| import::number_in_file(run).is_some());
     let names: Vec<String> =
         tests.iter().filter(has_several).map(|test| format!("`{}`", printable::line(&test.name))).collect();
     (!names.is_empty())

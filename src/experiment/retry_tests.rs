@@ -81,7 +81,7 @@ fn a_run_is_not_made_again_unless_that_is_wanted() {
     let path = host.path("r");
     let finished = run(&mut Folder::create(&path, experiment(1, &[])).unwrap(), &mut host).unwrap();
     assert!(host.made() == 1 && finished.observations[0][0].disturbed);
-    assert!(finished.notes.is_empty() && host.notes.iter().any(|note| note.starts_with("`--retry-disturbed 2` would")));
+    assert!(finished.notes.is_empty() && host.notes.iter().any(|note| note.starts_with("`--retry-disturbed 2` makes")));
 }
 
 /// A kill after the event, before the files are moved.

@@ -130,7 +130,7 @@ pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
     let experiment = &folder.experiment;
     let is_disturbed = folder.runs.iter().any(|run| run.observation.disturbed);
     if result.is_ok() && is_disturbed && experiment.retry_disturbed == 0 && !experiment.rule.is_in_order() {
-        host.note("`--retry-disturbed 2` would make the runs again that other programs disturbed");
+        host.note("`--retry-disturbed 2` makes runs again that other programs disturb");
     }
     let event = match &result {
         Ok(_) => Event::Ended { time: now() },
@@ -185,7 +185,7 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                     host.note(&format!("{}: {} runs{left}", pilot_text(pilot), progress.predicted_runs));
                 }
                 report(folder, arm, &progress, fits, host);
-                make_run(folder, (arm, design.seed(values.len())), &std::mem::take(&mut set_up), left, host)?;
+                make_run(folder, arm, design.seed(values.len()), &std::mem::take(&mut set_up), left, host)?;
             }
             end => return Ok(finished(folder, end)),
         }
@@ -375,7 +375,8 @@ fn complete_record(
 /// leaves.
 fn make_run(
     folder: &mut Folder,
-    (arm, seed): (usize, u64),
+    arm: usize,
+    seed: u64,
     set_up: &BTreeSet<String>,
     left: Option<Duration>,
     host: &mut dyn ExperimentHost,
@@ -442,13 +443,12 @@ fn discard(
     seconds: f64,
     host: &mut dyn ExperimentHost,
 ) -> Result<(), ExperimentError> {
-    let (left, most) = (folder.retries_left(number), folder.experiment.retry_disturbed);
     let kept = folder.discard(number, seconds)?;
     let kept = kept.map_or_else(String::new, |dir| format!("; its files are kept in {}", dir.display()));
     host.note(&format!(
         "run {number} is made again (attempt {} of {}): other programs used the processors or devices{kept}",
-        most - left + 2,
-        most + 1
+        folder.unused.of_run(number) + 1,
+        folder.experiment.retry_disturbed + 1
     ));
     Ok(())
 }

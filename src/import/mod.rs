@@ -326,6 +326,11 @@ fn of_text(text: &str, source: &str) -> Result<Vec<Observation>, String> {
 const NO_FORM: &str =
     "it is neither JSON of wmlrun or fio nor output of Filebench; for a column of numbers write `FILE:N`";
 
+/// Returns the number of a run in its file, if that has several. The number is at the end of its source.
+pub fn number_in_file(run: &Observation) -> Option<usize> {
+    run.source.rsplit_once(", run ")?.1.parse().ok()
+}
+
 /// Returns the name of observation `n`, counted from 0, of a source with `all` observations. It has a number if there
 /// are several.
 fn numbered(source: &str, n: usize, all: usize) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Not in here: the comparison of the samples, and the table of figures that a file has (`columns`).
 
-use super::{ImportError, MAX_OBSERVATIONS, Observation, TOO_MANY, folder, form, shortened, side};
+use super::{ImportError, MAX_OBSERVATIONS, Observation, TOO_MANY, folder, form, number_in_file, shortened, side};
 use crate::util::batch_files::BATCH_PAGE;
 use crate::util::printable;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,10 +103,9 @@ fn split((name, runs): NamedRuns, mixed: &BTreeSet<String>) -> Vec<NamedRuns> {
         return vec![(name, runs)];
     }
     // Of several files of a test, such as repeats of a `foreach`, the runs at one position belong together.
-    let of_file = |run: &Observation| run.source.rsplit_once(", run ").and_then(|(_, n)| n.parse().ok());
     let mut found: BTreeMap<usize, Vec<Observation>> = BTreeMap::new();
     for (n, run) in runs.into_iter().enumerate() {
-        found.entry(of_file(&run).unwrap_or(n + 1)).or_default().push(run);
+        found.entry(number_in_file(&run).unwrap_or(n + 1)).or_default().push(run);
     }
     found.into_iter().map(|(n, runs)| (format!("{name}, run {n}"), runs)).collect()
 }

@@ -320,9 +320,7 @@ impl Runner {
         if let Some(first) = made.first() {
             let (dir, more) = (first.display(), made.len() - 1);
             let others = if more == 0 { String::new() } else { format!(" and {}", count(more as u64, "other")) };
-            front.note(&format!(
-                "created the directory {dir}{others}: if a file system should be mounted there, it is not"
-            ));
+            front.note(&format!("created the directory {dir}{others}: no file system was mounted there"));
         }
         if let Some(line) = changes_line(&prepared, as_is) {
             front.note(&line);

@@ -41,7 +41,7 @@ impl Report for Filebench15 {
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
-        let Some(run) = complete(document, index) else { return Ok(()) };
+        let Some(run) = unless_failed(document, index) else { return Ok(()) };
         writeln!(out, "{:.3}: Run took {:.0} seconds...", run.finished_seconds, run.measured_seconds.round())?;
         breakdown_15(run, out)
     }
@@ -52,7 +52,7 @@ impl Report for Filebench15 {
 }
 
 /// Returns a run unless it failed: a program that reads the figures would take those of a failed run for valid ones.
-fn complete(document: &Document, index: usize) -> Option<&Run> {
+fn unless_failed(document: &Document, index: usize) -> Option<&Run> {
     document.runs.get(index).filter(|run| run.state != RunState::Failed)
 }
 
@@ -146,7 +146,7 @@ impl Report for Filebench14 {
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
-        let Some(run) = complete(document, index) else { return Ok(()) };
+        let Some(run) = unless_failed(document, index) else { return Ok(()) };
         let (pid, at) = (document.process_id, run.finished_seconds);
         writeln!(out, "{pid:>5}: {at:.3}: Run took {:.0} seconds...", run.measured_seconds.round())?;
         self.breakdown(document, run, out)

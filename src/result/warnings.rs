@@ -131,7 +131,7 @@ pub enum Warning {
     Stalled {
         /// The duration in seconds.
         seconds: f64,
-        /// Its begin, in seconds since measuring began.
+        /// Its beginning, in seconds since measuring began.
         from_seconds: f64,
     },
     /// Threads waited for a usable file.
@@ -320,15 +320,13 @@ impl Warning {
             ),
             Self::ProcessorBound { busy, own, kernel, host } => {
                 let of = host.as_ref().map(|host| format!(" of `{host}`")).unwrap_or_default();
-                let kernel_share = kernel * 100.0;
-                let kernel =
-                    if *kernel < 0.01 { String::new() } else { format!(", the kernel {:.0} %", kernel * 100.0) };
-                let (busy, own) = (busy * 100.0, own * 100.0);
-                let others = if self.is_about_others() {
-                    format!(", other programs {:.0} %", busy - own - kernel_share)
-                } else {
-                    String::new()
+                let part = |who: &str, share: f64, is_shown: bool| match is_shown {
+                    true => format!(", {who} {:.0} %", share * 100.0),
+                    false => String::new(),
                 };
+                let others = part("other programs", busy - own - kernel, self.is_about_others());
+                let kernel = part("the kernel", *kernel, *kernel >= 0.01);
+                let (busy, own) = (busy * 100.0, own * 100.0);
                 format!("all processors{of} were {busy:.0} % busy; this run used {own:.0} %{kernel}{others}")
             }
             Self::SharedDevices { moved, own } => {
