@@ -8,6 +8,7 @@ use crate::experiments::{Lab, any_verdict};
 use crate::mounts::{self, Fs};
 use crate::resume::is_complete;
 use crate::signals::wait_for;
+use crate::undisturbed::undisturbed;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -144,12 +145,14 @@ fn a_database_runs_with_and_without_a_live_snapshot() {
     if !mounts::available("a_database_runs_with_and_without_a_live_snapshot", &[Fs::Btrfs]) {
         return;
     }
-    let small = [("repeats = 5", "repeats = 1"), ("-s 8G", "-s 1G")];
-    let suite = ShippedSuite::new("oltp_snapshot", &["oltp_snapshot.mnt"], &small, &[]);
-    suite.run("--runtime 0.5 --warmup 0 --set filesize=4m --set logfilesize=2m --set nshadows=10", 2, 2);
-    for (run, _, mount) in suite.started() {
-        assert!(mount.contains("oltp_snapshot.mnt: loop device btrfs "), "run {run}: {mount}");
-    }
+    undisturbed(|| {
+        let small = [("repeats = 5", "repeats = 1"), ("-s 8G", "-s 1G")];
+        let suite = ShippedSuite::new("oltp_snapshot", &["oltp_snapshot.mnt"], &small, &[]);
+        suite.run("--runtime 0.5 --warmup 0 --set filesize=4m --set logfilesize=2m --set nshadows=10", 2, 2);
+        for (run, _, mount) in suite.started() {
+            assert!(mount.contains("oltp_snapshot.mnt: loop device btrfs "), "run {run}: {mount}");
+        }
+    });
 }
 
 /// The reads use the files that earlier runs have left, also those of the writes.
@@ -187,31 +190,33 @@ fn the_file_systems_are_checked_after_each_run() {
     if !mounts::available("the_file_systems_are_checked_after_each_run", &[Fs::Ext4, Fs::Xfs, Fs::Btrfs]) {
         return;
     }
-    let small = [
-        ("repeats = 3", short_or_long("repeats = 1", "repeats = 2")),
-        ("-s 16G", "-s 1G"),
-        ("fraction = 100 ", "fraction = 5000 "),
-        ("fraction = 10 ", "fraction = 1000 "),
-    ];
-    let suite = ShippedSuite::new("fsck", &["fsck.mnt"], &small, &[]);
-    let runs = short_or_long(6, 12);
-    let text = suite.run("--runtime 0.2", 6, runs);
-    assert!(text.contains("used before") && text.contains("after-check.seconds"), "{text}");
-    let times = suite.lab.events("r").into_iter().filter(|e| e["event"] == "hook" && e["name"] == "after-check");
-    let mut times: Vec<f64> = times.map(|event| event["seconds"].as_f64().unwrap()).collect();
-    let csv = suite.lab.run("experiment --resume r --quiet --format csv", 0);
-    let mut values: Vec<f64> =
-        csv.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse().unwrap()).collect();
-    times.sort_by(f64::total_cmp);
-    values.sort_by(f64::total_cmp);
-    assert_eq!((values.len(), values), (runs, times), "{csv}");
-    // Words of e2fsck, xfs_repair and `btrfs check`.
-    let says = ["Checking group summary information", "No modify flag set", "no error found"];
-    for run in 1..=runs {
-        let log = suite.text(&format!("hooks/{run:04}-after-check.log"));
-        let words = says[(run - 1) / (runs / 3)];
-        assert!(log.contains(words) && log.contains("real") && log.contains("sys"), "run {run}: {log}");
-    }
+    undisturbed(|| {
+        let small = [
+            ("repeats = 3", short_or_long("repeats = 1", "repeats = 2")),
+            ("-s 16G", "-s 1G"),
+            ("fraction = 100 ", "fraction = 5000 "),
+            ("fraction = 10 ", "fraction = 1000 "),
+        ];
+        let suite = ShippedSuite::new("fsck", &["fsck.mnt"], &small, &[]);
+        let runs = short_or_long(6, 12);
+        let text = suite.run("--runtime 0.2", 6, runs);
+        assert!(text.contains("used before") && text.contains("after-check.seconds"), "{text}");
+        let times = suite.lab.events("r").into_iter().filter(|e| e["event"] == "hook" && e["name"] == "after-check");
+        let mut times: Vec<f64> = times.map(|event| event["seconds"].as_f64().unwrap()).collect();
+        let csv = suite.lab.run("experiment --resume r --quiet --format csv", 0);
+        let mut values: Vec<f64> =
+            csv.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse().unwrap()).collect();
+        times.sort_by(f64::total_cmp);
+        values.sort_by(f64::total_cmp);
+        assert_eq!((values.len(), values), (runs, times), "{csv}");
+        // Words of e2fsck, xfs_repair and `btrfs check`.
+        let says = ["Checking group summary information", "No modify flag set", "no error found"];
+        for run in 1..=runs {
+            let log = suite.text(&format!("hooks/{run:04}-after-check.log"));
+            let words = says[(run - 1) / (runs / 3)];
+            assert!(log.contains(words) && log.contains("real") && log.contains("sys"), "run {run}: {log}");
+        }
+    });
 }
 
 /// Whether a process works in a directory.
@@ -227,50 +232,52 @@ fn the_snapshot_study_continues_with_the_same_files() {
     if !mounts::available("the_snapshot_study_continues_with_the_same_files", &[Fs::Btrfs]) {
         return;
     }
-    let levels: &[u32] = short_or_long(&[2, 3], &[10, 20, 40]);
-    let named: Vec<String> = levels.iter().map(|level| format!("{{ name = \"{level}\" }}")).collect();
-    let named = named.join(", ");
-    let hook = "[[hook]]\nat = \"run\"\nafter = \"cd snapshots.mnt/data && \
+    undisturbed(|| {
+        let levels: &[u32] = short_or_long(&[2, 3], &[10, 20, 40]);
+        let named: Vec<String> = levels.iter().map(|level| format!("{{ name = \"{level}\" }}")).collect();
+        let named = named.join(", ");
+        let hook = "[[hook]]\nat = \"run\"\nafter = \"cd snapshots.mnt/data && \
         find . -type f -name '0*' -printf '%p %i\\\\n' | sort > ../../inodes.$WMLRUN_RUN\"\n\n";
-    let workload = "[[factor]]\nname = \"workload\"";
-    let with_hook = format!("{hook}{workload}");
-    let small = [
-        ("{ name = \"30\" }, { name = \"60\" }, { name = \"120\" }", named.as_str()),
-        ("repeats = \"3..10\"", "repeats = 2"),
-        ("until-ci = \"5%\"\n", ""),
-        ("every=30", "every=1"),
-        ("-s 32G", "-s 2G"),
-        (workload, with_hook.as_str()),
-    ];
-    let others = ["iozone_re", "iozone_rand", "iozone_back", "iozone_stride", "iozone_f"];
-    let (omitted, workloads) = short_or_long((&others[..], 2), (&[][..], 14));
-    let last = *levels.last().unwrap() as usize;
-    let suite = ShippedSuite::new("snapshots", &["snapshots.mnt"], &small, omitted);
-    let lab = &suite.lab;
-    let (series, runs) = (2 * workloads, 2 * workloads * (1 + levels.len()));
-    let words = suite.words("--runtime 0.2 --set filesize=8m --set iosize=64k");
-    let mut child = lab.command(&words).spawn().unwrap();
-    for run in 1..=series {
-        wait_for(&format!("run {run}"), || lab.path(&format!("inodes.{run}")).exists());
-    }
-    wait_for("a snapshot", || lab.path("snapshots.mnt/snapshots/0001").exists());
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let dir = lab.path("").canonicalize().unwrap();
-    wait_for("the end of the agers", || !is_used(&dir));
-    lab.run("experiment --resume r --quiet", 0);
-    is_complete(lab, "r", runs as u64, "snapshots");
-    let snapshots =
-        |run: usize| suite.text(&format!("records/{run:04}-1.txt")).matches("snapshots.mnt/snapshots/").count();
-    assert_eq!((snapshots(series), snapshots(runs)), (0, last));
-    let inodes = |run: usize| fs::read_to_string(lab.path(&format!("inodes.{run}"))).unwrap();
-    // 10 data files, a log and two files of IOzone.
-    assert_eq!((inodes(series).lines().count(), inodes(series)), (13, inodes(runs)));
-    // The image stays, and nothing is mounted.
-    assert!(lab.path("snapshots.img").exists() && !lab.path("snapshots.mnt").exists(), "{:?}", names(lab));
-    let cells = ["0", last.to_string().as_str()].map(|level| format!("r:snapshots={level},workload=oltp_sync"));
-    let output = lab.command("compare --method study").args(cells).output().unwrap();
-    let text = any_verdict(&output);
-    assert!(text.contains("F-test"), "{text}");
-    lab.run("report r -o page.html", 0);
+        let workload = "[[factor]]\nname = \"workload\"";
+        let with_hook = format!("{hook}{workload}");
+        let small = [
+            ("{ name = \"30\" }, { name = \"60\" }, { name = \"120\" }", named.as_str()),
+            ("repeats = \"3..10\"", "repeats = 2"),
+            ("until-ci = \"5%\"\n", ""),
+            ("every=30", "every=1"),
+            ("-s 32G", "-s 2G"),
+            (workload, with_hook.as_str()),
+        ];
+        let others = ["iozone_re", "iozone_rand", "iozone_back", "iozone_stride", "iozone_f"];
+        let (omitted, workloads) = short_or_long((&others[..], 2), (&[][..], 14));
+        let last = *levels.last().unwrap() as usize;
+        let suite = ShippedSuite::new("snapshots", &["snapshots.mnt"], &small, omitted);
+        let lab = &suite.lab;
+        let (series, runs) = (2 * workloads, 2 * workloads * (1 + levels.len()));
+        let words = suite.words("--runtime 0.2 --set filesize=8m --set iosize=64k");
+        let mut child = lab.command(&words).spawn().unwrap();
+        for run in 1..=series {
+            wait_for(&format!("run {run}"), || lab.path(&format!("inodes.{run}")).exists());
+        }
+        wait_for("a snapshot", || lab.path("snapshots.mnt/snapshots/0001").exists());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let dir = lab.path("").canonicalize().unwrap();
+        wait_for("the end of the agers", || !is_used(&dir));
+        lab.run("experiment --resume r --quiet", 0);
+        is_complete(lab, "r", runs as u64, "snapshots");
+        let snapshots =
+            |run: usize| suite.text(&format!("records/{run:04}-1.txt")).matches("snapshots.mnt/snapshots/").count();
+        assert_eq!((snapshots(series), snapshots(runs)), (0, last));
+        let inodes = |run: usize| fs::read_to_string(lab.path(&format!("inodes.{run}"))).unwrap();
+        // 10 data files, a log and two files of IOzone.
+        assert_eq!((inodes(series).lines().count(), inodes(series)), (13, inodes(runs)));
+        // The image stays, and nothing is mounted.
+        assert!(lab.path("snapshots.img").exists() && !lab.path("snapshots.mnt").exists(), "{:?}", names(lab));
+        let cells = ["0", last.to_string().as_str()].map(|level| format!("r:snapshots={level},workload=oltp_sync"));
+        let output = lab.command("compare --method study").args(cells).output().unwrap();
+        let text = any_verdict(&output);
+        assert!(text.contains("F-test"), "{text}");
+        lab.run("report r -o page.html", 0);
+    });
 }
