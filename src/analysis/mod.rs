@@ -24,7 +24,7 @@ mod wins;
 pub use blocks::{BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, analyse, control_change};
 pub use explain::{Change, cause_rank, rank_changes};
 pub use floor::{FloorSample, MIN_SESSION_GAP, NoiseFloor};
-pub use power::Power;
+pub use power::{Power, needed_for_width};
 pub use precision::{
     DEFAULT_PRECISION, MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, independent_mean,
     mean_interval, trend,

@@ -108,12 +108,32 @@ impl Power {
     }
 }
 
+/// Returns the smallest size of a sample for which the interval of a ratio is expected to be at most as wide as ± the
+/// tolerance. `ratio` has the interval at confidence `level` that a sample of `size` gave, and `df` gives the degrees of
+/// freedom for a size. Returns `None` without an interval, and when 1000 are too few.
+pub fn needed_for_width(
+    ratio: Estimate,
+    size: usize,
+    level: f64,
+    tolerance: Tolerance,
+    df: impl Fn(usize) -> usize,
+) -> Option<usize> {
+    let t = |n| t_upper((1.0 - level) / 2.0, df(n) as f64);
+    let of_one = (ratio.high / ratio.low).ln() / 2.0 / t(size) * (size as f64).sqrt();
+    // A NaN is never narrow.
+    first(2..=MAX_BLOCKS, |n| ratio.value * (t(n) * of_one / (n as f64).sqrt()).sinh() <= tolerance.0)
+}
+
 /// Returns the smallest size of a comparison that reaches the target power. Returns `None` when the largest does not.
-///
-/// A larger comparison has more power, so a bisection finds the size in ten evaluations of the integral; a linear search
-/// needs up to a thousand, 30 ms, after every run of an experiment.
 fn smallest(sizes: RangeInclusive<usize>, of: impl Fn(usize) -> Power, tolerance: Tolerance) -> Option<usize> {
-    let reaches = |n| of(n).probability_of_not_worse(tolerance) >= TARGET_POWER;
+    first(sizes, |n| of(n).probability_of_not_worse(tolerance) >= TARGET_POWER)
+}
+
+/// Returns the smallest size that is enough. Returns `None` when the largest is not.
+///
+/// Of a larger comparison the power is greater and the interval is narrower, so a bisection finds the size in ten
+/// evaluations. A linear search needs up to a thousand, which take 30 ms for the power, after every run of an experiment.
+fn first(sizes: RangeInclusive<usize>, reaches: impl Fn(usize) -> bool) -> Option<usize> {
     let (mut low, mut high) = sizes.into_inner();
     if low > high || !reaches(high) {
         return None;
@@ -170,6 +190,22 @@ mod tests {
             "0.01 times the square root of 16"
         );
         assert_eq!(Power::of_interval(Estimate { low: f64::NAN, ..ratio }, 16, 0.95), None);
+    }
+
+    /// The interval of a sample of the size that was found, with the same variation, is narrow enough, and that of one less
+    /// is not.
+    #[test]
+    fn a_sample_of_the_needed_size_has_a_narrow_interval() {
+        let (level, df) = (0.999, |n: usize| n - 1);
+        let half = |n: usize| t_upper(0.0005, df(n) as f64) * 0.05 / (n as f64).sqrt();
+        for size in [4, 20] {
+            let ratio = Estimate::around(0.0, half(size)).map(f64::exp);
+            let needed = needed_for_width(ratio, size, level, TOLERANCE, df).unwrap();
+            assert!(half(needed).sinh() <= 0.03 && half(needed - 1).sinh() > 0.03, "{needed}");
+        }
+        let wide = Estimate::around(0.0, 50.0).map(f64::exp);
+        assert_eq!(needed_for_width(wide, 20, level, TOLERANCE, df), None);
+        assert_eq!(needed_for_width(Estimate { low: f64::NAN, ..wide }, 4, level, TOLERANCE, df), None);
     }
 
     #[test]

@@ -532,9 +532,10 @@ fn run_one<'a>(
     let is_taken = BATCH_SCRIPT.strip_suffix(".f") == Some(&*stem);
     let stem = if is_taken { format!("{stem}-personality").into() } else { stem };
     std::fs::write(dir.join(format!("{stem}.f")), &workload.found.text)?;
-    let script = workload.script(&stem);
     let script_path = dir.join(BATCH_SCRIPT);
-    std::fs::write(&script_path, &script)?;
+    std::fs::write(&script_path, workload.script(&stem, true))?;
+    // A redacted result does not have the current directory.
+    let script = workload.script(&stem, !batch.settings.redact);
     let description = batch.value(workload.config, "description").unwrap_or_default();
     std::fs::write(dir.join("thisrun.prof"), format!("# \"{description}\"\n{}", batch.text))?;
     let settings = Settings {

@@ -6,6 +6,7 @@ use crate::model::SetBy;
 use crate::report::filebench;
 use crate::session::{Front, Session, Status, TypedValue, library};
 use crate::source::Spanned;
+use crate::spec::predefined::DIR;
 use std::time::Duration;
 
 /// A workload that is about to run.
@@ -116,13 +117,18 @@ impl ProfileWorkload<'_> {
         steps
     }
 
-    /// The script that does the same, as Filebench's batch mode wrote it. `personality`: what it loads.
-    pub(super) fn script(&self, personality: &str) -> String {
+    /// The script that does the same, as Filebench's batch mode wrote it. `personality`: what it loads. `from_anywhere`: a
+    /// relative directory is made absolute, because the script may be run from another directory.
+    pub(super) fn script(&self, personality: &str, from_anywhere: bool) -> String {
         let mut lines = vec![format!("load {}", quoted(personality))];
         lines.extend(self.debug.iter().map(|level| format!("debug {level}")));
         lines.extend(self.settings.iter().map(|setting| {
             let Setting { name, written, typed } = setting;
-            if typed.quoted { format!("set ${name}={}", quoted(written)) } else { format!("set ${name}={written}") }
+            match typed.quoted {
+                true if name == DIR.name && from_anywhere => format!("set ${name}={}", quoted(&absolute(written))),
+                true => format!("set ${name}={}", quoted(written)),
+                false => format!("set ${name}={written}"),
+            }
         }));
         for step in self.steps() {
             lines.push(step.line(&self.name().node));
@@ -166,6 +172,12 @@ impl WorkloadStep {
             Self::Shutdown => "shutdown processes".to_owned(),
         }
     }
+}
+
+/// A path from the root. One that can't be resolved, such as an empty one, or that is not UTF-8 then, stays as it is.
+fn absolute(path: &str) -> String {
+    let resolved = std::path::absolute(path).ok().and_then(|path| path.into_os_string().into_string().ok());
+    resolved.unwrap_or_else(|| path.to_owned())
 }
 
 /// A text as a string of the language.
@@ -228,7 +240,7 @@ mod tests {
         let defined = workload.define(&batch, &mut called, &mut front);
         let plan = (defined == Status::Done).then(|| called.plan(&mut front)).flatten();
         let Some(plan) = plan else { return Err(front.0) };
-        let script = workload.script("varmail");
+        let script = workload.script("varmail", true);
         let mut read = session();
         assert_eq!(read.read("thisrun.f", &script, &mut front), Status::Done, "{script}\n{}", front.0);
         Ok((printed(&plan), printed(&read.plan(&mut front).unwrap()), script))
@@ -244,6 +256,9 @@ mod tests {
             assert!(script.contains(&format!("\nset ${name}={value}\n")), "{script}");
         }
         assert!(called.contains("/tmp/a b"), "{called}");
+        let (_, _, script) = plans(&text.replace("/tmp/a b", "files"), &[]).unwrap();
+        let here = std::env::current_dir().unwrap();
+        assert!(script.contains(&format!("\nset $dir=\"{}/files\"\n", here.display())), "{script}");
     }
 
     #[test]

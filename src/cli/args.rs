@@ -284,7 +284,7 @@ pub(super) enum CliCommand {
         /// Print the output of a parsing stage instead
         #[arg(long, value_enum, value_name = "STAGE")]
         dump: Option<DumpStage>,
-        /// Also print the rows of docs/compatibility.md that may concern the script or what it loads: where Filebench did
+        /// Also print the rows of docs/compatibility.md that may concern the scripts or what they load: where Filebench did
         /// something else
         #[arg(long, conflicts_with = "dump")]
         differences: bool,

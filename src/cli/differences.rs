@@ -24,6 +24,9 @@ const FIGURES: &str = " **figures**";
 /// The most lines of a script that a row names.
 const MOST_LINES: usize = 6;
 
+/// The most scripts that a row names.
+const MOST_SCRIPTS: usize = 6;
+
 /// The words of a comment that says which scripts a row concerns.
 #[derive(Debug, Default, PartialEq)]
 struct RowWords<'a> {
@@ -163,6 +166,11 @@ impl KnownDifference<'_> {
         wmlrun == "the same" || wmlrun.starts_with("the same:") || wmlrun == filebench
     }
 
+    /// Whether the row is about scripts that do not have some words.
+    fn needs_all_texts(&self) -> bool {
+        self.comment.as_ref().is_some_and(|comment| !comment.without.is_empty())
+    }
+
     fn changes_figures(&self) -> bool {
         self.cells.iter().any(|cell| cell.contains(FIGURES))
     }
@@ -184,14 +192,11 @@ impl KnownDifference<'_> {
         (!words.is_empty() && concerns).then(|| found.into_iter().flat_map(|uses| &uses.lines).copied().collect())
     }
 
-    /// The row as text, with the lines of a script.
-    fn text(&self, lines: &BTreeSet<u32>) -> String {
-        let mut shown: Vec<String> = lines.iter().take(MOST_LINES).map(u32::to_string).collect();
-        shown.extend((lines.len() > MOST_LINES).then(|| "…".to_owned()));
+    /// The row as text, with the places that it concerns.
+    fn text(&self, places: &[String]) -> String {
         let figures = if self.changes_figures() { ": changes figures" } else { "" };
-        let place = if lines.len() == 1 { "line" } else { "lines" };
-        let place = if shown.is_empty() { String::new() } else { format!(" ({place} {})", shown.join(", ")) };
-        let title = format!("{}{place}{figures}", self.construct);
+        let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join("; ")) };
+        let title = format!("{}{places}{figures}", self.construct);
         let cells = self.heads.iter().zip(self.cells).map(|(head, cell)| {
             let who = head.trim_start_matches("What ").trim_end_matches(" does");
             let cell = if cell.is_empty() { "-" } else { cell };
@@ -201,16 +206,87 @@ impl KnownDifference<'_> {
     }
 }
 
-/// Prints the differences of all texts of a session that the user has written: scripts, and what they load; and of the text
-/// that was asked for. Those that are in `printed` are not printed again.
-pub(super) fn print_all(map: &SourceMap, asked: Option<FileId>, printed: &mut BTreeSet<String>) {
-    let all: BTreeSet<String> = map.files().flat_map(|(id, _)| used_words(map, id).into_keys()).collect();
-    for (id, file) in map.files() {
-        // A name in brackets is that of a text which is in no file, such as of what the command line defines.
-        let is_file = !file.name.starts_with('<') && !file.name.ends_with(SHIPPED);
-        if (is_file || asked == Some(id)) && printed.insert(file.name.clone()) {
-            print(map, id, &all);
+/// Returns lines of a script as text; empty without lines.
+fn lines_text(lines: &BTreeSet<u32>) -> String {
+    let mut shown: Vec<String> = lines.iter().take(MOST_LINES).map(u32::to_string).collect();
+    shown.extend((lines.len() > MOST_LINES).then(|| "…".to_owned()));
+    match &shown[..] {
+        [] => String::new(),
+        [line] => format!("line {line}"),
+        _ => format!("lines {}", shown.join(", ")),
+    }
+}
+
+/// The differences that concern the scripts of a command, each with the lines of all of them.
+#[derive(Default)]
+pub(super) struct FoundDifferences {
+    /// The texts that were examined, each with the number of its differences.
+    texts: Vec<(String, u64)>,
+    /// The texts that were examined, or are left out, and whether that was with all texts that they need.
+    known: BTreeMap<String, bool>,
+    /// For the number of each row, the texts that it concerns, with their lines.
+    found: BTreeMap<usize, Vec<(String, BTreeSet<u32>)>>,
+}
+
+impl FoundDifferences {
+    /// Leaves out a text, which has no construct of the language.
+    pub(super) fn leave_out(&mut self, name: &str) {
+        self.known.insert(name.to_owned(), true);
+    }
+
+    /// Adds those of all texts of a session that the user has written: scripts, and what they load; and of the text that was
+    /// asked for. A script with errors may lack what it would load (`is_whole` is false): rows about what a script does not
+    /// have are then left out.
+    pub(super) fn add(&mut self, map: &SourceMap, asked: Option<FileId>, is_whole: bool) {
+        let all: BTreeSet<String> = map.files().flat_map(|(id, _)| used_words(map, id).into_keys()).collect();
+        for (id, file) in map.files() {
+            // A name in brackets is that of a text which is in no file, such as of what the command line defines.
+            let is_file = !file.name.starts_with('<') && !file.name.ends_with(SHIPPED);
+            let is_better = self.known.get(&file.name).is_none_or(|was_whole| is_whole && !was_whole);
+            if (is_file || asked == Some(id)) && is_better {
+                if self.known.insert(file.name.clone(), is_whole).is_some() {
+                    self.texts.retain(|(name, _)| *name != file.name);
+                    self.found.values_mut().for_each(|found| found.retain(|(name, _)| *name != file.name));
+                    self.found.retain(|_, found| !found.is_empty());
+                }
+                let (words, used) = (words(), used_words(map, id));
+                let mut n = 0;
+                let is_shown = |row: &KnownDifference<'_>| !row.is_kept() && (is_whole || !row.needs_all_texts());
+                for (row, difference) in rows().iter().enumerate().filter(|(_, row)| is_shown(row)) {
+                    if let Some(lines) = difference.lines(&words, &used, &all) {
+                        self.found.entry(row).or_default().push((file.name.clone(), lines));
+                        n += 1;
+                    }
+                }
+                self.texts.push((file.name.clone(), n));
+            }
         }
+    }
+
+    /// Prints the number of differences of each text, then the rows of the page, first those that change figures.
+    pub(super) fn print(&self) {
+        if self.texts.is_empty() {
+            return;
+        }
+        let title =
+            |(name, n): &(String, u64)| format!("{name}: {} from Filebench\n", count(*n, "possible difference"));
+        let titles: String = self.texts.iter().map(title).collect();
+        let place = |(name, lines): &(String, BTreeSet<u32>)| match (&self.texts[..], lines_text(lines)) {
+            ([_], lines) => lines,
+            (_, lines) if lines.is_empty() => name.clone(),
+            (_, lines) => format!("{name}: {lines}"),
+        };
+        let rows = rows();
+        let mut concerned: Vec<_> = self.found.iter().map(|(row, found)| (&rows[*row], found)).collect();
+        concerned.sort_by_key(|(row, _)| !row.changes_figures());
+        let text = |(row, found): (&KnownDifference<'_>, &Vec<_>)| {
+            let mut places: Vec<String> = found.iter().map(place).filter(|place| !place.is_empty()).collect();
+            let others = places.len().saturating_sub(MOST_SCRIPTS) as u64;
+            places.truncate(MOST_SCRIPTS);
+            places.extend((others > 0).then(|| format!("and {}", count(others, "other script"))));
+            "\n".to_owned() + &row.text(&places)
+        };
+        print_lines(&concerned.into_iter().fold(titles, |shown, row| shown + &text(row)));
     }
 }
 
@@ -240,22 +316,6 @@ fn used_words(map: &SourceMap, file: FileId) -> BTreeMap<String, WordUses> {
         }
     }
     used
-}
-
-/// Prints the rows of the page that may concern a script, first those that change figures. `all` are the words of all texts of
-/// its session.
-fn print(map: &SourceMap, file: FileId, all: &BTreeSet<String>) {
-    let name = &map.file(file).name;
-    let (known, used) = (words(), used_words(map, file));
-    let rows = rows();
-    let mut concerned: Vec<(&KnownDifference<'_>, BTreeSet<u32>)> = rows
-        .iter()
-        .filter(|row| !row.is_kept())
-        .filter_map(|row| Some((row, row.lines(&known, &used, all)?)))
-        .collect();
-    concerned.sort_by_key(|(row, _)| !row.changes_figures());
-    let title = format!("{name}: {} from Filebench", count(concerned.len() as u64, "possible difference"));
-    print_lines(&concerned.iter().fold(title + "\n", |text, (row, lines)| text + "\n" + &row.text(lines)));
 }
 
 /// Whether the tokens after a word give it, or the first attribute of a command, the value 0.

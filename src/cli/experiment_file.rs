@@ -7,8 +7,9 @@ use super::console;
 use super::experiment_args::{ExperimentArgs, FileArgs};
 use super::experiment_host::perform;
 use super::experiment_permission::hook_lines;
-use super::experiments::{Refused, describe, print_text, refuse, set_option, split, status};
+use super::experiments::{Refused, describe, print_text, refuse, status};
 use super::script_input;
+use super::shell_text::{set_option, split};
 use super::usage::near_path;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::experiment::{

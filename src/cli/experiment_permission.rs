@@ -2,7 +2,8 @@
 
 use super::arms;
 use super::console;
-use super::experiments::{Refused, joined, refuse};
+use super::experiments::{Refused, refuse};
+use super::shell_text::joined;
 use crate::experiment::{Experiment, HookTime, ScopeHook, is_made_here};
 use crate::util::printable;
 use std::collections::BTreeSet;

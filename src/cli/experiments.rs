@@ -5,6 +5,7 @@ use super::console;
 use super::experiment_args::{AbArgs, ArmLine, Expected, ExperimentArgs, RepeatArgs};
 use super::experiment_host::perform;
 use super::known_floor::known_floor;
+use super::shell_text::split;
 use super::stdout::Stdout;
 use crate::analysis::ComparisonVerdict;
 use crate::comparison::{Comparison, repeats};
@@ -45,11 +46,6 @@ pub(super) fn status(result: Result<u8, Refused>) -> u8 {
 pub(super) fn print_text(text: &str) {
     // `Stdout` records the error.
     let _ = Stdout.write_all(text.as_bytes());
-}
-
-/// Returns `--set ASSIGNMENT`, quoted for splitting by shell rules.
-pub(super) fn set_option(assignment: &str) -> String {
-    format!("--set {}", shell_words::quote(assignment))
 }
 
 /// Runs `wmlrun repeat`. Returns the exit status.
@@ -224,16 +220,6 @@ fn check_commands(metrics: &[Metric], hooks: &Hooks) -> Result<(), Refused> {
         return Err(refuse(&format!("no `{metric}`: no command `{command}` is executed for each run"), &help, 2));
     }
     Ok(())
-}
-
-/// Splits a text into words by the rules of a shell. The error is a message of one line.
-pub(super) fn split(text: &str) -> Result<Vec<String>, String> {
-    shell_words::split(text).map_err(|e| format!("can't be split into words: {e}"))
-}
-
-/// Joins words to a text that a shell splits into the same words.
-pub(super) fn joined(words: &[String]) -> String {
-    shell_words::join(words)
 }
 
 /// Returns the path of this program, with which runs are made. If another file is at its path by now, such as a new

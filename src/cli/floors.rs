@@ -3,7 +3,8 @@
 use super::console;
 use super::experiment_args::{ExperimentArgs, FloorArgs};
 use super::experiment_host::{Performed, perform};
-use super::experiments::{Refused, compared, joined, print_text, refuse, status, verdict_status, wanted};
+use super::experiments::{Refused, compared, print_text, refuse, status, verdict_status, wanted};
+use super::shell_text::joined;
 use crate::analysis::ComparisonVerdict;
 use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, figure, percent, ratio};
 use crate::experiment::{

@@ -4,11 +4,12 @@ use super::args;
 use super::completion;
 use super::console::{self, print_lines, print_wrapped};
 use super::man;
+use super::shell_text::joined;
 use super::stdout::Stdout;
 use crate::analysis::Direction;
 use crate::diag::{self, Code};
 use crate::disk::{self, prepare};
-use crate::experiment::{SUITES, suite};
+use crate::experiment::{RUN_MARKS, RunMark, SUITES, suite};
 use crate::import::METRICS;
 use crate::measure::is_mounted_at;
 use crate::model::commands;
@@ -198,24 +199,10 @@ pub(super) fn codes() -> impl Iterator<Item = Explanation> {
     fixed.map(explained).chain(Warning::examples().into_iter().map(of_report)).chain(notes.map(explained))
 }
 
-/// The words in the table of the runs that are no codes, and what they mean.
-const RUN_MARKS: [(&str, &str); 2] = [
-    (
-        "disturbed",
-        "other programs used the processors or the devices during the run: its report has the warning `processor_bound` or \
-         `shared_devices`. `--retry-disturbed` makes such runs again.",
-    ),
-    (
-        "outlier",
-        "the metric differs from the median of the runs with the same options by more than ten standard deviations and by \
-         more than 10 %. The run stays in the sample; its report may show the reason.",
-    ),
-];
-
 /// Prints the explanation of an error or warning code.
 pub(super) fn explain(code: &str) -> u8 {
-    if let Some((mark, about)) = RUN_MARKS.iter().find(|(mark, _)| mark.eq_ignore_ascii_case(code)) {
-        print_wrapped(&format!("{mark}: {about}"));
+    if let Some(RunMark { name, about, .. }) = RUN_MARKS.iter().find(|mark| mark.name.eq_ignore_ascii_case(code)) {
+        print_wrapped(&format!("{name}: {about}"));
         return 0;
     }
     if let Some(Explanation { code, title, text }) = codes().find(|e| e.code.eq_ignore_ascii_case(code)) {
@@ -257,8 +244,9 @@ pub(super) fn clean(dir: &Path) -> u8 {
         print_lines(&format!("{} is empty now, and kept; `rmdir` removes it", dir.display()));
     }
     if !cleaned.found {
-        let deeper = if fresh { "" } else { "; deeper directories are not searched" };
-        print_lines(&format!("no file sets of wmlrun in {}{deeper}", dir.display()));
+        // All of a fresh directory was searched.
+        let end = if fresh { String::new() } else { deeper_sets(dir) };
+        print_lines(&format!("no file sets of wmlrun in {}{end}", dir.display()));
     }
     cleaned.status
 }
@@ -297,6 +285,24 @@ type Clean = fn(&Path, usize, &AtomicBool) -> Result<prepare::CleanReport, disk:
 
 /// The largest number of file sets that `clean` lists. The sets of a process with many instances are as many.
 const MAX_SHOWN: usize = 20;
+
+/// The largest number of directories that `clean` names for another call.
+const MAX_NAMED: usize = 5;
+
+/// Returns the end of the message about a directory without file sets, which names deeper directories with some.
+fn deeper_sets(dir: &Path) -> String {
+    let deeper = prepare::with_marked_roots(dir);
+    // The command is copied from a terminal.
+    let named: Vec<String> = deeper.iter().filter_map(|dir| dir.to_str().map(str::to_owned)).take(MAX_NAMED).collect();
+    if named.is_empty() {
+        return "; deeper directories are not cleaned".to_owned();
+    }
+    let more = match deeper.len() - named.len() {
+        0 => String::new(),
+        more => format!(" (and {})", count::count(more as u64, "more directory")),
+    };
+    format!(" itself; there are some in deeper directories: `wmlrun clean {}`{more}", joined(&named))
+}
 
 /// Describes what a file set contained.
 fn contents(files: u64, directories: u64) -> String {

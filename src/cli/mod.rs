@@ -37,6 +37,7 @@ mod rank_front;
 mod ranked;
 mod run_tables;
 mod script_input;
+mod shell_text;
 mod stages;
 mod stdout;
 mod usage;

@@ -4,7 +4,8 @@
 use super::console;
 use super::experiment_args::SweepArgs;
 use super::experiment_outputs::{check_outside, named_outputs};
-use super::experiments::{Refused, program, refuse, set_option, split, words_of};
+use super::experiments::{Refused, program, refuse, words_of};
+use super::shell_text::{set_option, split};
 use crate::experiment::Arm;
 use crate::import;
 use crate::os::child;

@@ -2,8 +2,9 @@
 
 use super::choices::DumpStage;
 use super::console::{self, Console, Verbosity, print_lines, print_wrapped};
+use super::differences::FoundDifferences;
 use super::stdout::Stdout;
-use super::{differences, find, is_profile};
+use super::{find, is_profile};
 use crate::batch;
 use crate::diag::has_errors;
 use crate::os::OFlags;
@@ -15,7 +16,6 @@ use crate::source::SourceMap;
 use crate::spec::Dialect;
 use crate::syntax;
 use crate::util::printable;
-use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -32,17 +32,16 @@ pub(super) fn check(
     dialect: Option<Dialect>,
     sets: &[(String, String)],
 ) -> u8 {
-    let (mut worst, mut printed) = (0, BTreeSet::new());
+    let (mut worst, mut differences) = (0, FoundDifferences::default());
     for script in scripts {
         let settings = Settings { sets: sets.to_vec(), dialect, ..Settings::default() };
         // The stages are those of one script.
         if is_profile(Path::new(script)) && dump.is_none() {
             let mut console = Console::new(report::TABLE[0], Verbosity::Normal);
-            // Its own text has no construct of the language.
-            printed.insert(script.clone());
+            differences.leave_out(script);
             let mut checked = |map: &SourceMap| {
                 if shows_differences {
-                    differences::print_all(map, None, &mut printed);
+                    differences.add(map, None, true);
                 }
             };
             worst = worst.max(batch::check_profile(Path::new(script), &settings, &mut console, &mut checked));
@@ -71,11 +70,14 @@ pub(super) fn check(
         }
         if has_errors(&problems) {
             worst = 2;
-        } else if shows_differences {
+        }
+        if shows_differences {
             // A shipped script is asked for by its name.
-            differences::print_all(&session.map, Some(file), &mut printed);
+            let is_whole = status == Status::Done && !has_errors(&problems);
+            differences.add(&session.map, Some(file), is_whole);
         }
     }
+    differences.print();
     worst
 }
 

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::analysis::{
     self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, MIN_SESSION_GAP, NoiseFloor, Power,
-    RunBlock, SampleSummary, Tolerance, TwoSampleTest, classify, holm, paired_ratio, rank_changes, welch, welch_ratio,
+    RunBlock, SampleSummary, Tolerance, TwoSampleTest, classify, holm, needed_for_width, paired_ratio, rank_changes,
+    welch, welch_ratio,
 };
 use crate::import::{Metric, Observation};
 use crate::util::timestamp;
@@ -118,7 +119,7 @@ impl Comparer {
         let (a, b) = (values(runs.a)?, values(runs.b)?);
         let sample = |values: &[f64], side: usize| -> Result<ComparedSide, String> {
             let sample = SampleSummary::of(values).ok_or_else(|| format!("{} has no runs", self.sides[side]))?;
-            let measured = measured([runs.a, runs.b][side]);
+            let measured = measured(&[runs.a, runs.b][side].iter().collect::<Vec<_>>());
             Ok(ComparedSide { name: self.sides[side].clone(), measured, sample, values: values.to_vec() })
         };
         let (side_a, side_b) = (sample(&a, 0)?, sample(&b, 1)?);
@@ -341,9 +342,9 @@ fn doubt(ratio: Estimate, lacks_floor: bool, has_equal_values: bool) -> Option<I
 
 /// Says what runs measured, where and when: the workloads, the file systems with their devices, and the days. Empty for
 /// runs of which nothing of this is known.
-fn measured(runs: &[Observation]) -> String {
+pub fn measured(runs: &[&Observation]) -> String {
     let distinct = |of: &dyn Fn(&Observation) -> Option<String>| {
-        let all: BTreeSet<String> = runs.iter().filter_map(of).filter(|text| !text.is_empty()).collect();
+        let all: BTreeSet<String> = runs.iter().filter_map(|run| of(run)).filter(|text| !text.is_empty()).collect();
         let shown: Vec<String> = all.iter().take(3).cloned().collect();
         shown.join(" and ") + if all.len() > 3 { " and others" } else { "" }
     };
@@ -412,7 +413,17 @@ fn control(runs: &Runs<'_>, tolerance: Tolerance) -> Option<ControlResult> {
         _ => welch_ratio(&a, &b, CONTROL_LEVEL).map(|test| (test.estimate, test.p))?,
     };
     let shift = (ratio.value - 1.0).abs() > tolerance.0;
-    Some(ControlResult { moved: p < 1.0 - CONTROL_LEVEL && shift, ratio, p })
+    // A block of four runs has two pairs.
+    let (size, step) = match runs.order {
+        RunOrder::Blocks => (a.len().min(b.len()) / 2 * 2, 4),
+        _ => (a.len().min(b.len()), 2),
+    };
+    let df = |n: usize| if matches!(runs.order, RunOrder::Blocks | RunOrder::Paired) { n - 1 } else { 2 * n - 2 };
+    let needed = needed_for_width(ratio, size, CONTROL_LEVEL, tolerance, df);
+    // Of sides of different sizes the shorter one may be too short, while there are as many runs as needed.
+    let total = needed.map(|n| (2 * n).next_multiple_of(step)).filter(|total| *total > a.len() + b.len());
+    let runs_needed = total.map(|total| total as u64);
+    Some(ControlResult { moved: p < 1.0 - CONTROL_LEVEL && shift, ratio, p, runs_needed })
 }
 
 /// Returns the figures that changed together with the metric.

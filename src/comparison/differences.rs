@@ -1,6 +1,6 @@
 //! The differences between the conditions of two sets of runs.
 
-use crate::import::{DEVICE_IDENTITY, Observation};
+use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, Observation};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -29,8 +29,9 @@ pub enum DifferenceKind {
 }
 
 /// Conditions that should be equal.
-const WORKLOAD: [&str; 11] = [
+const WORKLOAD: [&str; 12] = [
     "script",
+    LOADED_SCRIPTS,
     "dialect",
     "run time",
     "warm-up",
@@ -45,6 +46,9 @@ const WORKLOAD: [&str; 11] = [
 
 /// The condition that only runs after earlier writes have. It is not compared with those of other runs.
 const QUIESCED: &str = "quiesced";
+
+/// The conditions that are compared only if both sides have them.
+const OPTIONAL: [&str; 2] = [QUIESCED, LOADED_SCRIPTS];
 
 /// Conditions on which the speed of the processors and of system calls depends.
 const MACHINE: [&str; 4] = ["kernel", "processor", "limit cpu_ms_per_s", "governor"];
@@ -88,7 +92,7 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
                 true => DifferenceKind::Workload,
                 false => DifferenceKind::Setting,
             };
-            let is_compared = both_known || name != QUIESCED;
+            let is_compared = both_known || !OPTIONAL.contains(&name);
             (is_compared && values_a != values_b).then(|| Difference {
                 what: name.to_owned(),
                 a: joined(values_a),
@@ -151,8 +155,10 @@ mod tests {
         for name in ["pinned", "kernel", "$n"] {
             assert_eq!(of(name, "1", "2"), [DifferenceKind::Setting], "{name}");
         }
-        assert_eq!(of(QUIESCED, "yes", "no"), [DifferenceKind::Workload]);
-        assert!(of(QUIESCED, "", "no").is_empty() && of(QUIESCED, "yes", "").is_empty());
+        for name in OPTIONAL {
+            assert_eq!(of(name, "yes", "no"), [DifferenceKind::Workload], "{name}");
+            assert!(of(name, "", "no").is_empty() && of(name, "yes", "").is_empty(), "{name}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
 use crate::analysis::{ComparisonVerdict, Direction, SampleSummary, StudyTest, TTestKind};
 use crate::import::Metric;
 use crate::report::text::{WIDTH, wrapped};
-use crate::util::count::count;
+use crate::util::count::{count, grouped};
 use crate::util::csv;
 use crate::util::go_bench;
 use crate::util::markdown::{literal, message};
@@ -204,10 +204,14 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         line("noise floor", format!("± {}{source}{unused}", percent(floor.share)));
     }
     if let Some(control) = comparison.control {
-        let changed = match control.moved {
-            true => "changed".to_owned(),
-            false if !control.is_unknown(comparison.tolerance) => "no change that matters".to_owned(),
-            false => format!("unknown, too few runs for a tolerance of {}", percent(comparison.tolerance)),
+        let tolerance = percent(comparison.tolerance);
+        let changed = match (control.moved, control.runs_needed) {
+            (true, _) => "changed".to_owned(),
+            (false, _) if !control.is_unknown(comparison.tolerance) => "no change that matters".to_owned(),
+            (false, Some(needed)) => {
+                format!("unknown, needs about {} runs in total (tolerance {tolerance})", grouped(needed))
+            }
+            (false, None) => format!("unknown, too few runs for a tolerance of {tolerance}"),
         };
         line("control", format!("{changed}: {}, 99.9 % interval", ratio(control.ratio)));
     }

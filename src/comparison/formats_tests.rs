@@ -58,17 +58,18 @@ fn one_run_on_each_side_has_a_ratio_without_an_interval() {
 
 #[test]
 fn a_control_with_a_wide_interval_is_unknown() {
-    let control = |low, high, moved| {
+    let control = |low, high, moved, runs_needed| {
         let ratio = Estimate { value: 1.0, low, high };
-        let control = Some(ControlResult { moved, ratio, p: 0.5 });
+        let control = Some(ControlResult { moved, ratio, p: 0.5, runs_needed });
         text(&Comparison { control, ..compared("ops", 8, RunOrder::Blocks) })
     };
     says(
-        &control(0.168, 5.413, false),
+        &control(0.168, 5.413, false, None),
         &["control unknown, too few runs for a tolerance of 3.0 %: 1.000 [0.168, 5.413]"],
     );
-    says(&control(0.99, 1.01, false), &["control no change that matters: "]);
-    says(&control(0.5, 0.9, true), &["control changed: "]);
+    says(&control(0.9, 1.1, false, Some(40)), &["control unknown, needs about 40 runs in total (tolerance 3.0 %): "]);
+    says(&control(0.99, 1.01, false, Some(8)), &["control no change that matters: "]);
+    says(&control(0.5, 0.9, true, Some(8)), &["control changed: "]);
 }
 
 /// The last line is what most people read.
@@ -87,6 +88,11 @@ fn a_verdict_says_that_the_control_is_unknown() {
     let unknown = of(0.5);
     assert!(unknown.verdict == ComparisonVerdict::Worse && unknown.control.unwrap().is_unknown(0.03));
     says(&text(&unknown), &["note: the control is unknown: the machine may have changed"]);
+    says(&text(&unknown), &["repeat the runs on an idle machine"]);
+    let less = of(0.1);
+    let needed = less.control.unwrap().runs_needed.unwrap();
+    assert!((40..400).contains(&needed) && needed.is_multiple_of(4), "{needed}");
+    says(&text(&less), &[&format!("make about {needed} runs instead of 16, or use an idle")]);
     assert!(text(&unknown).ends_with("; the control is unknown)\n"), "{}", text(&unknown));
     says(&markdown(&unknown), &["the control is unknown"]);
     assert!(!text(&of(0.001)).contains("the control is unknown"), "{}", text(&of(0.001)));

@@ -23,7 +23,7 @@ mod repeats_formats;
 mod sweep;
 mod sweep_formats;
 
-pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, RunOrder, Runs};
+pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, RunOrder, Runs, measured};
 pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences};
 pub use effects::{FactorEffects, LevelEffect};
 pub use factorial::{CellGroup, cell_groups, level_indices};
@@ -171,6 +171,9 @@ pub struct ControlResult {
     pub ratio: Estimate,
     /// The two-sided p-value.
     pub p: f64,
+    /// The total number of runs for which the interval would be as narrow as ± the tolerance; null if so many have been made,
+    /// or if two thousand are too few.
+    pub runs_needed: Option<u64>,
 }
 
 impl ControlResult {

@@ -7,7 +7,7 @@ use super::{Comparison, OtherMetric, Runs};
 use crate::analysis::{ComparisonVerdict, DEFAULT_PRECISION, Estimate, NoiseFloor, Tolerance, mean_interval, outliers};
 use crate::import::{Metric, Observation, shared_flowops};
 use crate::result::MIN_BEYOND;
-use crate::util::count::count;
+use crate::util::count::{count, grouped};
 use indexmap::IndexMap;
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -330,9 +330,13 @@ pub(super) fn on_untested_control(a: &[Observation], b: &[Observation]) -> Optio
 /// Returns the note on a change of the machine that may have caused the verdict, or may have hidden another one.
 pub(super) fn on_control(comparison: &Comparison) -> Option<String> {
     if comparison.lacks_control() {
-        let text = "the control is unknown: the machine may have changed between A and B; make more runs, or use an idle \
-                    machine";
-        return Some(text.to_owned());
+        let made = comparison.a.sample.n + comparison.b.sample.n;
+        let needed = comparison.control.and_then(|control| control.runs_needed);
+        let advice = match needed {
+            Some(needed) => format!("make about {} runs instead of {made}, or use an idle machine", grouped(needed)),
+            None => "repeat the runs on an idle machine".to_owned(),
+        };
+        return Some(format!("the control is unknown: the machine may have changed between A and B; {advice}"));
     }
     let control = comparison.control.filter(|control| control.moved)?;
     if comparison.interleaved {

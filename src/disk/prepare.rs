@@ -23,7 +23,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub use super::preparation::Preparation;
-pub use super::remove::{CleanReport, Removed, clean, clean_fresh, clean_places, is_inside, is_marked, remove};
+pub use super::remove::{
+    CleanReport, Removed, clean, clean_fresh, clean_places, is_inside, is_marked, remove, with_marked_roots,
+};
 
 /// Options of [`prepare`].
 #[derive(Clone, Debug)]

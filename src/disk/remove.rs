@@ -319,6 +319,29 @@ pub fn is_marked(dir: &Path) -> bool {
     dir.join(root::MARKER).is_file()
 }
 
+/// Returns the subdirectories of `dir` on its file system that contain marked roots, which [`clean`] does not remove. It
+/// examines ten thousand of their entries at most.
+pub fn with_marked_roots(dir: &Path) -> Vec<PathBuf> {
+    let Ok(dir) = std::fs::canonicalize(dir) else { return Vec::new() };
+    let mut left: usize = 10_000;
+    let mut has_marked = |below: &PathBuf| {
+        // The directory itself counts too.
+        left = left.saturating_sub(1);
+        if left == 0 || !is_inside(below, &dir) {
+            return false;
+        }
+        let mut entries = std::fs::read_dir(below).into_iter().flatten().flatten().take(left);
+        entries.any(|entry| {
+            left -= 1;
+            entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_marked(&entry.path())
+        })
+    };
+    let mut below = directories_in(&dir).unwrap_or_default();
+    below.sort_unstable();
+    below.retain(|below| has_marked(below));
+    below
+}
+
 /// Removes an empty directory and its parents as far as they are empty, but not `up_to` or its parents.
 fn prune(dir: &Path, up_to: &Path) {
     for parent in dir.ancestors().take_while(|parent| *parent != up_to) {

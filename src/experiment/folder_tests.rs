@@ -265,9 +265,13 @@ fn a_journal_that_contradicts_itself_is_an_error() {
     let path = dir.path().join("r");
     let started = |run, arm| Event::Started { run, arm, control: None, mounts: Vec::new(), time: now() };
     let finished = |run| Event::Finished { run, seconds: None, control: None };
-    for events in
-        [vec![finished(1)], vec![started(1, 7)], vec![started(2, 0), finished(2)], vec![started(1, 0), finished(2)]]
-    {
+    for events in [
+        vec![finished(1)],
+        vec![started(1, 7)],
+        vec![started(2, 0), finished(2)],
+        vec![started(1, 0), finished(2)],
+        vec![started(0, 0)],
+    ] {
         let mut folder = Folder::create(&path, experiment(3, &[])).unwrap();
         events.iter().for_each(|event| folder.write(event).unwrap());
         drop(folder);

@@ -200,7 +200,13 @@ impl Event {
 /// experiment that is in progress.
 pub(super) fn events_of(path: &Path) -> io::Result<Vec<Event>> {
     let bytes = handle::read_regular_file(path)?;
-    Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| json::from_bytes(line).ok()).collect())
+    Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| event(line).ok()).collect())
+}
+
+/// Reads a line. Returns an error if it is not an event; the numbers of runs begin at 1.
+fn event(line: &[u8]) -> Result<Event, String> {
+    let event: Event = json::from_bytes(line).map_err(|e| e.to_string())?;
+    if event.run() == Some(0) { Err("it is about run 0".to_owned()) } else { Ok(event) }
 }
 
 /// An open and locked journal.
@@ -229,8 +235,7 @@ impl Journal {
         };
         // The incomplete line was removed before: it may end inside a character.
         let lines = bytes[..len].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate();
-        let event = |(n, line): (usize, &[u8])| json::from_bytes(line).map_err(|e| invalid(n, e.to_string()));
-        let events = lines.map(event).collect::<io::Result<_>>()?;
+        let events = lines.map(|(n, line)| event(line).map_err(|why| invalid(n, why))).collect::<io::Result<_>>()?;
         Ok((Self { file, len: len as u64 }, events))
     }
 

@@ -53,7 +53,7 @@ pub use origin::is_made_here;
 pub use prune::{Pruned, bytes_below, prune};
 pub use recorded::{RecordedExperiment, RecordedRun, is_folder};
 pub use rule_text::{run_range, share};
-pub use run_table::RunTable;
+pub use run_table::{RUN_MARKS, RunMark, RunTable};
 pub use runner::{ExperimentError, ExperimentHost, FailedCommand, Finished, RunEnd, run};
 pub use scopes::{HookScope, ScopeHook};
 pub use suites::{SUITES, suite};

@@ -84,6 +84,19 @@ fn a_run_is_not_made_again_unless_that_is_wanted() {
     assert!(finished.notes.is_empty() && host.notes.iter().any(|note| note.starts_with("`--retry-disturbed 2` makes")));
 }
 
+/// The user is told after a block of runs, not at the end of a long experiment.
+#[test]
+fn a_busy_machine_is_reported_after_a_block_of_runs() {
+    for (disturbed, runs, is_busy) in
+        [(vec![1, 2, 3, 4], 6, true), (vec![1, 2, 3, 5, 6], 6, false), (vec![1, 2, 3, 4], 4, false)]
+    {
+        let mut host = host(&disturbed);
+        run(&mut Folder::create(&host.path("r"), experiment(runs, &[])).unwrap(), &mut host).unwrap();
+        let notes = host.notes.iter().filter(|note| note.contains("during all of the first 4 runs")).count();
+        assert_eq!(notes, usize::from(is_busy), "{:#?}", host.notes);
+    }
+}
+
 /// A kill after the event, before the files are moved.
 #[test]
 fn the_result_of_an_attempt_that_is_not_used_is_not_recorded_after_a_kill() {

@@ -67,10 +67,37 @@ impl RecordedExperiment {
     }
 }
 
+/// A word in the table of the runs that is not the code of a warning.
+#[derive(Debug)]
+pub struct RunMark {
+    /// The word.
+    pub name: &'static str,
+    /// What it means.
+    pub about: &'static str,
+    /// Whether it applies to a run; the second argument is whether the run is an outlier.
+    applies: fn(&Observation, bool) -> bool,
+}
+
+/// All of these words. `unsteady` is a code, which warnings share.
+pub const RUN_MARKS: [RunMark; 2] = [
+    RunMark {
+        name: "outlier",
+        about: "the metric differs from the median of the runs with the same options by more than ten standard deviations \
+                and by more than 10 %. The run stays in the sample; its report may show the reason.",
+        applies: |_, is_outlier| is_outlier,
+    },
+    RunMark {
+        name: "disturbed",
+        about: "other programs used the processors or the devices during the run: its report has the warning \
+                `processor_bound` or `shared_devices`. `--retry-disturbed` makes such runs again.",
+        applies: |run, _| run.disturbed,
+    },
+];
+
 /// Returns what was unusual about a run, in the words of the notes and the codes of its warnings; `-` if nothing was.
 fn annotations(run: &Observation, is_outlier: bool) -> String {
-    let own = [(is_outlier, "outlier"), (run.disturbed, "disturbed"), (run.unsteady, "unsteady")];
-    let own = own.into_iter().filter(|(holds, _)| *holds).map(|(_, name)| name);
+    let marks = RUN_MARKS.iter().filter(|mark| (mark.applies)(run, is_outlier)).map(|mark| mark.name);
+    let own = marks.chain(run.unsteady.then_some("unsteady"));
     let all: Vec<String> =
         own.chain(run.warnings.iter().map(String::as_str)).map(|code| code.replace('_', " ")).collect();
     if all.is_empty() { "-".to_owned() } else { all.join(", ") }

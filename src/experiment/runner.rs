@@ -119,6 +119,9 @@ impl std::fmt::Display for FailedCommand {
     }
 }
 
+/// The number of runs after which a machine is called busy if other programs disturbed all of them: a block.
+const BUSY_RUNS: usize = 4;
+
 /// Executes all remaining runs of an experiment. Returns an error when it is interrupted, or when a run or a command
 /// fails.
 pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
@@ -180,9 +183,17 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                     });
                     return Ok(finished(folder, end));
                 }
-                if let Some(pilot) = progress.pilot.filter(|_| folder.unused.of_run(values.len() + 1) == 0) {
+                let is_first_attempt = folder.unused.of_run(values.len() + 1) == 0;
+                if let Some(pilot) = progress.pilot.filter(|_| is_first_attempt) {
                     let left = time_left(folder, progress.predicted_runs);
                     host.note(&format!("{}: {} runs{left}", pilot_text(pilot), progress.predicted_runs));
+                }
+                let are_disturbed = || folder.runs.iter().all(|run| run.observation.disturbed);
+                if values.len() == BUSY_RUNS && is_first_attempt && are_disturbed() {
+                    host.note(&format!(
+                        "other programs used the processors or devices during all of the first {BUSY_RUNS} runs: end the \
+                         experiment, and repeat it on an idle machine"
+                    ));
                 }
                 report(folder, arm, &progress, fits, host);
                 make_run(folder, arm, design.seed(values.len()), &std::mem::take(&mut set_up), left, host)?;

@@ -5,6 +5,7 @@
 use super::metric::{LATENCY, RESPONSE};
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
 use crate::measure::{seconds_of, sha256};
+use crate::report::names::{script_name, workload};
 use crate::result::warnings::{self, Warning};
 use crate::result::{Document, FlowopResult, Latency, Run, RunState, SCHEMA};
 use crate::stats::hdr::{self, Quantiles};
@@ -172,9 +173,8 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     // Those that the run itself has noted.
     let is_noted = |code: &&str| warnings.iter().all(|warning| warning.code() != *code);
     codes.extend(run.warnings.iter().map(|note| note.code.as_str()).filter(is_noted).map(str::to_owned));
-    let workload = Path::new(&document.script.path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     Observation {
-        workload: workload.unwrap_or_default(),
+        workload: workload(document, run).unwrap_or_else(|| script_name(document)),
         arm: String::new(),
         script_runs: 0,
         control: None,
@@ -330,8 +330,10 @@ fn causes(run: &Run) -> BTreeMap<&'static str, f64> {
     let summary = &run.summary;
     found.extend(summary.cpu_us_per_op.map(|us| ("cpu_us_per_op", us)));
     found.extend(summary.system_cpu_us_per_op.map(|us| ("system_cpu_us_per_op", us)));
+    // What is in memory explains nothing if no flowop transfers data by way of the page cache.
+    let is_cached = |flowop: &FlowopResult| flowop.class.is_io() && !flowop.direct && (flowop.reads || flowop.writes);
     let resident: Vec<f64> = run.filesets.iter().filter_map(|set| set.resident_before).collect();
-    if !resident.is_empty() {
+    if !resident.is_empty() && run.flowops.iter().any(is_cached) {
         found.insert("resident_before", resident.iter().sum::<f64>() / resident.len() as f64);
     }
     let late = run.flowops.iter().filter_map(|f| f.lateness_ns?.mean);
@@ -346,6 +348,9 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut put = |name: &str, value: String| found.insert(name.to_owned(), value);
     put("script", script_digest(document));
+    if !run.loaded_scripts.is_empty() {
+        put(LOADED_SCRIPTS, shortened(&sha256(run.loaded_scripts.concat())));
+    }
     put("dialect", document.script.dialect.clone());
     let tool = &document.tool;
     let commit = tool.commit.as_ref().map(|commit| format!(" ({commit})")).unwrap_or_default();
@@ -396,20 +401,31 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     found
 }
 
+/// The condition with the digest of the texts that the script has loaded. Runs of scripts that load none lack it, and so do
+/// older results.
+pub const LOADED_SCRIPTS: &str = "loaded scripts";
+
 /// The condition that tells a device whatever its name is.
 pub const DEVICE_IDENTITY: &str = "device identity";
 
-/// Returns the beginning of the digest of a script. The script of a workload of a profile has the directory in it, which
-/// is no part of the workload.
+/// The beginnings of the lines in which the scripts of workloads of one personality may differ. The variables and the run
+/// time are conditions of their own, and the names of the files are no part of a workload.
+const LINES_OF_WORKLOADS: [&str; 4] = ["set $", "sleep ", "stats dump ", "stats xmldump "];
+
+/// Returns the beginning of a digest.
+fn shortened(digest: &str) -> String {
+    digest.chars().take(12).collect()
+}
+
+/// Returns the beginning of the digest of a script. For a workload of a profile, the lines in which workloads may differ are
+/// left out.
 fn script_digest(document: &Document) -> String {
     let script = &document.script;
-    let sets_dir = |line: &&str| line.starts_with("set $dir=");
-    let whole = match Path::new(&script.path).ends_with(BATCH_SCRIPT) && script.text.lines().any(|line| sets_dir(&line))
-    {
-        true => sha256(script.text.lines().filter(|line| !sets_dir(line)).collect::<Vec<_>>().join("\n")),
-        false => script.sha256.clone(),
-    };
-    whole.chars().take(12).collect()
+    if !Path::new(&script.path).ends_with(BATCH_SCRIPT) {
+        return shortened(&script.sha256);
+    }
+    let varies = |line: &&str| LINES_OF_WORKLOADS.iter().any(|beginning| line.starts_with(beginning));
+    shortened(&sha256(script.text.lines().filter(|line| !varies(line)).collect::<Vec<_>>().join("\n")))
 }
 
 /// Rounds a number of bytes to two significant digits in its unit: 15.6 GiB to 16 GiB.

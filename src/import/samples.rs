@@ -2,7 +2,9 @@
 //!
 //! Not in here: the comparison of the samples, and the table of figures that a file has (`columns`).
 
-use super::{ImportError, MAX_OBSERVATIONS, Observation, TOO_MANY, folder, form, number_in_file, shortened, side};
+use super::{
+    ImportError, LOADED_SCRIPTS, MAX_OBSERVATIONS, Observation, TOO_MANY, folder, form, number_in_file, shortened, side,
+};
 use crate::util::batch_files::BATCH_PAGE;
 use crate::util::printable;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +29,7 @@ pub struct TestPairs {
 }
 
 /// The conditions that the runs of a sample share, besides the variables.
-const SHARED: [&str; 2] = ["script", "run time"];
+const SHARED: [&str; 3] = ["script", LOADED_SCRIPTS, "run time"];
 
 /// Returns the flowops of a run by their names, without processes and threads.
 fn flowops(run: &Observation) -> BTreeSet<&str> {
@@ -42,7 +44,10 @@ pub fn mixed_conditions(runs: &[Observation]) -> Vec<String> {
     let is_shared = |name: &str| SHARED.contains(&name) || name.starts_with('$') && name != "$dir";
     let known: Vec<&Observation> = runs.iter().filter(|run| !run.conditions.is_empty()).collect();
     let names: BTreeSet<&String> = known.iter().flat_map(|run| run.conditions.keys()).collect();
-    let differs = |name: &str| known.iter().map(|run| run.conditions.get(name)).collect::<BTreeSet<_>>().len() > 1;
+    let differs = |name: &str| {
+        let values = known.iter().map(|run| run.conditions.get(name));
+        values.filter(|value| value.is_some() || name != LOADED_SCRIPTS).collect::<BTreeSet<_>>().len() > 1
+    };
     let mut found: Vec<String> = names.into_iter().filter(|name| is_shared(name) && differs(name)).cloned().collect();
     let known = runs.iter().map(flowops).filter(|flowops| !flowops.is_empty());
     if known.collect::<BTreeSet<_>>().len() > 1 {

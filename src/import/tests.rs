@@ -390,6 +390,37 @@ fn causes_of_a_run_are_known_to_the_analysis() {
         assert!(crate::analysis::cause_rank(name).is_some(), "{name}");
     }
     assert_eq!((found.causes["hit_ratio"], found.causes.len()), (0.9, 11), "both sets are on one device");
+    assert!(found.causes.contains_key("resident_before"));
+    let has_resident = |document: &crate::result::Document| {
+        of_run(document, &document.runs[0], "x").causes.contains_key("resident_before")
+    };
+    document.runs[0].flowops[0].direct = true;
+    assert!(has_resident(&document), "the writes use the cache");
+    document.runs[0].flowops.iter_mut().for_each(|flowop| flowop.direct = true);
+    assert!(!has_resident(&document), "none uses it");
+    document.runs[0].flowops.iter_mut().for_each(|f| (f.direct, f.reads, f.writes) = (false, false, false));
+    assert!(!has_resident(&document), "no data is transferred");
+}
+
+/// The scripts of workloads that differ only in their variables and run times are of one workload. Another text that they
+/// load makes another workload.
+#[test]
+fn the_scripts_of_a_workload_are_conditions() {
+    let of = |path: &str, time: u32, loaded: &[&str]| {
+        let found = conditions(|d| {
+            d.script.path = path.to_owned();
+            d.script.text = format!("load \"mail\"\nset $nfiles={time}\ncreate filesets\nsleep {time}\nstats snap\n");
+            d.script.sha256 = crate::measure::sha256(&d.script.text);
+            d.runs[0].loaded_scripts = loaded.iter().map(|digest| (*digest).to_owned()).collect();
+        });
+        (found["script"].clone(), found.get("loaded scripts").cloned())
+    };
+    let of_batch = of("a/thisrun.f", 1, &["aa"]);
+    assert_eq!(of("b/thisrun.f", 60, &["aa"]), of_batch);
+    let other = of("b/thisrun.f", 60, &["bb"]);
+    assert!(other.0 == of_batch.0 && other.1 != of_batch.1, "{other:?}");
+    assert_ne!(of("own.f", 1, &[]).0, of("own.f", 60, &[]).0);
+    assert_eq!(of("own.f", 1, &[]).1, None, "as in older results");
 }
 
 #[test]

@@ -65,6 +65,8 @@ impl Length {
 pub struct Description {
     /// The values of the script's variables.
     pub variables: BTreeMap<String, serde_json::Value>,
+    /// SHA-256 digests of the texts that the script has loaded.
+    pub loaded_scripts: Vec<String>,
     /// Texts that must not be in the result.
     pub secrets: Vec<String>,
     /// Notes of the script for the readers of the figures.

@@ -60,6 +60,7 @@ impl Runner {
             environment: ready.location.run.clone(),
             as_is: ready.as_is,
             variables: about.variables.clone(),
+            loaded_scripts: about.loaded_scripts.clone(),
             engine: self.engine_name(plan).to_owned(),
             processes: plan.n_processes(),
             threads: plan.n_threads(),

@@ -6,7 +6,7 @@ use super::blocks::{PageBlock, PageTable, Picture};
 use super::chart::{Chart, ChartPoint, Symbol};
 use super::{ab, factorial, sweep};
 use crate::analysis::{self, Estimate, NoiseFloor, RepeatState};
-use crate::comparison::{RepeatedMetric, figure, half_width, percent, with_direction};
+use crate::comparison::{RepeatedMetric, figure, half_width, measured, percent, with_direction};
 use crate::experiment::{ExperimentKind, RecordedExperiment, RecordedRun, RunTable};
 use crate::import::{Metric, record_name};
 use crate::util::count::count;
@@ -40,12 +40,14 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
     blocks
 }
 
-/// Returns a sentence on the experiment.
+/// Returns sentences on the experiment and on what it measured.
 fn about(recorded: &RecordedExperiment) -> String {
     let experiment = &recorded.experiment;
     let (command, runs) = (experiment.kind().command(), count(recorded.runs.len() as u64, "run"));
     let state = if recorded.is_complete { "" } else { " The experiment is not complete." };
-    format!("wmlrun {command}, {runs}, started at {}, seed {}.{state}", experiment.created, experiment.seed)
+    let measured = measured(&recorded.runs.iter().map(|run| &run.observation).collect::<Vec<_>>());
+    let measured = if measured.is_empty() { measured } else { format!(" Measured: {measured}.") };
+    format!("wmlrun {command}, {runs}, started at {}, seed {}.{measured}{state}", experiment.created, experiment.seed)
 }
 
 /// Returns the name of a state. Runs are not in progress in an experiment that was interrupted.

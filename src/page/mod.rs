@@ -22,7 +22,7 @@ pub use drawing::is_picture;
 pub use pictures::{PictureFile, pictures};
 pub use source::{PageError, ResultSource, is_page, read};
 
-use crate::report::text::script;
+use crate::report::names::script;
 use crate::result::{Document, Run};
 use crate::util::count::{count, measured};
 use crate::util::duration::latency;

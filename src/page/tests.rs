@@ -418,6 +418,25 @@ fn the_conditions_have_all_commands() {
 }
 
 #[test]
+fn an_experiment_says_what_it_measured() {
+    let mut recorded = ab(0.1);
+    let about = |recorded: &RecordedExperiment| match &experiment::blocks(recorded, None)[0] {
+        PageBlock::Text { text } => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    for run in &mut recorded.runs {
+        run.observation.workload = "mail".to_owned();
+        run.observation.conditions = [("file system".to_owned(), "ext4".to_owned())].into();
+    }
+    assert!(about(&recorded).contains(" Measured: mail on ext4"), "{}", about(&recorded));
+    for run in &mut recorded.runs {
+        (run.observation.workload, run.observation.started) = (String::new(), None);
+        run.observation.conditions.clear();
+    }
+    assert!(!about(&recorded).contains("Measured"), "{}", about(&recorded));
+}
+
+#[test]
 fn an_interrupted_experiment_is_not_running() {
     let levels = ["ext4", "xfs"].map(str::to_owned).to_vec();
     let factors = vec![crate::experiment::WantedFactor { name: "fs".to_owned(), levels }];

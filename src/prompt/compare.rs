@@ -67,6 +67,9 @@ fn side_by_side(runs: &[Run], first: usize) -> Table {
     row("seconds".to_owned(), runs.iter().map(|r| format!("{:.1}", r.measured_seconds)).collect(), &[]);
     let mut figures = |name: String, of: &dyn Fn(&Run) -> Option<f64>, form: &dyn Fn(f64) -> String| {
         let values: Vec<Option<f64>> = runs.iter().map(of).collect();
+        if values.iter().all(Option::is_none) {
+            return;
+        }
         let cells = values.iter().map(|v| v.map_or("-".to_owned(), form)).collect();
         row(name, cells, &values);
     };
@@ -80,11 +83,13 @@ fn side_by_side(runs: &[Run], first: usize) -> Table {
     for key in flowops(runs) {
         let of = |r: &Run| r.flowops.iter().find(|f| key_of(f) == key).cloned();
         figures(format!("{key} ops/s"), &|r| of(r).map(|f| f.ops_per_s), &measured);
-        figures(
-            format!("{key} p99"),
-            &|r| of(r).and_then(|f| f.latency_ns.shown(f.ops).p99).map(|ns| ns as f64),
-            &latency,
-        );
+        let p99 = |r: &Run| of(r).and_then(|f| f.latency_ns.shown(f.ops).p99).map(|ns| ns as f64);
+        // Short runs have too few operations for the percentile.
+        if runs.iter().any(|r| p99(r).is_some()) {
+            figures(format!("{key} p99"), &p99, &latency);
+        } else {
+            figures(format!("{key} mean"), &|r| of(r).and_then(|f| f.latency_ns.mean), &latency);
+        }
     }
     table
 }

@@ -3,7 +3,7 @@
 //! benchstat takes lines of the same name in a file as repetitions, so results of several runs are joined by `cat`.
 
 use super::Report;
-use super::text::script;
+use super::names::script;
 use crate::result::{Document, Run};
 use crate::source::SHIPPED;
 use crate::util::go_bench;

@@ -3,7 +3,8 @@
 //! Tables use GitHub's syntax (`| a | b |`). Names are escaped, so that they contain no markup.
 
 use super::Report;
-use super::text::{figures, script};
+use super::names::script;
+use super::text::figures;
 use crate::result::warnings::{self, Warning};
 use crate::result::{Document, FlowopResult, Run};
 use crate::util::duration::seconds;

@@ -3,14 +3,13 @@
 //! Names are escaped, so that they contain no markup. Not in here: the figures of flowops (`markdown`).
 
 use super::Report;
-use super::text::{figures, script};
+use super::names::{script_name, workload};
+use super::text::figures;
 use crate::result::{Document, NoteCode, Run, RunState};
-use crate::util::batch_files::BATCH_SCRIPT;
 use crate::util::duration::seconds;
 use crate::util::markdown::literal;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::Path;
 
 /// `--format markdown-runs`.
 pub struct MarkdownRuns;
@@ -21,9 +20,7 @@ const COLUMNS: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.
 impl MarkdownRuns {
     /// Returns the row of a result without a run, such as one that was refused.
     fn without_run(document: &Document) -> String {
-        let path = Path::new(script(document));
-        let of_batch = path.parent().and_then(Path::file_name).filter(|_| path.ends_with(BATCH_SCRIPT));
-        let name = of_batch.or_else(|| path.file_stem()).map_or_else(String::new, |name| name.to_string_lossy().into());
+        let name = workload(document, &Run::default()).unwrap_or_else(|| script_name(document));
         format!("| {} (no run) | - | - |{}\n", literal(&name), " - |".repeat(COLUMNS.len()))
     }
 }
@@ -63,12 +60,8 @@ impl Report for MarkdownRuns {
 /// Returns the name of a run: the workload of a profile or the name of the script, the label of the result, the number of
 /// the run if there are several, and how it ended if it is not complete or threads ended early.
 fn name(document: &Document, run: &Run, index: usize) -> String {
-    let path = Path::new(script(document));
-    let is_of_batch = path.ends_with(BATCH_SCRIPT);
-    let last = if is_of_batch { path.parent().and_then(Path::file_name) } else { path.file_stem() };
-    let last = last.map(|name| name.to_string_lossy().into_owned());
-    let workload = run.workload.clone().or_else(|| last.clone().filter(|_| is_of_batch));
-    let mut name = workload.clone().or(last).unwrap_or_else(|| script(document).to_owned());
+    let workload = workload(document, run);
+    let mut name = workload.clone().unwrap_or_else(|| script_name(document));
     // The workloads of a batch, or of a suite, have one label.
     if let Some(label) = &document.label {
         name += &format!(", {label}");

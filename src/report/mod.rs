@@ -20,6 +20,7 @@ pub mod json;
 pub mod live;
 pub mod markdown;
 pub mod markdown_runs;
+pub(crate) mod names;
 pub mod none;
 pub mod openmetrics;
 pub mod text;

@@ -4,6 +4,7 @@
 //! Lines fit a terminal of 80 columns, except for paths and longer words. Rows are in order of definition, with I/O flowops first.
 
 use super::histogram::Axis;
+use super::names::{script, workload};
 use super::{Report, conclusion, hosts};
 use crate::result::ranks::of_instances;
 use crate::result::warnings;
@@ -75,18 +76,11 @@ fn write_run(document: &Document, index: usize, per_host: bool, out: &mut dyn Wr
     let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
     let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
     let state = run.state.name().replace('_', " ");
-    let ended = format!("{}{number}: {state} after {}{by}", script(document), seconds(run.measured_seconds));
+    let workload = workload(document, run).map(|name| name + ", ").unwrap_or_default();
+    let script = script(document);
+    let ended = format!("{workload}{script}{number}: {state} after {}{by}", seconds(run.measured_seconds));
     body(document, run, &ended, per_host, out)?;
     conclusion::write(document, run, out)
-}
-
-/// Returns the name of the script for headings.
-pub(crate) fn script(document: &Document) -> &str {
-    match document.script.path.as_str() {
-        "" => "run",
-        "-" => "standard input",
-        path => path,
-    }
 }
 
 /// Writes a heading and all figures of a run; with `per_host`, also those of its hosts.

@@ -229,6 +229,10 @@ pub struct Run {
     pub as_is: bool,
     /// The script's variables when the run started.
     pub variables: BTreeMap<String, serde_json::Value>,
+    /// SHA-256 digests, in hexadecimal, of the texts that the script had loaded, such as the personality of a workload of a
+    /// profile; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loaded_scripts: Vec<String>,
     /// I/O engine: `posix`; `uring` if asynchronous I/O used `io_uring`; `null`.
     pub engine: String,
     /// Number of WML processes.

@@ -46,6 +46,7 @@ fn full() -> Document {
     let mut document = fixture();
     let run = &mut document.runs[0];
     run.workload = Some("mail".to_owned());
+    run.loaded_scripts = vec!["74f05da4".to_owned()];
     run.open_loop =
         Some(OpenLoop { wakeup_latency_ns_mean: Some(1.5), wakeup_latency_share: Some(0.5), ..OpenLoop::default() });
     run.steady = Some(super::Steadiness::default());

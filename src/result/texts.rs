@@ -112,6 +112,7 @@ macro_rules! visitors {
             each(TextField::Fixed, &$($change)? run.started_at);
             each(TextField::Fixed, &$($change)? run.engine);
             each(TextField::Fixed, &$($change)? run.descriptor_tables);
+            run.loaded_scripts.$iter().for_each(|digest| each(TextField::Fixed, digest));
             for value in run.variables.$values() {
                 if let Value::String(text) = value {
                     each(TextField::Value, text);

@@ -2,12 +2,14 @@
 
 use super::{Extent, Front, Session, Status, library};
 use crate::diag::{Code, Diagnostic};
+use crate::measure::sha256;
+use crate::model::scope::Binding;
 use crate::model::visit::CommandPart;
 use crate::model::{self, Expr, Scope, SetBy};
 use crate::source::{FileId, Spanned};
 use crate::spec::Dialect;
 use crate::util::count::count;
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -26,6 +28,8 @@ pub(crate) struct LoadedText {
     pub(crate) name: String,
     pub(crate) file: FileId,
     pub(crate) dialect: Dialect,
+    /// SHA-256 of the text.
+    digest: String,
     /// Whether another text has loaded it.
     pub(crate) nested: bool,
 }
@@ -71,6 +75,14 @@ impl Loaded {
         let last = |name: &str| self.texts.iter().rfind(|text| !text.nested && text.name == name);
         self.outer_names().filter_map(last).collect()
     }
+
+    /// Returns the digests of the texts that the script of the result has loaded. One that was loaded again counts once, as it
+    /// was the last time.
+    pub(super) fn digests(&self) -> Vec<String> {
+        let loaded = self.texts.iter().filter(|text| self.whole || text.nested);
+        let last: IndexMap<&str, &String> = loaded.map(|text| (text.name.as_str(), &text.digest)).collect();
+        last.into_values().cloned().collect()
+    }
 }
 
 impl Session {
@@ -113,10 +125,13 @@ impl Session {
                 &[d.help("check this file; before you share the script, copy the file into the script's folder")],
             );
         }
+        let is_typed = self.set_by() == SetBy::Prompt;
+        let typed: Vec<Binding> = self.typed_variables().filter(|_| is_typed).cloned().collect();
         let status = self.load_text(&found.name, &found.text, elsewhere, front);
-        if status == Status::Done && self.set_by() == SetBy::Prompt {
+        if status == Status::Done && is_typed {
             self.note_definitions(front);
         }
+        self.note_replaced(&typed, front);
         Ok(status)
     }
 
@@ -131,6 +146,26 @@ impl Session {
             count(sets, "file set"),
             count(processes, "process")
         ));
+    }
+
+    /// The variables that were set at the prompt.
+    fn typed_variables(&self) -> impl Iterator<Item = &Binding> {
+        self.scope.bindings().filter(|binding| binding.by == SetBy::Prompt)
+    }
+
+    /// Says which of the variables that were set at the prompt the script has set to another value.
+    fn note_replaced(&self, typed: &[Binding], front: &mut dyn Front) {
+        let is_replaced = |before: &&Binding| {
+            let now = self.scope.binding(&before.name);
+            now.is_some_and(|now| now.by == SetBy::Script && now.value.node != before.value.node)
+        };
+        let names: Vec<String> = typed.iter().filter(is_replaced).map(|binding| format!("${}", binding.name)).collect();
+        if !names.is_empty() {
+            front.note(&format!(
+                "the script has changed values that were set at the prompt: {}; set them again after `load`",
+                names.join(", ")
+            ));
+        }
     }
 
     /// Notes variables that are set after the next text is loaded, which may read them.
@@ -183,7 +218,8 @@ impl Session {
         self.note_dialect(&model, front);
         self.loaded.usage.clear();
         let nested = self.loaded.depth > 0;
-        self.loaded.texts.push(LoadedText { name: name.to_owned(), file, dialect: model.dialect, nested });
+        let (name_of_text, digest) = (name.to_owned(), sha256(text));
+        self.loaded.texts.push(LoadedText { name: name_of_text, file, dialect: model.dialect, digest, nested });
         self.describe_script(file, &model);
         // What the shell loads is searched for beside the script that names it, as in a run of that script.
         let beside = self.loaded.beside.clone();

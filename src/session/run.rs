@@ -162,7 +162,8 @@ impl Session {
             variables.entry(name).and_modify(|value| *value = ENVIRONMENT.into());
         }
         let notes = self.loaded.notes.iter().cloned().collect();
-        Description { variables, secrets: self.secrets(), notes, lathist: self.options.lathist }
+        let loaded_scripts = self.loaded.digests();
+        Description { variables, loaded_scripts, secrets: self.secrets(), notes, lathist: self.options.lathist }
     }
 
     /// Values of the environment that the script has read and that results must mask.

@@ -372,5 +372,16 @@ fn clean_reports_what_it_found_or_that_it_found_nothing() {
     let told = clean();
     assert!(told.contains("removed") && !told.contains("no file sets of wmlrun"), "{told}");
     assert_eq!(kept.left(), ["x.wml"]);
-    assert!(clean().starts_with("no file sets of wmlrun in "));
+    let told = clean();
+    assert!(told.starts_with("no file sets of wmlrun in ") && told.contains("deeper directories are not"), "{told}");
+    // Those one level deeper stay, and are named.
+    let text = text.replace("file name=f,", "fileset name=f,entries=1,");
+    let deeper = Wml::new().file("x.wml", &text).args(["x.wml", "--no-quiesce", "--dir", "of mine", "--mkdir"]);
+    let deeper = deeper.run().exits(0);
+    let told = Wml::new().args(["clean"]).args([deeper.dir()]).run().exits(0).stdout;
+    assert!(
+        told.contains(" itself; there are some in deeper directories: `wmlrun clean '") && told.contains("/of mine'`"),
+        "{told}"
+    );
+    assert!(deeper.dir().join("of mine/f").is_dir(), "{told}");
 }

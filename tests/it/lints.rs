@@ -172,9 +172,16 @@ fn differences_from_filebench_name_the_lines_of_the_script() {
     };
     let output = call().args(["check", "--differences", "y.f", "z.f"]).run().exits(0);
     assert_eq!(titles(&output), ["y.f", "lib.f", "z.f"]);
-    // The `run` of another text of the session counts.
-    let of_lib = output.stdout.split("z.f: ").next().unwrap();
-    assert!(!of_lib.contains("no `run` line") && output.stdout.contains("no `run` line"), "{}", output.stdout);
+    // A row is printed once, with all places. The `run` of another text of the session counts.
+    for row in ["\nno `run` line (z.f)\n", "\n`aiowait` (lib.f: line 6): changes figures\n"] {
+        assert_eq!(output.stdout.matches(row).count(), 1, "{row}: {}", output.stdout);
+    }
+    // A script with errors has its differences too.
+    let wrong =
+        call().file("wrong.f", "load nosuch\nsystem \"ls\"\n").args(["check", "--differences", "wrong.f", "z.f"]);
+    let wrong = wrong.run().exits(2);
+    assert!(wrong.stdout.contains("(wrong.f: line 2)"), "{}", wrong.shown());
+    assert!(!wrong.stdout.contains("no `run` line (wrong.f"), "what it loads may have one: {}", wrong.shown());
     let clear = "define process name=p { thread name=t { flowop hog name=h,value=1 } }\ncreate processes\n";
     let of = |text: &str| {
         let call = Wml::new().file("s.f", &format!("{clear}{text}"));

@@ -2,6 +2,7 @@
 
 use crate::cmd::{Output, Wml};
 use std::fs;
+use std::process::Command;
 
 /// A personality that reads a variable which it does not set.
 const OWN: &str = "define fileset name=s,path=$dir,entries=3,dirwidth=20,size=$mysize,prealloc\n\
@@ -74,4 +75,10 @@ fn names_of_a_batch_are_no_names_of_its_workloads() {
     assert_eq!(found("thisrun-personality.f"), OWN);
     assert!(found("thisrun.f").contains("load \"thisrun-personality\""), "{}", found("thisrun.f"));
     assert!(found("result.json").contains("\"wmlrun.result/1\""), "{}", found("result.json"));
+    // The result has the digest of the personality, whose text is not in the script.
+    let result: serde_json::Value = serde_json::from_str(&found("result.json")).unwrap();
+    let loaded = result["runs"][0]["loaded_scripts"].as_array().unwrap();
+    let digest = Command::new("sha256sum").arg(output.dir().join("thisrun.f")).output().unwrap().stdout;
+    let digest = String::from_utf8(digest).unwrap();
+    assert!(loaded.len() == 1 && digest.starts_with(loaded[0].as_str().unwrap()), "{digest} {loaded:?}");
 }

@@ -40,7 +40,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("flate2", &["stats/hdr.rs"]),
     ("hdrhistogram", &["stats/hdr.rs", "stats/hdr_export.rs"]),
     ("jiff", &["util/timestamp.rs"]),
-    ("shell_words", &["cli/experiments.rs", "cli/examples.rs"]),
+    ("shell_words", &["cli/shell_text.rs", "cli/examples.rs"]),
     ("svg", &["page/chart.rs", "page/drawing.rs", "page/tests.rs"]),
 ];
 

@@ -1,0 +1,48 @@
+//! The names of scripts and of the workloads of profiles in reports.
+
+use crate::result::{Document, Run};
+use crate::util::batch_files::BATCH_SCRIPT;
+use std::path::Path;
+
+/// Returns the name of the script for headings.
+pub(crate) fn script(document: &Document) -> &str {
+    match document.script.path.as_str() {
+        "" => "run",
+        "-" => "standard input",
+        path => path,
+    }
+}
+
+/// Returns the name of the script's file without its ending. Standard input and a result without a script have a name too.
+pub(crate) fn script_name(document: &Document) -> String {
+    let script = script(document);
+    Path::new(script).file_stem().map_or_else(|| script.to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// Returns the name of the workload of a profile, or `None` for other runs. The script of a workload is in a directory of that
+/// name.
+pub(crate) fn workload(document: &Document, run: &Run) -> Option<String> {
+    let path = Path::new(&document.script.path);
+    let of_script = || path.parent()?.file_name().filter(|_| path.ends_with(BATCH_SCRIPT));
+    run.workload.clone().or_else(|| Some(of_script()?.to_string_lossy().into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::workload;
+    use crate::report::{text::Text, to_string};
+    use crate::result::fixture::fixture;
+
+    #[test]
+    fn a_run_of_a_profile_has_the_name_of_its_workload() {
+        let mut document = fixture();
+        assert_eq!(workload(&document, &document.runs[0]), None);
+        document.script.path = "/r/mail/thisrun.f".into();
+        assert_eq!(workload(&document, &document.runs[0]).as_deref(), Some("mail"));
+        let shown = to_string(&Text { per_host: false }, &document);
+        assert!(shown.starts_with("mail, /r/mail/thisrun.f: complete after "), "{shown}");
+        // The joined result of a batch has the path of the profile.
+        (document.script.path, document.runs[0].workload) = ("p.prof".into(), Some("web".into()));
+        assert_eq!(workload(&document, &document.runs[0]).as_deref(), Some("web"));
+    }
+}
