@@ -99,11 +99,8 @@ fn repl(path: &Path) -> datatest_stable::Result<()> {
         .status()?;
     let mut shown = std::fs::read_to_string(&heard)?.replace(&dir.path().display().to_string(), "DIR");
     shown = shown.lines().map(steady).collect::<Vec<_>>().join("\n");
-    let varies = script.lines().nth(1).unwrap_or_default();
-    if varies.starts_with("# numbers ") {
-        let lines = shown.lines().map(without_numbers);
-        let is_kept = |line: &String| !varies.contains("percentiles") || !is_percentile(line);
-        shown = lines.filter(is_kept).collect::<Vec<_>>().join("\n");
+    if script.lines().nth(1) == Some("# numbers vary") {
+        shown = shown.lines().map(without_numbers).collect::<Vec<_>>().join("\n");
     }
     std::fs::remove_file(&heard)?;
     let left: Vec<_> = std::fs::read_dir(dir.path())?.map(|e| e.unwrap()).filter(|e| e.path().is_dir()).collect();
@@ -173,12 +170,6 @@ fn steady(line: &str) -> String {
         line = format!("{before}wmlrun-PID{}", after.trim_start_matches(|c: char| c.is_ascii_digit()));
     }
     line.replace(concat!("wmlrun ", env!("CARGO_PKG_VERSION")), "wmlrun VERSION")
-}
-
-/// Whether a row of `compare` is there only with, or only without, enough operations for a percentile.
-fn is_percentile(row: &str) -> bool {
-    let label = row.split(" N").next().unwrap_or_default();
-    label == "p99" || label.contains('/') && (label.ends_with(" p99") || label.ends_with(" mean"))
 }
 
 /// A line with `N` for each number that stands by itself, its sign and unit with it, and one blank for many.

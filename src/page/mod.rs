@@ -22,7 +22,7 @@ pub use drawing::is_picture;
 pub use pictures::{PictureFile, pictures};
 pub use source::{PageError, ResultSource, is_page, read};
 
-use crate::report::names::script;
+use crate::report::names::{heading, script};
 use crate::result::{Document, Run};
 use crate::util::count::{count, measured};
 use crate::util::duration::latency;
@@ -85,7 +85,10 @@ fn sections(sources: &[ResultSource]) -> Vec<PageSection> {
 fn section(source: &ResultSource, runs_with_pictures: &mut usize) -> PageSection {
     match source {
         ResultSource::Runs { name, document } => {
-            let title = script(document).to_owned();
+            let title = match &document.runs[..] {
+                [run] => heading(document, run),
+                _ => script(document).to_owned(),
+            };
             PageSection { title, about: name.clone(), blocks: runs(document, runs_with_pictures) }
         }
         ResultSource::Experiment { name, recorded, floor } => {

@@ -3,7 +3,7 @@
 //! benchstat takes lines of the same name in a file as repetitions, so results of several runs are joined by `cat`.
 
 use super::Report;
-use super::names::script;
+use super::names::{script, workload};
 use crate::result::{Document, Run};
 use crate::source::SHIPPED;
 use crate::util::go_bench;
@@ -34,6 +34,10 @@ impl Report for Benchstat {
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
+        // The workloads of a profile are no repetitions of one another.
+        if let Some(workload) = workload(document, run) {
+            return lines(&go_bench::name(&workload), run, out);
+        }
         let name = script(document);
         let file = name.rsplit('/').next().unwrap_or(name);
         let stem = file.trim_end_matches(SHIPPED).trim_end_matches(".wml").trim_end_matches(".f");

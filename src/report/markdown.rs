@@ -3,7 +3,7 @@
 //! Tables use GitHub's syntax (`| a | b |`). Names are escaped, so that they contain no markup.
 
 use super::Report;
-use super::names::script;
+use super::names::heading;
 use super::text::figures;
 use crate::result::warnings::{self, Warning};
 use crate::result::{Document, FlowopResult, Run};
@@ -38,7 +38,12 @@ impl Report for Markdown {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         let state = run.state.name().replace('_', " ");
         let of = if document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
-        writeln!(out, "### {}{of}: {state} after {}\n", literal(script(document)), seconds(run.measured_seconds))?;
+        writeln!(
+            out,
+            "### {}{of}: {state} after {}\n",
+            literal(&heading(document, run)),
+            seconds(run.measured_seconds)
+        )?;
         for (name, text) in document.annotations() {
             writeln!(out, "- {name}: {}", literal(text))?;
         }

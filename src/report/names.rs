@@ -4,7 +4,7 @@ use crate::result::{Document, Run};
 use crate::util::batch_files::BATCH_SCRIPT;
 use std::path::Path;
 
-/// Returns the name of the script for headings.
+/// Returns the path of the script. Standard input and a result without a script have a name instead.
 pub(crate) fn script(document: &Document) -> &str {
     match document.script.path.as_str() {
         "" => "run",
@@ -27,9 +27,17 @@ pub(crate) fn workload(document: &Document, run: &Run) -> Option<String> {
     run.workload.clone().or_else(|| Some(of_script()?.to_string_lossy().into_owned()))
 }
 
+/// Returns the heading of a run: the script, after the name of the workload if it is one of a profile.
+pub(crate) fn heading(document: &Document, run: &Run) -> String {
+    let script = script(document);
+    workload(document, run).map_or_else(|| script.to_owned(), |workload| format!("{workload}, {script}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::workload;
+    use crate::report::benchstat::Benchstat;
+    use crate::report::markdown::Markdown;
     use crate::report::{text::Text, to_string};
     use crate::result::fixture::fixture;
 
@@ -41,8 +49,13 @@ mod tests {
         assert_eq!(workload(&document, &document.runs[0]).as_deref(), Some("mail"));
         let shown = to_string(&Text { per_host: false }, &document);
         assert!(shown.starts_with("mail, /r/mail/thisrun.f: complete after "), "{shown}");
+        let shown = to_string(&Markdown, &document);
+        assert!(shown.contains("### mail, /r/mail/thisrun.f: complete after "), "{shown}");
+        let shown = to_string(&Benchstat, &document);
+        assert!(shown.contains("\nBenchmarkMail/"), "not those of all workloads: {shown}");
         // The joined result of a batch has the path of the profile.
         (document.script.path, document.runs[0].workload) = ("p.prof".into(), Some("web".into()));
         assert_eq!(workload(&document, &document.runs[0]).as_deref(), Some("web"));
+        assert!(to_string(&Benchstat, &document).contains("\nBenchmarkWeb/"));
     }
 }

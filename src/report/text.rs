@@ -4,7 +4,7 @@
 //! Lines fit a terminal of 80 columns, except for paths and longer words. Rows are in order of definition, with I/O flowops first.
 
 use super::histogram::Axis;
-use super::names::{script, workload};
+use super::names::heading;
 use super::{Report, conclusion, hosts};
 use crate::result::ranks::of_instances;
 use crate::result::warnings;
@@ -60,7 +60,7 @@ impl Report for Text {
         let document = &*super::visible(document);
         let Some(run) = document.runs.first() else { return Ok(()) };
         let of = if apart { "the last" } else { "after" };
-        let so_far = format!("{}: so far, {of} {}", script(document), seconds(run.measured_seconds));
+        let so_far = format!("{}: so far, {of} {}", heading(document, run), seconds(run.measured_seconds));
         body(document, run, &so_far, false, out)?;
         writeln!(out)
     }
@@ -76,9 +76,8 @@ fn write_run(document: &Document, index: usize, per_host: bool, out: &mut dyn Wr
     let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
     let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
     let state = run.state.name().replace('_', " ");
-    let workload = workload(document, run).map(|name| name + ", ").unwrap_or_default();
-    let script = script(document);
-    let ended = format!("{workload}{script}{number}: {state} after {}{by}", seconds(run.measured_seconds));
+    let heading = heading(document, run);
+    let ended = format!("{heading}{number}: {state} after {}{by}", seconds(run.measured_seconds));
     body(document, run, &ended, per_host, out)?;
     conclusion::write(document, run, out)
 }
