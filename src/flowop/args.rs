@@ -20,6 +20,8 @@ pub struct SetInfo {
     pub leafdirs: u64,
     /// Number of directories that it is spread over.
     pub parts: usize,
+    /// Number of the sets of process instances for which it stands (`perinstance`); 0 for a set of all instances.
+    pub own_sets: usize,
     /// Whether its files are opened read-only.
     pub readonly: bool,
     /// Whether its files are opened write-only.

@@ -60,7 +60,16 @@ fn next_file() -> FileUse {
     let name = "s".to_owned();
     FileUse {
         slot: SlotRule { fd: 0, rotate: 0, set: Some(0) },
-        set: Some(SetInfo { id: 0, name, entries: 20, leafdirs: 0, parts: 1, readonly: false, writeonly: false }),
+        set: Some(SetInfo {
+            id: 0,
+            name,
+            entries: 20,
+            leafdirs: 0,
+            parts: 1,
+            own_sets: 0,
+            readonly: false,
+            writeonly: false,
+        }),
         pick: PickRule::Rotate,
         flags: OFlags::RDWR,
         readahead: true,

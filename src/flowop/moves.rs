@@ -76,7 +76,7 @@ impl Move {
                 _ => {}
             }
         }
-        Ok(MoveSource::Any(self.from.id, self.file.pick.draw(cx)))
+        Ok(MoveSource::Any(self.from.id, self.file.pick.draw(cx, self.from.id)))
     }
 
     /// Makes the call.

@@ -17,10 +17,10 @@ pub(super) enum PickRule {
     Rotate,
     /// The rotation of the thread (`opennext`).
     Own,
-    /// `shuffle`: a random permutation of the files, shared by all threads; a new one after each pass.
+    /// `shuffle`: a random permutation of the files, shared by all threads that use the set; a new one after each pass.
     Shuffle {
-        /// Number of picks so far, by all threads.
-        drawn: Arc<AtomicU64>,
+        /// Number of picks so far, by all threads: one for each set of a process instance, else one.
+        drawn: Arc<[AtomicU64]>,
         /// Number of files of the set, at least 1.
         entries: u64,
         /// Number that distinguishes the permutations of this flowop from those of others in the same run.
@@ -58,7 +58,8 @@ impl PickRule {
         let shuffles_files = args.spec.uses.contains(&"shuffle") && !args.spec.uses.contains(&"random");
         if let (true, true, Some(set)) = (args.flag("shuffle")?, shuffles_files, set) {
             let salt = random::mix(args.id as u64, set.entries);
-            return Ok(Self::Shuffle { drawn: Arc::default(), entries: set.entries.max(1), salt });
+            let drawn = (0..set.own_sets.max(1)).map(|_| AtomicU64::new(0)).collect();
+            return Ok(Self::Shuffle { drawn, entries: set.entries.max(1), salt });
         }
         if args.flag("uniform")? {
             return Ok(Self::Uniform);
@@ -85,23 +86,28 @@ impl PickRule {
         Ok(args.quantity("indexed")?.map_or(Self::Rotate, index))
     }
 
-    /// Returns the criterion for the next pick. The rotation, which most flowops use, costs one comparison; the other
-    /// rules are in a separate function that is not inlined.
+    /// Returns the criterion for the next pick from a set, which is the one that the flowop names. The rotation, which most
+    /// flowops use, costs one comparison; the other rules are in a separate function that is not inlined.
     #[inline]
-    pub(super) fn draw(&self, cx: &mut OpCx<'_>) -> PickBy {
-        if matches!(self, Self::Rotate) { PickBy::Rotate } else { self.draw_slow(&mut cx.rng, cx.env.seed) }
+    pub(super) fn draw(&self, cx: &mut OpCx<'_>, set: usize) -> PickBy {
+        if matches!(self, Self::Rotate) { PickBy::Rotate } else { self.draw_slow(cx, set) }
     }
 
     #[inline(never)]
-    fn draw_slow(&self, rng: &mut Rng, seed: u64) -> PickBy {
+    fn draw_slow(&self, cx: &mut OpCx<'_>, set: usize) -> PickBy {
+        let rng = &mut cx.rng;
         match self {
             Self::Rotate => PickBy::Rotate,
             Self::Own => PickBy::Own,
             Self::Uniform => PickBy::Uniform(rng.random()),
             Self::Recent { ranks, .. } => PickBy::Recent(ranks.draw(rng)),
             Self::Shuffle { drawn, entries, salt } => {
+                // The set of this instance, in place of the one that the flowop names.
+                let own = cx.files.views[set].set.spec.instance.unwrap_or(0);
+                let Some(drawn) = drawn.get(own as usize) else { return PickBy::Rotate };
                 let n = drawn.fetch_add(1, Ordering::Relaxed);
-                let seed = random::mix(random::mix(seed, *salt), n / entries);
+                let salt = salt.wrapping_add(u64::from(own));
+                let seed = random::mix(random::mix(cx.env.seed, salt), n / entries);
                 PickBy::Index(Permutation::new(*entries, seed).at(n % entries))
             }
             Self::Index { value, entries, scale } => PickBy::Index(index(value, *entries, *scale, rng)),

@@ -87,6 +87,10 @@ impl Resolver for LoweredNames<'_> {
             entries: parts.iter().map(|part| part.entries).sum(),
             leafdirs: parts.iter().map(|part| part.leafdirs).sum(),
             parts: parts.len(),
+            own_sets: self.filesets[id..]
+                .iter()
+                .take_while(|own| own.instance.is_some() && own.name == spec.name)
+                .count(),
             readonly: spec.readonly,
             writeonly: spec.writeonly,
         })

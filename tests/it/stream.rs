@@ -1,11 +1,13 @@
 //! Tests the recorded stream of a thread's operations: it agrees with the calls that the kernel saw, and depends only
 //! on the seed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use crate::cmd::{Output, Wml, count, flowop, memory, short_or_long};
 use crate::strace::{self, Call};
+use crate::undisturbed::undisturbed;
 
 /// One operation: flowop, file, offset, size; the last two where data moves.
 type Entry = (String, String, Option<u64>, u64);
@@ -50,9 +52,12 @@ fn is_io(call: &Call) -> bool {
 
 #[test]
 fn recorded_random_reads_agree_with_the_kernel() {
-    if !strace::available("recorded_random_reads_agree_with_the_kernel") {
-        return;
+    if strace::available("recorded_random_reads_agree_with_the_kernel") {
+        undisturbed(random_reads_agree);
     }
+}
+
+fn random_reads_agree() {
     let n = short_or_long(500, 10_000);
     let (entries, calls) = both("randomread", &[("filesize", "8m"), ("nthreads", "1")], n);
     let seen: Vec<_> = calls.iter().filter(|c| c.reads()).take(entries.len()).collect();
@@ -61,7 +66,7 @@ fn recorded_random_reads_agree_with_the_kernel() {
         assert_eq!(entry.0, "rand-read1");
         assert_eq!((entry.1.as_str(), entry.2, entry.3), (call.descriptor().unwrap(), call.offset(), call.bytes()));
     }
-    let offsets: std::collections::BTreeSet<_> = entries.iter().map(|e| e.2).collect();
+    let offsets: BTreeSet<_> = entries.iter().map(|e| e.2).collect();
     assert!(offsets.len() > 100, "{} different offsets", offsets.len());
 }
 
@@ -90,12 +95,15 @@ fn a_recorded_sequential_pass_agrees_with_the_kernel() {
     assert!(starts.len() >= 500 / 64, "the file is read more than once");
 }
 
-/// Every flowop of varmail makes calls of its own kind; a whole file or an append may be several.
 #[test]
 fn a_recorded_run_of_varmail_agrees_with_the_kernel() {
-    if !strace::available("a_recorded_run_of_varmail_agrees_with_the_kernel") {
-        return;
+    if strace::available("a_recorded_run_of_varmail_agrees_with_the_kernel") {
+        undisturbed(a_run_of_varmail_agrees);
     }
+}
+
+/// Every flowop of varmail makes calls of its own kind; a whole file or an append may be several.
+fn a_run_of_varmail_agrees() {
     let n = short_or_long(500, 10_000);
     let (entries, calls) = both("varmail", &[("nfiles", "200"), ("nthreads", "1")], n);
     let mut calls = calls.iter().peekable();
@@ -210,6 +218,30 @@ fn streams_are_recorded_only_on_request() {
     assert!(output.stderr.contains("--trace <FILE:N>"), "{}", output.stderr);
 }
 
+/// Each mailbox of several has a pass of its own, whichever thread is faster.
+#[test]
+fn openfile_with_shuffle_visits_each_file_of_each_instance_once_a_pass() {
+    let script = "# dialect: fsl\nset mode quit alldone\n\
+        define fileset name=s,path=/nowhere,entries=50,dirwidth=50,size=0,prealloc,perinstance\n\
+        define process name=p,instances=5 { thread name=t {\n\
+          flowop openfile name=open,filesetname=s,fd=1,shuffle\nflowop closefile name=close,fd=1\n\
+          flowop finishoncount name=end,value=50,target=open } }\n";
+    let call = Wml::new().file("w.wml", script).args(["w.wml", "--engine", "null", "--seed", "1"]);
+    let output = call.args(["--trace", "trace.txt:1000"]).run().exits(0);
+    let mut opened: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (thread, entry) in trace(&output.dir().join("trace.txt")) {
+        if entry.0 == "open" {
+            opened.entry(thread).or_default().push(entry.1);
+        }
+    }
+    let orders: BTreeSet<Vec<&str>> =
+        opened.values().map(|paths| paths.iter().map(|path| path.rsplit('/').next().unwrap()).collect()).collect();
+    assert_eq!((opened.len(), orders.len()), (5, 5), "an order of its own for each: {orders:?}");
+    for paths in opened.values() {
+        assert_eq!((paths.len(), paths.iter().collect::<BTreeSet<_>>().len()), (50, 50), "{paths:?}");
+    }
+}
+
 #[test]
 fn openfile_with_shuffle_visits_each_file_once_a_pass_in_an_order_of_the_seed() {
     let script = "# dialect: fsl\nset mode quit firstdone\n\
@@ -226,7 +258,7 @@ fn openfile_with_shuffle_visits_each_file_once_a_pass_in_an_order_of_the_seed() 
     let (first, again, other) = (order("1"), order("1"), order("2"));
     assert_eq!(first.len(), 100);
     for pass in first.chunks(50) {
-        assert_eq!(pass.iter().collect::<std::collections::BTreeSet<_>>().len(), 50, "each file once: {pass:?}");
+        assert_eq!(pass.iter().collect::<BTreeSet<_>>().len(), 50, "each file once: {pass:?}");
         assert!(!pass.is_sorted(), "not in the order of their numbers");
     }
     assert_eq!(first, again);
