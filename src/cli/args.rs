@@ -22,6 +22,7 @@ use super::stdout::Stdout;
 use super::usage::explained;
 use crate::analysis::ResponseMethod;
 use crate::diag::wants_colours;
+use crate::experiment::share;
 use crate::import::Metric;
 use crate::measure::WarmupLength;
 use crate::spec::{Dialect, Division, Sharing};
@@ -386,6 +387,14 @@ pub(super) enum CliCommand {
         /// Metric of the results, as of `wmlrun compare` [default: ops]
         #[arg(long, requires = "b")]
         metric: Option<Metric>,
+        /// Give a verdict on each test and on all of them together, with the exit status of `wmlrun compare`: the largest
+        /// change that does not matter, as a percentage
+        #[arg(long, value_name = "PERCENT", value_parser = share, requires = "b")]
+        tolerance: Option<f64>,
+        /// Noise floor of all tests: the largest difference between results of different days that means nothing, as a
+        /// percentage [default: as measured by `wmlrun floor` for each test]
+        #[arg(long, value_name = "PERCENT", value_parser = share, requires = "tolerance")]
+        noise_floor: Option<f64>,
         /// The figures of the file are times or costs: the lower one is better
         #[arg(long, conflicts_with = "b")]
         lower_is_better: bool,

@@ -125,7 +125,10 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),
             CliCommand::Ort { file, method, format } => curves::ort(&file, method, format),
-            CliCommand::Wins { a, b: Some(b), metric, format, .. } => wins::of_results(&a, &b, metric, format),
+            CliCommand::Wins { a, b: Some(b), metric, tolerance, noise_floor, format, .. } => {
+                let limits = tolerance.map(|tolerance| wins::SuiteLimits { tolerance, noise_floor });
+                wins::of_results(&a, &b, metric, limits, format)
+            }
             CliCommand::Wins { a: file, lower_is_better, format, .. } => wins::of_file(&file, lower_is_better, format),
             CliCommand::Report { paths, output, format, metrics, title, pictures, force } => {
                 pages::report(&paths, &metrics, &pages::PageOutputs { output, title, pictures, force }, format)

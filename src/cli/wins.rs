@@ -4,11 +4,12 @@
 use super::choices::FigureFormat;
 use super::console;
 use super::experiments::print_text;
+use super::known_floor::{known_floor, missing_floor};
 use super::usage::import_help;
-use crate::analysis::{Direction, TestOutcome, Wins, outcome, wins as count_wins};
+use crate::analysis::{Direction, NoiseFloor, TestOutcome, Tolerance, Wins, outcome, wins as count_wins};
 use crate::comparison::{
-    DifferenceKind, differences, disturbed_note, doubt_text, figure, may_be_chance, outcome_cells, wins_line,
-    with_direction,
+    Comparer, DifferenceKind, IntervalDoubt, SuiteComparison, differences, disturbed_note, doubt_text, figure,
+    may_be_chance, outcome_cells, wins_line, with_direction,
 };
 use crate::import::{self, Metric, Observation, TestFigures, TestPairs, TestSample};
 use crate::report::text::wrapped;
@@ -18,6 +19,14 @@ use crate::util::table::{Align, Table};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// The limits of the verdicts on tests, as shares.
+pub(super) struct SuiteLimits {
+    /// The largest change that does not matter.
+    pub(super) tolerance: f64,
+    /// The noise floor of all tests; `None` for the stored ones.
+    pub(super) noise_floor: Option<f64>,
+}
 
 /// The output of `wmlrun wins --format json`.
 #[derive(Serialize)]
@@ -64,9 +73,15 @@ pub(super) fn of_file(file: &Path, lower_is_better: bool, format: FigureFormat) 
     0
 }
 
-/// Prints the outcomes of the tests of which A and B have results. The figure of a test is the mean of its runs.
-/// Returns the exit status.
-pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: FigureFormat) -> u8 {
+/// Prints the outcomes of the tests of which A and B have results. The figure of a test is the mean of its runs. With
+/// `limits` it prints a verdict on each test instead. Returns the exit status.
+pub(super) fn of_results(
+    a: &Path,
+    b: &Path,
+    metric: Option<Metric>,
+    limits: Option<SuiteLimits>,
+    format: FigureFormat,
+) -> u8 {
     let TestPairs { tests, notes } = match import::test_pairs(a, b) {
         Ok(found) => found,
         Err(e) => {
@@ -82,27 +97,60 @@ pub(super) fn of_results(a: &Path, b: &Path, metric: Option<Metric>, format: Fig
         console::error(&format!("no result has `{metric}`"), help.as_deref());
         return 2;
     }
+    let shared = |notes: Vec<String>| notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
+    let sides: Vec<&[Observation]> = tests.iter().flat_map(|test| test.runs.iter().map(Vec::as_slice)).collect();
+    let of_runs = disturbed_note(&sides).into_iter().chain(several_runs_note(&tests)).collect();
+    let names = if format == FigureFormat::Json { paths(a, b) } else { side_names(a, b) };
+    if names[0] == "A" {
+        console::notice(&format!("note: A is {}, B is {}", a.display(), b.display()));
+    }
+    if let Some(limits) = limits {
+        shared(of_runs);
+        return verdicts(&tests, names, &metric, &limits, format);
+    }
     let values = |runs: &Vec<Observation>| -> Vec<f64> { runs.iter().filter_map(|run| metric.of(run)).collect() };
     let samples: Vec<[Vec<f64>; 2]> = tests.iter().map(|test| test.runs.each_ref().map(values)).collect();
     let mean = |values: &Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
     let figures = |(test, sample): (&TestSample, &[Vec<f64>; 2])| (test.name.clone(), sample.each_ref().map(mean));
-    let sides = if format == FigureFormat::Json { paths(a, b) } else { side_names(a, b) };
-    let found = TestFigures { sides, tests: tests.iter().zip(&samples).map(figures).collect() };
+    let found = TestFigures { sides: names, tests: tests.iter().zip(&samples).map(figures).collect() };
     let document = document(&found, metric.direction(), Some(&metric), &samples);
     print(&document, format);
-    if document.a == "A" {
-        console::notice(&format!("note: A is {}, B is {}", a.display(), b.display()));
-    }
-    let sides: Vec<&[Observation]> = tests.iter().flat_map(|test| test.runs.iter().map(Vec::as_slice)).collect();
-    disturbed_note(&sides).iter().for_each(|note| console::notice(&format!("note: {note}")));
-    several_runs_note(&tests).iter().for_each(|note| console::notice(&format!("note: {note}")));
-    condition_notes(&tests).iter().for_each(|note| console::notice(&format!("note: {note}")));
+    shared(of_runs);
+    shared(condition_notes(&tests));
     if tests.iter().any(|test| test.runs.iter().any(|runs| runs.len() == 1)) {
         console::notice(
-            "note: one run does not show its variation: for a verdict, repeat the tests and compare each of them",
+            "note: one run does not show its variation: for verdicts, repeat the tests, and give `--tolerance`",
         );
     }
     0
+}
+
+/// Prints the verdicts on the tests, with what their notes have in common. Returns the exit status.
+fn verdicts(
+    tests: &[TestSample],
+    sides: [String; 2],
+    metric: &Metric,
+    limits: &SuiteLimits,
+    format: FigureFormat,
+) -> u8 {
+    let given = limits.noise_floor.map(NoiseFloor::given);
+    let comparer =
+        Comparer { tolerance: Tolerance(limits.tolerance), sides, ..Comparer::of("suite", ["A", "B"], metric) };
+    let suite = SuiteComparison::of(tests, &comparer, &|runs| given.or_else(|| known_floor(runs, metric)));
+    let mut missing: Vec<String> = Vec::new();
+    for (test, found) in tests.iter().zip(&suite.tests) {
+        let has_doubt = found.comparison.as_ref().is_some_and(|c| c.doubt == Some(IntervalDoubt::UnknownFloor));
+        missing.extend(has_doubt.then(|| missing_floor(&test.runs, metric)).flatten());
+    }
+    missing.dedup();
+    for note in suite.notes().iter().chain(&missing) {
+        console::notice(&format!("note: {note}"));
+    }
+    print_text(&match format {
+        FigureFormat::Json => serde_json::to_string_pretty(&suite).unwrap_or_default() + "\n",
+        FigureFormat::Text => suite.text(),
+    });
+    suite.verdict.code()
 }
 
 /// Returns the note on tests that have several runs of one file, such as one for each `stats snap`.

@@ -90,6 +90,8 @@ pub struct Comparer {
     pub method: ComparisonMethod,
     /// The noise floor, if it has been measured or given.
     pub floor: Option<NoiseFloor>,
+    /// The confidence level of intervals, unless an interim look has another one.
+    pub level: f64,
     /// The interim look at which a sequential comparison ended.
     pub look: Option<InterimLook>,
     /// Whether an unclear comparison has a note that says what to do.
@@ -108,6 +110,7 @@ impl Comparer {
             tolerance: Tolerance(DEFAULT_TOLERANCE),
             method: ComparisonMethod::Welch,
             floor: None,
+            level: LEVEL,
             look: None,
             advises: true,
         }
@@ -123,7 +126,7 @@ impl Comparer {
             Ok(ComparedSide { name: self.sides[side].clone(), measured, sample, values: values.to_vec() })
         };
         let (side_a, side_b) = (sample(&a, 0)?, sample(&b, 1)?);
-        let level = self.look.map_or(LEVEL, |look| 1.0 - 2.0 * look.one_sided);
+        let level = self.look.map_or(self.level, |look| 1.0 - 2.0 * look.one_sided);
         let blocks = if runs.order == RunOrder::Blocks { blocks(&a, &b) } else { Vec::new() };
         let by_blocks = analysis::analyse(&blocks, level);
         let (ratio, test) = tested_ratio(runs.order, [&a, &b], || by_blocks, level).unwrap_or_else(|| {

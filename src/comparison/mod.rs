@@ -20,6 +20,7 @@ mod pairs;
 mod pivot;
 mod repeats;
 mod repeats_formats;
+mod suite;
 mod sweep;
 mod sweep_formats;
 
@@ -35,6 +36,7 @@ pub use notes::{disturbed_note, outlying};
 pub use numbers::{confidence, figure, half_width, percent, probability, ratio, small, with_direction};
 pub use pivot::{Pivot, PivotRow, doubt_text, may_be_chance, outcome_cells, wins_line};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
+pub use suite::{SuiteComparison, SuiteTest};
 pub use sweep::{Sweep, SweepPoint, sweep};
 pub use sweep_formats::ending as sweep_ending;
 

@@ -8,7 +8,7 @@ use super::{
     damaged, form, input, observations,
 };
 use crate::util::batch_files::BATCH_RESULT;
-use crate::util::count::count;
+use crate::util::count::{count, is_or_are};
 use crate::util::printable;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,7 +123,7 @@ impl UnusedAttempts {
             return None;
         }
         let s = if runs.len() == 1 { "" } else { "s" };
-        let are = if self.0.len() == 1 { "is" } else { "are" };
+        let are = is_or_are(self.0.len());
         let numbers: Vec<String> = runs.iter().map(usize::to_string).collect();
         let attempts = count(self.0.len() as u64, "disturbed attempt");
         Some(format!("{attempts} of run{s} {} {are} not used (`--retry-disturbed`)", super::shortened(&numbers)))

@@ -8,6 +8,11 @@ pub fn count(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{} {}", grouped(n), plural(noun)) }
 }
 
+/// Returns the verb of a sentence about so many things.
+pub fn is_or_are(n: usize) -> &'static str {
+    if n == 1 { "is" } else { "are" }
+}
+
 /// Returns the plural of an English noun.
 fn plural(noun: &str) -> String {
     let before_last = noun.chars().rev().nth(1);

@@ -111,6 +111,44 @@ fn results_of_two_directories_are_compared_test_by_test() {
     }
 }
 
+#[test]
+fn a_suite_has_a_verdict_on_each_test() {
+    let call = |words: &[&str]| {
+        let mut call = Wml::new();
+        for (side, mail) in [("old", 100), ("new", 50)] {
+            for n in 0..4 {
+                let output = |rate: u32| {
+                    let rate = 100 * rate + n;
+                    format!("1.0: Per-Operation Breakdown\nread 5ops/s\n1.0: IO Summary: 10 ops {rate} ops/s 4ms/op\n")
+                };
+                call = call.file(&format!("{side}/mail/{n}.out"), &output(mail));
+                call = call.file(&format!("{side}/db/{n}.out"), &output(70));
+            }
+        }
+        let first = "1.0: Per-Operation Breakdown\nread 5ops/s\n1.0: IO Summary: 10 ops 1 ops/s 4ms/op\n";
+        call.file("old/web.out", first).args(["wins", "old", "new"]).args(words.iter().copied())
+    };
+    let output = call(&["--tolerance", "10%"]).run().exits(10);
+    let rows = "test     old    new  B/A                   verdict\n\
+        db     7,001  7,001  1.000 [1.000, 1.000]  same\n\
+        mail  10,001  5,001  0.500 [0.500, 0.500]  worse\n\
+        web        -      -  -                     not compared\n";
+    assert!(output.stdout.contains(rows), "{}", output.shown());
+    let ending = "\nworse: 1 of 3 tests is worse by more than 10.0 % (`mail`), 1 is not compared\n  (`web`); ";
+    assert!(output.stdout.contains(ending), "{}", output.shown());
+    assert!(output.stderr.contains("note: `web`: new has no complete run"), "{}", output.shown());
+    let found: Value =
+        serde_json::from_str(&call(&["--tolerance", "60%", "--format", "json"]).run().exits(11).stdout).unwrap();
+    assert_eq!((&found["verdict"], &found["level"]), (&"unclear".into(), &0.975.into()));
+    let tests = found["tests"].as_array().unwrap();
+    let of = |n: usize| (&tests[n]["name"], &tests[n]["verdict"], &tests[n]["comparison"]["verdict"]);
+    assert_eq!(of(1), (&"mail".into(), &"same".into(), &"same".into()));
+    assert_eq!(tests[2]["not_compared"], "new has no complete run");
+    let output = call(&["--tolerance", "60%", "--metric", "latency.mean"]).run().exits(11);
+    assert!(output.stdout.contains("are equal") || output.stderr.contains("are equal"), "{}", output.shown());
+    call(&["--noise-floor", "5%"]).run().exits(2);
+}
+
 /// What a sweep prints.
 fn sweep(words: &str, code: i32) -> String {
     let call = Wml::new().file("x.wml", SCRIPT);

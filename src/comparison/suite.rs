@@ -1,0 +1,330 @@
+//! The comparison of a suite: a verdict on each of several tests, and from these one on the suite.
+//!
+//! The more tests there are, the more often one of them differs by chance. With n tests each interval therefore has the
+//! confidence level 1 − 0.05/n (Bonferroni), so that with 95 % confidence all of them contain their ratio.
+
+use super::build::LEVEL;
+use super::numbers::{confidence, dash, figure, percent, ratio, with_direction};
+use super::{Comparer, Comparison, DifferenceKind, IntervalDoubt, RunOrder, Runs, differences, notes};
+use crate::analysis::{ComparisonVerdict, NoiseFloor};
+use crate::import::{Metric, Observation, TestSample, shortened};
+use crate::report::text::wrapped;
+use crate::util::count::{count, is_or_are};
+use crate::util::printable;
+use crate::util::table::{Align, Table};
+use serde::Serialize;
+
+/// The greatest width of the table, in columns.
+const WIDTH: usize = 80;
+
+/// The comparison of the tests of a suite.
+#[derive(Clone, Debug, Serialize)]
+pub struct SuiteComparison {
+    /// The name of A.
+    pub a: String,
+    /// The name of B.
+    pub b: String,
+    /// The metric on which the verdicts are based.
+    pub metric: String,
+    /// The largest relative change that does not matter.
+    pub tolerance: f64,
+    /// The confidence level of the intervals.
+    pub level: f64,
+    /// The verdict on the suite: *worse*, *invalid* or *unclear* if that is the verdict on a test, in this order. Otherwise
+    /// *better* or *same* if that is the verdict on every test, else *not worse*.
+    pub verdict: ComparisonVerdict,
+    /// The tests.
+    pub tests: Vec<SuiteTest>,
+}
+
+/// A test of a suite.
+#[derive(Clone, Debug, Serialize)]
+pub struct SuiteTest {
+    /// Its name.
+    pub name: String,
+    /// The verdict on B; *unclear* for a test that is not compared.
+    pub verdict: ComparisonVerdict,
+    /// The reason why it is not compared; null for others.
+    pub not_compared: Option<String>,
+    /// The comparison; null for a test that is not compared.
+    pub comparison: Option<Comparison>,
+}
+
+impl SuiteComparison {
+    /// Compares the tests by the metric and the tolerance of `comparer`. `floor` returns the noise floor of a test.
+    pub fn of(
+        tests: &[TestSample],
+        comparer: &Comparer,
+        floor: &dyn Fn(&[Vec<Observation>; 2]) -> Option<NoiseFloor>,
+    ) -> Self {
+        let reasons: Vec<Option<String>> =
+            tests.iter().map(|test| not_comparable(test, &comparer.sides, &comparer.metric)).collect();
+        let compared = reasons.iter().filter(|reason| reason.is_none()).count();
+        let level = 1.0 - (1.0 - LEVEL) / compared.max(1) as f64;
+        let of_test = |(test, reason): (&TestSample, Option<String>)| {
+            let comparer = || Comparer {
+                name: test.name.clone(),
+                floor: floor(&test.runs),
+                level,
+                advises: false,
+                ..comparer.clone()
+            };
+            let [a, b] = &test.runs;
+            let found = match reason {
+                Some(reason) => Err(reason),
+                None => comparer().compare(&Runs { a, b, order: RunOrder::Separate }),
+            };
+            let verdict = found.as_ref().map_or(ComparisonVerdict::Unclear, |comparison| comparison.verdict);
+            let (comparison, not_compared) = found.map_or_else(|why| (None, Some(why)), |found| (Some(found), None));
+            SuiteTest { name: test.name.clone(), verdict, not_compared, comparison }
+        };
+        let tests: Vec<SuiteTest> = tests.iter().zip(reasons).map(of_test).collect();
+        Self {
+            a: comparer.sides[0].clone(),
+            b: comparer.sides[1].clone(),
+            metric: comparer.metric.to_string(),
+            tolerance: comparer.tolerance.0,
+            level,
+            verdict: of_all(&tests.iter().map(|test| test.verdict).collect::<Vec<_>>()),
+            tests,
+        }
+    }
+
+    /// Returns the quoted names of the tests with a property.
+    fn names(&self, is_it: impl Fn(&SuiteTest) -> bool) -> Vec<String> {
+        let named = self.tests.iter().filter(|test| is_it(test));
+        named.map(|test| format!("`{}`", printable::line(&test.name))).collect()
+    }
+
+    /// Returns the table of the tests, and as the last line the verdict.
+    pub fn text(&self) -> String {
+        let mut table = Table::new([
+            ("test", Align::Left),
+            (self.a.as_str(), Align::Right),
+            (self.b.as_str(), Align::Right),
+            ("B/A", Align::Left),
+            ("verdict", Align::Left),
+        ]);
+        for test in &self.tests {
+            let mean = |values: &[f64]| figure(&self.metric, geometric_mean(values));
+            let [a, b, ratio, verdict] = match &test.comparison {
+                Some(found) => {
+                    let shown = found.ratio_with_floor.unwrap_or(found.ratio);
+                    let verdict = test.verdict.name().to_owned();
+                    [mean(&found.a.values), mean(&found.b.values), ratio(shown), verdict]
+                }
+                None => [dash(), dash(), dash(), "not compared".to_owned()],
+            };
+            table.row([test.name.clone(), a, b, ratio, verdict]);
+        }
+        let title = match self.metric.parse::<Metric>() {
+            Ok(metric) => format!("{}: {}\n\n", with_direction(&self.metric), metric.about()),
+            Err(_) => String::new(),
+        };
+        let ending = wrapped(&self.sentence(), "  ");
+        format!("{title}{}\n{ending}\n", printable::lines(&table.render_within(WIDTH)))
+    }
+
+    /// Returns the verdict as a sentence.
+    pub fn sentence(&self) -> String {
+        let worse = self.names(|test| test.verdict == ComparisonVerdict::Worse);
+        let invalid = self.names(|test| test.verdict == ComparisonVerdict::Invalid);
+        let unclear = self.names(|test| test.verdict == ComparisonVerdict::Unclear && test.not_compared.is_none());
+        let missing = self.names(|test| test.not_compared.is_some());
+        let of = count(self.tests.len() as u64, "test");
+        let tolerance = percent(self.tolerance);
+        let first = match &worse[..] {
+            [] => format!("no test of {} is worse by more than {tolerance}", self.tests.len()),
+            names => format!(
+                "{} of {of} {} worse by more than {tolerance} ({})",
+                names.len(),
+                is_or_are(names.len()),
+                shortened(names)
+            ),
+        };
+        let further = [(invalid, "invalid"), (unclear, "unclear"), (missing, "not compared")];
+        let further = further
+            .iter()
+            .filter(|(names, _)| !names.is_empty())
+            .map(|(names, what)| format!(", {} {} {what} ({})", names.len(), is_or_are(names.len()), shortened(names)));
+        let further: String = further.collect();
+        let level = confidence(LEVEL);
+        format!("{}: {first}{further}; {level} confidence for all tests together", self.verdict.name())
+    }
+
+    /// Returns notes on the tests without a verdict: the reasons, and what helps.
+    pub fn notes(&self) -> Vec<String> {
+        let mut found: Vec<(String, Vec<String>)> = Vec::new();
+        let mut add = |text: String, name: &str| match found.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, names)) => names.push(format!("`{name}`")),
+            None => found.push((text, vec![format!("`{name}`")])),
+        };
+        for test in &self.tests {
+            let name = printable::line(&test.name);
+            if let Some(why) = &test.not_compared {
+                add(why.clone(), &name);
+            }
+            let Some(comparison) = &test.comparison else { continue };
+            match (test.verdict, comparison.doubt) {
+                (ComparisonVerdict::Invalid, _) => {
+                    add("the speed of the machine differed between A and B".to_owned(), &name);
+                }
+                (_, Some(IntervalDoubt::UnknownFloor)) => add(notes::on_floor(comparison.floor), &name),
+                (_, Some(IntervalDoubt::EqualValues)) => {
+                    add("the values of a side are equal, so that their variation is unknown".to_owned(), &name);
+                }
+                (ComparisonVerdict::Unclear, None) if comparison.ratio.low.is_nan() => {
+                    add("one run does not show its variation: each side needs two or more".to_owned(), &name);
+                }
+                _ => {}
+            }
+        }
+        let mut all: Vec<String> =
+            found.into_iter().map(|(text, names)| format!("{}: {text}", shortened(&names))).collect();
+        all.extend(self.runs_note());
+        all
+    }
+
+    /// Returns the note on the number of runs that the unclear tests need.
+    fn runs_note(&self) -> Option<String> {
+        let is_open = |test: &&SuiteTest| test.verdict == ComparisonVerdict::Unclear;
+        let comparisons = || self.tests.iter().filter(is_open).filter_map(|test| test.comparison.as_ref());
+        let needs_runs = |comparison: &&Comparison| comparison.doubt.is_none() && !comparison.ratio.low.is_nan();
+        let open: Vec<Option<u64>> =
+            comparisons().filter(needs_runs).map(|comparison| comparison.runs_needed).collect();
+        if open.is_empty() {
+            return None;
+        }
+        let most = open.iter().flatten().max();
+        let unknown = open.iter().filter(|needed| needed.is_none()).count() as u64;
+        let known = most.map(|total| {
+            format!("a clear verdict on the unclear tests takes about {} of each side", count(total.div_ceil(2), "run"))
+        });
+        let rest = (unknown > 0).then(|| match known {
+            Some(_) => format!("; for {} many more: make longer runs", count(unknown, "test")),
+            None => "the unclear tests vary too much for a reasonable number of runs: make longer runs".to_owned(),
+        });
+        Some([known, rest].into_iter().flatten().collect())
+    }
+}
+
+/// Returns why the runs of a test can't be compared. `None` if they can.
+fn not_comparable(test: &TestSample, sides: &[String; 2], metric: &Metric) -> Option<String> {
+    let [a, b] = &test.runs;
+    for (side, runs) in sides.iter().zip([a, b]) {
+        if runs.is_empty() {
+            return Some(format!("{side} has no complete run"));
+        }
+        if runs.iter().any(|run| metric.of(run).is_none()) {
+            return Some(format!("a run of {side} has no `{metric}`"));
+        }
+    }
+    let spoilt = differences(a, b).into_iter().filter(|difference| difference.kind == DifferenceKind::Workload);
+    let spoilt: Vec<String> = spoilt.map(|difference| format!("`{}`", difference.what)).collect();
+    (!spoilt.is_empty()).then(|| format!("A and B measured different workloads: they differ in {}", shortened(&spoilt)))
+}
+
+/// Returns the verdict on a suite whose tests have these verdicts.
+fn of_all(verdicts: &[ComparisonVerdict]) -> ComparisonVerdict {
+    use ComparisonVerdict::{Better, Invalid, NotWorse, Same, Unclear, Worse};
+    let any = |wanted: &ComparisonVerdict| verdicts.contains(wanted);
+    let all = |wanted: &ComparisonVerdict| verdicts.iter().all(|verdict| verdict == wanted);
+    match verdicts {
+        [] => Unclear,
+        _ => [Worse, Invalid, Unclear]
+            .into_iter()
+            .find(any)
+            .or_else(|| [Better, Same].into_iter().find(all))
+            .unwrap_or(NotWorse),
+    }
+}
+
+/// Returns the geometric mean, whose ratio is that of the comparison; NaN if a value is not positive.
+fn geometric_mean(values: &[f64]) -> f64 {
+    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Tolerance;
+
+    fn runs(values: &[f64]) -> Vec<Observation> {
+        let run = |value: &f64| Observation {
+            figures: [("ops".to_owned(), *value)].into_iter().collect(),
+            ..Observation::default()
+        };
+        values.iter().map(run).collect()
+    }
+
+    fn suite(tests: &[(&str, &[f64], &[f64])]) -> SuiteComparison {
+        let sample =
+            |(name, a, b): &(&str, &[f64], &[f64])| TestSample { name: (*name).to_owned(), runs: [runs(a), runs(b)] };
+        let tests: Vec<TestSample> = tests.iter().map(sample).collect();
+        let comparer = Comparer { tolerance: Tolerance(0.1), ..Comparer::of("suite", ["old", "new"], &Metric::ops()) };
+        SuiteComparison::of(&tests, &comparer, &|_| None)
+    }
+
+    #[test]
+    fn a_suite_is_worse_if_one_of_its_tests_is() {
+        let (base, less): (&[f64], &[f64]) = (&[100.0, 101.0, 99.0, 100.5], &[50.0, 51.0, 49.0, 50.5]);
+        let found = suite(&[("db", base, base), ("mail", base, less), ("web", base, &[])]);
+        let verdicts: Vec<&str> = found.tests.iter().map(|test| test.verdict.name()).collect();
+        assert_eq!((verdicts, found.verdict.code()), (vec!["same", "worse", "unclear"], 10));
+        assert_eq!(
+            found.sentence(),
+            "worse: 1 of 3 tests is worse by more than 10.0 % (`mail`), 1 is not compared (`web`); 95 % confidence for \
+             all tests together"
+        );
+        assert_eq!(found.notes(), ["`web`: new has no complete run"]);
+        let text = found.text();
+        let row = text.lines().find(|line| line.starts_with("mail")).unwrap_or_default();
+        assert!(row.split_whitespace().take(4).eq(["mail", "100.1", "50.1", "0.501"]), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        // A test that is missing does not pass.
+        assert_eq!(suite(&[("db", base, base), ("web", base, &[])]).verdict.code(), 11);
+        assert_eq!(suite(&[("db", base, base)]).verdict, ComparisonVerdict::Same);
+        assert_eq!(suite(&[("db", less, base), ("mail", base, base)]).verdict, ComparisonVerdict::NotWorse);
+        assert_eq!((suite(&[]).verdict.code(), suite(&[("db", less, base)]).verdict.name()), (11, "better"));
+    }
+
+    #[test]
+    fn unclear_tests_have_a_number_of_runs() {
+        let found = suite(&[("db", &[100.0, 120.0, 80.0], &[95.0, 125.0, 85.0]), ("one", &[1.0], &[1.0])]);
+        let notes = found.notes();
+        assert!(notes[0].starts_with("`one`: one run does not show its variation"), "{notes:#?}");
+        assert!(notes[1].starts_with("a clear verdict on the unclear tests takes about "), "{notes:#?}");
+    }
+
+    /// The intervals of the tests become wider with their number. Of 80 suites of equal tests a few have an interval without 1;
+    /// with intervals of 95 % it would be more than a third.
+    #[test]
+    fn a_suite_without_a_change_is_rarely_worse() {
+        let mut state = 1_u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let [mut with, mut without] = [0; 2];
+        for _ in 0..80 {
+            let tests: Vec<(String, Vec<f64>, Vec<f64>)> = (0..10)
+                .map(|n| {
+                    let mut sample = || (0..5).map(|_| 100.0 * (1.0 + 0.05 * normal())).collect::<Vec<f64>>();
+                    (n.to_string(), sample(), sample())
+                })
+                .collect();
+            let tests: Vec<(&str, &[f64], &[f64])> =
+                tests.iter().map(|(name, a, b)| (name.as_str(), &a[..], &b[..])).collect();
+            let excludes_one = |found: &SuiteComparison| {
+                let ratios = found.tests.iter().filter_map(|test| Some(test.comparison.as_ref()?.ratio));
+                ratios.filter(|ratio| ratio.low > 1.0 || ratio.high < 1.0).count() > 0
+            };
+            let found = suite(&tests);
+            with += i32::from(excludes_one(&found));
+            without += i32::from(tests.iter().any(|test| excludes_one(&suite(&[*test]))));
+        }
+        assert!(with <= 12, "{with}: 5 % are 4");
+        assert!(without >= 20, "{without}: 40 % are 32");
+    }
+}
