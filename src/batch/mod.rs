@@ -104,42 +104,47 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
         return 2;
     }
     let interrupt = host.interrupt();
-    with_workloads(path, settings, only, &interrupt, front, &mut |batch, workloads, front| {
+    with_workloads(path, settings, only, &interrupt, &mut SourceMap::new(), front, &mut |batch, workloads, front| {
         run_all(batch, workloads, host, front)
     })
 }
 
 /// Checks a profile and its workloads as before a run, and reports the warnings too. `checked` gets the texts of each
-/// workload without errors. Nothing is written. Returns the exit status.
+/// workload without errors, and then all personalities; it is told whether what they load is among them. Nothing is
+/// written. Returns the exit status.
 pub fn check_profile(
     path: &Path,
     settings: &Settings,
     front: &mut dyn Front,
-    checked: &mut dyn FnMut(&SourceMap),
+    checked: &mut dyn FnMut(&SourceMap, bool),
 ) -> u8 {
-    let interrupt = Arc::default();
-    with_workloads(path, settings, &[], &interrupt, front, &mut |batch, workloads, front| {
+    let (interrupt, mut map) = (Arc::default(), SourceMap::new());
+    let status = with_workloads(path, settings, &[], &interrupt, &mut map, front, &mut |batch, workloads, front| {
         for workload in workloads {
             let mut session = Session::new(batch.settings_of(workload), Arc::clone(&interrupt));
             session.only_define();
             match workload.define(batch, &mut session, front) {
-                Status::Done => checked(&session.map),
+                Status::Done => checked(&session.map, true),
                 status => return status.code(),
             }
         }
         0
-    })
+    });
+    checked(&map, false);
+    status
 }
 
 /// What is done with the workloads of a profile. Returns the exit status.
 type Then<'a> = dyn FnMut(&Batch<'_>, &[ProfileWorkload<'_>], &mut dyn Front) -> u8 + 'a;
 
-/// Reads a profile and checks its workloads before `then` gets them. Returns the exit status of an error, or that of `then`.
+/// Reads a profile and its personalities into `map`, and checks its workloads before `then` gets them. Returns the exit
+/// status of an error, or that of `then`.
 fn with_workloads(
     path: &Path,
     settings: &Settings,
     only: &[String],
     interrupt: &Arc<AtomicUsize>,
+    map: &mut SourceMap,
     front: &mut dyn Front,
     then: &mut Then<'_>,
 ) -> u8 {
@@ -151,11 +156,10 @@ fn with_workloads(
             return 2;
         }
     };
-    let mut map = SourceMap::new();
     let file = map.add(path.display().to_string(), &text);
     let (mut profile, mut found) = profile::parse(file, &text);
     if has_errors(&found) {
-        front.diagnostics(&map, &found);
+        front.diagnostics(map, &found);
         return 2;
     }
     let names: Vec<String> = profile.configs.iter().map(|config| config.name.node.clone()).collect();
@@ -163,12 +167,12 @@ fn with_workloads(
         return 2;
     }
     let batch = Batch { path, text: &text, profile: &profile, names: &names, settings };
-    let workloads = workloads(&batch, &mut map, &mut found);
+    let workloads = workloads(&batch, map, &mut found);
     if !has_errors(&found) {
         let variables: Vec<Vec<String>> = workloads.iter().map(|w| w.variables.clone()).collect();
         found.extend(profile.unknown_keys(&variables, only.is_empty()));
     }
-    front.diagnostics(&map, &found);
+    front.diagnostics(map, &found);
     if has_errors(&found) {
         let names: Vec<&str> = workloads.iter().map(|workload| workload.name().node.as_str()).collect();
         suggest_others(&names, front);
@@ -541,6 +545,7 @@ fn run_one<'a>(
     let settings = Settings {
         json: Some(dir.join(BATCH_RESULT)),
         results: dir.clone(),
+        workload: Some(workload.name().node.clone()),
         joined: batch.settings.json.clone(),
         // Each workload has its own trace, which no other file of the directory replaces.
         trace: batch.settings.trace.as_ref().map(|(file, n)| {

@@ -87,12 +87,7 @@ pub(super) fn joined(batch: &Batch<'_>, all: &[Done<'_>], wanted: usize) -> Docu
         crate::measure::redact_script(&mut document.script);
     }
     document.complete = all.len() == wanted && all.iter().all(|d| d.document.complete);
-    let named = |done: &Done<'_>| {
-        let workload = Some(done.config.name.node.clone());
-        let runs = done.document.runs.iter().cloned();
-        runs.map(|run| Run { workload: workload.clone(), ..run }).collect::<Vec<_>>()
-    };
-    document.runs = all.iter().flat_map(named).collect();
+    document.runs = all.iter().flat_map(|done| done.document.runs.iter().cloned()).collect();
     document
 }
 
@@ -120,7 +115,5 @@ mod tests {
         let all: Vec<Done<'_>> = profile.configs.iter().map(done).collect();
         let is_complete = |n: usize| joined(&batch, &all[..n], 2).complete;
         assert_eq!([0, 1, 2].map(is_complete), [false, false, true]);
-        let workloads: Vec<Option<String>> = joined(&batch, &all, 2).runs.into_iter().map(|run| run.workload).collect();
-        assert_eq!(workloads, ["one", "two"].map(|name| Some(name.to_owned())));
     }
 }

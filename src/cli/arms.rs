@@ -116,6 +116,8 @@ pub(super) struct ArmPlan {
     flowops: BTreeSet<String>,
     /// The names of the flowops that have a response time.
     with_response: BTreeSet<String>,
+    /// The digests of the texts that the script loads.
+    loaded: Vec<String>,
 }
 
 impl ArmPlan {
@@ -135,6 +137,7 @@ impl ArmPlan {
             bytes: if is_on_disk { bytes } else { 0 },
             flowops: plan.flowops.iter().flat_map(names).collect(),
             with_response: plan.flowops.iter().filter(|f| f.has_response() && has_rate(f)).flat_map(names).collect(),
+            loaded: Vec::new(),
         }
     }
 
@@ -199,6 +202,7 @@ pub(super) fn inspect(
             session.permits(&script.name, &script.text, &mut probe);
             if let Some(plan) = &mut found {
                 let lengths = session.run_lengths(&script.name, &script.text, &mut probe);
+                plan.loaded = session.loaded_digests();
                 plan.lengths = lengths.into_iter().map(|length| length.map(|length| length + warmup)).collect();
             }
         }
@@ -275,7 +279,12 @@ pub(super) fn identity(arms: &[Arm], has_hooks: bool) -> Result<Identity, (Strin
         let script = line(arm).and_then(|line| line.script().map(str::to_owned)).unwrap_or_default();
         let mut why = (String::new(), String::new());
         let found = super::find_for(&script, &mut |text, help| why = (text.to_owned(), help.to_owned()));
-        texts.push(found.ok_or(why)?.text);
+        let mut text = found.ok_or(why)?.text;
+        // What a script loads is a part of it.
+        if let Ok(Some(plan)) = inspect(&arm.words, &[], None) {
+            text.extend(plan.loaded);
+        }
+        texts.push(text);
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let dirs: Vec<PathBuf> =

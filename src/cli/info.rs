@@ -194,7 +194,7 @@ pub(super) fn codes() -> impl Iterator<Item = Explanation> {
     let of_report = |warning: Warning| Explanation {
         code: warning.code(),
         title: format!("for example, {}", warning.message()).into(),
-        text: format!("What to do: {}.", warning.advice()).into(),
+        text: format!("Condition: {}.\n\nWhat to do: {}.", warning.condition(), warning.advice()).into(),
     };
     fixed.map(explained).chain(Warning::examples().into_iter().map(of_report)).chain(notes.map(explained))
 }

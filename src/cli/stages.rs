@@ -39,9 +39,9 @@ pub(super) fn check(
         if is_profile(Path::new(script)) && dump.is_none() {
             let mut console = Console::new(report::TABLE[0], Verbosity::Normal);
             differences.leave_out(script);
-            let mut checked = |map: &SourceMap| {
+            let mut checked = |map: &SourceMap, is_whole| {
                 if shows_differences {
-                    differences.add(map, None, true);
+                    differences.add(map, None, is_whole);
                 }
             };
             worst = worst.max(batch::check_profile(Path::new(script), &settings, &mut console, &mut checked));

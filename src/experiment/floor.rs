@@ -5,7 +5,7 @@
 //! Not in here: the execution of an experiment (`runner`), and the use of a noise floor (`comparison`).
 
 use crate::analysis::{Estimate, FloorSample, NoiseFloor};
-use crate::import::{DEVICE_IDENTITY, Observation};
+use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, Observation};
 use crate::os::handle;
 use crate::output;
 use crate::util::timestamp::seconds_of;
@@ -18,8 +18,9 @@ const SCHEMA: &str = "wmlrun.floors/1";
 
 /// The conditions on which a noise floor depends, besides the variables of the script. It applies to results that have
 /// them in common. Sessions of versions with fewer conditions apply to no result.
-const PLACE: [&str; 13] = [
+const PLACE: [&str; 14] = [
     "script",
+    LOADED_SCRIPTS,
     "run time",
     "processor",
     "file system",
@@ -347,7 +348,17 @@ mod tests {
         assert_eq!(place([&one]), place([&one, &same]));
         assert!(place([&one]).is_some() && place([&one]) != place([&more]) && place([&one, &more]).is_none());
         assert_eq!(place([&Observation::default()]), None);
-        for name in ["warm-up", "cache", "quiesced", "engine", "as-is", "limit cpu_ms_per_s", "memory", "pinned"] {
+        for name in [
+            "loaded scripts",
+            "warm-up",
+            "cache",
+            "quiesced",
+            "engine",
+            "as-is",
+            "limit cpu_ms_per_s",
+            "memory",
+            "pinned",
+        ] {
             let other = run(&[("script", "ab"), ("file system", "ext4"), ("$n", "1"), ("$dir", "/x"), (name, "other")]);
             assert_ne!(place([&one]), place([&other]), "{name}");
         }

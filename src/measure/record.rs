@@ -56,6 +56,7 @@ impl Runner {
         let plan = &ready.plan;
         let direct: BTreeSet<usize> = plan::direct_io(plan).iter().map(|io| io.flowop).collect();
         let mut run = Run {
+            workload: self.settings.workload.clone(),
             requested_seconds: length.map(|length| length.as_secs_f64()),
             environment: ready.location.run.clone(),
             as_is: ready.as_is,

@@ -96,6 +96,8 @@ pub struct Settings {
     pub trace: Option<(PathBuf, usize)>,
     /// The result file.
     pub json: Option<PathBuf>,
+    /// The name of the workload, if it is one of a profile.
+    pub workload: Option<String>,
     /// The file of the joined result of a batch of which this is one workload. The batch writes it.
     pub joined: Option<PathBuf>,
     /// The table to which each run is appended.
@@ -153,6 +155,7 @@ impl Default for Settings {
             digest: None,
             trace: None,
             json: None,
+            workload: None,
             joined: None,
             append: None,
             live: None,

@@ -376,7 +376,7 @@ mod tests {
     use super::{Filebench14, Filebench15, breakdown_15, dump, lathist, multidump, xmldump};
     use crate::report::to_string;
     use crate::result::fixture::fixture;
-    use crate::result::{FlowopResult, Latency, Run, Summary};
+    use crate::result::{Document, FlowopResult, Latency, Run, RunState, Summary};
     use crate::stats::hdr;
     use crate::stats::snapshot::Dist;
     use std::io::Write;
@@ -396,6 +396,20 @@ mod tests {
             ..Latency::default()
         };
         FlowopResult { name: name.into(), ops, ops_per_s: rate, mib_per_s: mb, latency_ns, ..FlowopResult::default() }
+    }
+
+    #[test]
+    fn a_failed_run_has_no_figures() {
+        let mut document = fixture();
+        let [new, old, last] = [to_string(&Filebench15, &document), of_14(&document, false), of_14(&document, true)];
+        assert!([new, old, last].iter().all(|text| text.contains("Summary: ")));
+        document.runs[0].state = RunState::Failed;
+        let texts = [to_string(&Filebench15, &document), of_14(&document, false), of_14(&document, true)];
+        assert_eq!(texts, ["", "", ""]);
+    }
+
+    fn of_14(document: &Document, is_149: bool) -> String {
+        to_string(&Filebench14 { is_149 }, document)
     }
 
     /// The expected text is output of Filebench 1.5.

@@ -43,19 +43,27 @@ pub struct FilesetResult {
     pub verdict: Option<Verdict>,
 }
 
+/// Bytes that other programs read below which they are no reason to doubt the figures.
+pub(super) const MIN_READ_BY_OTHERS: u64 = 64 << 20;
+
+/// The same for bytes written.
+pub(super) const MIN_WRITTEN_BY_OTHERS: u64 = 256 << 20;
+
+/// How many times the bytes that this program wrote others may have written.
+pub(super) const MAX_WRITTEN_BY_OTHERS: u64 = 30;
+
 impl DeviceBytes {
     /// Returns whether other programs probably read most of the bytes that the devices read, if this one made them read
     /// `own`. A few mebibytes of metadata are no sign of them.
     pub fn are_mostly_read_by_others(&self, own: &Self) -> bool {
-        const LEAST: u64 = 64 << 20;
-        self.read.saturating_sub(own.read) > own.read.max(LEAST)
+        self.read.saturating_sub(own.read) > own.read.max(MIN_READ_BY_OTHERS)
     }
 
     /// Returns the same for writes. Journals, copies and the write-back of small changes multiply them, on btrfs up to 25
     /// times, so that the limit is 30 times.
     pub fn are_mostly_written_by_others(&self, own: &Self) -> bool {
-        const LEAST: u64 = 256 << 20;
-        self.written.saturating_sub(own.written) > own.written.saturating_mul(30).max(LEAST)
+        let own_share = own.written.saturating_mul(MAX_WRITTEN_BY_OTHERS);
+        self.written.saturating_sub(own.written) > own_share.max(MIN_WRITTEN_BY_OTHERS)
     }
 }
 

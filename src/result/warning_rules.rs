@@ -3,12 +3,14 @@
 //! Not here: the texts of the warnings (`warnings`).
 
 use super::environment::MountInfo;
+use super::filesets::{MAX_WRITTEN_BY_OTHERS, MIN_READ_BY_OTHERS, MIN_WRITTEN_BY_OTHERS};
 use super::ranks::{MIN_COVERED, Overlap, overlap};
 use super::warnings::{MAX_OTHERS, Warning, mount_among};
 use super::{
     CacheState, DeviceBytes, Document, FilesetResult, HostResult, Interval, Note, NoteCode, Run, RunState, Verdict,
 };
 use crate::os::proc::DescriptorTable;
+use crate::util::{count, size};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run with a shorter measured time is dominated by its start.
@@ -40,6 +42,64 @@ const MAX_LATE_SECONDS: f64 = 1.0;
 const MIN_RATE: f64 = 100.0;
 /// Time without a completed operation that is a stall, in seconds. An interval may be a bit shorter than a second.
 const MIN_STALL: f64 = 0.95;
+
+impl Warning {
+    /// Returns the condition of the warning, with its limits.
+    pub fn condition(&self) -> String {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        match self {
+            Self::NotComplete { .. } => "the run did not last as long as it was meant to".to_owned(),
+            Self::Errors { .. } => "at least one operation failed, and the script does not expect it".to_owned(),
+            Self::NoOperations { .. } => "no I/O operation was completed".to_owned(),
+            Self::ShortRun { .. } => format!("less than {MIN_SECONDS:.0} s were measured"),
+            Self::FewOperations { .. } => format!("fewer than {} I/O operations", count::grouped(MIN_OPS)),
+            Self::FewForPercentiles { .. } => {
+                format!("fewer than {} operations of an I/O flowop", count::grouped(MIN_OPS))
+            }
+            Self::MemoryFileSystem { .. } => "a file set is on a file system in memory, such as tmpfs".to_owned(),
+            Self::FitsInMemory { .. } => format!(
+                "flowops read through the page cache, and the file sets are smaller than the memory; not if the \
+                 cache is meant to be warm, or less than {} of the files that were read are in memory at the end",
+                percent(MIN_RESIDENT)
+            ),
+            Self::CacheUnknown { .. } => {
+                "the device is a loop device without direct I/O, or it is unknown whether there is a cache below the \
+                 file system"
+                    .to_owned()
+            }
+            Self::NotQuiesced { .. } => {
+                format!("the run did not wait for earlier writes, and these were more than {}", size::format(MAX_DIRTY))
+            }
+            Self::ToolBound { .. } => format!("more than {} of the mean latency", percent(MAX_TOOL_SHARE)),
+            Self::WakeupLatency { .. } => {
+                format!("more than {} of the mean response time of an open loop", percent(MAX_TOOL_SHARE))
+            }
+            Self::ProcessorBound { .. } => format!("all processors were more than {} busy", percent(MAX_BUSY)),
+            Self::SharedDevices { .. } => format!(
+                "the devices of the file sets read more than twice what the run read from them, and at least {} more, \
+                 or wrote more than {} times what it wrote, and at least {} more",
+                size::format(MIN_READ_BY_OTHERS),
+                MAX_WRITTEN_BY_OTHERS + 1,
+                size::format(MIN_WRITTEN_BY_OTHERS)
+            ),
+            Self::Unsteady { .. } => {
+                format!("a change of more than {}, in a run of at least {MIN_INTERVALS} intervals", percent(MAX_DRIFT))
+            }
+            Self::NotSteady { .. } => {
+                format!("the rate without the part that is not steady differs by more than {}", percent(MIN_CHANGE))
+            }
+            Self::Stalled { .. } => format!(
+                "intervals without an I/O operation, at least {MIN_STALL} s in a row, in a run that completes at least \
+                 {MIN_RATE} per second in the other intervals"
+            ),
+            Self::Starved { .. } => format!("more than {} of the time of its threads", percent(MAX_STARVED)),
+            Self::Unstable { .. } => format!("less than {} of the rate of an open loop", percent(MIN_ACHIEVED)),
+            Self::LateOps { .. } => format!("the oldest began more than {MAX_LATE_SECONDS:.0} s before the end"),
+            Self::SharedDescriptors => "the run has several processes".to_owned(),
+            Self::RanksOverlap { .. } => format!("less than {} of the time of a rank", percent(MIN_COVERED)),
+        }
+    }
+}
 
 /// Returns all warnings about a run, the most serious first.
 pub fn of(document: &Document, run: &Run) -> Vec<Warning> {

@@ -79,13 +79,22 @@ impl Loaded {
     /// Returns the digests of the texts that the script of the result has loaded. One that was loaded again counts once, as it
     /// was the last time.
     pub(super) fn digests(&self) -> Vec<String> {
-        let loaded = self.texts.iter().filter(|text| self.whole || text.nested);
-        let last: IndexMap<&str, &String> = loaded.map(|text| (text.name.as_str(), &text.digest)).collect();
-        last.into_values().cloned().collect()
+        digests(self.texts.iter().filter(|text| self.whole || text.nested))
     }
 }
 
+/// Returns the digest of each text as it was the last time.
+fn digests<'a>(texts: impl Iterator<Item = &'a LoadedText>) -> Vec<String> {
+    let last: IndexMap<&str, &String> = texts.map(|text| (text.name.as_str(), &text.digest)).collect();
+    last.into_values().cloned().collect()
+}
+
 impl Session {
+    /// Returns the digests of all texts that have been loaded.
+    pub fn loaded_digests(&self) -> Vec<String> {
+        digests(self.loaded.texts.iter())
+    }
+
     pub(super) fn load_command(
         &mut self,
         name: &Spanned<Expr>,

@@ -198,6 +198,10 @@ fn differences_from_filebench_name_the_lines_of_the_script() {
     let profile = "CONFIG one {\n  personality = y;\n}\nCONFIG two {\n  personality = z;\n}\n";
     let output = call().file("p.prof", profile).args(["check", "--differences", "p.prof"]).run().exits(0);
     assert_eq!(titles(&output), ["y.f", "lib.f", "z.f"], "{}", output.shown());
+    // Those of its personalities also if another one has an error.
+    let output = call().file("p.prof", &profile.replace("= z", "= nosuch")).args(["check", "--differences", "p.prof"]);
+    let output = output.run().exits(2);
+    assert_eq!(titles(&output), ["y.f", "lib.f"], "{}", output.shown());
     // A name is no attribute, no thread has no instances, and what is kept is no difference.
     assert!(["`random`", "instances=0", "the same\n"].iter().all(|text| !shown.contains(text)), "{shown}");
     let first_without = shown.lines().position(|line| line.contains("(line") && !line.contains("figures")).unwrap();

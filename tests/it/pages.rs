@@ -57,7 +57,8 @@ fn warnings_of_reports() -> String {
     let codes: Vec<&str> = warnings.iter().map(Warning::code).collect();
     assert_eq!(codes, CODES, "one warning of each kind, in the order of their codes");
     let item = |w: &Warning| {
-        wrap(&format!("- `{}`: ", w.code()), "  ", &format!("\u{201c}{}.\u{201d} Advice: {}.", w.message(), w.advice()))
+        let text = format!("\u{201c}{}.\u{201d} Condition: {}. Advice: {}.", w.message(), w.condition(), w.advice());
+        wrap(&format!("- `{}`: ", w.code()), "  ", &text)
     };
     warnings.iter().map(item).collect()
 }

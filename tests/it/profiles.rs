@@ -49,6 +49,16 @@ fn the_joined_result_replaces_no_file_of_others() {
 }
 
 #[test]
+fn a_report_has_the_name_of_the_workload_and_a_redacted_one_no_path() {
+    for (words, script) in [("", "/thisrun.f"), ("--redact", "(script)")] {
+        let output = batch(Wml::new().file("own.f", OWN).file("p.prof", PROFILE), words).exits(0);
+        let heading = output.stdout.lines().next().unwrap();
+        let path = heading.strip_prefix("one, ").and_then(|rest| rest.split_once(": complete after "));
+        assert!(path.is_some_and(|(path, _)| path.ends_with(script)), "{}", output.shown());
+    }
+}
+
+#[test]
 fn the_joined_result_is_not_in_the_tree_of_a_file_set() {
     let wml = Wml::new().file("own.f", OWN).file("p.prof", PROFILE).folder("files").folder("files/s");
     let fixed = ["batch", "p.prof", "--runtime", "0.1", "--no-quiesce", "--json", "files/s/x.json"];

@@ -269,6 +269,21 @@ fn options_that_would_change_the_experiment_are_refused() {
     lab.run("repeat --resume r --quiet --format json --budget 1h --command-timeout 5 --anyway", 0);
 }
 
+/// The text is found, read and checked when the experiment continues.
+#[test]
+fn what_a_script_loads_is_a_condition_of_the_experiment() {
+    let lab = Lab::new();
+    fs::rename(lab.path("x.wml"), lab.path("part.wml")).unwrap();
+    fs::write(lab.path("x.wml"), "load part\nrun 1\n").unwrap();
+    stopped(&lab, &[]);
+    let text = fs::read_to_string(lab.path("part.wml")).unwrap();
+    fs::write(lab.path("part.wml"), format!("{text}# changed\n")).unwrap();
+    let shown = lab.run("repeat --resume r", 3);
+    assert!(shown.contains("a script"), "{shown}");
+    fs::write(lab.path("part.wml"), text).unwrap();
+    lab.run("repeat --resume r", 0);
+}
+
 #[test]
 fn an_experiment_continues_in_its_working_directory() {
     let lab = Lab::new();
