@@ -14,7 +14,7 @@ mod workload;
 use crate::diag::{self, Diagnostic, Severity, has_errors};
 use crate::flowop;
 use crate::measure::WarmupLength;
-use crate::model::{self, Command, CommandKind, Known};
+use crate::model::{self, Command, CommandKind, Known, Object};
 use crate::output::{self, FileIdentity, Results, check_replaceable, file_id};
 use crate::page::{self, ResultSource};
 use crate::report::json;
@@ -390,7 +390,7 @@ fn personality(
         found.extend(problems);
         return None;
     }
-    found.extend(dropped_runs(&model.commands));
+    found.extend(dropped_runs(&model.commands).or_else(|| own_run(&model.commands)));
     Some((script, hidden, model))
 }
 
@@ -404,6 +404,15 @@ fn dropped_runs(commands: &[Command]) -> Option<Diagnostic> {
     let message = "the script makes several runs, and a profile makes one of each personality";
     let help = "run the script itself, by `wmlrun SCRIPT`, for all of its runs";
     Some(Diagnostic::warning(diag::Code::Ignored, second.span, message).help(help))
+}
+
+/// Returns the warning about a personality that starts its processes itself.
+fn own_run(commands: &[Command]) -> Option<Diagnostic> {
+    let starts = |c: &&Command| matches!(c.kind, CommandKind::Create(Object::Processes | Object::All));
+    let message = "the personality makes a run of its own, before that of the profile and without its variables";
+    let help = "its `$dir` may be another one, too: give `--dir`, or remove `create processes` and what follows it";
+    let span = model::visit::all(commands).find(starts)?.span;
+    Some(Diagnostic::warning(diag::Code::Ignored, span, message).help(help))
 }
 
 /// The variables that the profile and the command line set for a workload, in order: a value of the command line

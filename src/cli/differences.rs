@@ -11,6 +11,8 @@ use crate::model::commands;
 use crate::report::text::wrapped;
 use crate::source::{FileId, SHIPPED, SourceFile, SourceMap, Span};
 use crate::spec::attrs;
+use crate::spec::words::statement_word;
+use crate::syntax::ast::TextPart;
 use crate::syntax::{self, Token};
 use crate::util::count::count;
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,7 +152,10 @@ impl KnownDifference<'_> {
             let mut parts = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
             let first = *known.get(parts.next()?)?;
             let second = parts.next().filter(|second| TWO_WORDS.contains(&first) && !second.is_empty());
-            Some((second.map_or_else(|| first.to_owned(), |second| format!("{first}.{second}")), code.ends_with("=0")))
+            Some((
+                second.map_or_else(|| first.to_owned(), |second| format!("{first}.{second}")),
+                code.ends_with("=0") || code.ends_with(" 0"),
+            ))
         };
         code.filter_map(word).collect()
     }
@@ -315,11 +320,71 @@ fn used_words(map: &SourceMap, file: FileId) -> BTreeMap<String, WordUses> {
             }
         }
     }
+    for (word, line) in combinations(map, &tokens) {
+        used.entry(word.to_owned()).or_default().lines.insert(line);
+    }
     used
 }
 
-/// Whether the tokens after a word give it, or the first attribute of a command, the value 0.
+/// Returns what words mean together, each as a word with its line: `foreach.define` and `foreach.again` for a definition in
+/// a `foreach` without and with a `run`, `echo.unset` for a variable in a text that the script does not set, and `set.live`
+/// for a `set` while processes live.
+fn combinations(map: &SourceMap, tokens: &[(Token, Span)]) -> Vec<(&'static str, u32)> {
+    const TEXTS: [&str; 5] = ["echo", "log", "usage", "system", "stats"];
+    let name = |at: usize| match tokens.get(at) {
+        Some((Token::Variable(variable), _)) => Some(variable.name.as_str()),
+        _ => None,
+    };
+    let is_value = |at: usize| at > 0 && matches!(tokens[at - 1].0, Token::Equals | Token::Comma);
+    let is_target = |at: usize| match &tokens[at].0 {
+        Token::Word(word) | Token::Command(word) => word == "set",
+        Token::Equals => at > 0 && matches!(&tokens[at - 1].0, Token::Word(word) if word == "name"),
+        _ => false,
+    };
+    let set: BTreeSet<&str> = (0..tokens.len()).filter(|at| is_target(*at)).filter_map(|at| name(at + 1)).collect();
+    let (mut found, mut command, mut is_live, mut depth) = (Vec::new(), "", false, 0_usize);
+    // The depth of the outermost loop, the definitions in it, and whether it has a `run`.
+    let (mut of_loop, mut defined, mut runs) = (None, Vec::new(), false);
+    for (at, (token, span)) in tokens.iter().enumerate() {
+        match token {
+            Token::Word(word) | Token::Command(word) if statement_word(word).is_some() && !is_value(at) => {
+                command = word.as_str();
+                let object = tokens.get(at + 1).map_or("", |(_, span)| map.slice(*span));
+                match command {
+                    "create" => is_live |= object.starts_with("proc"),
+                    "shutdown" => is_live &= !object.starts_with("proc"),
+                    "set" if is_live && object.starts_with('$') => found.push(("set.live", map.line(*span))),
+                    "foreach" => of_loop = of_loop.or(Some(depth)),
+                    "define" if of_loop.is_some() => defined.push(map.line(*span)),
+                    "run" | "psrun" => runs |= of_loop.is_some(),
+                    _ => {}
+                }
+            }
+            Token::Text(parts) if TEXTS.contains(&command) => {
+                let is_unset =
+                    |part: &TextPart| matches!(part, TextPart::Variable(v) if !set.contains(v.node.name.as_str()));
+                found.extend(parts.iter().any(is_unset).then(|| ("echo.unset", map.line(*span))));
+            }
+            Token::Open => depth += 1,
+            Token::Close => {
+                depth = depth.saturating_sub(1);
+                if of_loop == Some(depth) {
+                    let word = if runs { "foreach.again" } else { "foreach.define" };
+                    found.extend(defined.drain(..).map(|line| (word, line)));
+                    (of_loop, runs) = (None, false);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Whether the tokens after a word give it, or the first attribute of a command, the value 0: `instances=0`, `debug 0`.
 fn is_zero(map: &SourceMap, after: &[(Token, Span)]) -> bool {
+    if let Some((Token::Number(_), span)) = after.first() {
+        return map.slice(*span) == "0";
+    }
     let value = after.iter().take(3).skip_while(|(token, _)| !matches!(token, Token::Equals)).nth(1);
     value.is_some_and(|(_, span)| map.slice(*span) == "0")
 }

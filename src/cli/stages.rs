@@ -44,6 +44,8 @@ pub(super) fn check(
                     differences.add(map, None, is_whole);
                 }
             };
+            // A run needs the permission; as for a script, a warning says so.
+            let settings = Settings { allow_system: true, ..settings };
             worst = worst.max(batch::check_profile(Path::new(script), &settings, &mut console, &mut checked));
             continue;
         }

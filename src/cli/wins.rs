@@ -17,7 +17,7 @@ use crate::util::count::{count, exact};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The limits of the verdicts on tests, as shares.
@@ -155,7 +155,12 @@ fn verdicts(
 
 /// Returns the note on tests that have several runs of one file, such as one for each `stats snap`.
 fn several_runs_note(tests: &[TestSample]) -> Option<String> {
-    let has_several = |test: &&TestSample| test.runs.iter().flatten().any(|run| import::number_in_file(run).is_some());
+    let file = |run: &Observation| run.source.rsplit_once(", run ").map(|(file, _)| file.to_owned());
+    let is_joined = |runs: &Vec<Observation>| {
+        let files: Vec<String> = runs.iter().filter_map(file).collect();
+        files.iter().collect::<BTreeSet<_>>().len() < files.len()
+    };
+    let has_several = |test: &&TestSample| test.runs.iter().any(is_joined);
     let names: Vec<String> =
         tests.iter().filter(has_several).map(|test| format!("`{}`", printable::line(&test.name))).collect();
     (!names.is_empty())

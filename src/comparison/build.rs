@@ -4,7 +4,7 @@ use super::advice::advice;
 use super::differences::is_one_machine;
 use super::{
     ComparedSide, Comparison, ControlResult, EndingLook, IntervalDoubt, NamedTest, OtherMetric, SCHEMA, Shapes,
-    differences, notes,
+    differences, notes, unlike,
 };
 use crate::analysis::{
     self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, MIN_SESSION_GAP, NoiseFloor, Power,
@@ -122,8 +122,10 @@ impl Comparer {
         let (a, b) = (values(runs.a)?, values(runs.b)?);
         let sample = |values: &[f64], side: usize| -> Result<ComparedSide, String> {
             let sample = SampleSummary::of(values).ok_or_else(|| format!("{} has no runs", self.sides[side]))?;
-            let measured = measured(&[runs.a, runs.b][side].iter().collect::<Vec<_>>());
-            Ok(ComparedSide { name: self.sides[side].clone(), measured, sample, values: values.to_vec() })
+            let runs = [runs.a, runs.b][side];
+            let measured = measured(&runs.iter().collect::<Vec<_>>());
+            let disturbed = runs.iter().filter(|run| run.disturbed).count() as u64;
+            Ok(ComparedSide { name: self.sides[side].clone(), measured, disturbed, sample, values: values.to_vec() })
         };
         let (side_a, side_b) = (sample(&a, 0)?, sample(&b, 1)?);
         let level = self.look.map_or(self.level, |look| 1.0 - 2.0 * look.one_sided);
@@ -243,6 +245,8 @@ impl Comparer {
         notes.extend(order.map(str::to_owned));
         notes.extend(notes::on_flowops(runs.a, runs.b));
         notes.extend(notes::on_conditions(runs.a, runs.b));
+        notes.extend(unlike::on_run_times(runs.a, runs.b));
+        notes.extend(unlike::on_load(&[runs.a, runs.b], &self.metric));
         if !runs.in_blocks() {
             notes.extend(notes::on_times(runs.a, runs.b));
         }
@@ -431,7 +435,11 @@ fn control(runs: &Runs<'_>, tolerance: Tolerance) -> Option<ControlResult> {
 
 /// Returns the figures that changed together with the metric.
 fn causes(runs: &Runs<'_>) -> Vec<analysis::Change> {
-    let names: BTreeSet<&str> = runs.a.iter().chain(runs.b).flat_map(|run| run.causes.keys().copied()).collect();
+    let all = || runs.a.iter().chain(runs.b);
+    let mut names: BTreeSet<&str> = all().flat_map(|run| run.causes.keys().copied()).collect();
+    // What the devices did is that of all programs.
+    let is_shared = all().any(|run| run.disturbed);
+    names.retain(|name| !is_shared || !name.starts_with("device_"));
     let values = |runs: &[Observation], name: &str| -> Option<Vec<f64>> {
         runs.iter().map(|run| run.causes.get(name).copied()).collect()
     };

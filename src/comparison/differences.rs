@@ -1,6 +1,6 @@
 //! The differences between the conditions of two sets of runs.
 
-use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, Observation};
+use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -29,13 +29,14 @@ pub enum DifferenceKind {
 }
 
 /// Conditions that should be equal.
-const WORKLOAD: [&str; 12] = [
+const WORKLOAD: [&str; 13] = [
     "script",
     LOADED_SCRIPTS,
     "dialect",
     "run time",
     "warm-up",
     "cache",
+    LOOP_DIRECT,
     QUIESCED,
     "engine",
     "as-is",
@@ -47,8 +48,8 @@ const WORKLOAD: [&str; 12] = [
 /// The condition that only runs after earlier writes have. It is not compared with those of other runs.
 const QUIESCED: &str = "quiesced";
 
-/// The conditions that are compared only if both sides have them.
-const OPTIONAL: [&str; 2] = [QUIESCED, LOADED_SCRIPTS];
+/// The conditions that are compared only if both sides have them; of further file systems with a number.
+const OPTIONAL: [&str; 3] = [QUIESCED, LOADED_SCRIPTS, LOOP_DIRECT];
 
 /// Conditions on which the speed of the processors and of system calls depends.
 const MACHINE: [&str; 4] = ["kernel", "processor", "limit cpu_ms_per_s", "governor"];
@@ -92,7 +93,7 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
                 true => DifferenceKind::Workload,
                 false => DifferenceKind::Setting,
             };
-            let is_compared = both_known || !OPTIONAL.contains(&name);
+            let is_compared = both_known || !OPTIONAL.iter().any(|optional| name.starts_with(optional));
             (is_compared && values_a != values_b).then(|| Difference {
                 what: name.to_owned(),
                 a: joined(values_a),

@@ -2,7 +2,7 @@
 
 use super::numbers::with_direction;
 use super::sweep::sweep;
-use super::{FactorEffects, LevelTests, Pivot, Sweep, notes};
+use super::{FactorEffects, LevelTests, Pivot, Sweep, notes, unlike};
 use crate::analysis::{Estimate, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
@@ -281,14 +281,16 @@ impl FactorialDesign<'_> {
             metrics.first().into_iter().for_each(|first| by_first.entry(first.clone()).or_default().push(runs));
             metrics.into_iter().for_each(|metric| by_metric.entry(metric).or_default().push(runs));
         }
-        let outliers = by_first.into_iter().filter_map(|(metric, cells)| notes::on_outliers(&cells, &metric));
-        let few = by_metric.into_iter().flat_map(|(metric, cells)| notes::on_percentiles(&cells, &[metric]));
         let tables = self.tables;
         let compares = tables.columns.is_some() || tables.study.is_some() || !self.factors_of_effects().is_empty();
+        let loads = by_metric.iter().filter_map(|(metric, cells)| unlike::on_load(cells, metric)).collect::<Vec<_>>();
+        let loads = if compares { loads } else { Vec::new() };
+        let outliers = by_first.into_iter().filter_map(|(metric, cells)| notes::on_outliers(&cells, &metric));
+        let few = by_metric.into_iter().flat_map(|(metric, cells)| notes::on_percentiles(&cells, &[metric]));
         let order = (self.in_order && compares).then(notes::on_order);
         let runs = notes::on_places(cells).into_iter().chain(notes::on_warnings(cells));
         let runs = runs.chain(outliers).chain(notes::on_several_runs(cells));
-        order.into_iter().chain(runs).chain(few).collect()
+        order.into_iter().chain(runs).chain(few).chain(loads).collect()
     }
 
     /// Computes the results of a cell.

@@ -5,8 +5,8 @@ use super::numbers::{
     confidence, figure, interval, percent, probability, ratio, significant, small, statistic, with_direction, with_unit,
 };
 use super::{
-    Comparison, Difference, DifferenceKind, Factorial, Repeats, Sweep, factorial_formats, repeats_formats,
-    sweep_formats,
+    ComparedSide, Comparison, Difference, DifferenceKind, Factorial, Repeats, Sweep, factorial_formats,
+    repeats_formats, sweep_formats,
 };
 use crate::analysis::{ComparisonVerdict, Direction, SampleSummary, StudyTest, TTestKind};
 use crate::import::Metric;
@@ -126,9 +126,23 @@ pub fn sentence(comparison: &Comparison) -> String {
         None => (comparison.ratio, ""),
     };
     let but = if comparison.lacks_control() { "; the control is unknown" } else { "" };
+    let but = but.to_owned() + &disturbed(comparison).unwrap_or_default();
     // The name of a metric may be that of a flowop in a result of others.
     let text = format!("{name}: {limit} (B/A{floor} {} of {metric}{direction}{but})", ratio(shown));
     printable::line(&text).into_owned()
+}
+
+/// Returns the part of a verdict on runs of which other programs disturbed half or more on a side, and not on the other.
+/// Their effect may be the difference.
+fn disturbed(comparison: &Comparison) -> Option<String> {
+    let differs = matches!(comparison.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
+    let is_half = |side: &ComparedSide| 2 * side.disturbed >= side.sample.n;
+    let (name, side) = match (is_half(&comparison.a), is_half(&comparison.b)) {
+        (true, false) => ("A", &comparison.a),
+        (false, true) => ("B", &comparison.b),
+        _ => return None,
+    };
+    differs.then(|| format!("; other programs disturbed {} of {} runs of {name}", side.disturbed, side.sample.n))
 }
 
 /// Returns the lines of a comparison, each with its label.

@@ -23,6 +23,7 @@ mod repeats_formats;
 mod suite;
 mod sweep;
 mod sweep_formats;
+mod unlike;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, RunOrder, Runs, measured};
 pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences};
@@ -142,6 +143,8 @@ pub struct ComparedSide {
     /// What was measured, where and when, as far as it is known: `varmail on ext4 (/dev/sdb), 2026-11-20`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub measured: String,
+    /// The number of the runs that other programs disturbed.
+    pub disturbed: u64,
     /// The summary of the observations.
     #[serde(flatten)]
     pub sample: SampleSummary,

@@ -222,7 +222,11 @@ pub(super) fn on_percentiles(sides: &[&[Observation]], metrics: &[Metric]) -> Ve
 const MIN_EQUAL: usize = 5;
 
 /// Returns the names of the sides of which a run has a property, or `None` if there is none.
-fn sides_with(a: &[Observation], b: &[Observation], has: impl Fn(&Observation) -> bool) -> Option<&'static str> {
+pub(super) fn sides_with(
+    a: &[Observation],
+    b: &[Observation],
+    has: impl Fn(&Observation) -> bool,
+) -> Option<&'static str> {
     match (a.iter().any(&has), b.iter().any(&has)) {
         (false, false) => None,
         (true, false) => Some("A"),

@@ -26,15 +26,27 @@ pub(super) fn measured_signed(value: f64) -> String {
 /// Formats a ratio with its interval.
 pub fn ratio(ratio: Estimate) -> String {
     match (ratio.value.is_finite(), ratio.low.is_nan() || ratio.high.is_nan()) {
-        (true, false) => format!("{} [{}, {}]", fixed(ratio.value, 3), ratio_end(ratio.low), ratio_end(ratio.high)),
-        (true, true) => format!("{} [-, -]", fixed(ratio.value, 3)),
+        (true, false) => format!("{} [{}, {}]", ratio_value(ratio.value), ratio_end(ratio.low), ratio_end(ratio.high)),
+        (true, true) => format!("{} [-, -]", ratio_value(ratio.value)),
         (false, _) => "unknown".to_owned(),
     }
 }
 
+/// The ratio below which three decimals say too little.
+const SMALL_RATIO: f64 = 0.01;
+
+/// Formats a ratio without its interval.
+fn ratio_value(value: f64) -> String {
+    if value > 0.0 && value < SMALL_RATIO { significant(value, 3) } else { fixed(value, 3) }
+}
+
 /// Formats an end of the interval of a ratio. That of few runs may have twenty digits.
 fn ratio_end(end: f64) -> String {
-    if end.abs() < 1000.0 { format!("{end:.3}") } else { significant(end, 2) }
+    match end.abs() {
+        great if great >= 1000.0 => significant(end, 2),
+        small if small > 0.0 && small < SMALL_RATIO => significant(end, 2),
+        _ => format!("{end:.3}"),
+    }
 }
 
 /// Formats a p-value with four significant digits. Very small values are `< 2.2e-16`, as in R.

@@ -150,6 +150,12 @@ impl<'a> Design<'a> {
         }
     }
 
+    /// Returns the time of the runs after `done` up to the end of the block of the next run.
+    pub(super) fn time_of_block(&self, done: usize, time: &dyn Fn(usize) -> Duration) -> Duration {
+        let is_begun = !done.is_multiple_of(self.block_len());
+        if is_begun { self.rest_of_block(done, time) } else { self.next_block(done, time) }
+    }
+
     /// Returns the time of the block after `done` runs. `time` has that of a run of each arm. Of a factorial experiment in
     /// order it is the longest one: which cell the next run is of depends on the results.
     pub(super) fn next_block(&self, done: usize, time: &dyn Fn(usize) -> Duration) -> Duration {

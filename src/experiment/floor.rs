@@ -18,12 +18,13 @@ const SCHEMA: &str = "wmlrun.floors/1";
 
 /// The conditions on which a noise floor depends, besides the variables of the script. It applies to results that have
 /// them in common. Sessions of versions with fewer conditions apply to no result.
-const PLACE: [&str; 14] = [
+const PLACE: [&str; 15] = [
     "script",
     LOADED_SCRIPTS,
     "run time",
     "processor",
     "file system",
+    "mount options",
     "device",
     "warm-up",
     "cache",
@@ -350,6 +351,7 @@ mod tests {
         assert_eq!(place([&Observation::default()]), None);
         for name in [
             "loaded scripts",
+            "mount options",
             "warm-up",
             "cache",
             "quiesced",

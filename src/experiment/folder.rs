@@ -145,13 +145,17 @@ pub(super) fn parse(text: &str) -> Result<Experiment, String> {
     })
 }
 
+/// The number of runs after which a machine is called busy if other programs disturbed all of them: a block.
+pub(super) const BUSY_RUNS: usize = 4;
+
 impl Folder {
     /// Creates the folder of a new experiment, with its parents. An existing folder must be empty, else an error is
     /// returned. One in which an experiment was killed before it began counts as empty.
     pub fn create(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
         fs::create_dir_all(path).map_err(io_error(path))?;
         let not_empty = || {
-            let why = "it is not empty; to continue an experiment, give `--resume`".to_owned();
+            let shown = path.display();
+            let why = format!("it is not empty; to continue its experiment, give `--resume {shown}` and no script");
             FolderError::Content { path: path.to_owned(), why }
         };
         if !is_unused(path).map_err(io_error(path))? {
@@ -537,7 +541,17 @@ impl Folder {
 
     /// Returns the number of further attempts that a disturbed run may have.
     pub(super) fn retries_left(&self, run: usize) -> u64 {
+        if self.is_busy() {
+            return 0;
+        }
         self.experiment.retry_disturbed.saturating_sub(self.unused.of_run(run))
+    }
+
+    /// Returns whether other programs disturbed all of the last runs, also their further attempts: then more of these only
+    /// take time.
+    pub(super) fn is_busy(&self) -> bool {
+        let disturbed = |run: &&KeptRun| run.observation.disturbed;
+        self.runs.iter().rev().take(BUSY_RUNS).filter(disturbed).count() == BUSY_RUNS
     }
 
     /// Discards an attempt of a run that other programs disturbed, and which took so many seconds. Returns the directory in

@@ -77,11 +77,15 @@ fn a_disturbed_run_is_made_again_and_its_result_is_kept() {
 
 #[test]
 fn a_run_is_not_made_again_unless_that_is_wanted() {
-    let mut host = host(&[1]);
-    let path = host.path("r");
-    let finished = run(&mut Folder::create(&path, experiment(1, &[])).unwrap(), &mut host).unwrap();
-    assert!(host.made() == 1 && finished.observations[0][0].disturbed);
-    assert!(finished.notes.is_empty() && host.notes.iter().any(|note| note.starts_with("`--retry-disturbed 2` makes")));
+    // Where most of the runs are disturbed, it would not help.
+    for (disturbed, helps) in [(vec![1], true), (vec![1, 2], false)] {
+        let mut host = host(&disturbed);
+        let path = host.path("r");
+        let finished = run(&mut Folder::create(&path, experiment(3, &[])).unwrap(), &mut host).unwrap();
+        assert!(host.made() == 3 && finished.observations[0][0].disturbed && finished.notes.is_empty());
+        let is_proposed = host.notes.iter().any(|note| note.starts_with("`--retry-disturbed 2` makes"));
+        assert_eq!(is_proposed, helps, "{:#?}", host.notes);
+    }
 }
 
 /// The user is told after a block of runs, not at the end of a long experiment.
@@ -95,6 +99,18 @@ fn a_busy_machine_is_reported_after_a_block_of_runs() {
         let notes = host.notes.iter().filter(|note| note.contains("during all of the first 4 runs")).count();
         assert_eq!(notes, usize::from(is_busy), "{:#?}", host.notes);
     }
+}
+
+/// Further attempts of runs that are disturbed one after another only take time.
+#[test]
+fn on_a_busy_machine_no_run_is_made_again() {
+    let mut host = host(&(1..=12).collect::<Vec<_>>());
+    let path = host.path("r");
+    let wanted = Experiment { retry_disturbed: 1, ..experiment(6, &[]) };
+    let finished = run(&mut Folder::create(&path, wanted).unwrap(), &mut host).unwrap();
+    assert_eq!((finished.observations[0].len(), retried(&events(&path))), (6, vec![1, 2, 3, 4]));
+    let until = "; until a run is undisturbed, none is made again";
+    assert!(host.notes.iter().any(|note| note.ends_with(until)), "{:#?}", host.notes);
 }
 
 /// A kill after the event, before the files are moved.

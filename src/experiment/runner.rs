@@ -3,7 +3,7 @@
 use super::commands::{self, run_hook};
 use super::control;
 use super::design::{Design, Next, Prediction};
-use super::folder::{Folder, KeptRun};
+use super::folder::{BUSY_RUNS, Folder, KeptRun};
 use super::folder_error::FolderError;
 use super::hooks::HookTime;
 use super::identity;
@@ -119,9 +119,6 @@ impl std::fmt::Display for FailedCommand {
     }
 }
 
-/// The number of runs after which a machine is called busy if other programs disturbed all of them: a block.
-const BUSY_RUNS: usize = 4;
-
 /// Executes all remaining runs of an experiment. Returns an error when it is interrupted, or when a run or a command
 /// fails.
 pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
@@ -131,8 +128,10 @@ pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
     let left = commands::end_scopes(folder, None, commands::Failing::Error, host);
     let result = result.and_then(|found| left.map(|()| found));
     let experiment = &folder.experiment;
-    let is_disturbed = folder.runs.iter().any(|run| run.observation.disturbed);
-    if result.is_ok() && is_disturbed && experiment.retry_disturbed == 0 && !experiment.rule.is_in_order() {
+    // Where most runs are disturbed, further attempts are too.
+    let disturbed = folder.runs.iter().filter(|run| run.observation.disturbed).count();
+    let is_at_times = disturbed > 0 && 2 * disturbed < folder.runs.len();
+    if result.is_ok() && is_at_times && experiment.retry_disturbed == 0 && !experiment.rule.is_in_order() {
         host.note("`--retry-disturbed 2` makes runs again that other programs disturb");
     }
     let event = match &result {
@@ -188,15 +187,19 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                     let left = time_left(folder, progress.predicted_runs);
                     host.note(&format!("{}: {} runs{left}", pilot_text(pilot), progress.predicted_runs));
                 }
-                let are_disturbed = || folder.runs.iter().all(|run| run.observation.disturbed);
-                if values.len() == BUSY_RUNS && is_first_attempt && are_disturbed() {
+                if values.len() == BUSY_RUNS && is_first_attempt && folder.is_busy() {
+                    let retries = folder.experiment.retry_disturbed > 0;
+                    let until = if retries { "; until a run is undisturbed, none is made again" } else { "" };
                     host.note(&format!(
                         "other programs used the processors or devices during all of the first {BUSY_RUNS} runs: end the \
-                         experiment, and repeat it on an idle machine"
+                         experiment, and repeat it on an idle machine{until}"
                     ));
                 }
                 report(folder, arm, &progress, fits, host);
-                make_run(folder, arm, design.seed(values.len()), &std::mem::take(&mut set_up), left, host)?;
+                // The next attempt of this run needs the time of its block.
+                let needed = design.time_of_block(values.len(), &longest);
+                let spare = left.map(|left| left.saturating_sub(needed));
+                make_run(folder, arm, design.seed(values.len()), &std::mem::take(&mut set_up), spare, host)?;
             }
             end => return Ok(finished(folder, end)),
         }
@@ -382,14 +385,14 @@ fn complete_record(
 }
 
 /// Makes one run: commands before it, control, measurement, control, commands after it, record. `set_up` has the names
-/// of the hooks before it whose commands succeeded in an attempt that was interrupted, and `left` the time that the budget
-/// leaves.
+/// of the hooks before it whose commands succeeded in an attempt that was interrupted, and `spare` the time that the budget
+/// leaves beside that of the runs of its block that are still to be made.
 fn make_run(
     folder: &mut Folder,
     arm: usize,
     seed: u64,
     set_up: &BTreeSet<String>,
-    left: Option<Duration>,
+    spare: Option<Duration>,
     host: &mut dyn ExperimentHost,
 ) -> Result<(), ExperimentError> {
     let number = folder.runs.len() + 1;
@@ -432,8 +435,9 @@ fn make_run(
         return Err(failed(folder, number, failure.clone(), 1));
     }
     let took = began.elapsed();
-    // Another attempt must fit into the budget.
-    let fits = left.is_none_or(|left| left >= 2 * took);
+    // Another attempt, and what follows it in its block, must fit into the budget.
+    let needs = if folder.longest_of(arm).is_zero() { 2 * took } else { took };
+    let fits = spare.is_none_or(|spare| spare >= needs);
     if observation.disturbed && folder.retries_left(number) > 0 && fits {
         discard(folder, number, took.as_secs_f64(), host)?;
         return commands::end_attempt(folder, host);

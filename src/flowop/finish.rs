@@ -16,8 +16,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["value", "target"],
             roles: &[Role::Finishes],
             origin: Origin::Both,
-            doc: "ends the run (in mode `alldone` only the thread) once `target`, default the whole process, has done \
-                  `value` operations",
+            doc: "ends the run (in mode `alldone` only the thread) once `value` operations have been done: by \
+                  `target` in the same thread, default by the whole process",
             example: "flowop statfile name=st,filesetname=data\nflowop finishoncount name=end,value=10,target=st",
         },
         build: |args| Finish::build(args, false),
@@ -30,8 +30,8 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
             uses: &["value", "target"],
             roles: &[Role::Finishes],
             origin: Origin::Both,
-            doc: "ends the run (in mode `alldone` only the thread) once `target`, default the whole process, has \
-                  transferred more than `value` bytes",
+            doc: "ends the run (in mode `alldone` only the thread) once more than `value` bytes have been \
+                  transferred: by `target` in the same thread, default by the whole process",
             example: "flowop read name=rd,filename=data,iosize=4k,random\nflowop finishonbytes name=end,value=64k",
         },
         build: |args| Finish::build(args, true),

@@ -24,7 +24,8 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
     let mut flowops = BTreeMap::new();
     let mut in_breakdown = false;
     let mut count = 0;
-    let has_ends = text.lines().any(ends_run);
+    let has_ends = text.lines().any(|line| ended(line).is_some());
+    let mut seconds = None;
     let mut is_of_run = !has_ends;
     // The counts of reports that cover the run so far never fall.
     let mut count_before = 0.0;
@@ -53,9 +54,11 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
                 return Err(TOO_MANY.to_owned());
             }
             figures.extend(run_figures.into_iter().map(|(name, value)| (name.to_owned(), value)));
+            figures.extend(seconds.take().map(|seconds| ("seconds".to_owned(), seconds)));
             found.push(figures);
-        } else if ends_run(line) {
+        } else if let Some(text) = ended(line) {
             (is_of_run, in_breakdown) = (true, false);
+            seconds = text.split_whitespace().next().and_then(number);
         } else if line.contains("Per-Operation Breakdown") || line.starts_with("Flowop totals:") {
             in_breakdown = true;
             flowops.clear();
@@ -81,10 +84,10 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
     Ok(found.into_iter().enumerate().map(observation).collect())
 }
 
-/// Returns whether a line says that a run has ended: `4.021: Run took 3 seconds...`, in 1.4 also with the number of the
-/// process before it.
-fn ends_run(line: &str) -> bool {
-    line.rsplit(": ").next().is_some_and(|text| text.starts_with("Run took "))
+/// Returns the time in a line that says that a run has ended, `3 seconds...` of `4.021: Run took 3 seconds...`, in 1.4 also
+/// with the number of the process before it. `None` for other lines.
+fn ended(line: &str) -> Option<&str> {
+    line.rsplit(": ").next()?.strip_prefix("Run took ")
 }
 
 /// Adds the figures of a flowop. Those of several flowops with the same name are sums; the latency is the mean over

@@ -168,7 +168,12 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     let warnings = warnings::of(document, run);
     let disturbed = warnings.iter().any(Warning::is_about_others);
     let unsteady = |warning: &Warning| matches!(warning, Warning::Unsteady { .. } | Warning::NotSteady { .. });
-    let is_other = |warning: &&Warning| !unsteady(warning) && !warning.is_about_others() && !warning.is_about_length();
+    // The user has chosen the length, unless the script ends by itself.
+    let is_chosen = |warning: &Warning| match warning {
+        Warning::ShortRun { .. } => run.requested_seconds.is_some(),
+        warning => warning.is_about_length(),
+    };
+    let is_other = |warning: &&Warning| !unsteady(warning) && !warning.is_about_others() && !is_chosen(warning);
     let mut codes: Vec<String> = warnings.iter().filter(is_other).map(|warning| warning.code().to_owned()).collect();
     // Those that the run itself has noted.
     let is_noted = |code: &&str| warnings.iter().all(|warning| warning.code() != *code);
@@ -382,6 +387,11 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
         if !identity.is_empty() {
             put(&format!("{DEVICE_IDENTITY}{n}"), identity);
         }
+        let loops: Vec<bool> = mount.devices.iter().filter_map(|device| device.direct_io).collect();
+        if !loops.is_empty() {
+            let direct = loops.iter().all(|direct| *direct);
+            put(&format!("{LOOP_DIRECT}{n}"), if direct { "yes" } else { "no" }.to_owned());
+        }
     }
     for (name, text) in document.annotations() {
         put(name, text.to_owned());
@@ -404,6 +414,10 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
 /// The condition with the digest of the texts that the script has loaded. Runs of scripts that load none lack it, and so do
 /// older results.
 pub const LOADED_SCRIPTS: &str = "loaded scripts";
+
+/// The condition that says whether the loop devices of a file system bypass the cache of the file systems below. Others lack
+/// it, and so do older results.
+pub const LOOP_DIRECT: &str = "loop direct I/O";
 
 /// The condition that tells a device whatever its name is.
 pub const DEVICE_IDENTITY: &str = "device identity";

@@ -23,9 +23,15 @@ impl Collector {
         Ok(Self { group: Group::start(command, true, Some(dir))? })
     }
 
-    /// Ends the command and the processes that it has started. Returns a message if that fails.
+    /// Ends the command and the processes that it has started. Returns a message if that fails, or if the command had
+    /// failed by itself, such as one that is not installed.
     pub(crate) fn end(mut self) -> Option<String> {
-        (!self.group.end(GRACE)).then(|| unkillable(self.group.id()))
+        let before = self.group.wait(Duration::ZERO).ok().flatten();
+        if !self.group.end(GRACE) {
+            return Some(unkillable(self.group.id()));
+        }
+        let failed = before.filter(|status| !status.success())?;
+        Some(format!("the command of `stats command` failed during the measurement: {failed}"))
     }
 }
 

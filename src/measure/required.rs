@@ -53,7 +53,7 @@ impl Required {
             return Ok(());
         }
         let choose = "choose a directory of it with `--dir`";
-        let at = printable::path(wanted);
+        let (mounted_at, at) = (at, printable::path(wanted));
         let here = format!("`{shown}` is on the file system that is mounted at {mounted}");
         Err(match wanted.as_os_str().is_empty() {
             true => (
@@ -65,10 +65,22 @@ impl Required {
             }
             false => (
                 format!("nothing is mounted at {at}, as `--require-mount={at}` requires"),
-                format!("mount the file system first: `{shown}` would be on that at {mounted}"),
+                match is_below(wanted, mounted_at) {
+                    true => {
+                        format!("{at} is a directory of the file system at {mounted}: give `--require-mount={mounted}`")
+                    }
+                    false => {
+                        format!("mount the file system first: without it, `{shown}` is on the file system at {mounted}")
+                    }
+                },
             ),
         })
     }
+}
+
+/// Returns whether a path is below a mount point other than that of the root.
+fn is_below(path: &Path, mount: &Path) -> bool {
+    mount != Path::new("/") && std::fs::canonicalize(path).is_ok_and(|path| path.starts_with(mount))
 }
 
 /// Returns whether a path is a mount point.
@@ -98,7 +110,7 @@ mod tests {
         assert!(allows(required(&[], Some("/proc/..")), "ext4", "/").is_ok(), "another name of the mount point");
         let (what, help) = allows(required(&[], Some("/absent")), "ext4", "/").unwrap_err();
         assert_eq!(what, "nothing is mounted at /absent, as `--require-mount=/absent` requires");
-        assert_eq!(help, "mount the file system first: `/x/d` would be on that at /");
+        assert_eq!(help, "mount the file system first: without it, `/x/d` is on the file system at /");
         // The root directory of a chroot may be no mount point.
         let (what, help) = allows(required(&[], Some("/proc")), "ext4", "/x").unwrap_err();
         assert_eq!(

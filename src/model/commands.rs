@@ -55,6 +55,7 @@ const fn command([name, form, doc, example]: [&'static str; 4], origin: Origin, 
 }
 
 use Origin::{Both, Fsl, Sun};
+const OS_PROFILER: BuildCommand = |_, _| Some(CommandKind::OsProfiler);
 
 /// All commands of the language.
 pub const COMMANDS: &[CommandEntry] = &[
@@ -212,6 +213,8 @@ pub const COMMANDS: &[CommandEntry] = &[
     command(["help", "help", "prints the usage text of the script", "help"], Sun, |_, _| Some(CommandKind::Help)),
     command(["vars", "vars", "prints the names of the variables", "vars"], Sun, |_, _| Some(CommandKind::Vars)),
     command(["version", "version", "prints the version of wmlrun", "version"], Both, |_, _| Some(CommandKind::Version)),
+    command(["enable_osprof", "enable_osprof", "accepted, without effect", "enable_osprof"], Both, OS_PROFILER),
+    command(["disable_osprof", "disable_osprof", "accepted, without effect", "disable_osprof"], Both, OS_PROFILER),
     command(
         [
             "eventgen",
@@ -573,21 +576,19 @@ mod tests {
         assert_eq!(words_after("list"), ["fileset", "flowop"]);
         let stats = ["clear", "snap", "dump", "xmldump", "multidump", "directory", "command"];
         assert_eq!(words_after("stats"), stats);
-        for none in ["run", "psrun", "foreach", "load", "debug", "fscheck"] {
-            assert!(words_after(none).is_empty(), "{none}");
-        }
+        let none = ["run", "psrun", "foreach", "load", "debug", "fscheck"];
+        assert!(none.iter().all(|word| words_after(word).is_empty()));
     }
 
     #[test]
     fn words_of_all_forms() {
         let (words, names): (BTreeSet<&str>, BTreeSet<&str>) = (plain_words().collect(), argument_names().collect());
-        for word in ["foreach", "in", "as-is", "flowops", "firstdone", "command"] {
-            assert!(words.contains(word), "{word}: {words:?}");
-        }
-        for name in ["fstype", "rate", "value", "path"] {
-            assert!(names.contains(name) && !words.contains(name), "{name}: {names:?}");
-        }
-        assert!(words.iter().chain(&names).all(|word| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
+        let (plain, named) =
+            (["foreach", "in", "as-is", "flowops", "firstdone", "command"], ["fstype", "rate", "value", "path"]);
+        assert!(plain.iter().all(|word| words.contains(word)), "{words:?}");
+        assert!(named.iter().all(|name| names.contains(name) && !words.contains(name)), "{names:?}");
+        let is_letter = |b: u8| b.is_ascii_lowercase() || b"-_".contains(&b);
+        assert!(words.iter().chain(&names).all(|word| word.bytes().all(is_letter)));
     }
 
     #[test]

@@ -147,6 +147,8 @@ pub enum CommandKind {
     EventGen(Option<Spanned<Expr>>),
     EnableLatHist,
     EnableMulti,
+    /// `enable_osprof`, `disable_osprof`: without effect.
+    OsProfiler,
     DoMultiSync,
     List(Object),
     Stats(Stats),

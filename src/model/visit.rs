@@ -104,6 +104,7 @@ pub fn parts<'a>(kind: &'a CommandKind, each: &mut dyn FnMut(CommandPart<'a>)) {
         | CommandKind::Version
         | CommandKind::EnableLatHist
         | CommandKind::EnableMulti
+        | CommandKind::OsProfiler
         | CommandKind::DoMultiSync
         | CommandKind::List(_)
         | CommandKind::Stats(Stats::Clear | Stats::Snap)

@@ -346,7 +346,13 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
             Some(format!("{} user, {} system", latency(user * 1e9), latency(system * 1e9)))
         }),
     );
-    add("starved", of_each(&|f| (f.starved_seconds > 0.0).then(|| seconds(f.starved_seconds))));
+    add(
+        "starved",
+        of_each(&|f| {
+            let of = if f.instances > 1 { format!(" in {} threads", grouped(f.instances)) } else { String::new() };
+            (f.starved_seconds > 0.0).then(|| seconds(f.starved_seconds) + &of)
+        }),
+    );
     add(
         "late",
         (run.late_ops > 0).then(|| {

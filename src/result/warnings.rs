@@ -330,10 +330,14 @@ impl Warning {
                 format!("all processors{of} were {busy:.0} % busy; this run used {own:.0} %{kernel}{others}")
             }
             Self::SharedDevices { moved, own } => {
-                let shown = |what: &DeviceBytes| {
-                    format!("{} read, {} written", size::format(what.read), size::format(what.written))
+                let of = |of_all: u64, own: u64, done: &str| {
+                    format!("{} {done}, {} of it by this run", size::format(of_all), size::format(own))
                 };
-                format!("the devices moved more than this run did: {}; the run: {}", shown(moved), shown(own))
+                let read = moved.are_mostly_read_by_others(own).then(|| of(moved.read, own.read, "read"));
+                let written =
+                    moved.are_mostly_written_by_others(own).then(|| of(moved.written, own.written, "written"));
+                let parts: Vec<String> = read.into_iter().chain(written).collect();
+                format!("other programs used the devices: {}", parts.join("; "))
             }
             Self::Unsteady { first_per_s, last_per_s } => {
                 let change = (last_per_s / first_per_s - 1.0) * 100.0;
@@ -439,6 +443,21 @@ impl Warning {
                 "the kernel lacks `close_range` and `unshare`; many open files cost more than in separate tables"
             }
         }
+    }
+
+    /// Returns the advice on the warning in another case, with the case.
+    pub fn other_advice(&self) -> Option<(&'static str, &'static str)> {
+        let (case, other) = match self {
+            Self::ProcessorBound { .. } => {
+                ("if no other program used them", Self::ProcessorBound { busy: 1.0, own: 1.0, kernel: 0.0, host: None })
+            }
+            Self::FitsInMemory { .. } => {
+                ("if the run began cold", Self::FitsInMemory { bytes: 0, memory: 0, cold: true })
+            }
+            Self::NoOperations { .. } => ("if other flowops completed operations", Self::NoOperations { others: 1 }),
+            _ => return None,
+        };
+        Some((case, other.advice()))
     }
 
     /// Returns the warning as it is stored in the result.

@@ -107,7 +107,7 @@ impl Session {
             }
             CommandKind::SetMode(mode) => self.options.mode = *mode,
             // The check of the text has reported that they have no effect.
-            CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti => {}
+            CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti | CommandKind::OsProfiler => {}
             CommandKind::DoMultiSync => return Ok(self.runner.wait_for_ranks(front)),
             CommandKind::DefineFileset(def) => {
                 self.definitions.add_fileset(def.clone());

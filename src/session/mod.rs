@@ -149,7 +149,10 @@ impl Session {
     /// Executes a whole script, and starts a run at its end if there was none.
     pub fn script(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
         let file = self.map.add(name, text);
-        let Some(model) = self.check(file, false, front) else { return Status::Script };
+        let Some(model) = self.check(file, false, front) else {
+            self.describe_faulty(file);
+            return Status::Script;
+        };
         self.note_dialect(&model, front);
         self.describe_script(file, &model);
         self.loaded.whole = true;
@@ -252,6 +255,15 @@ impl Session {
         self.warn_of_unread_settings(model, front);
         self.loaded.reads = model::lint::read_beside_load(&model.commands);
         Ok(unused.is_empty())
+    }
+
+    /// Describes a script with errors, so that its result says which one it is.
+    fn describe_faulty(&mut self, file: FileId) {
+        let source = self.map.file(file);
+        let dialect = self.runner.settings.dialect.unwrap_or_default().name();
+        let shipped = library::shipped_as(&source.name, &source.text).is_some();
+        let origin = if shipped { ScriptOrigin::Shipped } else { ScriptOrigin::Other };
+        self.runner.describe_script(&source.name, &source.text, (dialect, "the script has errors"), origin);
     }
 
     fn describe_script(&mut self, file: FileId, model: &model::Model) {

@@ -48,6 +48,8 @@ pub const STATEMENT_WORDS: &[StatementWord] = &[
     word("help", 1, None),
     word("vars", 0, None),
     word("version", 0, None),
+    word("enable_osprof", 0, None),
+    word("disable_osprof", 0, None),
     word("eventgen", 0, Some(0)),
     word("enable", 1, Some(1)),
     word("domultisync", 0, Some(0)),

@@ -147,14 +147,15 @@ fn the_workloads_of_a_batch_have_their_warnings_before_the_run() {
 fn differences_from_filebench_name_the_lines_of_the_script() {
     let script = "set $dir=/tmp\nset $n=5\n\
         define fileset name=cached,path=$dir,entries=$n,size=4k,dirwidth=3,prealloc,cached=0\n\
-        define process name=p { thread name=t,instances=2 {\n\
+        define process name=p,nice=5 { thread name=t,instances=2 {\n\
           flowop aiowrite name=random,filesetname=cached,iosize=2k,fd=1\n\
           flowop aiowait name=w } }\n";
     let output = Wml::new().file("x.f", script).args(["check", "--differences", "x.f"]).run().exits(0);
     let shown = &output.stdout;
-    for row in
-        ["`aiowait` (line 6): changes figures\n  Filebench: on Linux returns at once\n", "\n`cached=` (line 3)\n"]
-    {
+    for row in [
+        "`aiowait` (line 6): changes figures\n  Filebench: on Linux returns at once\n",
+        "\n`cached=` (line 3): changes figures\n",
+    ] {
         assert!(shown.contains(row), "{row}: {shown}");
     }
     // Texts that it loads are those of the user too, but for those that are shipped; each is shown once.
@@ -193,7 +194,17 @@ fn differences_from_filebench_name_the_lines_of_the_script() {
         "{without}"
     );
     assert!(of("run 1\nrun 1\n").contains("a second `run` (lines 3, 4)") && !of("run 1\n").contains("a second"));
-    assert!(of("").contains("a variable that is set while processes") && !of("").contains("`stats command`"));
+    assert!(!of("").contains("`stats command`"));
+    // What words mean together: only this concerns a script.
+    for (text, row, other) in [
+        ("set $n=3\n", "a variable that is set while processes of `create processes` live (line 3)", "sleep 1\n"),
+        ("shutdown processes\ndebug 0\n", "`debug 0` (line 4)", "debug 1\n"),
+        ("echo \"$PATH\"\n", "similar texts that is not a variable of the script", "set $n=1\necho \"$n\"\n"),
+        ("foreach $n in 1,2 { set $m=$n\ndefine file name=f,path=/x }\n", "a `run`, with the variable in", "run 1\n"),
+        ("foreach $n in 1,2 { define file name=f$n,path=/x\nrun 1 }\n", "and a `run` in it\n  (line 3)", "run 1\n"),
+    ] {
+        assert!(of(text).contains(row) && !of(other).contains(row), "{text}: {}", of(text));
+    }
     assert_eq!(titles(&call().args(["check", "--differences", "deep/w.f"]).run().exits(0)), ["w.f", "lib.f"]);
     let profile = "CONFIG one {\n  personality = y;\n}\nCONFIG two {\n  personality = z;\n}\n";
     let output = call().file("p.prof", profile).args(["check", "--differences", "p.prof"]).run().exits(0);

@@ -1,0 +1,81 @@
+//! Notes on sides whose runs are not alike, although nothing in their conditions says so: they took other times, or put
+//! another load on the file system.
+
+use super::notes::sides_with;
+use crate::import::{Metric, Observation};
+use crate::util::count::measured;
+use crate::util::duration;
+
+/// Returns the note on sides of which one does not tell its conditions, and whose runs did not take the same time.
+pub(super) fn on_run_times(a: &[Observation], b: &[Observation]) -> Option<String> {
+    /// The ratio of the times up to which they are alike. Filebench prints whole seconds.
+    const MOST: f64 = 1.25;
+    let seconds = |runs: &[Observation]| {
+        let all: Vec<f64> = runs.iter().filter_map(|run| run.figures.get("seconds").copied()).collect();
+        (all.len() == runs.len() && !all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    sides_with(a, b, |run| run.conditions.is_empty())?;
+    let (of_a, of_b) = (seconds(a)?, seconds(b)?);
+    let differs = of_a.max(of_b) > MOST * of_a.min(of_b);
+    let [of_a, of_b] = [of_a, of_b].map(duration::seconds);
+    differs.then(|| {
+        format!("the runs of A took {of_a}, and those of B {of_b}: short and long runs have other rates, also without a change")
+    })
+}
+
+/// Returns the note on the latency of a flowop that has the smaller part of the operations, if the sides ran at different
+/// rates. `None` for response times, and if another flowop is not the load.
+pub(super) fn on_load(runs: &[&[Observation]], metric: &Metric) -> Option<String> {
+    /// The ratio of the rates from which on the loads are not alike.
+    const LEAST: f64 = 1.25;
+    let flowop = metric.flowop().filter(|_| metric.nanoseconds().is_some() && !metric.is_response())?;
+    let own: Metric = format!("{flowop}.ops").parse().ok()?;
+    let mean = |runs: &[Observation], metric: &Metric| {
+        let values: Vec<f64> = runs.iter().filter_map(|run| metric.of(run)).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let all = |metric: &Metric| runs.iter().map(|runs| mean(runs, metric)).collect::<Option<Vec<f64>>>();
+    let (rates, own) = (all(&Metric::ops())?, all(&own)?);
+    let is_minor = rates.iter().zip(&own).all(|(rate, own)| 2.0 * own < *rate);
+    let (least, most) = (rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?);
+    (is_minor && most > LEAST * least).then(|| {
+        format!(
+            "`{metric}` is of different loads, {} to {} ops/s: for the same load give the threads a `rate=`",
+            measured(least),
+            measured(most)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{on_load, on_run_times};
+    use crate::import::Observation;
+
+    fn run(figures: &[(&str, f64)]) -> Vec<Observation> {
+        let figures = figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        vec![Observation { figures, ..Observation::default() }]
+    }
+
+    #[test]
+    fn the_latency_of_a_minor_flowop_depends_on_the_rate_of_the_others() {
+        let of = |ops: f64, reads: f64| run(&[("ops", ops), ("read.ops", reads), ("read.latency.mean", 1e6)]);
+        let note =
+            |a: &[Observation], b: &[Observation], metric: &str| metric.parse().ok().and_then(|m| on_load(&[a, b], &m));
+        let (slow, fast) = (of(1000.0, 100.0), of(3000.0, 110.0));
+        let found = note(&slow, &fast, "read.latency.mean").unwrap_or_default();
+        assert!(found.starts_with("`read.latency.mean` is of different loads, 1,000 to 3,000 ops/s"), "{found}");
+        // The flowop is the load itself, the rates are alike, or the metric is no latency of a flowop.
+        assert_eq!(note(&of(1000.0, 900.0), &of(3000.0, 2700.0), "read.latency.mean"), None);
+        assert_eq!(note(&slow, &of(1100.0, 100.0), "read.latency.mean"), None);
+        assert_eq!((note(&slow, &fast, "read.ops"), note(&slow, &fast, "latency.mean")), (None, None));
+    }
+
+    #[test]
+    fn runs_of_other_programs_may_have_another_length() {
+        let [short, long] = [2.0, 60.0].map(|seconds| run(&[("seconds", seconds)]));
+        let found = on_run_times(&long, &short).unwrap_or_default();
+        assert!(found.starts_with("the runs of A took 60.0 s, and those of B 2.0 s: "), "{found}");
+        assert_eq!((on_run_times(&long, &long), on_run_times(&long, &run(&[]))), (None, None));
+    }
+}
