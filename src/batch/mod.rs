@@ -390,7 +390,7 @@ fn personality(
         found.extend(problems);
         return None;
     }
-    found.extend(dropped_runs(&model.commands).or_else(|| own_run(&model.commands)));
+    found.extend(dropped_runs(&model.commands).into_iter().chain(own_run(&model.commands)));
     Some((script, hidden, model))
 }
 

@@ -7,7 +7,9 @@ use super::known_floor::{known_floor, missing_floor};
 use super::pages::page_target;
 use super::usage::import_help;
 use crate::analysis::{Direction, NoiseFloor, Tolerance};
-use crate::comparison::{ANNOTATIONS, Comparer, DifferenceKind, IntervalDoubt, RunOrder, Runs, differs_text, sentence};
+use crate::comparison::{
+    ANNOTATIONS, Comparer, IntervalDoubt, RunOrder, Runs, different_workloads, differs_text, sentence,
+};
 use crate::diag::meant;
 use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, shortened};
 use crate::page::{self, ResultSource};
@@ -99,15 +101,8 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     if are_same {
         comparison.notes.insert(0, "A and B are the same results".to_owned());
     }
-    let spoilt: Vec<&str> = comparison
-        .differs
-        .iter()
-        .filter(|difference| difference.kind == DifferenceKind::Workload)
-        .map(|difference| difference.what.as_str())
-        .collect();
-    if !spoilt.is_empty() && !args.anyway {
+    if let Some(text) = different_workloads(&comparison.differs).filter(|_| !args.anyway) {
         console::notice(&differs_text(&comparison));
-        let text = format!("A and B measured different workloads: they differ in {}", spoilt.join(", "));
         return Err(refuse(&text, "use `--anyway` to compare them nevertheless", 2));
     }
     if let Some(permitted) = &args.may_differ {

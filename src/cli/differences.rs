@@ -243,7 +243,8 @@ impl FoundDifferences {
     /// asked for. A script with errors may lack what it would load (`is_whole` is false): rows about what a script does not
     /// have are then left out.
     pub(super) fn add(&mut self, map: &SourceMap, asked: Option<FileId>, is_whole: bool) {
-        let all: BTreeSet<String> = map.files().flat_map(|(id, _)| used_words(map, id).into_keys()).collect();
+        let set = set_variables(map);
+        let all: BTreeSet<String> = map.files().flat_map(|(id, _)| used_words(map, id, &set).into_keys()).collect();
         for (id, file) in map.files() {
             // A name in brackets is that of a text which is in no file, such as of what the command line defines.
             let is_file = !file.name.starts_with('<') && !file.name.ends_with(SHIPPED);
@@ -254,7 +255,7 @@ impl FoundDifferences {
                     self.found.values_mut().for_each(|found| found.retain(|(name, _)| *name != file.name));
                     self.found.retain(|_, found| !found.is_empty());
                 }
-                let (words, used) = (words(), used_words(map, id));
+                let (words, used) = (words(), used_words(map, id, &set));
                 let mut n = 0;
                 let is_shown = |row: &KnownDifference<'_>| !row.is_kept() && (is_whole || !row.needs_all_texts());
                 for (row, difference) in rows().iter().enumerate().filter(|(_, row)| is_shown(row)) {
@@ -295,8 +296,29 @@ impl FoundDifferences {
     }
 }
 
-/// Returns the words of the language that a text uses.
-fn used_words(map: &SourceMap, file: FileId) -> BTreeMap<String, WordUses> {
+/// Returns the variables that the texts of a session set: by `set`, `foreach` and `define randvar`.
+fn set_variables(map: &SourceMap) -> BTreeSet<String> {
+    let of_text = |(file, text): (FileId, &SourceFile)| {
+        let tokens = syntax::lex(file, &text.text).tokens;
+        let word = |at: Option<usize>| match at.and_then(|at| tokens.get(at)) {
+            Some((Token::Word(word) | Token::Command(word), _)) => Some(word.as_str()),
+            _ => None,
+        };
+        let is_set = |at: usize| {
+            let names = [at.checked_sub(2), at.checked_sub(3)].map(word);
+            matches!(word(at.checked_sub(1)), Some("set" | "foreach")) || names == [Some("name"), Some("randvar")]
+        };
+        let variable = |(at, (token, _)): (usize, &(Token, Span))| match token {
+            Token::Variable(variable) if is_set(at) => Some(variable.name.clone()),
+            _ => None,
+        };
+        tokens.iter().enumerate().filter_map(variable).collect::<Vec<_>>()
+    };
+    map.files().flat_map(of_text).collect()
+}
+
+/// Returns the words of the language that a text uses. `set` has the variables that its session sets.
+fn used_words(map: &SourceMap, file: FileId, set: &BTreeSet<String>) -> BTreeMap<String, WordUses> {
     let SourceFile { text, .. } = map.file(file);
     let all = all_words();
     let mut used: BTreeMap<String, WordUses> = BTreeMap::new();
@@ -320,28 +342,18 @@ fn used_words(map: &SourceMap, file: FileId) -> BTreeMap<String, WordUses> {
             }
         }
     }
-    for (word, line) in combinations(map, &tokens) {
+    for (word, line) in combinations(map, &tokens, set) {
         used.entry(word.to_owned()).or_default().lines.insert(line);
     }
     used
 }
 
-/// Returns what words mean together, each as a word with its line: `foreach.define` and `foreach.again` for a definition in
-/// a `foreach` without and with a `run`, `echo.unset` for a variable in a text that the script does not set, and `set.live`
+/// Returns what words mean together, each as a word with its line: `foreach.define` and `foreach.again` for a definition
+/// in a `foreach` without and with a `run`, `echo.unset` for a text with a variable that is not in `set`, and `set.live`
 /// for a `set` while processes live.
-fn combinations(map: &SourceMap, tokens: &[(Token, Span)]) -> Vec<(&'static str, u32)> {
+fn combinations(map: &SourceMap, tokens: &[(Token, Span)], set: &BTreeSet<String>) -> Vec<(&'static str, u32)> {
     const TEXTS: [&str; 5] = ["echo", "log", "usage", "system", "stats"];
-    let name = |at: usize| match tokens.get(at) {
-        Some((Token::Variable(variable), _)) => Some(variable.name.as_str()),
-        _ => None,
-    };
     let is_value = |at: usize| at > 0 && matches!(tokens[at - 1].0, Token::Equals | Token::Comma);
-    let is_target = |at: usize| match &tokens[at].0 {
-        Token::Word(word) | Token::Command(word) => word == "set",
-        Token::Equals => at > 0 && matches!(&tokens[at - 1].0, Token::Word(word) if word == "name"),
-        _ => false,
-    };
-    let set: BTreeSet<&str> = (0..tokens.len()).filter(|at| is_target(*at)).filter_map(|at| name(at + 1)).collect();
     let (mut found, mut command, mut is_live, mut depth) = (Vec::new(), "", false, 0_usize);
     // The depth of the outermost loop, the definitions in it, and whether it has a `run`.
     let (mut of_loop, mut defined, mut runs) = (None, Vec::new(), false);
@@ -361,8 +373,7 @@ fn combinations(map: &SourceMap, tokens: &[(Token, Span)]) -> Vec<(&'static str,
                 }
             }
             Token::Text(parts) if TEXTS.contains(&command) => {
-                let is_unset =
-                    |part: &TextPart| matches!(part, TextPart::Variable(v) if !set.contains(v.node.name.as_str()));
+                let is_unset = |part: &TextPart| matches!(part, TextPart::Variable(v) if !set.contains(&v.node.name));
                 found.extend(parts.iter().any(is_unset).then(|| ("echo.unset", map.line(*span))));
             }
             Token::Open => depth += 1,

@@ -137,13 +137,15 @@ fn verdicts(
     let comparer =
         Comparer { tolerance: Tolerance(limits.tolerance), sides, ..Comparer::of("suite", ["A", "B"], metric) };
     let suite = SuiteComparison::of(tests, &comparer, &|runs| given.or_else(|| known_floor(runs, metric)));
-    let mut missing: Vec<String> = Vec::new();
+    let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (test, found) in tests.iter().zip(&suite.tests) {
         let has_doubt = found.comparison.as_ref().is_some_and(|c| c.doubt == Some(IntervalDoubt::UnknownFloor));
-        missing.extend(has_doubt.then(|| missing_floor(&test.runs, metric)).flatten());
+        if let Some(note) = Some(()).filter(|()| has_doubt).and_then(|()| missing_floor(&test.runs, metric)) {
+            missing.entry(note).or_default().push(format!("`{}`", printable::line(&test.name)));
+        }
     }
-    missing.dedup();
-    for note in suite.notes().iter().chain(&missing) {
+    let missing = missing.iter().map(|(note, names)| format!("{}: {note}", import::shortened(names)));
+    for note in suite.notes().into_iter().chain(missing) {
         console::notice(&format!("note: {note}"));
     }
     print_text(&match format {
@@ -155,7 +157,10 @@ fn verdicts(
 
 /// Returns the note on tests that have several runs of one file, such as one for each `stats snap`.
 fn several_runs_note(tests: &[TestSample]) -> Option<String> {
-    let file = |run: &Observation| run.source.rsplit_once(", run ").map(|(file, _)| file.to_owned());
+    let file = |run: &Observation| {
+        import::number_in_file(run)?;
+        run.source.rsplit_once(", run ").map(|(file, _)| file.to_owned())
+    };
     let is_joined = |runs: &Vec<Observation>| {
         let files: Vec<String> = runs.iter().filter_map(file).collect();
         files.iter().collect::<BTreeSet<_>>().len() < files.len()

@@ -37,6 +37,10 @@ pub enum ComparisonMethod {
     Study,
 }
 
+/// The note on runs that were made independently of each other.
+pub(super) const NOT_INTERLEAVED: &str =
+    "not interleaved: the ratio includes any drift of the machine between the two sides";
+
 /// The name of the t-test on the log ratios of blocks.
 pub(super) const ON_BLOCKS: &str = "t on blocks";
 
@@ -238,9 +242,7 @@ impl Comparer {
             RunOrder::Alternated => {
                 Some("the runs of both sides alternated: a drift of the machine widens the interval")
             }
-            RunOrder::Separate => {
-                Some("not interleaved: the ratio includes any drift of the machine between the two sides")
-            }
+            RunOrder::Separate => Some(NOT_INTERLEAVED),
         };
         notes.extend(order.map(str::to_owned));
         notes.extend(notes::on_flowops(runs.a, runs.b));

@@ -1,6 +1,6 @@
 //! The differences between the conditions of two sets of runs.
 
-use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation};
+use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation, shortened};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -28,15 +28,14 @@ pub enum DifferenceKind {
     Workload,
 }
 
-/// Conditions that should be equal.
-const WORKLOAD: [&str; 13] = [
+/// Conditions that should be equal, and [`LOOP_DIRECT`] of each file system.
+const WORKLOAD: [&str; 12] = [
     "script",
     LOADED_SCRIPTS,
     "dialect",
     "run time",
     "warm-up",
     "cache",
-    LOOP_DIRECT,
     QUIESCED,
     "engine",
     "as-is",
@@ -66,6 +65,13 @@ pub(super) fn is_one_machine(a: &[Observation], b: &[Observation]) -> bool {
     a.iter().chain(b).all(|run| !run.conditions.is_empty()) && machine_differences(a, b).is_empty()
 }
 
+/// Returns the error that two sides measured different workloads. `None` if they measured the same one.
+pub fn different_workloads(differences: &[Difference]) -> Option<String> {
+    let of_workload = differences.iter().filter(|difference| difference.kind == DifferenceKind::Workload);
+    let names: Vec<String> = of_workload.map(|difference| difference.what.clone()).collect();
+    (!names.is_empty()).then(|| format!("A and B measured different workloads: they differ in {}", shortened(&names)))
+}
+
 /// What the user says about a result.
 pub const ANNOTATIONS: [&str; 2] = ["label", "note"];
 
@@ -89,7 +95,8 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
             let (values_a, values_b) = (values(a, name), values(b, name));
             // Older results lack some conditions, which are then unknown.
             let both_known = !values_a.is_empty() && !values_b.is_empty();
-            let kind = match WORKLOAD.contains(&name) && both_known {
+            let is_workload = WORKLOAD.contains(&name) || name.starts_with(LOOP_DIRECT);
+            let kind = match is_workload && both_known {
                 true => DifferenceKind::Workload,
                 false => DifferenceKind::Setting,
             };
@@ -156,7 +163,7 @@ mod tests {
         for name in ["pinned", "kernel", "$n"] {
             assert_eq!(of(name, "1", "2"), [DifferenceKind::Setting], "{name}");
         }
-        for name in OPTIONAL {
+        for name in OPTIONAL.into_iter().chain([&*format!("{LOOP_DIRECT} 2")]) {
             assert_eq!(of(name, "yes", "no"), [DifferenceKind::Workload], "{name}");
             assert!(of(name, "", "no").is_empty() && of(name, "yes", "").is_empty(), "{name}");
         }

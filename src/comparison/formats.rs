@@ -126,7 +126,7 @@ pub fn sentence(comparison: &Comparison) -> String {
         None => (comparison.ratio, ""),
     };
     let but = if comparison.lacks_control() { "; the control is unknown" } else { "" };
-    let but = but.to_owned() + &disturbed(comparison).unwrap_or_default();
+    let but = but.to_owned() + &disturbed_side(comparison).map_or_else(String::new, |note| format!("; {note}"));
     // The name of a metric may be that of a flowop in a result of others.
     let text = format!("{name}: {limit} (B/A{floor} {} of {metric}{direction}{but})", ratio(shown));
     printable::line(&text).into_owned()
@@ -134,7 +134,7 @@ pub fn sentence(comparison: &Comparison) -> String {
 
 /// Returns the part of a verdict on runs of which other programs disturbed half or more on a side, and not on the other.
 /// Their effect may be the difference.
-fn disturbed(comparison: &Comparison) -> Option<String> {
+pub(super) fn disturbed_side(comparison: &Comparison) -> Option<String> {
     let differs = matches!(comparison.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
     let is_half = |side: &ComparedSide| 2 * side.disturbed >= side.sample.n;
     let (name, side) = match (is_half(&comparison.a), is_half(&comparison.b)) {
@@ -142,7 +142,7 @@ fn disturbed(comparison: &Comparison) -> Option<String> {
         (false, true) => ("B", &comparison.b),
         _ => return None,
     };
-    differs.then(|| format!("; other programs disturbed {} of {} runs of {name}", side.disturbed, side.sample.n))
+    differs.then(|| format!("other programs disturbed {} of {} runs of {name}", side.disturbed, side.sample.n))
 }
 
 /// Returns the lines of a comparison, each with its label.

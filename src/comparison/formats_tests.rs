@@ -56,6 +56,19 @@ fn one_run_on_each_side_has_a_ratio_without_an_interval() {
     says(&text(&wide), &["detectable loss more than 99.9 %"]);
 }
 
+/// Other programs that ran beside one side only may be the difference.
+#[test]
+fn a_verdict_says_that_other_programs_disturbed_a_side() {
+    let disturbed = |a: u64, b: u64| {
+        let mut found = compared("ops", 8, RunOrder::Separate);
+        (found.a.disturbed, found.b.disturbed) = (a, b);
+        text(&found)
+    };
+    says(&disturbed(0, 4), &["; other programs disturbed 4 of 8 runs of B)"]);
+    says(&disturbed(8, 3), &["; other programs disturbed 8 of 8 runs of A)"]);
+    assert!(!disturbed(4, 4).contains("disturbed") && !disturbed(0, 3).contains("disturbed"));
+}
+
 #[test]
 fn a_control_with_a_wide_interval_is_unknown() {
     let control = |low, high, moved, runs_needed| {

@@ -26,7 +26,7 @@ mod sweep_formats;
 mod unlike;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, RunOrder, Runs, measured};
-pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences};
+pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences, different_workloads};
 pub use effects::{FactorEffects, LevelEffect};
 pub use factorial::{CellGroup, cell_groups, level_indices};
 pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign, FactorialTables};

@@ -208,6 +208,8 @@ mod tests {
             (shown(f64::NAN, f64::NAN), shown(0.5, 4321.0)),
             ("1.200 [-, -]".into(), "1.200 [0.500, 4300]".into())
         );
+        let small = ratio(Estimate { value: 0.000_612_3, low: 0.000_4, high: 0.012 });
+        assert_eq!(small, "0.000612 [4e-04, 0.012]");
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! The comparison of a suite: a verdict on each of several tests, and from these one on the suite.
 //!
-//! The more tests there are, the more often one of them differs by chance. With n tests each interval therefore has the
-//! confidence level 1 − 0.05/n (Bonferroni), so that with 95 % confidence all of them contain their ratio.
+//! The more tests there are, the more often one of them differs by chance. With n compared tests each interval therefore
+//! has the confidence level 1 − 0.05/n (Bonferroni), so that with 95 % confidence all of them contain their ratio.
 
 use super::build::LEVEL;
+use super::build::NOT_INTERLEAVED;
+use super::differences::different_workloads;
+use super::formats::disturbed_side;
 use super::numbers::{confidence, dash, figure, percent, ratio, with_direction};
-use super::{Comparer, Comparison, DifferenceKind, IntervalDoubt, RunOrder, Runs, differences, notes};
+use super::{Comparer, Comparison, RunOrder, Runs, differences, notes};
 use crate::analysis::{ComparisonVerdict, NoiseFloor};
 use crate::import::{Metric, Observation, TestSample, shortened};
 use crate::report::text::wrapped;
@@ -30,8 +33,8 @@ pub struct SuiteComparison {
     pub tolerance: f64,
     /// The confidence level of the intervals.
     pub level: f64,
-    /// The verdict on the suite: *worse*, *invalid* or *unclear* if that is the verdict on a test, in this order. Otherwise
-    /// *better* or *same* if that is the verdict on every test, else *not worse*.
+    /// The verdict on the suite: *worse*, *invalid* or *unclear* if that is the verdict on a test, in this order.
+    /// Otherwise *better* or *same* if that is the verdict on every test, else *not worse*.
     pub verdict: ComparisonVerdict,
     /// The tests.
     pub tests: Vec<SuiteTest>,
@@ -48,6 +51,9 @@ pub struct SuiteTest {
     pub not_compared: Option<String>,
     /// The comparison; null for a test that is not compared.
     pub comparison: Option<Comparison>,
+    /// Notes on its validity, without those that are about all results alike.
+    #[serde(skip)]
+    notes: Vec<String>,
 }
 
 impl SuiteComparison {
@@ -76,7 +82,13 @@ impl SuiteComparison {
             };
             let verdict = found.as_ref().map_or(ComparisonVerdict::Unclear, |comparison| comparison.verdict);
             let (comparison, not_compared) = found.map_or_else(|why| (None, Some(why)), |found| (Some(found), None));
-            SuiteTest { name: test.name.clone(), verdict, not_compared, comparison }
+            // The caller has notes on the runs of all tests.
+            let of_runs = notes::on_runs(&[a, b], std::slice::from_ref(&comparer().metric));
+            let is_own = |note: &&String| *note != NOT_INTERLEAVED && !of_runs.contains(note);
+            let of_comparison = comparison.iter().flat_map(|found| found.notes.iter().filter(is_own).cloned());
+            let notes = not_compared.iter().cloned().chain(of_comparison);
+            let notes = notes.chain(comparison.as_ref().and_then(disturbed_side)).collect();
+            SuiteTest { name: test.name.clone(), verdict, not_compared, comparison, notes }
         };
         let tests: Vec<SuiteTest> = tests.iter().zip(reasons).map(of_test).collect();
         Self {
@@ -134,7 +146,7 @@ impl SuiteComparison {
         let of = count(self.tests.len() as u64, "test");
         let tolerance = percent(self.tolerance);
         let first = match &worse[..] {
-            [] => format!("no test of {} is worse by more than {tolerance}", self.tests.len()),
+            [] => format!("no test of {} is shown to be worse by more than {tolerance}", self.tests.len()),
             names => format!(
                 "{} of {of} {} worse by more than {tolerance} ({})",
                 names.len(),
@@ -148,48 +160,42 @@ impl SuiteComparison {
             .filter(|(names, _)| !names.is_empty())
             .map(|(names, what)| format!(", {} {} {what} ({})", names.len(), is_or_are(names.len()), shortened(names)));
         let further: String = further.collect();
-        let level = confidence(LEVEL);
-        format!("{}: {first}{further}; {level} confidence for all tests together", self.verdict.name())
+        let is_clear =
+            |test: &SuiteTest| !matches!(test.verdict, ComparisonVerdict::Unclear | ComparisonVerdict::Invalid);
+        let level = match self.tests.iter().any(is_clear) {
+            true => format!("; {} confidence for all tests together", confidence(LEVEL)),
+            false => String::new(),
+        };
+        format!("{}: {first}{further}{level}", self.verdict.name())
     }
 
-    /// Returns notes on the tests without a verdict: the reasons, and what helps.
+    /// Returns notes on the validity of the comparisons, each once, after the names of its tests.
     pub fn notes(&self) -> Vec<String> {
-        let mut found: Vec<(String, Vec<String>)> = Vec::new();
-        let mut add = |text: String, name: &str| match found.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, names)) => names.push(format!("`{name}`")),
-            None => found.push((text, vec![format!("`{name}`")])),
-        };
-        for test in &self.tests {
-            let name = printable::line(&test.name);
-            if let Some(why) = &test.not_compared {
-                add(why.clone(), &name);
-            }
-            let Some(comparison) = &test.comparison else { continue };
-            match (test.verdict, comparison.doubt) {
-                (ComparisonVerdict::Invalid, _) => {
-                    add("the speed of the machine differed between A and B".to_owned(), &name);
-                }
-                (_, Some(IntervalDoubt::UnknownFloor)) => add(notes::on_floor(comparison.floor), &name),
-                (_, Some(IntervalDoubt::EqualValues)) => {
-                    add("the values of a side are equal, so that their variation is unknown".to_owned(), &name);
-                }
-                (ComparisonVerdict::Unclear, None) if comparison.ratio.low.is_nan() => {
-                    add("one run does not show its variation: each side needs two or more".to_owned(), &name);
-                }
-                _ => {}
+        let mut found: Vec<(&String, Vec<String>)> = Vec::new();
+        for (test, note) in self.tests.iter().flat_map(|test| test.notes.iter().map(move |note| (test, note))) {
+            let name = format!("`{}`", printable::line(&test.name));
+            match found.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, names)) => names.push(name),
+                None => found.push((note, vec![name])),
             }
         }
-        let mut all: Vec<String> =
-            found.into_iter().map(|(text, names)| format!("{}: {text}", shortened(&names))).collect();
-        all.extend(self.runs_note());
-        all
+        let of_note = |(note, names): (&String, Vec<String>)| match names.len() == self.tests.len() && names.len() > 1 {
+            true => note.clone(),
+            false => format!("{}: {note}", shortened(&names)),
+        };
+        found.into_iter().map(of_note).chain(self.runs_note()).collect()
     }
 
     /// Returns the note on the number of runs that the unclear tests need.
     fn runs_note(&self) -> Option<String> {
         let is_open = |test: &&SuiteTest| test.verdict == ComparisonVerdict::Unclear;
         let comparisons = || self.tests.iter().filter(is_open).filter_map(|test| test.comparison.as_ref());
-        let needs_runs = |comparison: &&Comparison| comparison.doubt.is_none() && !comparison.ratio.low.is_nan();
+        // Above the tolerance, a noise floor is the cause, which has a note.
+        let is_wide = |floor: NoiseFloor| floor.share >= self.tolerance;
+        let needs_runs = |comparison: &&Comparison| {
+            let has_wide_floor = comparison.ratio_with_floor.is_some() && comparison.floor.is_some_and(is_wide);
+            comparison.doubt.is_none() && !comparison.ratio.low.is_nan() && !has_wide_floor
+        };
         let open: Vec<Option<u64>> =
             comparisons().filter(needs_runs).map(|comparison| comparison.runs_needed).collect();
         if open.is_empty() {
@@ -219,9 +225,8 @@ fn not_comparable(test: &TestSample, sides: &[String; 2], metric: &Metric) -> Op
             return Some(format!("a run of {side} has no `{metric}`"));
         }
     }
-    let spoilt = differences(a, b).into_iter().filter(|difference| difference.kind == DifferenceKind::Workload);
-    let spoilt: Vec<String> = spoilt.map(|difference| format!("`{}`", difference.what)).collect();
-    (!spoilt.is_empty()).then(|| format!("A and B measured different workloads: they differ in {}", shortened(&spoilt)))
+    let spoilt = different_workloads(&differences(a, b));
+    spoilt.or_else(|| notes::on_flowops(a, b))
 }
 
 /// Returns the verdict on a suite whose tests have these verdicts.
@@ -239,7 +244,7 @@ fn of_all(verdicts: &[ComparisonVerdict]) -> ComparisonVerdict {
     }
 }
 
-/// Returns the geometric mean, whose ratio is that of the comparison; NaN if a value is not positive.
+/// Returns the geometric mean, whose ratio is that of the comparison; 0 if a value is 0, NaN if one is negative.
 fn geometric_mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
@@ -276,7 +281,10 @@ mod tests {
             "worse: 1 of 3 tests is worse by more than 10.0 % (`mail`), 1 is not compared (`web`); 95 % confidence for \
              all tests together"
         );
-        assert_eq!(found.notes(), ["`web`: new has no complete run"]);
+        let notes = found.notes();
+        assert!(notes.contains(&"`web`: new has no complete run".to_owned()), "{notes:#?}");
+        // Notes of `compare` on what is not known.
+        assert!(notes.iter().any(|note| note.starts_with("`db`, `mail`: the conditions of A and B")), "{notes:#?}");
         let text = found.text();
         let row = text.lines().find(|line| line.starts_with("mail")).unwrap_or_default();
         assert!(row.split_whitespace().take(4).eq(["mail", "100.1", "50.1", "0.501"]), "{text}");
@@ -292,8 +300,14 @@ mod tests {
     fn unclear_tests_have_a_number_of_runs() {
         let found = suite(&[("db", &[100.0, 120.0, 80.0], &[95.0, 125.0, 85.0]), ("one", &[1.0], &[1.0])]);
         let notes = found.notes();
-        assert!(notes[0].starts_with("`one`: one run does not show its variation"), "{notes:#?}");
-        assert!(notes[1].starts_with("a clear verdict on the unclear tests takes about "), "{notes:#?}");
+        assert!(notes.iter().any(|note| note.starts_with("`one`: too few runs for an interval: ")), "{notes:#?}");
+        let last = notes.last().map_or("", String::as_str);
+        assert!(last.starts_with("a clear verdict on the unclear tests takes about "), "{notes:#?}");
+        assert_eq!(found.sentence().split_once(';'), None, "nothing is claimed: {}", found.sentence());
+        // A value of 0 has no ratio, however many runs there are.
+        let zero: &[f64] = &[0.0, 0.0, 0.0];
+        let notes = suite(&[("zero", zero, zero)]).notes();
+        assert!(notes[0].starts_with("`zero`: ") && !notes[0].contains("too few runs"), "{notes:#?}");
     }
 
     /// The intervals of the tests become wider with their number. Of 80 suites of equal tests a few have an interval without 1;

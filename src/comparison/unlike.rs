@@ -18,13 +18,11 @@ pub(super) fn on_run_times(a: &[Observation], b: &[Observation]) -> Option<Strin
     let (of_a, of_b) = (seconds(a)?, seconds(b)?);
     let differs = of_a.max(of_b) > MOST * of_a.min(of_b);
     let [of_a, of_b] = [of_a, of_b].map(duration::seconds);
-    differs.then(|| {
-        format!("the runs of A took {of_a}, and those of B {of_b}: short and long runs have other rates, also without a change")
-    })
+    differs.then(|| format!("the runs of A took {of_a}, and those of B {of_b}: rates depend on the length of a run"))
 }
 
-/// Returns the note on the latency of a flowop that has the smaller part of the operations, if the sides ran at different
-/// rates. `None` for response times, and if another flowop is not the load.
+/// Returns the note on the latency of a flowop, if the sides ran at different rates. `None` for response times, and for a
+/// flowop that makes half or more of the operations.
 pub(super) fn on_load(runs: &[&[Observation]], metric: &Metric) -> Option<String> {
     /// The ratio of the rates from which on the loads are not alike.
     const LEAST: f64 = 1.25;
@@ -40,7 +38,7 @@ pub(super) fn on_load(runs: &[&[Observation]], metric: &Metric) -> Option<String
     let (least, most) = (rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?);
     (is_minor && most > LEAST * least).then(|| {
         format!(
-            "`{metric}` is of different loads, {} to {} ops/s: for the same load give the threads a `rate=`",
+            "`{metric}` was measured at different loads, {} to {} ops/s: a `rate=` of the threads makes them equal",
             measured(least),
             measured(most)
         )
@@ -64,7 +62,10 @@ mod tests {
             |a: &[Observation], b: &[Observation], metric: &str| metric.parse().ok().and_then(|m| on_load(&[a, b], &m));
         let (slow, fast) = (of(1000.0, 100.0), of(3000.0, 110.0));
         let found = note(&slow, &fast, "read.latency.mean").unwrap_or_default();
-        assert!(found.starts_with("`read.latency.mean` is of different loads, 1,000 to 3,000 ops/s"), "{found}");
+        assert!(
+            found.starts_with("`read.latency.mean` was measured at different loads, 1,000 to 3,000 ops/s"),
+            "{found}"
+        );
         // The flowop is the load itself, the rates are alike, or the metric is no latency of a flowop.
         assert_eq!(note(&of(1000.0, 900.0), &of(3000.0, 2700.0), "read.latency.mean"), None);
         assert_eq!(note(&slow, &of(1100.0, 100.0), "read.latency.mean"), None);

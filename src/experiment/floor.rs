@@ -5,7 +5,7 @@
 //! Not in here: the execution of an experiment (`runner`), and the use of a noise floor (`comparison`).
 
 use crate::analysis::{Estimate, FloorSample, NoiseFloor};
-use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, Observation};
+use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation};
 use crate::os::handle;
 use crate::output;
 use crate::util::timestamp::seconds_of;
@@ -18,7 +18,7 @@ const SCHEMA: &str = "wmlrun.floors/1";
 
 /// The conditions on which a noise floor depends, besides the variables of the script. It applies to results that have
 /// them in common. Sessions of versions with fewer conditions apply to no result.
-const PLACE: [&str; 15] = [
+const PLACE: [&str; 16] = [
     "script",
     LOADED_SCRIPTS,
     "run time",
@@ -26,6 +26,7 @@ const PLACE: [&str; 15] = [
     "file system",
     "mount options",
     "device",
+    LOOP_DIRECT,
     "warm-up",
     "cache",
     "quiesced",
@@ -352,6 +353,7 @@ mod tests {
         for name in [
             "loaded scripts",
             "mount options",
+            LOOP_DIRECT,
             "warm-up",
             "cache",
             "quiesced",

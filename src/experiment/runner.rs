@@ -436,7 +436,8 @@ fn make_run(
     }
     let took = began.elapsed();
     // Another attempt, and what follows it in its block, must fit into the budget.
-    let needs = if folder.longest_of(arm).is_zero() { 2 * took } else { took };
+    let is_first = folder.longest_of(arm).is_zero();
+    let needs = if is_first { took * (1 + Design::new(&folder.experiment).block_len() as u32) } else { took };
     let fits = spare.is_none_or(|spare| spare >= needs);
     if observation.disturbed && folder.retries_left(number) > 0 && fits {
         discard(folder, number, took.as_secs_f64(), host)?;

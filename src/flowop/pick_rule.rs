@@ -104,6 +104,7 @@ impl PickRule {
             Self::Shuffle { drawn, entries, salt } => {
                 // The set of this instance, in place of the one that the flowop names.
                 let own = cx.files.views[set].set.spec.instance.unwrap_or(0);
+                debug_assert!((own as usize) < drawn.len(), "a counter for each set of an instance");
                 let Some(drawn) = drawn.get(own as usize) else { return PickBy::Rotate };
                 let n = drawn.fetch_add(1, Ordering::Relaxed);
                 let salt = salt.wrapping_add(u64::from(own));

@@ -236,7 +236,10 @@ pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, Import
             return Err(form(dir)(why.to_owned()));
         }
         Err(_) if arm.is_none() => return Ok(ImportedSide { runs: all_files(dir)?, ..ImportedSide::default() }),
-        Err(error) => return Err(ImportError::Io { path: dir.join(EXPERIMENT), error }),
+        Err(_) => {
+            let why = "it has no `experiment.toml`: only folders of experiments have arms (`DIR:ARM`)";
+            return Err(form(dir)(why.to_owned()));
+        }
     };
     let index = match (arm, names.distinct) {
         (None, false) => None,

@@ -415,8 +415,8 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
 /// older results.
 pub const LOADED_SCRIPTS: &str = "loaded scripts";
 
-/// The condition that says whether the loop devices of a file system bypass the cache of the file systems below. Others lack
-/// it, and so do older results.
+/// The condition that says whether the loop devices of a file system bypass the cache of the file system below. File
+/// systems on other devices lack it.
 pub const LOOP_DIRECT: &str = "loop direct I/O";
 
 /// The condition that tells a device whatever its name is.

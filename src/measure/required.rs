@@ -55,6 +55,7 @@ impl Required {
         let choose = "choose a directory of it with `--dir`";
         let (mounted_at, at) = (at, printable::path(wanted));
         let here = format!("`{shown}` is on the file system that is mounted at {mounted}");
+        let first = format!("mount the file system first: without it, `{shown}` is on the file system at {mounted}");
         Err(match wanted.as_os_str().is_empty() {
             true => (
                 format!("{here}, and `--require-mount` requires another one"),
@@ -65,14 +66,12 @@ impl Required {
             }
             false => (
                 format!("nothing is mounted at {at}, as `--require-mount={at}` requires"),
-                match is_below(wanted, mounted_at) {
-                    true => {
-                        format!("{at} is a directory of the file system at {mounted}: give `--require-mount={mounted}`")
-                    }
-                    false => {
-                        format!("mount the file system first: without it, `{shown}` is on the file system at {mounted}")
-                    }
-                },
+                first
+                    + &if is_below(wanted, mounted_at) {
+                        format!("; if {at} is only a directory of it, give `--require-mount={mounted}`")
+                    } else {
+                        String::new()
+                    },
             ),
         })
     }
@@ -111,6 +110,9 @@ mod tests {
         let (what, help) = allows(required(&[], Some("/absent")), "ext4", "/").unwrap_err();
         assert_eq!(what, "nothing is mounted at /absent, as `--require-mount=/absent` requires");
         assert_eq!(help, "mount the file system first: without it, `/x/d` is on the file system at /");
+        let (_, help) = allows(required(&[], Some("/proc/sys")), "proc", "/proc").unwrap_err();
+        assert!(help.starts_with("mount the file system first: "), "{help}");
+        assert!(help.ends_with("; if /proc/sys is only a directory of it, give `--require-mount=/proc`"), "{help}");
         // The root directory of a chroot may be no mount point.
         let (what, help) = allows(required(&[], Some("/proc")), "ext4", "/x").unwrap_err();
         assert_eq!(

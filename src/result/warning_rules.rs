@@ -51,15 +51,15 @@ impl Warning {
             Self::NotComplete { .. } => "the run did not last as long as it was meant to".to_owned(),
             Self::Errors { .. } => "at least one operation failed, and the script does not expect it".to_owned(),
             Self::NoOperations { .. } => "no I/O operation was completed".to_owned(),
-            Self::ShortRun { .. } => format!("less than {MIN_SECONDS:.0} s were measured"),
-            Self::FewOperations { .. } => format!("fewer than {} I/O operations", count::grouped(MIN_OPS)),
+            Self::ShortRun { .. } => format!("a complete run measured less than {MIN_SECONDS:.0} s"),
+            Self::FewOperations { .. } => format!("the run has fewer than {} I/O operations", count::grouped(MIN_OPS)),
             Self::FewForPercentiles { .. } => {
-                format!("fewer than {} operations of an I/O flowop", count::grouped(MIN_OPS))
+                format!("an I/O flowop has fewer than {} operations", count::grouped(MIN_OPS))
             }
             Self::MemoryFileSystem { .. } => "a file set is on a file system in memory, such as tmpfs".to_owned(),
             Self::FitsInMemory { .. } => format!(
-                "flowops read through the page cache, and the file sets are smaller than the memory; not if the \
-                 cache is meant to be warm, or less than {} of the files that were read are in memory at the end",
+                "flowops read through the page cache, or the file system serves direct reads from memory, and the \
+                 file sets are smaller than the memory; not if the cache is meant to be warm, or less than {} of the files that were read are in memory at the end",
                 percent(MIN_RESIDENT)
             ),
             Self::CacheUnknown { .. } => {
@@ -70,33 +70,56 @@ impl Warning {
             Self::NotQuiesced { .. } => {
                 format!("the run did not wait for earlier writes, and these were more than {}", size::format(MAX_DIRTY))
             }
-            Self::ToolBound { .. } => format!("more than {} of the mean latency", percent(MAX_TOOL_SHARE)),
-            Self::WakeupLatency { .. } => {
-                format!("more than {} of the mean response time of an open loop", percent(MAX_TOOL_SHARE))
+            Self::ToolBound { .. } => {
+                format!("the tool's own time is more than {} of the mean latency", percent(MAX_TOOL_SHARE))
             }
-            Self::ProcessorBound { .. } => format!("all processors were more than {} busy", percent(MAX_BUSY)),
+            Self::WakeupLatency { .. } => {
+                format!(
+                    "threads of an open loop wake up later than they should, by more than {} of the mean response time",
+                    percent(MAX_TOOL_SHARE)
+                )
+            }
+            Self::ProcessorBound { .. } => format!(
+                "all processors were more than {} busy, without the busy-waiting of open loops",
+                percent(MAX_BUSY)
+            ),
             Self::SharedDevices { .. } => format!(
                 "the devices of the file sets read more than twice what the run read from them, and at least {} more, \
-                 or wrote more than {} times what it wrote, and at least {} more",
+                 or, if the run waited for earlier writes, wrote more than {} times what it wrote, and at least {} more",
                 size::format(MIN_READ_BY_OTHERS),
                 MAX_WRITTEN_BY_OTHERS + 1,
                 size::format(MIN_WRITTEN_BY_OTHERS)
             ),
             Self::Unsteady { .. } => {
-                format!("a change of more than {}, in a run of at least {MIN_INTERVALS} intervals", percent(MAX_DRIFT))
+                format!(
+                    "the rates of the first and the last third differ by more than {}, in a run of at least \
+                     {MIN_INTERVALS} intervals",
+                    percent(MAX_DRIFT)
+                )
             }
             Self::NotSteady { .. } => {
-                format!("the rate without the part that is not steady differs by more than {}", percent(MIN_CHANGE))
+                format!(
+                    "the rate without the part that is not steady differs by more than {}, or no part is steady",
+                    percent(MIN_CHANGE)
+                )
             }
             Self::Stalled { .. } => format!(
                 "intervals without an I/O operation, at least {MIN_STALL} s in a row, in a run that completes at least \
                  {MIN_RATE} per second in the other intervals"
             ),
-            Self::Starved { .. } => format!("more than {} of the time of its threads", percent(MAX_STARVED)),
-            Self::Unstable { .. } => format!("less than {} of the rate of an open loop", percent(MIN_ACHIEVED)),
-            Self::LateOps { .. } => format!("the oldest began more than {MAX_LATE_SECONDS:.0} s before the end"),
-            Self::SharedDescriptors => "the run has several processes".to_owned(),
-            Self::RanksOverlap { .. } => format!("less than {} of the time of a rank", percent(MIN_COVERED)),
+            Self::Starved { .. } => {
+                format!("a flowop waits for files for more than {} of the time of its threads", percent(MAX_STARVED))
+            }
+            Self::Unstable { .. } => format!("an open loop achieves less than {} of its rate", percent(MIN_ACHIEVED)),
+            Self::LateOps { .. } => {
+                format!("an operation that began more than {MAX_LATE_SECONDS:.0} s before the end had not ended")
+            }
+            Self::SharedDescriptors => {
+                "several processes of the run share one table, because the kernel can't separate them".to_owned()
+            }
+            Self::RanksOverlap { .. } => {
+                format!("all ranks ran together for less than {} of the time of a rank", percent(MIN_COVERED))
+            }
         }
     }
 }
@@ -321,7 +344,7 @@ fn processor_bound(document: &Document, run: &Run) -> Option<Warning> {
 /// Returns a warning if the devices moved far more bytes than the run made them move. Writes count if the disks had
 /// completed earlier ones.
 fn shared_devices(run: &Run) -> Option<Warning> {
-    let own = run.storage_bytes.clone()?;
+    let mut own = run.storage_bytes.clone()?;
     // Sets on the same devices have the same numbers.
     let mut all: Vec<&DeviceBytes> = Vec::new();
     for moved in run.filesets.iter().filter_map(|set| set.device_bytes.as_ref()) {
@@ -329,12 +352,15 @@ fn shared_devices(run: &Run) -> Option<Warning> {
             all.push(moved);
         }
     }
-    let moved = all.into_iter().fold(DeviceBytes::default(), |sum, one| DeviceBytes {
+    let mut moved = all.into_iter().fold(DeviceBytes::default(), |sum, one| DeviceBytes {
         read: sum.read.saturating_add(one.read),
         written: sum.written.saturating_add(one.written),
     });
-    let is_shared =
-        moved.are_mostly_read_by_others(&own) || run.quiesced == Some(true) && moved.are_mostly_written_by_others(&own);
+    // Earlier writes of this program may reach the devices now.
+    if run.quiesced != Some(true) {
+        (moved.written, own.written) = (0, 0);
+    }
+    let is_shared = moved.are_mostly_read_by_others(&own) || moved.are_mostly_written_by_others(&own);
     is_shared.then_some(Warning::SharedDevices { moved, own })
 }
 

@@ -206,6 +206,15 @@ fn a_collector_runs_until_the_snapshot() {
 }
 
 #[test]
+fn a_collector_that_is_not_installed_is_reported() {
+    let text =
+        format!("{SMALL}create processes\nstats command \"/nowhere/iostat\"\nstats clear\nsleep 1\nstats snap\n");
+    let output = script(&text).args(["--allow-system"]).run().exits(0);
+    let note = "the command of `stats command` failed during the measurement: exit status: 127";
+    assert!(output.stderr.contains(note), "{}", output.shown());
+}
+
+#[test]
 fn load_reads_definitions_and_a_run_becomes_the_default() {
     let own = format!("{SMALL}eventgen rate=100\nrun 1\npsrun -1 1\necho \"loaded\"\nquit\n");
     let call = Wml::below(&memory()).file("own.f", &own).file("s.f", "load own\necho \"after\"\nrun\n");

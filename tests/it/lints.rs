@@ -199,7 +199,11 @@ fn differences_from_filebench_name_the_lines_of_the_script() {
     for (text, row, other) in [
         ("set $n=3\n", "a variable that is set while processes of `create processes` live (line 3)", "sleep 1\n"),
         ("shutdown processes\ndebug 0\n", "`debug 0` (line 4)", "debug 1\n"),
-        ("echo \"$PATH\"\n", "similar texts that is not a variable of the script", "set $n=1\necho \"$n\"\n"),
+        (
+            "echo \"$PATH\"\n",
+            "similar texts that is not a variable of the script",
+            "foreach $n in 1,2 { echo \"$n\" }\n",
+        ),
         ("foreach $n in 1,2 { set $m=$n\ndefine file name=f,path=/x }\n", "a `run`, with the variable in", "run 1\n"),
         ("foreach $n in 1,2 { define file name=f$n,path=/x\nrun 1 }\n", "and a `run` in it\n  (line 3)", "run 1\n"),
     ] {

@@ -573,11 +573,19 @@ fn a_personality_with_several_runs_has_a_warning() {
     let profile = "CONFIG one {\n personality = own;\n}\n";
     let set = "define fileset name=f,path=$dir,entries=1,dirwidth=1,prealloc\n\
         define process name=p { thread name=t { flowop statfile name=s,filesetname=f } }\nset $n=1\ndebug 1\n";
-    for (runs, warns) in [("run 5", false), ("foreach $n in 1,2 { run 5 }", true), ("run 5\npsrun -1 5", true)] {
+    let several = "the script makes several runs, and a profile makes one";
+    let own_run = "the personality makes a run of its own, before that of the profile";
+    for (runs, warning) in [
+        ("run 5", ""),
+        ("foreach $n in 1,2 { run 5 }", several),
+        ("run 5\npsrun -1 5", several),
+        ("create processes\nstats clear\nsleep 1\nstats snap", own_run),
+    ] {
         let own = Wml::new().file("p.prof", profile).file("own.f", &format!("{set}{runs}\n"));
         let output = own.args(["batch", "p.prof", "--engine", "null", "--runtime", "0.1", "--quiet"]).run().exits(0);
-        let has = output.stderr.contains("the script makes several runs, and a profile makes one");
-        assert_eq!(has, warns, "{runs}: {}", output.stderr);
+        for text in [several, own_run] {
+            assert_eq!(output.stderr.contains(text), text == warning, "{runs}: {}", output.stderr);
+        }
         // Each warning of a script is shown once.
         assert_eq!(output.stderr.matches("warning[W0402]: `debug`").count(), 1, "{}", output.stderr);
     }
