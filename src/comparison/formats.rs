@@ -126,13 +126,13 @@ pub fn sentence(comparison: &Comparison) -> String {
         None => (comparison.ratio, ""),
     };
     let but = if comparison.lacks_control() { "; the control is unknown" } else { "" };
-    let but = but.to_owned() + &disturbed_side(comparison).map_or_else(String::new, |note| format!("; {note}"));
     // The name of a metric may be that of a flowop in a result of others.
     let text = format!("{name}: {limit} (B/A{floor} {} of {metric}{direction}{but})", ratio(shown));
-    printable::line(&text).into_owned()
+    let disturbed = disturbed_side(comparison).map_or_else(String::new, |note| format!("; {note}"));
+    printable::line(&(text + &disturbed)).into_owned()
 }
 
-/// Returns the part of a verdict on runs of which other programs disturbed half or more on a side, and not on the other.
+/// Returns the end of a verdict on runs of which other programs disturbed half or more on a side, and not on the other.
 /// Their effect may be the difference.
 pub(super) fn disturbed_side(comparison: &Comparison) -> Option<String> {
     let differs = matches!(comparison.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);

@@ -64,8 +64,8 @@ fn a_verdict_says_that_other_programs_disturbed_a_side() {
         (found.a.disturbed, found.b.disturbed) = (a, b);
         text(&found)
     };
-    says(&disturbed(0, 4), &["; other programs disturbed 4 of 8 runs of B)"]);
-    says(&disturbed(8, 3), &["; other programs disturbed 8 of 8 runs of A)"]);
+    says(&disturbed(0, 4), &["of ops); other programs disturbed 4 of 8 runs of B"]);
+    says(&disturbed(8, 3), &["of ops); other programs disturbed 8 of 8 runs of A"]);
     assert!(!disturbed(4, 4).contains("disturbed") && !disturbed(0, 3).contains("disturbed"));
 }
 
