@@ -49,6 +49,8 @@ pub struct RunEnv<'r> {
     pub messages: Option<&'r Messages>,
     /// The seed of the run.
     pub seed: u64,
+    /// The number of the thread's process instance, from 0.
+    pub instance: usize,
     /// Whether failed operations are only counted, so that the run continues.
     pub count_errors: bool,
 }

@@ -21,7 +21,7 @@ pub struct SetInfo {
     /// Number of directories that it is spread over.
     pub parts: usize,
     /// Number of the sets of process instances for which it stands (`perinstance`); 0 for a set of all instances.
-    pub own_sets: usize,
+    pub own_sets: u32,
     /// Whether its files are opened read-only.
     pub readonly: bool,
     /// Whether its files are opened write-only.

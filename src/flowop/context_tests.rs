@@ -44,6 +44,7 @@ fn in_context(is_live: bool, test: impl FnOnce(&mut OpCx<'_>)) {
         events: &events,
         messages: None,
         seed: 1,
+        instance: 0,
         count_errors: false,
     };
     let files = ThreadFiles::new(&views, &dirs, Starvation::default());

@@ -104,7 +104,7 @@ impl Stateless for Leaf {
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let want = if self.make { Want::Absent } else { Want::Existing };
-        let by = self.pick.draw(cx, self.set);
+        let by = self.pick.draw(cx);
         let FileRef { set, index } = cx.pick_leaf(self.set, want, by)?;
         let tree = &cx.files.views[set].set.tree;
         let name = tree.leafdir_name(index);

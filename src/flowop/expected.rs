@@ -174,7 +174,7 @@ impl Stateless for ExpectedError {
             return self.call_expecting_error(cx, None, dir, name.as_c());
         }
         let want = if self.call.expected_error() == Errno::NOENT { Want::Absent } else { Want::Existing };
-        let by = self.pick.draw(cx, self.set);
+        let by = self.pick.draw(cx);
         let file = cx.pick(self.set, want, by, true)?;
         let done = match cx.locate(file) {
             Err(stop) => Err(stop),

@@ -108,7 +108,7 @@ pub(super) fn call_by_name<const CHANGES: bool>(
         let what = || format!("slot {} is closed", file.slot.fd);
         return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
     };
-    let by = file.pick.draw(cx, set.id);
+    let by = file.pick.draw(cx);
     let file = cx.pick(set.id, Want::Existing, by, true)?;
     let mut name = Name::default();
     let outcome = match cx.locate_fast(file, &mut name) {
@@ -174,7 +174,7 @@ impl Stateless for Delete {
                 let what = || format!("slot {slot} has no file to remove");
                 return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
             };
-            let by = self.file.pick.draw(cx, set.id);
+            let by = self.file.pick.draw(cx);
             cx.pick(set.id, Want::Existing, by, true)?
         };
         let mut name = Name::default();

@@ -76,7 +76,7 @@ impl Move {
                 _ => {}
             }
         }
-        Ok(MoveSource::Any(self.from.id, self.file.pick.draw(cx, self.from.id)))
+        Ok(MoveSource::Any(self.from.id, self.file.pick.draw(cx)))
     }
 
     /// Makes the call.

@@ -103,7 +103,7 @@ impl Stateless for OpenOp {
         if cx.io.slots.get(slot).handle.is_some() {
             return Err(cx.misuse(|| format!("slot {slot} is already open"), "close it first, or use another `fd=`"));
         }
-        let by = self.file.pick.draw(cx, self.set);
+        let by = self.file.pick.draw(cx);
         let (want, flags) = if self.create {
             // `EXCL`: an existing file of that name is inspected first, as it may belong to another program.
             (Want::Absent, self.file.flags | OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC)

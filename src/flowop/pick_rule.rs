@@ -4,7 +4,7 @@
 
 use super::args::{Args, SetInfo};
 use crate::diag::{Code, Diagnostic};
-use crate::exec::{OpCx, PickBy};
+use crate::exec::{OpCx, PickBy, RunEnv};
 use crate::random::{self, Permutation, Quantity, Rng, ZipfRanks};
 use rand::RngExt;
 use std::sync::Arc;
@@ -86,29 +86,29 @@ impl PickRule {
         Ok(args.quantity("indexed")?.map_or(Self::Rotate, index))
     }
 
-    /// Returns the criterion for the next pick from a set, which is the one that the flowop names. The rotation, which most
-    /// flowops use, costs one comparison; the other rules are in a separate function that is not inlined.
+    /// Returns the criterion for the next pick. The rotation, which most flowops use, costs one comparison; the other
+    /// rules are in a separate function that is not inlined. Its arguments are few: with the set as another one, a
+    /// `statfile` by rotation had 323 instead of 317 instructions.
     #[inline]
-    pub(super) fn draw(&self, cx: &mut OpCx<'_>, set: usize) -> PickBy {
-        if matches!(self, Self::Rotate) { PickBy::Rotate } else { self.draw_slow(cx, set) }
+    pub(super) fn draw(&self, cx: &mut OpCx<'_>) -> PickBy {
+        if matches!(self, Self::Rotate) { PickBy::Rotate } else { self.draw_slow(&mut cx.rng, &cx.env) }
     }
 
     #[inline(never)]
-    fn draw_slow(&self, cx: &mut OpCx<'_>, set: usize) -> PickBy {
-        let rng = &mut cx.rng;
+    fn draw_slow(&self, rng: &mut Rng, env: &RunEnv<'_>) -> PickBy {
         match self {
             Self::Rotate => PickBy::Rotate,
             Self::Own => PickBy::Own,
             Self::Uniform => PickBy::Uniform(rng.random()),
             Self::Recent { ranks, .. } => PickBy::Recent(ranks.draw(rng)),
             Self::Shuffle { drawn, entries, salt } => {
-                // The set of this instance, in place of the one that the flowop names.
-                let own = cx.files.views[set].set.spec.instance.unwrap_or(0);
-                debug_assert!((own as usize) < drawn.len(), "a counter for each set of an instance");
-                let Some(drawn) = drawn.get(own as usize) else { return PickBy::Rotate };
+                // The set of this instance has a counter of its own; a set that all instances share has one.
+                let own = if drawn.len() > 1 { env.instance } else { 0 };
+                debug_assert!(own < drawn.len(), "a counter for each set of an instance");
+                let Some(drawn) = drawn.get(own) else { return PickBy::Rotate };
                 let n = drawn.fetch_add(1, Ordering::Relaxed);
-                let salt = salt.wrapping_add(u64::from(own));
-                let seed = random::mix(random::mix(cx.env.seed, salt), n / entries);
+                let salt = salt.wrapping_add(own as u64);
+                let seed = random::mix(random::mix(env.seed, salt), n / entries);
                 PickBy::Index(Permutation::new(*entries, seed).at(n % entries))
             }
             Self::Index { value, entries, scale } => PickBy::Index(index(value, *entries, *scale, rng)),

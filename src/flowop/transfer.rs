@@ -78,7 +78,7 @@ impl FileUse {
         if self.slot.fd > 0 && cx.io.slots.get(slot).file.is_some_and(|f| cx.io.slots.set_of(f) != set.id) {
             return Err(self.conflict(cx, slot));
         }
-        let by = self.pick.draw(cx, set.id);
+        let by = self.pick.draw(cx);
         let file = cx.pick(set.id, Want::Existing, by, true)?;
         let opened = cx.open(slot, file, self.flags, self.readahead).and_then(|()| cx.end_open());
         // After the end of the open, because it may wake threads.

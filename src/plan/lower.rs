@@ -90,7 +90,7 @@ impl Resolver for LoweredNames<'_> {
             own_sets: self.filesets[id..]
                 .iter()
                 .take_while(|own| own.instance.is_some() && own.name == spec.name)
-                .count(),
+                .count() as u32,
             readonly: spec.readonly,
             writeonly: spec.writeonly,
         })

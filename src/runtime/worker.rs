@@ -294,6 +294,7 @@ fn prepare<'a>(
         events: &shared.events,
         messages: shared.options.messages.as_ref(),
         seed: shared.options.seed,
+        instance: thread_slot.instance,
         count_errors: shared.options.count_errors,
     };
     let files = ThreadFiles::new(context.views, context.dirs, starvation);
