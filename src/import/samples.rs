@@ -126,6 +126,12 @@ fn samples(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, Impor
         return samples(&batch, notes);
     }
     let batches = batches_in(path);
+    // None of the two kinds may be left out without a word.
+    if let Some(other) = other_directory(path, &batches) {
+        let other = printable::path(&other);
+        let why = format!("it has directories of batches, and others ({other}): give each kind a directory of its own");
+        return Err(form(path)(why));
+    }
     if batches.len() > 1 {
         return of_batches(path, &batches, notes);
     }
@@ -154,6 +160,13 @@ fn batches_in(path: &Path) -> Vec<PathBuf> {
         entries.filter(|entry| !entry.is_symlink() && entry.join(BATCH_PAGE).is_file()).collect();
     found.sort();
     found
+}
+
+/// Returns a directory beside those of batches, if there are any.
+fn other_directory(path: &Path, batches: &[PathBuf]) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut others = entries.filter(|entry| entry.is_dir() && !batches.contains(entry));
+    others.next().filter(|_| !batches.is_empty())
 }
 
 /// The conditions that make the figures of one workload in several batches incomparable.
@@ -324,6 +337,14 @@ mod tests {
         let tests: Vec<_> = found.tests.iter().map(|test| (test.name.as_str(), rates(test))).collect();
         assert_eq!(tests, [("mail", [vec![10.0, 12.0], vec![20.0]]), ("web", [vec![30.0], vec![]])]);
         assert_eq!(found.notes, Vec::<String>::new());
+        // A test beside them would be left out.
+        fs::create_dir(dir.path().join("old/mail")).unwrap();
+        let mixed = test_pairs(&dir.path().join("old"), &dir.path().join("new")).unwrap_err().to_string();
+        assert!(
+            mixed.contains("it has directories of batches, and others (") && mixed.contains("old/mail)"),
+            "{mixed}"
+        );
+        fs::remove_dir(dir.path().join("old/mail")).unwrap();
         // One of another file system.
         let mount = "{\"path\": \"/\", \"type\": \"xfs\", \"source\": \"/dev/x\", \"options\": \"rw\"}";
         let run = format!("{{\"environment\": {{\"mounts\": [{mount}]}}, \"summary\": {{\"ops_per_s\": 5}}}}");
