@@ -71,11 +71,6 @@ fn without_effect(commands: &[Command], found: &mut Vec<Diagnostic>) {
                 ignored("`set mode nousestats` has no effect")
                     .help("reading processor times costs next to nothing on Linux; they are always read"),
             ),
-            CommandKind::OsProfiler => diag::push(
-                found,
-                ignored("the profiler of the operating system is not supported")
-                    .help("Filebench 1.4.8 wrote to a file that a patched kernel had; use a profiler such as `perf`"),
-            ),
             CommandKind::EnableMulti => {
                 diag::push(found, ignored("`enable multi` connects to no master").help(SINGLE_CLIENT));
             }

@@ -55,7 +55,8 @@ const fn command([name, form, doc, example]: [&'static str; 4], origin: Origin, 
 }
 
 use Origin::{Both, Fsl, Sun};
-const OS_PROFILER: BuildCommand = |_, _| Some(CommandKind::OsProfiler);
+const LATHIST_ON: BuildCommand = |_, _| Some(CommandKind::LatHist(true));
+const LATHIST_OFF: BuildCommand = |_, _| Some(CommandKind::LatHist(false));
 
 /// All commands of the language.
 pub const COMMANDS: &[CommandEntry] = &[
@@ -213,8 +214,8 @@ pub const COMMANDS: &[CommandEntry] = &[
     command(["help", "help", "prints the usage text of the script", "help"], Sun, |_, _| Some(CommandKind::Help)),
     command(["vars", "vars", "prints the names of the variables", "vars"], Sun, |_, _| Some(CommandKind::Vars)),
     command(["version", "version", "prints the version of wmlrun", "version"], Both, |_, _| Some(CommandKind::Version)),
-    command(["enable_osprof", "enable_osprof", "accepted, without effect", "enable_osprof"], Both, OS_PROFILER),
-    command(["disable_osprof", "disable_osprof", "accepted, without effect", "disable_osprof"], Both, OS_PROFILER),
+    command(["enable_osprof", "enable_osprof", "the same as `enable lathist`", "enable_osprof"], Fsl, LATHIST_ON),
+    command(["disable_osprof", "disable_osprof", "ends `enable lathist`", "disable_osprof"], Fsl, LATHIST_OFF),
     command(
         [
             "eventgen",
@@ -509,7 +510,7 @@ fn psrun(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> CommandKind {
 
 fn enable(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> Option<CommandKind> {
     match word_of(s.args.first()) {
-        Some("lathist") => Some(CommandKind::EnableLatHist),
+        Some("lathist") => Some(CommandKind::LatHist(true)),
         Some("multi") => Some(CommandKind::EnableMulti),
         _ => b.bad_form(s.span, s.spec.form),
     }
@@ -574,8 +575,7 @@ mod tests {
         assert_eq!(words_after("define"), ["fileset", "file", "process", "flowop", "randvar"]);
         assert_eq!(words_after("set mode"), ["quit", "timeout", "alldone", "firstdone"]);
         assert_eq!(words_after("list"), ["fileset", "flowop"]);
-        let stats = ["clear", "snap", "dump", "xmldump", "multidump", "directory", "command"];
-        assert_eq!(words_after("stats"), stats);
+        assert_eq!(words_after("stats"), ["clear", "snap", "dump", "xmldump", "multidump", "directory", "command"]);
         let none = ["run", "psrun", "foreach", "load", "debug", "fscheck"];
         assert!(none.iter().all(|word| words_after(word).is_empty()));
     }

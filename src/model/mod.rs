@@ -145,10 +145,9 @@ pub enum CommandKind {
     Vars,
     Version,
     EventGen(Option<Spanned<Expr>>),
-    EnableLatHist,
+    /// Turns latency histograms on or off.
+    LatHist(bool),
     EnableMulti,
-    /// `enable_osprof`, `disable_osprof`: without effect.
-    OsProfiler,
     DoMultiSync,
     List(Object),
     Stats(Stats),

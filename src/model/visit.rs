@@ -102,9 +102,8 @@ pub fn parts<'a>(kind: &'a CommandKind, each: &mut dyn FnMut(CommandPart<'a>)) {
         | CommandKind::Help
         | CommandKind::Vars
         | CommandKind::Version
-        | CommandKind::EnableLatHist
+        | CommandKind::LatHist(_)
         | CommandKind::EnableMulti
-        | CommandKind::OsProfiler
         | CommandKind::DoMultiSync
         | CommandKind::List(_)
         | CommandKind::Stats(Stats::Clear | Stats::Snap)

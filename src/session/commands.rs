@@ -107,7 +107,7 @@ impl Session {
             }
             CommandKind::SetMode(mode) => self.options.mode = *mode,
             // The check of the text has reported that they have no effect.
-            CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti | CommandKind::OsProfiler => {}
+            CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti => {}
             CommandKind::DoMultiSync => return Ok(self.runner.wait_for_ranks(front)),
             CommandKind::DefineFileset(def) => {
                 self.definitions.add_fileset(def.clone());
@@ -160,7 +160,7 @@ impl Session {
                     self.follow_event_rate();
                 }
             }
-            CommandKind::EnableLatHist => self.options.lathist = true,
+            CommandKind::LatHist(is_on) => self.options.lathist = *is_on,
             CommandKind::List(object) => self.list(*object, front),
             CommandKind::Stats(stats) => return self.stats(stats, span, front),
             CommandKind::Shutdown(object) => {

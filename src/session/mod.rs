@@ -431,7 +431,7 @@ fn only_defines(kind: &CommandKind) -> bool {
             | CommandKind::SetNoUseStats
             | CommandKind::Debug
             | CommandKind::Usage(_)
-            | CommandKind::EnableLatHist
+            | CommandKind::LatHist(_)
             | CommandKind::DefineFileset(_)
             | CommandKind::DefineProcess(_)
             | CommandKind::DefineFlowop(_)

@@ -77,6 +77,9 @@ fn the_interim_report_of_1_5_and_its_histograms() {
 
 #[test]
 fn histograms_have_64_buckets() {
+    // The older name for them, which can be turned off.
+    let has_buckets = |commands: &str| run("filebench", commands).stdout.contains("\t[ ");
+    assert!(has_buckets("enable_osprof\nrun 1") && !has_buckets("enable_osprof\ndisable_osprof\nrun 1"));
     let output = run("filebench", "enable lathist\nrun 1");
     let lines: Vec<_> = output.stdout.lines().filter_map(|l| l.split_once("\t[ ")).collect();
     assert_eq!(lines.len(), 3);
