@@ -126,7 +126,7 @@ fn samples(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, Impor
         return samples(&batch, notes);
     }
     let batches = batches_in(path);
-    // None of the two kinds may be left out without a word.
+    // Neither of the two kinds may be left out without a word.
     if let Some(other) = other_directory(path, &batches) {
         let other = printable::path(&other);
         let why = format!("it has directories of batches, and others ({other}): give each kind a directory of its own");
@@ -165,7 +165,7 @@ fn batches_in(path: &Path) -> Vec<PathBuf> {
 /// Returns a directory beside those of batches, if there are any.
 fn other_directory(path: &Path, batches: &[PathBuf]) -> Option<PathBuf> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut others = entries.filter(|entry| entry.is_dir() && !batches.contains(entry));
+    let mut others = entries.filter(|entry| entry.is_dir() && folder::is_visible(entry) && !batches.contains(entry));
     others.next().filter(|_| !batches.is_empty())
 }
 
@@ -235,7 +235,7 @@ fn of_directory(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, 
     entries.retain(|entry| folder::is_visible(entry) && !entry.ends_with(BATCH_PAGE));
     entries.sort();
     let mut samples = Vec::new();
-    let mut skipped = Vec::new();
+    let (mut skipped, mut unread) = (Vec::new(), Vec::new());
     let mut count = 0;
     for entry in &entries {
         let is_dir = entry.is_dir();
@@ -249,7 +249,10 @@ fn of_directory(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, 
                 count += runs.len();
                 samples.push((entry, is_dir, complete(runs, notes)));
             }
-            Err(ImportError::SeveralArms { .. } | ImportError::Form { .. }) => skipped.push(name(entry)),
+            Err(ImportError::SeveralArms { .. } | ImportError::Form { .. }) => {
+                unread.extend(is_dir.then(|| name(entry)));
+                skipped.push(name(entry));
+            }
             Err(error) => return Err(error),
         }
         if count > MAX_OBSERVATIONS {
@@ -268,7 +271,13 @@ fn of_directory(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, 
         true => name(entry),
         false => stem(entry),
     };
-    Ok(samples.into_iter().map(|(entry, is_dir, runs)| (test(entry, is_dir), runs)).collect())
+    let mut found: Vec<NamedRuns> =
+        samples.into_iter().map(|(entry, is_dir, runs)| (test(entry, is_dir), runs)).collect();
+    // A directory is that of a test. Without results it must not be left out as if it did not exist.
+    if !found.is_empty() {
+        found.extend(unread.into_iter().map(|name| (name, Vec::new())));
+    }
+    Ok(found)
 }
 
 /// Keeps the complete runs. The others give a note.

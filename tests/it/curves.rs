@@ -147,6 +147,10 @@ fn a_suite_has_a_verdict_on_each_test() {
     let output = call(&["--tolerance", "60%", "--metric", "latency.mean"]).run().exits(11);
     assert!(output.stderr.contains("note: `db`, `mail`: the 4 values of A are equal"), "{}", output.shown());
     call(&["--noise-floor", "5%"]).run().exits(2);
+    // A directory whose results are deeper is no test that passes, even if both sides have it.
+    let deeper = call(&["--tolerance", "60%"]).file("old/nightly/x/a.out", "x").file("new/nightly/x/a.out", "x");
+    let output = deeper.run().exits(11);
+    assert!(output.stdout.contains("2 are not\n  compared (`web`, `nightly`)"), "{}", output.shown());
 }
 
 /// What a sweep prints.
