@@ -194,15 +194,9 @@ pub(super) fn codes() -> impl Iterator<Item = Explanation> {
     let of_report = |warning: Warning| Explanation {
         code: warning.code(),
         title: format!("for example, {}", warning.message()).into(),
-        text: format!("Condition: {}.\n\nWhat to do: {}.", warning.condition(), all_advice(&warning)).into(),
+        text: format!("Condition: {}.\n\nWhat to do: {}.", warning.condition(), warning.advice_in_all_cases()).into(),
     };
     fixed.map(explained).chain(Warning::examples().into_iter().map(of_report)).chain(notes.map(explained))
-}
-
-/// Returns the advice on a warning in all cases.
-fn all_advice(warning: &Warning) -> String {
-    let other = warning.other_advice().map(|(case, advice)| format!("; {case}: {advice}"));
-    warning.advice().to_owned() + &other.unwrap_or_default()
 }
 
 /// Prints the explanation of an error or warning code.

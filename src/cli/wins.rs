@@ -140,7 +140,7 @@ fn verdicts(
     let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (test, found) in tests.iter().zip(&suite.tests) {
         let has_doubt = found.comparison.as_ref().is_some_and(|c| c.doubt == Some(IntervalDoubt::UnknownFloor));
-        if let Some(note) = Some(()).filter(|()| has_doubt).and_then(|()| missing_floor(&test.runs, metric)) {
+        if has_doubt && let Some(note) = missing_floor(&test.runs, metric) {
             missing.entry(note).or_default().push(format!("`{}`", printable::line(&test.name)));
         }
     }

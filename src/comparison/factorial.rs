@@ -283,8 +283,8 @@ impl FactorialDesign<'_> {
         }
         let tables = self.tables;
         let compares = tables.columns.is_some() || tables.study.is_some() || !self.factors_of_effects().is_empty();
-        let loads = by_metric.iter().filter_map(|(metric, cells)| unlike::on_load(cells, metric)).collect::<Vec<_>>();
-        let loads = if compares { loads } else { Vec::new() };
+        let loads = by_metric.iter().filter(|_| compares);
+        let loads: Vec<String> = loads.filter_map(|(metric, cells)| unlike::on_load(cells, metric)).collect();
         let outliers = by_first.into_iter().filter_map(|(metric, cells)| notes::on_outliers(&cells, &metric));
         let few = by_metric.into_iter().flat_map(|(metric, cells)| notes::on_percentiles(&cells, &[metric]));
         let order = (self.in_order && compares).then(notes::on_order);

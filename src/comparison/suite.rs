@@ -68,7 +68,7 @@ impl SuiteComparison {
         let compared = reasons.iter().filter(|reason| reason.is_none()).count();
         let level = 1.0 - (1.0 - LEVEL) / compared.max(1) as f64;
         let of_test = |(test, reason): (&TestSample, Option<String>)| {
-            let comparer = || Comparer {
+            let of_test = || Comparer {
                 name: test.name.clone(),
                 floor: floor(&test.runs),
                 level,
@@ -78,12 +78,12 @@ impl SuiteComparison {
             let [a, b] = &test.runs;
             let found = match reason {
                 Some(reason) => Err(reason),
-                None => comparer().compare(&Runs { a, b, order: RunOrder::Separate }),
+                None => of_test().compare(&Runs { a, b, order: RunOrder::Separate }),
             };
             let verdict = found.as_ref().map_or(ComparisonVerdict::Unclear, |comparison| comparison.verdict);
             let (comparison, not_compared) = found.map_or_else(|why| (None, Some(why)), |found| (Some(found), None));
             // The caller has notes on the runs of all tests.
-            let of_runs = notes::on_runs(&[a, b], std::slice::from_ref(&comparer().metric));
+            let of_runs = notes::on_runs(&[a, b], std::slice::from_ref(&comparer.metric));
             let is_own = |note: &&String| *note != NOT_INTERLEAVED && !of_runs.contains(note);
             let of_comparison = comparison.iter().flat_map(|found| found.notes.iter().filter(is_own).cloned());
             let notes = not_compared.iter().cloned().chain(of_comparison);

@@ -350,19 +350,7 @@ mod tests {
         assert_eq!(place([&one]), place([&one, &same]));
         assert!(place([&one]).is_some() && place([&one]) != place([&more]) && place([&one, &more]).is_none());
         assert_eq!(place([&Observation::default()]), None);
-        for name in [
-            "loaded scripts",
-            "mount options",
-            LOOP_DIRECT,
-            "warm-up",
-            "cache",
-            "quiesced",
-            "engine",
-            "as-is",
-            "limit cpu_ms_per_s",
-            "memory",
-            "pinned",
-        ] {
+        for name in PLACE {
             let other = run(&[("script", "ab"), ("file system", "ext4"), ("$n", "1"), ("$dir", "/x"), (name, "other")]);
             assert_ne!(place([&one]), place([&other]), "{name}");
         }

@@ -55,7 +55,6 @@ impl Required {
         let choose = "choose a directory of it with `--dir`";
         let (mounted_at, at) = (at, printable::path(wanted));
         let here = format!("`{shown}` is on the file system that is mounted at {mounted}");
-        let first = format!("mount the file system first: without it, `{shown}` is on the file system at {mounted}");
         Err(match wanted.as_os_str().is_empty() {
             true => (
                 format!("{here}, and `--require-mount` requires another one"),
@@ -64,15 +63,13 @@ impl Required {
             false if is_mounted_at(wanted) => {
                 (format!("{here}, not at {at} as `--require-mount={at}` requires"), choose.to_owned())
             }
-            false => (
-                format!("nothing is mounted at {at}, as `--require-mount={at}` requires"),
-                first
-                    + &if is_below(wanted, mounted_at) {
-                        format!("; if {at} is only a directory of it, give `--require-mount={mounted}`")
-                    } else {
-                        String::new()
-                    },
-            ),
+            false => {
+                let what = format!("nothing is mounted at {at}, as `--require-mount={at}` requires");
+                let help =
+                    format!("mount the file system first: without it, `{shown}` is on the file system at {mounted}");
+                let only = format!("; if {at} is only a directory of it, give `--require-mount={mounted}`");
+                (what, if is_below(wanted, mounted_at) { help + &only } else { help })
+            }
         })
     }
 }

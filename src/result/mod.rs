@@ -208,7 +208,7 @@ impl CacheState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Run {
-    /// The workload of a profile (`CONFIG`), if the result joins those of several; absent otherwise.
+    /// The workload of a profile (`CONFIG`) that was run; absent for other runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// How the run ended.

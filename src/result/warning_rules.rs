@@ -59,7 +59,8 @@ impl Warning {
             Self::MemoryFileSystem { .. } => "a file set is on a file system in memory, such as tmpfs".to_owned(),
             Self::FitsInMemory { .. } => format!(
                 "flowops read through the page cache, or the file system serves direct reads from memory, and the \
-                 file sets are smaller than the memory; not if the cache is meant to be warm, or less than {} of the files that were read are in memory at the end",
+                 file sets are smaller than the memory; not if the cache is meant to be warm, or less than {} of \
+                 the files that were read are in memory at the end",
                 percent(MIN_RESIDENT)
             ),
             Self::CacheUnknown { .. } => {

@@ -445,8 +445,8 @@ impl Warning {
         }
     }
 
-    /// Returns the advice on the warning in another case, with the case.
-    pub fn other_advice(&self) -> Option<(&'static str, &'static str)> {
+    /// Returns the advice on warnings of this code, in all cases.
+    pub fn advice_in_all_cases(&self) -> String {
         let (case, other) = match self {
             Self::ProcessorBound { .. } => {
                 ("if no other program used them", Self::ProcessorBound { busy: 1.0, own: 1.0, kernel: 0.0, host: None })
@@ -455,9 +455,9 @@ impl Warning {
                 ("if the run began cold", Self::FitsInMemory { bytes: 0, memory: 0, cold: true })
             }
             Self::NoOperations { .. } => ("if other flowops completed operations", Self::NoOperations { others: 1 }),
-            _ => return None,
+            _ => return self.advice().to_owned(),
         };
-        Some((case, other.advice()))
+        format!("{}; {case}: {}", self.advice(), other.advice())
     }
 
     /// Returns the warning as it is stored in the result.

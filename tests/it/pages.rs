@@ -56,14 +56,12 @@ fn warnings_of_reports() -> String {
     let warnings = Warning::examples();
     let codes: Vec<&str> = warnings.iter().map(Warning::code).collect();
     assert_eq!(codes, CODES, "one warning of each kind, in the order of their codes");
-    let other = |w: &Warning| w.other_advice().map_or_else(String::new, |(case, advice)| format!("; {case}: {advice}"));
     let item = |w: &Warning| {
         let text = format!(
-            "\u{201c}{}.\u{201d} Condition: {}. Advice: {}{}.",
+            "\u{201c}{}.\u{201d} Condition: {}. Advice: {}.",
             w.message(),
             w.condition(),
-            w.advice(),
-            other(w)
+            w.advice_in_all_cases()
         );
         wrap(&format!("- `{}`: ", w.code()), "  ", &text)
     };
