@@ -23,6 +23,7 @@ use super::usage::explained;
 use crate::analysis::ResponseMethod;
 use crate::diag::wants_colours;
 use crate::experiment::share;
+use crate::fileset::DEFAULT_LAYOUT_SEED;
 use crate::import::Metric;
 use crate::measure::WarmupLength;
 use crate::spec::{Dialect, Division, Sharing};
@@ -248,7 +249,7 @@ pub(super) struct ScriptArgs {
     #[arg(long)]
     pub(super) seed: Option<u64>,
     /// Seed of directory trees and file sizes
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = DEFAULT_LAYOUT_SEED)]
     pub(super) layout_seed: u64,
     /// WML dialect of the script [default: detected from the script]
     #[arg(long, value_name = "DIALECT", value_parser = dialect_parser())]

@@ -1,6 +1,6 @@
 //! The differences between the conditions of two sets of runs.
 
-use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation, shortened};
+use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation, PREALLOCATED, shortened};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -29,9 +29,10 @@ pub enum DifferenceKind {
 }
 
 /// Conditions that should be equal, and [`LOOP_DIRECT`] of each file system.
-const WORKLOAD: [&str; 12] = [
+const WORKLOAD: [&str; 13] = [
     "script",
     LOADED_SCRIPTS,
+    PREALLOCATED,
     "dialect",
     "run time",
     "warm-up",
@@ -48,7 +49,7 @@ const WORKLOAD: [&str; 12] = [
 const QUIESCED: &str = "quiesced";
 
 /// The conditions that are compared only if both sides have them; of further file systems with a number.
-const OPTIONAL: [&str; 3] = [QUIESCED, LOADED_SCRIPTS, LOOP_DIRECT];
+const OPTIONAL: [&str; 4] = [QUIESCED, LOADED_SCRIPTS, PREALLOCATED, LOOP_DIRECT];
 
 /// Conditions on which the speed of the processors and of system calls depends.
 const MACHINE: [&str; 4] = ["kernel", "processor", "limit cpu_ms_per_s", "governor"];

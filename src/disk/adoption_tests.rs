@@ -166,6 +166,98 @@ fn a_tree_of_another_structure_is_not_adopted() {
     }
 }
 
+/// Returns the paths of the files that exist according to a set, in order.
+fn existing(set: &Fileset) -> Vec<String> {
+    let exists = |i: &u64| {
+        assert_eq!(set.tree.exists_at_start(*i), set.state.files.exists(*i), "file {i}");
+        set.tree.exists_at_start(*i)
+    };
+    (0..set.tree.n_files()).filter(exists).map(|i| set.tree.rel_path(i)).collect()
+}
+
+#[test]
+fn a_tree_that_was_preallocated_in_part_is_adopted_as_it_is() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 12, 100);
+    spec.prealloc = 80;
+    foreign_tree(&spec.root());
+    for missing in ["00000001/00000001/00000002", "00000002/00000001", "00000001/00000002/00000002"] {
+        fs::remove_file(spec.root().join(missing)).unwrap();
+    }
+    fs::create_dir(spec.root().join("00000003")).unwrap();
+    let before = tree(&spec.root());
+    let there = ["00000001/00000001/00000001", "00000001/00000001/00000003", "00000001/00000002/00000001"];
+    let there = [&there[..], &["00000002/00000002", "00000002/00000003", "00000002/00000004"]].concat();
+    let adopting = PrepareOptions { adopt: true, ..options() };
+    let set = Arc::new(Fileset::open(spec.clone(), 1, true, &NO_STOP).unwrap());
+    assert_eq!((set.tree.n_files(), set.tree.n_dirs()), (12, 6));
+    assert_eq!(existing(&set), there);
+    let prepared = prepare(std::slice::from_ref(&set), &adopting, &Quiet, &NO_STOP).unwrap().remove(0);
+    assert!(prepared.adopted && prepared.repairs.total() == 0, "{prepared:?}");
+    assert_eq!((prepared.files, prepared.bytes), (6, 600));
+    assert!(prepared.note.unwrap_or_default().contains("has 6 of the 12 files"));
+    set.close();
+    assert_eq!(tree(&spec.root()), before);
+    // In a later session too, and when the marker is removed.
+    assert_eq!(existing(&Fileset::open(spec.clone(), 1, false, &NO_STOP).unwrap()), there);
+    assert!(ready(&spec).unwrap().adopted);
+    remove(&Fileset::open(spec.clone(), 1, false, &NO_STOP).unwrap(), 1, &NO_STOP).unwrap();
+    assert_eq!(tree(&spec.root()), before);
+}
+
+#[test]
+fn directories_of_a_constant_width_are_filled_before_the_next() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 9, 100);
+    (spec.prealloc, spec.dirwidth, spec.width_gamma) = (50, Some(Quantity::Const(4)), 0.0);
+    for (sub, files) in [("1", &[2_u32, 3][..]), ("2", &[]), ("3", &[])] {
+        let sub = spec.root().join(format!("{sub:0>8}"));
+        fs::create_dir_all(&sub).unwrap();
+        files.iter().for_each(|file| fs::write(sub.join(format!("{file:08}")), vec![1; 100]).unwrap());
+    }
+    let set = Fileset::open(spec.clone(), 1, true, &NO_STOP).unwrap();
+    let paths: Vec<String> = (0..9).map(|i| set.tree.rel_path(i)).collect();
+    let named = |dir: u32, files: u32| (1..=files).map(move |file| format!("{dir:08}/{file:08}"));
+    assert_eq!(paths, named(1, 4).chain(named(2, 4)).chain(named(3, 1)).collect::<Vec<_>>());
+    assert_eq!(existing(&set), ["00000001/00000002", "00000001/00000003"]);
+    // A larger number than the width, and fewer directories than the set has.
+    for (entries, width) in [(9, 2), (13, 4)] {
+        let other = FilesetSpec { entries, dirwidth: Some(Quantity::Const(width)), ..spec.clone() };
+        assert!(matches!(Fileset::open(other, 1, true, &NO_STOP), Err(Error::Adopt { .. })), "{entries} {width}");
+    }
+}
+
+#[test]
+fn a_tree_with_more_names_than_the_set_is_not_adopted() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 20, 100);
+    spec.prealloc = 80;
+    foreign_tree(&spec.root());
+    for name in ["99999999", "00000016"] {
+        let extra = spec.root().join("00000002").join(name);
+        fs::write(&extra, vec![1; 100]).unwrap();
+        assert!(matches!(Fileset::open(spec.clone(), 1, true, &NO_STOP), Err(Error::Adopt { .. })), "{name}");
+        fs::remove_file(extra).unwrap();
+    }
+    // Leaf directories can't be told from directories whose files are missing.
+    let leafs = FilesetSpec { leafdirs: 3, ..spec.clone() };
+    assert!(matches!(Fileset::open(leafs, 1, true, &NO_STOP), Err(Error::Adopt { .. })));
+    assert!(Fileset::open(spec, 1, true, &NO_STOP).is_ok());
+}
+
+#[test]
+fn a_refusal_says_why_adoption_would_not_help() {
+    let dir = TempDir::new().unwrap();
+    let spec = spec(dir.path(), 9, 100);
+    foreign_tree(&spec.root());
+    let help = |spec: &FilesetSpec| ready(spec).unwrap_err().help().unwrap();
+    assert!(help(&spec).contains("or adopt"), "{}", help(&spec));
+    fs::remove_file(spec.root().join("00000002/00000002")).unwrap();
+    assert!(help(&spec).contains("`--adopt` can't use the files as this set"), "{}", help(&spec));
+    let partial = FilesetSpec { prealloc: 90, ..spec };
+    assert!(help(&partial).contains("or adopt"), "{}", help(&partial));
+}
+
 #[test]
 fn leaf_directories_can_be_adopted() {
     let dir = TempDir::new().unwrap();

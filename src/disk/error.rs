@@ -23,6 +23,8 @@ pub enum Error {
         set: String,
         /// Its root.
         path: PathBuf,
+        /// Whether the files could be adopted, as far as this is known; the error is the reason why not.
+        fits: Result<(), String>,
     },
     /// A marked root contains something that is not part of the set.
     Foreign {
@@ -232,7 +234,7 @@ pub const CODES: &[CodeRow] = &[
     (
         "E0508",
         "a tree that can't be adopted",
-        "`--adopt` accepts a tree that has the structure of a file set: 8-digit serial numbers from 1 without gaps, files in the lowest directories only, and as many files as the set has entries. Each file must have the size that the script defines, unless the set has `reuse`, which truncates or extends the files.",
+        "`--adopt` accepts a tree that has the structure of a file set: 8-digit serial numbers from 1 without gaps, files in the lowest directories only, and as many files as the set has entries. A set with `prealloc` below 100 and without leaf directories may lack files, but no directories; the files that are there are then those that exist at the start. Each file must have the size that the script defines, unless the set has `reuse`, which truncates or extends the files.",
     ),
     (
         "E0509",
@@ -335,10 +337,13 @@ impl Error {
     /// Returns advice on how to resolve the error. `None` when there is none.
     pub fn help(&self) -> Option<String> {
         Some(match self {
-            Self::Unmarked { path, .. } => format!(
+            Self::Unmarked { path, fits: Ok(()), .. } => format!(
                 "use another directory with `--dir`, or adopt `{}` with `--adopt` if it is a file set that another tool left behind",
                 path.display()
             ),
+            Self::Unmarked { fits: Err(why), .. } => {
+                format!("use another directory with `--dir`; `--adopt` can't use the files as this set: {why}")
+            }
             Self::Foreign { path, what: Foreign::OtherName, .. } => format!(
                 "nothing was changed; remove the other name, or `{}`, and run again (`find DIR -samefile` finds it)",
                 path.display()
@@ -389,7 +394,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unmarked { set, path } => {
+            Self::Unmarked { set, path, .. } => {
                 write!(f, "file set `{set}`: `{}` is not empty, and wmlrun did not create its contents", path.display())
             }
             Self::Foreign { set, path, what } => {

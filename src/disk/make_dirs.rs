@@ -106,7 +106,7 @@ pub(super) fn leafdirs(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &Atomi
 
 /// Returns whether a leaf directory is to exist at the start.
 fn is_wanted(job: &PopulateJob<'_>, leaf: u64) -> bool {
-    job.set.adopted || job.set.tree.leafdir_at_start(leaf)
+    job.set.tree.leafdir_at_start(leaf)
 }
 
 /// Creates or repairs a leaf directory, according to the mode. Returns 1 if it was created (or would be), else 0.

@@ -9,6 +9,7 @@
 
 use super::aging::AgingRecord;
 use super::known::DirNames;
+use crate::fileset::Tree;
 use crate::os::{Errno, Fd, fd};
 use crate::util::json;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,20 @@ impl fmt::Display for MarkerLayout {
     }
 }
 
+/// How many members of a set were created. Which ones follows from that, the layout seed and the name of the set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct MadeMembers {
+    pub(super) files: u64,
+    pub(super) leafdirs: u64,
+}
+
+impl MadeMembers {
+    /// Returns those of a tree as it is defined.
+    pub(super) fn of(tree: &Tree) -> Self {
+        Self { files: tree.files_at_start(), leafdirs: tree.leafdirs_at_start() }
+    }
+}
+
 /// The progress of the creation or removal of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -77,6 +92,9 @@ pub(super) struct Marker {
     pub(super) layout: Option<MarkerLayout>,
     /// Properties of the names of the tree, in addition to the layout.
     pub(super) names: Option<DirNames>,
+    /// What of the tree existed when it was complete. `None` in markers of earlier versions, which created other numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) made: Option<MadeMembers>,
     /// Whether flowops of a run may have created hard links within the set (`link`).
     pub(super) links: bool,
     /// The parameters and the progress of `wmlrun age`. `None` in the root of a file set of a script.
@@ -124,6 +142,7 @@ impl Marker {
             adopted,
             layout: None,
             names: None,
+            made: None,
             links: false,
             aging: None,
             unique: unique_number(),
@@ -143,6 +162,14 @@ impl Marker {
             n if n == record.len() => fd::fsync(file),
             _ => Err(Errno::NOSPC),
         }
+    }
+
+    /// Returns whether the tree was created with the members that exist in `tree` at the start. An earlier version did not
+    /// record how many there are, and created others of a set that exists in part.
+    pub(super) fn has_members_of(&self, tree: &Tree) -> bool {
+        let wanted = MadeMembers::of(tree);
+        let is_whole = wanted == MadeMembers { files: tree.n_files(), leafdirs: tree.n_leafdirs() };
+        self.made.map_or(is_whole, |made| made == wanted)
     }
 
     /// Gives the marker a new unique number.

@@ -127,10 +127,6 @@ impl Fileset {
 
     fn with_tree(spec: FilesetSpec, layout_seed: u64, tree: Tree, adopted: bool) -> Self {
         let state = State::new(&tree);
-        if adopted {
-            state.files.load(|_| true);
-            state.leafdirs.load(|_| true);
-        }
         let (tree, start) = (Arc::new(tree), StartState::default());
         let (identity, links) = (Mutex::new(None), AtomicBool::new(false));
         Self { spec, tree, state, layout_seed, adopted, start, identity, links, held: Mutex::new(None) }
@@ -141,15 +137,10 @@ impl Fileset {
     /// A thread that is still in a system call of the previous run modifies the state of the previous copy only.
     #[must_use]
     pub fn again(&self, start: StartState) -> Self {
-        let state = State::new(&self.tree);
-        if self.adopted {
-            state.files.load(|_| true);
-            state.leafdirs.load(|_| true);
-        }
         Self {
             spec: self.spec.clone(),
             tree: Arc::clone(&self.tree),
-            state,
+            state: State::new(&self.tree),
             layout_seed: self.layout_seed,
             adopted: self.adopted,
             start,

@@ -425,7 +425,7 @@ impl PopulateJob<'_> {
     /// Returns whether file `i` should exist.
     #[inline]
     fn wanted(&self, i: u64) -> bool {
-        self.set.adopted || self.set.tree.exists_at_start(i)
+        self.set.tree.exists_at_start(i)
     }
 }
 

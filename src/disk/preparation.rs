@@ -32,7 +32,7 @@ impl Preparation {
         let done = sets
             .iter()
             .try_for_each(|set| {
-                begun.tasks.push(PrepareTask::new(set, prepare::take(set, options)?));
+                begun.tasks.push(PrepareTask::new(set, prepare::take(set, options, stop)?));
                 Ok(())
             })
             .and_then(|()| begun.decide(options, progress, stop));

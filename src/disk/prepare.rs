@@ -6,7 +6,7 @@
 
 use super::error::Error;
 use super::known::DirNames;
-use super::marker::MarkerProgress as Stage;
+use super::marker::{MadeMembers, MarkerProgress as Stage};
 use super::populate::{self, Changes, Mode, PopulateJob};
 use super::quiesce::{self, Quiesced};
 use super::root::{self, Root, Taken};
@@ -285,13 +285,13 @@ pub(super) fn check_space(demands: &[Demand], options: &PrepareOptions) -> Resul
 }
 
 /// Takes the root of a set, and adopts an unmarked tree if requested.
-pub(super) fn take(set: &Fileset, options: &PrepareOptions) -> Result<Root, Error> {
+pub(super) fn take(set: &Fileset, options: &PrepareOptions, stop: &AtomicBool) -> Result<Root, Error> {
     // A second run with the same set: release the lock first.
     set.close();
     match root::take(&set.spec)? {
         Taken::Owned(root) => Ok(*root),
         Taken::Unmarked(dir) if options.adopt && set.adopted => dir.adopt(),
-        Taken::Unmarked(dir) => Err(dir.refuse()),
+        Taken::Unmarked(dir) => Err(dir.refuse(scan::fits(&set.spec, stop))),
     }
 }
 
@@ -392,7 +392,7 @@ impl PrepareTask {
             return Ok(());
         }
         if same && (keep || start.tree == Existing::Repair) {
-            if spec.trusttree && complete && start.tree == Existing::Replace {
+            if spec.trusttree && complete && start.tree == Existing::Replace && marker.has_members_of(&self.set.tree) {
                 self.action = Action::Trust;
                 return Ok(());
             }
@@ -500,6 +500,7 @@ impl PrepareTask {
             name.clone_into(&mut self.root.marker.set);
             self.root.marker.layout = Some(layout);
             self.root.marker.names = Some(DirNames::of(&set));
+            self.root.marker.made = Some(MadeMembers::of(tree));
             self.root.marker.links |= set.has_links();
             self.root.marker.state = Stage::Populating;
             self.root.write_marker()?;
@@ -544,13 +545,20 @@ impl PrepareTask {
         populate::run(&self.job(Mode::Read, options), stop, |files, bytes| progress.advanced(files, bytes))
     }
 
+    /// Returns the note on an adopted tree that lacks files: how many there are decides what a run measures.
+    fn note_on_missing_files(&self) -> Option<String> {
+        let (tree, root) = (&self.set.tree, self.root.path.display());
+        let (there, all) = (tree.files_at_start(), tree.n_files());
+        (self.set.adopted && there < all)
+            .then(|| format!("`{root}` has {there} of the {all} files of the set; runs start with these"))
+    }
+
     /// Stores the root in the set, and returns the result.
     pub(super) fn finish(self, quiesced: Option<Quiesced>) -> Prepared {
         let tree = &self.set.tree;
         let adopted = self.set.adopted;
         let (files, bytes) = match &self.action {
             Action::Keep(found) => (found.files, found.bytes),
-            _ if adopted => (tree.n_files(), tree.bytes()),
             _ => (tree.files_at_start(), tree.bytes_at_start()),
         };
         let prepared = Prepared {
@@ -570,7 +578,7 @@ impl PrepareTask {
             adopted,
             repairs: self.repairs,
             quiesced,
-            note: self.root.note.clone(),
+            note: self.root.note.clone().or_else(|| self.note_on_missing_files()),
             made_parent: self.root.made_parents.first().cloned(),
         };
         self.set.set_root(self.root.fd);

@@ -176,6 +176,18 @@ fn reuse_removes_files_that_should_not_exist() {
 }
 
 #[test]
+fn a_tree_with_other_files_than_the_set_is_compared_and_not_trusted() {
+    let dir = TempDir::new().unwrap();
+    let mut spec = spec(dir.path(), 200, 100);
+    (spec.trusttree, spec.prealloc) = (true, 50);
+    ready(&spec).unwrap();
+    assert!(!ready(&spec).unwrap().verified);
+    spec.prealloc = 60;
+    assert!(ready(&spec).unwrap().repairs.created > 0);
+    assert_eq!(files(&spec.root()), expected(&spec));
+}
+
+#[test]
 fn reuse_of_another_layout_is_refused_and_changes_nothing() {
     let dir = TempDir::new().unwrap();
     let mut spec = spec(dir.path(), 50, 10);

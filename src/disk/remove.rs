@@ -187,7 +187,7 @@ pub fn remove(set: &Fileset, threads: usize, stop: &AtomicBool) -> Result<Remove
     };
     match root {
         Some(root) => remove_root(root, threads, stop),
-        None => Err(Error::Unmarked { set: set.spec.name.clone(), path: set.spec.root() }),
+        None => Err(Error::Unmarked { set: set.spec.name.clone(), path: set.spec.root(), fits: Ok(()) }),
     }
 }
 

@@ -479,10 +479,10 @@ impl Unmarked {
         write_marker(&self.set, self.path, fd, false, true).inspect_err(|_| fd::close(fd))
     }
 
-    /// Closes the directory, and returns the error to report.
-    pub(super) fn refuse(self) -> Error {
+    /// Closes the directory, and returns the error to report. `fits`: see [`Error::Unmarked`].
+    pub(super) fn refuse(self, fits: Result<(), String>) -> Error {
         fd::close(self.fd);
-        Error::Unmarked { set: self.set, path: self.path }
+        Error::Unmarked { set: self.set, path: self.path, fits }
     }
 }
 

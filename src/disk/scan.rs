@@ -13,6 +13,7 @@ use crate::fileset::shape::FoundShape;
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, fd};
 use crate::os::{FileType, Mode, OFlags};
+use crate::random::Quantity;
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,8 @@ pub(super) struct Scan {
     /// Number of files.
     pub(super) files: u64,
     levels: u32,
+    /// The serial numbers of all files, directory after directory, if the tree is one to adopt.
+    serials: Vec<u32>,
     /// The names that the tree may contain.
     known: KnownTree,
 }
@@ -76,7 +79,7 @@ pub(super) fn scan(root: &Root, stop: &AtomicBool) -> Result<Scan, Error> {
 fn scan_for(set: &str, path: &Path, root: Fd, known: KnownTree, stop: &AtomicBool) -> Result<Scan, Error> {
     let call = |call, e| Error::call(set, call, path, e);
     let device = fd::fstat(root).map_err(|e| call("stat", e))?.device;
-    let scan = Scan { dirs: Vec::new(), files: 0, levels: 0, known };
+    let scan = Scan { dirs: Vec::new(), files: 0, levels: 0, serials: Vec::new(), known };
     let mut scanner = Scanner { set, path, device, scan, buf: vec![0; LIST_BUFFER] };
     let mut open: Vec<OpenDir> = Vec::new();
     let top = fd::open_at(root, c".", READ_DIR, Mode::empty()).map_err(|e| call("open", e))?;
@@ -155,6 +158,8 @@ impl Scanner<'_> {
         let mut subdirs = Vec::new();
         let (mut files, mut last_file) = (0, 0);
         let mut wrong = None;
+        let is_any = matches!(self.scan.known, KnownTree::Any);
+        let mut serials = std::mem::take(&mut self.scan.serials);
         let mut buf = std::mem::take(&mut self.buf);
         let listed = fd::list_dir(fd, &mut buf, |name, kind| {
             match classify(fd, dir == 0, name, kind) {
@@ -167,6 +172,9 @@ impl Scanner<'_> {
                     }
                     files += 1;
                     last_file = last_file.max(serial);
+                    if is_any {
+                        serials.push(serial);
+                    }
                 }
                 Ok(ScanItem::Dir(serial)) => subdirs.push(serial),
                 Err(what) => wrong = Some((name.to_bytes().to_vec(), what)),
@@ -176,7 +184,7 @@ impl Scanner<'_> {
             }
             wrong.is_none()
         });
-        self.buf = buf;
+        (self.buf, self.scan.serials) = (buf, serials);
         listed.map_err(|e| Error::call(self.set, "read", &self.dir_path(dir), e))?;
         if let Some((name, what)) = wrong {
             return Err(self.foreign(dir, &name, what));
@@ -251,14 +259,16 @@ impl Scan {
     }
 
     /// Returns the shape of the tree, if the set could have it: serial numbers from 1 without gaps, no empty
-    /// directories except the leaf directories, and the right numbers of files and leaf directories. Otherwise returns
-    /// the directory that differs, and a description.
+    /// directories except the leaf directories, and the right numbers of files and leaf directories. A set of files that
+    /// is not preallocated as a whole may lack some of them. Otherwise returns the directory that differs, and a
+    /// description.
     fn shape(&self, spec: &FilesetSpec) -> Result<FoundShape, (u32, String)> {
         let mut found = FoundShape { levels: self.levels, ..FoundShape::default() };
         let mut number = vec![0_u32; self.dirs.len()];
         // In a shape, directories for files precede directories for leaf directories; each group is in the order of the
         // scan.
-        let empty = |dir: &Dir| dir.files == 0 && dir.subdirs == 0;
+        let may_lack_files = spec.prealloc < 100 && spec.leafdirs == 0;
+        let empty = |dir: &Dir| !may_lack_files && dir.files == 0 && dir.subdirs == 0;
         let mut leafdirs_in = vec![0_u32; self.dirs.len()];
         let mut last_serial = vec![0_u32; self.dirs.len()];
         for (at, dir) in self.dirs.iter().enumerate().skip(1) {
@@ -267,7 +277,7 @@ impl Scan {
             if dir.serial != *last {
                 return Err((dir.parent, format!("has no directory {}", serial_text(*last))));
             }
-            if dir.files != dir.last_file {
+            if !may_lack_files && dir.files != dir.last_file {
                 return Err((
                     at as u32,
                     format!("has {} files, but numbers up to {}", dir.files, serial_text(dir.last_file)),
@@ -280,6 +290,7 @@ impl Scan {
                 return Err((at as u32, "contains empty directories, which no file set has there".into()));
             }
         }
+        let names = if may_lack_files { self.names(spec)? } else { self.dirs.iter().map(|dir| dir.files).collect() };
         // A directory belongs to the second group if the first entry in it, at any depth, is a leaf directory.
         let mut in_leaf_group = vec![false; self.dirs.len()];
         for at in (1..self.dirs.len()).rev() {
@@ -302,7 +313,7 @@ impl Scan {
                     found.leafdirs += leafdirs_in[at];
                 } else {
                     found.first_file.push(found.files);
-                    found.files += dir.files;
+                    found.files += names[at];
                 }
             }
         }
@@ -316,13 +327,74 @@ impl Scan {
                 ),
             ));
         }
+        found.present = (self.files < spec.entries).then(|| self.present(&found));
         Ok(found)
+    }
+
+    /// Returns the number of files that each directory can have, of a tree that may lack files. What lies behind the last
+    /// file of a directory can't be seen: with a constant width each directory is filled before the next, as Filebench
+    /// does, and with a random one the missing files are divided evenly.
+    fn names(&self, spec: &FilesetSpec) -> Result<Vec<u32>, (u32, String)> {
+        let mut names: Vec<u32> = self.dirs.iter().map(|dir| dir.last_file).collect();
+        let holders: Vec<usize> = (1..self.dirs.len()).filter(|at| self.dirs[*at].subdirs == 0).collect();
+        let known = names.iter().map(|last| u64::from(*last)).sum();
+        let n = holders.len() as u64;
+        let Some(mut missing) = spec.entries.checked_sub(known).filter(|missing| *missing == 0 || n > 0) else {
+            return Err((
+                0,
+                format!("has {n} directories with numbers up to {known} files, but the set has {}", spec.entries),
+            ));
+        };
+        let width = match spec.dirwidth {
+            Some(Quantity::Const(width)) if spec.width_gamma == 0.0 && width > 0 => Some(width),
+            _ => None,
+        };
+        for (k, at) in (0..).zip(holders) {
+            let last = u64::from(names[at]);
+            let more = match width {
+                Some(width) if last > width => {
+                    let why = format!("has a file {}, but the set has a width of {width}", serial_text(names[at]));
+                    return Err((at as u32, why));
+                }
+                Some(width) => missing.min(width - last),
+                None => missing.div_ceil(n - k),
+            };
+            names[at] += more as u32;
+            missing -= more;
+        }
+        match missing {
+            0 => Ok(names),
+            _ => Err((0, format!("has no room for {missing} of the {} files of the set", spec.entries))),
+        }
+    }
+
+    /// Returns which files of a tree exist, one bit each. `shape`: its only group has the directories in the order of the
+    /// scan.
+    fn present(&self, shape: &FoundShape) -> Box<[u64]> {
+        let mut bits = vec![0_u64; shape.files.div_ceil(64) as usize];
+        let mut serials = self.serials.iter();
+        for (dir, first) in self.dirs.iter().zip(&shape.first_file) {
+            for serial in serials.by_ref().take(dir.files as usize) {
+                let i = first + serial - 1;
+                bits[(i / 64) as usize] |= 1 << (i % 64);
+            }
+        }
+        bits.into()
     }
 }
 
 /// Returns the name of a serial number.
 fn serial_text(serial: u32) -> String {
     String::from_utf8_lossy(Name::new(u64::from(serial)).digits()).into_owned()
+}
+
+/// Returns whether an unmarked tree could be adopted, or why not.
+pub(super) fn fits(spec: &FilesetSpec, stop: &AtomicBool) -> Result<(), String> {
+    match adoptable(spec, true, stop) {
+        Err(Error::Adopt { path, why, .. }) => Err(format!("`{}` {why}", path.display())),
+        // What else is wrong shows when it is adopted.
+        _ => Ok(()),
+    }
 }
 
 /// Returns the shape of the existing tree if it was adopted before, or if `adopt` is set and it can be adopted. `None`

@@ -11,11 +11,12 @@ use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWa
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, UnusedAttempts, result_name, run_notes};
-use crate::import::{self, ImportError, Observation};
+use crate::import::{self, ImportError, Observation, PREALLOCATED};
 use crate::measure::now;
 use crate::os::held_dir::HeldDir;
 use crate::os::{device, handle};
 use crate::output;
+use crate::result::FilesetResult;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
@@ -143,6 +144,24 @@ pub(super) fn parse(text: &str) -> Result<Experiment, String> {
         let line = e.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
         line.map_or_else(|| e.message().to_owned(), |line| format!("line {line}: {}", e.message()))
     })
+}
+
+/// Refuses an experiment with runs of a version that preallocated other numbers of files, `--anyway` or not: of one cell
+/// there would be two workloads.
+fn refuse_other_counts(path: &Path, state: &Replayed) -> Result<(), FolderError> {
+    for (run, _) in (1..).zip(&state.runs).filter(|(_, run)| run.failure.is_none()) {
+        let result = path.join(RUNS).join(result_name(run));
+        // A result that can't be read is dropped later.
+        let observations = import::recorded_observations(&result).unwrap_or_default();
+        let is_other = |run: &Observation| {
+            run.conditions.get(PREALLOCATED).is_some_and(|rules| rules.contains(FilesetResult::EACH_BY_CHANCE))
+        };
+        if observations.iter().any(is_other) {
+            let why = format!("run {run} was made by an earlier version, which preallocated other numbers of files");
+            return Err(FolderError::Content { path: path.to_owned(), why });
+        }
+    }
+    Ok(())
 }
 
 /// The number of runs after which a machine is called busy if other programs disturbed all of them: a block.
@@ -320,11 +339,14 @@ impl Folder {
                 journal.write(&begun).map_err(io_error(&log))?;
             }
         }
+        let mut state = Replayed::of(&events, experiment.arms.len())
+            .map_err(|why| FolderError::Content { path: log.clone(), why })?;
+        if experiment.identity.tool != current.tool {
+            refuse_other_counts(path, &state)?;
+        }
         if !changed.is_empty() && !anyway {
             return Err(FolderError::Changed { path: path.to_owned(), changed });
         }
-        let mut state = Replayed::of(&events, experiment.arms.len())
-            .map_err(|why| FolderError::Content { path: log.clone(), why })?;
         let boot_before = state.boots.number;
         state.boots.enter(&current.boot);
         // After a power failure an empty directory may be missing.

@@ -12,6 +12,7 @@ pub mod aging;
 pub mod content;
 mod interleave;
 pub mod members;
+mod prealloc;
 pub mod shape;
 pub mod sizes;
 pub mod state;
@@ -23,11 +24,15 @@ use crate::spec::Sharing;
 pub use content::Redundancy;
 pub use interleave::Interleave;
 pub use members::{How, Members, OwnRotor, Picked, Rotor, Want};
+pub use prealloc::PreallocDraws;
 pub use sizes::{SizeRow, SizeTable};
 pub use state::State;
 use std::borrow::Cow;
 use std::path::PathBuf;
 pub use tree::Tree;
+
+/// The layout seed of a run that names none.
+pub const DEFAULT_LAYOUT_SEED: u64 = 1;
 
 /// The definition of a file set. Independent of the dialect of the script.
 #[allow(clippy::struct_excessive_bools, reason = "each is an attribute of the language")]
@@ -62,6 +67,8 @@ pub struct FilesetSpec {
     pub dirdepth: Option<Quantity>,
     /// Percentage of files that exist at the start.
     pub prealloc: u8,
+    /// The draws that decide how many exist, if not all or none do; else 0, as other sets then change nothing here.
+    pub draws: PreallocDraws,
     /// Accepted for compatibility with Filebench. Has no effect: population is always parallel.
     pub paralloc: bool,
     /// Keep an existing tree of the same layout, and repair it in place.
@@ -108,6 +115,7 @@ impl FilesetSpec {
             depth_gamma: 1.5,
             dirdepth: None,
             prealloc: 0,
+            draws: PreallocDraws { files: 0, leafdirs: entries },
             paralloc: false,
             reuse: false,
             trusttree: false,
@@ -132,6 +140,12 @@ impl FilesetSpec {
             None => self.entries as f64 * self.size.mean(),
         };
         if self.empty { 0 } else { (all * f64::from(self.prealloc.min(100)) / 100.0) as u64 }
+    }
+
+    /// Returns the rule by which the number of files that exist at the start is determined. `None` if all or none exist.
+    pub fn prealloc_rule(&self, layout_seed: u64) -> Option<&'static str> {
+        let rule = if layout_seed == DEFAULT_LAYOUT_SEED { "as many as Filebench" } else { "the exact share" };
+        (1..100).contains(&self.prealloc).then_some(rule)
     }
 
     /// Returns the redundancy of the data in its files.

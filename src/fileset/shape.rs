@@ -184,6 +184,8 @@ pub(crate) struct FoundShape {
     pub(crate) first_leaf: Vec<u32>,
     pub(crate) leafdirs: u32,
     pub(crate) levels: u32,
+    /// The files that exist, one bit each. `None` if all do.
+    pub(crate) present: Option<Box<[u64]>>,
 }
 
 /// The directories created so far.

@@ -3,6 +3,7 @@
 //! The tree is implicit: directories are compact arrays ([`super::shape`]), and all properties of a file are computed
 //! from its number and the layout seed. Pure: no disk, no clock, no threads. The current state is in [`super::state`].
 
+use super::prealloc::Present;
 use super::shape::{FoundShape, Rule, Shape, ShapeError};
 use super::sizes::Sizes;
 use super::{FilesetSpec, Interleave, Name};
@@ -32,12 +33,12 @@ pub struct Tree {
     n_files: u64,
     n_leafdirs: u64,
     sizes: Sizes,
-    /// Percentage of files that exist at the start.
-    present: u8,
+    /// The files that exist at the start, by their numbers in the whole set.
+    present: Present,
+    /// The leaf directories that exist at the start.
+    present_leafdirs: Present,
     /// Whether files that exist at the start are empty.
     empty: bool,
-    present_seed: u64,
-    leafdir_seed: u64,
     width: f64,
     depth: f64,
     bytes: OnceLock<SizeSums>,
@@ -74,30 +75,29 @@ impl Tree {
         };
         let mut rng = random::stream(layout_seed, &[purpose::SHAPE]);
         let shape = Shape::draw(spec.entries, spec.leafdirs, &rule, &mut rng)?;
-        Ok(Self::with_shape(spec, layout_seed, shape))
+        let own = own_seed(spec, layout_seed);
+        let present = |n, before, purpose| Present::new(n, spec.prealloc, before, layout_seed, mix(own, purpose));
+        let files = present(spec.entries, spec.draws.files, purpose::PRESENT);
+        let leafdirs = present(spec.leafdirs, spec.draws.leafdirs, purpose::LEAFDIRS);
+        Ok(Self::with_shape(spec, own, shape, files, leafdirs))
     }
 
     /// Creates a tree with a shape that was found on a disk.
-    pub(crate) fn adopted(spec: &FilesetSpec, layout_seed: u64, found: FoundShape) -> Self {
-        Self::with_shape(spec, layout_seed, Shape::found(found))
+    pub(crate) fn adopted(spec: &FilesetSpec, layout_seed: u64, mut found: FoundShape) -> Self {
+        let files = found.present.take().map_or(Present::All, Present::Found);
+        Self::with_shape(spec, own_seed(spec, layout_seed), Shape::found(found), files, Present::All)
     }
 
-    fn with_shape(spec: &FilesetSpec, layout_seed: u64, shape: Shape) -> Self {
-        // Two sets of the same layout have the same shape, but the sizes of one set must not correlate with those of
-        // another.
-        let own = spec.name.bytes().fold(layout_seed, |seed, byte| mix(seed, u64::from(byte)));
-        let own = if spec.part == 0 { own } else { mix(own, u64::from(spec.part)) };
-        let own = spec.instance.map_or(own, |instance| mix(own, 1 + u64::from(instance)));
+    fn with_shape(spec: &FilesetSpec, own: u64, shape: Shape, present: Present, present_leafdirs: Present) -> Self {
         Self {
             shape,
             part: Interleave::WHOLE,
             n_files: spec.entries,
             n_leafdirs: spec.leafdirs,
             sizes: Sizes::new(&spec.size, spec.sizes.as_ref(), mix(own, purpose::SIZES)).cached(spec.entries),
-            present: spec.prealloc.min(100),
+            present,
+            present_leafdirs,
             empty: spec.empty,
-            present_seed: mix(own, purpose::PRESENT),
-            leafdir_seed: mix(own, purpose::LEAFDIRS),
             width: spec.dirwidth.as_ref().map_or(0.0, Quantity::mean),
             depth: mean_depth(spec),
             bytes: OnceLock::new(),
@@ -172,6 +172,11 @@ impl Tree {
         self.sums().files_present
     }
 
+    /// Returns the number of leaf directories that exist at the start.
+    pub fn leafdirs_at_start(&self) -> u64 {
+        self.count_at_start(&self.present_leafdirs, self.n_leafdirs)
+    }
+
     /// Returns the size of the largest file in bytes; of a very large set, that of the largest in a sample.
     pub fn largest_size(&self) -> u64 {
         self.sums().largest
@@ -191,11 +196,7 @@ impl Tree {
     fn sums(&self) -> SizeSums {
         *self.bytes.get_or_init(|| match &self.sizes {
             Sizes::Const(size) => {
-                let existing = match self.present {
-                    100 => self.n_files,
-                    0 => 0,
-                    _ => (0..self.n_files).filter(|&i| self.exists_at_start(i)).count() as u64,
-                };
+                let existing = self.count_at_start(&self.present, self.n_files);
                 SizeSums {
                     present: existing.saturating_mul(*size),
                     all: self.n_files.saturating_mul(*size),
@@ -203,7 +204,7 @@ impl Tree {
                     largest: if self.n_files > 0 { *size } else { 0 },
                 }
             }
-            Sizes::Table(table, _) if self.present == 100 => {
+            Sizes::Table(table, _) if matches!(self.present, Present::All) => {
                 let all = table.bytes();
                 let rows = table.rows().iter().filter(|row| row.count > 0);
                 let largest = rows.map(|row| row.up_to).max().unwrap_or(0);
@@ -217,7 +218,7 @@ impl Tree {
     fn sum_sizes(&self) -> SizeSums {
         let step = self.n_files.div_ceil(MAX_SUMMED).max(1);
         let of = self.n_files.div_ceil(step).max(1);
-        let (mut present, mut all, mut files_present, mut largest) = (0_u128, 0_u128, 0_u128, 0);
+        let (mut present, mut all, mut largest) = (0_u128, 0_u128, 0);
         for i in (0..self.n_files).step_by(step as usize) {
             let size = self.size_of(i);
             largest = largest.max(size);
@@ -225,16 +226,29 @@ impl Tree {
             all += size;
             if self.exists_at_start(i) {
                 present += size;
-                files_present += 1;
             }
         }
         let scaled = |sum: u128| u64::try_from(sum * u128::from(self.n_files) / u128::from(of)).unwrap_or(u64::MAX);
-        SizeSums { present: scaled(present), all: scaled(all), files_present: scaled(files_present), largest }
+        SizeSums {
+            present: scaled(present),
+            all: scaled(all),
+            files_present: self.count_at_start(&self.present, self.n_files),
+            largest,
+        }
+    }
+
+    /// Counts those of the `n` files or leaf directories that exist at the start.
+    fn count_at_start(&self, present: &Present, n: u64) -> u64 {
+        match present {
+            Present::All => n,
+            _ if self.part == Interleave::WHOLE => present.count(n),
+            _ => (0..n).filter(|&i| present.has(self.part.number(i))).count() as u64,
+        }
     }
 
     /// Returns the heap memory used, in bytes.
     pub fn memory(&self) -> u64 {
-        self.shape.memory()
+        self.shape.memory() + self.present.memory()
     }
 
     /// Returns the directory that contains file `i`.
@@ -274,15 +288,15 @@ impl Tree {
         if self.empty { 0 } else { self.sizes.of(i) }
     }
 
-    /// Returns whether file `i` exists at the start, which `prealloc` percent of the files do.
+    /// Returns whether file `i` exists at the start.
     #[inline]
     pub fn exists_at_start(&self, i: u64) -> bool {
-        present(self.present_seed, self.present, self.part.number(i))
+        self.present.has(self.part.number(i))
     }
 
     /// Returns whether leaf directory `i` exists at the start.
     pub fn leafdir_at_start(&self, i: u64) -> bool {
-        present(self.leafdir_seed, self.present, self.part.number(i))
+        self.present_leafdirs.has(self.part.number(i))
     }
 
     /// Returns the files of directory `d`.
@@ -371,9 +385,12 @@ fn push(path: &mut String, name: Name) {
     path.extend(name.digits().iter().map(|&digit| char::from(digit)));
 }
 
-/// Returns whether member `i` is among the `percent` of members that exist at the start.
-fn present(seed: u64, percent: u8, i: u64) -> bool {
-    percent >= 100 || (percent > 0 && mix(seed, i) % 100 < u64::from(percent))
+/// Returns the seed of a set for all but its directories. Two sets of the same layout have the same shape, but the sizes of
+/// one set must not correlate with those of another.
+fn own_seed(spec: &FilesetSpec, layout_seed: u64) -> u64 {
+    let own = spec.name.bytes().fold(layout_seed, |seed, byte| mix(seed, u64::from(byte)));
+    let own = if spec.part == 0 { own } else { mix(own, u64::from(spec.part)) };
+    spec.instance.map_or(own, |instance| mix(own, 1 + u64::from(instance)))
 }
 
 /// Returns the mean depth as Filebench computes it. Not finite or not positive if the mean width is 0 or 1.

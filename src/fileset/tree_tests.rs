@@ -88,6 +88,7 @@ fn prealloc_selects_the_requested_share_and_always_the_same_files() {
     let (a, b) = (Tree::new(&half, 1).unwrap(), Tree::new(&half, 1).unwrap());
     let present: Vec<u64> = (0..10_000).filter(|&i| a.exists_at_start(i)).collect();
     assert!((4800..5200).contains(&present.len()), "{}", present.len());
+    assert_eq!(a.files_at_start(), present.len() as u64);
     assert!(present.iter().all(|&i| b.exists_at_start(i)));
     assert_eq!(a.bytes_at_start(), present.len() as u64 * 1024);
     let other = Tree::new(&half, 2).unwrap();

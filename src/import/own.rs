@@ -7,7 +7,7 @@ use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
 use crate::measure::{seconds_of, sha256};
 use crate::report::names::{script_name, workload};
 use crate::result::warnings::{self, Warning};
-use crate::result::{Document, FlowopResult, Latency, Run, RunState, SCHEMA};
+use crate::result::{Document, FilesetResult, FlowopResult, Latency, Run, RunState, SCHEMA};
 use crate::stats::hdr::{self, Quantiles};
 use crate::stats::snapshot::Dist;
 use crate::util::batch_files::BATCH_SCRIPT;
@@ -378,6 +378,10 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     put("hosts", run.hosts.len().max(1).to_string());
     put("as-is", run.as_is.to_string());
     put("layout seed", document.layout_seed.to_string());
+    let rules: BTreeSet<&str> = run.filesets.iter().filter_map(FilesetResult::prealloc_rule).collect();
+    if !rules.is_empty() {
+        put(PREALLOCATED, rules.into_iter().collect::<Vec<_>>().join(", "));
+    }
     for (n, mount) in run.environment.mounts.iter().enumerate() {
         let n = if n == 0 { String::new() } else { format!(" {}", n + 1) };
         put(&format!("file system{n}"), mount.kind.clone());
@@ -418,6 +422,10 @@ pub const LOADED_SCRIPTS: &str = "loaded scripts";
 /// The condition that says whether the loop devices of a file system bypass the cache of the file system below. File
 /// systems on other devices lack it.
 pub const LOOP_DIRECT: &str = "loop direct I/O";
+
+/// The condition that says how the numbers of preallocated files were determined. Runs whose file sets exist as a whole, or
+/// not at all, lack it.
+pub const PREALLOCATED: &str = "preallocated files";
 
 /// The condition that tells a device whatever its name is.
 pub const DEVICE_IDENTITY: &str = "device identity";

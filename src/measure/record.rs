@@ -345,19 +345,22 @@ fn fileset(
     let spec = &set.spec;
     let number =
         |q: &Option<crate::random::Quantity>| q.as_ref().map_or(serde_json::Value::Null, |q| q.to_string().into());
+    let mut layout = BTreeMap::from([
+        ("entries".to_owned(), spec.entries.into()),
+        ("leafdirs".to_owned(), spec.leafdirs.into()),
+        ("dirwidth".to_owned(), number(&spec.dirwidth)),
+        ("width_gamma".to_owned(), spec.width_gamma.into()),
+        ("depth_gamma".to_owned(), spec.depth_gamma.into()),
+        ("size".to_owned(), spec.size.to_string().into()),
+        ("prealloc".to_owned(), spec.prealloc.into()),
+        ("seed".to_owned(), set.layout_seed.into()),
+    ]);
+    let rule = spec.prealloc_rule(set.layout_seed);
+    layout.extend(rule.map(|rule| (FilesetResult::PREALLOC_RULE.to_owned(), rule.into())));
     FilesetResult {
         name: spec.name.clone(),
         path: root.map_or_else(|| path::resolve(&spec.root()), Clone::clone).display().to_string(),
-        layout: BTreeMap::from([
-            ("entries".to_owned(), spec.entries.into()),
-            ("leafdirs".to_owned(), spec.leafdirs.into()),
-            ("dirwidth".to_owned(), number(&spec.dirwidth)),
-            ("width_gamma".to_owned(), spec.width_gamma.into()),
-            ("depth_gamma".to_owned(), spec.depth_gamma.into()),
-            ("size".to_owned(), spec.size.to_string().into()),
-            ("prealloc".to_owned(), spec.prealloc.into()),
-            ("seed".to_owned(), set.layout_seed.into()),
-        ]),
+        layout,
         files: prepared.map_or(set.tree.files_at_start(), |p| p.files),
         directories: prepared.map_or(set.tree.n_dirs(), |p| p.directories),
         bytes: prepared.map_or(set.tree.bytes_at_start(), |p| p.bytes),

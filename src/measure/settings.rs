@@ -133,7 +133,7 @@ impl Default for Settings {
             runtime: None,
             sets: Vec::new(),
             seed: 0,
-            layout_seed: 1,
+            layout_seed: crate::fileset::DEFAULT_LAYOUT_SEED,
             warmup: WarmupLength::NONE,
             interval: Duration::from_secs(1),
             dialect: None,

@@ -133,6 +133,7 @@ pub fn compile(
         places.extend(parts.iter().map(|_| def.span));
         filesets.extend(parts);
     }
+    filesets::set_draws(&mut filesets);
     let mut drafts = Vec::new();
     let mut unroller = Unroller::new(table, &definitions.composites, MOST_FLOWOPS);
     for (p, def) in definitions.processes.iter().enumerate() {

@@ -3,7 +3,7 @@
 use super::path_list::listed_directories;
 use super::values::{evaluate, quantity};
 use crate::diag::{Code, Diagnostic, Severity};
-use crate::fileset::{FilesetSpec, SizeRow, SizeTable};
+use crate::fileset::{FilesetSpec, PreallocDraws, SizeRow, SizeTable};
 use crate::model::{Evaluated, FilesetDef, Lookup, ModelValue};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
 use crate::source::Span;
@@ -71,6 +71,23 @@ fn base(scope: &dyn Lookup) -> Option<String> {
 pub fn parts_of(filesets: &[FilesetSpec], first: usize) -> std::ops::Range<usize> {
     let others = filesets.iter().skip(first + 1).take_while(|spec| spec.part > 0).count();
     first..first + 1 + others
+}
+
+/// Sets where the sets that are preallocated in part are in Filebench's stream of random numbers. `sets`: all of a script,
+/// in the order of their definitions. Filebench creates the last one first, and draws for all of them.
+pub(super) fn set_draws(sets: &mut [FilesetSpec]) {
+    let mut before = 0;
+    for parts in sets.chunk_by_mut(|_, next| next.part > 0).rev() {
+        // The files of all parts of a set, then their leaf directories.
+        let files: u64 = parts.iter().map(|part| part.entries).sum();
+        let mut next = PreallocDraws { files: before, leafdirs: before + files };
+        for part in parts {
+            part.draws = if (1..100).contains(&part.prealloc) { next } else { PreallocDraws::default() };
+            next.files += part.entries;
+            next.leafdirs += part.leafdirs;
+        }
+        before = next.leafdirs;
+    }
 }
 
 /// Returns the file set of a definition, as if it were in one directory.

@@ -43,6 +43,20 @@ pub struct FilesetResult {
     pub verdict: Option<Verdict>,
 }
 
+impl FilesetResult {
+    /// The key of `layout` with the rule by which the number of preallocated files was determined.
+    pub const PREALLOC_RULE: &str = "prealloc_rule";
+    /// The rule of earlier versions, which did not record it.
+    pub const EACH_BY_CHANCE: &str = "each by chance";
+
+    /// Returns the rule by which the number of preallocated files was determined. `None` if all or none were created.
+    pub fn prealloc_rule(&self) -> Option<&str> {
+        let is_partial = self.layout.get("prealloc")?.as_u64().is_some_and(|percent| (1..100).contains(&percent));
+        let rule = self.layout.get(Self::PREALLOC_RULE).and_then(|rule| rule.as_str());
+        is_partial.then(|| rule.unwrap_or(Self::EACH_BY_CHANCE))
+    }
+}
+
 /// Bytes that other programs read below which they are no reason to doubt the figures.
 pub(super) const MIN_READ_BY_OTHERS: u64 = 64 << 20;
 

@@ -76,6 +76,7 @@ mod pages;
 mod panics;
 mod paths;
 mod phases;
+mod preallocation;
 mod profiles;
 mod programs;
 mod promises;

@@ -127,7 +127,7 @@ pub fn age(
     }
     let mut root = match root::take(&spec(dir, 0))? {
         Taken::Owned(root) => *root,
-        Taken::Unmarked(unmarked) => return Err(unmarked.refuse()),
+        Taken::Unmarked(unmarked) => return Err(unmarked.refuse(Ok(()))),
     };
     let mut aging = match Aging::begin(&mut root, dir, options) {
         Ok(aging) => aging,
