@@ -7,7 +7,7 @@ use super::choices::{
     division_parser, engine_parser, export_parser, format_parser, sharing_parser,
 };
 use super::completion::{self, SHELLS};
-use super::console::Verbosity;
+use super::console::{Verbosity, notice};
 use super::editor::{EDITORS, Editor, find_editor};
 use super::examples::with_examples;
 use super::experiment_args::{
@@ -215,8 +215,8 @@ pub(super) struct WorkloadArgs {
     /// What to do when an operation fails
     #[arg(long, value_enum, default_value_t = OnError::Stop, value_name = "ACTION", help_heading = MEASUREMENT)]
     pub(super) on_error: OnError,
-    /// Allow the script to overwrite the block device PATH (not yet supported). May be repeated
-    #[arg(long, value_name = "PATH", help_heading = FILES)]
+    /// Accepted without effect: block devices are refused
+    #[arg(long, value_name = "PATH", hide = true)]
     pub(super) allow_device: Vec<PathBuf>,
     /// Name the result, such as `before the upgrade`; shown in reports and comparisons
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new(), help_heading = OUTPUT)]
@@ -519,6 +519,10 @@ fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
 pub(super) fn parse() -> Result<Cli, u8> {
     use std::io::{IsTerminal, Write};
     let words: Vec<OsString> = std::env::args_os().collect();
+    let is_old = |word: &OsString| word.to_str().and_then(|word| word.split('=').next()) == Some("--allow-device");
+    if words.iter().any(is_old) {
+        notice("warning: `--allow-device` has no effect: a block device is always refused\n  = help: omit it");
+    }
     read(&words).map_err(|e| {
         // The message quotes arguments. If they contain control characters, parse again with escaped arguments, so that
         // none reaches the terminal.

@@ -4,7 +4,7 @@
 //! Not in here: whether the directories exist and have space, which the commands before a run may change.
 
 use super::console;
-use super::experiment_args::ArmLine;
+use super::experiment_args::{ArmLine, WorkloadWords};
 use crate::diag::{self, Code, Diagnostic, Severity};
 use crate::experiment::{Arm, Identity};
 use crate::fileset::FilesetSpec;
@@ -13,7 +13,7 @@ use crate::measure::{Front, WarmupLength};
 use crate::plan::{self, FlowopInfo, Plan};
 use crate::session::{Session, Status};
 use crate::source::SourceMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +74,41 @@ impl Front for Probe {
         if let Some(place) = &self.print {
             console::error(&format!("{place}{text}"), help);
         }
+    }
+}
+
+/// Returns the first option of `given` that every arm replaces, so that it has no effect. `own` has the words that follow
+/// it in each arm.
+pub(super) fn without_effect<'a>(given: &'a WorkloadWords, own: &[Vec<String>]) -> Option<&'a str> {
+    let repeatable = ArmLine::repeatable_options();
+    let is_single = |of: &GivenSetting<'_>| !matches!(of, GivenSetting::Option(name) if repeatable.contains(*name));
+    let mut left: Vec<(&str, GivenSetting<'_>)> =
+        given.0.iter().filter_map(|word| Some((word.as_str(), setting(word).filter(is_single)?))).collect();
+    for words in own {
+        if left.is_empty() {
+            break;
+        }
+        // Words that can't be parsed are reported with their arm.
+        let words = ArmLine::workload_words(words).unwrap_or_default();
+        let replaced: HashSet<GivenSetting<'_>> = words.0.iter().filter_map(|word| setting(word)).collect();
+        left.retain(|(_, of)| replaced.contains(of));
+    }
+    left.first().map(|(word, _)| *word).filter(|_| !own.is_empty())
+}
+
+/// What a word of a command line sets.
+#[derive(PartialEq, Eq, Hash)]
+enum GivenSetting<'a> {
+    Variable(&'a str),
+    Option(&'a str),
+}
+
+/// Returns what a word `--NAME=VALUE` sets.
+fn setting(word: &str) -> Option<GivenSetting<'_>> {
+    match word.strip_prefix("--")?.split_once('=')? {
+        ("set", assignment) => assignment.split_once('=').map(|(name, _)| GivenSetting::Variable(name)),
+        ("dir", _) => Some(GivenSetting::Variable("dir")),
+        (name, _) => Some(GivenSetting::Option(name)),
     }
 }
 

@@ -81,7 +81,7 @@ impl Progress for Bars {
         }
         if self.terminal {
             let bar = ProgressBar::new(if bytes > 0 { bytes } else { files });
-            bar.set_style(style("{bar:30} {msg} {eta} left", "{spinner} {msg}", files > 0 || bytes > 0));
+            bar.set_style(style("{bar:20} {eta:>3} left, {wide_msg}", "{spinner} {wide_msg}", files > 0 || bytes > 0));
             bar.set_message(format!("{}{amount}", state.what));
             state.drawn = Some(bar);
         } else if phase.is_long() {

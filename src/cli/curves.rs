@@ -64,12 +64,6 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
     let script = args.script.as_deref().unwrap_or_default();
     let (factor, levels) = args.vary.clone().unwrap_or_default();
     let metric = "ops".parse().map_err(|e: String| refuse(&e, "", 2))?;
-    if factor == "dir"
-        && let Some(dir) = common.words.value_of("dir")
-    {
-        let text = format!("`--vary dir=…` and `--dir {dir}` set the same variable");
-        return Err(refuse(&text, "omit `--dir`: `--vary` gives each run its directory", 2));
-    }
     let wanted = |interrupt: &AtomicUsize| {
         let levels = peak::resolve(args, &factor, levels, interrupt)?;
         let option = |level: &String| set_option(&format!("{factor}={level}"));

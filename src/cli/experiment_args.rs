@@ -13,19 +13,13 @@ use crate::import::{Metric, STUDY};
 use clap::builder::TypedValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, ValueEnum, ValueHint};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The workload options of a command line, as words to pass on to a child process of this program.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkloadWords(pub(super) Vec<String>);
-
-impl WorkloadWords {
-    /// Returns the value of an option, or `None` if it is not given.
-    pub(super) fn value_of(&self, option: &str) -> Option<&str> {
-        self.0.iter().rev().find_map(|word| word.strip_prefix("--")?.strip_prefix(option)?.strip_prefix('='))
-    }
-}
 
 impl FromArgMatches for WorkloadWords {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
@@ -527,6 +521,21 @@ impl ArmLine {
             Some(conflict) => Err((conflict, None)),
             None => Self::from_arg_matches_mut(&mut matches).map_err(message),
         }
+    }
+}
+
+impl ArmLine {
+    /// Returns the options of an arm as [`WorkloadWords`], or `None` when they can't be parsed.
+    pub(super) fn workload_words(words: &[String]) -> Option<WorkloadWords> {
+        let matches = Self::command().try_get_matches_from(words).ok()?;
+        WorkloadWords::from_arg_matches(&matches).ok()
+    }
+
+    /// Returns the names of the options of which each value counts, and not only the last.
+    pub(super) fn repeatable_options() -> HashSet<String> {
+        let form = Self::command();
+        let all = form.get_arguments().filter(|arg| matches!(arg.get_action(), ArgAction::Append));
+        all.filter_map(|arg| arg.get_long().map(str::to_owned)).collect()
     }
 }
 

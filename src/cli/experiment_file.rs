@@ -154,6 +154,17 @@ impl Planned {
         }
         let reader = CellReader { beside: found.beside, file: &file, given: &args.experiment.words.0 };
         let cells = reader.cells().map_err(|error| refuse_diagnostics(&map, &[*error], 2))?;
+        let own: Vec<Vec<String>> = cells
+            .iter()
+            .map(|cell| {
+                let words = |level: &&FileLevel| flat(placed(&level.options, &level.set).unwrap_or_default());
+                cell.levels.iter().flat_map(words).collect()
+            })
+            .collect();
+        if let Some(word) = arms::without_effect(&args.experiment.words, &own) {
+            let text = format!("`{word}` has no effect: the levels of {} set the same", found.name);
+            return Err(refuse(&text, "omit it, or change the levels in a copy of the file", 2));
+        }
         let (mut lengths, mut bytes) = (Vec::new(), Vec::new());
         for cell in &cells {
             let metrics: Vec<Metric> = reader.metrics(&cell.levels).map(|metric| metric.node.clone()).collect();

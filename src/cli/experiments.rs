@@ -5,6 +5,7 @@ use super::console;
 use super::experiment_args::{AbArgs, ArmLine, Expected, ExperimentArgs, RepeatArgs};
 use super::experiment_host::perform;
 use super::known_floor::known_floor;
+use super::live::stdout_width;
 use super::shell_text::split;
 use super::stdout::Stdout;
 use crate::analysis::ComparisonVerdict;
@@ -16,7 +17,7 @@ use crate::import::folder::EXPERIMENT_SCHEMA;
 use crate::import::{Metric, Observation};
 use crate::measure::now;
 use crate::output::file_id;
-use crate::util::{printable, size};
+use crate::util::{printable, size, wrap};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
@@ -42,10 +43,13 @@ pub(super) fn status(result: Result<u8, Refused>) -> u8 {
     result.unwrap_or_else(|Refused(status)| status)
 }
 
-/// Writes text to standard output as it is.
+/// Writes a result to standard output. A last line that is wider than the terminal, which is a sentence, is broken between
+/// words.
 pub(super) fn print_text(text: &str) {
+    let last = text.trim_end().rfind('\n').map_or(0, |at| at + 1);
+    let (first, last) = text.split_at(last);
     // `Stdout` records the error.
-    let _ = Stdout.write_all(text.as_bytes());
+    let _ = Stdout.write_all((first.to_owned() + &wrap::message(last, stdout_width())).as_bytes());
 }
 
 /// Runs `wmlrun repeat`. Returns the exit status.
@@ -181,6 +185,12 @@ pub(super) fn wanted(
         0 => "--a",
         _ => "--b",
     };
+    let own: Vec<Vec<String>> =
+        arms.iter().enumerate().map(|(n, arm)| words_of(option(n), arm.as_ref())).collect::<Result<_, _>>()?;
+    if let Some(word) = arms::without_effect(&args.words, &own) {
+        let by = if is_sweep { "`--vary` sets" } else { "`--a` and `--b` set" };
+        return Err(refuse(&format!("`{word}` has no effect: {by} the same"), "omit it", 2));
+    }
     let arm = |(n, options): (usize, &str)| -> Result<Arm, Refused> {
         let option = option(n);
         let own = words_of(option, options)?;

@@ -499,7 +499,6 @@ fn workload_settings(workload: &WorkloadArgs) -> Settings {
         clean: workload.clean,
         adopt: workload.adopt,
         count_errors: workload.on_error == OnError::Count,
-        allow_device: workload.allow_device.clone(),
         digest: workload.digest,
         label: workload.label.clone(),
         note: workload.note.clone(),

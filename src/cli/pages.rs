@@ -60,6 +60,13 @@ pub(super) fn report(paths: &[PathBuf], metrics: &[Metric], outputs: &PageOutput
         Ok(sources) => sources,
         Err(status) => return status,
     };
+    let is_curve = |source: &ResultSource| matches!(source, ResultSource::Experiment { recorded, .. } if recorded.experiment.kind() == ExperimentKind::Sweep);
+    if let (Some(format), false, true) = (format.0, metrics.is_empty(), sources.iter().all(is_curve)) {
+        let text =
+            format!("`--metric` has no effect: a load curve as `{}` has rates and response times", format.name());
+        console::error(&text, Some("omit `--metric`; a page of the curve shows the metric"));
+        return 2;
+    }
     if let Some(dir) = &outputs.pictures {
         match write_pictures(dir, paths, &sources, outputs.force) {
             0 => {}

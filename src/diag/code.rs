@@ -211,8 +211,8 @@ codes! {
          overwrite a script or an output file of the program is refused too.\n\n\
          Example: `system \"mkfs.ext4 /dev/sdb1\"` without `--allow-system`.\n\n\
          What to do: read what the script does, then give the option that the message\n\
-         names: `--allow-system`, or `--allow-device PATH`. For an output file choose\n\
-         another path.";
+         names, such as `--allow-system`. A block device is always refused: make a file\n\
+         system on it. For an output file choose another path.";
     Unaligned = "E0309", "direct I/O that the file system would refuse",
         "With `directio` the kernel accepts only sizes and offsets that are multiples\n\
          of a block size, which depends on the file system and the device. An unaligned\n\

@@ -40,6 +40,18 @@ pub(super) fn column_of(text: &str, heading: &str) -> Result<usize, String> {
     })
 }
 
+/// True if each line has one number and nothing else, except for a heading. Such a file needs no number of its column.
+pub(super) fn is_one_column(text: &str) -> bool {
+    let Ok(rows) = rows(text) else { return false };
+    let mut has_number = false;
+    let mut is_part = |(index, (_, mut cells)): (usize, (usize, Cells<'_>))| {
+        let is_number = cells.next().is_some_and(|cell| cell.parse::<f64>().is_ok());
+        has_number |= is_number;
+        if is_number { cells.all(|cell| cell.is_empty()) } else { index == 0 }
+    };
+    rows.enumerate().all(&mut is_part) && has_number
+}
+
 /// Reads the numbers of a column. The columns are separated by semicolons, tabs, commas or white space, whichever
 /// occurs first in this list and in the first line. A cell in double quotes may contain separators. Empty lines and
 /// lines that start with `#` are ignored. A first line whose cell in the column is not a number is a heading. Returns

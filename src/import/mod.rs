@@ -215,8 +215,8 @@ pub fn shortened(names: &[String]) -> String {
 }
 
 /// Reads the observations of one side of a comparison: a result of wmlrun, a results folder or an arm of one
-/// (`DIR:ARM`), a directory of results, output of Filebench 1.4 or 1.5, JSON of fio, or `FILE:N`, the numbers in column
-/// N (counted from 1) of a file, or `FILE:HEADING`. Returns an error when a run failed or was interrupted, except for a
+/// (`DIR:ARM`), a directory of results, output of Filebench 1.4 or 1.5, JSON of fio, a file with one column of numbers,
+/// or `FILE:N`, the numbers in column N (counted from 1) of a file, or `FILE:HEADING`. Returns an error when a run failed or was interrupted, except for a
 /// results folder, whose unfinished runs give a note.
 pub fn side(path: &Path) -> Result<ImportedSide, ImportError> {
     let side = match folder::split(path) {
@@ -312,6 +312,7 @@ fn of_text(text: &str, source: &str) -> Result<Vec<Observation>, String> {
     let Some(json) = json else {
         return match text.contains("IO Summary") {
             true => filebench::observations(text, source),
+            false if columns::is_one_column(text) => columns::observations(text, 1, source),
             false => Err(NO_FORM.to_owned()),
         };
     };

@@ -88,8 +88,6 @@ pub struct Settings {
     pub count_errors: bool,
     /// Allow `system` to run commands.
     pub allow_system: bool,
-    /// Block devices that may be overwritten.
-    pub allow_device: Vec<PathBuf>,
     /// The number of operations of each thread that are hashed for the digest, from the first on.
     pub digest: Option<u64>,
     /// The trace file, and the number of operations of each thread that are written to it, from the first on.
@@ -151,7 +149,6 @@ impl Default for Settings {
             adopt: false,
             count_errors: false,
             allow_system: false,
-            allow_device: Vec::new(),
             digest: None,
             trace: None,
             json: None,

@@ -252,7 +252,6 @@ impl Session {
         }
         let unused = self.unused_settings(model);
         unused.iter().for_each(|(text, help)| front.error(None, text, Some(help)));
-        self.warn_of_unread_settings(model, front);
         self.loaded.reads = model::lint::read_beside_load(&model.commands);
         Ok(unused.is_empty())
     }

@@ -10,7 +10,6 @@ use crate::plan::{self, Plan};
 use crate::source::{Span, Spanned};
 use crate::spec::Sharing;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -327,10 +326,6 @@ impl Session {
         if !self.runner.settings.engine.real() {
             return Ok(());
         }
-        let leave = |device: &Path| {
-            let same = |other: &PathBuf| std::fs::canonicalize(other).is_ok_and(|other| other == *device);
-            self.runner.settings.allow_device.iter().any(same)
-        };
         for def in self.definitions.filesets.iter().filter(|def| def.single) {
             // Other errors are reported by the plan.
             let Some(spec) = plan::fileset_spec(def, &self.scope, &mut Vec::new()) else { continue };
@@ -339,13 +334,9 @@ impl Session {
             if !std::fs::metadata(&device).is_ok_and(|meta| meta.file_type().is_block_device()) {
                 continue;
             }
-            let (code, what) = if leave(&device) {
-                (Code::Unsupported, "is a block device, which this version can't use in place")
-            } else {
-                (Code::Refused, "is a block device, whose data would be lost")
-            };
+            let what = format!("`{}` is a block device, whose data would be lost", root.display());
             let help = "make a file system on it, mount it, and give that directory with `path=`";
-            let found = Diagnostic::error(code, def.span, format!("`{}` {what}", root.display())).help(help);
+            let found = Diagnostic::error(Code::Refused, def.span, what).help(help);
             front.diagnostics(&self.map, &[found]);
             return Err(Status::Refused);
         }

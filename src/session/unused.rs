@@ -12,12 +12,13 @@ impl Session {
     /// Returns an error and a help for each setting of the command line that changes nothing in a script.
     pub(super) fn unused_settings(&self, model: &model::Model) -> Vec<(String, String)> {
         let used = used_variables(&model.commands);
+        let read = model::lint::read_variables(&model.commands);
         if model.commands.iter().any(|c| matches!(c.kind, CommandKind::Load(_))) {
             return Vec::new();
         }
         let mut problems = Vec::new();
         for (name, value) in &self.runner.settings.sets {
-            if used.contains(name) {
+            if read.contains(name) {
                 continue;
             }
             let names: Vec<&str> = used.iter().map(String::as_str).collect();
@@ -29,6 +30,16 @@ impl Session {
                 ));
                 continue;
             }
+            if used.contains(name) {
+                let help = match name.as_str() {
+                    RUNTIME => format!("the time of a run is `--runtime {value}`"),
+                    _ => "omit it".to_owned(),
+                };
+                let text =
+                    format!("`--set {name}={value}` has no effect: the script sets `${name}` and never reads it");
+                problems.push((text, help));
+                continue;
+            }
             let help = match crate::diag::nearest(name, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("its variables are {}", listed(&names)),
@@ -36,26 +47,6 @@ impl Session {
             problems.push((format!("`--set {name}=…`: the script has no variable `${name}`"), help));
         }
         problems
-    }
-
-    /// Warns of settings of the command line whose variable a script only sets, such as `$runtime`.
-    pub(super) fn warn_of_unread_settings(&self, model: &model::Model, front: &mut dyn Front) {
-        if self.runner.settings.sets.is_empty() || model.commands.iter().any(|c| matches!(c.kind, CommandKind::Load(_)))
-        {
-            return;
-        }
-        let read = model::lint::read_variables(&model.commands);
-        // A variable that the script does not have is an error.
-        let known = used_variables(&model.commands);
-        let is_only_set = |name: &String| name != "dir" && !read.contains(name) && known.contains(name);
-        for (name, value) in self.runner.settings.sets.iter().filter(|(name, _)| is_only_set(name)) {
-            let help = match name.as_str() {
-                RUNTIME => format!("the time of a run is `--runtime {value}`"),
-                _ => "omit it".to_owned(),
-            };
-            front
-                .warning(&format!("`--set {name}={value}` changes nothing: the script does not read `${name}`"), &help);
-        }
     }
 
     /// Notes before a run of the default length that the script sets a time of its own, which nothing reads: Filebench left

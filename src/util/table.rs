@@ -87,14 +87,27 @@ impl Table {
     }
 
     /// Returns the table as text of at most `most` columns: the cells of the last column continue on further lines, under
-    /// their beginning. The column keeps a width of at least 20.
+    /// their beginning. Where fewer than 20 columns are left for it, they stand below the other cells of their row.
     pub fn render_wrapped(&self, most: usize) -> String {
         const LEAST: usize = 20;
+        const INDENT: &str = "    ";
         let widths = self.widths();
         let start = total(&widths, "  ") - widths.last().copied().unwrap_or(0);
+        if start + LEAST > most {
+            let below = |row: &Row| match row {
+                Row::Cells(cells) => {
+                    let (last, others) = cells.split_last().map_or(("", cells.as_slice()), |(last, rest)| (last, rest));
+                    let others: Vec<&str> = others.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
+                    let last = wrap::fill(&format!("{INDENT}{last}"), most, INDENT);
+                    format!("{}\n{last}\n", wrap::fill(&others.join("  "), most, INDENT))
+                }
+                Row::Rule => String::new(),
+            };
+            return self.rows.iter().map(below).collect();
+        }
         let under = " ".repeat(start);
         let lines = self.lines(&widths, "  ");
-        lines.lines().map(|line| wrap::fill(line, most.max(start + LEAST), &under) + "\n").collect()
+        lines.lines().map(|line| wrap::fill(line, most, &under) + "\n").collect()
     }
 
     /// Returns the table as text for a terminal of this width, if it is known: where it would be wider, the widest columns
@@ -264,6 +277,10 @@ mod tests {
             ["read   reads `iosize` bytes at", "       the position of the file", "fsync  flushes a file"]
         );
         assert_eq!(table.render_wrapped(200), table.render());
+        table.row(["define fileset name=NAME", "defines a file set"]);
+        let shown = table.render_wrapped(32);
+        let below = ["    flushes a file", "define fileset name=NAME", "    defines a file set"];
+        assert_eq!(shown.lines().collect::<Vec<_>>()[4..], below, "{shown}");
     }
 
     #[test]

@@ -74,6 +74,20 @@ fn a_column_is_named_by_its_heading() {
     );
 }
 
+#[test]
+fn a_file_with_a_single_column_needs_no_number_of_it() {
+    for heading in ["", "ops\n", "ops per second\n"] {
+        let numbers = |mean: f64| (0..9).map(|n| format!("{}\n", mean + f64::from(n) / 10.0)).collect::<String>();
+        let wml = Wml::new().file("a", &(heading.to_owned() + &numbers(100.0)));
+        let shown = wml.file("b", &numbers(90.0)).args(["compare", "a", "b"]).run().exits(10).stdout;
+        assert!(shown.contains("worse: by more than"), "{shown}");
+    }
+    for text in ["1 2\n3 4\n", "9,120\n", "ops\n", "one\n1\ntwo\n", ""] {
+        let said = Wml::new().file("a", text).args(["compare", "a", "a"]).run().exits(2).stderr;
+        assert!(said.contains("FILE:N"), "{text:?}: {said}");
+    }
+}
+
 /// The unit of a column is unknown, so that it can't be compared with a figure of a run.
 #[test]
 fn columns_are_compared_only_with_columns() {

@@ -2,7 +2,7 @@
 //! tests of two sides.
 
 use crate::cmd::Wml;
-use crate::experiments::SCRIPT;
+use crate::experiments::{Lab, SCRIPT};
 use serde_json::Value;
 
 /// The curve of a published report (SFS 2.0), with its overall response time of 5.4 ms.
@@ -241,6 +241,18 @@ fn a_sweep_that_the_budget_ends_is_not_complete() {
     assert!(text.contains(" of 10,000 runs; no point has results"), "{text}");
 }
 
+/// A curve as text has rates and response times, whatever the metric of its page.
+#[test]
+fn a_metric_without_effect_on_a_curve_is_refused() {
+    let lab = Lab::new();
+    lab.run("sweep x.wml --vary n=1,2 --repeats 1 --runtime 0.1 --engine null --results curve", 0);
+    for format in ["text", "json", "csv", "markdown"] {
+        let text = lab.run(&format!("report curve --format {format} --metric latency.p99"), 2);
+        assert!(text.contains(&format!("`--metric` has no effect: a load curve as `{format}`")), "{text}");
+    }
+    assert!(lab.run("report curve --metric latency.p99", 0).contains("latency.p99"));
+}
+
 /// A level at which the run fails, or that the machine does not allow, is a point. A wrong script is an error.
 #[test]
 fn a_point_that_fails_is_shown() {
@@ -256,7 +268,7 @@ fn a_point_that_fails_is_shown() {
     let text = sweep("--vary m=1,2", 2);
     assert!(text.contains("in `--vary`: `--set m=…`: the script has no variable `$m`"), "{text}");
     let text = sweep("--vary dir=/a,/b --dir /c", 2);
-    let says = ["`--vary dir=…` and `--dir /c` set the same variable", "omit `--dir`"];
+    let says = ["`--dir=/c` has no effect: `--vary` sets the same", "omit it"];
     assert!(says.iter().all(|part| text.contains(part)), "{text}");
     for (words, says) in [("--vary n", "NAME=VALUE"), ("--vary n=1,1", "duplicate"), ("--vary n=1,,2", "NAME=VALUE")] {
         let text = sweep(words, 2);

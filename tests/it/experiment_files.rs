@@ -52,6 +52,21 @@ fn entries(lab: &Lab) -> Vec<String> {
     names.collect()
 }
 
+/// An option of the command line that the levels of the file set themselves would be ignored.
+#[test]
+fn an_option_that_every_level_replaces_is_refused() {
+    let lab = lab(&FILE.replace("options = \"--pin\"", "options = \"--interval 2\""));
+    for (options, word) in [("--set n=5", "--set=n=5"), ("--set n=5 --interval 3", "--set=n=5")] {
+        let text = lab.run(&format!("experiment files/study.toml {options} {SHORT}"), 2);
+        assert!(text.contains(&format!("`{word}` has no effect: the levels of ")), "{text}");
+    }
+    lab.run("experiment files/study.toml --interval 3 --plan", 0);
+    let text = lab.run(&format!("ab files/x.wml --set n=5 --a=--set=n=1 --b=--set=n=2 {SHORT}"), 2);
+    assert!(text.contains("`--set=n=5` has no effect: `--a` and `--b` set the same"), "{text}");
+    let text = lab.run("experiment postmark_levels --set transactions=2000 --plan", 2);
+    assert!(text.contains("`--set=transactions=2000` has no effect"), "{text}");
+}
+
 #[test]
 fn a_plan_starts_nothing() {
     let lab = lab(&(FILE.to_owned() + "[[hook]]\nat = \"run\"\nbefore = \"touch started\"\n"));

@@ -230,14 +230,12 @@ fn a_time_that_the_script_only_sets_is_reported() {
         define process name=p { thread name=t {\n\
           flowop hog name=h,value=1\n\
           flowop finishoncount name=end,value=1 } }\n";
-    let stderr = |text: &str, set: &[&str]| {
-        let call = Wml::new().file("x.wml", text).args(["x.wml", "--no-quiesce"]).args(set.iter().copied());
-        call.run().exits(0).stderr
+    let run = |text: &str, set: &[&str]| {
+        Wml::new().file("x.wml", text).args(["x.wml", "--no-quiesce"]).args(set.iter().copied()).run()
     };
-    let said = stderr(script, &["--set", "runtime=3"]);
-    assert!(said.contains("`--set runtime=3` changes nothing") && said.contains("is `--runtime 3`"), "{said}");
-    assert!(said.contains("nothing reads `$runtime` of the script: `--runtime 3` makes"), "{said}");
-    assert!(stderr(script, &[]).contains("`--runtime 30` makes a run of this time"));
-    let read = stderr(&format!("{script}run $runtime\n"), &["--set", "runtime=3"]);
-    assert!(!read.contains("changes nothing") && !read.contains("nothing reads"), "{read}");
+    let said = run(script, &["--set", "runtime=3"]).exits(2).stderr;
+    assert!(said.contains("`--set runtime=3` has no effect") && said.contains("is `--runtime 3`"), "{said}");
+    assert!(run(script, &[]).exits(0).stderr.contains("`--runtime 30` makes a run of this time"));
+    let read = run(&format!("{script}run $runtime\n"), &["--set", "runtime=3"]).exits(0).stderr;
+    assert!(!read.contains("no effect") && !read.contains("nothing reads"), "{read}");
 }
