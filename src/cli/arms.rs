@@ -185,14 +185,14 @@ impl ArmPlan {
         let known = |name: &&str| self.flowops.contains(*name);
         if metric.is_response() && self.with_response.is_empty() && metric.flowop().is_none_or(|name| known(&name)) {
             let text = format!("no `{metric}`: no thread of the script is an open loop, which has a response time");
-            return Some((text, "add `rate=` to the threads, or name `latency.mean`".to_owned()));
+            return Some((text, "add `rate=` or `totalrate=` to the threads, or name `latency.mean`".to_owned()));
         }
         let name = metric.flowop()?;
         if known(&name) {
             let lacks = metric.is_response() && !self.with_response.contains(name);
             return lacks.then(|| {
                 let text = format!("no `{metric}`: only the I/O operations of open loops have a response time");
-                (text, format!("add `rate=` to the thread of `{name}`, or name another metric"))
+                (text, format!("add `rate=` or `totalrate=` to the thread of `{name}`, or name another metric"))
             });
         }
         let simple = || self.flowops.iter().map(String::as_str).filter(|name| !name.contains('/'));

@@ -119,7 +119,7 @@ fn run(args: &SweepArgs, factor: &str, value: f64, interrupt: &AtomicUsize) -> R
     let rates =
         runs.last().and_then(|run| run.figures.get("offered").copied().zip(run.figures.get("achieved").copied()));
     rates.filter(|(offered, _)| *offered > 0.0).ok_or_else(|| {
-        let help = "give values instead of percentages, or add `rate=` to the threads";
+        let help = "give values instead of percentages, or add `rate=` or `totalrate=` to the threads";
         refuse(&format!("`{script}` is not an open loop, so that percentages of the peak have no meaning"), help, 2)
     })
 }

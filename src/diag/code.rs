@@ -421,6 +421,14 @@ codes! {
          warning is given once for each variable.\n\n\
          Example: `create processes`, and then `set $iosize = 8k`.\n\n\
          What to do: write `shutdown processes` and `create processes` after the `set`.";
+    RateOfZero = "W0428", "a product that makes a rate 0",
+        "A `rate=` or `totalrate=` is the product of 0 and another number. A rate of 0\n\
+         is a closed loop, whose threads are as fast as they can, which is often the\n\
+         opposite of what the other factor says.\n\n\
+         Example: `set $rate = $load * $share` with `set $share = 0`.\n\n\
+         What to do: give both a value above 0. If a closed loop is meant, leave the\n\
+         factor out, or divide: `$load / 2` with a load of 0 is a closed loop without a\n\
+         warning.";
     Internal = "E9999", "an internal error of wmlrun",
         "wmlrun has failed in a way that should not be possible. The script is not the\n\
          cause.\n\n\

@@ -49,6 +49,8 @@ pub trait Resolver {
     fn inner_flowop(&self, composite: &str) -> Option<String>;
     /// Converts a value to a constant or a random variable.
     fn quantity(&self, value: &ModelValue, span: Span) -> Result<Quantity, Diagnostic>;
+    /// The same for a time, whose fraction counts: the parameters of a random variable are computed exactly.
+    fn exact_quantity(&self, value: &ModelValue, span: Span) -> Result<Quantity, Diagnostic>;
 }
 
 /// The attributes of one flowop of the plan.

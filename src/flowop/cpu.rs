@@ -67,13 +67,14 @@ impl Hog {
 
 impl Delay {
     fn build(args: &Args<'_>) -> BuiltOp {
-        // Of the values of `value=` only these may have a fraction, which [`Args::quantity`] refuses.
+        // Of the values of `value=` only these may have a fraction, which other flowops refuse ([`Args::quantity`]).
         let (value, fraction_ns) = match args.value("value") {
             Some((value, _)) if value.fraction().is_some_and(|seconds| seconds > 0.0) => {
                 let seconds = value.as_f64().unwrap_or_default();
                 (Quantity::Const(seconds as u64), (seconds.fract() * 1e9) as u64)
             }
-            _ => (args.quantity_or("value", 0)?, 0),
+            Some((value, span)) => (args.resolver.exact_quantity(value, span)?, 0),
+            None => (Quantity::Const(0), 0),
         };
         Ok(Arc::new(Self { value, fraction_ns }))
     }

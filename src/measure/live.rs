@@ -202,10 +202,10 @@ impl Runner {
         run.flowops.iter_mut().for_each(|flowop| flowop.late_ops = 0);
         run.late_oldest_seconds = None;
         live.measuring = false;
-        let (start, reports) = (live.start, live.reports.take());
+        let (plan, start, reports) = (Arc::clone(&live.ready.plan), live.start, live.reports.take());
         self.live = Some(live);
         self.publish_run(&mut run, &about.secrets);
-        let merged = self.merge_with_ranks(run, start, status);
+        let merged = self.merge_with_ranks(run, &plan, start, status);
         self.record_run(merged, reports, is_stuck, front)
     }
 

@@ -220,6 +220,7 @@ impl Runner {
             engine: self.settings.engine,
             asynchronous: self.asynchronous(front)?,
             seed: self.stream_seed(),
+            run_seed: self.settings.seed,
             count_errors: self.settings.count_errors,
             pin: self.settings.pin,
             messages: Some(sender),
@@ -361,7 +362,7 @@ impl Runner {
         self.publish_run(&mut run, secrets);
         // A run that did not begin on one rank did so on none.
         let merged = match start {
-            Some(start) => self.merge_with_ranks(run, start, status),
+            Some(start) => self.merge_with_ranks(run, &ready.plan, start, status),
             None => MergedRun { run, status, of_all_ranks: false },
         };
         let record = self.record_run(merged, reports, held, front);

@@ -8,6 +8,7 @@ use super::measurement::RunFigures;
 use super::rank_start::{MergedRun, RankStart};
 use super::{Front, Runner, Status};
 use crate::os::clock::{monotonic_ns, wait_until};
+use crate::plan::Plan;
 use crate::ranks::{LostRank, Ranks, RanksLost, rank_on_host};
 use crate::result::ranks::{RankRun, merge_ranks};
 use crate::result::{Run, RunState};
@@ -100,7 +101,7 @@ impl Runner {
 
     /// Returns the run of all ranks on rank 0, and its status; on the others their own run. Every rank calls this at the
     /// end of a run.
-    pub(crate) fn merge_with_ranks(&self, run: Run, start: RankStart, status: Status) -> MergedRun {
+    pub(crate) fn merge_with_ranks(&self, run: Run, plan: &Plan, start: RankStart, status: Status) -> MergedRun {
         let ranks = self.settings.ranks.as_ref();
         if ranks.size() == 1 {
             return MergedRun { run, status, of_all_ranks: true };
@@ -112,6 +113,7 @@ impl Runner {
             clock_error_ns: start.skew_ns.map(|_| start.error_ns),
             clock: None,
             environment: self.document.environment.clone(),
+            rank_rates: plan.rank_rates.clone(),
             run,
         };
         let Some(collected) = ranks.collect(json::to_bytes(&own)) else {

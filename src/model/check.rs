@@ -245,7 +245,9 @@ impl Checker<'_> {
             };
             visit::parts(&command.kind, &mut |part| match part {
                 CommandPart::Set(_) | CommandPart::SetField(_) => {}
-                CommandPart::Value(value) | CommandPart::Load(value) => self.expr(value, &[]),
+                CommandPart::Value(value) | CommandPart::Time(value) | CommandPart::Load(value) => {
+                    self.expr(value, &[])
+                }
                 CommandPart::Shown(text) | CommandPart::Usage(text) => self.shown(text),
                 CommandPart::Shell(text) => self.shell(text),
                 CommandPart::Attr(used, attrs) => self.attr(used, attrs, &locals, looks_up),

@@ -3,10 +3,10 @@
 //! [`unroll`] walks over the flowops of a body, those of composites at each use, with the variables that hold there. A plan makes steps
 //! of them and reports errors, lints count them and ignore what can't be evaluated.
 
-use super::expr::eval;
-use super::scope::LookupDebug;
+use super::scope::{LookupDebug, constant};
 use super::{CompositeDef, FlowopDef, Locals};
 use crate::diag::Diagnostic;
+use crate::source::Spanned;
 use std::collections::HashMap;
 
 /// Composites within composites.
@@ -143,8 +143,8 @@ fn bind<'s>(flowop: &FlowopDef, composite: &CompositeDef, outer: &'s dyn LookupD
         let name = &parameter.name.node;
         let given = flowop.locals.iter().rev().find(|local| local.name.node == *name);
         let Some(value) = given.and_then(|local| local.value.as_ref()).or(parameter.value.as_ref()) else { continue };
-        match eval(value, outer) {
-            Ok(value) => values.push((name.clone(), value)),
+        match constant(value, outer) {
+            Ok(now) => values.push((name.clone(), Spanned::new(now, value.span))),
             Err(d) => wrong.push(d),
         }
     }

@@ -182,9 +182,9 @@ fn fix_parameters(name: &str, value: &mut Spanned<Expr>, scope: &mut Scope) {
 
 /// Replaces an expression by its value, if it has one.
 fn fix(value: &mut Spanned<Expr>, scope: &mut Scope) {
-    if let Ok(now) = expr::eval(value, scope) {
+    if let Ok(now) = scope::constant(value, scope) {
         scope.note_fixed(value);
-        value.node = scope::literal(now);
+        value.node = now;
     }
 }
 

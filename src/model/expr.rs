@@ -12,6 +12,16 @@ use crate::source::{Span, Spanned};
 use crate::syntax::ast::{self, Number, Operator, TextPart, Variable};
 use std::sync::Arc;
 
+/// How the quotient of two whole numbers is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arithmetic {
+    /// As a whole number, for readers of whole numbers, sizes and texts, as in Filebench.
+    Whole,
+    /// With its fraction, for readers of a rate, a weight or a time. This holds for all variables on the way: half a
+    /// request a second, computed as a whole number, would be none.
+    Exact,
+}
+
 /// An expression.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Expr {
@@ -31,6 +41,8 @@ pub enum Expr {
     Random(Arc<RandomExpr>),
     /// Rows of numbers.
     Table(Vec<Vec<Spanned<Expr>>>),
+    /// The two values of an expression that was evaluated early: in whole numbers, and exactly.
+    Evaluated(Box<[Spanned<Expr>; 2]>),
 }
 
 /// The two kinds of random variables.
@@ -78,7 +90,7 @@ impl RandomExpr {
 /// Resolves variables to their values.
 pub trait Lookup {
     /// Returns the value of a variable, or of its field. `None` if the variable is undefined.
-    fn value_of(&self, variable: &Variable) -> Option<Result<ModelValue, Diagnostic>>;
+    fn value_of(&self, variable: &Variable, arithmetic: Arithmetic) -> Option<Result<ModelValue, Diagnostic>>;
     /// Whether `${name}` is an internal value, which takes precedence over a variable of that name.
     fn is_internal(&self, name: &str) -> bool;
     /// Returns the defined name that is nearest to an undefined one.
@@ -132,8 +144,22 @@ pub fn from_ast(value: &Spanned<ast::Value>) -> Spanned<Expr> {
 /// Bytes of the longest text that an expression may have as its value.
 pub const LONGEST_TEXT: usize = 64 << 10;
 
-/// Evaluates an expression with the current values of variables.
+/// Evaluates an expression with the current values of variables, in whole numbers.
 pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<ModelValue, Diagnostic> {
+    eval_in(expr, Arithmetic::Whole, scope)
+}
+
+/// The same for a reader of a fraction.
+pub fn eval_exact(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<ModelValue, Diagnostic> {
+    eval_in(expr, Arithmetic::Exact, scope)
+}
+
+/// Evaluates an expression with the current values of variables.
+pub(super) fn eval_in(
+    expr: &Spanned<Expr>,
+    arithmetic: Arithmetic,
+    scope: &dyn Lookup,
+) -> Result<ModelValue, Diagnostic> {
     Ok(match &expr.node {
         Expr::Bool(b) => ModelValue::Bool(*b),
         Expr::Int(n) => ModelValue::Int(*n),
@@ -141,16 +167,16 @@ pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<ModelValue, Diag
         Expr::Random(r) => ModelValue::Random(r.clone()),
         Expr::Text(parts) => ModelValue::Text(match parts.as_slice() {
             [TextPart::Text(text)] => check_length(text, expr.span)?.into(),
-            parts => joined(parts, expr.span, scope)?.into(),
+            parts => joined(parts, expr.span, arithmetic, scope)?.into(),
         }),
-        Expr::Var(v) => read(v, expr.span, scope)?,
+        Expr::Var(v) => read(v, expr.span, arithmetic, scope)?,
         Expr::Binary(b) => {
             let (left, op, right) = &**b;
-            let (one, other) = (eval(left, scope)?, eval(right, scope)?);
+            let (one, other) = (eval_in(left, arithmetic, scope)?, eval_in(right, arithmetic, scope)?);
             if *op == Operator::Divide && is_directory(left, &one) && is_part_of_path(right, &other) {
                 ModelValue::Text(check_length(&format!("{}/{}", one.print(), other.print()), expr.span)?.into())
             } else {
-                arithmetic(&one, *op, &other, expr.span)?
+                compute(&one, *op, &other, arithmetic, expr.span)?
             }
         }
         Expr::Table(rows) => {
@@ -158,7 +184,7 @@ pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<ModelValue, Diag
             for row in rows {
                 let mut cells = Vec::new();
                 for cell in row {
-                    let value = eval(cell, scope)?;
+                    let value = eval_in(cell, arithmetic, scope)?;
                     cells.push(value.as_f64().ok_or_else(|| {
                         Diagnostic::error(Code::WrongType, cell.span, format!("a cell of a table is {}", value.kind()))
                             .help("write numbers: `{per cent, low, high}`")
@@ -168,16 +194,17 @@ pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<ModelValue, Diag
             }
             ModelValue::Table(table.into())
         }
+        Expr::Evaluated(values) => eval_in(&values[usize::from(arithmetic == Arithmetic::Exact)], arithmetic, scope)?,
     })
 }
 
 /// Builds the text of a string from its parts and the values of its variables.
-fn joined(parts: &[TextPart], span: Span, scope: &dyn Lookup) -> Result<String, Diagnostic> {
+fn joined(parts: &[TextPart], span: Span, arithmetic: Arithmetic, scope: &dyn Lookup) -> Result<String, Diagnostic> {
     let mut text = String::new();
     for part in parts {
         match part {
             TextPart::Text(t) => text.push_str(t),
-            TextPart::Variable(v) => text.push_str(&inserted(&v.node, v.span, scope)?),
+            TextPart::Variable(v) => text.push_str(&inserted(&v.node, v.span, arithmetic, scope)?),
         }
         check_length(&text, span)?;
     }
@@ -213,25 +240,25 @@ fn is_part_of_path(right: &Spanned<Expr>, value: &ModelValue) -> bool {
 
 /// The text that a variable in a string stands for. Only random variables have fields: after the value of another
 /// variable `.min` is text, as in Filebench, so that `"$name.min"` is a name.
-fn inserted(variable: &Variable, at: Span, scope: &dyn Lookup) -> Result<String, Diagnostic> {
+fn inserted(variable: &Variable, at: Span, arithmetic: Arithmetic, scope: &dyn Lookup) -> Result<String, Diagnostic> {
     if let Some(field) = &variable.field {
-        match scope.value_of(&Variable { field: None, ..variable.clone() }) {
+        match scope.value_of(&Variable { field: None, ..variable.clone() }, arithmetic) {
             None | Some(Ok(ModelValue::Random(_))) => {}
             Some(value) => return Ok(format!("{}.{field}", value?.print())),
         }
     }
-    Ok(read(variable, at, scope)?.print())
+    Ok(read(variable, at, arithmetic, scope)?.print())
 }
 
-fn read(variable: &Variable, at: Span, scope: &dyn Lookup) -> Result<ModelValue, Diagnostic> {
+fn read(variable: &Variable, at: Span, arithmetic: Arithmetic, scope: &dyn Lookup) -> Result<ModelValue, Diagnostic> {
     // The variable may be right: the error is where its field is used.
     if variable.field.is_some()
-        && let Some(Ok(value)) = scope.value_of(&Variable { field: None, ..variable.clone() })
+        && let Some(Ok(value)) = scope.value_of(&Variable { field: None, ..variable.clone() }, arithmetic)
         && !matches!(value, ModelValue::Random(_))
     {
         return Err(without_fields(variable, &value, at));
     }
-    scope.value_of(variable).unwrap_or_else(|| Err(undefined(variable, at, scope)))
+    scope.value_of(variable, arithmetic).unwrap_or_else(|| Err(undefined(variable, at, scope)))
 }
 
 /// The default of a random variable's field.
@@ -265,10 +292,20 @@ pub fn show(variable: &Variable) -> String {
     crate::syntax::print::variable(variable)
 }
 
-fn arithmetic(left: &ModelValue, op: Operator, right: &ModelValue, span: Span) -> Result<ModelValue, Diagnostic> {
+/// Computes the value of `left op right`.
+fn compute(
+    left: &ModelValue,
+    op: Operator,
+    right: &ModelValue,
+    arithmetic: Arithmetic,
+    span: Span,
+) -> Result<ModelValue, Diagnostic> {
     let bad = |what: String| Diagnostic::error(Code::BadExpression, span, what);
     let by_zero = || bad(format!("{} divided by 0", left.print())).help("give the divisor another value than 0");
-    if let (ModelValue::Int(a), ModelValue::Int(b)) = (left, right) {
+    let has_fraction = |a: i64, b: i64| a.checked_rem(b).is_some_and(|rest| rest != 0);
+    if let (ModelValue::Int(a), ModelValue::Int(b)) = (left, right)
+        && !(op == Operator::Divide && arithmetic == Arithmetic::Exact && has_fraction(*a, *b))
+    {
         let whole = match op {
             Operator::Add => a.checked_add(*b),
             Operator::Subtract => a.checked_sub(*b),
@@ -319,6 +356,7 @@ pub fn variables<'a>(expr: &'a Spanned<Expr>, each: &mut dyn FnMut(&'a Variable,
         }
         Expr::Random(r) => r.fields.iter().for_each(|(_, e)| variables(e, each)),
         Expr::Table(rows) => rows.iter().flatten().for_each(|e| variables(e, each)),
+        // Of an evaluated expression, constants are left.
         _ => {}
     }
 }

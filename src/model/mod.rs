@@ -19,7 +19,7 @@ pub mod value;
 pub mod visit;
 
 pub use crate::syntax::ast::{TextPart, VariableForm};
-pub use expr::{Expr, Lookup, RandomCall, RandomExpr, eval};
+pub use expr::{Arithmetic, Expr, Lookup, RandomCall, RandomExpr, eval, eval_exact};
 pub use provenance::with_provenance;
 pub use scope::{Locals, Scope, SetBy, Unset};
 pub use value::{Evaluated, ModelValue};

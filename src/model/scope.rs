@@ -4,7 +4,7 @@
 //! however often its end is read. Evaluation has a budget of steps and of bytes of text, against hostile scripts.
 
 use super::ModelValue;
-use super::expr::{self, Expr, Lookup, RandomCall, RandomExpr};
+use super::expr::{self, Arithmetic, Expr, Lookup, RandomCall, RandomExpr};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{TextPart, Variable, VariableForm};
@@ -125,11 +125,11 @@ impl Scope {
         let mut own = false;
         expr::variables(&value, &mut |v, _| own |= v.name == name);
         let value = if own {
-            let now = expr::eval(&value, self)?;
+            let now = constant(&value, self)?;
             if self.reads_environment(&value) {
                 self.note_environment(name);
             }
-            Spanned::new(literal(now), value.span)
+            Spanned::new(now, value.span)
         } else {
             value
         };
@@ -200,13 +200,15 @@ impl Scope {
     /// The names of predefined variables that were read and have no setting.
     pub fn predefined_read(&self) -> Vec<String> {
         let values = self.values.borrow();
-        let is_read = |name: &String| values.known.keys().any(|variable| variable.name == *name);
+        let known = || values.known.iter().flat_map(IndexMap::keys);
+        let is_read = |name: &String| known().any(|variable| variable.name == *name);
         self.predefined.keys().filter(|name| self.binding(name).is_none() && is_read(name)).cloned().collect()
     }
 
     /// Returns the value of a variable, by its plain name.
     pub fn value(&self, name: &str) -> Option<Result<ModelValue, Diagnostic>> {
-        self.value_of(&Variable { form: VariableForm::Plain, name: name.to_owned(), field: None })
+        let variable = Variable { form: VariableForm::Plain, name: name.to_owned(), field: None };
+        self.value_of(&variable, Arithmetic::Whole)
     }
 
     /// The part of the evaluation budget that has been used, in steps and bytes of text.
@@ -318,14 +320,14 @@ impl Scope {
 
     /// Evaluates a variable after those that it depends on. Each is evaluated once, without recursion, so that long
     /// chains need no stack.
-    fn resolve(&self, wanted: &Variable) -> Option<Result<ModelValue, Diagnostic>> {
+    fn resolve(&self, wanted: &Variable, arithmetic: Arithmetic) -> Option<Result<ModelValue, Diagnostic>> {
         let mut path = vec![self.node(wanted)?];
         let mut on_path = HashSet::from([wanted.clone()]);
         while let Some(node) = path.last_mut() {
             if let Some(read) = node.reads.pop() {
                 let mut values = self.values.borrow_mut();
                 values.note_read(&read.name, &node.variable);
-                if values.known.contains_key(&read) {
+                if values.known[arithmetic as usize].contains_key(&read) {
                     continue;
                 }
                 if let Err(d) = values.step(node.expr.span) {
@@ -335,7 +337,7 @@ impl Scope {
                 if on_path.contains(&read) {
                     let error = in_circle(&read, node.expr.span);
                     let variable = node.variable.clone();
-                    self.values.borrow_mut().keep(variable, Err(Box::new(error)));
+                    self.values.borrow_mut().keep(variable, arithmetic, Err(Box::new(error)));
                     on_path.remove(&node.variable);
                     path.pop();
                 } else if let Some(next) = self.node(&read) {
@@ -345,8 +347,8 @@ impl Scope {
                 continue;
             }
             let value = match &node.field {
-                None => expr::eval(&node.expr, self).map_err(Box::new),
-                Some(field) => match self.field(node, field) {
+                None => expr::eval_in(&node.expr, arithmetic, self).map_err(Box::new),
+                Some(field) => match self.field(node, field, arithmetic) {
                     Ok(Field::ModelValue(value)) => Ok(value),
                     Ok(Field::Expression(expr)) => {
                         node.reads = reads(&expr);
@@ -359,10 +361,11 @@ impl Scope {
             };
             on_path.remove(&node.variable);
             let variable = node.variable.clone();
-            self.values.borrow_mut().keep(variable, value);
+            self.values.borrow_mut().keep(variable, arithmetic, value);
             path.pop();
         }
-        self.values.borrow().known.get(wanted).map(|known| known.clone().map_err(|d| *d))
+        let values = self.values.borrow();
+        values.known[arithmetic as usize].get(wanted).map(|known| known.clone().map_err(|d| *d))
     }
 
     fn node(&self, variable: &Variable) -> Option<ScopeNode<'_>> {
@@ -375,10 +378,10 @@ impl Scope {
     }
 
     /// Returns the field of a node's variable, which has been evaluated.
-    fn field(&self, node: &ScopeNode<'_>, field: &str) -> Result<Field, Box<Diagnostic>> {
+    fn field(&self, node: &ScopeNode<'_>, field: &str, arithmetic: Arithmetic) -> Result<Field, Box<Diagnostic>> {
         let whole = Variable { field: None, ..node.variable.clone() };
-        let known = self.values.borrow().known.get(&whole).cloned();
-        match known.unwrap_or_else(|| expr::eval(&node.expr, self).map_err(Box::new))? {
+        let known = self.values.borrow().known[arithmetic as usize].get(&whole).cloned();
+        match known.unwrap_or_else(|| expr::eval_in(&node.expr, arithmetic, self).map_err(Box::new))? {
             ModelValue::Random(random) => Ok(match random.field(field) {
                 Some(expr) => Field::Expression(expr.clone()),
                 None => Field::ModelValue(expr::default_field(field)),
@@ -429,7 +432,8 @@ const MOST_NEAR: u32 = 100;
 /// Cached values, their dependencies, and what the evaluation has cost.
 #[derive(Clone, Default, Debug)]
 struct ScopeValues {
-    known: IndexMap<Variable, Result<ModelValue, Box<Diagnostic>>>,
+    /// The values in whole numbers, and the exact ones.
+    known: [IndexMap<Variable, Result<ModelValue, Box<Diagnostic>>>; 2],
     /// The variables whose values depend on a name.
     readers: IndexMap<String, Vec<Variable>>,
     steps: u64,
@@ -445,9 +449,9 @@ impl ScopeValues {
         }
     }
 
-    fn keep(&mut self, variable: Variable, value: Result<ModelValue, Box<Diagnostic>>) {
+    fn keep(&mut self, variable: Variable, arithmetic: Arithmetic, value: Result<ModelValue, Box<Diagnostic>>) {
         self.note_read(&variable.name.clone(), &variable);
-        self.known.insert(variable, value);
+        self.known[arithmetic as usize].insert(variable, value);
     }
 
     /// Drops the values that depend on a name.
@@ -455,7 +459,8 @@ impl ScopeValues {
         let mut names = vec![name.to_owned()];
         while let Some(name) = names.pop() {
             for reader in self.readers.swap_remove(&name).unwrap_or_default() {
-                if self.known.swap_remove(&reader).is_some() {
+                let dropped = self.known.each_mut().map(|known| known.swap_remove(&reader).is_some());
+                if dropped.contains(&true) {
                     names.push(reader.name);
                 }
             }
@@ -477,11 +482,11 @@ impl ScopeValues {
 }
 
 impl Lookup for Scope {
-    fn value_of(&self, variable: &Variable) -> Option<Result<ModelValue, Diagnostic>> {
-        let known = self.values.borrow().known.get(variable).cloned();
+    fn value_of(&self, variable: &Variable, arithmetic: Arithmetic) -> Option<Result<ModelValue, Diagnostic>> {
+        let known = self.values.borrow().known[arithmetic as usize].get(variable).cloned();
         match known {
             Some(value) => Some(value.map_err(|d| *d)),
-            None => self.resolve(variable),
+            None => self.resolve(variable, arithmetic),
         }
     }
 
@@ -511,8 +516,8 @@ impl Lookup for Scope {
 /// the local ones.
 #[derive(Debug)]
 pub struct Locals<'a> {
-    /// Names and values.
-    pub values: Vec<(String, ModelValue)>,
+    /// Names, and values as constants.
+    pub values: Vec<(String, Spanned<Expr>)>,
     /// The enclosing scope.
     pub outer: &'a dyn LookupDebug,
 }
@@ -522,24 +527,26 @@ pub trait LookupDebug: Lookup + std::fmt::Debug {}
 impl<T: Lookup + std::fmt::Debug> LookupDebug for T {}
 
 impl Locals<'_> {
-    fn local(&self, name: &str) -> Option<&ModelValue> {
+    fn local(&self, name: &str) -> Option<&Spanned<Expr>> {
         self.values.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 }
 
 impl Lookup for Locals<'_> {
-    fn value_of(&self, variable: &Variable) -> Option<Result<ModelValue, Diagnostic>> {
+    fn value_of(&self, variable: &Variable, arithmetic: Arithmetic) -> Option<Result<ModelValue, Diagnostic>> {
         let hidden = variable.form == VariableForm::Brace && self.is_internal(&variable.name);
-        let local = self.local(&variable.name).filter(|_| !hidden);
-        match (local, &variable.field) {
-            (None, _) => self.outer.value_of(variable),
-            (Some(value), None) => Some(Ok(value.clone())),
-            (Some(ModelValue::Random(random)), Some(field)) => Some(match random.field(field) {
-                Some(expr) => expr::eval(expr, self.outer),
+        let Some(local) = self.local(&variable.name).filter(|_| !hidden) else {
+            return self.outer.value_of(variable, arithmetic);
+        };
+        let value = expr::eval_in(local, arithmetic, self.outer);
+        Some(match (value, &variable.field) {
+            (Ok(ModelValue::Random(random)), Some(field)) => match random.field(field) {
+                Some(expr) => expr::eval_in(expr, arithmetic, self.outer),
                 None => Ok(expr::default_field(field)),
-            }),
-            (Some(value), Some(_)) => Some(Err(expr::without_fields(variable, value, Span::default()))),
-        }
+            },
+            (Ok(value), Some(_)) => Err(expr::without_fields(variable, &value, Span::default())),
+            (value, _) => value,
+        })
     }
 
     fn is_internal(&self, name: &str) -> bool {
@@ -554,6 +561,15 @@ impl Lookup for Locals<'_> {
     fn spend(&self, bytes: usize, at: Span) -> Result<(), Diagnostic> {
         self.outer.spend(bytes, at)
     }
+}
+
+/// Returns the constant expression with the values that an expression has now.
+pub fn constant(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<Expr, Diagnostic> {
+    let (whole, exact) = (expr::eval(expr, scope)?, expr::eval_exact(expr, scope)?);
+    if whole == exact {
+        return Ok(literal(whole));
+    }
+    Ok(Expr::Evaluated(Box::new([whole, exact].map(|value| Spanned::new(literal(value), expr.span)))))
 }
 
 /// Returns the constant expression with this value.

@@ -79,11 +79,12 @@ fn a_local_variable_is_meant_in_each_form_but_for_internal_values() {
     let mut scope = Scope::default();
     set(&mut scope, 1, SetBy::Script);
     scope.set_internal("rate", "5".to_owned());
-    let values = vec![("x".to_owned(), ModelValue::Int(2)), ("rate".to_owned(), ModelValue::Int(7))];
+    let number = |n| Spanned::new(Expr::Int(n), Span::default());
+    let values = vec![("x".to_owned(), number(2)), ("rate".to_owned(), number(7))];
     let locals = Locals { values, outer: &scope };
     let value = |form, name: &str| {
         let variable = Variable { form, name: name.to_owned(), field: None };
-        locals.value_of(&variable).unwrap().unwrap().print()
+        locals.value_of(&variable, Arithmetic::Whole).unwrap().unwrap().print()
     };
     for form in [VariableForm::Plain, VariableForm::Paren, VariableForm::Brace] {
         assert_eq!(value(form, "x"), "2", "{form:?}");

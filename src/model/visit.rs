@@ -15,6 +15,8 @@ pub enum CommandPart<'a> {
     SetField(&'a Spanned<String>),
     /// An expression of the command itself.
     Value(&'a Spanned<Expr>),
+    /// A time in seconds, which may have a fraction.
+    Time(&'a Spanned<Expr>),
     /// A text that is only shown.
     Shown(&'a Spanned<Expr>),
     /// A command for the shell, which has variables of its own.
@@ -36,9 +38,12 @@ impl<'a> CommandPart<'a> {
     pub fn value(self) -> Option<&'a Spanned<Expr>> {
         match self {
             Self::Set(_) | Self::SetField(_) => None,
-            Self::Value(value) | Self::Shown(value) | Self::Shell(value) | Self::Usage(value) | Self::Load(value) => {
-                Some(value)
-            }
+            Self::Value(value)
+            | Self::Time(value)
+            | Self::Shown(value)
+            | Self::Shell(value)
+            | Self::Usage(value)
+            | Self::Load(value) => Some(value),
             Self::Attr(used, _) => Some(&used.value),
             Self::Parameter(local) | Self::Argument(local) => local.value.as_ref(),
         }
@@ -84,17 +89,17 @@ pub fn parts<'a>(kind: &'a CommandKind, each: &mut dyn FnMut(CommandPart<'a>)) {
         CommandKind::System(text) | CommandKind::Stats(Stats::Command(text)) => each(CommandPart::Shell(text)),
         CommandKind::Usage(text) => each(CommandPart::Usage(text)),
         CommandKind::Load(name) => each(CommandPart::Load(name)),
-        CommandKind::Sleep(value)
-        | CommandKind::Warmup(value)
-        | CommandKind::Stats(
+        CommandKind::Stats(
             Stats::Dump(value) | Stats::XmlDump(value) | Stats::MultiDump(value) | Stats::Directory(value),
         ) => each(CommandPart::Value(value)),
-        CommandKind::Run { seconds: value, .. } | CommandKind::EventGen(value) => {
-            value.iter().for_each(|value| each(CommandPart::Value(value)));
+        CommandKind::Sleep(value) | CommandKind::Warmup(value) => each(CommandPart::Time(value)),
+        CommandKind::Run { seconds, .. } => seconds.iter().for_each(|value| each(CommandPart::Time(value))),
+        CommandKind::PsRun { period, seconds, .. } => {
+            period.iter().chain(seconds).for_each(|value| each(CommandPart::Time(value)));
         }
-        CommandKind::PsRun { period: first, seconds: second, .. }
-        | CommandKind::FsCheck { path: first, fstype: second } => {
-            first.iter().chain(second).for_each(|value| each(CommandPart::Value(value)));
+        CommandKind::EventGen(value) => value.iter().for_each(|value| each(CommandPart::Value(value))),
+        CommandKind::FsCheck { path, fstype } => {
+            path.iter().chain(fstype).for_each(|value| each(CommandPart::Value(value)));
         }
         CommandKind::SetMode(_)
         | CommandKind::SetNoUseStats

@@ -1,15 +1,16 @@
 //! Compiles definitions and variables to a plan.
 
 use super::lower::lower;
+use super::pace::pace;
 use super::program::{Draft, Pending, Unroller};
-use super::values::{evaluate, quantity};
-use super::{FlowopInfo, Plan, Process, filesets};
+use super::values::{evaluate, exact_values, quantity};
+use super::{FlowopInfo, Pace, Plan, Process, filesets};
 use crate::diag::{self, Code, Diagnostic};
 use crate::fileset::FilesetSpec;
 use crate::model::{Attrs, CompositeDef, Evaluated, FilesetDef, Lookup, ModelValue, ProcessDef, QuitMode, Scope};
 use crate::random;
 use crate::source::Span;
-use crate::spec::{Dialect, Role, SpecTable};
+use crate::spec::{Attr, Dialect, Role, SpecTable};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -136,6 +137,10 @@ pub fn compile(
     filesets::set_draws(&mut filesets);
     let mut drafts = Vec::new();
     let mut unroller = Unroller::new(table, &definitions.composites, MOST_FLOWOPS);
+    for def in &definitions.filesets {
+        let of_set = || format!("file set {}", def.attrs.name().unwrap_or_default());
+        unroller.exact.extend(exact_values(&def.attrs, Attr::takes_fraction, scope, of_set));
+    }
     for (p, def) in definitions.processes.iter().enumerate() {
         drafts.push(process(p, def, &mut unroller, scope, &mut found));
     }
@@ -163,7 +168,8 @@ pub fn compile(
     same_roots(&filesets, &places, &mut found);
     let flowops = number(&threads);
     warn_without_instances(definitions, &heads, &mut found);
-    let plan = lower(heads, threads, flowops, filesets, scope, options, &mut found);
+    let mut plan = lower(heads, threads, flowops, filesets, scope, options, &mut found);
+    plan.exact = std::mem::take(&mut unroller.exact);
     too_many_threads(definitions, &plan, &mut found);
     phases_end(definitions, &plan, &mut found);
     if crate::diag::has_errors(&found) {
@@ -286,6 +292,7 @@ pub(super) struct DraftThread {
     pub(super) name: String,
     pub(super) drafts: Vec<Draft>,
     pub(super) pending: Vec<Pending>,
+    pub(super) pace: Option<Pace>,
     pub(super) dialect: Dialect,
 }
 
@@ -297,6 +304,8 @@ fn process<'a>(
     found: &mut Vec<Diagnostic>,
 ) -> (Process, Vec<DraftThread>) {
     let values = evaluate(&def.attrs, scope, found);
+    let of_process = || format!("process {}", values.text("name").unwrap_or_default());
+    unroller.exact.extend(exact_values(&def.attrs, Attr::takes_fraction, scope, of_process));
     let instances = count(&values, "instances", 1, scope, p as u64, found);
     let nice = nice(&values, scope, p as u64, found);
     let head = Process {
@@ -313,10 +322,13 @@ fn process<'a>(
     let mut taken = HashMap::new();
     unroller.set_transaction(values.text("transaction"));
     for (thread, values) in def.threads.iter().zip(evaluated) {
-        let (drafts, pending) = unroller.thread(&thread.flowops, &values, scope, found);
         let name = values.text("name").unwrap_or_default();
         let name = numbered_name(name, &mut taken, &given);
-        threads.push(DraftThread { values, name, drafts, pending, dialect: def.dialect });
+        let of_thread = format!("thread {name}");
+        unroller.exact.extend(exact_values(&thread.attrs, Attr::takes_fraction, scope, || of_thread.clone()));
+        let (drafts, pending) = unroller.thread(&thread.flowops, &values, scope, found);
+        let pace = pace(&thread.attrs, &values, scope, found);
+        threads.push(DraftThread { values, name, drafts, pending, pace, dialect: def.dialect });
     }
     known_transaction(&values, &threads, found);
     (head, threads)

@@ -1,7 +1,7 @@
 //! Prints a plan and its totals, for `wmlrun plan` and for tests. The output is stable.
 
 use super::memory::buffers;
-use super::{Plan, PlanStep, Thread};
+use super::{ExactValue, Pace, Plan, PlanStep, Thread};
 use crate::disk::Fileset;
 use crate::random::Quantity;
 use crate::util::count::{count, grouped};
@@ -93,14 +93,16 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
         writeln!(out, "process {} × {}{nice}{phase}", process.name, process.instances)?;
         for thread in &process.threads {
             let memsize = if thread.memsize > 0 { thread.memsize } else { thread.effects.buffer };
-            let pace = thread.pace.map_or(String::new(), |pace| {
-                format!(", {} requests/s{}", pace.rate, if pace.poisson { " (poisson)" } else { "" })
-            });
+            let pace = thread.pace.map_or(String::new(), pace);
             let limits = limits(plan, thread);
             let (name, n, memsize) = (&thread.name, thread.instances, size::format(memsize));
             writeln!(out, "  thread {name} × {n}, buffer {memsize}{pace}{limits}")?;
             steps(out, plan, thread)?;
         }
+    }
+    for ExactValue { of, attr, exact, whole } in &plan.exact {
+        let whole = if whole.is_empty() { "no value" } else { whole };
+        writeln!(out, "{attr} of {of} is {exact} ({} in whole numbers)", printable::short(whole, TEXT))?;
     }
     writeln!(
         out,
@@ -192,6 +194,21 @@ fn flags(spec: &crate::fileset::FilesetSpec) -> String {
         None => {}
     }
     text
+}
+
+/// Returns the rate of a thread as text, with that of all threads of its definition.
+fn pace(pace: Pace) -> String {
+    let poisson = if pace.poisson { " (poisson)" } else { "" };
+    let of_all = match pace.threads {
+        1 => String::new(),
+        n => format!(", {}/s of all {n} threads", pace.total.unwrap_or_else(|| rounded(pace.rate * n as f64))),
+    };
+    format!(", {} requests/s{poisson}{of_all}", pace.rate)
+}
+
+/// Rounds to twelve significant digits: a third, three times, is one.
+fn rounded(x: f64) -> f64 {
+    format!("{x:.11e}").parse().unwrap_or(x)
 }
 
 /// Returns the limits of a thread's iterations as text.

@@ -4,7 +4,7 @@ use super::path_list::listed_directories;
 use super::values::{evaluate, quantity};
 use crate::diag::{Code, Diagnostic, Severity};
 use crate::fileset::{FilesetSpec, PreallocDraws, SizeRow, SizeTable};
-use crate::model::{Evaluated, FilesetDef, Lookup, ModelValue};
+use crate::model::{Arithmetic, Evaluated, FilesetDef, Lookup, ModelValue};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
 use crate::source::Span;
 use crate::spec::{Dialect, Sharing};
@@ -61,7 +61,7 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
 /// The value of `$dir`, if it is a text.
 fn base(scope: &dyn Lookup) -> Option<String> {
     let variable = Variable { form: VariableForm::Plain, name: "dir".to_owned(), field: None };
-    match scope.value_of(&variable)?.ok()? {
+    match scope.value_of(&variable, Arithmetic::Whole)?.ok()? {
         ModelValue::Text(dir) if !dir.is_empty() => Some(dir.as_ref().to_owned()),
         _ => None,
     }

@@ -3,13 +3,13 @@
 
 use super::compile::{CompileOptions, DraftThread, count};
 use super::program::Draft;
-use super::values::quantity;
-use super::{FlowopInfo, Pace, Plan, PlanStep, Process, Thread, filesets, stonewall};
+use super::values::{exact_quantity, quantity};
+use super::{FlowopInfo, Plan, PlanStep, Process, Thread, filesets, stonewall};
 use crate::diag::{self, Code, Diagnostic, Severity};
 use crate::exec::UnitKind;
 use crate::fileset::{FilesetSpec, Want};
 use crate::flowop::{self, Args, Effects, Resolver, SetInfo, TargetInfo};
-use crate::model::{Evaluated, ModelValue, Scope};
+use crate::model::{ModelValue, Scope};
 use crate::random::Quantity;
 use crate::source::Span;
 use std::cell::Cell;
@@ -118,6 +118,10 @@ impl Resolver for LoweredNames<'_> {
     fn quantity(&self, value: &ModelValue, span: Span) -> Result<Quantity, Diagnostic> {
         quantity(value, span, self.scope)
     }
+
+    fn exact_quantity(&self, value: &ModelValue, span: Span) -> Result<Quantity, Diagnostic> {
+        exact_quantity(value, span, self.scope)
+    }
 }
 
 /// Makes a plan of drafts. Errors go to `found`.
@@ -176,9 +180,14 @@ pub(super) fn lower(
         mode: options.mode,
         event_rate: options.event_rate,
         event_shares: BTreeMap::new(),
+        rank_rates: Vec::new(),
+        exact: Vec::new(),
         phases: Vec::new(),
     };
     plan.phases = plan.own_phases();
+    let own = plan.own_rates();
+    // A single rank agrees with itself.
+    let _ = plan.share_rates(&[own], 0);
     leave_to_create(&mut plan);
     stonewall::resolve(&mut plan, followed, found);
     plan
@@ -323,8 +332,8 @@ fn lower_thread(
         name: draft.name,
         instances: instances.max(1) as u32,
         memsize,
-        pace: pace(&draft.values, found),
-        has_rate: draft.values.get("rate").is_some(),
+        pace: draft.pace,
+        has_rate: ["rate", "totalrate"].iter().any(|name| draft.values.get(name).is_some()),
         stonewall: stonewall::time(&draft.values, found),
         iterations_of: None,
         ioprio: Some(draft.values.int("ioprio", 8)).filter(|n| *n < 8).map(|n| n as u8),
@@ -412,34 +421,6 @@ fn left_in_slots_of(own: &[SlotSets], at: usize) -> Vec<usize> {
     let shares = |of: &&SlotSets| of.slot == own[at].slot || of.rotates || own[at].rotates;
     let left = own.iter().filter(is_slot).filter(shares);
     left.flat_map(|of| if of.after.is_empty() { &of.named } else { &of.after }).copied().collect()
-}
-
-/// Evaluates `rate=` and `arrival=`. A rate of 0 is a closed loop.
-fn pace(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Pace> {
-    let poisson = match values.get("arrival").map(|(v, span)| (v.print(), span)) {
-        None => false,
-        Some((word, _)) if word == "constant" => false,
-        Some((word, _)) if word == "poisson" => true,
-        Some((word, span)) => {
-            found.push(
-                Diagnostic::error(Code::WrongType, span, format!("`arrival` is `{word}`"))
-                    .help("it is `constant` or `poisson`"),
-            );
-            false
-        }
-    };
-    let (value, span) = values.get("rate")?;
-    match value.as_f64() {
-        // Intervals of less than a nanosecond can't be kept.
-        Some(rate) if (0.0..=1e9).contains(&rate) => (rate > 0.0).then_some(Pace { rate, poisson }),
-        _ => {
-            found.push(
-                Diagnostic::error(Code::OutOfRange, span, format!("`rate` can't be {}", value.print()))
-                    .help("give the number of iterations a second: 0 (no rate) to 1000000000"),
-            );
-            None
-        }
-    }
 }
 
 /// Adds up the needs of a thread's flowops.

@@ -9,6 +9,7 @@ mod dump;
 mod filesets;
 mod lower;
 mod memory;
+mod pace;
 mod path_list;
 mod program;
 mod split;
@@ -19,9 +20,10 @@ pub use compile::{CompileOptions, Definitions, compile};
 pub use direct::{DirectIo, direct_io};
 pub use dump::{dump, totals};
 pub use filesets::{parts_of, spec as fileset_spec};
+pub use pace::{OwnRates, Pace};
 pub use path_list::listed_directories;
 pub use split::{EventShare, SplitFault, split};
-pub use values::evaluate;
+pub use values::{ExactValue, evaluate};
 
 use crate::fileset::{FilesetSpec, Redundancy};
 use crate::flowop::{Effects, MEASURE, Op};
@@ -58,6 +60,11 @@ pub struct Plan {
     pub event_rate: Option<u64>,
     /// This rank's share of those events in each phase.
     pub event_shares: BTreeMap<u32, EventShare>,
+    /// For each rank, the iterations a second by phase that `totalrate=` asks of its threads, which nobody makes if the
+    /// rank is lost.
+    pub rank_rates: Vec<BTreeMap<u32, f64>>,
+    /// The attributes that are exact, and would have another value in whole numbers.
+    pub exact: Vec<ExactValue>,
     /// The phases of the workload, in order. A rank that has a part of it may have no threads in some of them.
     pub phases: Vec<u32>,
 }
@@ -133,7 +140,7 @@ pub struct Thread {
     pub ioprio: Option<u8>,
     /// The starts of its iterations in an open loop. `None` for a closed loop.
     pub pace: Option<Pace>,
-    /// Whether it has a `rate=`, which may be 0 in this run only.
+    /// Whether it has a `rate=` or `totalrate=`, which may be 0 in this run only.
     pub has_rate: bool,
     /// The time after the start of its phase at which its threads only catch up with the fastest of all ranks. `None`
     /// for no such time.
@@ -148,15 +155,6 @@ pub struct Thread {
     pub count: usize,
     /// What its flowops need together.
     pub effects: Effects,
-}
-
-/// An open loop: iterations start at given times, and a late one does not delay the next.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Pace {
-    /// Iterations a second of each thread, more than 0.
-    pub rate: f64,
-    /// Whether the starts are a Poisson process. Otherwise they are evenly spaced.
-    pub poisson: bool,
 }
 
 /// One step of a thread's program.

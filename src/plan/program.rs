@@ -1,15 +1,15 @@
 //! Unrolls the body of a thread: composites become ranges of steps, arguments become values, and every flowop with
 //! counters gets its number. Names are resolved later, when all flowops of all threads are known.
 
-use super::values::evaluate;
+use super::values::{ExactValue, evaluate, evaluate_flowop, exact_values};
 use crate::diag::{self, Code, Diagnostic};
 use crate::flowop::{MEASURE, TRANSACTION};
 use crate::model::composites::{self, Composites, NestingFault, Unrolled};
 use crate::model::scope::LookupDebug;
-use crate::model::{CompositeDef, Evaluated, FlowopDef, eval};
+use crate::model::{CompositeDef, Evaluated, FlowopDef, eval, eval_exact};
 use crate::random::Quantity;
 use crate::source::Span;
-use crate::spec::{Flowop, Role, SpecTable};
+use crate::spec::{Attr, Flowop, Role, SpecTable};
 use std::sync::Arc;
 
 /// A flowop whose names are not resolved yet.
@@ -82,6 +82,8 @@ pub(super) struct Unroller<'a> {
     transaction: Option<String>,
     drafts: Vec<Draft>,
     pending: Vec<Pending>,
+    /// The exact values so far, of all threads.
+    pub(super) exact: Vec<ExactValue>,
 }
 
 impl<'a> Unroller<'a> {
@@ -96,6 +98,7 @@ impl<'a> Unroller<'a> {
             transaction: None,
             drafts: Vec::new(),
             pending: Vec::new(),
+            exact: Vec::new(),
         }
     }
 
@@ -230,7 +233,8 @@ impl MixDraft {
 
     fn weight(&self, flowop: &FlowopDef, scope: &dyn LookupDebug) -> Result<f64, Diagnostic> {
         let Some(used) = flowop.attrs.get("weight") else { return Ok(1.0) };
-        let value = eval(&used.value, scope)?;
+        // How often a flowop comes in a lap is a whole number.
+        let value = if self.how == Mix::Shuffled { eval } else { eval_exact }(&used.value, scope)?;
         let wrong = |message: String| Diagnostic::error(Code::WrongType, used.value.span, message);
         match value.as_f64().filter(|weight| *weight >= 0.0) {
             None => Err(wrong(format!("`weight` is {}", value.print())).help("give a number from 0 up")),
@@ -273,7 +277,7 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
             return None;
         };
         self.own.left = left;
-        let values = evaluate(&flowop.attrs, scope, self.found);
+        let values = evaluate_flowop(flowop, scope, self.found);
         let own = values.text("name").unwrap_or_default();
         let name = level.name.as_ref().map_or_else(|| own.clone(), |outer| format!("{outer}.{own}"));
         if name.len() > LONGEST_NAME {
@@ -282,6 +286,13 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
             diag::push(self.found, report.help(format!("at most {LONGEST_NAME} are possible")));
             return None;
         }
+        let is_drawn = level.mix.as_ref().is_some_and(|mix| mix.how == Mix::Drawn);
+        let is_exact = |attr: &Attr| match (attr.name, flowop.spec) {
+            ("weight", _) => is_drawn,
+            (_, Some(spec)) => spec.has_attr(attr.name) && spec.takes_fraction(attr),
+            (_, None) => false,
+        };
+        self.own.exact.extend(exact_values(&flowop.attrs, is_exact, scope, || format!("flowop {name}")));
         match values.get("iters").map(|(v, span)| super::values::quantity(v, span, scope)) {
             None => Some(Evaluation { values, name, iters: Quantity::Const(1) }),
             Some(Ok(iters)) => Some(Evaluation { values, name, iters }),

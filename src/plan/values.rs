@@ -1,19 +1,70 @@
 //! Evaluates attributes at the start of a run, and converts their values to quantities.
 
 use crate::diag::{Code, Diagnostic};
-use crate::model::{Attrs, Evaluated, Lookup, ModelValue, RandomCall, RandomExpr, eval};
+use crate::model::{Attrs, Evaluated, Expr, FlowopDef, Lookup, ModelValue, RandomCall, RandomExpr, eval, eval_exact};
 use crate::random::{self, BadDistribution, Quantity, RandvarParams};
-use crate::source::Span;
+use crate::source::{Span, Spanned};
 use crate::spec::{Attr, Kind};
 use std::sync::Arc;
 
 /// Evaluates attributes. Errors go to `found`.
 pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Evaluated {
+    evaluate_with(attrs, &Attr::takes_fraction, scope, found)
+}
+
+/// Evaluates the attributes of a flowop.
+pub(super) fn evaluate_flowop(flowop: &FlowopDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Evaluated {
+    match flowop.spec {
+        Some(spec) => evaluate_with(&flowop.attrs, &|attr| spec.takes_fraction(attr), scope, found),
+        None => evaluate(&flowop.attrs, scope, found),
+    }
+}
+
+/// An attribute whose value has a fraction that a computation in whole numbers would have cut off.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ExactValue {
+    /// What has the attribute, in words.
+    pub of: String,
+    /// Its name.
+    pub attr: &'static str,
+    /// Its value.
+    pub exact: String,
+    /// What the variables in it are for readers of whole numbers; empty if that is no value.
+    pub whole: String,
+}
+
+/// Returns the attributes among these that are exact and would have another value in whole numbers. `of`: what has
+/// them, in words.
+pub(super) fn exact_values(
+    attrs: &Attrs,
+    is_exact: impl Fn(&Attr) -> bool,
+    scope: &dyn Lookup,
+    of: impl Fn() -> String,
+) -> Vec<ExactValue> {
+    let mut found = Vec::new();
+    for used in attrs.iter().filter(|used| is_exact(used.attr)) {
+        let Ok(exact) = eval_exact(&used.value, scope) else { continue };
+        let whole = eval(&used.value, scope).ok();
+        if whole.as_ref() != Some(&exact) {
+            let (exact, whole) = (exact.print(), whole.map_or_else(String::new, |whole| whole.print()));
+            found.push(ExactValue { of: of(), attr: used.attr.name, exact, whole });
+        }
+    }
+    found
+}
+
+fn evaluate_with(
+    attrs: &Attrs,
+    is_exact: &dyn Fn(&Attr) -> bool,
+    scope: &dyn Lookup,
+    found: &mut Vec<Diagnostic>,
+) -> Evaluated {
     let (mut values, mut incomplete) = (Vec::new(), false);
     for used in attrs.iter() {
         if used.attr.kind == Kind::Variable {
             continue;
         }
+        let eval = if is_exact(used.attr) { eval_exact } else { eval };
         let fits = eval(&used.value, scope).and_then(|value| match misfit(used.attr, &value, used.value.span) {
             None => Ok(value),
             Some(d) => Err(d),
@@ -90,8 +141,19 @@ fn too_large(attr: &Attr, size: &str, span: Span) -> Diagnostic {
 
 /// Converts a value to a quantity.
 pub(super) fn quantity(value: &ModelValue, span: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
+    quantity_with(value, span, scope, &eval)
+}
+
+/// The same for a time, for which the parameters of a random variable are exact.
+pub(super) fn exact_quantity(value: &ModelValue, span: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
+    quantity_with(value, span, scope, &eval_exact)
+}
+
+type Eval<'a> = &'a dyn Fn(&Spanned<Expr>, &dyn Lookup) -> Result<ModelValue, Diagnostic>;
+
+fn quantity_with(value: &ModelValue, span: Span, scope: &dyn Lookup, eval: Eval<'_>) -> Result<Quantity, Diagnostic> {
     match value {
-        ModelValue::Random(expr) => random_variable(expr, span, scope),
+        ModelValue::Random(expr) => random_variable(expr, span, scope, eval),
         other => match other.as_u64() {
             Some(n) => Ok(Quantity::Const(n)),
             None => match other.as_f64() {
@@ -109,7 +171,7 @@ pub(super) fn quantity(value: &ModelValue, span: Span, scope: &dyn Lookup) -> Re
 /// Warns of parameters of a random variable that probably have another effect than intended, once, at its definition.
 /// Errors are reported where it is used.
 fn warn_of_parameters(expr: &RandomExpr, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) {
-    let Ok(fields) = fields(expr, scope) else { return };
+    let Ok(fields) = fields(expr, scope, &eval) else { return };
     let Ok(variable) = build(expr.call, &fields) else { return };
     for note in variable.notes() {
         let at = fields.iter().rev().find(|(n, _, _)| *n == note.parameter).map_or(expr.span, |(_, _, s)| *s);
@@ -122,7 +184,11 @@ fn warn_of_parameters(expr: &RandomExpr, scope: &dyn Lookup, found: &mut Vec<Dia
 }
 
 /// Evaluates the parameters of a random variable.
-fn fields<'a>(expr: &'a RandomExpr, scope: &dyn Lookup) -> Result<Vec<(&'a str, ModelValue, Span)>, Diagnostic> {
+fn fields<'a>(
+    expr: &'a RandomExpr,
+    scope: &dyn Lookup,
+    eval: Eval<'_>,
+) -> Result<Vec<(&'a str, ModelValue, Span)>, Diagnostic> {
     let own = expr.fields.iter().filter(|(name, _)| name.node != "name");
     own.map(|(name, value)| Ok((name.node.as_str(), eval(value, scope)?, value.span))).collect()
 }
@@ -134,8 +200,13 @@ fn build(call: RandomCall, fields: &[(&str, ModelValue, Span)]) -> Result<random
     }
 }
 
-fn random_variable(expr: &RandomExpr, used_at: Span, scope: &dyn Lookup) -> Result<Quantity, Diagnostic> {
-    let fields = fields(expr, scope)?;
+fn random_variable(
+    expr: &RandomExpr,
+    used_at: Span,
+    scope: &dyn Lookup,
+    eval: Eval<'_>,
+) -> Result<Quantity, Diagnostic> {
+    let fields = fields(expr, scope, eval)?;
     let built = build(expr.call, &fields);
     built.map(|v| Quantity::Random(Arc::new(v))).map_err(|bad| match bad {
         Bad::ModelValue(d) => *d,

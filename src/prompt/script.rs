@@ -39,7 +39,11 @@ pub(super) fn shown_value(session: &Session, binding: &Binding) -> String {
     }
     let text = source_text(&session.map, &binding.value);
     let depends = matches!(binding.value.node, Expr::Var(_) | Expr::Binary(_));
+    let exact = model::eval_exact(&binding.value, &session.scope).ok().map(|exact| exact.print());
     match now().filter(|_| depends) {
+        Some(now) if exact.as_ref().is_some_and(|exact| *exact != now) => {
+            format!("{text} = {now}, as a rate, weight or time {}", exact.unwrap_or_default())
+        }
         Some(now) => format!("{text} = {now}"),
         None => text,
     }
@@ -99,6 +103,8 @@ fn generate(expr: &Expr) -> String {
                 .collect();
             format!("{{{}}}", rows.join(","))
         }
+        // Source text has one value. Where a whole number is needed, a fraction is an error that is seen.
+        Expr::Evaluated(values) => generate(&values[1].node),
     }
 }
 

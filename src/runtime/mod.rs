@@ -46,6 +46,8 @@ pub struct Options {
     pub asynchronous: Asynchronous,
     /// The seed of all random streams.
     pub seed: u64,
+    /// The seed that all ranks of the run have in common.
+    pub run_seed: u64,
     /// Whether failed operations are only counted, so that the run continues.
     pub count_errors: bool,
     /// Whether threads are bound to processors, in round-robin order.

@@ -121,6 +121,32 @@ pub(super) fn progress(shared: &Shared, tick: u64) -> BTreeMap<u32, ArrivalProgr
     progress
 }
 
+/// The turn of a thread among those of its definition on this rank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    /// Its number, from 0.
+    pub(super) number: u64,
+    /// A random part of an interval, from 0 to less than 1, which all threads of the definition have in common.
+    pub(super) offset: f64,
+}
+
+impl Turn {
+    /// Returns the turn of a thread. `run_seed`: the seed that all ranks have in common. `definition`: the numbers of
+    /// the process and of the thread in it.
+    pub(super) fn new(run_seed: u64, definition: [usize; 2], number: usize) -> Self {
+        let [process, thread] = definition.map(|number| number as u64);
+        let offset = random::unit(&mut random::stream(run_seed, &[0x7ace, process, thread]));
+        Self { number: number as u64, offset }
+    }
+
+    /// Returns the part of its first interval after which a thread with evenly spaced iterations begins. The threads of
+    /// a definition take turns, so that together they are evenly spaced: a simultaneous start would be a burst that the
+    /// script does not ask for, and starts at random would offer more or less than the rate in a short time.
+    fn of(self, pace: Pace) -> f64 {
+        ((pace.before + self.number) as f64 + self.offset) / pace.threads as f64
+    }
+}
+
 /// The timetable of a thread.
 pub(super) struct Timetable {
     pace: Pace,
@@ -134,16 +160,16 @@ pub(super) struct Timetable {
 }
 
 impl Timetable {
-    /// Returns the timetable of one thread. The first intervals of threads with evenly spaced iterations begin at
-    /// random times, since a simultaneous start would be a burst that the script does not ask for.
+    /// Returns the timetable of one thread.
     ///
     /// `spare_cpus`: there are more processors than threads. Otherwise a busy-waiting thread would take the processor
     /// from a thread with work.
-    pub(super) fn new(pace: Pace, seed: u64, spare_cpus: bool) -> Self {
+    pub(super) fn new(pace: Pace, seed: u64, turn: Turn, spare_cpus: bool) -> Self {
         proc::precise_timers();
         let spin_below = if spare_cpus { Clock::get().ticks(SPIN_BELOW_NS) } else { 0 };
         let mut table = Self { pace, rng: random::stream(seed, &[0x7ace]), start: 0, next_ns: 0.0, spin_below };
-        table.next_ns = if pace.poisson { table.gap() } else { random::unit(&mut table.rng) * table.gap() };
+        let first = table.gap();
+        table.next_ns = if pace.poisson { first } else { turn.of(pace) * first };
         table
     }
 
@@ -219,22 +245,31 @@ fn add(counter: &AtomicU64, n: u64) {
 mod tests {
     use super::*;
 
+    /// Returns the pace of a single thread.
+    fn pace(rate: f64, poisson: bool) -> Pace {
+        Pace { rate, poisson, total: None, threads: 1, before: 0 }
+    }
+
+    /// Returns the timetable of a thread that is the only one of its definition.
+    fn alone(pace: Pace, seed: u64) -> Timetable {
+        Timetable::new(pace, seed, Turn { number: 0, offset: 0.5 }, false)
+    }
+
     #[test]
-    fn constant_iterations_are_evenly_spaced_and_begin_anywhere_in_the_first_interval() {
-        let mut starts = Vec::new();
-        for seed in 0..200 {
-            let mut table = Timetable::new(Pace { rate: 100.0, poisson: false }, seed, false);
-            starts.push(table.next_ns);
-            assert!((0.0..1e7).contains(&table.next_ns));
-            assert!((table.gap() - 1e7).abs() < 1e-3);
+    fn constant_iterations_of_all_threads_together_are_evenly_spaced() {
+        // Ten threads on the second of two ranks, after five on the first, with 10 iterations a second each.
+        let pace = Pace { threads: 15, before: 5, ..pace(10.0, false) };
+        for (number, seed) in (0..10).zip(0..) {
+            let mut table = Timetable::new(pace, seed, Turn { number, offset: 0.25 }, false);
+            let wanted = (5.0 + number as f64 + 0.25) * 1e9 / 150.0;
+            assert!((table.next_ns - wanted).abs() < 1.0, "{} instead of {wanted}", table.next_ns);
+            assert!((table.gap() - 1e8).abs() < 1e-3);
         }
-        let mean = starts.iter().sum::<f64>() / 200.0;
-        assert!((4e6..6e6).contains(&mean), "{mean}");
     }
 
     #[test]
     fn poisson_gaps_have_the_mean_and_the_variance_of_the_exponential_distribution() {
-        let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, 7, false);
+        let mut table = alone(pace(1000.0, true), 7);
         let gaps: Vec<f64> = (0..100_000).map(|_| table.gap()).collect();
         let mean = gaps.iter().sum::<f64>() / 1e5;
         let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / 1e5;
@@ -259,7 +294,7 @@ mod tests {
         let root = (N as f64).sqrt();
         let mut beyond = 0;
         for seed in 0..100 {
-            let mut table = Timetable::new(Pace { rate: 1000.0, poisson: true }, seed, false);
+            let mut table = alone(pace(1000.0, true), seed);
             let mut gaps: Vec<f64> = (0..N).map(|_| table.gap()).collect();
             let d = distance(&mut gaps, 1e6) * root;
             // Critical values at 0.01 % and 5 %.
@@ -274,7 +309,7 @@ mod tests {
 
     /// Returns the number of iterations of a timetable within `seconds`.
     fn offered(pace: Pace, seed: u64, seconds: f64) -> f64 {
-        let mut table = Timetable::new(pace, seed, false);
+        let mut table = alone(pace, seed);
         let mut n = 0;
         while table.next_ns < seconds * 1e9 {
             table.next_ns += table.gap();
@@ -287,9 +322,9 @@ mod tests {
     fn a_schedule_keeps_its_rate() {
         for rate in [1.0, 3.0, 100.0, 1000.0, 10_000.0, 200_000.0] {
             for seed in 0..20 {
-                let constant = offered(Pace { rate, poisson: false }, seed, 10.0);
+                let constant = offered(pace(rate, false), seed, 10.0);
                 assert!((constant - 10.0 * rate).abs() <= 1.0, "{constant} at {rate} a second in 10 s");
-                let poisson = offered(Pace { rate, poisson: true }, seed, 10.0);
+                let poisson = offered(pace(rate, true), seed, 10.0);
                 // The count of a Poisson process has a variance equal to its mean.
                 let off = (poisson - 10.0 * rate) / (10.0 * rate).sqrt();
                 assert!(off.abs() < 4.0, "{poisson} at {rate} a second in 10 s: {off} sigma");
@@ -307,14 +342,14 @@ mod tests {
         arrivals.next.store(1000 + clock.ticks(100_000_000), Relaxed);
         let tick = 1000 + clock.ticks(155_000_000);
         let mut progress = ArrivalProgress::default();
-        progress.add(&arrivals, Pace { rate: 100.0, poisson: false }, clock, tick);
+        progress.add(&arrivals, pace(100.0, false), clock, tick);
         assert_eq!((progress.offered, progress.achieved, progress.backlog), (16, 9, 6));
         assert!((54_900_000..=55_100_000).contains(&progress.oldest_ns));
         let later = progress.since(ArrivalProgress { offered: 6, achieved: 5, ..ArrivalProgress::default() });
         assert_eq!((later.offered, later.achieved, later.backlog), (10, 4, 6));
         add(&arrivals.slept, 3);
         add(&arrivals.wakeup_latency_ns, 90_000);
-        progress.add(&arrivals, Pace { rate: 100.0, poisson: false }, clock, tick);
+        progress.add(&arrivals, pace(100.0, false), clock, tick);
         let woken =
             progress.since(ArrivalProgress { slept: 1, wakeup_latency_ns: 20_000, ..ArrivalProgress::default() });
         assert_eq!((woken.slept, woken.wakeup_latency_ns), (2, 70_000));

@@ -174,9 +174,9 @@ impl Session {
             CommandKind::Load(name) => return self.load_command(name, front),
             CommandKind::ForEach { name, values, body } => {
                 for value in values {
-                    let now = model::eval(value, &self.scope).map_err(Box::new)?;
-                    let written = now.print();
-                    let literal = Spanned::new(model::scope::literal(now), value.span);
+                    let written = model::eval(value, &self.scope).map_err(Box::new)?.print();
+                    let now = model::scope::constant(value, &self.scope).map_err(Box::new)?;
+                    let literal = Spanned::new(now, value.span);
                     if self.scope.reads_environment(value) {
                         self.scope.note_environment(&name.node);
                     }
@@ -253,7 +253,7 @@ impl Session {
 
     /// Evaluates a time in seconds, from 0 to 10⁹.
     pub(super) fn seconds(&self, seconds: &Spanned<Expr>) -> Result<Duration, Box<Diagnostic>> {
-        let value = model::eval(seconds, &self.scope).map_err(Box::new)?;
+        let value = model::eval_exact(seconds, &self.scope).map_err(Box::new)?;
         value
             .as_f64()
             .filter(|s| (0.0..=LONGEST_TIME.as_secs_f64()).contains(s))

@@ -7,7 +7,7 @@
 use super::{Session, only_defines};
 use crate::diag::{Code, Diagnostic};
 use crate::model::visit::{self, CommandPart};
-use crate::model::{self, Command, CommandKind, Expr, Scope, SetBy, TextPart, Unset, expr};
+use crate::model::{self, Command, CommandKind, Expr, Lookup, ModelValue, Scope, SetBy, TextPart, Unset, expr};
 use crate::source::Spanned;
 
 /// Most steps and bytes of text that are spent on a script.
@@ -95,8 +95,9 @@ fn follow(kind: &CommandKind, scope: &mut Scope, found: &mut Vec<Diagnostic>) ->
         kind => {
             visit::parts(kind, &mut |part| match part {
                 CommandPart::Value(value) | CommandPart::Shown(value) | CommandPart::Shell(value) => {
-                    found.extend(error_of(value, scope));
+                    found.extend(error_of(value, scope, model::eval));
                 }
+                CommandPart::Time(value) => found.extend(error_of(value, scope, model::eval_exact)),
                 _ => {}
             });
             true
@@ -111,7 +112,11 @@ fn forget(name: &str, scope: &mut Scope) -> bool {
 }
 
 /// The error of a value, or of a variable of a text. Variables that are not set may be so for the check only.
-fn error_of(value: &Spanned<Expr>, scope: &Scope) -> Option<Diagnostic> {
+fn error_of(
+    value: &Spanned<Expr>,
+    scope: &Scope,
+    eval: fn(&Spanned<Expr>, &dyn Lookup) -> Result<ModelValue, Diagnostic>,
+) -> Option<Diagnostic> {
     let of_variable = |part: &TextPart| match part {
         TextPart::Variable(variable) => Some(Spanned::new(Expr::Text(vec![part.clone()]), variable.span)),
         TextPart::Text(_) => None,
@@ -128,5 +133,5 @@ fn error_of(value: &Spanned<Expr>, scope: &Scope) -> Option<Diagnostic> {
         all
     };
     let certain = values.iter().filter(|value| expr::has_plain_variables(value) && is_set(value));
-    certain.filter_map(|value| model::eval(value, scope).err()).find(|d| d.code != Code::UndefinedVariable)
+    certain.filter_map(|value| eval(value, scope).err()).find(|d| d.code != Code::UndefinedVariable)
 }

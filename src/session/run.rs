@@ -230,7 +230,22 @@ impl Session {
         let mut all = self.runner.all_ranks(front);
         let plan = self.plan(&mut all).ok_or(Status::Script);
         let checked = plan.and_then(|plan| self.check_dir(&mut all).map(|()| plan));
-        all.agree("the plan", checked)
+        let own = checked.map(|plan| {
+            let rates = plan.own_rates();
+            (plan, rates)
+        });
+        let (mut plan, rates) = all.exchange("the plan", own)?;
+        let ranks = self.runner.settings.ranks.as_ref();
+        let shared = plan.share_rates(&rates, ranks.rank());
+        shared.map_err(|difference| {
+            // All ranks find one: one of them reports it.
+            if ranks.rank() == 0 {
+                let help = "it is the rate of all ranks together: give it a value that does not depend on the rank";
+                front.error(None, &difference, Some(help));
+            }
+            Status::Script
+        })?;
+        Ok(plan)
     }
 
     /// Returns the error for a run without a process.

@@ -203,6 +203,14 @@ pub const THREAD: &[Attr] = &[
         "iterations per second of an open loop, in which a late iteration does not delay the next; 0: closed loop",
     ),
     attr(
+        "totalrate",
+        Real,
+        "0",
+        Wmlrun,
+        "as `rate`, for all threads of this definition together: in all instances of the thread and of its process, and \
+         on all ranks. Each thread has an equal part",
+    ),
+    attr(
         "arrival",
         Choice(&["constant", "poisson"]),
         "constant",

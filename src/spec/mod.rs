@@ -106,6 +106,15 @@ pub struct Attr {
     pub doc: &'static str,
 }
 
+impl Attr {
+    /// Whether its value may have a fraction, so that the variables in it are computed exactly. The number of a file
+    /// (`indexed`) and the parameters of random variables, which are sizes more often than not, may have one too, and
+    /// are computed as they are in Filebench.
+    pub fn takes_fraction(&self) -> bool {
+        self.kind == Kind::Real && !self.random
+    }
+}
+
 /// The class of a flowop, which decides whether the I/O summary counts its operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
@@ -226,6 +235,11 @@ impl Flowop {
     /// Returns the attributes that have an effect on it, besides `name`, `iters` and `weight`.
     pub fn attributes(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.uses.iter().copied().chain(self.may_starve().then_some("maystarve"))
+    }
+
+    /// Whether the value of an attribute of it may have a fraction: of `value=`, only if that is a time.
+    pub fn takes_fraction(&self, attr: &Attr) -> bool {
+        attr.takes_fraction() || (attr.name == "value" && self.is(Role::Sleeps))
     }
 
     /// Returns whether an attribute can have an effect on it.

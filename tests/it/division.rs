@@ -163,3 +163,45 @@ fn a_single_rank_runs_all_instances() {
         Wml::new().file("x.wml", &text).args(["x.wml", "--ranks", "split", "--engine", "null", "--runtime", "0.05"]);
     assert_eq!(wml.result().run().exits(0).only_run()["flowops"][0]["instances"], 6);
 }
+
+/// Lets the ranks agree on the rates of their plans.
+fn agreed(mut parts: Vec<Plan>) -> Result<Vec<Plan>, String> {
+    let rates: Vec<_> = parts.iter().map(Plan::own_rates).collect();
+    for (rank, part) in parts.iter_mut().enumerate() {
+        part.share_rates(&rates, rank)?;
+    }
+    Ok(parts)
+}
+
+#[test]
+fn a_total_rate_is_that_of_the_threads_of_all_ranks() {
+    let with = |attribute: &str| {
+        let reader = process("reader", 10, 4, STAT).replace("name=t-reader", &format!("name=t-reader,{attribute}"));
+        format!("{SET}{reader}{}", process("writer", 2, 1, STAT))
+    };
+    let total = with("totalrate=100");
+    // For each rank, the rate of each reader, the number of readers of all ranks, and of those before it.
+    let readers = |parts: &[Plan]| -> Vec<(f64, u64, u64)> {
+        let pace = |plan: &Plan| plan.processes[0].threads[0].pace.unwrap();
+        parts.iter().map(pace).map(|pace| (pace.rate, pace.threads, pace.before)).collect()
+    };
+    let divided = agreed(parts(&total, 4)).unwrap();
+    assert_eq!(readers(&divided), [(2.5, 40, 0), (2.5, 40, 12), (2.5, 40, 24), (2.5, 40, 32)]);
+    // What is lost with each rank.
+    let lost: Vec<f64> = divided[3].rank_rates.iter().map(|of_phase| of_phase[&1]).collect();
+    assert_eq!(lost, [30.0, 30.0, 20.0, 20.0]);
+    let copied = agreed(vec![plan(&total), plan(&total)]).unwrap();
+    assert_eq!(readers(&copied), [(1.25, 80, 0), (1.25, 80, 40)]);
+    // `rate=` is that of each thread; the threads take turns all the same.
+    let each = agreed(parts(&with("rate=5"), 4)).unwrap();
+    assert_eq!(readers(&each), [(5.0, 40, 0), (5.0, 40, 12), (5.0, 40, 24), (5.0, 40, 32)]);
+    assert!(each[0].rank_rates.iter().all(|of_phase| of_phase.is_empty()));
+    // A rank may have other numbers of threads, but not another rate, nor other threads.
+    let more = total.replace("name=t-reader", "name=t-reader,instances=7").replace(",instances=4", "");
+    assert_eq!(readers(&agreed(vec![plan(&total), plan(&more)]).unwrap())[1], (100.0 / 110.0, 110, 40));
+    assert_eq!(
+        agreed(vec![plan(&total), plan(&with("totalrate=50"))]).unwrap_err(),
+        "`totalrate` of thread `t-reader` is 50 on rank 1 and 100 on rank 0"
+    );
+    agreed(vec![plan(&total), plan(SET)]).unwrap_err();
+}

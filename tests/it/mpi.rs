@@ -219,6 +219,25 @@ fn process_instances_are_divided_among_ranks() {
     assert_eq!(refused.left(), ["d", "x.wml"]);
 }
 
+/// `totalrate=` is the rate of all ranks together, whether each runs all process instances or a part of them.
+#[test]
+fn a_total_rate_is_that_of_all_ranks() {
+    let text = SCRIPT
+        .replace("$dir/$rank", "$dir")
+        .replace("name=p {", "name=p,instances=5 {")
+        .replace("name=t,instances=2", "name=t,instances=2,totalrate=200")
+        .replace("    flowop eventlimit name=limit\n", "")
+        .replace("eventgen rate=200\n", "");
+    for division in ["split", "copy"] {
+        let words = ["x.wml", "--dir", "d", "--share", "all", "--no-quiesce", "--clean", "--runtime", "2", "--ranks"];
+        let wml = Wml::new().file("x.wml", &text).folder("d").under(mpirun(3)).args(words).args([division]);
+        let run = wml.result().run().exits(0).only_run();
+        let per_s = run["open_loop"]["offered_per_s"].as_f64().unwrap();
+        // A whole number of requests of each rank, in about 2 s.
+        assert!((per_s - 200.0).abs() <= 3.0, "{division}: {per_s} requests a second");
+    }
+}
+
 /// Rank 0 shows the sums of all ranks while they run.
 #[test]
 fn the_live_view_has_all_ranks() {

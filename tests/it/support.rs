@@ -74,6 +74,7 @@ pub(crate) fn processes() -> wml::runtime::Options {
         engine: wml::engine::find("null").unwrap(),
         asynchronous: wml::engine::Asynchronous::AtOnce,
         seed: 1,
+        run_seed: 1,
         count_errors: true,
         pin: false,
         messages: None,

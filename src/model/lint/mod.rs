@@ -18,7 +18,7 @@ pub(crate) use variables::{read_beside_load, read_variables};
 
 use super::composites::{self, Composites, NestingFault, Unrolled};
 use super::early;
-use super::expr::{Lookup, eval};
+use super::expr::{Lookup, eval, eval_exact};
 use super::scope::LookupDebug;
 use super::visit;
 use super::{
@@ -260,7 +260,11 @@ struct Use<'a> {
 impl<'a> Use<'a> {
     fn new(flowop: &'a FlowopDef, used: Counted, scope: &dyn Lookup) -> Self {
         let Counted { name, times, iters } = used;
-        let value = |used: &AttrUse| Some((used.attr.name, eval(&used.value, scope).ok()?, used.value.span));
+        let is_exact = |attr| flowop.spec.is_some_and(|spec| spec.takes_fraction(attr));
+        let value = |used: &AttrUse| {
+            let eval = if is_exact(used.attr) { eval_exact } else { eval };
+            Some((used.attr.name, eval(&used.value, scope).ok()?, used.value.span))
+        };
         let known = Evaluated { values: flowop.attrs.iter().filter_map(value).collect(), incomplete: false };
         Self { flowop, name, times, iters, known }
     }

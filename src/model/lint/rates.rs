@@ -2,35 +2,52 @@
 
 use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{CommandKind, ModelValue, eval};
+use crate::model::{Attrs, CommandKind, ModelValue, ProcessDef, ThreadDef, eval, eval_exact};
 use crate::spec::Role;
+use crate::util::count::count;
 
 pub(super) fn too_high(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
-    for (_, thread) in subject.threads() {
-        let Some(used) = thread.attrs.get("rate") else { continue };
-        let Some(rate) = eval(&used.value, &subject.scope).ok().as_ref().and_then(ModelValue::as_f64) else { continue };
+    for (process, thread) in subject.threads() {
+        let rate_of = |name: &str| {
+            let used = thread.attrs.get(name)?;
+            Some((used, eval_exact(&used.value, &subject.scope).ok()?.as_f64()?))
+        };
         let Some(seconds) = sleeps(&subject.body(thread), thread.attrs.get("mix").is_some()) else { continue };
-        if rate > 0.0 && seconds as f64 * rate > 1.0 {
-            found.push(
-                Diagnostic::warning(
-                    Code::RateTooHigh,
-                    used.value.span,
-                    format!("`rate={rate}`, but each iteration of the thread sleeps {seconds} s"),
-                )
-                .help("lower the rate, start more threads, or leave the `delay` out: `rate=` waits already"),
+        let help = "lower the rate, start more threads, or leave the `delay` out: a thread with a rate waits already";
+        let too_high = |at, message: String| Diagnostic::warning(Code::RateTooHigh, at, message).help(help);
+        if let Some((used, rate)) = rate_of("rate").filter(|(_, rate)| seconds * rate > 1.0) {
+            let message = format!("`rate={rate}`, but each iteration of the thread sleeps {seconds} s");
+            found.push(too_high(used.value.span, message));
+        }
+        if let Some((used, rate)) = rate_of("totalrate")
+            && let Some(threads) = threads(subject, process, thread).filter(|n| seconds * rate > *n as f64)
+        {
+            let message = format!(
+                "`totalrate={rate}`, but each iteration of the {} sleeps {seconds} s",
+                count(threads, "thread")
             );
+            found.push(too_high(used.value.span, message));
         }
     }
     events(subject, found);
 }
 
+/// The number of threads of a definition, if it is certain.
+fn threads(subject: &Subject<'_>, process: &ProcessDef, thread: &ThreadDef) -> Option<u64> {
+    let number = |attrs: &Attrs| match attrs.get("instances") {
+        None => Some(1),
+        Some(_) => super::int(attrs, "instances", &subject.scope),
+    };
+    number(&process.attrs)?.checked_mul(number(&thread.attrs)?.max(1))
+}
+
 /// The least number of seconds that an iteration sleeps.
-fn sleeps(body: &[Use<'_>], mix: bool) -> Option<u64> {
+fn sleeps(body: &[Use<'_>], mix: bool) -> Option<f64> {
     if mix {
         return None;
     }
     let delays = body.iter().filter(|u| u.is(Role::Sleeps));
-    delays.map(|u| u.times?.checked_mul(u.int("value")?)).try_fold(0_u64, |sum, one| sum.checked_add(one?))
+    delays.map(|u| Some(u.times? as f64 * u.known.get("value")?.0.as_f64()?)).sum()
 }
 
 /// Compares the rate of the event generator with the threads that take its events, if all of them sleep.
@@ -53,15 +70,12 @@ fn events(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
             .filter(|u| u.is(Role::TakesEvent))
             .map(|u| u.times)
             .try_fold(0, |sum: u64, one| sum.checked_add(one?));
-        let number = |attrs: &crate::model::Attrs| match attrs.get("instances") {
-            None => Some(1),
-            Some(_) => super::int(attrs, "instances", &subject.scope),
-        };
         let mix = thread.attrs.get("mix").is_some();
-        let threads = number(&process.attrs).zip(number(&thread.attrs)).and_then(|(p, t)| p.checked_mul(t.max(1)));
-        match (taken, sleeps(&body, mix), threads) {
+        match (taken, sleeps(&body, mix), threads(subject, process, thread)) {
             (Some(0), _, _) => {}
-            (Some(taken), Some(seconds @ 1..), Some(threads)) => most += taken as f64 * threads as f64 / seconds as f64,
+            (Some(taken), Some(seconds), Some(threads)) if seconds > 0.0 => {
+                most += taken as f64 * threads as f64 / seconds;
+            }
             _ => return,
         }
     }

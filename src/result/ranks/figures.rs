@@ -2,6 +2,7 @@
 
 use super::RankRun;
 use super::window::CommonTime;
+use crate::ranks::LostRank;
 use crate::result::build;
 use crate::result::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary};
 use crate::stats::hdr;
@@ -240,10 +241,31 @@ fn system_cpu_us_per_op(ranks: &[&RankRun]) -> Option<f64> {
     total.filter(|_| ops > 0).map(|us| us / ops as f64)
 }
 
-/// Returns the load of an open loop on all ranks; `None` if none has one.
-pub(super) fn open_loop(ranks: &[RankRun]) -> Option<OpenLoop> {
+/// Returns the requests a second that were asked of lost ranks, over the time of the phases in which any were.
+fn lost_per_s(ranks: &[RankRun], lost: &[LostRank]) -> f64 {
+    let Some(first) = ranks.first() else { return 0.0 };
+    let rates = |lost: &LostRank| first.rank_rates.get(usize::try_from(lost.rank).ok()?);
+    let phases = &first.run.phases;
+    let seconds = |number: u32| match phases.iter().find(|phase| phase.number == u64::from(number)) {
+        Some(phase) => phase.seconds,
+        None => first.run.measured_seconds,
+    };
+    let of_rank = |rates: &BTreeMap<u32, f64>| {
+        let requests: f64 = rates.iter().map(|(phase, rate)| rate * seconds(*phase)).sum();
+        let seconds: f64 = rates.keys().map(|phase| seconds(*phase)).sum();
+        if seconds > 0.0 { requests / seconds } else { 0.0 }
+    };
+    lost.iter().filter_map(rates).map(of_rank).sum()
+}
+
+/// Returns the load of an open loop on all ranks; `None` if none has one. What the script asks of all ranks together
+/// was asked of lost ranks, too.
+pub(super) fn open_loop(ranks: &[RankRun], lost: &[LostRank]) -> Option<OpenLoop> {
     let own = || ranks.iter().filter_map(|rank| Some((rank, rank.run.open_loop.as_ref()?)));
-    own().next()?;
+    let lost_per_s = lost_per_s(ranks, lost);
+    if own().next().is_none() && lost_per_s == 0.0 {
+        return None;
+    }
     let sum = |of: fn(&OpenLoop) -> f64| own().map(|(_, open)| of(open)).sum::<f64>();
     let completed = |rank: &RankRun, open: &OpenLoop| open.achieved_per_s * rank.run.measured_seconds;
     let response_ns = |rank: &RankRun| -> f64 {
@@ -251,7 +273,7 @@ pub(super) fn open_loop(ranks: &[RankRun]) -> Option<OpenLoop> {
         io.filter_map(|f| Some(f.response_ns?.mean? * f.ops as f64)).sum()
     };
     Some(OpenLoop {
-        offered_per_s: sum(|open| open.offered_per_s),
+        offered_per_s: sum(|open| open.offered_per_s) + lost_per_s,
         achieved_per_s: sum(|open| open.achieved_per_s),
         backlog: own().map(|(_, open)| open.backlog).sum(),
         backlog_oldest_seconds: own().map(|(_, open)| open.backlog_oldest_seconds).fold(0.0, f64::max),

@@ -44,6 +44,8 @@ pub struct RankRun {
     pub clock: Option<RankClock>,
     /// Its machine when the program started.
     pub environment: Environment,
+    /// The requests a second that `totalrate=` asks of each rank, by phase. The same on all ranks.
+    pub rank_rates: Vec<BTreeMap<u32, f64>>,
     /// Its run.
     pub run: Run,
 }
@@ -85,7 +87,7 @@ pub fn merge_ranks(mut runs: Vec<RankRun>, mut lost: Vec<LostRank>) -> Run {
         cache_state: cache_state(ranks.iter()),
         dirty_bytes: dirty_bytes(ranks),
         quiesced: all(own().map(|run| run.quiesced)),
-        open_loop: figures::open_loop(ranks),
+        open_loop: figures::open_loop(ranks, &lost),
         phases: phases(ranks),
         summary: figures::summary(&ranks.iter().collect::<Vec<_>>(), &common),
         flowops: figures::flowops(ranks, &map, &common),

@@ -18,7 +18,16 @@ use proptest::prelude::*;
 fn rank(number: u64, host: &str, run: Run) -> RankRun {
     let (start_skew_ns, clock_error_ns) = (Some(0), Some(1_000));
     let environment = fixture().environment;
-    RankRun { rank: number, host: host.to_owned(), start_skew_ns, clock_error_ns, clock: None, environment, run }
+    RankRun {
+        rank: number,
+        host: host.to_owned(),
+        start_skew_ns,
+        clock_error_ns,
+        clock: None,
+        environment,
+        rank_rates: Vec::new(),
+        run,
+    }
 }
 
 /// Returns the run of these flowops, one for each snapshot, of `seconds`, with an interval for each second. The
@@ -405,4 +414,24 @@ fn runs_are_sent_as_json() {
     let ranks = rank_runs();
     let text = String::from_utf8(json::to_bytes(&ranks)).unwrap();
     assert_eq!(bounded::from_str::<Vec<RankRun>>(&text, &Budget::unlimited()).unwrap(), ranks);
+}
+
+#[test]
+fn what_was_asked_of_a_lost_rank_stays_offered() {
+    let open = |phases: Vec<PhaseResult>, rates: &[(u32, f64)]| {
+        let of_rank: std::collections::BTreeMap<u32, f64> = rates.iter().copied().collect();
+        let mut run = steady_run(100, 10);
+        run.open_loop = Some(OpenLoop { offered_per_s: 50.0, achieved_per_s: 50.0, ..OpenLoop::default() });
+        run.phases = phases;
+        let first = RankRun { rank_rates: vec![of_rank; 3], ..rank(0, "h1", run) };
+        merge_ranks(vec![first], vec![lost(1), lost(2)]).open_loop.unwrap()
+    };
+    let merged = open(Vec::new(), &[(1, 25.0)]);
+    assert_eq!((merged.offered_per_s, merged.achieved_per_s), (100.0, 50.0));
+    // Without `totalrate=` each rank has a rate of its own.
+    assert_eq!(open(Vec::new(), &[]).offered_per_s, 50.0);
+    // 30 a second for 2 s, 10 for 8 s.
+    let phase = |number, seconds| PhaseResult { number, seconds, ..PhaseResult::default() };
+    let phased = open(vec![phase(1, 2.0), phase(2, 8.0)], &[(1, 30.0), (2, 10.0)]);
+    assert_eq!(phased.offered_per_s, 50.0 + 2.0 * 14.0);
 }
