@@ -2,6 +2,8 @@
 //! `personalities/*.wml`, and that of shipped experiment files from `experiments/*.toml`. Determines the commit for the
 //! version.
 
+#![allow(clippy::disallowed_methods, reason = "a separate program")]
+
 use std::fmt::Write as _;
 use std::{env, error::Error, fs, path::Path, process::Command};
 

@@ -3,7 +3,7 @@
 //! A new case is one file: run the tests, read the `.snap.new`, rename it. A case without a snapshot fails. A new stage is a folder,
 //! a function from map and file to text, and a line at the end of this file.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 #[allow(dead_code, reason = "the other test binary uses all of it")]
 #[path = "it/support.rs"]

@@ -6,6 +6,7 @@
 //! line and the terminal, which [`BatchHost`] stands for.
 
 mod overview;
+mod place;
 pub mod profile;
 mod selection;
 mod variables;
@@ -15,9 +16,10 @@ use crate::diag::{self, Diagnostic, Severity, has_errors};
 use crate::flowop;
 use crate::measure::WarmupLength;
 use crate::model::{self, Command, CommandKind, Known, Object};
-use crate::output::{self, FileIdentity, Results, check_replaceable, file_id};
+use crate::os::held_dir::HeldDir;
+use crate::output::{self, FileIdentity, TableFile, file_id};
 use crate::page::{self, ResultSource};
-use crate::report::json;
+use crate::report::{csv_runs, json};
 use crate::result::{Document, Run};
 use crate::session::{Front, LONGEST_TIME, Session, Settings, SilentFront, Status, library, typed_value};
 use crate::source::{SourceMap, Span, Spanned};
@@ -25,9 +27,10 @@ use crate::spec::SpecTable;
 use crate::spec::predefined::predefined_names;
 use crate::util::batch_files::{BATCH_PAGE, BATCH_RESULT, BATCH_SCRIPT};
 use overview::{index_page, joined, overview};
+use place::{results_dir, warn_of_other_places};
 use profile::{Config, Profile};
 use selection::{select, settings_fit, suggest_others};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -216,12 +219,7 @@ fn run_all(
     let (path, settings) = (batch.path, batch.settings);
     let scripts = std::iter::once(path).chain(workloads.iter().filter_map(|w| w.found.path.as_deref()));
     let read: Vec<FileIdentity> = scripts.filter_map(file_id).collect();
-    let create = |path: &Path| {
-        if !settings.force {
-            check_replaceable(path, &json::is_result)?;
-        }
-        json::Writer::create(path, &read)
-    };
+    let create = |path: &Path| json::Writer::create(path, &read, settings.force);
     let mut writer = match settings.json.as_deref().map(create).transpose() {
         Ok(writer) => writer,
         Err(e) => {
@@ -229,11 +227,21 @@ fn run_all(
             return 3;
         }
     };
+    // Each workload opens the table again, and would be refused alone.
+    if let Some(path) = &settings.append
+        && let Err(e) = TableFile::open(path, &csv_runs::header_line(), &read)
+    {
+        let text = format!("can't write the table {}: {e}", path.display());
+        front.error(None, &text, Some("give `--append` another path"));
+        return 3;
+    }
     let results_dir = match results_dir(batch, workloads) {
         Ok((results_dir, mapped)) => {
             if let Some(wanted) = mapped {
-                let text =
-                    format!("`stats = {wanted};` is outside the results directory: see {}", results_dir.display());
+                let text = format!(
+                    "`stats = {wanted};` is outside the results directory: see {}",
+                    results_dir.path().display()
+                );
                 front.warning(&text, &format!("`--allow-write {wanted}` lets the profile write there"));
             }
             results_dir
@@ -252,6 +260,15 @@ fn run_all(
         let own_front = &mut *host.front(n > 0);
         let name = &workload.name().node;
         own_front.note(&format!("workload {name} ({})", workload.found.name));
+        // What was in the way of the last workload is in the way of all.
+        let in_place = results_dir
+            .check_in_place()
+            .and_then(|()| writer.as_ref().and_then(json::Writer::directory).map_or(Ok(()), HeldDir::check_in_place));
+        if let Err(e) = in_place {
+            front.error(None, &e.to_string(), Some("the workloads so far are in the directory that was there"));
+            unwritten = Status::Refused;
+            break;
+        }
         let done = match run_one(workload, batch, &results_dir, host, own_front) {
             Ok(done) => done,
             Err(e) => {
@@ -262,9 +279,9 @@ fn run_all(
         };
         let stop = matches!(done.status, Status::Interrupted(_));
         all.push(done);
-        let index = results_dir.join(BATCH_PAGE);
-        let written = index_page(&results_dir, batch, &all)
-            .and_then(|page| output::replace(&index, &mut |out| out.write_all(page.as_bytes())));
+        let written = index_page(results_dir.path(), batch, &all).and_then(|page| {
+            output::replace_in(&results_dir, BATCH_PAGE.as_ref(), &mut |out| out.write_all(page.as_bytes()))
+        });
         if let Err(e) = written {
             front.error(None, &format!("the page of the batch can't be written: {e}"), None);
             unwritten = Status::Failed;
@@ -278,7 +295,7 @@ fn run_all(
     if let Some(writer) = writer.take()
         && let Err(e) = writer.finish(&joined(batch, &all, workloads.len()))
     {
-        let results_dir = results_dir.display();
+        let results_dir = results_dir.path().display();
         front.error(
             None,
             &format!("the result file can't be written: {e}"),
@@ -290,7 +307,8 @@ fn run_all(
         front.overview(&overview(workloads, &all));
     }
     let here = std::env::current_dir().ok();
-    let place = here.and_then(|here| results_dir.strip_prefix(here).ok()).unwrap_or(&results_dir).display();
+    let results_dir = results_dir.path();
+    let place = here.and_then(|here| results_dir.strip_prefix(here).ok()).unwrap_or(results_dir).display();
     front.note(&format!("the results are in {place}"));
     front.note(&format!("`wmlrun report {place} --format markdown-runs` prints a table"));
     status.code()
@@ -490,67 +508,32 @@ fn check(
     }
 }
 
-/// Makes the directory of the batch, `STATS/HOST-FILESYSTEM-PROFILE-TIME` below the results directory. Also returns the
-/// `stats` of the profile if it is outside the results directory. An error names its path.
-fn results_dir(
-    batch: &Batch<'_>,
-    workloads: &[ProfileWorkload<'_>],
-) -> Result<(PathBuf, Option<String>), (PathBuf, std::io::Error)> {
-    let Some(first) = workloads.first() else { return Err((PathBuf::new(), std::io::ErrorKind::NotFound.into())) };
-    let (path, settings) = (batch.path, batch.settings);
-    let sets = batch.sets_of(first.config);
-    let value = |key: &str| batch.value(first.config, key).map(str::to_owned);
-    let stats = batch.stats(first.config).to_owned();
-    let set = sets.iter().rev().find(|(name, _)| name == "dir").map(|(_, dir)| dir.clone());
-    let dir = set.or_else(|| value("dir")).unwrap_or_else(|| ".".to_owned());
-    let kind = || crate::measure::file_system(Path::new(&dir));
-    let filesystem = value("filesystem").or_else(kind).unwrap_or_else(|| "unknown".to_owned());
-    let host = if settings.redact { "host".to_owned() } else { crate::measure::hostname() };
-    let stem = path.file_stem().map_or("profile".into(), |s| s.to_string_lossy());
-    let name = format!("{host}-{filesystem}-{stem}-{}", crate::measure::day_and_time()).replace('/', "_");
-    let results = Results::new(&settings.results, &settings.allow_write);
-    results.check().map_err(|e| (results.base().to_owned(), e))?;
-    let mapped = results.place(Path::new(&stats)).mapped.then(|| stats.clone());
-    let place = results.place(&Path::new(&stats).join(name));
-    // The name of a second batch within the same second ends in a number.
-    let results_dir = results.make_new_dir(&place).map_err(|e| (place.path(), e))?;
-    Ok((results_dir, mapped))
-}
-
-/// Warns of workloads with another `stats` than that of the first, which names the directory of the batch.
-fn warn_of_other_places(batch: &Batch<'_>, workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) {
-    let Some(first) = workloads.first().map(|first| batch.stats(first.config)) else { return };
-    for workload in workloads {
-        let own = batch.stats(workload.config);
-        if own != first {
-            let text = format!("`stats = {own};` of `CONFIG {}` has no effect", workload.name().node);
-            front.warning(&text, "the results of a batch are in one directory: set `stats` in `DEFAULTS`");
-        }
-    }
-}
-
 /// Runs one workload. An error is one of its directory of results.
 fn run_one<'a>(
     workload: &ProfileWorkload<'a>,
     batch: &Batch<'_>,
-    results_dir: &Path,
+    results_dir: &HeldDir,
     host: &mut dyn BatchHost,
     front: &mut dyn Front,
 ) -> std::io::Result<Done<'a>> {
-    let dir = results_dir.join(&workload.name().node);
-    std::fs::create_dir(&dir)?;
+    let name = workload.name().node.as_ref();
+    results_dir.make_new_dir(name)?;
+    let held = results_dir.enter_any(name)?;
+    // The session finds it by its path.
+    let _known = held.make_known()?;
+    let dir = held.path().to_owned();
     let personality = batch.value(workload.config, "personality").unwrap_or_default();
     // The copy of the personality is beside the script that loads it, under the name that the profile has for it.
     let stem = Path::new(personality).file_stem().map_or_else(|| personality.into(), |s| s.to_string_lossy());
     let is_taken = BATCH_SCRIPT.strip_suffix(".f") == Some(&*stem);
     let stem = if is_taken { format!("{stem}-personality").into() } else { stem };
-    std::fs::write(dir.join(format!("{stem}.f")), &workload.found.text)?;
+    held.write_new(format!("{stem}.f").as_ref(), workload.found.text.as_bytes())?;
     let script_path = dir.join(BATCH_SCRIPT);
-    std::fs::write(&script_path, workload.script(&stem, true))?;
+    held.write_new(BATCH_SCRIPT.as_ref(), workload.script(&stem, true).as_bytes())?;
     // A redacted result does not have the current directory.
     let script = workload.script(&stem, !batch.settings.redact);
     let description = batch.value(workload.config, "description").unwrap_or_default();
-    std::fs::write(dir.join("thisrun.prof"), format!("# \"{description}\"\n{}", batch.text))?;
+    held.write_new("thisrun.prof".as_ref(), format!("# \"{description}\"\n{}", batch.text).as_bytes())?;
     let settings = Settings {
         json: Some(dir.join(BATCH_RESULT)),
         results: dir.clone(),
@@ -585,7 +568,7 @@ fn run_one<'a>(
         let source = ResultSource::Runs { name: BATCH_RESULT.to_owned(), document: Box::new(document.clone()) };
         let html = page::html(&[source], None).map_err(std::io::Error::other);
         // The run and its result count nevertheless.
-        if let Err(e) = html.and_then(|html| std::fs::write(dir.join(PAGE), html)) {
+        if let Err(e) = html.and_then(|html| held.write_new(PAGE.as_ref(), html.as_bytes())) {
             let text = format!("the page of `{}` can't be written: {e}", workload.name().node);
             front.error(None, &text, Some("`wmlrun report` makes it from the result"));
             status = status.max(Status::Failed);

@@ -6,7 +6,7 @@ use super::experiment_args::AgeArgs;
 use crate::disk::Error;
 use crate::disk::aging::{self, AgingOptions, AgingReport, Figure, FileScore, FreeSpaceScore};
 use crate::os::{Errno, signals};
-use crate::output::{Target, check_replaceable};
+use crate::output::Target;
 use crate::report::json;
 use crate::util::table::{Align, Table};
 use crate::util::{count, duration, size};
@@ -34,8 +34,7 @@ struct AgingDocument<'a> {
 pub(super) fn age(args: &AgeArgs) -> u8 {
     let is_own = |head: &[u8]| json::has_schema(head, SCHEMA);
     let open = |path: &Path| {
-        let free = if args.force { Ok(()) } else { check_replaceable(path, &is_own) };
-        free.and_then(|()| Target::open(path, &[])).map(|target| target.recognizing(is_own)).map_err(|e| {
+        Target::open(path, &[]).and_then(|target| target.recognizing(is_own).unless_foreign(args.force)).map_err(|e| {
             let help = match e.kind() {
                 ErrorKind::AlreadyExists => "give `--json` another path, or replace the file with `--force`",
                 _ => "give `--json` another path",

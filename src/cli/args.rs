@@ -93,6 +93,10 @@ pub(super) struct RunArgs {
     /// Add a table of the hosts to the text report of a run of several ranks
     #[arg(long, help_heading = OUTPUT)]
     pub(super) per_host: bool,
+    /// Said by an experiment to each of its runs, whose output it keeps: the descriptor of the directory of `--json` and
+    /// `--results`, unless another program starts the runs
+    #[arg(long, value_name = "FD", num_args = 0..=1, require_equals = true, default_missing_value = "-1", hide = true)]
+    pub(super) of_experiment: Option<i32>,
 }
 
 /// Options on the output of results.

@@ -112,12 +112,47 @@ fn setting(word: &str) -> Option<GivenSetting<'_>> {
     }
 }
 
-/// The beginnings of the options that permit something. An experiment file can't give them.
-const PERMISSIONS: [&str; 2] = ["--adopt", "--allow-"];
+/// Who may give an option of a workload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum GivenBy {
+    /// It loosens what wmlrun promises: only the caller. A text from elsewhere, such as an experiment file, can't give it.
+    Caller,
+    /// It refuses runs: a text from elsewhere, if the caller does not give it.
+    CallerFirst,
+    /// Everyone.
+    Anyone,
+}
 
-/// Returns whether a word of a command line is an option that permits something.
-pub(super) fn is_permission(word: &str) -> bool {
-    PERMISSIONS.iter().any(|start| word.starts_with(start))
+/// The options of a workload that not everyone may give.
+const RESTRICTED: [(&str, GivenBy); 8] = [
+    ("--adopt", GivenBy::Caller),
+    ("--allow-device", GivenBy::Caller),
+    ("--allow-drop-caches", GivenBy::Caller),
+    ("--allow-system", GivenBy::Caller),
+    ("--allow-write", GivenBy::Caller),
+    ("--record-env", GivenBy::Caller),
+    ("--require-fs", GivenBy::CallerFirst),
+    ("--require-mount", GivenBy::CallerFirst),
+];
+
+/// Returns who may give the option that a word of a command line is.
+pub(super) fn given_by(word: &str) -> GivenBy {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    RESTRICTED.iter().find(|(option, _)| *option == name).map_or(GivenBy::Anyone, |(_, by)| *by)
+}
+
+/// Returns why a text from elsewhere can't give an option, or `None` if it can. `given` has the words of the caller.
+pub(super) fn refused_option(word: &str, given: &[String]) -> Option<&'static str> {
+    let is_given = |given: &String| given.split('=').next() == word.split('=').next();
+    match given_by(word) {
+        GivenBy::Caller if !given.iter().any(|given| given == word) => {
+            Some("give it on the command line, after the name of the file")
+        }
+        GivenBy::CallerFirst if given.iter().any(is_given) => {
+            Some("leave it out on the command line, or in the file: that of the command line holds")
+        }
+        _ => None,
+    }
 }
 
 /// Where the file sets of an arm are. Empty for an engine that creates no files.
@@ -336,4 +371,49 @@ pub(super) fn enter(directory: &str, folder: &Path) -> std::io::Result<PathBuf> 
     let folder = std::path::absolute(folder)?;
     std::env::set_current_dir(directory)?;
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GivenBy, RESTRICTED, given_by, refused_option};
+    use crate::cli::args::WorkloadArgs;
+    use clap::{Args, Command};
+
+    /// The options that promise nothing: a new one is added here, or to [`RESTRICTED`].
+    #[rustfmt::skip]
+    const FREE: [&str; 26] = [
+        "runtime", "set", "dir", "seed", "layout-seed", "dialect", "warmup", "digest", "interval", "engine",
+        "populate-threads", "pin", "cold", "no-quiesce", "mkdir", "share", "ranks", "as-is", "prepare-timeout", "keep",
+        "clean", "on-error", "label", "note", "redact", "below",
+    ];
+
+    #[test]
+    fn every_option_says_who_may_give_it() {
+        let form = WorkloadArgs::augment_args(Command::new(""));
+        for name in form.get_arguments().filter_map(clap::Arg::get_long) {
+            let is_restricted = given_by(&format!("--{name}")) != GivenBy::Anyone;
+            assert_ne!(is_restricted, FREE.contains(&name), "--{name}");
+        }
+        let is_option = |name: &str| form.get_arguments().any(|arg| arg.get_long() == name.strip_prefix("--"));
+        assert!(RESTRICTED.iter().all(|(name, _)| is_option(name)));
+    }
+
+    #[test]
+    fn a_file_gives_itself_nothing() {
+        let given = ["--allow-system", "--allow-write=/a", "--require-fs=xfs"].map(str::to_owned);
+        for (word, is_refused) in [
+            ("--record-env", true),
+            ("--adopt", true),
+            ("--allow-system", false),
+            ("--allow-write=/a", false),
+            ("--allow-write=/b", true),
+            ("--allow-write", true),
+            ("--require-fs=ext4", true),
+            ("--require-mount", false),
+            ("--runtime=1", false),
+            ("x.wml", false),
+        ] {
+            assert_eq!(refused_option(word, &given).is_some(), is_refused, "{word}");
+        }
+    }
 }

@@ -17,7 +17,7 @@ use crate::runtime::Tick;
 use crate::session::Front;
 use crate::source::SourceMap;
 use crate::stats::snapshot::Snapshot;
-use crate::util::{count, printable, size, wrap};
+use crate::util::{count, printable, secrets, size, wrap};
 use std::io::Write;
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
     let on_terminal = |columns| diag::Style::Terminal { colours: diag::wants_colours(), columns };
     let style = stderr_width().map_or(diag::Style::Plain, on_terminal);
     let text = diag::render(map, &found[..found.len().min(MAX_DIAGNOSTICS)], style);
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let _ = std::io::stderr().write_all(secrets::hidden(&text).as_bytes());
     if found.len() > MAX_DIAGNOSTICS {
         notice(&format!("… and {} more messages", count::grouped((found.len() - MAX_DIAGNOSTICS) as u64)));
     }
@@ -68,7 +68,7 @@ pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
 /// Prints lines to standard output, with control characters escaped. [`Stdout`] records write errors for the exit
 /// status.
 pub(super) fn print_lines(text: &str) {
-    let _ = Stdout.write_all(format!("{}\n", printable::lines(text)).as_bytes());
+    let _ = Stdout.write_all(format!("{}\n", printable::lines(&secrets::hidden(text))).as_bytes());
 }
 
 /// Prints lines like [`print_lines`]. On a terminal, long lines are broken between words.
@@ -79,7 +79,7 @@ pub(super) fn print_wrapped(text: &str) {
 /// Prints lines to standard error, with control characters escaped. On a terminal, long lines are broken between words.
 /// Uses one write, to disturb a run as little as possible. Ignores errors, such as a closed pipe.
 pub(super) fn notice(text: &str) {
-    let text = format!("{}\n", wrap::message(&printable::lines(text), stderr_width()));
+    let text = format!("{}\n", wrap::message(&printable::lines(&secrets::hidden(text)), stderr_width()));
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
@@ -329,6 +329,10 @@ impl Front for Console {
         if let Some(more @ 1..) = run.stragglers.len().checked_sub(MAX_STRAGGLERS) {
             notice(&format!("note: also still in a system call: {}", count::count(more as u64, "other thread")));
         }
+    }
+
+    fn check_outputs(&self) -> std::io::Result<()> {
+        self.stream.as_ref().map_or(Ok(()), LiveStream::check_in_place)
     }
 
     fn result_aside(&mut self, document: &Document) {

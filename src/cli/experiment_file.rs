@@ -338,7 +338,7 @@ impl<'a> CellReader<'a> {
         let mut words = flat(self.common()?);
         words.extend(self.given.iter().cloned());
         for level in &levels {
-            words.extend(flat(placed(&level.options, &level.set)?));
+            words.extend(flat(placed(&level.options, &level.set, self.given)?));
         }
         words.extend(self.script(&levels).map(|script| self.script_word(script)));
         let named = self.file.factors.iter().zip(&levels);
@@ -357,7 +357,7 @@ impl<'a> CellReader<'a> {
 
     /// Returns the options and variables of all cells.
     fn common(&self) -> Result<PlacedWords, Box<Diagnostic>> {
-        placed(&self.file.options, &self.file.set)
+        placed(&self.file.options, &self.file.set, self.given)
     }
 
     /// Returns the script of a cell.
@@ -413,7 +413,8 @@ impl<'a> CellReader<'a> {
         if let Some(script) = script.filter(|_| has_error(&with_script(&[]), &[])) {
             return script.span;
         }
-        let own = cell.levels.iter().flat_map(|level| placed(&level.options, &level.set).unwrap_or_default());
+        let own =
+            cell.levels.iter().flat_map(|level| placed(&level.options, &level.set, self.given).unwrap_or_default());
         let parts = self.common().unwrap_or_default().into_iter().chain(own);
         for part in parts {
             if has_error(&with_script(&part.node), &[]) {
@@ -423,7 +424,7 @@ impl<'a> CellReader<'a> {
         // Several together: a level with the common ones, else all levels.
         let common = flat(self.common().unwrap_or_default());
         for level in &cell.levels {
-            let own = flat(placed(&level.options, &level.set).unwrap_or_default());
+            let own = flat(placed(&level.options, &level.set, self.given).unwrap_or_default());
             if has_error(&with_script(&[common.clone(), own].concat()), &[]) {
                 return level.name.span;
             }
@@ -434,17 +435,17 @@ impl<'a> CellReader<'a> {
 }
 
 /// Returns the words of options and variables, each with its position. An error is a text that can't be split into
-/// words, or an option that a file can't give.
-fn placed(options: &[Spanned<String>], set: &[SetVariable]) -> Result<PlacedWords, Box<Diagnostic>> {
+/// words, or an option that a file can't give. `given` has the words of the command line.
+fn placed(options: &[Spanned<String>], set: &[SetVariable], given: &[String]) -> Result<PlacedWords, Box<Diagnostic>> {
     let mut placed = Vec::new();
     for text in options {
         let words = split(&text.node).map_err(|e| {
             let error = Diagnostic::error(Code::WrongValue, text.span, format!("`options` {e}"));
             Box::new(error.help("use the quoting rules of a shell"))
         })?;
-        if let Some(word) = words.iter().find(|word| arms::is_permission(word)) {
+        let refused = words.iter().find_map(|word| Some((word, arms::refused_option(word, given)?)));
+        if let Some((word, help)) = refused {
             let message = format!("an experiment file can't give the option `{word}`");
-            let help = "give it on the command line, after the name of the file";
             return Err(Box::new(Diagnostic::error(Code::Refused, text.span, message).help(help)));
         }
         placed.push(Spanned::new(words, text.span));

@@ -113,7 +113,9 @@ pub(super) fn perform(
             host.note(&format!("results are in {path} ({})", size::format(experiment::bytes_below(folder.path()))));
             Ok(Performed { folder, finished, outputs: host.outputs, has_outputs })
         }
-        Err(ExperimentError::Folder(e @ FolderError::Changed { .. })) => Err(refuse_folder(e)),
+        Err(ExperimentError::Folder(e @ (FolderError::Changed { .. } | FolderError::Moved { .. }))) => {
+            Err(refuse_folder(e))
+        }
         Err(ExperimentError::Folder(e)) => Err(refuse(&e.to_string(), "the results up to here are kept", 3)),
         Err(ExperimentError::Interrupted(signal)) => {
             // Also with `--quiet`: nothing else says why the result is missing.
@@ -286,6 +288,10 @@ impl ExperimentHost for CliHost {
 
     fn dirs(&self, arm: usize) -> Vec<PathBuf> {
         self.dirs.get(arm).cloned().unwrap_or_default()
+    }
+
+    fn check_outputs(&self) -> std::io::Result<()> {
+        self.outputs.check_in_place()
     }
 
     fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>) {

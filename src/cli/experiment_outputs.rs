@@ -16,6 +16,7 @@ use crate::report::csv_runs::{self, ExperimentRun};
 use crate::report::live::LiveEvent;
 use crate::util::count::count;
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Returns the outputs and the folder that the options of an experiment name, with the options. The paths are absolute:
@@ -84,6 +85,12 @@ impl RunOutputs {
     /// Returns whether standard output belongs to the live stream.
     pub(super) fn takes_stdout(&self) -> bool {
         self.takes_stdout
+    }
+
+    /// Returns an error if the directory of an output is no longer at its path.
+    pub(super) fn check_in_place(&self) -> io::Result<()> {
+        self.table.as_ref().map_or(Ok(()), |(table, _)| table.directory().check_in_place())?;
+        self.stream.as_ref().map_or(Ok(()), LiveStream::check_in_place)
     }
 
     /// Writes the row and the line of a run.

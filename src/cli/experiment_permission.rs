@@ -1,6 +1,6 @@
 //! The commands that an experiment executes, and the permission for those of a results folder from elsewhere.
 
-use super::arms;
+use super::arms::{self, GivenBy};
 use super::console;
 use super::experiments::{Refused, refuse};
 use super::shell_text::joined;
@@ -31,7 +31,8 @@ pub(super) fn check_permission(folder: &Path, experiment: &Experiment, is_allowe
     if is_allowed {
         return Ok(());
     }
-    let words = experiment.arms.iter().flat_map(|arm| &arm.words).filter(|word| arms::is_permission(word));
+    let words =
+        experiment.arms.iter().flat_map(|arm| &arm.words).filter(|word| arms::given_by(word) == GivenBy::Caller);
     let permissions: BTreeSet<String> = words.map(|word| format!("the runs have the option `{word}`")).collect();
     let lines: Vec<String> = command_lines(experiment).into_iter().chain(permissions).collect();
     let is_made_here = || {

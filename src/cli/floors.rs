@@ -11,6 +11,7 @@ use crate::experiment::{
     self, Blocks, ExperimentKind, FloorSession, Floors, Folder, RuleWanted, StoredFloor, compare_arms,
 };
 use crate::measure::now;
+use crate::os::held_dir::HeldDir;
 use crate::util::count::count;
 use crate::util::table::{Align, Table};
 use std::path::Path;
@@ -42,7 +43,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         return Ok(0);
     }
     // Before the runs, which take minutes.
-    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|e| {
+    path.parent().map_or(Ok(()), |dir| HeldDir::create(dir).map(drop)).map_err(|e| {
         let text = format!("{} can't be created: {e}", path.parent().unwrap_or(&path).display());
         refuse(&text, "set XDG_STATE_HOME to a directory that lasts", 3)
     })?;

@@ -13,6 +13,7 @@ use crate::experiment::{RUN_MARKS, RunMark, SUITES, suite};
 use crate::import::METRICS;
 use crate::measure::is_mounted_at;
 use crate::model::commands;
+use crate::os::held_dir::HeldDir;
 use crate::result::NoteCode;
 use crate::result::warnings::Warning;
 use crate::session::library;
@@ -230,12 +231,12 @@ pub(super) fn clean(dir: &Path) -> u8 {
     for path in entries.map(|e| e.path()).filter(|p| is_fresh(p)) {
         let below = clean_one(&path, prepare::clean_fresh);
         cleaned = cleaned.and(below);
-        if below.found && std::fs::remove_dir(&path).is_ok() {
+        if below.found && remove_empty_dir(&path) {
             cleaned.found = true;
             print_lines(&format!("{} removed", path.display()));
         }
     }
-    if fresh && has_sets && std::fs::remove_dir(dir).is_ok() {
+    if fresh && has_sets && remove_empty_dir(dir) {
         cleaned.found = true;
         print_lines(&format!("{} removed", dir.display()));
     }
@@ -249,6 +250,11 @@ pub(super) fn clean(dir: &Path) -> u8 {
         print_lines(&format!("no file sets of wmlrun in {}{end}", dir.display()));
     }
     cleaned.status
+}
+
+/// Removes a directory if it is empty. Returns whether it was removed.
+fn remove_empty_dir(dir: &Path) -> bool {
+    HeldDir::of_entry(dir).is_ok_and(|(parent, name)| parent.remove_empty_dir(&name))
 }
 
 fn is_empty(dir: &Path) -> bool {
@@ -316,9 +322,10 @@ fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
             let (mut shown, mut more) = (0, [0; 3]);
             for removed in &report.removed {
                 removed.note.iter().for_each(|note| console::notice(&format!("note: {note}")));
-                if removed.has_others {
+                if removed.was_unfinished && !removed.root_removed {
                     let path = removed.path.display();
-                    print_lines(&format!("{path}: incomplete marker removed; other files kept"));
+                    let kept = if removed.has_others { "other files kept" } else { "the empty directory is kept" };
+                    print_lines(&format!("{path}: incomplete marker removed; {kept}"));
                     continue;
                 }
                 shown += 1;
@@ -328,7 +335,8 @@ fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
                 }
                 let what = if removed.adopted { "released (adopted; its files are kept)" } else { "removed" };
                 let path = removed.path.display();
-                print_lines(&format!("{path} {what}: {}", contents(removed.files, removed.directories)));
+                let kept = if removed.root_removed || removed.adopted { "" } else { "; the directory itself is kept" };
+                print_lines(&format!("{path} {what}: {}{kept}", contents(removed.files, removed.directories)));
             }
             let [sets, files, directories] = more;
             if sets > 0 {
@@ -357,9 +365,9 @@ pub(super) fn completions(shell: &str) -> u8 {
 
 /// Writes the manual pages.
 pub(super) fn manual(dir: &Path) -> u8 {
-    let made = std::fs::create_dir_all(dir);
+    let made = HeldDir::create(dir);
     let is_there = made.is_ok();
-    match made.and_then(|()| man::write_pages(args::full_command(), dir)) {
+    match made.and_then(|_| man::write_pages(args::full_command(), dir)) {
         Ok(()) => 0,
         Err(e) => {
             let is_foreign = e.kind() == ErrorKind::AlreadyExists;

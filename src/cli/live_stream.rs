@@ -4,7 +4,8 @@
 //! close the pipe at any time. Lines that the reader does not take in time are dropped.
 
 use crate::measure::with_timeout;
-use crate::output::{Appender, FileIdentity, Target, check_replaceable};
+use crate::os::held_dir::HeldDir;
+use crate::output::{Appender, FileIdentity, Target};
 use crate::report::live::{LiveEvent, LiveFormat};
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -27,6 +28,8 @@ const END_PAUSE: Duration = Duration::from_millis(5);
 /// An open live stream.
 pub(super) struct LiveStream {
     format: &'static LiveFormat,
+    /// The directory of the file; `None` for a pipe or device.
+    directory: Option<HeldDir>,
     lines: SyncSender<Vec<u8>>,
     writer: JoinHandle<io::Result<()>>,
     /// The number of the run in progress, from 1.
@@ -45,16 +48,21 @@ impl LiveStream {
     ) -> io::Result<Self> {
         let (asked, scripts) = (path.to_owned(), scripts.to_vec());
         let target = with_timeout(OPEN_TIMEOUT, move || {
-            let free = if force { Ok(()) } else { check_replaceable(&asked, &format.is_own) };
-            free.and_then(|()| Target::open(&asked, &scripts))
+            Target::open(&asked, &scripts)?.recognizing(format.is_own).unless_foreign(force)
         });
         let no_answer = || Err(io::Error::new(ErrorKind::TimedOut, "its file system does not answer"));
         target.unwrap_or_else(no_answer).and_then(|target| {
             let (lines, queue) = sync_channel(QUEUE_LENGTH);
             let writer = std::thread::Builder::new().name("live".to_owned());
-            let writer = writer.spawn(move || write_lines(Appender::new(target.recognizing(format.is_own)), &queue))?;
-            Ok(Self { format, lines, writer, number: 0, dropped: 0 })
+            let directory = target.directory().cloned();
+            let writer = writer.spawn(move || write_lines(Appender::new(target), &queue))?;
+            Ok(Self { format, directory, lines, writer, number: 0, dropped: 0 })
         })
+    }
+
+    /// Returns an error if the directory of the file is no longer at its path.
+    pub(super) fn check_in_place(&self) -> io::Result<()> {
+        self.directory.as_ref().map_or(Ok(()), HeldDir::check_in_place)
     }
 
     /// Sets the number of the run in progress.

@@ -1,6 +1,7 @@
 //! The manual pages: one for the program and one for each command, made from the definition of the command line.
 
-use crate::output::{Target, check_replaceable};
+use crate::os::held_dir::HeldDir;
+use crate::output::Target;
 use crate::util::version::VERSION;
 use clap::Command;
 use clap_mangen::Man;
@@ -14,15 +15,12 @@ const MANUAL: &str = "User Commands";
 /// Writes `wmlrun.1`, `wmlrun-plan.1` and so on into a directory. `program` is the whole command line. Only pages of
 /// this program are replaced. All files are checked before the first is written.
 pub(super) fn write_pages(program: Command, dir: &Path) -> io::Result<()> {
+    let _known = HeldDir::open(dir)?.make_known()?;
     let mut targets = Vec::new();
     for (name, text) in pages(program)? {
         let path = dir.join(name);
-        let open = || {
-            check_replaceable(&path, &is_page)?;
-            Target::open(&path, &[])
-        };
-        let target = open().map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
-        targets.push((target.recognizing(is_page), text));
+        let target = Target::open(&path, &[]).and_then(|target| target.recognizing(is_page).unless_foreign(false));
+        targets.push((target.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?, text));
     }
     for (target, text) in targets {
         target.write(&mut |out| out.write_all(&text))?;

@@ -48,10 +48,12 @@ use crate::batch;
 use crate::engine;
 use crate::experiment::suite;
 use crate::measure::{Required, WarmupLength, Watch};
+use crate::os::held_dir::{HeldDir, KnownDir};
 use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
 use crate::report;
 use crate::session::{Front, Session, Settings, Status, library};
+use crate::util::secrets;
 use args::{CliCommand, OutputArgs, RunArgs, ScriptArgs, WorkloadArgs};
 use choices::OnError;
 use console::{Console, Verbosity};
@@ -213,8 +215,28 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
     }
 }
 
+/// Prepares a run that an experiment has started. Its output is kept beside its result, and its files are in a directory
+/// that the experiment holds. Returns a guard of that directory.
+fn enter_experiment(args: &RunArgs) -> Result<Option<KnownDir>, u8> {
+    let Some(fd) = args.of_experiment else { return Ok(None) };
+    if !args.workload.record_env {
+        secrets::hide();
+    }
+    let dir = args.output.json.as_deref().and_then(Path::parent).filter(|_| fd >= 0);
+    let Some(dir) = dir else { return Ok(None) };
+    let known = HeldDir::inherited(fd, dir).and_then(|dir| dir.make_known());
+    known.map(Some).map_err(|e| {
+        console::error(&format!("the directory {} of the experiment: {e}", dir.display()), None);
+        3
+    })
+}
+
 /// Runs a script, as one of several ranks if a launcher started this process as one of several.
 fn run(script: &str, args: &RunArgs) -> u8 {
+    let _known = match enter_experiment(args) {
+        Ok(known) => known,
+        Err(status) => return status,
+    };
     let (interrupt, _) = signals::install_handlers();
     match launched::connect(&interrupt) {
         Ok(Some(group)) => ranked::run(script, args, &group, &interrupt),

@@ -10,12 +10,13 @@ use crate::analysis::NoiseFloor;
 use crate::comparison::{FORMATS, find_format};
 use crate::experiment::{ExperimentKind, RecordedExperiment};
 use crate::import::{self, Metric, Observation};
-use crate::output::{FileIdentity, Target, check_replaceable, file_id};
+use crate::os::held_dir::HeldDir;
+use crate::output::{FileIdentity, Target, file_id};
 use crate::page::{self, PageError, ResultSource};
 use crate::report::{self, Report};
 use crate::util::markdown::literal;
 use crate::util::printable;
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 
 /// Where the results go.
@@ -149,11 +150,15 @@ fn write_pictures(dir: &Path, paths: &[PathBuf], sources: &[ResultSource], force
         console::error("the results have no pictures", Some("a picture needs at least one run that was measured"));
         return 2;
     }
-    if let Err(e) = std::fs::create_dir_all(dir) {
-        let text = format!("{} can't be created: {e}", dir.display());
-        console::error(&text, Some("give `--pictures` another path"));
-        return 3;
-    }
+    let held = HeldDir::create(dir).and_then(|(dir, _)| dir.make_known());
+    let _known = match held {
+        Ok(known) => known,
+        Err(e) => {
+            let text = format!("{} can't be created: {e}", dir.display());
+            console::error(&text, Some("give `--pictures` another path"));
+            return 3;
+        }
+    };
     let mut targets = Vec::new();
     for file in &files {
         match open(&dir.join(&file.name), paths, page::is_picture, ", and is not a picture of wmlrun", force) {
@@ -297,13 +302,15 @@ pub(super) fn page_target(output: &Path, results: &[PathBuf], force: bool) -> Re
 /// accept; `kind` then ends the error. `Err` holds the exit status after an error was printed.
 fn open(output: &Path, paths: &[PathBuf], is_own: fn(&[u8]) -> bool, kind: &str, force: bool) -> Result<Target, u8> {
     let results: Vec<FileIdentity> = paths.iter().filter_map(|path| file_id(path)).collect();
-    if !force && check_replaceable(output, &is_own).is_err() {
-        let help = "give another path, or replace the file with `--force`";
-        console::error(&format!("{} exists{kind}", output.display()), Some(help));
-        return Err(3);
-    }
-    Target::open(output, &results).map(|target| target.recognizing(is_own)).map_err(|e| {
-        console::error(&format!("{} can't be written: {e}", output.display()), Some("give another path"));
+    let target = Target::open(output, &results).and_then(|target| target.recognizing(is_own).unless_foreign(force));
+    target.map_err(|e| {
+        let (text, help) = match e.kind() {
+            ErrorKind::AlreadyExists => {
+                (format!("{} exists{kind}", output.display()), "give another path, or replace the file with `--force`")
+            }
+            _ => (format!("{} can't be written: {e}", output.display()), "give another path"),
+        };
+        console::error(&text, Some(help));
         3
     })
 }

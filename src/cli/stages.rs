@@ -8,6 +8,7 @@ use super::{find, is_profile};
 use crate::batch;
 use crate::diag::has_errors;
 use crate::os::OFlags;
+use crate::os::held_dir::HeldDir;
 use crate::output;
 use crate::plan;
 use crate::report;
@@ -17,11 +18,7 @@ use crate::spec::Dialect;
 use crate::syntax;
 use crate::util::printable;
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// Keeps `open` from blocking if the script's path is a FIFO.
-const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 
 /// Prints all errors and warnings of scripts, with the values of `sets` for variables. Returns the exit status: 2 if there
 /// is an error.
@@ -141,19 +138,22 @@ fn write_back(found: &library::FoundScript, text: &str) -> u8 {
     if text == found.text {
         return 0;
     }
-    let written = std::fs::canonicalize(path).and_then(|path| {
+    let refuse = |e: std::io::Error, status| {
+        console::error(&format!("can't write {}: {e}", found.name), Some("the file was not changed"));
+        status
+    };
+    let held = HeldDir::of_file(path).and_then(|(dir, name)| {
         // Replacing needs write access to the directory only. Refuse it if the file itself is not writable.
-        let meta = std::fs::OpenOptions::new().write(true).custom_flags(NONBLOCK).open(&path)?.metadata()?;
-        if !meta.is_file() {
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file"));
-        }
-        output::replace(&path, &mut |out| out.write_all(text.as_bytes()))
+        dir.open_file(&name, OFlags::WRONLY)?;
+        Ok((dir, name))
     });
-    match written {
-        Ok(()) => 0,
+    match held {
+        Ok((dir, name)) => output::replace_in(&dir, &name, &mut |out| out.write_all(text.as_bytes()))
+            .map_or_else(|e| refuse(e, 1), |()| 0),
         Err(e) => {
-            console::error(&format!("can't write {}: {e}", found.name), Some("the file was not changed"));
-            1
+            // Not an error of the system: such as a link of another user.
+            let status = if e.raw_os_error().is_none() { 3 } else { 1 };
+            refuse(e, status)
         }
     }
 }

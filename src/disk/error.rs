@@ -41,6 +41,8 @@ pub enum Error {
         set: String,
         /// The link.
         path: PathBuf,
+        /// Whether another user created a link in a shared directory; then it is anywhere in the path.
+        by_other: bool,
     },
     /// The root, or a directory on the path to it, is not a directory.
     NotADirectory {
@@ -400,7 +402,13 @@ impl fmt::Display for Error {
             Self::Foreign { set, path, what } => {
                 write!(f, "file set `{set}`: `{}` is not part of a file set: {what}", path.display())
             }
-            Self::Link { set, path } => write!(f, "file set `{set}`: `{}` is a symbolic link", path.display()),
+            Self::Link { set, path, by_other: true } => {
+                let why = "has a symbolic link that another user created in a shared directory";
+                write!(f, "file set `{set}`: `{}` {why}", path.display())
+            }
+            Self::Link { set, path, by_other: false } => {
+                write!(f, "file set `{set}`: `{}` is a symbolic link", path.display())
+            }
             Self::NotADirectory { set, path } => write!(f, "file set `{set}`: `{}` is not a directory", path.display()),
             Self::InUse { set, path } => {
                 write!(f, "file set `{set}`: `{}` is in use by another wmlrun process", path.display())

@@ -317,6 +317,21 @@ fn checksum(text: &[u8]) -> String {
     })
 }
 
+/// The content of an incomplete marker that is still to be written, in a root that wmlrun has created.
+const ANNOUNCED: &[u8] = &[0];
+
+/// Makes an empty marker say that wmlrun has created the root, for the case that it is killed while it writes the marker.
+pub(super) fn announce(file: Fd) {
+    // Without it the root of a killed run is kept.
+    let _ = fd::ftruncate(file, ANNOUNCED.len() as u64);
+}
+
+/// Returns whether an incomplete marker says that wmlrun has created the root.
+pub(super) fn is_announced(file: Fd) -> bool {
+    let mut text = [0; 2];
+    fd::pread(file, &mut text, 0).is_ok_and(|n| &text[..n] == ANNOUNCED)
+}
+
 /// Returns whether a file is an incomplete marker, which may be removed: it is empty, or contains the beginning of a
 /// marker. A longer file is not one, whatever its beginning is.
 pub(super) fn is_unfinished(file: Fd) -> Result<bool, Errno> {
@@ -326,7 +341,8 @@ pub(super) fn is_unfinished(file: Fd) -> Result<bool, Errno> {
     let mut text = [0; 2 * RECORD];
     let n = fd::pread(file, &mut text, 0)?;
     let text = &text[..n];
-    Ok(text.iter().all(|&byte| byte == b' ')
+    Ok(text == ANNOUNCED
+        || text.iter().all(|&byte| byte == b' ')
         || text
             .get(RECORD..)
             .is_some_and(|record| text[..RECORD].iter().all(|&b| b == b' ') && record.starts_with(MAGIC.as_bytes())))

@@ -2,7 +2,7 @@
 
 use super::walk::READ_DIR;
 use crate::os::{Errno, Fd, Mode, fd};
-use std::path::Path;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// A drop guard of an advisory lock on a parent directory, in which other wmlrun processes then create or mark no root.
 ///
@@ -12,13 +12,13 @@ pub(super) struct ParentLock(Option<Fd>);
 
 impl ParentLock {
     /// Tries to acquire the lock.
-    pub(super) fn take(dir: &Path) -> Self {
+    pub(super) fn take(dir: BorrowedFd<'_>) -> Self {
         Self::acquire(dir).unwrap_or(Self(None))
     }
 
     /// Acquires the lock. Returns [`Errno::WOULDBLOCK`] if another process keeps it.
-    pub(super) fn acquire(dir: &Path) -> Result<Self, Errno> {
-        let fd = fd::open_path(dir, READ_DIR, Mode::empty())?;
+    pub(super) fn acquire(dir: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let fd = fd::open_at(dir.as_raw_fd(), c".", READ_DIR, Mode::empty())?;
         fd::lock(fd).inspect_err(|_| fd::close(fd))?;
         Ok(Self(Some(fd)))
     }

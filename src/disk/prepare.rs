@@ -579,7 +579,7 @@ impl PrepareTask {
             repairs: self.repairs,
             quiesced,
             note: self.root.note.clone().or_else(|| self.note_on_missing_files()),
-            made_parent: self.root.made_parents.first().cloned(),
+            made_parent: self.root.made_parents.first().map(|made| made.path().to_owned()),
         };
         self.set.set_root(self.root.fd);
         *self.set.held.lock() = Some(self.root);

@@ -9,6 +9,7 @@ use super::root::{self, Root};
 use super::scan::{self, LIST_BUFFER, Scan, ScanItem};
 use super::walk::{self, AT_DIR, CloseOnDrop, READ_DIR};
 use super::{Fileset, thread_pool};
+use crate::os::held_dir::HeldDir;
 use crate::os::name::Name;
 use crate::os::{Errno, Fd, Mode, fd, steps};
 use std::collections::BTreeSet;
@@ -35,7 +36,10 @@ pub struct Removed {
     pub root_removed: bool,
     /// Whether only the marker was removed, because the tree is adopted: its files were not created by wmlrun.
     pub adopted: bool,
-    /// Whether only an incomplete marker was removed, from a directory that has files of others.
+    /// Whether only an incomplete marker was removed. The directory is kept if the run has not created it, or if it has
+    /// files of others.
+    pub was_unfinished: bool,
+    /// Whether a directory with an incomplete marker has files of others.
     pub has_others: bool,
     /// Note for the user about the marker.
     pub note: Option<String>,
@@ -200,6 +204,7 @@ fn remove_root(mut root: Root, threads: usize, stop: &AtomicBool) -> Result<Remo
         directories: 0,
         root_removed: false,
         adopted: root.marker.adopted,
+        was_unfinished: false,
         has_others: false,
         note: root.note.clone(),
     };
@@ -215,13 +220,21 @@ fn remove_root(mut root: Root, threads: usize, stop: &AtomicBool) -> Result<Remo
             return Err(e);
         }
     }
-    removed.root_removed = root.unmark();
+    let (set, marker) = (root.set.clone(), root.path.join(root::MARKER));
+    removed.root_removed = root.unmark().map_err(|e| Error::call(&set, "remove", &marker, e))?;
     Ok(removed)
 }
 
 /// Removes `dir` and its subdirectories (one level), as far as they are marked roots. Unmarked directories are not
 /// searched.
 pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanReport, Error> {
+    // A link of another user in a shared directory; other errors are those of the steps that follow.
+    if let Err(e) = HeldDir::open(dir)
+        && e.raw_os_error().is_none()
+    {
+        let set = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        return Err(Error::Link { set, path: dir.to_owned(), by_other: true });
+    }
     clean_roots(dir, |_| true, threads, stop)
 }
 
@@ -264,7 +277,17 @@ fn clear_unfinished(path: PathBuf) -> Result<Option<Removed>, Error> {
     let Some((set, root_removed, has_others)) = root::clear_unfinished(&path)? else { return Ok(None) };
     // Whether a directory with files was about to be adopted is unknown: the marker does not exist yet.
     let (adopted, note) = (false, None);
-    Ok(Some(Removed { set, path, files: 0, directories: 0, root_removed, adopted, has_others, note }))
+    Ok(Some(Removed {
+        set,
+        path,
+        files: 0,
+        directories: 0,
+        root_removed,
+        adopted,
+        was_unfinished: true,
+        has_others,
+        note,
+    }))
 }
 
 /// Removes the marked roots in `dir`, a directory that a run created for itself, and in each of `places` inside it.
@@ -345,8 +368,8 @@ pub fn with_marked_roots(dir: &Path) -> Vec<PathBuf> {
 /// Removes an empty directory and its parents as far as they are empty, but not `up_to` or its parents.
 fn prune(dir: &Path, up_to: &Path) {
     for parent in dir.ancestors().take_while(|parent| *parent != up_to) {
-        // Fails if the directory is not empty, as intended.
-        if std::fs::remove_dir(parent).is_err() {
+        // Only an empty directory is removed.
+        if !HeldDir::of_entry(parent).is_ok_and(|(above, name)| above.remove_empty_dir(&name)) {
             return;
         }
     }

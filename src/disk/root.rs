@@ -8,12 +8,14 @@ use super::error::{Error, NotShared};
 use super::known::KnownTree;
 use super::marker::{self, Invalid, Marker, MarkerProgress};
 use super::parent_lock::ParentLock;
-use super::walk::{self, AT_DIR, READ_DIR};
+use super::walk::{self, READ_DIR};
 use crate::fileset::FilesetSpec;
+use crate::os::held_dir::{HeldDir, MadeDir};
 use crate::os::inode::{self, InodeChange};
 use crate::os::{Errno, Fd, fd};
 use crate::os::{FileType, Mode, OFlags};
 use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
 /// Name of the marker.
@@ -45,7 +47,7 @@ pub(super) struct Root {
     /// Note for the user about the location of the root.
     pub(super) note: Option<String>,
     /// Parent directories that this call of [`take`] created, the deepest first.
-    pub(super) made_parents: Vec<PathBuf>,
+    pub(super) made_parents: Vec<MadeDir>,
     /// Why the marker is open for reading only. `None` if it can be written.
     refused: Option<Errno>,
 }
@@ -77,11 +79,11 @@ pub(super) struct Unmarked {
 pub(super) fn take(spec: &FilesetSpec) -> Result<Taken, Error> {
     let (parent_path, name) = spec.root_location().ok_or_else(|| Error::Name { set: spec.name.clone() })?;
     let name = CString::new(name).map_err(|_| Error::Name { set: spec.name.clone() })?;
-    let mut made = Vec::new();
-    let taken = make_all(&parent_path, &mut made)
-        .map_err(|e| Error::call(&spec.name, "create", &parent_path, Errno::from_io_error(&e).unwrap_or(Errno::IO)))
-        .and_then(|()| take_in_parent(spec, &parent_path, &name));
-    match taken {
+    let (parent, made) = HeldDir::create(&parent_path).map_err(|e| match Errno::from_io_error(&e) {
+        Some(e) => Error::call(&spec.name, "create", &parent_path, e),
+        None => Error::Link { set: spec.name.clone(), path: parent_path.clone(), by_other: true },
+    })?;
+    match take_in_parent(spec, &parent, &name) {
         Ok(Taken::Owned(mut root)) => {
             root.made_parents = made;
             Ok(Taken::Owned(root))
@@ -94,47 +96,28 @@ pub(super) fn take(spec: &FilesetSpec) -> Result<Taken, Error> {
     }
 }
 
-/// Creates a directory and its missing parents. Adds the created directories to `made`, the deepest first. On an error
-/// removes them again.
-fn make_all(dir: &Path, made: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
-    for dir in missing.into_iter().rev() {
-        match std::fs::create_dir(dir) {
-            Ok(()) => made.insert(0, dir.to_owned()),
-            // Another program has created it meanwhile.
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && dir.is_dir() => {}
-            Err(e) => {
-                remove_empty(made);
-                made.clear();
-                return Err(e);
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Removes directories in order, up to the first that is not empty.
-fn remove_empty(dirs: &[PathBuf]) {
-    let _ = dirs.iter().try_for_each(std::fs::remove_dir);
+fn remove_empty(dirs: &[MadeDir]) {
+    dirs.iter().all(MadeDir::remove);
 }
 
 /// Opens, creates or marks the root `name` in its existing parent directory.
-fn take_in_parent(spec: &FilesetSpec, parent_path: &Path, name: &std::ffi::CStr) -> Result<Taken, Error> {
+fn take_in_parent(spec: &FilesetSpec, parent: &HeldDir, name: &std::ffi::CStr) -> Result<Taken, Error> {
     let path = spec.root();
     let call = |call, e| Error::call(&spec.name, call, &path, e);
-    let parent = fd::open_path(parent_path, AT_DIR, Mode::empty()).map_err(|e| call("open", e))?;
-    let parent = walk::CloseOnDrop(parent);
-    let _lock = ParentLock::take(parent_path);
-    let made_root = match fd::mkdir_at(parent.0, name, DIR_MODE) {
+    let parent = parent.as_fd();
+    let _lock = ParentLock::take(parent);
+    let parent = parent.as_raw_fd();
+    let made_root = match fd::mkdir_at(parent, name, DIR_MODE) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
         Err(e) => return Err(call("create", e)),
     };
     let taken =
-        open_root(&spec.name, &path, parent.0, name).and_then(|root| take_open(&spec.name, path, root, made_root));
+        open_root(&spec.name, &path, parent, name).and_then(|root| take_open(&spec.name, path, root, made_root));
     if taken.is_err() && made_root {
         // Fails if the directory is not empty, as intended.
-        let _ = fd::rmdir_at(parent.0, name);
+        let _ = fd::rmdir_at(parent, name);
     }
     taken
 }
@@ -145,13 +128,13 @@ fn open_root(set: &str, path: &Path, parent: Fd, name: &std::ffi::CStr) -> Resul
     let path = path.to_owned();
     match fd::stat_at(parent, name).map(|stat| stat.kind) {
         Ok(FileType::Directory) => {}
-        Ok(FileType::Symlink) => return Err(Error::Link { set, path }),
+        Ok(FileType::Symlink) => return Err(Error::Link { set, path, by_other: false }),
         Ok(_) => return Err(Error::NotADirectory { set, path }),
         Err(e) => return Err(Error::call(&set, "stat", &path, e)),
     }
     // It may have been replaced since; the open flags detect that.
     fd::open_at(parent, name, READ_DIR, Mode::empty()).map_err(|e| match e {
-        Errno::LOOP => Error::Link { set, path },
+        Errno::LOOP => Error::Link { set, path, by_other: false },
         Errno::NOTDIR => Error::NotADirectory { set, path },
         e => Error::call(&set, "open", &path, e),
     })
@@ -177,12 +160,16 @@ fn write_marker(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bo
     let at = path.join(MARKER);
     let call = |call, e| Error::call(set, call, &at, e);
     let in_use = || Error::InUse { set: set.to_owned(), path: path.clone() };
-    let lock = create_unfinished(set, &path, root)?;
+    let (lock, was_made) = create_unfinished(set, &path, root)?;
+    let made_root = made_root || was_made;
     let write = || {
         match fd::lock(lock) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(in_use()),
             Err(e) => return Err(call("lock", e)),
+        }
+        if made_root {
+            marker::announce(lock);
         }
         let mut marker = Marker::new(set, made_root, adopted, lock, &path).map_err(|e| call("stat", e))?;
         marker.write(lock).map_err(|e| call("write", e))?;
@@ -228,8 +215,9 @@ fn write_marker(set: &str, path: PathBuf, root: Fd, made_root: bool, adopted: bo
     }
 }
 
-/// Creates the file that becomes the marker. Removes an incomplete marker that a killed run has left behind.
-fn create_unfinished(set: &str, path: &Path, root: Fd) -> Result<Fd, Error> {
+/// Creates the file that becomes the marker. Removes an incomplete marker that a killed run has left behind. Returns the
+/// file, and whether that run has created the root.
+fn create_unfinished(set: &str, path: &Path, root: Fd) -> Result<(Fd, bool), Error> {
     let make = || {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         fd::open_at(root, UNFINISHED_C, flags, Mode::from_raw_mode(0o644))
@@ -237,17 +225,19 @@ fn create_unfinished(set: &str, path: &Path, root: Fd) -> Result<Fd, Error> {
     let call = |e| Error::call(set, "create", &path.join(UNFINISHED), e);
     match make() {
         Err(Errno::EXIST) => {}
-        made => return made.map_err(call),
+        made => return made.map_err(call).map(|file| (file, false)),
     }
-    remove_unfinished(set, path, root)?;
-    make().map_err(|e| match e {
+    let made_root = remove_unfinished(set, path, root)?;
+    let file = make().map_err(|e| match e {
         Errno::EXIST | Errno::NOENT => Error::InUse { set: set.to_owned(), path: path.to_owned() },
         e => call(e),
-    })
+    })?;
+    Ok((file, made_root))
 }
 
-/// Removes an incomplete marker, which a killed run has left behind. Returns it, as far as it can be read.
-fn remove_unfinished(set: &str, path: &Path, root: Fd) -> Result<Option<Marker>, Error> {
+/// Removes an incomplete marker, which a killed run has left behind. Returns whether it says that the run has created the
+/// root.
+fn remove_unfinished(set: &str, path: &Path, root: Fd) -> Result<bool, Error> {
     let at = path.join(UNFINISHED);
     let call = |call, e| Error::call(set, call, &at, e);
     let in_use = || Error::InUse { set: set.to_owned(), path: path.to_owned() };
@@ -259,6 +249,7 @@ fn remove_unfinished(set: &str, path: &Path, root: Fd) -> Result<Option<Marker>,
     let plain = fd::file_info(old).is_ok_and(|info| info.kind == FileType::RegularFile && info.links <= 1);
     let is_own = plain && marker::is_unfinished(old).unwrap_or(false);
     let marker = Marker::read(old, path).ok().and_then(Result::ok).map(|(marker, _)| marker);
+    let made_root = marker.is_some_and(|marker| marker.made_root) || marker::is_announced(old);
     let removed = if is_own && free { fd::unlink_at(root, UNFINISHED_C) } else { Ok(()) };
     fd::unlock(old);
     if !is_own {
@@ -271,7 +262,7 @@ fn remove_unfinished(set: &str, path: &Path, root: Fd) -> Result<Option<Marker>,
         Err(e) => return Err(call("lock", e)),
     }
     match removed {
-        Ok(()) => Ok(marker),
+        Ok(()) => Ok(made_root),
         Err(Errno::EXIST | Errno::NOENT) => Err(in_use()),
         Err(e) => Err(call("remove", e)),
     }
@@ -284,7 +275,7 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
     let bad = |why: &str| Error::Marker { set: set.to_owned(), path: at.clone(), why: why.to_owned() };
     let call = |call, e| Error::call(set, call, &at, e);
     let check = |info: fd::FileInfo| match info.kind {
-        FileType::Symlink => Err(Error::Link { set: set.to_owned(), path: at.clone() }),
+        FileType::Symlink => Err(Error::Link { set: set.to_owned(), path: at.clone(), by_other: false }),
         FileType::RegularFile if info.mounted => Err(bad("another file is mounted on it")),
         FileType::RegularFile if info.links > 1 => Err(bad("it has another name elsewhere (a hard link)")),
         FileType::RegularFile => Ok(()),
@@ -304,7 +295,7 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
     let lock = match open {
         Ok(fd) => fd,
         Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP) => return Err(Error::Link { set: set.to_owned(), path: at.clone() }),
+        Err(Errno::LOOP) => return Err(Error::Link { set: set.to_owned(), path: at.clone(), by_other: false }),
         Err(Errno::ISDIR | Errno::NXIO | Errno::XDEV) => return Err(bad("it is not a regular file")),
         Err(e) => return Err(call("open", e)),
     };
@@ -352,12 +343,6 @@ fn open_marked(set: &str, path: &Path, root: Fd) -> Result<Option<Root>, Error> 
     }
 }
 
-/// Returns whether a path still refers to an open directory.
-fn is_at(path: &Path, dir: Fd) -> bool {
-    let current = fd::lstat(path).map(|stat| (stat.device, stat.inode));
-    current.is_ok() && current == fd::fstat(dir).map(|stat| (stat.device, stat.inode))
-}
-
 /// Returns the device number of an open root; 0 if it can't be determined.
 fn device(root: Fd) -> u64 {
     fd::fstat(root).map_or(0, |stat| stat.device)
@@ -378,7 +363,7 @@ fn open_found(dir: &Path) -> Result<(Fd, String), Error> {
     let name = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     match fd::open_path(dir, READ_DIR | OFlags::NOFOLLOW, Mode::empty()) {
         Ok(fd) => Ok((fd, name)),
-        Err(Errno::LOOP | Errno::NOTDIR) => Err(Error::Link { set: name, path: dir.to_owned() }),
+        Err(Errno::LOOP | Errno::NOTDIR) => Err(Error::Link { set: name, path: dir.to_owned(), by_other: false }),
         Err(e) => Err(Error::call(&name, "open", dir, e)),
     }
 }
@@ -393,21 +378,30 @@ pub(super) fn clear_unfinished(dir: &Path) -> Result<Option<(String, bool, bool)
         return Ok(None);
     }
     // A run that has just created the file has not locked it yet, but keeps others out of the parent.
-    let _lock = match dir.parent().map(ParentLock::acquire) {
+    let parent = HeldDir::of_entry(dir).ok();
+    let _lock = match parent.as_ref().map(|(parent, _)| ParentLock::acquire(parent.as_fd())) {
         Some(Err(Errno::WOULDBLOCK)) => return Err(Error::InUse { set: name, path: dir.to_owned() }),
         tried => tried,
     };
-    let marker = match remove_unfinished(&name, dir, root.0) {
-        Ok(marker) => marker,
+    let made_root = match remove_unfinished(&name, dir, root.0) {
+        Ok(made_root) => made_root,
         Err(e @ (Error::InUse { .. } | Error::Call { call: "remove", .. })) => return Err(e),
         // It does not exist, or was not written by wmlrun.
         Err(_) => return Ok(None),
     };
-    let made = marker.is_some_and(|marker| marker.made_root) && is_at(dir, root.0);
-    // Fails if the directory is not empty, as intended.
-    let removed = made && std::fs::remove_dir(dir).is_ok();
+    let removed = made_root && remove_root(dir, root.0);
     let has_files = !removed && !is_empty(root.0).unwrap_or(false);
     Ok(Some((name, removed, has_files)))
+}
+
+/// Removes the directory of a root if it is empty and still at its path. A directory that has replaced it is not owned by
+/// wmlrun, even if it is empty. Returns whether it was removed.
+fn remove_root(path: &Path, root: Fd) -> bool {
+    let own = fd::fstat(root).map(|stat| stat.id());
+    HeldDir::of_entry(path).is_ok_and(|(parent, name)| {
+        let found = parent.find(&name).ok().flatten();
+        found.is_some_and(|found| Ok(found.id()) == own) && parent.remove_empty_dir(&name)
+    })
 }
 
 /// Opens and locks a marked root to remove its tree. `None` when there is no marker. Creates nothing.
@@ -475,7 +469,8 @@ impl Unmarked {
     /// Marks the directory as adopted.
     pub(super) fn adopt(self) -> Result<Root, Error> {
         let fd = self.fd;
-        let _lock = self.path.parent().map(ParentLock::take);
+        let parent = HeldDir::of_entry(&self.path).ok();
+        let _lock = parent.as_ref().map(|(parent, _)| ParentLock::take(parent.as_fd()));
         write_marker(&self.set, self.path, fd, false, true).inspect_err(|_| fd::close(fd))
     }
 
@@ -544,7 +539,8 @@ impl Root {
     pub(super) fn roll_back(mut self) {
         let made_parents = std::mem::take(&mut self.made_parents);
         if self.fresh {
-            self.unmark();
+            // The error that is undone here is the one to report.
+            let _ = self.unmark();
         } else {
             self.close();
         }
@@ -558,17 +554,12 @@ impl Root {
     }
 
     /// Removes the marker, and the root directory too if wmlrun created it and it is empty. Returns whether the
-    /// directory was removed. A file that has replaced the marker is kept.
-    pub(super) fn unmark(self) -> bool {
-        if self.has_marker() {
-            let _ = fd::unlink_at(self.fd, MARKER_C);
-        }
-        // A directory that has replaced the root is not owned by wmlrun, even if it is empty.
-        let made = self.marker.made_root && is_at(&self.path, self.fd);
-        let path = self.path.clone();
+    /// directory was removed, or the error if the marker could not be. A file that has replaced the marker is kept.
+    pub(super) fn unmark(self) -> Result<bool, Errno> {
+        let removed = if self.has_marker() { fd::unlink_at(self.fd, MARKER_C) } else { Ok(()) };
+        let is_removed = removed.is_ok() && self.marker.made_root && remove_root(&self.path, self.fd);
         self.close();
-        // Fails if the directory is not empty, as intended.
-        made && std::fs::remove_dir(path).is_ok()
+        removed.map(|()| is_removed)
     }
 
     /// Returns the current stamp of the marker. `None` when the file system does not provide one.

@@ -11,6 +11,7 @@ use super::runner::{ExperimentError, ExperimentHost, FailedCommand};
 use super::scopes::{HookScope, ScopeHook, ScopePosition};
 use super::wanted::{Experiment, RuleWanted};
 use crate::os::fd;
+use crate::os::held_dir::HeldDir;
 use crate::util::printable;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -285,7 +286,7 @@ pub(super) fn record(
     }
     let mut seconds = Vec::new();
     let dir = folder.path().join(RECORDS);
-    std::fs::create_dir_all(&dir).map_err(io_error(&dir))?;
+    HeldDir::open(folder.path()).and_then(|folder| folder.enter_or_make(RECORDS.as_ref())).map_err(io_error(&dir))?;
     let variables = variables(folder, ScopePosition { run, arm });
     for (n, text) in commands.iter().enumerate() {
         let file = folder.record(run, n);

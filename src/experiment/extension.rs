@@ -6,6 +6,7 @@ use super::identity::digest;
 use super::journal::Event;
 use crate::import::folder::EXPERIMENT;
 use crate::measure::now;
+use crate::os::held_dir::HeldDir;
 use crate::output;
 
 impl Folder {
@@ -27,7 +28,8 @@ impl Folder {
         let text = description_text(&experiment, &file)?;
         // The event comes first: with it either description is valid.
         self.write(&Event::Extended { experiment: digest(text.as_bytes()), time: now() })?;
-        output::replace(&file, &mut |out| out.write_all(text.as_bytes())).map_err(io_error(&file))?;
+        let (dir, name) = HeldDir::of_entry(&file).map_err(io_error(&file))?;
+        output::replace_in(&dir, &name, &mut |out| out.write_all(text.as_bytes())).map_err(io_error(&file))?;
         (self.experiment, self.was_complete) = (experiment, false);
         Ok(())
     }

@@ -6,7 +6,8 @@
 
 use crate::analysis::{Estimate, FloorSample, NoiseFloor};
 use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation};
-use crate::os::handle;
+use crate::os::OFlags;
+use crate::os::held_dir::HeldDir;
 use crate::output;
 use crate::util::timestamp::seconds_of;
 use serde::{Deserialize, Serialize};
@@ -168,7 +169,7 @@ impl Floors {
 
     /// Adds a session to the file, in place of an earlier one of the same experiment. Returns all sessions.
     pub fn add(session: FloorSession, path: &Path) -> io::Result<Self> {
-        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        path.parent().map_or(Ok(()), |dir| HeldDir::create(dir).map(drop))?;
         Self::change(path, |floors| {
             floors.sessions.retain(|known| known.experiment.is_empty() || known.experiment != session.experiment);
             floors.sessions.push(session);
@@ -177,19 +178,22 @@ impl Floors {
 
     /// Changes the file. Returns the sessions that it has then. Another process that changes it waits.
     fn change(path: &Path, change: impl FnOnce(&mut Self)) -> io::Result<Self> {
-        if !path.parent().is_some_and(Path::is_dir) {
-            return Ok(Self::default());
-        }
         // A link, such as to a file that several machines share, stays one.
-        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let (dir, name) = match HeldDir::of_file(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            found => found?,
+        };
         // The file itself is replaced, so that its lock would be that of the old file.
-        let lock = handle::create_regular_file(&path.with_extension("lock"))?;
+        let lock_name = Path::new(&name).with_extension("lock");
+        let lock = dir.open_file(lock_name.as_os_str(), OFlags::WRONLY | OFlags::CREATE)?;
         lock.lock()?;
         let before = Self::read(path)?;
         let mut floors = before.clone();
         change(&mut floors);
         if floors != before {
-            output::replace(path, &mut |out| serde_json::to_writer_pretty(out, &floors).map_err(io::Error::from))?;
+            let write: output::WriteTo<'_> =
+                &mut |out| serde_json::to_writer_pretty(out, &floors).map_err(io::Error::from);
+            output::replace_in(&dir, &name, write)?;
         }
         Ok(floors)
     }

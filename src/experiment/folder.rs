@@ -13,12 +13,12 @@ use super::wanted::{Experiment, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, UnusedAttempts, result_name, run_notes};
 use crate::import::{self, ImportError, Observation, PREALLOCATED};
 use crate::measure::now;
-use crate::os::held_dir::HeldDir;
-use crate::os::{device, handle};
+use crate::os::held_dir::{HeldDir, KnownDir, MadeDir};
+use crate::os::{Errno, FileType, OFlags, device, handle};
 use crate::output;
 use crate::result::FilesetResult;
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,6 +35,10 @@ pub(super) const RECORDS: &str = "records";
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// The folder, that of the results, and that of the output of commands.
+    dirs: [HeldDir; 3],
+    /// Lets all paths in the folder lead to it.
+    _known: KnownDir,
     /// The description of the experiment.
     pub experiment: Experiment,
     journal: Journal,
@@ -64,8 +68,8 @@ pub struct Folder {
     is_after_reboot: bool,
     /// Whether the experiment had ended before it was resumed, and all of its results are there.
     pub(super) was_complete: bool,
-    /// Whether the parent was created together with the folder.
-    parent_is_new: bool,
+    /// The parent, if it was created together with the folder.
+    parent: Option<MadeDir>,
 }
 
 /// A run that has ended.
@@ -93,24 +97,18 @@ fn longest<'a>(runs: impl Iterator<Item = &'a KeptRun>) -> Duration {
     Duration::try_from_secs_f64(runs.filter_map(|run| run.seconds).fold(0.0, f64::max)).unwrap_or_default()
 }
 
-/// Flushes a directory to the device: the names of the files in it. File systems that can't do so are ignored.
-pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
-    match File::open(dir)?.sync_all() {
-        Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
-        synced => synced,
-    }
-}
-
 /// Returns whether a folder has no file besides those that an experiment leaves which was killed before its description
 /// was written.
-fn is_unused(path: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(path)? {
-        let (entry, is_empty_dir) = (entry?, |dir: &Path| Ok::<_, io::Error>(fs::read_dir(dir)?.next().is_none()));
-        let (name, meta) = (entry.file_name(), entry.metadata()?);
-        let is_left_over = match name.to_str() {
-            Some(RUNS | HOOK_LOGS) => meta.is_dir() && is_empty_dir(&entry.path())?,
-            Some(JOURNAL) => meta.is_file() && meta.len() == 0,
-            Some(name) => meta.is_file() && is_temporary(name, EXPERIMENT),
+fn is_unused(folder: &HeldDir) -> io::Result<bool> {
+    for entry in folder.entries()? {
+        let is_file = entry.kind == FileType::RegularFile;
+        let is_left_over = match entry.name.to_str() {
+            Some(RUNS | HOOK_LOGS) => match folder.enter(&entry.name)? {
+                Some(dir) => dir.entries()?.is_empty(),
+                None => false,
+            },
+            Some(JOURNAL) => is_file && entry.size == 0,
+            Some(name) => is_file && is_temporary(name, EXPERIMENT),
             None => false,
         };
         if !is_left_over {
@@ -164,6 +162,13 @@ fn refuse_other_counts(path: &Path, state: &Replayed) -> Result<(), FolderError>
     Ok(())
 }
 
+/// Makes a folder known by its path, and opens the directories in it, which are created. Returns it with them.
+fn hold(dir: HeldDir) -> io::Result<([HeldDir; 3], KnownDir)> {
+    let known = dir.make_known()?;
+    let [runs, hooks] = [RUNS, HOOK_LOGS].map(|name| dir.enter_or_make(name.as_ref()));
+    Ok(([dir, runs?, hooks?], known))
+}
+
 /// The number of runs after which a machine is called busy if other programs disturbed all of them: a block.
 pub(super) const BUSY_RUNS: usize = 4;
 
@@ -171,47 +176,53 @@ impl Folder {
     /// Creates the folder of a new experiment, with its parents. An existing folder must be empty, else an error is
     /// returned. One in which an experiment was killed before it began counts as empty.
     pub fn create(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
-        fs::create_dir_all(path).map_err(io_error(path))?;
+        let (dir, _) = HeldDir::create(path).map_err(io_error(path))?;
+        Self::create_in(dir, experiment)
+    }
+
+    /// Creates the files of a new experiment in a directory that is held.
+    fn create_in(dir: HeldDir, experiment: Experiment) -> Result<Self, FolderError> {
+        let path = &dir.path().to_owned();
         let not_empty = || {
             let shown = path.display();
             let why = format!("it is not empty; to continue its experiment, give `--resume {shown}` and no script");
             FolderError::Content { path: path.to_owned(), why }
         };
-        if !is_unused(path).map_err(io_error(path))? {
+        if !is_unused(&dir).map_err(io_error(path))? {
             return Err(not_empty());
         }
-        for dir in [RUNS, HOOK_LOGS] {
-            let dir = path.join(dir);
-            fs::create_dir_all(&dir).map_err(io_error(&dir))?;
-        }
+        let (dirs, known) = hold(dir).map_err(io_error(path))?;
+        let dir = &dirs[0];
         // The lock comes before the description: of two processes with the same folder, only one may write it.
-        let (mut journal, _) = Journal::open(&path.join(JOURNAL)).map_err(io_error(path))?;
-        if !is_unused(path).map_err(io_error(path))? {
+        let (mut journal, _) = Journal::open(dir).map_err(io_error(path))?;
+        if !is_unused(dir).map_err(io_error(path))? {
             return Err(not_empty());
         }
         let file = path.join(EXPERIMENT);
         let text = description_text(&experiment, &file)?;
-        output::replace(&file, &mut |out| out.write_all(text.as_bytes())).map_err(io_error(&file))?;
+        let write: output::WriteTo<'_> = &mut |out| out.write_all(text.as_bytes());
+        output::replace_in(dir, EXPERIMENT.as_ref(), write).map_err(io_error(&file))?;
         let boot = experiment.identity.boot.clone();
         let origin = Some(journal.origin(path).map_err(io_error(path))?);
         let begun = Event::Begun { experiment: digest(text.as_bytes()), time: now(), boot, origin };
         journal.write(&begun).map_err(io_error(path))?;
         // The names of the files, that of the folder, and those of its parents, which may be new as well.
-        for (level, dir) in path.ancestors().enumerate() {
-            let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-            match sync_dir(dir) {
-                Err(e) if level == 0 => return Err(io_error(dir)(e)),
-                // A directory that this user may not read can't be flushed.
-                Err(_) => break,
-                Ok(()) => {}
+        dir.sync().map_err(io_error(path))?;
+        for parent in path.ancestors().skip(1) {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            // A directory that this user may not read can't be flushed.
+            if HeldDir::open(parent).and_then(|dir| dir.sync()).is_err() {
+                break;
             }
         }
-        Ok(Self::of(path, experiment, journal))
+        Ok(Self::of(path, dirs, known, experiment, journal))
     }
 
-    fn of(path: &Path, experiment: Experiment, journal: Journal) -> Self {
+    fn of(path: &Path, dirs: [HeldDir; 3], known: KnownDir, experiment: Experiment, journal: Journal) -> Self {
         Self {
             path: path.to_owned(),
+            dirs,
+            _known: known,
             experiment,
             journal,
             runs: Vec::new(),
@@ -227,30 +238,43 @@ impl Folder {
             unused: UnusedAttempts::default(),
             is_after_reboot: false,
             was_complete: false,
-            parent_is_new: false,
+            parent: None,
         }
+    }
+
+    /// Returns an error if a directory of the folder is no longer at its path: another one may be there, into which nothing
+    /// must be written.
+    pub(super) fn check_in_place(&self) -> Result<(), FolderError> {
+        let is_in_place = self.dirs.iter().all(HeldDir::is_in_place);
+        if is_in_place { Ok(()) } else { Err(FolderError::Moved { path: self.path.clone() }) }
+    }
+
+    /// Returns the directory of the results of the runs.
+    pub(super) fn runs_dir(&self) -> &HeldDir {
+        &self.dirs[1]
     }
 
     /// Creates the folder of a new experiment, with its parents. If a folder of this name exists, `-2`, `-3` and so on
     /// is appended to the name.
     pub fn create_beside(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
-        let parent = path.parent().unwrap_or(Path::new(""));
-        let parent_is_new = fs::create_dir(parent).is_ok();
-        fs::create_dir_all(parent).map_err(io_error(parent))?;
-        let mut free = path.to_owned();
+        let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (held, mut made) = HeldDir::create(parent).map_err(io_error(parent))?;
+        let name = path.file_name().unwrap_or_default();
+        let mut free = name.to_owned();
         for n in 2_u32.. {
             // Another process may create the folder between a test and this call, so the call is the test.
-            match fs::create_dir(&free) {
+            match held.make_new_dir(&free) {
                 Ok(()) => break,
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                    let mut name = path.as_os_str().to_owned();
-                    name.push(format!("-{n}"));
-                    free = PathBuf::from(name);
+                Err(Errno::EXIST) => {
+                    free = name.to_owned();
+                    free.push(format!("-{n}"));
                 }
-                Err(e) => return Err(io_error(&free)(e)),
+                Err(e) => return Err(io_error(&parent.join(&free))(e.into())),
             }
         }
-        Ok(Self { parent_is_new, ..Self::create(&free, experiment)? })
+        let dir = held.enter_any(&free).map_err(|e| io_error(&parent.join(&free))(e.into()))?;
+        let parent = (!made.is_empty()).then(|| made.swap_remove(0));
+        Ok(Self { parent, ..Self::create_in(dir, experiment)? })
     }
 
     /// Removes the files of the experiment if no run has ended, then the folder, and its parent if that was created with
@@ -271,14 +295,16 @@ impl Folder {
         if !pruned.kept.is_empty() {
             return Ok(false);
         }
-        for file in [EXPERIMENT, JOURNAL].map(|name| self.path.join(name)) {
-            fs::remove_file(&file).map_err(io_error(&file))?;
+        let [dir, ..] = &self.dirs;
+        for name in [EXPERIMENT, JOURNAL] {
+            dir.remove_file(name.as_ref()).map_err(io_error(&self.path.join(name)))?;
         }
-        // `rmdir` refuses a directory that is not empty.
-        let is_removed = fs::remove_dir(&self.path).is_ok();
-        if is_removed && self.parent_is_new {
+        // Only an empty directory is removed, and only this one.
+        let is_removed = dir.is_in_place()
+            && HeldDir::of_entry(&self.path).is_ok_and(|(parent, name)| parent.remove_empty_dir(&name));
+        if is_removed && let Some(parent) = &self.parent {
             // It may have another experiment by now.
-            let _ = self.path.parent().map(fs::remove_dir);
+            parent.remove();
         }
         Ok(is_removed)
     }
@@ -310,8 +336,9 @@ impl Folder {
     /// been rebooted.
     pub fn resume(path: &Path, current: &Identity, anyway: bool) -> Result<Self, FolderError> {
         let (experiment, text) = Self::read_description(path)?;
+        let dir = HeldDir::open(path).map_err(io_error(path))?;
         let (file, log) = (path.join(EXPERIMENT), path.join(JOURNAL));
-        let (mut journal, events) = Journal::open(&log).map_err(io_error(&log))?;
+        let (mut journal, events) = Journal::open(&dir).map_err(io_error(&log))?;
         let mut changed: Vec<String> = experiment.identity.changes(current).into_iter().map(str::to_owned).collect();
         let owner = owner(&file).map_err(io_error(&file))?;
         if owner != current.user && !changed.iter().any(|what| what == "the user") {
@@ -350,11 +377,10 @@ impl Folder {
         let boot_before = state.boots.number;
         state.boots.enter(&current.boot);
         // After a power failure an empty directory may be missing.
-        for dir in [RUNS, HOOK_LOGS].map(|name| path.join(name)) {
-            fs::create_dir_all(&dir).map_err(io_error(&dir))?;
-        }
+        let (dirs, known) = hold(dir).map_err(io_error(path))?;
         let is_after_reboot = state.boots.number != boot_before;
-        let mut folder = Self { anyway, is_after_reboot, ..Self::of(path, experiment, journal) };
+        let mut folder = Self { anyway, is_after_reboot, ..Self::of(path, dirs, known, experiment, journal) };
+        folder.check_in_place()?;
         folder.restore(state)?;
         if !events.is_empty() {
             folder.write(&Event::Resumed { time: now(), changed: changed.clone(), boot: current.boot.clone() })?;
@@ -506,37 +532,11 @@ impl Folder {
         Observation::last_of(found).ok_or_else(|| content("it has no runs".to_owned()))
     }
 
-    /// Makes room for the next attempt of a run: the files of an earlier attempt must not be taken for its own. If that
-    /// has a result, or its script has written files, they are moved, and the directory with them is returned.
-    pub(super) fn clear(&mut self, run: usize) -> Result<Option<PathBuf>, FolderError> {
-        self.figures = RecordedFigures::default();
-        // `rmdir` refuses all but an empty directory. The journal does not name the files of a run that was killed, so
-        // others may be among them.
-        let has_files = || fs::remove_dir(self.files(run)).is_err_and(|error| error.kind() != io::ErrorKind::NotFound);
-        if self.has_result(run) || has_files() {
-            return self.keep_dropped(run..=run);
-        }
-        let mut is_cleared = true;
-        for file in [self.result(run), self.log(run)] {
-            match fs::remove_file(&file) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                removed => {
-                    removed.map_err(io_error(&file))?;
-                    is_cleared = false;
-                }
-            }
-        }
-        // Otherwise an empty result would be there again after a power failure.
-        let runs = self.path.join(RUNS);
-        if !is_cleared {
-            sync_dir(&runs).map_err(io_error(&runs))?;
-        }
-        Ok(None)
-    }
-
     /// Records which files the script of a run has written. Those that can't be listed are kept by `prune`.
     pub(super) fn keep_paths(&mut self, run: usize) -> Result<(), FolderError> {
-        let paths = HeldDir::open(&self.files(run)).and_then(|dir| dir.paths_below(MAX_PATHS)).unwrap_or_default();
+        let files = self.files(run);
+        let found = self.runs_dir().enter(files.file_name().unwrap_or_default()).ok().flatten();
+        let paths = found.and_then(|dir| dir.paths_below(MAX_PATHS).ok()).unwrap_or_default();
         if paths.is_empty() { Ok(()) } else { self.write(&Event::Files { run: run as u64, paths }) }
     }
 
@@ -552,9 +552,10 @@ impl Folder {
     pub(super) fn keep(&mut self, mut run: KeptRun, control: Option<f64>) -> Result<(), FolderError> {
         let number = self.runs.len() + 1;
         // The result must be on the disk before the event that says so. The run does not flush it.
-        let (result, runs) = (self.result(number), self.path.join(RUNS));
-        File::open(&result).and_then(|file| file.sync_all()).map_err(io_error(&result))?;
-        sync_dir(&runs).map_err(io_error(&runs))?;
+        let (result, runs) = (self.result(number), self.runs_dir());
+        let file = runs.open_file(result.file_name().unwrap_or_default(), OFlags::RDONLY);
+        file.and_then(|file| file.sync_all()).map_err(io_error(&result))?;
+        runs.sync().map_err(io_error(runs.path()))?;
         self.write(&Event::Finished { run: number as u64, seconds: run.seconds, control })?;
         run.observation.control = self.figures.control();
         self.runs.push(run);
@@ -574,14 +575,6 @@ impl Folder {
     pub(super) fn is_busy(&self) -> bool {
         let disturbed = |run: &&KeptRun| run.observation.disturbed;
         self.runs.iter().rev().take(BUSY_RUNS).filter(disturbed).count() == BUSY_RUNS
-    }
-
-    /// Discards an attempt of a run that other programs disturbed, and which took so many seconds. Returns the directory in
-    /// which its files are kept.
-    pub(super) fn discard(&mut self, run: usize, seconds: f64) -> Result<Option<PathBuf>, FolderError> {
-        self.write(&Event::Retried { run: run as u64, seconds })?;
-        self.unused.add(run, seconds);
-        self.keep_dropped(run..=run)
     }
 
     /// Records a failed run.

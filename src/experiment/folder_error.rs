@@ -29,6 +29,12 @@ pub enum FolderError {
         /// The folder.
         path: PathBuf,
     },
+    /// The folder, or a directory in it, is no longer at its path.
+    #[error("{}: the folder, or a directory in it, was moved, removed or replaced meanwhile", path.display())]
+    Moved {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The experiment can't get this number of runs.
     #[error("{}: {why}", path.display())]
     Extension {
@@ -54,6 +60,9 @@ impl FolderError {
             Self::Io { .. } => "give another folder with `--results`",
             Self::NotResults { .. } => "an experiment names its folder when it begins: `writing results to DIR`",
             Self::Content { .. } => "start a new experiment in another folder, which `--results` names",
+            Self::Moved { .. } => {
+                "nothing was written to another folder; if this one is elsewhere, `--resume` continues there"
+            }
             Self::Extension { .. } => "start a new experiment in another folder",
             Self::Changed { .. } => "to continue the experiment nevertheless, give `--anyway`",
         }

@@ -54,7 +54,7 @@ fn a_folder_is_usable_after_a_kill_at_each_step_of_its_creation() {
         created_up_to(7, &path, &toml);
         fs::write(path.join(JOURNAL), &begun[..cut]).unwrap();
         Folder::resume(&path, &identity(), false).unwrap();
-        let (_, events) = Journal::open(&path.join(JOURNAL)).unwrap();
+        let (_, events) = Journal::open(&HeldDir::open(&path).unwrap()).unwrap();
         assert!(matches!(events[0], Event::Begun { .. }), "{cut}: {events:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! Hooks: the commands before and after runs, and their execution.
 
+use crate::os::OFlags;
 use crate::os::child::Group;
-use crate::os::handle;
+use crate::os::held_dir::HeldDir;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -101,7 +102,8 @@ pub(super) fn run(
     limit: Duration,
     interrupted: &dyn Fn() -> bool,
 ) -> io::Result<HookEnd> {
-    let file = handle::create_regular_file(log)?;
+    let (dir, name) = HeldDir::of_entry(log)?;
+    let file = dir.open_file(&name, OFlags::WRONLY | OFlags::CREATE)?;
     file.set_len(0)?;
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(text).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file.try_clone()?);

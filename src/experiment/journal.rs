@@ -3,17 +3,15 @@
 
 use super::hooks::HookTime;
 use super::origin::FolderOrigin;
+use crate::import::folder::JOURNAL;
+use crate::os::held_dir::HeldDir;
 use crate::os::{Errno, OFlags, fd, handle};
 use crate::util::json;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// A link is not opened: it may lead to the journal of another experiment.
-const NO_LINK: i32 = OFlags::NOFOLLOW.bits() as i32;
 
 /// An event of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -218,10 +216,10 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens or creates the journal, locks it and reads its events. An incomplete last line, which a crash may leave,
+    /// Opens or creates the journal of a folder, locks it and reads its events. An incomplete last line, which a crash may leave,
     /// is removed. Returns an error when another process has locked the journal, or when a line is not an event.
-    pub(super) fn open(path: &Path) -> io::Result<(Self, Vec<Event>)> {
-        let file = OpenOptions::new().read(true).append(true).create(true).custom_flags(NO_LINK).open(path)?;
+    pub(super) fn open(folder: &HeldDir) -> io::Result<(Self, Vec<Event>)> {
+        let file = folder.open_file(JOURNAL.as_ref(), OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
         let mut file = LockedJournal::new(file)?;
         let mut bytes = Vec::new();
         file.0.read_to_end(&mut bytes)?;
@@ -262,12 +260,8 @@ impl Journal {
 pub(super) struct LockedJournal(File);
 
 impl LockedJournal {
-    /// Locks an open journal. Returns an error when another process has locked it, or when it is not a regular file: a
-    /// read of a pipe would wait for data without end.
+    /// Locks an open journal. Returns an error when another process has locked it.
     fn new(file: File) -> io::Result<Self> {
-        if !handle::is_regular(&file) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, handle::NOT_REGULAR));
-        }
         match fd::lock(file.as_raw_fd()) {
             Ok(()) => Ok(Self(file)),
             Err(Errno::WOULDBLOCK) => Err(io::Error::other("another process is using it")),
@@ -278,7 +272,8 @@ impl LockedJournal {
     /// Locks the journal at `path`, and leaves it unchanged. Returns an error when another process has locked it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         // NFS locks only files that are open for writing.
-        Self::new(File::options().read(true).write(true).custom_flags(NO_LINK).open(path)?)
+        let (folder, name) = HeldDir::of_entry(path)?;
+        Self::new(folder.open_file(&name, OFlags::RDWR)?)
     }
 }
 
@@ -305,12 +300,12 @@ mod tests {
     #[test]
     fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("journal.jsonl");
-        let (journal, _) = Journal::open(&path).unwrap();
+        let folder = HeldDir::open(dir.path()).unwrap();
+        let (journal, _) = Journal::open(&folder).unwrap();
         // As a program has one that is being started.
         let _copy = journal.file.0.try_clone().unwrap();
         drop(journal);
-        assert!(Journal::open(&path).is_ok());
+        assert!(Journal::open(&folder).is_ok());
     }
 
     #[test]
@@ -326,9 +321,9 @@ mod tests {
     #[test]
     fn an_incomplete_last_line_is_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("journal.jsonl");
-        let (mut journal, events) = Journal::open(&path).unwrap();
-        assert!(events.is_empty() && Journal::open(&path).is_err(), "the journal is locked");
+        let (path, folder) = (dir.path().join(JOURNAL), HeldDir::open(dir.path()).unwrap());
+        let (mut journal, events) = Journal::open(&folder).unwrap();
+        assert!(events.is_empty() && Journal::open(&folder).is_err(), "the journal is locked");
         let failed = |run| Event::Failed { run, why: "can't open `é🦀`".to_owned() };
         journal.write(&failed(1)).unwrap();
         journal.write(&failed(2)).unwrap();
@@ -336,21 +331,21 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let (mut journal, events) = Journal::open(&path).unwrap();
+            let (mut journal, events) = Journal::open(&folder).unwrap();
             let lines = whole[..cut].split(|byte| *byte == b'\n').count() - 1;
             assert_eq!(events, [failed(1), failed(2)][..lines]);
             journal.write(&failed(9)).unwrap();
             drop(journal);
             let after = std::fs::read(&path).unwrap();
-            assert_eq!(Journal::open(&path).unwrap().1.len(), lines + 1);
+            assert_eq!(Journal::open(&folder).unwrap().1.len(), lines + 1);
             // A block that was never written has null bytes.
             std::fs::write(&path, [&after[..], &[0; 40]].concat()).unwrap();
-            assert_eq!(Journal::open(&path).unwrap().1.len(), lines + 1);
+            assert_eq!(Journal::open(&folder).unwrap().1.len(), lines + 1);
             std::fs::write(&path, [&after[..], &[0; 40], b"\"}\n"].concat()).unwrap();
-            assert_eq!(Journal::open(&path).unwrap().1.len(), lines + 1);
+            assert_eq!(Journal::open(&folder).unwrap().1.len(), lines + 1);
             assert_eq!(std::fs::read(&path).unwrap(), after);
         }
         std::fs::write(&path, "hello\n").unwrap();
-        assert!(Journal::open(&path).unwrap_err().to_string().contains("line 1"));
+        assert!(Journal::open(&folder).unwrap_err().to_string().contains("line 1"));
     }
 }

@@ -25,6 +25,7 @@ mod identity;
 mod journal;
 mod origin;
 mod program;
+mod progress;
 mod prune;
 mod recorded;
 mod replay;

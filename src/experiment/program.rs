@@ -8,9 +8,10 @@ use super::folder_error::FolderError;
 use super::hooks::MAX_OUTPUT;
 use super::runner::{ExperimentError, ExperimentHost};
 use crate::os::child::Group;
-use crate::os::signals;
-use std::fs::{File, OpenOptions};
+use crate::os::{OFlags, signals};
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -43,10 +44,14 @@ pub(super) fn run_program(
     words.push("--force".to_owned());
     words.push(format!("--results={}", folder.files(number).display()));
     words.push("--format=none".to_owned());
+    // A program that starts it may close all descriptors, or start it on another host.
+    let runs = Some(folder.runs_dir()).filter(|_| experiment.launch.is_empty());
+    words.push(runs.map_or("--of-experiment".to_owned(), |dir| format!("--of-experiment={}", dir.as_fd().as_raw_fd())));
     let log = folder.log(number);
     let io = |error| FolderError::Io { path: log.clone(), error };
     // So that the run continues at the new end if the file is shortened. It does not exist yet.
-    let file = OpenOptions::new().append(true).create(true).open(&log).map_err(io)?;
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+    let file = folder.runs_dir().open_file(log.file_name().unwrap_or_default(), flags).map_err(io)?;
     let copy = || file.try_clone().map_err(io);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(copy()?).stderr(copy()?);
@@ -55,7 +60,7 @@ pub(super) fn run_program(
         false => "check the program that `--launch` names",
     };
     signals::run_begins();
-    let mut group = Group::spawn(command).map_err(|e| ExperimentError::Failed {
+    let mut group = Group::spawn_with(command, runs.map(AsFd::as_fd)).map_err(|e| ExperimentError::Failed {
         why: format!("can't start `{}`: {e}", words[0]),
         help: help.to_owned(),
         status: 3,
@@ -135,7 +140,7 @@ pub(super) fn reason(folder: &Folder, number: usize) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::fs;
+    use std::fs::{self, OpenOptions};
 
     #[test]
     fn a_long_output_is_shortened_to_its_end() {

@@ -2,13 +2,14 @@
 
 use super::commands::{self, run_hook};
 use super::control;
-use super::design::{Design, Next, Prediction};
+use super::design::{Design, Next};
 use super::folder::{BUSY_RUNS, Folder, KeptRun};
 use super::folder_error::FolderError;
 use super::hooks::HookTime;
 use super::identity;
 use super::journal::Event;
 use super::program::{failed, reason, run_program};
+use super::progress::{pilot_text, report, time_left};
 use super::replay::UnderWay;
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, ExperimentKind};
@@ -40,6 +41,10 @@ pub trait ExperimentHost {
 
     /// Returns the directories of an arm's file sets. They need not exist.
     fn dirs(&self, arm: usize) -> Vec<PathBuf>;
+
+    /// Returns an error if an output besides the folder is no longer where it was opened. Its file may be another one by
+    /// now.
+    fn check_outputs(&self) -> std::io::Result<()>;
 
     /// Receives each run that was recorded.
     fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>);
@@ -251,55 +256,6 @@ fn finished(folder: &Folder, end: Next) -> Finished {
     found
 }
 
-/// Displays the number of the next run and its arm, the predicted number of runs, and the predicted time left. `fits` is the number
-/// of runs that end within the budget.
-fn report(folder: &Folder, arm: usize, progress: &Prediction, fits: Option<usize>, host: &mut dyn ExperimentHost) {
-    let done = folder.runs.len();
-    let fits = fits.map(|fits| fits as u64).filter(|fits| *fits < progress.predicted_runs);
-    let arm = folder.experiment.arm_suffix(arm);
-    let mut text = match fits {
-        Some(fits) => format!("run {}{arm}, about {fits} fit into the budget", done + 1),
-        None if progress.at_most => format!("run {} of at most {}{arm}", done + 1, progress.predicted_runs),
-        None => format!("run {} of {}{arm}", done + 1, progress.predicted_runs),
-    };
-    if let Some((metric, half)) = progress.widest {
-        let metrics = &folder.experiment.metrics;
-        let name = match folder.experiment.has_own_metrics() {
-            true => "widest interval",
-            false => metrics[metric.min(metrics.len() - 1)].as_str(),
-        };
-        text += &format!(", {name} ± {:.1} %", half * 100.0);
-    }
-    text += &time_left(folder, fits.unwrap_or(progress.predicted_runs));
-    host.note(&text);
-}
-
-/// Returns the number of blocks that a pilot asks for. See [`Prediction::pilot`].
-fn pilot_text((blocks, needed): (u64, Option<u64>)) -> String {
-    match needed {
-        Some(needed) if needed <= blocks => format!("the pilot asks for {blocks} blocks"),
-        Some(needed) => format!("the pilot asks for {needed} blocks; at most {blocks} are made"),
-        None => format!("the pilot asks for more than 1000 blocks; at most {blocks} are made"),
-    }
-}
-
-/// Returns the time that the runs up to number `runs` will take, in the form `, 11 min left`. Returns an empty text as
-/// long as the duration of a run is unknown.
-fn time_left(folder: &Folder, runs: u64) -> String {
-    let design = Design::new(&folder.experiment);
-    let mean = |arm: Option<usize>| {
-        let of_arm = folder.runs.iter().filter(|run| arm.is_none_or(|arm| arm == run.arm));
-        let seconds: Vec<f64> = of_arm.filter_map(|run| run.seconds).collect();
-        (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
-    };
-    let Some(of_all) = mean(None) else { return String::new() };
-    let by_arm: Vec<f64> = (0..folder.experiment.arms.len()).map(|arm| mean(Some(arm)).unwrap_or(of_all)).collect();
-    let of_arm =
-        |arm: usize| Duration::try_from_secs_f64(by_arm.get(arm).copied().unwrap_or(of_all)).unwrap_or_default();
-    let left = design.time_of(folder.runs.len(), usize::try_from(runs).unwrap_or(usize::MAX), &of_arm);
-    format!(", {} left", duration::format(Duration::from_secs(left.as_secs_f64().ceil() as u64)))
-}
-
 /// Handles an interruption: ends the scopes that were begun, and handles the run that was in progress. Its commands
 /// after the run that have not been executed are executed, and it is recorded if its result and what is recorded beside
 /// it are complete. Otherwise the run is made again; then the names of the hooks before it whose commands have succeeded
@@ -397,6 +353,7 @@ fn make_run(
 ) -> Result<(), ExperimentError> {
     let number = folder.runs.len() + 1;
     let began = Instant::now();
+    check_in_place(folder, host)?;
     if let Some(dir) = folder.clear(number)? {
         host.note(&format!("the files of an earlier attempt of run {number} are kept in {}", dir.display()));
     }
@@ -449,6 +406,16 @@ fn make_run(
     folder.keep(run, control)?;
     report_end(folder, host);
     Ok(())
+}
+
+/// Returns an error if something that is written to is no longer where it was opened.
+fn check_in_place(folder: &Folder, host: &dyn ExperimentHost) -> Result<(), ExperimentError> {
+    folder.check_in_place()?;
+    host.check_outputs().map_err(|e| ExperimentError::Failed {
+        why: e.to_string(),
+        help: "the results folder has all runs up to here; `--resume` continues the experiment".to_owned(),
+        status: 3,
+    })
 }
 
 /// Discards an attempt of a run that other programs disturbed and which took so many seconds, so that the run is made
@@ -551,7 +518,10 @@ fn measure(
     let span = control::span(Some(folder.longest_run()).filter(|run| !run.is_zero()));
     let before = if is_controlled { control::speed(span) } else { None };
     folder.write(&Event::Started { run: number as u64, arm: arm as u64, control: before, mounts, time: now() })?;
+    // The commands before the run may have changed it.
+    check_in_place(folder, host)?;
     let ended = run_program(folder, number, arm, seed, host);
+    folder.check_in_place()?;
     // However it has ended. What is added later is not of the run.
     folder.keep_paths(number)?;
     ended?;

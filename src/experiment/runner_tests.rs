@@ -8,6 +8,7 @@ use super::*;
 use crate::experiment::journal::Journal;
 use crate::experiment::replay::Replayed;
 use crate::experiment::{Arm, Experiment, Hooks, Identity, RuleWanted};
+use crate::os::held_dir::HeldDir;
 use crate::result::Document;
 use crate::result::fixture::fixture;
 use std::fs;
@@ -121,6 +122,10 @@ impl ExperimentHost for ScriptHost {
         Vec::new()
     }
 
+    fn check_outputs(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+
     fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>) {
         assert!(run.failure.is_some() || !run.metrics.is_empty(), "{}: {run:?}", experiment.arm_label(run.arm));
         self.ended.push(run.number);
@@ -128,7 +133,7 @@ impl ExperimentHost for ScriptHost {
 }
 
 pub(in crate::experiment) fn events(folder: &Path) -> Vec<Event> {
-    Journal::open(&folder.join("journal.jsonl")).unwrap().1
+    Journal::open(&HeldDir::open(folder).unwrap()).unwrap().1
 }
 
 pub(in crate::experiment) fn finished_runs(events: &[Event]) -> Vec<u64> {

@@ -192,4 +192,8 @@ impl Front for AllRanks<'_> {
     fn progress(&self) -> &dyn Progress {
         self.front.progress()
     }
+
+    fn check_outputs(&self) -> std::io::Result<()> {
+        self.front.check_outputs()
+    }
 }

@@ -46,6 +46,10 @@ pub trait Front {
     fn last_interval(&mut self, _run: &Run, _errors: u64) {}
     /// Called at the end of a run, which is the last one of the document.
     fn run_ended(&mut self, _document: &Document) {}
+    /// Returns an error if an output of the front end is no longer where it was opened. Called before each run.
+    fn check_outputs(&self) -> std::io::Result<()> {
+        Ok(())
+    }
     /// Writes the result beside the report, because the result file can't be written.
     fn result_aside(&mut self, _document: &Document) {}
     /// Shows where a rank other than 0 has written its result, which rank 0 does not have.

@@ -52,7 +52,7 @@ pub use front::Front;
 pub use measurement::{Description, Length, Measurement, Record};
 pub use outputs::form_of;
 pub use record::{FIGURES, day_and_time, now, seconds_of};
-pub use redaction::{ENVIRONMENT, ScriptOrigin, redact_script, secrets, sha256};
+pub use redaction::{ScriptOrigin, redact_script, sha256};
 pub use required::{Required, is_mounted_at};
 pub use runner::Runner;
 pub use series::Periodic;

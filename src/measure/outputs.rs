@@ -2,6 +2,7 @@
 
 use super::Settings;
 use crate::model::Stats;
+use crate::os::held_dir::MadeDir;
 use crate::output::{Appender, ResultPlace, Results, TableFile};
 use crate::report::{filebench, json};
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ pub(crate) struct Outputs {
     /// The directory of the last `stats directory`.
     pub(crate) stats_dir: Option<ResultPlace>,
     /// The directories that `stats directory` has created, each before its parent.
-    pub(crate) made_dirs: Vec<PathBuf>,
+    pub(crate) made_dirs: Vec<MadeDir>,
     /// The names and roots of the file sets of all plans so far: no output is written there.
     pub(crate) trees: Vec<(String, PathBuf)>,
     /// The largest number of operations per thread that can be traced in the available memory.

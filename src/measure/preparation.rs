@@ -13,6 +13,7 @@ use crate::diag::similar_path;
 use crate::disk::prepare::{self, Prepared, Repairs};
 use crate::disk::{Error, Existing, Fileset, StartState};
 use crate::fileset::FilesetSpec;
+use crate::os::held_dir::HeldDir;
 use crate::os::limits;
 use crate::plan::{self, Plan};
 use crate::source::SourceMap;
@@ -60,7 +61,7 @@ impl Runner {
         for dir in self.missing_dirs(dir, front)? {
             self.settings.required.check(std::iter::once(dir.clone()), front)?;
             let shown = dir.display();
-            if let Err(e) = std::fs::create_dir_all(&dir) {
+            if let Err(e) = HeldDir::create(&dir) {
                 front.error(None, &format!("can't create {shown}: {e}"), Some("name another directory"));
                 return Err(Status::Refused);
             }
@@ -152,6 +153,7 @@ impl Runner {
         }
         let PrepareRequest { purpose, as_is } = request;
         if !self.settings.engine.real() {
+            self.check_outputs_in_place(front)?;
             let sets = trees(plan, self.settings.layout_seed, front).ok_or(Status::Refused)?;
             self.check_run(plan, &sets, front)?;
             let nothing = sets.iter().map(|_| None).collect();
@@ -370,11 +372,13 @@ fn new_directory(front: &mut dyn Front) -> Result<PathBuf, Status> {
         front.error(None, &text, Some("give a directory with `--dir`"));
         return Err(Status::Refused);
     }
+    let held = HeldDir::open(Path::new("."));
     for n in 0..1000 {
-        let path = base.join(format!("wmlrun-{}-{n}", std::process::id()));
-        match std::fs::create_dir(&path) {
-            Ok(()) => return Ok(path),
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+        let name = format!("wmlrun-{}-{n}", std::process::id());
+        let made = held.as_ref().map_err(ToString::to_string);
+        match made.and_then(|held| held.make_dir(name.as_ref()).map_err(|e| e.to_string())) {
+            Ok(Some(_)) => return Ok(base.join(name)),
+            Ok(None) => {}
             Err(e) => {
                 front.error(
                     None,

@@ -1,9 +1,10 @@
 //! The parts of the document: the script, the environment and runs, after redaction.
 
 use super::Runner;
-use super::redaction::{ENVIRONMENT, ScriptOrigin, sha256, without_environment};
+use super::redaction::{ScriptOrigin, sha256};
 use crate::result::texts::TextField;
 use crate::result::{Environment, Run};
+use crate::util::secrets::{ENVIRONMENT, without_environment};
 
 impl Runner {
     /// Returns the environment of a run for the document.

@@ -8,10 +8,8 @@
 use super::Settings;
 use crate::result::texts::TextField;
 use crate::result::{Environment, Run, Script};
-use std::path::{Component, Path, PathBuf};
-
-/// The placeholder of values of environment variables.
-pub const ENVIRONMENT: &str = "(environment)";
+use crate::util::secrets::replace_words;
+use std::path::Path;
 
 /// Returns the command line for the document.
 pub(crate) fn command_line(settings: &Settings) -> Vec<String> {
@@ -20,62 +18,6 @@ pub(crate) fn command_line(settings: &Settings) -> Vec<String> {
 
 /// The placeholder of a path that is not known otherwise.
 const PATH: &str = "(path)";
-
-/// Replaces each value in a text. Values that may be ordinary text (short ones, numbers) are replaced only as whole
-/// words, and in `prose` not at all.
-pub(crate) fn without_environment(text: &str, values: &[String], prose: bool) -> String {
-    let mut out = text.to_owned();
-    for value in values {
-        let common = value.chars().count() < 4 || value.parse::<f64>().is_ok();
-        if !common {
-            out = out.replace(value.as_str(), ENVIRONMENT);
-        } else if !prose && value.chars().any(char::is_alphanumeric) {
-            out = replace_words(&out, value, ENVIRONMENT);
-        }
-    }
-    out
-}
-
-/// Returns the other forms of a value as a path: without repeated and trailing slashes and `.`, and also without `..`.
-fn normalized_paths(value: &str) -> Vec<String> {
-    if !value.contains('/') {
-        return Vec::new();
-    }
-    let parts = Path::new(value).components();
-    let mut resolved = PathBuf::new();
-    for part in parts.clone() {
-        match part {
-            Component::ParentDir => drop(resolved.pop()),
-            Component::CurDir => {}
-            part => resolved.push(part),
-        }
-    }
-    let clean: PathBuf = parts.collect();
-    [clean, resolved].iter().map(|path| path.display().to_string()).filter(|path| path != value).collect()
-}
-
-/// Returns the values that must not be in a result in each form that may occur there, the longest first.
-pub fn secrets(mut values: Vec<String>) -> Vec<String> {
-    values.extend(values.clone().iter().flat_map(|value| normalized_paths(value)));
-    values.retain(|value| !value.is_empty() && !ENVIRONMENT.contains(value.as_str()));
-    values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-    values
-}
-
-/// Replaces a word in a text. The word may consist of several words; no letter or digit may be adjacent to it.
-fn replace_words(text: &str, word: &str, by: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(word) {
-        let before = rest[..at].chars().next_back().or_else(|| out.chars().next_back());
-        let after = rest[at + word.len()..].chars().next();
-        let adjacent = [before, after].into_iter().flatten().any(char::is_alphanumeric);
-        out.push_str(&rest[..at]);
-        out.push_str(if adjacent { word } else { by });
-        rest = &rest[at + word.len()..];
-    }
-    out + rest
-}
 
 /// Where a script comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -218,10 +160,7 @@ pub fn sha256(text: impl AsRef<[u8]>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        Redaction, Script, ScriptOrigin, normalized_paths, redact_mount_option, replace_absolute_paths, replace_words,
-        without_environment,
-    };
+    use super::{Redaction, Script, ScriptOrigin, redact_mount_option, replace_absolute_paths};
 
     #[test]
     fn only_the_name_of_a_shipped_script_is_kept() {
@@ -230,26 +169,6 @@ mod tests {
             Redaction::default().script(&mut script, origin);
             assert_eq!(script.path, expected);
         }
-    }
-
-    #[test]
-    fn values_of_the_environment_are_replaced() {
-        let values = ["s3cr3t-token".to_owned(), "8080".to_owned(), "ab".to_owned()];
-        assert_eq!(without_environment("x/s3cr3t-token/y", &values, true), "x/(environment)/y");
-        assert_eq!(
-            without_environment("p-8080 a8080 ab cab", &values, false),
-            "p-(environment) a8080 (environment) cab"
-        );
-        assert_eq!(without_environment("8080 files of ab", &values, true), "8080 files of ab");
-        assert_eq!(replace_words("aa a", "a", "b"), "aa b");
-    }
-
-    #[test]
-    fn a_value_is_recognised_in_normalized_paths() {
-        assert_eq!(normalized_paths("a//b/./c/"), ["a/b/c", "a/b/c"]);
-        assert_eq!(normalized_paths("../a/../secret"), ["secret"]);
-        assert_eq!(normalized_paths("/a/../secret/"), ["/a/../secret", "/secret"]);
-        assert!(normalized_paths("/a/b").is_empty() && normalized_paths("..").is_empty());
     }
 
     #[test]

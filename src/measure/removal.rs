@@ -7,6 +7,7 @@ use super::leftovers::{self, Leftover};
 use super::trees::ReadySet;
 use super::{Front, Runner, Status};
 use crate::disk::prepare;
+use crate::os::held_dir::HeldDir;
 use crate::util::printable;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -122,7 +123,8 @@ impl Runner {
             let (parents, stop) = (std::mem::take(&mut self.trees.parent_dirs), AtomicBool::new(false));
             let cleaned = prepare::clean_places(&dir, &parents, self.settings.populate_threads, &stop);
             report_refused(&cleaned, front);
-            if let Err(e) = std::fs::remove_dir(&dir)
+            let removed = HeldDir::of_entry(&dir).and_then(|(parent, name)| parent.remove_dir(&name));
+            if let Err(e) = removed
                 && e.kind() != std::io::ErrorKind::NotFound
             {
                 front.note(&format!("{} stays: {e}", dir.display()));

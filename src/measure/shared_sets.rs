@@ -260,6 +260,7 @@ impl Runner {
 
     /// Makes the checks of a plan's file sets that need no access to them.
     pub(super) fn check_sets(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+        self.check_outputs_in_place(front)?;
         if !self.settings.engine.real() {
             return Ok(());
         }

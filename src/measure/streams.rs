@@ -1,7 +1,6 @@
 //! The operations of a run's threads one by one: the digest and the trace file.
 
 use super::ready::Ready;
-use super::redaction::without_environment;
 use super::results::{FINAL_TIMEOUT, NO_ANSWER, answer_timeout};
 use super::time_limit::with_step_timeout;
 use super::{Front, Runner};
@@ -12,6 +11,7 @@ use crate::plan::{FlowopInfo, Plan};
 use crate::random;
 use crate::result::Digest;
 use crate::runtime::{Running, ThreadStream};
+use crate::util::secrets::without_environment;
 use crate::util::{count, printable};
 use std::io::{ErrorKind, Write};
 use std::sync::Arc;

@@ -7,9 +7,10 @@ use super::time_limit::with_timeout;
 use super::watch::Stage;
 use super::{Front, Runner, Settings, Status};
 use crate::diag::{Code, Diagnostic};
+use crate::os::held_dir::HeldDir;
 use crate::output::{
-    Appender, FileIdentity, IN_TREE_HELP, Placed, ResultPlace, TableFile, Target, check_replaceable, file_id,
-    first_in_tree, output_in_tree,
+    Appender, FileIdentity, IN_TREE_HELP, Placed, ResultPlace, TableFile, Target, file_id, first_in_tree,
+    output_in_tree,
 };
 use crate::plan::Plan;
 use crate::report::{Report, csv_runs, filebench, json};
@@ -52,21 +53,23 @@ impl Runner {
                 return checked;
             }
         }
+        if let Err((path, e)) = self.outputs.results.check_allowed() {
+            return refused(front, "location", path, &e, "--allow-write");
+        }
         if let Some(message) = self.conflict() {
             front.error(None, &message, Some("give each a different path"));
             return Status::Script;
         }
         if let Some(path) = self.settings.json.clone() {
-            let free = self.check_replaceable(&path, &json::is_result);
-            match free.and_then(|()| json::Writer::create(&path, &read)) {
+            match json::Writer::create(&path, &read, self.settings.force) {
                 Ok(writer) => self.outputs.json = Some(writer),
                 Err(e) => return refused(front, "result file", &path, &e, "--json"),
             }
         }
         if let Some((path, _)) = self.settings.trace.clone() {
-            let free = self.check_replaceable(&path, &is_trace);
-            match free.and_then(|()| Target::open(&path, &read)) {
-                Ok(target) => self.outputs.trace = Some(Appender::new(target.recognizing(is_trace))),
+            let target = Target::open(&path, &read);
+            match target.and_then(|target| target.recognizing(is_trace).unless_foreign(self.settings.force)) {
+                Ok(target) => self.outputs.trace = Some(Appender::new(target)),
                 Err(e) => return refused(front, "trace", &path, &e, "--trace"),
             }
         }
@@ -112,10 +115,28 @@ impl Runner {
         let Some(message) = message else { return Ok(()) };
         front.error(None, &message, Some(IN_TREE_HELP));
         self.give_up_outputs();
-        // An empty directory would be foreign in the tree too. `rmdir` refuses others.
+        // An empty directory would be foreign in the tree too.
         for dir in std::mem::take(&mut self.outputs.made_dirs) {
-            let _ = std::fs::remove_dir(dir);
+            dir.remove();
         }
+        Err(Status::Refused)
+    }
+
+    /// Reports an output whose directory is no longer at its path: nothing may be written into another one.
+    pub(super) fn check_outputs_in_place(&self, front: &mut dyn Front) -> Result<(), Status> {
+        if self.trees.stalled {
+            return Ok(());
+        }
+        let outputs = &self.outputs;
+        let dirs = [
+            outputs.json.as_ref().and_then(json::Writer::directory),
+            outputs.trace.as_ref().and_then(Appender::directory),
+            outputs.table.as_ref().map(TableFile::directory),
+        ];
+        let checked = dirs.into_iter().flatten().try_for_each(HeldDir::check_in_place);
+        let checked = checked.and_then(|()| outputs.results.check_in_place()).and_then(|()| front.check_outputs());
+        let Err(e) = checked else { return Ok(()) };
+        front.error(None, &e.to_string(), Some("start again when nothing else changes the directories of the outputs"));
         Err(Status::Refused)
     }
 
@@ -130,11 +151,6 @@ impl Runner {
             Ok(()) => Status::Done,
             Err(e) => refused(front, "results directory", &self.settings.results, &e, "--results"),
         }
-    }
-
-    /// Returns an error if a file would be replaced that this program has not written, unless `--force` is given.
-    fn check_replaceable(&self, path: &Path, is_own: &dyn Fn(&[u8]) -> bool) -> io::Result<()> {
-        if self.settings.force { Ok(()) } else { check_replaceable(path, is_own) }
     }
 
     /// Returns an error message if two outputs have the same file.
@@ -262,11 +278,10 @@ impl Runner {
             if let Some(message) = output_in_tree(&[("stats directory", &path)], &trees) {
                 return Err(message);
             }
-            let missing: Vec<PathBuf> = path.ancestors().take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
-            results.make_dir(&to).map(|()| missing).map_err(|e| cannot(&path, &e.to_string()))
+            results.make_dir(&to).map_err(|e| cannot(&path, &e.to_string()))
         });
         match made.unwrap_or_else(|| Err(cannot(&place.path(), NO_ANSWER))) {
-            Ok(missing) => drop(self.outputs.made_dirs.splice(0..0, missing)),
+            Ok(made) => drop(self.outputs.made_dirs.splice(0..0, made)),
             Err(text) => {
                 front.error(None, &text, Some("name another directory, or give `--results`"));
                 return Status::Refused;

@@ -8,6 +8,7 @@ use super::expr::{self, Arithmetic, Expr, Lookup, RandomCall, RandomExpr};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{TextPart, Variable, VariableForm};
+use crate::util::secrets;
 use indexmap::IndexMap;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -224,6 +225,7 @@ impl Scope {
 
     fn read_environment(&self, name: &str) -> Option<String> {
         let value = std::env::var(name).ok()?;
+        secrets::note(&value);
         self.environment.borrow_mut().insert(name.to_owned(), value.clone());
         Some(value)
     }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -75,7 +75,13 @@ impl Group {
     }
 
     /// Starts a command in a process group of its own.
-    pub fn spawn(mut command: Command) -> io::Result<Self> {
+    pub fn spawn(command: Command) -> io::Result<Self> {
+        Self::spawn_with(command, None)
+    }
+
+    /// Starts a command in a process group of its own, which inherits a descriptor under its number.
+    pub fn spawn_with(mut command: Command, inherited: Option<BorrowedFd<'_>>) -> io::Result<Self> {
+        let inherited = inherited.map_or(fd::NONE, |inherited| inherited.as_raw_fd());
         command.process_group(0);
         forget_ended_groups();
         let parent = rustix::process::getpid().as_raw_nonzero().get();
@@ -93,6 +99,8 @@ impl Group {
             if orphan {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
+            // SAFETY: the call takes and returns integers only. The descriptor is open; without one the call fails.
+            unsafe { libc::fcntl(inherited, libc::F_SETFD, 0) };
             // The child notifies the guard, not the parent, so that the guard knows the group before any process in it
             // can outlive this program.
             let (line, length) = message(b'+', id);
@@ -104,7 +112,7 @@ impl Group {
             }
             Ok(())
         };
-        // SAFETY: the closure makes five system calls, all of them async-signal-safe, and neither allocates nor takes
+        // SAFETY: the closure makes six system calls, all of them async-signal-safe, and neither allocates nor takes
         // locks.
         unsafe { command.pre_exec(prepare) };
         let child = match command.spawn() {

@@ -1,10 +1,11 @@
-//! System calls on directories that an owner holds open, for output files of the program. Workloads do not use these.
+//! Opens the files that the program itself reads and writes. Workloads do not use these.
 //!
-//! The path resolution rules are here: no symbolic link is followed, and no file outside the directory is reached.
+//! The type of a file is known before it is opened, and checked afterwards: opening a pipe or a device may block or have
+//! side effects.
 
 use super::fd::{self, retry_interrupted};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{self as rfs, Access, AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self as rfs, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,43 +16,8 @@ use std::path::Path;
 /// The error of a path that must be that of a regular file.
 pub const NOT_REGULAR: &str = "it is not a regular file";
 
-const DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// Opens a directory by path. Follows symbolic links.
-pub fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
-    retry_interrupted(|| rfs::open(path, DIR, Mode::empty()))
-}
-
-/// Creates a directory in a directory.
-pub fn make_dir(dir: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
-    rfs::mkdirat(dir, name, Mode::from_raw_mode(0o777))
-}
-
-/// Opens a subdirectory. Fails with [`Errno::LOOP`] if it is a symbolic link.
-pub fn enter_dir(dir: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    match retry_interrupted(|| rfs::openat2(dir.as_fd(), name, DIR, Mode::empty(), resolve)) {
-        // The kernel or the container has no `openat2`. For a single component, `O_NOFOLLOW` has the same effect.
-        Err(error) if fd::lacks_openat2(error) => {
-            let opened = retry_interrupted(|| rfs::openat(dir, name, DIR | OFlags::NOFOLLOW, Mode::empty()));
-            opened.map_err(|error| if error == Errno::NOTDIR { Errno::LOOP } else { error })
-        }
-        other => other,
-    }
-}
-
-/// Checks that entries may be created in a directory.
-pub fn check_writable(dir: &Path) -> Result<(), Errno> {
-    rfs::access(dir, Access::WRITE_OK | Access::EXEC_OK)
-}
-
-/// Renames a file within a directory. Replaces a file that has the new name.
-pub fn rename(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
-    rfs::renameat(dir, from, dir, to)
-}
-
 /// Renames a file within a directory. Fails with [`Errno::EXIST`] if the new name exists.
-pub fn rename_new(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
+pub(super) fn rename_new(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     fd::rename_no_replace(dir.as_fd(), from, to, || match rfs::linkat(dir, from, dir, to, AtFlags::empty()) {
         // `linkat` also fails with `EEXIST` if the name exists.
         Ok(()) => rfs::unlinkat(dir, from, AtFlags::empty()),
@@ -63,7 +29,7 @@ pub fn rename_new(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> 
 
 /// Opens a regular file of a directory for reading. `None` for any other file type, which is not opened: opening a pipe
 /// or a device may block or have side effects.
-pub fn open_regular(dir: &OwnedFd, name: &OsStr) -> Option<File> {
+pub(super) fn open_regular(dir: &OwnedFd, name: &OsStr) -> Option<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let regular = |stat: rfs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     rfs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok().filter(|stat| regular(*stat))?;
@@ -85,14 +51,24 @@ pub fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a regular file by path for writing, and creates it if it does not exist. Its content stays. Does not follow a
-/// symbolic link in the last component. Fails with [`ErrorKind::InvalidInput`] for any other file type.
-pub fn create_regular_file(path: &Path) -> io::Result<File> {
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = retry_interrupted(|| rfs::open(path, flags, Mode::from_raw_mode(0o666)))?;
+/// Opens a regular file of a directory with these flags. Does not follow a symbolic link. Fails with
+/// [`ErrorKind::InvalidInput`] for any other file type.
+pub(super) fn open_regular_with(dir: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let not_regular = || io::Error::new(ErrorKind::InvalidInput, NOT_REGULAR);
+    match rfs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+        Ok(FileType::RegularFile) | Err(Errno::NOENT) => {}
+        Ok(FileType::Symlink) => return Err(Errno::LOOP.into()),
+        Ok(_) => return Err(not_regular()),
+        Err(error) => return Err(error.into()),
+    }
+    let file = match retry_interrupted(|| rfs::openat(dir, name, flags, Mode::from_raw_mode(0o666))) {
+        // A pipe without a reader, or a socket.
+        Err(Errno::NXIO) => return Err(not_regular()),
+        opened => opened?,
+    };
     if !is_regular(&file) {
-        return Err(io::Error::new(ErrorKind::InvalidInput, NOT_REGULAR));
+        return Err(not_regular());
     }
     // A program that gets the descriptor expects calls that block.
     rfs::fcntl_setfl(&file, rfs::fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
@@ -140,10 +116,10 @@ pub fn has_hung_up(pipe: &File) -> bool {
 
 /// Opens a pipe or a device for writing. `None` for a pipe without a reader. Writes to the returned file block as
 /// usual.
-pub fn open_stream(path: &Path) -> io::Result<Option<File>> {
+pub(super) fn open_stream(dir: &OwnedFd, name: &OsStr) -> io::Result<Option<File>> {
     // Without `O_NONBLOCK`, opening a pipe that has no reader would wait for one indefinitely.
-    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = match retry_interrupted(|| rfs::open(path, flags, Mode::empty())) {
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match retry_interrupted(|| rfs::openat(dir, name, flags, Mode::empty())) {
         Err(Errno::NXIO) => return Ok(None),
         opened => opened?,
     };
@@ -183,13 +159,15 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{}", path.display());
         }
         assert_eq!(read_regular_file(&at("missing")).unwrap_err().kind(), ErrorKind::NotFound);
-        for name in ["link", "pipe"] {
-            create_regular_file(&at(name)).unwrap_err();
+        let held = File::open(dir.path()).unwrap().into();
+        let create = |name: &str| open_regular_with(&held, name.as_ref(), OFlags::WRONLY | OFlags::CREATE);
+        for name in ["link", "pipe", "."] {
+            create(name).unwrap_err();
         }
         // The content stays until it is overwritten.
-        create_regular_file(&at("file")).unwrap().write_all(b"n").unwrap();
+        create("file").unwrap().write_all(b"n").unwrap();
         assert_eq!(std::fs::read(at("file")).unwrap(), b"next");
-        create_regular_file(&at("new")).unwrap();
+        create("new").unwrap();
         assert_eq!(std::fs::read(at("new")).unwrap(), b"");
     }
 }

@@ -21,6 +21,7 @@ pub mod held_dir;
 pub mod inode;
 pub mod kernel_threads;
 pub mod limits;
+mod lookup;
 pub mod map;
 pub mod mapped;
 pub mod name;

@@ -22,6 +22,21 @@ pub fn resolve(path: &Path) -> PathBuf {
     resolved
 }
 
+/// Maximum number of chained symbolic links. A longer chain is treated as a loop.
+const MAX_LINKS: usize = 40;
+
+/// Returns the path of the file that a path leads to, which need not exist: the path itself unless it is that of a link.
+pub fn without_last_links(path: &Path) -> PathBuf {
+    let mut file = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&file) {
+            Ok(to) => file = file.parent().unwrap_or(Path::new("")).join(to),
+            Err(_) => return file,
+        }
+    }
+    path.to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

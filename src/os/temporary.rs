@@ -2,6 +2,7 @@
 //! behind.
 
 use super::fd::retry_interrupted;
+use super::held_dir::HeldDir;
 use rustix::fs::{self as rfs, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::hash_map::RandomState;
@@ -9,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 
 const MODE: Mode = Mode::from_raw_mode(0o666);
 
@@ -20,7 +21,7 @@ const MAX_NAMES: u32 = 100;
 #[derive(Debug)]
 pub struct Temporary {
     file: File,
-    dir: OwnedFd,
+    dir: HeldDir,
     prefix: OsString,
     /// `None` while the file is unnamed, and after it was renamed.
     name: Option<OsString>,
@@ -32,7 +33,7 @@ impl Temporary {
     ///
     /// A file of that name is never replaced. It can belong to a writer that still works: a thread of this process that
     /// was abandoned, or another process, whose process ID may be the same in another container.
-    pub fn new(dir: OwnedFd, prefix: OsString) -> io::Result<Self> {
+    pub fn new(dir: HeldDir, prefix: OsString) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         if let Ok(file) = retry_interrupted(|| rfs::openat(&dir, c".", flags | OFlags::TMPFILE, MODE)) {
             let file = File::from(file);
@@ -53,7 +54,7 @@ impl Temporary {
     }
 
     /// Returns the directory.
-    pub fn dir(&self) -> &OwnedFd {
+    pub fn dir(&self) -> &HeldDir {
         &self.dir
     }
 
@@ -121,13 +122,13 @@ mod tests {
     #[test]
     fn a_file_is_unnamed_until_it_is_complete() {
         let dir = tempfile::tempdir().unwrap();
-        let open = || OwnedFd::from(File::open(dir.path()).unwrap());
+        let open = || HeldDir::open(dir.path()).unwrap();
         let mut temporary = Temporary::new(open(), "new".into()).unwrap();
         temporary.file().write_all(b"whole").unwrap();
         // On file systems without O_TMPFILE the file is visible; those that tests run on have it.
         assert_eq!(names(dir.path()), [""; 0]);
         let name = temporary.name().unwrap().to_owned();
-        rfs::renameat(temporary.dir(), &name, temporary.dir(), "out").unwrap();
+        temporary.dir().rename(&name, "out".as_ref()).unwrap();
         temporary.renamed().unwrap();
         assert_eq!(names(dir.path()), ["out"]);
         assert_eq!(std::fs::read(dir.path().join("out")).unwrap(), b"whole");
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn a_file_that_is_not_renamed_is_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let mut temporary = Temporary::new(OwnedFd::from(File::open(dir.path()).unwrap()), "new".into()).unwrap();
+        let mut temporary = Temporary::new(HeldDir::open(dir.path()).unwrap(), "new".into()).unwrap();
         let name = temporary.name().unwrap().to_str().unwrap().to_owned();
         assert!(name.starts_with("new.") && Path::new(&name).extension() == Some("tmp".as_ref()), "{name}");
         assert_eq!(names(dir.path()), [name]);

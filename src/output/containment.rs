@@ -4,7 +4,7 @@
 //! the same directory do not hide where an output is. Deliberately absent: which outputs and trees there are.
 
 use super::file_id;
-use super::target::{FileIdentity, descriptor_of, resolve_links};
+use super::target::{FileIdentity, descriptor_of};
 use crate::os::{device, path};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ impl ResolvedPath {
     /// The path of an output. If it is a link to a file that does not exist, that file is the output.
     fn of_output(path: &Path) -> Self {
         // A link that can't be followed is reported when the output is opened.
-        Self::of(&resolve_links(path).unwrap_or_else(|_| path.to_owned()))
+        Self::of(&path::without_last_links(path))
     }
 
     /// Returns the device of the file system and the path within it, which all mounts of the file system share.

@@ -13,11 +13,11 @@ mod table_file;
 mod target;
 
 pub use containment::{IN_TREE_HELP, first_in_tree, output_in_tree};
-pub use replace::replace;
+pub use replace::{replace, replace_in};
 pub use results::{Placed, ResultPlace, Results};
 pub use snapshot_file::SnapshotFile;
 pub use table_file::TableFile;
-pub use target::{Appender, FileIdentity, Target, check_replaceable, file_id};
+pub use target::{Appender, FileIdentity, Target, file_id};
 
 use std::io::{self, Write};
 

@@ -1,11 +1,13 @@
 //! Atomic replacement of a regular file: a temporary file in the same directory is written and renamed over it.
 
 use super::WriteTo;
+use crate::os::held_dir::HeldDir;
 use crate::os::temporary::Temporary;
 use crate::os::{handle, limits};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 
@@ -15,37 +17,43 @@ const PROBE_SIZE: u64 = 64 << 10;
 /// Maximum bytes of the target's name in the name of its temporary file: a name is limited to 255 bytes.
 const MAX_NAME_PREFIX: usize = 200;
 
-/// Creates or atomically replaces the file at `path`, and flushes it to the device.
+/// Creates or atomically replaces the file at `path`, and flushes it to the device. See [`replace_in`].
+pub fn replace(path: &Path, write: WriteTo<'_>) -> io::Result<()> {
+    let (dir, name) = HeldDir::of_file(path)?;
+    replace_in(&dir, &name, write)
+}
+
+/// Creates or atomically replaces a file of a directory, and flushes it to the device.
 ///
 /// Mode and owner of an existing file are preserved. On an error the old file is unchanged. After a power failure the
-/// path names either the complete old file or the complete new one.
-pub fn replace(path: &Path, write: WriteTo<'_>) -> io::Result<()> {
+/// name is that of either the complete old file or the complete new one.
+pub fn replace_in(dir: &HeldDir, name: &OsStr, write: WriteTo<'_>) -> io::Result<()> {
     let publish: Publish<'_> = &|new, from, to| {
         new.file().sync_all()?;
-        Ok(handle::rename(new.dir(), from, to)?)
+        Ok(new.dir().rename(from, to)?)
     };
-    replace_with(path, write, publish).map(drop)
+    replace_with(dir, name, write, publish).map(drop)
 }
 
 /// Gives a temporary file, whose name is the second argument, the third argument as its name.
 pub(super) type Publish<'a> = &'a dyn Fn(&Temporary, &OsStr, &OsStr) -> io::Result<()>;
 
-/// Writes a temporary file in the directory of `path`, and calls `publish` to rename it. Returns the new file, positioned
+/// Writes a temporary file in the directory, and calls `publish` to rename it. Returns the new file, positioned
 /// at its end.
 ///
 /// The file is not flushed. After a benchmark the device may have gigabytes of dirty pages to write first: a flush of a
 /// result has taken more than five seconds.
-pub(super) fn replace_with(path: &Path, write: WriteTo<'_>, publish: Publish<'_>) -> io::Result<File> {
-    let mut new = create_temporary(path)?;
-    if let Ok(meta) = fs::metadata(path) {
+pub(super) fn replace_with(dir: &HeldDir, name: &OsStr, write: WriteTo<'_>, publish: Publish<'_>) -> io::Result<File> {
+    let mut new = create_temporary(dir, name)?;
+    if let Some(old) = dir.open_regular(name) {
+        let meta = old.metadata()?;
         // Only root may change the owner of a file. If this fails, the new file belongs to the current user.
         let _ = fchown(new.file(), Some(meta.uid()), Some(meta.gid()));
         new.file().set_permissions(meta.permissions())?;
     }
     write_all(new.file(), 0, write)?;
-    let target = path.file_name().unwrap_or_default();
     let from = new.name()?.to_owned();
-    publish(&new, &from, target)?;
+    publish(&new, &from, name)?;
     new.renamed()
 }
 
@@ -84,19 +92,16 @@ impl Write for LimitedFile<'_> {
     }
 }
 
-/// Creates a temporary file in the directory of `path`.
-fn create_temporary(path: &Path) -> io::Result<Temporary> {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?.as_bytes();
+/// Creates a temporary file that is to get a name.
+fn create_temporary(dir: &HeldDir, name: &OsStr) -> io::Result<Temporary> {
     let mut hidden = OsString::from(".");
-    hidden.push(OsString::from_vec(name[..name.len().min(MAX_NAME_PREFIX)].to_vec()));
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Temporary::new(handle::open_dir(dir)?, hidden)
+    hidden.push(OsStr::from_bytes(&name.as_bytes()[..name.len().min(MAX_NAME_PREFIX)]));
+    dir.temporary(hidden)
 }
 
-/// Checks that a file can be created in the directory of `path` and that some space is free. Leaves no file behind.
-pub(super) fn probe(path: &Path) -> io::Result<()> {
-    let new = create_temporary(path)?;
+/// Checks that a file can be created in a directory and that some space is free. Leaves no file behind.
+pub(super) fn probe(dir: &HeldDir, name: &OsStr) -> io::Result<()> {
+    let new = create_temporary(dir, name)?;
     let zeros = vec![0; PROBE_SIZE as usize];
     write_all(new.file(), 0, &mut |out| out.write_all(&zeros)).and_then(|()| handle::check_room(new.file(), PROBE_SIZE))
 }

@@ -7,13 +7,15 @@
 
 use super::WriteTo;
 use super::replace::write_all;
-use crate::os::temporary::Temporary;
-use crate::os::{Errno, handle};
+use crate::os::Errno;
+use crate::os::held_dir::{HeldDir, MadeDir};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// Maximum number of names that are tried for one file.
 const MAX_NAMES: u32 = 10_000;
@@ -21,11 +23,13 @@ const MAX_NAMES: u32 = 10_000;
 /// Bytes of an existing file that are passed to the caller for recognition.
 const HEAD_LEN: u64 = 64 << 10;
 
-/// The results directory, and the other locations where scripts may write.
+/// The results directory, and the other locations where scripts may write. A clone has the same directories open.
 #[derive(Clone, Debug)]
 pub struct Results {
     base: PathBuf,
     allowed: Vec<PathBuf>,
+    /// The directories that are held, by their absolute paths: from the first look at each of them.
+    held: Arc<Mutex<BTreeMap<PathBuf, HeldDir>>>,
 }
 
 /// The destination of a path in a script.
@@ -80,7 +84,8 @@ fn absolute(path: &Path) -> PathBuf {
 impl Results {
     /// Creates a results directory at `base`. Paths equal to or below one of `allowed` are not mapped.
     pub fn new(base: &Path, allowed: &[PathBuf]) -> Self {
-        Self { base: absolute(base), allowed: allowed.iter().map(|path| absolute(path)).collect() }
+        let allowed = allowed.iter().map(|path| absolute(path)).collect();
+        Self { base: absolute(base), allowed, held: Arc::default() }
     }
 
     /// Returns the absolute path of the directory.
@@ -90,17 +95,58 @@ impl Results {
 
     /// Checks that the directory is writable, or can be created. Creates nothing.
     pub fn check(&self) -> io::Result<()> {
-        match std::fs::metadata(&self.base) {
-            Ok(meta) if !meta.is_dir() => return Err(ErrorKind::NotADirectory.into()),
-            Ok(_) => handle::check_writable(&self.base)?,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                // The directory is created together with the first file, but its missing parents are not.
-                let parent = self.base.parent().unwrap_or(Path::new("/"));
-                handle::check_writable(parent)?;
+        match self.hold(&self.base) {
+            // The directory is created together with the first file, but its missing parents are not.
+            Err(error) if error.kind() == ErrorKind::NotFound => self.hold(self.parent()?)?.check_writable(),
+            dir => dir?.check_writable(),
+        }
+    }
+
+    /// Opens the other locations where scripts may write, if they exist. An error names the location.
+    pub fn check_allowed(&self) -> Result<(), (&Path, io::Error)> {
+        for allowed in &self.allowed {
+            // A directory, or the one of a file.
+            let held = self.hold(allowed).or_else(|error| match (error.kind(), allowed.parent()) {
+                (ErrorKind::NotADirectory | ErrorKind::NotFound, Some(parent)) => self.hold(parent),
+                _ => Err(error),
+            });
+            match held {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err((allowed, error)),
+                _ => {}
             }
-            Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Returns an error if a directory that was opened has been moved, removed or replaced since.
+    pub fn check_in_place(&self) -> io::Result<()> {
+        self.held.lock().values().try_for_each(HeldDir::check_in_place)
+    }
+
+    /// Opens a directory by its absolute path, unless it is open already.
+    fn hold(&self, path: &Path) -> io::Result<HeldDir> {
+        if let Some(dir) = self.held.lock().get(path) {
+            return Ok(dir.clone());
+        }
+        let dir = HeldDir::open(path)?;
+        Ok(self.held.lock().entry(path.to_owned()).or_insert(dir).clone())
+    }
+
+    /// Returns the parent of the results directory.
+    fn parent(&self) -> io::Result<&Path> {
+        self.base.parent().ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    /// Returns the directory in which the path of a destination begins. The results directory is created.
+    fn root(&self, place: &ResultPlace) -> io::Result<HeldDir> {
+        match self.hold(&place.root) {
+            Err(error) if error.kind() == ErrorKind::NotFound && place.root == self.base => {
+                let parent = self.hold(self.parent()?)?;
+                let dir = parent.enter_or_make(self.base.file_name().unwrap_or_default())?;
+                Ok(self.held.lock().entry(place.root.clone()).or_insert(dir).clone())
+            }
+            held => held,
+        }
     }
 
     /// Returns the destination of a path in a script. A relative path is relative to the results directory.
@@ -128,7 +174,9 @@ impl Results {
             let Ok(below) = asked.strip_prefix(allowed) else { continue };
             let (root, below) = match (below.as_os_str().is_empty(), allowed.parent(), allowed.file_name()) {
                 // The allowed path itself: a file, unless a directory exists there.
-                (true, Some(parent), Some(name)) if !allowed.is_dir() => (parent.to_owned(), PathBuf::from(name)),
+                (true, Some(parent), Some(name)) if self.hold(allowed).is_err() => {
+                    (parent.to_owned(), PathBuf::from(name))
+                }
                 _ => (allowed.clone(), below.to_owned()),
             };
             return ResultPlace { root, below, mapped: false, asked };
@@ -136,19 +184,21 @@ impl Results {
         ResultPlace { root: self.base.clone(), below: normalized(wanted), mapped: true, asked }
     }
 
-    /// Creates a directory and its missing parents.
-    pub fn make_dir(&self, place: &ResultPlace) -> io::Result<()> {
-        self.open_dir(place, &place.below).map(drop)
+    /// Creates a directory and its missing parents. Returns those that were created, the deepest first.
+    pub fn make_dir(&self, place: &ResultPlace) -> io::Result<Vec<MadeDir>> {
+        let mut made = Vec::new();
+        self.open_dir(place, &place.below, &mut made)?;
+        Ok(made)
     }
 
-    /// Creates a new directory with this name or, if that exists, `NAME.N`. Returns its path.
-    pub fn make_new_dir(&self, place: &ResultPlace) -> io::Result<PathBuf> {
+    /// Creates a new directory with this name or, if that exists, `NAME.N`.
+    pub fn make_new_dir(&self, place: &ResultPlace) -> io::Result<HeldDir> {
         let (parent, name) = split(place)?;
-        let dir = self.open_dir(place, parent)?;
+        let dir = self.open_dir(place, parent, &mut Vec::new())?;
         for n in 0..MAX_NAMES {
             let name = numbered_name(name, n);
-            match handle::make_dir(&dir, &name) {
-                Ok(()) => return Ok(place.root.join(parent).join(name)),
+            match dir.make_new_dir(&name) {
+                Ok(()) => return Ok(dir.enter_any(&name)?),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -160,8 +210,7 @@ impl Results {
     /// same command wrote it.
     pub fn write(&self, place: &ResultPlace, is_own: &dyn Fn(&[u8]) -> bool, write: WriteTo<'_>) -> io::Result<Placed> {
         let (parent, name) = split(place)?;
-        let dir = self.open_dir(place, parent)?;
-        let mut new = Temporary::new(dir, ".wmlrun".into())?;
+        let mut new = self.open_dir(place, parent, &mut Vec::new())?.temporary(".wmlrun".into())?;
         write_all(new.file(), 0, write)?;
         new.file().sync_all()?;
         let from = new.name()?.to_owned();
@@ -176,38 +225,30 @@ impl Results {
     }
 
     /// Creates an empty file. An existing file is never replaced: the first free name of `NAME.1`, `NAME.2`, … is used.
-    /// Returns the file and its path.
-    pub fn create(&self, place: &ResultPlace) -> io::Result<(File, PathBuf)> {
+    /// Returns the file, its directory and its name.
+    pub(super) fn create(&self, place: &ResultPlace) -> io::Result<(File, HeldDir, OsString)> {
         let (parent, name) = split(place)?;
-        let mut new = Temporary::new(self.open_dir(place, parent)?, ".wmlrun".into())?;
+        let dir = self.open_dir(place, parent, &mut Vec::new())?;
+        let mut new = dir.temporary(".wmlrun".into())?;
         let from = new.name()?.to_owned();
         for n in 0..MAX_NAMES {
             let name = numbered_name(name, n);
             if publish(new.dir(), &from, &name, &|_| false)? {
-                return Ok((new.renamed()?, place.root.join(parent).join(name)));
+                return Ok((new.renamed()?, dir, name));
             }
         }
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Opens a directory below the root of a destination; creates missing components.
-    fn open_dir(&self, place: &ResultPlace, below: &Path) -> io::Result<OwnedFd> {
-        // The user named the root, so symbolic links in its path are followed.
-        let mut dir = match handle::open_dir(&place.root) {
-            Err(Errno::NOENT) if place.root == self.base => {
-                std::fs::create_dir(&place.root)?;
-                handle::open_dir(&place.root)?
-            }
-            other => other?,
-        };
+    /// Opens a directory below the root of a destination. Creates missing components, and adds them to `made`, the deepest
+    /// first.
+    fn open_dir(&self, place: &ResultPlace, below: &Path, made: &mut Vec<MadeDir>) -> io::Result<HeldDir> {
+        let mut dir = self.root(place)?;
         for name in below {
-            dir = match handle::enter_dir(&dir, name) {
+            dir = match dir.enter_any(name) {
                 Err(Errno::NOENT) => {
-                    match handle::make_dir(&dir, name) {
-                        Ok(()) | Err(Errno::EXIST) => {}
-                        Err(error) => return Err(error.into()),
-                    }
-                    handle::enter_dir(&dir, name)?
+                    made.splice(0..0, dir.make_dir(name)?);
+                    dir.enter_any(name)?
                 }
                 Err(Errno::LOOP) => {
                     let message = format!("`{}` is a symbolic link", name.display());
@@ -237,12 +278,12 @@ fn numbered_name(name: &OsStr, n: u32) -> OsString {
 
 /// Renames the temporary file to `name`, if that name is free or belongs to a file that may be replaced. Returns
 /// whether it did.
-fn publish(dir: &OwnedFd, temporary: &OsStr, name: &OsStr, is_own: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
+fn publish(dir: &HeldDir, temporary: &OsStr, name: &OsStr, is_own: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
     if may_replace(dir, name, is_own) {
-        handle::rename(dir, temporary, name)?;
+        dir.rename(temporary, name)?;
         return Ok(true);
     }
-    match handle::rename_new(dir, temporary, name) {
+    match dir.rename_new(temporary, name) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST) => Ok(false),
         Err(error) => Err(error.into()),
@@ -250,8 +291,8 @@ fn publish(dir: &OwnedFd, temporary: &OsStr, name: &OsStr, is_own: &dyn Fn(&[u8]
 }
 
 /// Returns whether `name` is a regular file that the caller recognizes. Links, pipes and devices are never opened.
-fn may_replace(dir: &OwnedFd, name: &OsStr, is_own: &dyn Fn(&[u8]) -> bool) -> bool {
-    let Some(file) = handle::open_regular(dir, name) else { return false };
+fn may_replace(dir: &HeldDir, name: &OsStr, is_own: &dyn Fn(&[u8]) -> bool) -> bool {
+    let Some(file) = dir.open_regular(name) else { return false };
     let mut head = Vec::new();
     file.take(HEAD_LEN).read_to_end(&mut head).is_ok() && is_own(&head)
 }

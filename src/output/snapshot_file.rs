@@ -4,12 +4,14 @@
 //! No line is complete before the next one begins, and a new line never overwrites the one before it. So a reader finds
 //! at least one complete line at any time. Not here: the content of the lines.
 
-use super::target::{FileIdentity, file_id};
+use super::target::FileIdentity;
 use super::{ResultPlace, Results};
+use crate::os::held_dir::HeldDir;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The length of the file in bytes, unless four lines are longer.
 const LENGTH: u64 = 1 << 20;
@@ -21,7 +23,8 @@ const LINES: u64 = 4;
 #[derive(Debug)]
 pub struct SnapshotFile {
     file: File,
-    path: PathBuf,
+    dir: HeldDir,
+    name: OsString,
     id: FileIdentity,
     /// Where the next line begins.
     at: u64,
@@ -33,14 +36,14 @@ impl SnapshotFile {
     /// Creates the file in a results directory. An existing file is never replaced: the first free name of `NAME.1`,
     /// `NAME.2`, … is used.
     pub fn create(results: &Results, place: &ResultPlace) -> io::Result<Self> {
-        let (file, path) = results.create(place)?;
+        let (file, dir, name) = results.create(place)?;
         let meta = file.metadata()?;
-        Ok(Self { file, path, id: (meta.dev(), meta.ino()), at: 0, longest: 0 })
+        Ok(Self { file, dir, name, id: (meta.dev(), meta.ino()), at: 0, longest: 0 })
     }
 
     /// Returns the path.
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join(&self.name)
     }
 
     /// Writes a line, with its end. The data is not flushed to the device.
@@ -57,7 +60,8 @@ impl SnapshotFile {
 
     /// Removes the file, unless another one has its name now.
     pub fn remove(self) -> io::Result<()> {
-        if file_id(&self.path) == Some(self.id) { std::fs::remove_file(&self.path) } else { Ok(()) }
+        let is_it = self.dir.find(&self.name)?.is_some_and(|found| found.id() == self.id);
+        if is_it { self.dir.remove_file(&self.name) } else { Ok(()) }
     }
 }
 
@@ -93,7 +97,7 @@ mod tests {
         let mut was_smaller = false;
         for number in 1..=40 {
             file.append(line(number).as_bytes()).unwrap();
-            let found = complete(file.path());
+            let found = complete(&file.path());
             assert_eq!(found.iter().max(), Some(&number), "{found:?}");
             was_smaller |= found.first() > found.last();
         }
@@ -111,7 +115,7 @@ mod tests {
             let at = file.at;
             let next = line(number + 1);
             file.append(&next.as_bytes()[..next.len() / 2]).unwrap();
-            assert!(complete(file.path()).contains(&number), "{number}");
+            assert!(complete(&file.path()).contains(&number), "{number}");
             file.at = at;
         }
     }
@@ -122,7 +126,7 @@ mod tests {
         let mut file = create(dir.path());
         for number in 1..=9 {
             file.append(format!("<{number} {}>\n", "x".repeat(700_000)).as_bytes()).unwrap();
-            assert!(complete(file.path()).contains(&number), "{number}");
+            assert!(complete(&file.path()).contains(&number), "{number}");
         }
     }
 

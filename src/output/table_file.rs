@@ -5,16 +5,19 @@
 
 use super::WriteTo;
 use super::replace::{probe, write_all};
-use super::target::{FileIdentity, resolve_links};
-use std::fs::{self, File, OpenOptions};
+use super::target::FileIdentity;
+use crate::os::OFlags;
+use crate::os::held_dir::HeldDir;
+use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A table to which lines are appended.
 #[derive(Clone, Debug)]
 pub struct TableFile {
-    path: PathBuf,
+    dir: HeldDir,
+    name: OsString,
     /// The first line, with its end.
     header: String,
 }
@@ -26,28 +29,31 @@ impl TableFile {
     /// Returns an error if the path can't be written, is no regular file, is one of `read`, or if the file is not empty
     /// and does not begin with `header`.
     pub fn open(path: &Path, header: &str, read: &[FileIdentity]) -> io::Result<Self> {
-        let table = Self { path: resolve_links(path)?, header: header.to_owned() };
-        let meta = match fs::metadata(&table.path) {
-            Ok(meta) => meta,
-            Err(error) if error.kind() == ErrorKind::NotFound => return probe(&table.path).map(|()| table),
-            Err(error) => return Err(error),
+        let (dir, name) = HeldDir::of_file(path)?;
+        let table = Self { dir, name, header: header.to_owned() };
+        let Some(found) = table.dir.find(&table.name)? else {
+            return probe(&table.dir, &table.name).map(|()| table);
         };
-        if read.contains(&(meta.dev(), meta.ino())) {
+        if read.contains(&found.id()) {
             return Err(io::Error::new(ErrorKind::InvalidInput, "it is one of the files that are read"));
         }
-        if !meta.is_file() {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
-        }
-        let file = OpenOptions::new().read(true).append(true).open(&table.path)?;
+        let file = table.dir.open_file(&table.name, OFlags::RDWR | OFlags::APPEND)?;
+        let meta = file.metadata()?;
         table.check(&file, meta.len())?;
         Ok(table)
+    }
+
+    /// Returns the directory of the table.
+    pub fn directory(&self) -> &HeldDir {
+        &self.dir
     }
 
     /// Appends lines, after the header if the file is new or empty. On an error, what was written is truncated away.
     pub fn append(&self, write: WriteTo<'_>) -> io::Result<()> {
         let mut lines = Vec::new();
         write(&mut lines)?;
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&self.path)?;
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
+        let mut file = self.dir.open_file(&self.name, flags)?;
         // Closing the file releases the lock.
         file.lock()?;
         let len = file.metadata()?.len();

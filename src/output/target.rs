@@ -2,19 +2,18 @@
 
 use super::replace::{probe, replace_with, write_all};
 use super::{HEAD_LENGTH, WriteTo};
-use crate::os::{Errno, handle, proc};
+use crate::os::held_dir::HeldDir;
+use crate::os::{Errno, FileType, OFlags, handle};
 use parking_lot::Mutex;
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Maximum time to wait for a reader of a named pipe.
 const READER_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Maximum number of chained symbolic links. A longer chain is treated as a loop.
-const MAX_LINKS: usize = 40;
 
 /// The identity of a file, independent of its name: device and inode number.
 pub type FileIdentity = (u64, u64);
@@ -22,25 +21,6 @@ pub type FileIdentity = (u64, u64);
 /// Returns the identity of the file at `path`. `None` when it can't be examined, such as when it does not exist.
 pub fn file_id(path: &Path) -> Option<FileIdentity> {
     fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
-}
-
-/// Returns an error if an output would replace another file: an existing regular file that is not empty, and whose first
-/// bytes `is_own` does not accept.
-pub fn check_replaceable(path: &Path, is_own: &dyn Fn(&[u8]) -> bool) -> io::Result<()> {
-    if descriptor_of(path).is_some() || !fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
-        return Ok(());
-    }
-    if is_own(&head_of(path)?) {
-        return Ok(());
-    }
-    Err(io::Error::new(ErrorKind::AlreadyExists, "it exists, and has other content"))
-}
-
-/// Returns the first bytes of a file.
-fn head_of(path: &Path) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    File::open(path)?.take(HEAD_LENGTH).read_to_end(&mut head)?;
-    Ok(head)
 }
 
 /// A checked output: it can be opened or created, and may replace the existing file.
@@ -69,10 +49,26 @@ impl FileState {
     }
 }
 
+/// A name in a directory that is held.
+#[derive(Debug)]
+struct PlaceInDir {
+    dir: HeldDir,
+    name: OsString,
+}
+
+impl PlaceInDir {
+    /// Returns the first bytes of a regular file.
+    fn head(&self) -> Option<Vec<u8>> {
+        let mut head = Vec::new();
+        self.dir.open_regular(&self.name)?.take(HEAD_LENGTH).read_to_end(&mut head).ok()?;
+        Some(head)
+    }
+}
+
 #[derive(Debug)]
 enum TargetKind {
     /// A regular file, existing or not: replaced atomically.
-    File(PathBuf),
+    File(PlaceInDir),
     /// A pipe, a device, or a descriptor inherited at program start: bytes are written to it in order.
     Stream(File),
 }
@@ -93,33 +89,58 @@ impl Target {
             }
             return Ok(Self::new(TargetKind::Stream(file), None));
         }
-        let path = resolve_links(path)?;
-        let meta = match fs::metadata(&path) {
-            Ok(meta) => meta,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                probe(&path)?;
-                return Ok(Self::new(TargetKind::File(path), None));
-            }
-            Err(error) => return Err(error),
+        let (dir, name) = HeldDir::of_file(path)?;
+        let at = PlaceInDir { dir, name };
+        let Some(found) = at.dir.find(&at.name)? else {
+            probe(&at.dir, &at.name)?;
+            return Ok(Self::new(TargetKind::File(at), None));
         };
-        let (found, kind) = (FileState::of(&meta), meta.file_type());
-        if read.contains(&found.id) {
+        if read.contains(&found.id()) {
             return Err(io::Error::new(ErrorKind::InvalidInput, "it is one of the files that are read"));
         }
-        let kind = if kind.is_dir() {
-            return Err(ErrorKind::IsADirectory.into());
-        } else if kind.is_block_device() {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "it is a block device"));
-        } else if kind.is_file() {
-            // A rename needs write permission on the directory only. A file without write permission must not be
-            // replaced either.
-            OpenOptions::new().write(true).open(&path)?;
-            probe(&path)?;
-            TargetKind::File(path)
-        } else {
-            TargetKind::Stream(open_stream(&path)?)
+        match found.kind {
+            FileType::Directory => Err(ErrorKind::IsADirectory.into()),
+            FileType::BlockDevice => Err(io::Error::new(ErrorKind::InvalidInput, "it is a block device")),
+            FileType::RegularFile => {
+                // A rename needs write permission on the directory only. A file without write permission must not be
+                // replaced either.
+                let meta = at.dir.open_file(&at.name, OFlags::WRONLY)?.metadata()?;
+                probe(&at.dir, &at.name)?;
+                Ok(Self::new(TargetKind::File(at), Some(FileState::of(&meta))))
+            }
+            _ => {
+                let target = Self::new(TargetKind::Stream(open_stream(&at)?), None);
+                Ok(Self { id: Some(found.id()), ..target })
+            }
+        }
+    }
+
+    /// Returns an error if the output would replace another file: an existing regular file that is not empty, and whose
+    /// first bytes [`Self::recognizing`] does not accept. With `force` any file is replaced.
+    pub fn unless_foreign(self, force: bool) -> io::Result<Self> {
+        let is_foreign = match (&self.kind, &*self.replaceable.lock()) {
+            (TargetKind::File(at), Some(found)) => {
+                found.length > 0 && !at.head().is_some_and(|head| (self.is_own)(&head))
+            }
+            _ => false,
         };
-        Ok(Self::new(kind, Some(found)))
+        match is_foreign && !force {
+            true => Err(io::Error::new(ErrorKind::AlreadyExists, "it exists, and has other content")),
+            false => Ok(self),
+        }
+    }
+
+    /// Returns an error if the directory of the output has been moved, removed or replaced since it was opened.
+    pub fn check_in_place(&self) -> io::Result<()> {
+        self.directory().map_or(Ok(()), HeldDir::check_in_place)
+    }
+
+    /// Returns the directory of the output. `None` for a stream.
+    pub fn directory(&self) -> Option<&HeldDir> {
+        match &self.kind {
+            TargetKind::File(at) => Some(&at.dir),
+            TargetKind::Stream(_) => None,
+        }
     }
 
     fn new(kind: TargetKind, found: Option<FileState>) -> Self {
@@ -150,18 +171,18 @@ impl Target {
     /// which may have been hours ago.
     pub fn write(&self, write: WriteTo<'_>) -> io::Result<()> {
         match &self.kind {
-            TargetKind::File(path) => self.replace(path, write).map(drop),
+            TargetKind::File(at) => self.replace(at, write).map(drop),
             TargetKind::Stream(file) => write_to_stream(file, write),
         }
     }
 
     /// Creates or replaces the regular file. Returns the new one, positioned at its end.
-    fn replace(&self, path: &Path, write: WriteTo<'_>) -> io::Result<File> {
-        let file = replace_with(path, write, &|new, from, to| {
-            if self.may_replace(path) {
-                return Ok(handle::rename(new.dir(), from, to)?);
+    fn replace(&self, at: &PlaceInDir, write: WriteTo<'_>) -> io::Result<File> {
+        let file = replace_with(&at.dir, &at.name, write, &|new, from, to| {
+            if self.may_replace(at) {
+                return Ok(new.dir().rename(from, to)?);
             }
-            handle::rename_new(new.dir(), from, to).map_err(|error| match error {
+            new.dir().rename_new(from, to).map_err(|error| match error {
                 Errno::EXIST => {
                     io::Error::new(ErrorKind::AlreadyExists, "another program has created or changed it meanwhile")
                 }
@@ -173,10 +194,12 @@ impl Target {
     }
 
     /// Returns whether a regular file exists and may be replaced.
-    fn may_replace(&self, path: &Path) -> bool {
-        let Ok(meta) = fs::symlink_metadata(path) else { return false };
+    fn may_replace(&self, at: &PlaceInDir) -> bool {
+        let Ok(meta) = at.dir.open_file(&at.name, OFlags::WRONLY).and_then(|file| file.metadata()) else {
+            return false;
+        };
         let is_known = || Some(FileState::of(&meta)) == *self.replaceable.lock();
-        meta.is_file() && (meta.len() == 0 || is_known() || head_of(path).is_ok_and(|head| (self.is_own)(&head)))
+        meta.len() == 0 || is_known() || at.head().is_some_and(|head| (self.is_own)(&head))
     }
 }
 
@@ -199,42 +222,11 @@ pub(super) fn descriptor_of(path: &Path) -> Option<i32> {
     .filter(|fd| *fd >= 0)
 }
 
-/// Resolves symbolic links in the last component of a path. For a dangling link the result is the path of the missing
-/// file.
-///
-/// Returns an error for a loop, and for a link that another user created in a shared directory.
-pub(super) fn resolve_links(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        match fs::read_link(&path) {
-            Ok(_) if is_untrusted_link(&path)? => {
-                let message =
-                    format!("`{}` is a symbolic link that another user created in a shared directory", path.display());
-                return Err(io::Error::new(ErrorKind::PermissionDenied, message));
-            }
-            Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
-            Err(_) => return Ok(path),
-        }
-    }
-    // Too many links: let the kernel report the error.
-    fs::metadata(&path).map(|_| path)
-}
-
-/// Returns whether the kernel would refuse to follow a link with `fs.protected_symlinks` set: the link is in a sticky
-/// directory that all users can write to (`/tmp`), and its owner is neither this user nor the owner of the directory.
-fn is_untrusted_link(link: &Path) -> io::Result<bool> {
-    const STICKY_AND_WRITABLE: u32 = 0o1002;
-    let parent = link.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (link, parent) = (fs::symlink_metadata(link)?, fs::metadata(parent)?);
-    let own = [proc::user(), parent.uid()].contains(&link.uid());
-    Ok(parent.mode() & STICKY_AND_WRITABLE == STICKY_AND_WRITABLE && !own)
-}
-
 /// Opens a pipe or a device for writing. Waits up to [`READER_TIMEOUT`] for a reader of a pipe.
-fn open_stream(path: &Path) -> io::Result<File> {
+fn open_stream(at: &PlaceInDir) -> io::Result<File> {
     let until = Instant::now() + READER_TIMEOUT;
     loop {
-        if let Some(file) = handle::open_stream(path)? {
+        if let Some(file) = at.dir.open_stream(&at.name)? {
             return Ok(file);
         }
         if Instant::now() >= until {
@@ -263,6 +255,11 @@ impl Appender {
         self.target.id
     }
 
+    /// Returns the directory of the output. `None` for a stream.
+    pub fn directory(&self) -> Option<&HeldDir> {
+        self.target.directory()
+    }
+
     /// Returns whether the output is a regular file. A write to a stream can block for as long as its reader does.
     pub fn is_file(&self) -> bool {
         self.target.is_file()
@@ -270,13 +267,13 @@ impl Appender {
 
     /// Appends a part. On an error a partially written part is truncated away, unless the output is a stream.
     pub fn append(&mut self, write: WriteTo<'_>) -> io::Result<()> {
-        let path = match &self.target.kind {
+        let at = match &self.target.kind {
             TargetKind::Stream(file) => return write_to_stream(file, write),
-            TargetKind::File(path) => path,
+            TargetKind::File(at) => at,
         };
         match &mut self.file {
             None => {
-                let file = self.target.replace(path, write)?;
+                let file = self.target.replace(at, write)?;
                 let len = file.metadata()?.len();
                 self.file = Some((file, len));
                 Ok(())

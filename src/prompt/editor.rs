@@ -4,6 +4,7 @@ use super::PromptLoop;
 use super::complete::{self, Names};
 use super::table::prompt_command;
 use crate::diag::wants_colours;
+use crate::os::held_dir::HeldDir;
 use crate::os::signals;
 use crate::syntax::is_incomplete;
 use crate::util::printable;
@@ -55,7 +56,9 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
         }
     };
     editor.set_helper(Some(EditorHelper { names: Names::default(), files: FilenameCompleter::new(), colour }));
-    let history = history_file();
+    let history = history_dir();
+    // The line editor opens the file by a path: one that begins with the directory that is held.
+    let history = history.as_ref().map(|dir| dir.through_descriptor().join("history"));
     if let Some(path) = &history {
         // The first session has no history file.
         let _ = editor.load_history(path);
@@ -99,13 +102,11 @@ fn greet(shell: &mut PromptLoop<'_>) {
     shell.front.note(&format!("wmlrun {VERSION}: type `load NAME`, `run` or `help`; ^C stops a run, ^D exits"));
 }
 
-/// Returns the path of the history file in the user's state directory, which is created if necessary.
-fn history_file() -> Option<PathBuf> {
+/// Opens the directory of the history in the user's state directory. It is created if necessary.
+fn history_dir() -> Option<HeldDir> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
-    let dir = state.join("wmlrun");
-    std::fs::create_dir_all(&dir).ok()?;
-    Some(dir.join("history"))
+    Some(HeldDir::create(&state.join("wmlrun")).ok()?.0)
 }
 
 /// A thread that ends a waiting prompt after a signal other than SIGINT. The line editor only reacts to SIGINT, so the

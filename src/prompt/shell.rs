@@ -8,6 +8,7 @@ use super::table::{COMMANDS, prompt_command};
 use super::{Prompt, script};
 use crate::diag::{self, Code, Diagnostic};
 use crate::model::{self, Expr, ModelValue, SetBy, Unset};
+use crate::os::held_dir::HeldDir;
 use crate::output;
 use crate::plan::{self, Definitions, FRESH};
 use crate::report::json;
@@ -16,6 +17,7 @@ use crate::source::{FileId, Span, Spanned};
 use crate::spec::words::STATEMENT_WORDS;
 use crate::util::table::{Align, Table};
 use crate::util::wrap;
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -294,15 +296,28 @@ impl Prompt {
         let results = results_path(&path);
         // Replace only files that `save` wrote: a script, and the results beside one. For a symbolic link that applies to
         // its target.
-        let is_saved = begins_with(&path, |head: &[u8]| head.starts_with(SAVED_HEADER.as_bytes()));
-        let targets = [(&path, is_saved), (&results, is_saved && begins_with(&results, json::is_result))];
-        for (path, is_own) in targets.into_iter().take(if self.session.runner.document.runs.is_empty() { 1 } else { 2 })
-        {
-            if !is_absent(path) && !is_own {
+        let mut places = Vec::new();
+        for path in [&path, &results].into_iter().take(1 + usize::from(!self.session.runner.document.runs.is_empty())) {
+            let place = match HeldDir::of_file(path) {
+                Ok(place) => place,
+                // A link of another user is refused.
+                Err(e) if e.raw_os_error().is_none() => return Ok(cannot_save(path, &e, Status::Refused, front)),
+                Err(e) => return Ok(cannot_save(path, &e, Status::Failed, front)),
+            };
+            let is_own = match places.len() {
+                0 => begins_with(&place, |head: &[u8]| head.starts_with(SAVED_HEADER.as_bytes())),
+                _ => {
+                    begins_with(&places[0], |head: &[u8]| head.starts_with(SAVED_HEADER.as_bytes()))
+                        && begins_with(&place, json::is_result)
+                }
+            };
+            let (dir, name) = &place;
+            if !is_own && !dir.find(name).is_ok_and(|found| found.is_none()) {
                 let message = format!("{} exists and was not written by `save`", path.display());
                 let d = Diagnostic::error(Code::Refused, argument.span, message);
                 return Err(Box::new(d.help("use another file name")));
             }
+            places.push(place);
         }
         if self.session.definitions.processes.is_empty() {
             let d = Diagnostic::error(Code::Refused, argument.span, "nothing to save: no process is defined");
@@ -312,17 +327,15 @@ impl Prompt {
             let d = Diagnostic::error(Code::Refused, argument.span, "the definitions do not form a valid script");
             return Err(Box::new(d.help("`show` prints them, `check` reports the errors")));
         };
-        let replace = |path: &Path, write: output::WriteTo<'_>| {
-            let there = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-            output::replace(&there, write).map_err(|e| (path.to_owned(), e))
-        };
-        let mut written = replace(&path, &mut |out| out.write_all(text.as_bytes()));
-        if written.is_ok() && !self.session.runner.document.runs.is_empty() {
-            written = replace(&results, &mut |out| json::serialize(&self.session.runner.document, out));
-        }
-        if let Err((path, e)) = written {
-            front.error(None, &format!("can't write {}: {e}", path.display()), Some("use another file name"));
-            return Ok(Status::Failed);
+        for (n, (dir, name)) in places.iter().enumerate() {
+            let document = &self.session.runner.document;
+            let written = output::replace_in(dir, name, &mut |out| match n {
+                0 => out.write_all(text.as_bytes()),
+                _ => json::serialize(document, out),
+            });
+            if let Err(e) = written {
+                return Ok(cannot_save(if n == 0 { &path } else { &results }, &e, Status::Failed, front));
+            }
         }
         for statement in left_out {
             front.note(&format!("omitted, since it is invalid: `{statement}`"));
@@ -424,18 +437,18 @@ fn file_name(argument: Spanned<&str>) -> Result<&str, Box<Diagnostic>> {
     Ok(name)
 }
 
-/// Returns whether a path does not exist. A dangling symbolic link exists.
-fn is_absent(path: &Path) -> bool {
-    matches!(std::fs::symlink_metadata(path), Err(e) if e.kind() == std::io::ErrorKind::NotFound)
+/// Reports that `save` can't write a file. Returns the status.
+fn cannot_save(path: &Path, e: &std::io::Error, status: Status, front: &mut dyn Front) -> Status {
+    front.error(None, &format!("can't write {}: {e}", path.display()), Some("use another file name"));
+    status
 }
 
-/// Returns whether a path is a regular file whose first bytes satisfy `known`. Opens no other kinds of files.
-fn begins_with(path: &Path, known: fn(&[u8]) -> bool) -> bool {
+/// Returns whether a file is a regular one whose first bytes satisfy `known`. Opens no other kinds of files.
+fn begins_with((dir, name): &(HeldDir, OsString), known: fn(&[u8]) -> bool) -> bool {
     const HEAD: u64 = 4096;
     let mut head = Vec::new();
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_file())
-        && std::fs::File::open(path).is_ok_and(|file| file.take(HEAD).read_to_end(&mut head).is_ok())
-        && known(&head)
+    let file = dir.open_regular(name);
+    file.is_some_and(|file| file.take(HEAD).read_to_end(&mut head).is_ok()) && known(&head)
 }
 
 /// Returns the path for the results of a saved script: the same name with the extension `json`.

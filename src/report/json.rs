@@ -4,6 +4,7 @@
 //! called before the run, so that an invalid path is reported before the run and not after it.
 
 use super::Report;
+use crate::os::held_dir::HeldDir;
 use crate::output::{FileIdentity, Target};
 use crate::result::{Document, SCHEMA};
 use crate::util::bounded::{self, Budget};
@@ -107,9 +108,14 @@ pub struct Writer {
 impl Writer {
     /// Checks that a document can be written at `path`, without creating a file. An existing file will be replaced
     /// (through a symbolic link: its target). A pipe or `-` receives the document once, at the end. Returns an error if
-    /// `path` is one of the files in `read`.
-    pub fn create(path: &Path, read: &[FileIdentity]) -> io::Result<Self> {
-        Ok(Self { target: Target::open(path, read)?.recognizing(is_result) })
+    /// `path` is one of the files in `read`, and unless `force` is set, if it is a file that is not such a document.
+    pub fn create(path: &Path, read: &[FileIdentity], force: bool) -> io::Result<Self> {
+        Ok(Self { target: Target::open(path, read)?.recognizing(is_result).unless_foreign(force)? })
+    }
+
+    /// Returns the directory of the file. `None` for a pipe or device.
+    pub fn directory(&self) -> Option<&HeldDir> {
+        self.target.directory()
     }
 
     /// Returns the identity of the file to write, if it exists already.
@@ -197,7 +203,7 @@ mod tests {
     fn the_file_is_complete_after_each_run_without_leftovers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.json");
-        let mut writer = Writer::create(&path, &[]).unwrap();
+        let mut writer = Writer::create(&path, &[], true).unwrap();
         assert!(names(dir.path()).is_empty(), "no file is created before there is a result");
         let mut document = fixture();
         writer.write(&document).unwrap();
@@ -211,9 +217,9 @@ mod tests {
     #[test]
     fn bad_paths_fail_before_the_run() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Writer::create(dir.path(), &[]).is_err());
-        assert!(Writer::create(&dir.path().join("absent/out.json"), &[]).is_err());
-        assert!(Writer::create(Path::new(""), &[]).is_err());
+        assert!(Writer::create(dir.path(), &[], true).is_err());
+        assert!(Writer::create(&dir.path().join("absent/out.json"), &[], true).is_err());
+        assert!(Writer::create(Path::new(""), &[], true).is_err());
         assert!(names(dir.path()).is_empty());
     }
 
@@ -223,10 +229,10 @@ mod tests {
         let (link, file) = (dir.path().join("link"), dir.path().join("file"));
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        Writer::create(&link, &[]).unwrap().finish(&fixture()).unwrap();
+        Writer::create(&link, &[], true).unwrap().finish(&fixture()).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert!(read(&fs::read_to_string(&file).unwrap()).is_ok());
-        let mut null = Writer::create(Path::new("/dev/null"), &[]).unwrap();
+        let mut null = Writer::create(Path::new("/dev/null"), &[], true).unwrap();
         null.write(&fixture()).unwrap();
         null.finish(&fixture()).unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());

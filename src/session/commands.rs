@@ -6,6 +6,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::model::{self, Command, CommandKind, Expr, Object, ProcessDef, TextPart, VariableForm};
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
+use crate::util::secrets::{self, ENVIRONMENT};
 use crate::util::version::VERSION;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -205,10 +206,22 @@ impl Session {
         Ok(Status::Done)
     }
 
-    /// Returns the text of an expression to print, or for a shell. An undefined variable is in it as it is written.
-    /// Values of the environment are printed: only results mask them.
-    pub(super) fn printed(&self, text: &Spanned<Expr>) -> Result<String, Diagnostic> {
+    /// Returns the text of an expression to print. An undefined variable is in it as it is written. Values of the
+    /// environment are printed, unless the output is kept beside results (`util::secrets`).
+    fn printed(&self, text: &Spanned<Expr>) -> Result<String, Diagnostic> {
+        self.text_of(text, secrets::are_hidden())
+    }
+
+    /// Returns the text of an expression for a shell. An undefined variable is in it as it is written.
+    pub(super) fn shell_text(&self, text: &Spanned<Expr>) -> Result<String, Diagnostic> {
+        self.text_of(text, false)
+    }
+
+    /// Returns the text of an expression. With `masks`, what depends on the environment is masked in it: a number that is
+    /// computed from a value can't be found in the text later.
+    fn text_of(&self, text: &Spanned<Expr>, masks: bool) -> Result<String, Diagnostic> {
         let shown = |expr: &Spanned<Expr>, written: &dyn Fn() -> String| match model::eval(expr, &self.scope) {
+            Ok(_) if masks && self.scope.reads_environment(expr) => Ok(ENVIRONMENT.to_owned()),
             Ok(value) => Ok(value.print()),
             Err(d) if d.code == Code::UndefinedVariable => Ok(written()),
             Err(d) => Err(d),
@@ -231,7 +244,7 @@ impl Session {
         Ok(line)
     }
 
-    /// The same; an expression that can't be evaluated is returned as it is written.
+    /// The text to print; an expression that can't be evaluated is returned as it is written.
     fn text_or_written(&self, text: &Spanned<Expr>) -> String {
         self.printed(text).unwrap_or_else(|_| self.map.slice(text.span).to_owned())
     }
@@ -355,7 +368,7 @@ impl Session {
         span: Span,
         front: &mut dyn Front,
     ) -> Result<String, NotExecuted> {
-        let command = self.printed(text)?;
+        let command = self.shell_text(text)?;
         if let Some(d) = self.refusal(&command, span) {
             front.diagnostics(&self.map, &[d]);
             return Err(NotExecuted::Ended(Status::Refused));
@@ -364,7 +377,7 @@ impl Session {
             return Err(d.into());
         }
         match self.make_dir_for(&command, front) {
-            Status::Done => Ok(self.printed(text)?),
+            Status::Done => Ok(self.shell_text(text)?),
             status => Err(NotExecuted::Ended(status)),
         }
     }

@@ -4,11 +4,12 @@
 
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
-use crate::measure::{Description, ENVIRONMENT, Length, Measurement, Periodic, Record, WarmupLength, secrets};
+use crate::measure::{Description, Length, Measurement, Periodic, Record, WarmupLength};
 use crate::model::{CommandKind, Expr, FilesetDef, ModelValue, Object, QuitMode, SetBy};
 use crate::plan::{self, Plan};
 use crate::source::{Span, Spanned};
 use crate::spec::Sharing;
+use crate::util::secrets::{ENVIRONMENT, secrets};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

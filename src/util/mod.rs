@@ -13,6 +13,7 @@ pub mod go_bench;
 pub mod json;
 pub mod markdown;
 pub mod printable;
+pub mod secrets;
 pub mod size;
 pub mod table;
 pub mod timestamp;

@@ -10,6 +10,7 @@
 //! The bare loops count their operations and check the results of their calls, and do nothing else. They pick files in
 //! the same order as wmlrun.
 
+#![allow(clippy::disallowed_methods, reason = "a separate program")]
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs, reason = "a separate program")]
 
 mod bare;

@@ -8,6 +8,7 @@
 //!
 //!     cargo bench --bench picks -- [--seconds S] [--files N]
 
+#![allow(clippy::disallowed_methods, reason = "a separate program")]
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a separate program")]
 
 use rustix::time::{ClockId, clock_gettime};

@@ -9,6 +9,7 @@
 //!
 //! Needs `mpicc` and `mpirun`. `--scale` multiplies the number of records and files.
 
+#![allow(clippy::disallowed_methods, reason = "a separate program")]
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a separate program")]
 
 mod options;

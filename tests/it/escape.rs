@@ -446,6 +446,47 @@ fn values_of_the_environment_are_masked_in_paths() {
     }
 }
 
+/// The folder of an experiment is published with all of its files: the output of the runs too.
+#[test]
+fn values_of_the_environment_are_in_no_file_of_an_experiment() {
+    let script = "set $x=$(SECRET)\nset $more=$(NUMBER)+1\nset $dir=files\necho \"token is $x\"\necho \"more is $more\"\n\
+                  define fileset name=s,path=$dir,entries=2,size=1k,prealloc=100\n\
+                  define process name=p { thread name=\"t-$x\" { flowop statfile name=look,filesetname=s } }\nrun 0.1\n\
+                  stats dump \"dump\"\n";
+    let words = "--engine null --no-quiesce --results r --append t.csv --live jsonl:l.jsonl";
+    let run = |more: &[&str]| {
+        let call = Wml::new().file("x.wml", script).env("SECRET", SECRET).env("NUMBER", "4711");
+        let call = call.args(["repeat", "x.wml", "--runs", "2"]).args(words.split(' ')).args(more);
+        call.run().exits(0)
+    };
+    let texts = |output: &Output| {
+        let mut texts = Vec::new();
+        let mut left = vec![output.dir().to_owned()];
+        while let Some(path) = left.pop() {
+            match fs::read_dir(&path) {
+                Ok(entries) => left.extend(entries.map(|entry| entry.unwrap().path())),
+                Err(_) if path.ends_with("x.wml") => {}
+                Err(_) => texts.push((path.clone(), String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned())),
+            }
+        }
+        texts
+    };
+    let output = run(&[]);
+    let found = texts(&output);
+    assert!(found.len() > 6, "{found:?}");
+    for (path, text) in &found {
+        assert!(!text.contains(SECRET) && !text.contains("4712"), "{}\n{text}", path.display());
+    }
+    let log = |output: &Output| fs::read_to_string(output.dir().join("r/runs/0001.log")).unwrap();
+    assert!(log(&output).contains("token is (environment)\n"), "{}", log(&output));
+    assert!(log(&output).contains("more is (environment)\n"), "{}", log(&output));
+    let output = run(&["--record-env"]);
+    assert!(log(&output).contains(&format!("token is {SECRET}\n")), "{}", log(&output));
+    // With a program that starts the runs, too.
+    let output = run(&["--launch", "env"]);
+    assert!(log(&output).contains("token is (environment)\n"), "{}", log(&output));
+}
+
 #[test]
 fn a_redacted_result_contains_no_host_name_and_no_path() {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();

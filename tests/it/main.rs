@@ -3,7 +3,7 @@
 //! `cmd`, `fuse`, `mounts`, `scripts`, `strace`, `support` and `tree` are helpers of the other modules; `watchdog` ends
 //! programs that hang, and `undisturbed` repeats tests that failed because the machine was busy.
 
-#![allow(clippy::unwrap_used, clippy::format_collect)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::format_collect)]
 
 mod cmd;
 mod fuse;
@@ -76,6 +76,7 @@ mod pages;
 mod panics;
 mod paths;
 mod phases;
+mod places;
 mod preallocation;
 mod profiles;
 mod programs;
