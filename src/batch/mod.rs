@@ -6,8 +6,8 @@
 //! line and the terminal, which [`BatchHost`] stands for.
 
 mod overview;
-mod place;
 pub mod profile;
+mod results;
 mod selection;
 mod variables;
 mod workload;
@@ -27,8 +27,8 @@ use crate::spec::SpecTable;
 use crate::spec::predefined::predefined_names;
 use crate::util::batch_files::{BATCH_PAGE, BATCH_RESULT, BATCH_SCRIPT};
 use overview::{index_page, joined, overview};
-use place::{results_dir, warn_of_other_places};
 use profile::{Config, Profile};
+use results::{results_dir, warn_of_other_places};
 use selection::{select, settings_fit, suggest_others};
 use std::path::Path;
 use std::sync::Arc;

@@ -124,7 +124,7 @@ pub(super) enum GivenBy {
 }
 
 /// The options of a workload that not everyone may give.
-const RESTRICTED: [(&str, GivenBy); 8] = [
+pub(super) const RESTRICTED: [(&str, GivenBy); 8] = [
     ("--adopt", GivenBy::Caller),
     ("--allow-device", GivenBy::Caller),
     ("--allow-drop-caches", GivenBy::Caller),
@@ -375,28 +375,7 @@ pub(super) fn enter(directory: &str, folder: &Path) -> std::io::Result<PathBuf> 
 
 #[cfg(test)]
 mod tests {
-    use super::{GivenBy, RESTRICTED, given_by, refused_option};
-    use crate::cli::args::WorkloadArgs;
-    use clap::{Args, Command};
-
-    /// The options that promise nothing: a new one is added here, or to [`RESTRICTED`].
-    #[rustfmt::skip]
-    const FREE: [&str; 26] = [
-        "runtime", "set", "dir", "seed", "layout-seed", "dialect", "warmup", "digest", "interval", "engine",
-        "populate-threads", "pin", "cold", "no-quiesce", "mkdir", "share", "ranks", "as-is", "prepare-timeout", "keep",
-        "clean", "on-error", "label", "note", "redact", "below",
-    ];
-
-    #[test]
-    fn every_option_says_who_may_give_it() {
-        let form = WorkloadArgs::augment_args(Command::new(""));
-        for name in form.get_arguments().filter_map(clap::Arg::get_long) {
-            let is_restricted = given_by(&format!("--{name}")) != GivenBy::Anyone;
-            assert_ne!(is_restricted, FREE.contains(&name), "--{name}");
-        }
-        let is_option = |name: &str| form.get_arguments().any(|arg| arg.get_long() == name.strip_prefix("--"));
-        assert!(RESTRICTED.iter().all(|(name, _)| is_option(name)));
-    }
+    use super::refused_option;
 
     #[test]
     fn a_file_gives_itself_nothing() {

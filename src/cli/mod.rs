@@ -48,7 +48,7 @@ use crate::batch;
 use crate::engine;
 use crate::experiment::suite;
 use crate::measure::{Required, WarmupLength, Watch};
-use crate::os::held_dir::{HeldDir, KnownDir};
+use crate::os::held_dir::{DirGuard, HeldDir};
 use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
 use crate::report;
@@ -217,7 +217,7 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
 
 /// Prepares a run that an experiment has started. Its output is kept beside its result, and its files are in a directory
 /// that the experiment holds. Returns a guard of that directory.
-fn enter_experiment(args: &RunArgs) -> Result<Option<KnownDir>, u8> {
+fn enter_experiment(args: &RunArgs) -> Result<Option<DirGuard>, u8> {
     let Some(fd) = args.of_experiment else { return Ok(None) };
     if !args.workload.record_env {
         secrets::hide();

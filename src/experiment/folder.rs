@@ -13,7 +13,7 @@ use super::wanted::{Experiment, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, UnusedAttempts, result_name, run_notes};
 use crate::import::{self, ImportError, Observation, PREALLOCATED};
 use crate::measure::now;
-use crate::os::held_dir::{HeldDir, KnownDir, MadeDir};
+use crate::os::held_dir::{DirGuard, HeldDir, MadeDir};
 use crate::os::{Errno, FileType, OFlags, device, handle};
 use crate::output;
 use crate::result::FilesetResult;
@@ -38,7 +38,7 @@ pub struct Folder {
     /// The folder, that of the results, and that of the output of commands.
     dirs: [HeldDir; 3],
     /// Lets all paths in the folder lead to it.
-    _known: KnownDir,
+    _known: DirGuard,
     /// The description of the experiment.
     pub experiment: Experiment,
     journal: Journal,
@@ -163,7 +163,7 @@ fn refuse_other_counts(path: &Path, state: &Replayed) -> Result<(), FolderError>
 }
 
 /// Makes a folder known by its path, and opens the directories in it, which are created. Returns it with them.
-fn hold(dir: HeldDir) -> io::Result<([HeldDir; 3], KnownDir)> {
+fn hold(dir: HeldDir) -> io::Result<([HeldDir; 3], DirGuard)> {
     let known = dir.make_known()?;
     let [runs, hooks] = [RUNS, HOOK_LOGS].map(|name| dir.enter_or_make(name.as_ref()));
     Ok(([dir, runs?, hooks?], known))
@@ -218,7 +218,7 @@ impl Folder {
         Ok(Self::of(path, dirs, known, experiment, journal))
     }
 
-    fn of(path: &Path, dirs: [HeldDir; 3], known: KnownDir, experiment: Experiment, journal: Journal) -> Self {
+    fn of(path: &Path, dirs: [HeldDir; 3], known: DirGuard, experiment: Experiment, journal: Journal) -> Self {
         Self {
             path: path.to_owned(),
             dirs,

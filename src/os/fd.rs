@@ -101,13 +101,6 @@ pub struct Stat {
     pub links: u64,
 }
 
-impl Stat {
-    /// Returns the identity of the file: device and inode number.
-    pub fn id(&self) -> (u64, u64) {
-        (self.device, self.inode)
-    }
-}
-
 impl From<rfs::Stat> for Stat {
     #[allow(clippy::useless_conversion, reason = "the fields' types differ between architectures")]
     fn from(s: rfs::Stat) -> Self {

@@ -17,7 +17,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use super::lookup::KnownDir;
+pub use super::lookup::DirGuard;
 
 const READ_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -35,6 +35,8 @@ const DIR_MODE: Mode = Mode::from_raw_mode(0o777);
 pub struct HeldDir {
     fd: Arc<OwnedFd>,
     path: PathBuf,
+    /// The path of a file by which the directory was found: that of a link may lead to another directory.
+    file: Option<PathBuf>,
 }
 
 /// An entry of a directory.
@@ -46,6 +48,13 @@ pub struct HeldEntry {
     pub kind: FileType,
     /// Its length in bytes.
     pub size: u64,
+}
+
+impl fd::Stat {
+    /// Returns the identity of the file: device and inode number.
+    pub fn id(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
 }
 
 /// A directory that was created, to be removed again as long as it is empty.
@@ -109,7 +118,7 @@ impl HeldDir {
             return Err(error.into());
         };
         let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok((Self::of(found.dir, parent), name))
+        Ok((Self { file: Some(path.to_owned()), ..Self::of(found.dir, parent) }, name))
     }
 
     /// Opens the directory of an entry by the path of the entry. Returns it with the name of the entry, which may be that
@@ -121,7 +130,7 @@ impl HeldDir {
     }
 
     fn of(fd: OwnedFd, path: &Path) -> Self {
-        Self { fd: Arc::new(fd), path: path.to_owned() }
+        Self { fd: Arc::new(fd), path: path.to_owned(), file: None }
     }
 
     /// Takes over a directory that another process has opened: the descriptor with this number. It is not inherited by
@@ -137,15 +146,18 @@ impl HeldDir {
 
     /// Lets all paths that begin with that of this directory lead to it, wherever it is moved to, as long as the returned
     /// guard lives.
-    pub fn make_known(&self) -> io::Result<KnownDir> {
+    pub fn make_known(&self) -> io::Result<DirGuard> {
         lookup::make_known(&self.path, self.fd.as_fd())
     }
 
     /// Returns whether the path of the directory still leads to it.
     pub fn is_in_place(&self) -> bool {
         let id = |fd: &OwnedFd| rfs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
-        let now = lookup::look_up_afresh(&self.path, LastName::Directory);
-        id(&self.fd).is_ok_and(|own| now.is_ok_and(|now| now.names.is_empty() && id(&now.dir) == Ok(own)))
+        let (now, names) = match &self.file {
+            Some(file) => (lookup::look_up_afresh(file, LastName::File), 1),
+            None => (lookup::look_up_afresh(&self.path, LastName::Directory), 0),
+        };
+        id(&self.fd).is_ok_and(|own| now.is_ok_and(|now| now.names.len() == names && id(&now.dir) == Ok(own)))
     }
 
     /// Returns an error unless the path of the directory still leads to it.
@@ -486,6 +498,10 @@ mod tests {
         let (held, name) = HeldDir::of_file(&at("link")).unwrap();
         held.write_new(&name, b"text").unwrap();
         assert_eq!(fs::read(at("real/file")).unwrap(), b"text");
+        assert!(held.is_in_place());
+        fs::rename(at("real"), at("moved")).unwrap();
+        assert!(!held.is_in_place());
+        fs::rename(at("moved"), at("real")).unwrap();
         let (held, name) = HeldDir::of_entry(&at("link")).unwrap();
         assert!(held.find(&name).unwrap().is_some_and(|found| found.kind == FileType::Symlink));
         assert!(held.open_file(&name, OFlags::WRONLY).is_err() && held.open_regular(&name).is_none());

@@ -43,7 +43,7 @@ pub(super) struct Found {
 }
 
 /// A part of a path that is still to be looked up.
-enum Step {
+enum PathStep {
     Root,
     Up,
     Name(OsString),
@@ -69,22 +69,22 @@ pub(super) fn look_up_afresh(path: &Path, last: LastName) -> io::Result<Found> {
 /// Looks up a path that begins in a directory.
 fn look_up_from(mut dir: OwnedFd, path: &Path, last: LastName) -> io::Result<Found> {
     let mut left = steps(path);
-    if last == LastName::File && !matches!(left.first(), Some(Step::Name(_))) {
+    if last == LastName::File && !matches!(left.first(), Some(PathStep::Name(_))) {
         return Err(Errno::ISDIR.into());
     }
     let (mut at, mut links) = (PathBuf::new(), 0);
     while let Some(step) = left.pop() {
         let name = match step {
-            Step::Root => {
+            PathStep::Root => {
                 (dir, at) = (retry_interrupted(|| rfs::open(c"/", DIR, Mode::empty()))?, PathBuf::from("/"));
                 continue;
             }
-            Step::Up => {
+            PathStep::Up => {
                 dir = retry_interrupted(|| rfs::openat(&dir, c"..", DIR, Mode::empty()))?;
                 at.push("..");
                 continue;
             }
-            Step::Name(name) => name,
+            PathStep::Name(name) => name,
         };
         let is_file = last == LastName::File && left.is_empty();
         let entered = match is_file {
@@ -102,7 +102,7 @@ fn look_up_from(mut dir: OwnedFd, path: &Path, last: LastName) -> io::Result<Fou
             Err(error) => return Err(error.into()),
         };
         match target {
-            Some(Target::Path(target)) => {
+            Some(LinkTarget::Path(target)) => {
                 links += 1;
                 if links > MAX_LINKS {
                     return Err(Errno::LOOP.into());
@@ -110,16 +110,16 @@ fn look_up_from(mut dir: OwnedFd, path: &Path, last: LastName) -> io::Result<Fou
                 left.extend(steps(&target));
             }
             // A link of the kernel to what a process has open, which has no path.
-            Some(Target::Open(fd)) if !is_file => {
+            Some(LinkTarget::Open(fd)) if !is_file => {
                 dir = fd;
                 at.push(name);
             }
-            Some(Target::Open(_)) => return Ok(Found { dir, names: vec![name] }),
+            Some(LinkTarget::Open(_)) => return Ok(Found { dir, names: vec![name] }),
             None if is_file || !exists(&dir, &name) => {
                 let rest = left.into_iter().rev().map(|step| match step {
-                    Step::Name(name) => Ok(name),
+                    PathStep::Name(name) => Ok(name),
                     // `..` of a directory that does not exist.
-                    Step::Up | Step::Root => Err(io::Error::from(Errno::NOENT)),
+                    PathStep::Up | PathStep::Root => Err(io::Error::from(Errno::NOENT)),
                 });
                 let names = std::iter::once(Ok(name)).chain(rest).collect::<io::Result<_>>()?;
                 return Ok(Found { dir, names });
@@ -131,24 +131,24 @@ fn look_up_from(mut dir: OwnedFd, path: &Path, last: LastName) -> io::Result<Fou
 }
 
 /// Splits a path into its parts, of which the last one is the next.
-fn steps(path: &Path) -> Vec<Step> {
+fn steps(path: &Path) -> Vec<PathStep> {
     let step = |component| match component {
-        Component::RootDir => Some(Step::Root),
-        Component::ParentDir => Some(Step::Up),
-        Component::Normal(name) => Some(Step::Name(name.to_owned())),
+        Component::RootDir => Some(PathStep::Root),
+        Component::ParentDir => Some(PathStep::Up),
+        Component::Normal(name) => Some(PathStep::Name(name.to_owned())),
         Component::CurDir | Component::Prefix(_) => None,
     };
     path.components().rev().filter_map(step).collect()
 }
 
 /// What a link leads to.
-enum Target {
+enum LinkTarget {
     Path(PathBuf),
     Open(OwnedFd),
 }
 
 /// Returns what a link leads to. `None` if the name is not that of a link.
-fn link_target(dir: &OwnedFd, name: &OsStr, at: &Path) -> io::Result<Option<Target>> {
+fn link_target(dir: &OwnedFd, name: &OsStr, at: &Path) -> io::Result<Option<LinkTarget>> {
     let opened =
         retry_interrupted(|| rfs::openat(dir, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()));
     let link = match opened {
@@ -167,10 +167,10 @@ fn link_target(dir: &OwnedFd, name: &OsStr, at: &Path) -> io::Result<Option<Targ
     if rfs::fstatfs(dir).is_ok_and(|found| found.f_type == rfs::PROC_SUPER_MAGIC)
         && let Ok(fd) = retry_interrupted(|| rfs::openat(dir, name, DIR, Mode::empty()))
     {
-        return Ok(Some(Target::Open(fd)));
+        return Ok(Some(LinkTarget::Open(fd)));
     }
     let target = rfs::readlinkat(&link, c"", Vec::new())?;
-    Ok(Some(Target::Path(OsString::from_vec(target.into_bytes()).into())))
+    Ok(Some(LinkTarget::Path(OsString::from_vec(target.into_bytes()).into())))
 }
 
 /// Returns whether a link in a directory may be followed: unless it is in a shared directory, or if this user or the
@@ -200,17 +200,17 @@ fn known(path: &Path) -> io::Result<Option<(OwnedFd, PathBuf)>> {
 }
 
 /// Makes a directory known by its path as long as the returned guard lives.
-pub(super) fn make_known(path: &Path, dir: BorrowedFd<'_>) -> io::Result<KnownDir> {
+pub(super) fn make_known(path: &Path, dir: BorrowedFd<'_>) -> io::Result<DirGuard> {
     let path = std::path::absolute(path)?;
     KNOWN.lock().push((path.clone(), dir.try_clone_to_owned()?));
-    Ok(KnownDir(path))
+    Ok(DirGuard(path))
 }
 
 /// A drop guard of a directory that is known by its path.
 #[derive(Debug)]
-pub struct KnownDir(PathBuf);
+pub struct DirGuard(PathBuf);
 
-impl Drop for KnownDir {
+impl Drop for DirGuard {
     fn drop(&mut self) {
         let mut known = KNOWN.lock();
         if let Some(at) = known.iter().position(|(path, _)| *path == self.0) {

@@ -411,6 +411,26 @@ fn mount_options_of_two_file_systems_are_compared() {
     }
 }
 
+/// What loosens a promise is the caller's.
+#[test]
+fn a_file_gives_itself_no_permission() {
+    for (option, given) in [
+        ("--record-env", "--record-env"),
+        ("--adopt", "--adopt"),
+        ("--allow-system", "--allow-system"),
+        ("--allow-write=out", "--allow-write out"),
+        ("--allow-drop-caches", "--allow-drop-caches"),
+    ] {
+        let lab = lab(&format!("options = \"{option}\"\n{FILE}"));
+        let said = lab.run("experiment files/study.toml --plan", 2);
+        assert!(said.contains(&format!("an experiment file can't give the option `{option}`")), "{said}");
+        lab.run(&format!("experiment files/study.toml --plan {given}"), 0);
+    }
+    let lab = lab(&format!("options = \"--require-fs tmpfs\"\n{FILE}"));
+    lab.run("experiment files/study.toml --plan", 0);
+    lab.run("experiment files/study.toml --plan --require-fs xfs", 2);
+}
+
 #[test]
 fn each_shipped_experiment_has_a_plan() {
     let lab = Lab::new();

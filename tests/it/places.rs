@@ -22,7 +22,7 @@ const PROFILE: &str = "DEFAULTS {\n runtime = 1;\n dir = files;\n}\nCONFIG one {
 const OWN: &str = "set $dir=files\ndefine fileset name=s,path=$dir,entries=2,size=1k,prealloc=100\n\
                    define process name=p { thread name=t { flowop statfile name=look,filesetname=s } }\n";
 const EXPERIMENT: &str = "script = \"s.wml\"\nrepeats = 1\noptions = \"--engine null --runtime 0.05 --no-quiesce\"\n\
-                          [[factors]]\nname = \"kind\"\nlevels = [{ name = \"a\" }, { name = \"b\" }]\n";
+                          [[factor]]\nname = \"kind\"\nlevels = [{ name = \"a\" }, { name = \"b\" }]\n";
 
 /// What an option writes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -208,9 +208,9 @@ fn expected(kind: Kind, position: Position, state: State) -> &'static [i32] {
         (Kind::Permission, _) if is_last => &[0],
         (Kind::File, State::DevZero) if is_last => &[0],
         (Kind::Folder, State::Removed) => &[0],
-        (Kind::Results, State::Full) => &[0],
+        (Kind::Results, State::Full) => &[0, 1],
         // What can be created may still not fit.
-        (Kind::Folder, State::Full) => &[1, 3],
+        (Kind::Folder, State::Full) => &[0, 1, 3],
         _ => &[3],
     }
 }
@@ -292,7 +292,7 @@ fn words(row: &Row, path: &Path) -> Vec<String> {
         "--set" => format!("place={path}"),
         _ => path.to_owned(),
     };
-    let fast = "--engine null --runtime 0.05 --no-quiesce";
+    let fast = "--engine null --runtime 0.2 --no-quiesce";
     let text = match (row.command, row.option) {
         // A file set is on a file system.
         ("run", "--set") => "run d.wml --runtime 0.05 --no-quiesce".to_owned(),
@@ -302,7 +302,7 @@ fn words(row: &Row, path: &Path) -> Vec<String> {
         (command, "--resume") => command.to_owned(),
         ("repeat", _) => format!("repeat s.wml {fast} --runs 2"),
         ("ab", _) => format!("ab s.wml {fast} --blocks 2"),
-        ("floor", _) => format!("floor own s.wml {fast} --blocks 2"),
+        ("floor", _) => format!("floor own f.wml {fast} --blocks 2"),
         ("sweep", _) => format!("sweep d.wml {fast} --vary n=1,2 --repeats 1 --set place=own"),
         ("experiment", _) => "experiment x.toml".to_owned(),
         ("compare", _) => "compare r.json r.json --anyway".to_owned(),
@@ -319,21 +319,27 @@ fn words(row: &Row, path: &Path) -> Vec<String> {
     words
 }
 
-/// What the results may be and no output, whatever happens.
-fn check_cell(row: &Row, position: Position, state: State) -> Option<i32> {
+/// Runs a command with a path in this state. Returns its exit status, or `None` if this machine can't make the state. An
+/// error says what was wrong.
+fn check_cell(row: &Row, position: Position, state: State) -> Result<Option<i32>, String> {
     let has_result = ["compare", "report"].contains(&row.command);
     let call = Wml::new().file("s.wml", SCRIPT).file("own.f", OWN).file("p.prof", PROFILE).file("x.toml", EXPERIMENT);
     let call = call
         .file("d.wml", &format!("set $n=1\nset $place=files\n{}", SCRIPT.replace("path=files", "path=$place/data")));
+    let call = call.file("f.wml", &format!("{OWN}run 0.05\n"));
     let call = if has_result { call.file("r.json", &RESULT) } else { call };
     let call = call.file("own/precious", "mine").folder("state");
-    let path = lay(call.dir(), position, state)?;
+    let Some(path) = lay(call.dir(), position, state) else { return Ok(None) };
     let is_link = [State::OwnLink, State::LinkOfAnother].contains(&state);
     // The last name of a file is a link to a file that does not exist.
     if is_link && position == Position::Last && [Kind::File, Kind::Table].contains(&row.kind) {
         fs::remove_dir_all(call.dir().join("own/sub")).unwrap();
     }
     let state_home = if row.option == "XDG_STATE_HOME" { call.dir().join(&path) } else { call.dir().join("state") };
+    // A results folder is new or empty.
+    if is_link && position == Position::Last && row.kind == Kind::Folder {
+        fs::remove_dir(call.dir().join("own/sub/sub")).unwrap();
+    }
     let before = tree(call.dir());
     let what = format!("{} {} {position:?} {state:?}", row.command, row.option);
     let call = call.args(words(row, &path)).env("XDG_STATE_HOME", state_home).timeout(Duration::from_secs(60));
@@ -342,15 +348,25 @@ fn check_cell(row: &Row, position: Position, state: State) -> Option<i32> {
     let code = output.code();
     // Verdicts are those of noise.
     let code = if code >= 10 && code <= 12 { 0 } else { code };
-    assert!(expected.contains(&code), "{what}: {code}, not {expected:?}\n{}", output.shown());
+    let wrong = |why: String| Err(format!("{what}: {why}\n{}", output.shown()));
+    if !expected.contains(&code) {
+        return wrong(format!("{code}, not {expected:?}"));
+    }
     if expected == [3] {
-        assert!(before == tree(output.dir()), "{what}: something was written\n{}", output.shown());
+        // The directory of noise floors is made before anything else, and that of a run in the current one, for a while.
+        let is_state = |path: &Path| path.starts_with("./state") || path == Path::new(".");
+        let after = tree(output.dir());
+        let changed = after.iter().filter(|(path, now)| !is_state(path) && before.get(*path) != Some(*now));
+        let changed: Vec<&PathBuf> = changed.map(|(path, _)| path).collect();
+        if !changed.is_empty() || after.len() < before.len() {
+            return wrong(format!("{changed:?} changed"));
+        }
     }
-    assert_eq!(fs::read_to_string(output.dir().join("own/precious")).unwrap(), "mine", "{what}");
-    if state == State::ForeignFile {
-        assert_eq!(fs::read_to_string(output.dir().join("st/at")).unwrap(), "mine\n", "{what}");
+    let has = |name: &str, content: &str| fs::read_to_string(output.dir().join(name)).is_ok_and(|text| text == content);
+    if !has("own/precious", "mine") || state == State::ForeignFile && !has("st/at", "mine\n") {
+        return wrong("a foreign file changed".to_owned());
     }
-    Some(code)
+    Ok(Some(code))
 }
 
 /// One cell in sixteen each day, and all of them with `WMLRUN_LONG=1`.
@@ -363,17 +379,21 @@ fn every_output_is_written_to_its_place_or_refused() {
         }
     }
     let is_wanted = |(n, _): &(usize, _)| long() || n % 16 == 5;
-    let (mut made, mut table) = (0, String::new());
+    let (mut made, mut table, mut failed) = (0, String::new(), Vec::new());
     for (_, (row, position, state)) in cells.into_iter().enumerate().filter(is_wanted) {
-        let code = check_cell(row, position, state);
+        let code = check_cell(row, position, state).unwrap_or_else(|wrong| {
+            failed.push(wrong);
+            None
+        });
         made += usize::from(code.is_some());
         let code = code.map_or("-".to_owned(), |code| code.to_string());
         table += &format!("| {} {} | {position:?} | {state:?} | {code} |\n", row.command, row.option);
     }
-    assert!(made > 50, "{made} cells");
     if long() {
         let _ = std::io::Write::write_all(&mut std::io::stderr(), table.as_bytes());
     }
+    assert!(failed.is_empty(), "{} cells of {made} failed\n{}", failed.len(), failed.join("\n"));
+    assert!(made > 50, "{made} cells");
 }
 
 /// Links of another user, at every option: the reason why the program looks at links itself, whatever the kernel does.
@@ -385,7 +405,7 @@ fn no_link_of_another_user_in_a_shared_directory_is_followed() {
     let rows = ROWS.iter().filter(|row| ["run", "repeat", "man", "report", "batch"].contains(&row.command));
     for row in rows {
         for position in [Position::Last, Position::Parent] {
-            assert_eq!(check_cell(row, position, State::LinkOfAnother), Some(3), "{} {}", row.command, row.option);
+            assert_eq!(check_cell(row, position, State::LinkOfAnother), Ok(Some(3)));
         }
     }
     // A formatted script, and one that the shell saves.
