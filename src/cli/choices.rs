@@ -91,3 +91,29 @@ pub(super) fn engine_parser() -> impl TypedValueParser<Value = EngineChoice> {
 pub(super) fn dialect_parser() -> impl TypedValueParser<Value = Dialect> {
     choice(Dialect::ALL.map(|dialect| (dialect.name(), dialect.about())), Dialect::from_name)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::args::WorkloadArgs;
+    use crate::cli::arms::{GivenBy, RESTRICTED, given_by};
+    use clap::{Args, Command};
+
+    /// The options that promise nothing: a new one is added here, or to `RESTRICTED`.
+    #[rustfmt::skip]
+    const FREE: [&str; 26] = [
+        "runtime", "set", "dir", "seed", "layout-seed", "dialect", "warmup", "digest", "interval", "engine",
+        "populate-threads", "pin", "cold", "no-quiesce", "mkdir", "share", "ranks", "as-is", "prepare-timeout", "keep",
+        "clean", "on-error", "label", "note", "redact", "below",
+    ];
+
+    #[test]
+    fn every_option_says_who_may_give_it() {
+        let form = WorkloadArgs::augment_args(Command::new(""));
+        for name in form.get_arguments().filter_map(clap::Arg::get_long) {
+            let is_restricted = given_by(&format!("--{name}")) != GivenBy::Anyone;
+            assert_ne!(is_restricted, FREE.contains(&name), "--{name}");
+        }
+        let is_option = |name: &str| form.get_arguments().any(|arg| arg.get_long() == name.strip_prefix("--"));
+        assert!(RESTRICTED.iter().all(|(name, _)| is_option(name)));
+    }
+}

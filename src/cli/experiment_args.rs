@@ -553,28 +553,7 @@ pub(super) fn two_directories(matches: &ArgMatches) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ArmLine, WorkloadArgs};
-    use crate::cli::arms::{GivenBy, RESTRICTED, given_by};
-    use clap::{Args, Command};
-
-    /// The options that promise nothing: a new one is added here, or to `RESTRICTED`.
-    #[rustfmt::skip]
-    const FREE: [&str; 26] = [
-        "runtime", "set", "dir", "seed", "layout-seed", "dialect", "warmup", "digest", "interval", "engine",
-        "populate-threads", "pin", "cold", "no-quiesce", "mkdir", "share", "ranks", "as-is", "prepare-timeout", "keep",
-        "clean", "on-error", "label", "note", "redact", "below",
-    ];
-
-    #[test]
-    fn every_option_says_who_may_give_it() {
-        let form = WorkloadArgs::augment_args(Command::new(""));
-        for name in form.get_arguments().filter_map(clap::Arg::get_long) {
-            let is_restricted = given_by(&format!("--{name}")) != GivenBy::Anyone;
-            assert_ne!(is_restricted, FREE.contains(&name), "--{name}");
-        }
-        let is_option = |name: &str| form.get_arguments().any(|arg| arg.get_long() == name.strip_prefix("--"));
-        assert!(RESTRICTED.iter().all(|(name, _)| is_option(name)));
-    }
+    use super::ArmLine;
 
     #[test]
     fn the_options_of_an_arm_name_one_directory() {
