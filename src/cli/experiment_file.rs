@@ -157,7 +157,8 @@ impl Planned {
         let own: Vec<Vec<String>> = cells
             .iter()
             .map(|cell| {
-                let words = |level: &&FileLevel| flat(placed(&level.options, &level.set).unwrap_or_default());
+                let words =
+                    |level: &&FileLevel| flat(placed(&level.options, &level.set, reader.given).unwrap_or_default());
                 cell.levels.iter().flat_map(words).collect()
             })
             .collect();
