@@ -3,7 +3,7 @@
 use super::Batch;
 use super::profile::Config;
 use crate::model::SetBy;
-use crate::report::filebench;
+use crate::report::dumps;
 use crate::session::{Front, Session, Status, TypedValue, library};
 use crate::source::Spanned;
 use crate::spec::predefined::DIR;
@@ -48,12 +48,12 @@ enum WorkloadStep {
     Measure(Duration),
     Snap,
     /// A file of Filebench's, and the end of its name.
-    Dump(&'static filebench::File, &'static str),
+    Dump(&'static dumps::File, &'static str),
     Shutdown,
 }
 
 /// The files of Filebench's that each workload leaves, each with the end of its name.
-const DUMPS: [(&filebench::File, &str); 2] = [(&filebench::DUMP, "out"), (&filebench::XMLDUMP, "xml")];
+const DUMPS: [(&dumps::File, &str); 2] = [(&dumps::DUMP, "out"), (&dumps::XMLDUMP, "xml")];
 
 /// The name of such a file.
 pub(super) fn dump_name(workload: &str, end: &str) -> String {

@@ -2,6 +2,7 @@
 //!
 //! Only this file, `experiment_args`, `choices`, `completion`, `examples`, `man` and `usage` use the argument parser.
 
+use super::called_as;
 use super::choices::{
     DumpStage, EngineChoice, ExportFormat, FigureFormat, Format, OnError, PAGE_FORMAT, choice, dialect_parser,
     division_parser, engine_parser, export_parser, format_parser, sharing_parser,
@@ -31,6 +32,7 @@ use crate::util::version::VERSION;
 use crate::util::{printable, wrap};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -515,7 +517,12 @@ fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
     if let Some(message) = two_directories(&matches) {
         return Err(command().error(ErrorKind::ArgumentConflict, message));
     }
-    Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command()))
+    let is_default = matches.value_source("format") == Some(ValueSource::DefaultValue);
+    let mut cli = Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command()))?;
+    if let Some(format) = called_as::format().filter(|_| is_default) {
+        cli.run.output.format = format;
+    }
+    Ok(cli)
 }
 
 /// Parses the process's command line. `Err` holds the exit status: 2 after wrong usage was reported, 0 after help or

@@ -94,9 +94,9 @@ impl Progress for Bars {
         let Some(since) = state.since.filter(|_| self.verbosity != Verbosity::Quiet) else { return };
         let seconds = since.elapsed().as_secs_f64().max(1e-9);
         let rate = if state.bytes > 0 {
-            format!("{}/s", size::format((bytes as f64 / seconds) as u64))
+            format!("{} a second", size::format((bytes as f64 / seconds) as u64))
         } else {
-            format!("{} files/s", count::grouped((files as f64 / seconds) as u64))
+            format!("{} files a second", count::grouped((files as f64 / seconds) as u64))
         };
         if let Some(bar) = &state.drawn {
             bar.set_position(if state.bytes > 0 { bytes } else { files });

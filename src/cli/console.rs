@@ -103,6 +103,12 @@ fn describe_mounts(mounts: &[MountInfo]) -> String {
     }
 }
 
+/// Returns whether the progress of runs is shown. Programs that read the output of Filebench often get both streams in
+/// one, and would take a rate of the progress for the result.
+fn has_progress(report: &dyn Report) -> bool {
+    !report.is_of_filebench() || stderr_width().is_some()
+}
+
 /// The front end that prints to the terminal.
 pub(super) struct Console {
     report: &'static dyn Report,
@@ -111,6 +117,8 @@ pub(super) struct Console {
     stdout_taken: bool,
     /// Whether the report has a beginning, such as the headings of a table, which that of another document may have.
     begins: bool,
+    /// Whether the report has the beginning of the current run.
+    has_started: bool,
     progress: Bars,
     live: LiveScreen,
     /// The live stream of `--live`.
@@ -122,9 +130,19 @@ pub(super) struct Console {
 impl Console {
     pub(super) fn new(report: &'static dyn Report, verbosity: Verbosity) -> Self {
         let quiet = verbosity == Verbosity::Quiet;
-        let live = LiveScreen::new(quiet);
-        let progress = Bars::new(verbosity);
-        Self { report, quiet, stdout_taken: false, begins: true, progress, live, stream: None, errors: None }
+        let shows = if has_progress(report) { verbosity } else { Verbosity::Quiet };
+        let (live, progress) = (LiveScreen::new(shows == Verbosity::Quiet), Bars::new(shows));
+        Self {
+            report,
+            quiet,
+            stdout_taken: false,
+            begins: true,
+            has_started: false,
+            progress,
+            live,
+            stream: None,
+            errors: None,
+        }
     }
 
     /// Joins the report to that of another document, if `follows` and its format is one for programs that can be joined.
@@ -219,6 +237,13 @@ impl Front for Console {
         }
     }
 
+    fn remains(&mut self, text: &str) {
+        // Nothing follows the last line of Filebench, whose trees remain without a message.
+        if !self.report.is_of_filebench() {
+            self.note(text);
+        }
+    }
+
     fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>) {
         self.progress.finish();
         self.live.clear();
@@ -248,7 +273,7 @@ impl Front for Console {
             stream.start_run(document.runs.len() + 1);
             stream.write(&LiveEvent::Started { document, run, seconds: length.map(|length| length.as_secs_f64()) });
         }
-        if self.quiet {
+        if self.quiet || !has_progress(self.report) {
             return;
         }
         let bytes: u64 = run.filesets.iter().map(|f| f.bytes).sum();
@@ -284,8 +309,55 @@ impl Front for Console {
         if let Some(stream) = &mut self.stream {
             stream.write(&LiveEvent::Ended { document });
         }
-        let index = document.runs.len().saturating_sub(1);
+        let last = document.runs.len().saturating_sub(1);
+        // Programs that read the output of Filebench count its lines from the end, also where both streams are one.
+        if self.report.is_of_filebench() {
+            self.print_notices(document);
+            self.report_run(document, last);
+        } else {
+            self.report_run(document, last);
+            self.print_notices(document);
+        }
+    }
+
+    fn check_outputs(&self) -> std::io::Result<()> {
+        self.stream.as_ref().map_or(Ok(()), LiveStream::check_in_place)
+    }
+
+    fn result_aside(&mut self, document: &Document) {
+        let _ = json::Json.end(document, &mut std::io::stderr());
+    }
+
+    fn interim(&mut self, document: &Document, run: &Run, apart: bool) {
+        self.live.clear();
+        let document = Document { runs: vec![run.clone()], ..document.clone() };
+        self.start_report(&document, 0);
+        self.report(&mut |report, out| report.interim(&document, apart, out));
+    }
+
+    fn progress(&self) -> &dyn Progress {
+        &self.progress
+    }
+}
+
+impl Console {
+    /// Writes what precedes the figures of a run, once.
+    fn start_report(&mut self, document: &Document, index: usize) {
+        if !std::mem::replace(&mut self.has_started, true) {
+            self.report(&mut |report, out| report.started(document, index, out));
+        }
+    }
+
+    /// Writes the report of a run that has ended.
+    fn report_run(&mut self, document: &Document, index: usize) {
+        self.start_report(document, index);
         self.report(&mut |report, out| report.run(document, index, out));
+        self.has_started = false;
+    }
+
+    /// Prints what there is to say about the last run beside its report: warnings that the report lacks, how the run
+    /// failed, and threads that are still in a call.
+    fn print_notices(&mut self, document: &Document) {
         let Some(run) = document.runs.last() else { return };
         if !self.report.warns() {
             for (message, advice) in warnings::unfulfilled(document, run) {
@@ -329,24 +401,6 @@ impl Front for Console {
         if let Some(more @ 1..) = run.stragglers.len().checked_sub(MAX_STRAGGLERS) {
             notice(&format!("note: also still in a system call: {}", count::count(more as u64, "other thread")));
         }
-    }
-
-    fn check_outputs(&self) -> std::io::Result<()> {
-        self.stream.as_ref().map_or(Ok(()), LiveStream::check_in_place)
-    }
-
-    fn result_aside(&mut self, document: &Document) {
-        let _ = json::Json.end(document, &mut std::io::stderr());
-    }
-
-    fn interim(&mut self, document: &Document, run: &Run, apart: bool) {
-        self.live.clear();
-        let document = Document { runs: vec![run.clone()], ..document.clone() };
-        self.report(&mut |report, out| report.interim(&document, apart, out));
-    }
-
-    fn progress(&self) -> &dyn Progress {
-        &self.progress
     }
 }
 

@@ -200,18 +200,19 @@ fn ranks_text(all: &RanksInterval) -> String {
     {
         let of = |rate: &RankRate| {
             let (host, rate_text) = (printable::line(&rate.host), grouped(rate.ops_per_s as u64));
-            format!("rank {} on {host}, {rate_text} ops/s", rate.rank)
+            format!("rank {} on {host}, {rate_text} operations a second", rate.rank)
         };
         text.push_str(&format!("; slowest: {}; fastest: {}", of(slowest), of(fastest)));
     }
     text
 }
 
-/// Returns the line of an interval for output that is not a terminal.
+/// Returns the line of an interval for output that is not a terminal. A program that reads a report gets it in the same
+/// text if both streams are one; therefore it has no figure with a unit of a report, such as `9 ops/s`.
 fn log_line(run: &Run, elapsed: f64, trouble: &[TroubleCounts], ranks: Option<&RanksInterval>) -> String {
     let current = LiveTotals::of(run, elapsed, trouble).with_ranks(ranks);
     let mut line = format!(
-        "{elapsed:7.1} s: {} ops/s, {}/s, mean {}",
+        "{elapsed:7.1} s: {} operations and {} a second, each {}",
         grouped(current.ops_per_s as u64),
         size::format(current.bytes_per_s as u64),
         latency(current.mean_ns.unwrap_or(f64::NAN))
@@ -446,12 +447,13 @@ mod tests {
     #[test]
     fn ranks_are_shown_as_sums_and_extremes() {
         let line = log_line(&run(3, 12), 12.0, &[TroubleCounts::default(); 3], Some(&of_ranks()));
-        let text = "   12.0 s: 30,000 ops/s, 3.0 MiB/s, mean 5.00 µs, 7 errors; 3 of 4 ranks; slowest: rank 2 on h2";
+        let text = "   12.0 s: 30,000 operations and 3.0 MiB a second, each 5.00 µs, 7 errors; 3 of 4 ranks; slowest: rank 2 on h2";
         assert!(line.starts_with(text) && !line.contains('\x1b'), "{line}");
         let lines = drawn_of_ranks(3, (120, 24), false, Some(&of_ranks()));
         assert!(lines[1].starts_with("30,000 ops/s   3.0 MiB/s   mean 5.00 µs   7 errors"), "{lines:#?}");
         assert!(
-            lines[2].starts_with("3 of 4 ranks; slowest: rank 2 on h2") && lines[2].contains("9,000 ops/s; fastest")
+            lines[2].starts_with("3 of 4 ranks; slowest: rank 2 on h2")
+                && lines[2].contains("9,000 operations a second; fastest")
         );
         assert!(lines[3].starts_with("flowop of rank 0"), "{lines:#?}");
         let same = RanksInterval { reporting: 4, slowest: of_ranks().fastest, ..of_ranks() };
@@ -502,8 +504,8 @@ mod tests {
             TroubleCounts::default(),
         ];
         let line = log_line(&run(3, 12), 12.0, &trouble, None);
-        assert_eq!(line, "   12.0 s: 7,500 ops/s, 14.6 MiB/s, mean 3.00 µs, 3 errors, 5.0 % starved");
+        assert_eq!(line, "   12.0 s: 7,500 operations and 14.6 MiB a second, each 3.00 µs, 3 errors, 5.0 % starved");
         let nothing = log_line(&Run::default(), 0.0, &[], None);
-        assert_eq!(nothing, "    0.0 s: 0 ops/s, 0 B/s, mean -");
+        assert_eq!(nothing, "    0.0 s: 0 operations and 0 B a second, each -");
     }
 }

@@ -7,6 +7,7 @@ mod age;
 mod args;
 mod arms;
 mod bars;
+mod called_as;
 mod choices;
 mod compare;
 mod completion;
@@ -71,10 +72,11 @@ pub fn main() -> ExitCode {
         return ExitCode::from(stdout::finish(status));
     }
     limits::save_address_space();
-    ExitCode::from(on_enough_stack(|| match args::parse() {
+    let status = on_enough_stack(|| match args::parse() {
         Ok(cli) => stdout::finish(dispatch(cli)),
         Err(code) => stdout::finish(code),
-    }))
+    });
+    ExitCode::from(called_as::status(status))
 }
 
 /// Stack in bytes that the program needs at most: blocks may be nested 64 deep, and are visited by recursion.
@@ -96,6 +98,9 @@ fn on_enough_stack(work: fn() -> u8) -> u8 {
 }
 
 fn dispatch(cli: args::Cli) -> u8 {
+    if cli.command.is_some() {
+        called_as::executes_command();
+    }
     if let Some(status) = launched::refused(cli.command.as_ref()) {
         return status;
     }

@@ -7,6 +7,7 @@
 //!
 //! An experiment, whose runs are processes of their own, has a simpler one.
 
+use super::called_as;
 use super::console::{error, notice};
 use crate::disk::quiesce;
 use crate::measure::{Stage, Waiting, Watch};
@@ -181,13 +182,13 @@ pub(super) fn end(watch: &Watch, status: u8) -> u8 {
         return status;
     }
     print_blocked_threads(&left);
-    signals::exit_now(status)
+    signals::exit_now(called_as::status(status))
 }
 
 /// Ends the program at once. The main thread can't, since it is blocked in a system call.
 fn exit_blocked(now: &Waiting, status: u8) -> ! {
     print_blocked_threads(&now.paths);
-    signals::exit_now(status)
+    signals::exit_now(called_as::status(status))
 }
 
 /// Prints the threads that are blocked in system calls below `paths`, at most five. The kernel removes the process only

@@ -51,6 +51,7 @@ pub use folder_error::FolderError;
 pub use hooks::{HOOKS, Hook, HookTime, Hooks};
 pub use identity::Identity;
 pub use origin::is_made_here;
+pub use program::NAME_VARIABLE;
 pub use prune::{Pruned, bytes_below, prune};
 pub use recorded::{RecordedExperiment, RecordedRun, is_folder};
 pub use rule_text::{run_range, share};

@@ -16,6 +16,9 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+/// The environment variable that starts this program in the place of another one. Runs of experiments are its own.
+pub const NAME_VARIABLE: &str = "WMLRUN_AS";
+
 /// The time that a run has to end after it was signalled.
 const END_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -54,7 +57,7 @@ pub(super) fn run_program(
     let file = folder.runs_dir().open_file(log.file_name().unwrap_or_default(), flags).map_err(io)?;
     let copy = || file.try_clone().map_err(io);
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(copy()?).stderr(copy()?);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(copy()?).stderr(copy()?).env_remove(NAME_VARIABLE);
     let help = match experiment.launch.is_empty() {
         true => "check the limits of processes and memory; `--resume` continues the experiment",
         false => "check the program that `--launch` names",

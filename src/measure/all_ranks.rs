@@ -165,6 +165,10 @@ impl Front for AllRanks<'_> {
         self.front.note(text);
     }
 
+    fn remains(&mut self, text: &str) {
+        self.front.remains(text);
+    }
+
     fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
         for error in found.iter().filter(|found| found.severity == Severity::Error) {
             let text = diag::render(map, std::slice::from_ref(error), Style::Plain);

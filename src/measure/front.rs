@@ -26,6 +26,10 @@ pub trait Front {
     }
     /// Shows a note on the progress of the session, which is not part of the results.
     fn note(&mut self, text: &str);
+    /// Shows a note on files that remain, at the very end of the session.
+    fn remains(&mut self, text: &str) {
+        self.note(text);
+    }
     /// Shows errors and warnings in a script.
     fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]);
     /// Shows an error that is not in a script (the environment or an operation failed), and a line of help.

@@ -4,7 +4,7 @@ use super::Settings;
 use crate::model::Stats;
 use crate::os::held_dir::MadeDir;
 use crate::output::{Appender, ResultPlace, Results, TableFile};
-use crate::report::{filebench, json};
+use crate::report::{dumps, json};
 use std::path::PathBuf;
 
 /// The outputs in addition to the report.
@@ -49,11 +49,11 @@ impl Outputs {
 }
 
 /// Returns the Filebench file that a `stats` command writes. `None` for a command that writes none.
-pub fn form_of(stats: &Stats) -> Option<&'static filebench::File> {
+pub fn form_of(stats: &Stats) -> Option<&'static dumps::File> {
     match stats {
-        Stats::Dump(_) => Some(&filebench::DUMP),
-        Stats::MultiDump(_) => Some(&filebench::MULTIDUMP),
-        Stats::XmlDump(_) => Some(&filebench::XMLDUMP),
+        Stats::Dump(_) => Some(&dumps::DUMP),
+        Stats::MultiDump(_) => Some(&dumps::MULTIDUMP),
+        Stats::XmlDump(_) => Some(&dumps::XMLDUMP),
         Stats::Clear | Stats::Snap | Stats::Directory(_) | Stats::Command(_) => None,
     }
 }

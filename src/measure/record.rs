@@ -215,6 +215,7 @@ fn identity(plan: &Plan, id: usize, line: u64, direct: bool) -> FlowopResult {
         reads: info.direction == IoDirection::Read,
         writes: info.direction == IoDirection::Write,
         direct,
+        composites: info.composites.clone(),
         transaction: info.transaction,
         may_starve: info.may_starve,
         line,

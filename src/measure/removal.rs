@@ -131,7 +131,7 @@ impl Runner {
             }
         }
         for line in leftovers::lines(std::mem::take(&mut self.trees.leftovers)) {
-            front.note(&line);
+            front.remains(&line);
         }
         status
     }

@@ -13,7 +13,7 @@ use crate::output::{
     output_in_tree,
 };
 use crate::plan::Plan;
-use crate::report::{Report, csv_runs, filebench, json};
+use crate::report::{Report, csv_runs, dumps, json};
 use crate::source::{SourceMap, Spanned};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -292,13 +292,7 @@ impl Runner {
     }
 
     /// `stats dump`, `multidump` and `xmldump`: writes the last run to a file.
-    pub fn dump(
-        &mut self,
-        file: &Spanned<String>,
-        form: &'static filebench::File,
-        map: &SourceMap,
-        front: &mut dyn Front,
-    ) {
+    pub fn dump(&mut self, file: &Spanned<String>, form: &'static dumps::File, map: &SourceMap, front: &mut dyn Front) {
         // Rank 0 has the run of all ranks.
         if self.settings.ranks.rank() > 0 {
             return;
@@ -308,6 +302,11 @@ impl Runner {
             front.note(&format!("{} is not written: nothing was measured yet", place.path().display()));
             return;
         };
+        // A program that reads the figures would take them for valid ones.
+        if !run.has_result() {
+            front.note(&format!("{} is not written: the run has no result", place.path().display()));
+            return;
+        }
         let (results, run, to, trees) =
             (self.outputs.results.clone(), run.clone(), place.clone(), self.forbidden_trees());
         let cannot = |path: &Path, e: &str| format!("can't write {}: {e}", path.display());

@@ -423,6 +423,7 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
                 thread: t,
                 index,
                 name: f.name.clone(),
+                composites: f.composites.clone(),
                 kind: f.spec.name,
                 class: f.spec.class,
                 direction: f.spec.direction,

@@ -80,6 +80,8 @@ pub struct FlowopInfo {
     pub index: usize,
     /// Its name; `outer.inner` in a composite.
     pub name: String,
+    /// The names of the uses of composites that it is in, the outermost first.
+    pub composites: Vec<String>,
     /// Its type.
     pub kind: &'static str,
     /// Its class.

@@ -16,6 +16,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) name: String,
+    /// The names of the uses of composites that it is in, the outermost first.
+    pub(super) composites: Vec<String>,
     pub(super) spec: &'static Flowop,
     pub(super) values: Evaluated,
     /// Whether each of its operations is, or ends, a transaction.
@@ -80,6 +82,8 @@ pub(super) struct Unroller<'a> {
     exhausted: bool,
     /// The name, in results, of the flowop or composite that is a transaction of the process.
     transaction: Option<String>,
+    /// The names of the uses of composites around the current flowop, the outermost first.
+    uses: Vec<String>,
     drafts: Vec<Draft>,
     pending: Vec<Pending>,
     /// The exact values so far, of all threads.
@@ -96,6 +100,7 @@ impl<'a> Unroller<'a> {
             left: most,
             exhausted: false,
             transaction: None,
+            uses: Vec::new(),
             drafts: Vec::new(),
             pending: Vec::new(),
             exact: Vec::new(),
@@ -167,7 +172,8 @@ impl<'a> Unroller<'a> {
         }
         let local = self.pending.len();
         let transaction = self.transaction.as_ref() == Some(&name);
-        self.pending.push(Pending { name, spec: &MEASURE, values: Evaluated::default(), transaction, span });
+        let (composites, values) = (self.uses.clone(), Evaluated::default());
+        self.pending.push(Pending { name, composites, spec: &MEASURE, values, transaction, span });
         self.drafts.push(Draft::Start { local });
         Some(local)
     }
@@ -314,7 +320,8 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
         };
         let Evaluation { values, name, iters } = used;
         let transaction = self.own.transaction.as_ref() == Some(&name) || spec.is(Role::EndsTransaction);
-        self.own.operation(Pending { name, spec, values, transaction, span: flowop.span }, iters);
+        let composites = self.own.uses.clone();
+        self.own.operation(Pending { name, composites, spec, values, transaction, span: flowop.span }, iters);
     }
 
     fn enter(
@@ -335,16 +342,19 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
         let enter = self.own.open(used.iters);
         let measure = self.own.begin_measure(&own, Some(&used.name), self.found);
         let nested = body_iters.map(|iters| self.own.open(iters));
+        self.own.uses.push(used.values.text("name").unwrap_or_default());
         Level { name: Some(used.name), enter, nested, measure, mix: self.own.begin_mix(&own) }
     }
 
     fn leave(&mut self, flowop: &'a FlowopDef, level: Level) {
         let Level { name, enter, nested, measure, mix } = level;
+        self.own.uses.pop();
         self.own.end_mix(mix);
         nested.into_iter().for_each(|nested| self.own.close(nested));
         if let Some(name) = name.filter(|name| self.own.transaction.as_ref() == Some(name)) {
-            let values = Evaluated::default();
-            let ends = Pending { name, spec: &TRANSACTION, values, transaction: true, span: flowop.span };
+            let (composites, values) = (self.own.uses.clone(), Evaluated::default());
+            let span = flowop.span;
+            let ends = Pending { name, composites, spec: &TRANSACTION, values, transaction: true, span };
             self.own.operation(ends, Quantity::Const(1));
         }
         self.own.end_measure(measure);

@@ -1,18 +1,20 @@
-//! The output formats of Filebench 1.5, 1.4.9 and 1.4, for scripts that parse them, and the files of `stats dump` and
-//! its variants.
+//! The output formats of Filebench 1.5, 1.4.9 and 1.4, for scripts that parse them. Not here: the files of `stats dump`
+//! and its variants (`dumps`).
 //!
 //! Lines, widths and order are those of Filebench (flowops in reverse order of definition). Figures differ where those
 //! of Filebench are wrong: latency is the mean over all I/O operations, times are from a monotonic clock, flowops with
 //! equal names are separate, and counters have 64 bits. Log lines begin with the seconds since the start, in 1.4 with
 //! the process number before them. The summary of 1.4 begins on a line after its prefix, so that `^IO Summary` matches;
-//! that of 1.4.9 is on the line of its prefix.
+//! that of 1.4.9 is on the line of its prefix. As in Filebench a line `Running...` precedes the figures of a run, and
+//! `Shutting down processes` is the last one: programs count lines from both ends. A composite has a row of zeros.
 
 use super::Report;
-use crate::result::{Document, FlowopResult, Run, RunState};
+use crate::result::{Document, FlowopResult, Run};
 use crate::stats::hdr;
 use crate::stats::layout;
 use crate::util::size::MIB;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 /// `--format filebench`: the output of Filebench 1.5.
@@ -23,6 +25,12 @@ pub struct Filebench14 {
     /// Whether it is the output of 1.4.9 and 1.4.9.1.
     pub is_149: bool,
 }
+
+/// The text of the line before the figures of a run.
+const RUNNING: &str = "Running...";
+
+/// The text of the last line.
+const SHUTTING_DOWN: &str = "Shutting down processes";
 
 /// Number of buckets of Filebench's histogram: 0 ns, then powers of two.
 const LATHIST: usize = 64;
@@ -40,10 +48,17 @@ impl Report for Filebench15 {
         "the output format of Filebench 1.5"
     }
 
+    fn started(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = with_result(document, index) else { return Ok(()) };
+        writeln!(out, "{:.3}: {RUNNING}", started_seconds(run))
+    }
+
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
-        let Some(run) = unless_failed(document, index) else { return Ok(()) };
-        writeln!(out, "{:.3}: Run took {:.0} seconds...", run.finished_seconds, run.measured_seconds.round())?;
-        breakdown_15(run, out)
+        let Some(run) = with_result(document, index) else { return Ok(()) };
+        let at = run.finished_seconds;
+        writeln!(out, "{at:.3}: Run took {:.0} seconds...", run.measured_seconds.round())?;
+        breakdown_15(run, out)?;
+        writeln!(out, "{at:.3}: {SHUTTING_DOWN}")
     }
 
     fn interim(&self, document: &Document, _apart: bool, out: &mut dyn Write) -> io::Result<()> {
@@ -51,13 +66,42 @@ impl Report for Filebench15 {
     }
 }
 
-/// Returns a run unless it failed: a program that reads the figures would take those of a failed run for valid ones.
-fn unless_failed(document: &Document, index: usize) -> Option<&Run> {
-    document.runs.get(index).filter(|run| run.state != RunState::Failed)
+/// Returns a run if it has a result: a program that reads the figures would take those of any other run for valid ones.
+fn with_result(document: &Document, index: usize) -> Option<&Run> {
+    document.runs.get(index).filter(|run| run.has_result())
+}
+
+/// Returns the time at which the measurement of a run started.
+fn started_seconds(run: &Run) -> f64 {
+    (run.finished_seconds - run.measured_seconds).max(0.0)
+}
+
+/// Returns the rows of a breakdown in Filebench's order, the reverse of that of definition. Each use of a composite has
+/// an empty row behind those of its flowops, unless its operations are counted themselves, as those of a transaction.
+pub(super) fn rows(run: &Run) -> impl Iterator<Item = Cow<'_, FlowopResult>> {
+    let own_rows: HashSet<_> =
+        run.flowops.iter().map(|flowop| (&flowop.process, &flowop.thread, &flowop.name)).collect();
+    let mut rows: Vec<Cow<'_, FlowopResult>> = Vec::with_capacity(run.flowops.len());
+    let mut before: Option<&FlowopResult> = None;
+    for flowop in &run.flowops {
+        let is_same_thread =
+            |other: &&FlowopResult| (&other.process, &other.thread) == (&flowop.process, &flowop.thread);
+        let around = before.filter(is_same_thread).map_or(&[][..], |before| &before.composites);
+        let shared = flowop.composites.iter().zip(around).take_while(|(own, other)| own == other).count();
+        for depth in shared..flowop.composites.len() {
+            let name = flowop.composites[..=depth].join(".");
+            if !own_rows.contains(&(&flowop.process, &flowop.thread, &name)) {
+                rows.push(Cow::Owned(FlowopResult { name, ..FlowopResult::default() }));
+            }
+        }
+        rows.push(Cow::Borrowed(flowop));
+        before = Some(flowop);
+    }
+    rows.into_iter().rev()
 }
 
 /// Adds the bytes of directory listings to the rates of data, as Filebench does.
-fn with_listings(run: Cow<'_, Run>) -> Cow<'_, Run> {
+pub(super) fn with_listings(run: Cow<'_, Run>) -> Cow<'_, Run> {
     if run.summary.listed_bytes == 0 {
         return run;
     }
@@ -81,7 +125,7 @@ pub fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*with_listings(super::visible_run(run));
     let at = run.finished_seconds;
     writeln!(out, "{at:.3}: Per-Operation Breakdown")?;
-    for flowop in run.flowops.iter().rev() {
+    for flowop in rows(run) {
         let ms = |ns: Option<u64>| ns.unwrap_or(0) as f64 / 1e6;
         write!(
             out,
@@ -90,12 +134,12 @@ pub fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
             flowop.ops,
             flowop.ops_per_s,
             flowop.mib_per_s,
-            mean_ms(flowop),
+            mean_ms(&flowop),
             ms(flowop.latency_ns.min),
             ms(flowop.latency_ns.max),
         )?;
         if run.lathist {
-            let counts = lathist(flowop).map(|n| n.to_string());
+            let counts = lathist(&flowop).map(|n| n.to_string());
             write!(out, "\t[ {} ]", counts.join(" "))?;
         }
         writeln!(out)?;
@@ -125,7 +169,7 @@ fn lathist(flowop: &FlowopResult) -> [u64; LATHIST] {
     counts
 }
 
-fn mean_ms(flowop: &FlowopResult) -> f64 {
+pub(super) fn mean_ms(flowop: &FlowopResult) -> f64 {
     flowop.latency_ns.mean.unwrap_or(0.0) / 1e6
 }
 
@@ -145,11 +189,17 @@ impl Report for Filebench14 {
         }
     }
 
+    fn started(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = with_result(document, index) else { return Ok(()) };
+        writeln!(out, "{:>5}: {:.3}: {RUNNING}", document.process_id, started_seconds(run))
+    }
+
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
-        let Some(run) = unless_failed(document, index) else { return Ok(()) };
-        let (pid, at) = (document.process_id, run.finished_seconds);
-        writeln!(out, "{pid:>5}: {at:.3}: Run took {:.0} seconds...", run.measured_seconds.round())?;
-        self.breakdown(document, run, out)
+        let Some(run) = with_result(document, index) else { return Ok(()) };
+        let prefix = format!("{:>5}: {:.3}", document.process_id, run.finished_seconds);
+        writeln!(out, "{prefix}: Run took {:.0} seconds...", run.measured_seconds.round())?;
+        self.breakdown(document, run, out)?;
+        writeln!(out, "{prefix}: {SHUTTING_DOWN}")
     }
 
     fn interim(&self, document: &Document, _apart: bool, out: &mut dyn Write) -> io::Result<()> {
@@ -169,7 +219,7 @@ fn breakdown_149(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<()>
     let run = &*with_listings(super::visible_run(run));
     let prefix = format!("{process:>5}: {:.3}: ", run.finished_seconds);
     writeln!(out, "{prefix}Per-Operation Breakdown")?;
-    for flowop in run.flowops.iter().rev() {
+    for flowop in rows(run) {
         // Whole milliseconds, without rounding up.
         let ms = |ns: Option<u64>| ns.unwrap_or(0) / 1_000_000;
         writeln!(
@@ -179,7 +229,7 @@ fn breakdown_149(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<()>
             flowop.ops,
             flowop.ops_per_s,
             flowop.mib_per_s,
-            mean_ms(flowop),
+            mean_ms(&flowop),
             // Not measured.
             0.0,
             ms(flowop.latency_ns.min),
@@ -220,9 +270,9 @@ pub fn breakdown_14(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<
     )
 }
 
-fn lines_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    for flowop in run.flowops.iter().rev() {
-        let (rate, mb, ms) = (flowop.ops_per_s, flowop.mib_per_s, mean_ms(flowop));
+pub(super) fn lines_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    for flowop in rows(run) {
+        let (rate, mb, ms) = (flowop.ops_per_s, flowop.mib_per_s, mean_ms(&flowop));
         // Processor time per flowop is not measured. Filebench on Linux printed 0 as well.
         writeln!(out, "{:<20} {rate:>8.0}ops/s {mb:>5.1}mb/s {ms:>8.1}ms/op {:>8.0}us/op-cpu", flowop.name, 0.0)?;
     }
@@ -230,150 +280,15 @@ fn lines_14(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Returns the processor time per operation. As in Filebench 1.4, that of the whole machine if known.
-fn cpu_us(run: &Run) -> f64 {
+pub(super) fn cpu_us(run: &Run) -> f64 {
     run.summary.system_cpu_us_per_op.or(run.summary.cpu_us_per_op).unwrap_or(0.0)
-}
-
-/// The format of a file that a script command writes, and how to recognize such a file.
-///
-/// The first lines are those of Filebench and do not name the program. A file is therefore recognized if it begins like
-/// the output of the same command. Files that Filebench wrote by that command are also replaced, as Filebench does.
-#[derive(Debug)]
-pub struct File {
-    /// The script command.
-    pub command: &'static str,
-    /// Writes the contents.
-    pub write: fn(&Run, &mut dyn Write) -> io::Result<()>,
-    /// Returns whether a file that begins with these bytes was written by the same command.
-    pub is_own: fn(&[u8]) -> bool,
-}
-
-/// `stats dump`: `Flowop totals:`, then rows without tabs.
-pub static DUMP: File = File { command: "stats dump", write: dump, is_own: |head| totals(head) == Some(false) };
-
-/// `stats multidump`: `Flowop totals:`, then rows separated by tabs.
-pub static MULTIDUMP: File =
-    File { command: "stats multidump", write: multidump, is_own: |head| totals(head) == Some(true) };
-
-/// `stats xmldump`: `<stat_doc name="Filebench Workload">`.
-pub static XMLDUMP: File = File {
-    command: "stats xmldump",
-    write: xmldump,
-    is_own: |head| head.starts_with(b"<stat_doc name=\"Filebench Workload\">\n<stat_group name=\"Flowop totals\">\n"),
-};
-
-/// Returns whether the rows of a file of `stats dump` or `stats multidump` are separated by tabs; `None` for any other
-/// file. Each row before the summary has four figures.
-fn totals(head: &[u8]) -> Option<bool> {
-    let rows = std::str::from_utf8(head).ok()?.strip_prefix("Flowop totals:\n")?;
-    let (rows, rest) = rows.split_once("\nIO Summary:").map_or((rows, None), |(rows, rest)| (rows, Some(rest)));
-    let dump = |row: &str| row.ends_with("us/op-cpu") && row.contains("ops/s ") && row.contains("ms/op ");
-    let multi = |row: &str| row.matches('\t').count() == 4;
-    let mut rows = rows.lines().filter(|row| !row.is_empty()).peekable();
-    match (rows.peek(), rest) {
-        // Without flowops there is only the summary: for `stats multidump` its figures are on a separate line.
-        (None, Some(rest)) => Some(rest.starts_with('\n')),
-        (Some(first), Some(_)) if multi(first) => rows.all(multi).then_some(true),
-        (Some(_), Some(_)) => rows.all(dump).then_some(false),
-        (_, None) => None,
-    }
-}
-
-/// Writes the file of `stats dump`.
-pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let run = &*with_listings(super::visible_run(run));
-    writeln!(out, "Flowop totals:")?;
-    lines_14(run, out)?;
-    let s = &run.summary;
-    writeln!(
-        out,
-        "\nIO Summary:      {:>8} ops {:>8.1} ops/s, {:>8.0}/{:.0} r/w {:>7.1}mb/s, {:>8.0}uscpu/op\n",
-        s.ops,
-        s.ops_per_s,
-        s.reads_per_s,
-        s.writes_per_s,
-        s.mib_per_s,
-        cpu_us(run),
-    )
-}
-
-/// Writes the file of `stats multidump`: the same figures, separated by tabs.
-pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let run = &*with_listings(super::visible_run(run));
-    writeln!(out, "Flowop totals:")?;
-    for flowop in run.flowops.iter().rev() {
-        let (rate, mb, ms) = (flowop.ops_per_s, flowop.mib_per_s, mean_ms(flowop));
-        writeln!(out, "{}\t{rate:.0}\t{mb:.1}\t{ms:.1}\t{:.0}", flowop.name, 0.0)?;
-    }
-    let s = &run.summary;
-    writeln!(
-        out,
-        "\nIO Summary:\n{}\t{:.1}\t{:.0}\t{:.0}\t{:.1}\t{:.0}\t{:.1}",
-        s.ops,
-        s.ops_per_s,
-        s.reads_per_s,
-        s.writes_per_s,
-        s.mib_per_s,
-        cpu_us(run),
-        s.latency_ms.unwrap_or(0.0),
-    )
-}
-
-/// Writes the file of `stats xmldump`: two groups of cells with the names of their rows and columns, one element per
-/// line.
-pub fn xmldump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let run = &*with_listings(super::visible_run(run));
-    let s = &run.summary;
-    writeln!(out, "<stat_doc name=\"Filebench Workload\">")?;
-    let rows: Vec<(&str, Vec<String>)> = run
-        .flowops
-        .iter()
-        .rev()
-        .map(|flowop| {
-            let (rate, mb, ms) = (flowop.ops_per_s, flowop.mib_per_s, mean_ms(flowop));
-            (flowop.name.as_str(), vec![format!("{rate:.0}"), format!("{mb:.1}"), format!("{ms:.1}"), "0".to_owned()])
-        })
-        .collect();
-    let columns = ["Operations/sec", "MB/sec", "Latency (ms per operation)", "CPU (us per operation)"];
-    stat_group("Flowop totals", &rows, &columns, out)?;
-    let cells = vec![
-        s.ops.to_string(),
-        format!("{:.1}", s.ops_per_s),
-        format!("{:.0}", s.reads_per_s),
-        format!("{:.0}", s.writes_per_s),
-        format!("{:.1}", s.mib_per_s),
-        format!("{:.0}", cpu_us(run)),
-    ];
-    let columns = ["Operations", "Operations/sec", "Reads", "Writes", "MB/sec", "CPU"];
-    stat_group("IO Summary", &[("IO Summary", cells)], &columns, out)?;
-    writeln!(out, "</stat_doc>")
-}
-
-fn stat_group(name: &str, rows: &[(&str, Vec<String>)], columns: &[&str], out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "<stat_group name=\"{name}\">\n<cell_list>")?;
-    for cell in rows.iter().flat_map(|(_, cells)| cells) {
-        writeln!(out, "<cell>{cell}</cell>")?;
-    }
-    writeln!(out, "</cell_list>\n<dim_list>")?;
-    for names in [&rows.iter().map(|(name, _)| *name).collect::<Vec<_>>()[..], columns] {
-        writeln!(out, "<dim>")?;
-        for name in names {
-            writeln!(out, "<dimval>{}</dimval>", escaped(name))?;
-        }
-        writeln!(out, "</dim>")?;
-    }
-    writeln!(out, "</dim_list>\n</stat_group>")
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{Filebench14, Filebench15, breakdown_15, dump, lathist, multidump, xmldump};
+    use super::{Filebench14, Filebench15, breakdown_15, lathist};
     use crate::report::to_string;
     use crate::result::fixture::fixture;
     use crate::result::{Document, FlowopResult, Latency, Run, RunState, Summary};
@@ -399,13 +314,47 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_has_no_figures() {
+    fn a_run_without_a_result_has_no_figures() {
         let mut document = fixture();
-        let [new, old, last] = [to_string(&Filebench15, &document), of_14(&document, false), of_14(&document, true)];
-        assert!([new, old, last].iter().all(|text| text.contains("Summary: ")));
-        document.runs[0].state = RunState::Failed;
-        let texts = [to_string(&Filebench15, &document), of_14(&document, false), of_14(&document, true)];
-        assert_eq!(texts, ["", "", ""]);
+        for state in
+            [RunState::Complete, RunState::Failed, RunState::Stuck, RunState::NothingDone, RunState::Interrupted]
+        {
+            document.runs[0].state = state;
+            let texts = [to_string(&Filebench15, &document), of_14(&document, false), of_14(&document, true)];
+            let has_result = matches!(state, RunState::Complete | RunState::Interrupted);
+            assert!(texts.iter().all(|text| text.contains("Summary: ") == has_result), "{state:?}");
+            assert!(has_result || texts.iter().all(String::is_empty), "{state:?}");
+        }
+    }
+
+    /// The order is that of output of Filebench 1.5 for `comp` with `inn`, `bb` and `inn` in it, used twice.
+    #[test]
+    fn composites_have_rows_of_zeros_behind_those_of_their_flowops() {
+        let inside = |names: &[&str], name: &str| FlowopResult {
+            composites: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..flowop(&[names, &[name]].concat().join("."), 5, 5.0, 0.0, [0.1, 0.1, 0.1])
+        };
+        let mut run = Run { lathist: true, ..Run::default() };
+        for used in ["cc", "dd"] {
+            run.flowops.extend([
+                inside(&[used, "aa"], "in1"),
+                inside(&[used, "aa"], "in3"),
+                inside(&[used], "bb"),
+                inside(&[used, "zz"], "in1"),
+            ]);
+            // The dot in this name is no composite's.
+            run.flowops.push(flowop("st.x", 5, 5.0, 0.0, [0.1, 0.1, 0.1]));
+        }
+        let shown = text(breakdown_15, &run);
+        let names: Vec<&str> = shown.lines().filter_map(|l| l.split_once(' ').map(|(name, _)| name)).collect();
+        let of = |used: &str| ["zz.in1", "zz", "bb", "aa.in3", "aa.in1", "aa"].map(|name| format!("{used}.{name}"));
+        let expect =
+            [&["st.x".to_owned()], &of("dd")[..], &["dd".to_owned(), "st.x".to_owned()], &of("cc"), &["cc".to_owned()]];
+        assert_eq!(names[1..names.len() - 1], expect.concat());
+        let row = shown.lines().find(|line| line.starts_with("cc ")).unwrap();
+        assert!(row.starts_with(
+            "cc                   0ops        0ops/s   0.0mb/s    0.000ms/op [0.000ms - 0.000ms]\t[ 0 0 "
+        ));
     }
 
     fn of_14(document: &Document, is_149: bool) -> String {
@@ -486,13 +435,15 @@ mod tests {
     #[test]
     fn output_matches_filebench_1_4() {
         let document = crate::result::Document { process_id: 10253, runs: vec![old()], ..Default::default() };
-        let expect = "10253: 7.022: Run took 3 seconds...\n\
+        let expect = "10253: 4.022: Running...\n\
+            10253: 7.022: Run took 3 seconds...\n\
             10253: 7.022: Per-Operation Breakdown\n\
             limit                       0ops/s   0.0mb/s      0.0ms/op        0us/op-cpu\n\
             readfile6               36342ops/s 283.9mb/s      0.0ms/op        0us/op-cpu\n\
             \n\
             10253: 7.022: \n\
-            IO Summary:      2072265 ops, 690480.0 ops/s, (181712/36343 r/w) 1700.7mb/s,      5us cpu/op,   0.0ms latency\n";
+            IO Summary:      2072265 ops, 690480.0 ops/s, (181712/36343 r/w) 1700.7mb/s,      5us cpu/op,   0.0ms latency\n\
+            10253: 7.022: Shutting down processes\n";
         assert_eq!(to_string(&Filebench14 { is_149: false }, &document), expect);
     }
 
@@ -514,35 +465,12 @@ mod tests {
             ..Summary::default()
         };
         let document = crate::result::Document { process_id: 380, runs: vec![run], ..Default::default() };
-        let expect = "  380: 7.022: Run took 3 seconds...\n  380: 7.022: Per-Operation Breakdown\n\
+        let expect = "  380: 4.022: Running...\n  380: 7.022: Run took 3 seconds...\n  380: 7.022: Per-Operation Breakdown\n\
             finish               0ops        0ops/s   0.0mb/s      0.0ms/op        0us/op-cpu [0ms - 0ms]\n\
             write-file           755ops       75ops/s  75.4mb/s     13.2ms/op        0us/op-cpu [5ms - 40ms]\n  \
-            380: 7.022: IO Summary:   755 ops, 75.492 ops/s, (0/75 r/w),  75.4mb/s,  14026us cpu/op,  13.2ms latency\n";
+            380: 7.022: IO Summary:   755 ops, 75.492 ops/s, (0/75 r/w),  75.4mb/s,  14026us cpu/op,  13.2ms latency\n  \
+            380: 7.022: Shutting down processes\n";
         assert_eq!(to_string(&Filebench14 { is_149: true }, &document), expect);
-    }
-
-    #[test]
-    fn the_files_of_stats_dump() {
-        let mut run = old();
-        run.flowops = vec![flowop("shadowread", 0, 13_793.0, 26.2, [0.2, 0.0, 0.0])];
-        run.summary = Summary {
-            ops: 140_314,
-            ops_per_s: 27_185.3,
-            reads_per_s: 13_793.0,
-            writes_per_s: 13_392.0,
-            mib_per_s: 53.3,
-            system_cpu_us_per_op: Some(24.0),
-            ..Summary::default()
-        };
-        let expect = "Flowop totals:\n\
-            shadowread              13793ops/s  26.2mb/s      0.2ms/op        0us/op-cpu\n\
-            \n\
-            IO Summary:        140314 ops  27185.3 ops/s,    13793/13392 r/w    53.3mb/s,       24uscpu/op\n\n";
-        assert_eq!(text(dump, &run), expect);
-        let expect = "Flowop totals:\nshadowread\t13793\t26.2\t0.2\t0\n\nIO Summary:\n\
-            140314\t27185.3\t13793\t13392\t53.3\t24\t0.0\n";
-        assert_eq!(text(multidump, &run), expect);
-        insta::assert_snapshot!("xmldump", text(xmldump, &run));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod conclusion;
 pub mod csv;
 pub mod csv_intervals;
 pub mod csv_runs;
+pub mod dumps;
 pub mod filebench;
 pub mod hgrm;
 pub mod histogram;
@@ -33,8 +34,8 @@ use crate::util::printable;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// A report format. The runs of a document are written as they end, so a report has three parts: `begin`, one `run` per
-/// run, `end`.
+/// A report format. The runs of a document are written as they end, so a report has these parts: `begin`, `started` and
+/// `run` for each run, `end`.
 pub trait Report: Sync {
     /// Returns the name for `--format`.
     fn name(&self) -> &'static str;
@@ -64,6 +65,11 @@ pub trait Report: Sync {
 
     /// Writes the part before all runs.
     fn begin(&self, _document: &Document, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Writes what precedes the figures of a run, those of its interim reports as well.
+    fn started(&self, _document: &Document, _index: usize, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 
@@ -160,6 +166,7 @@ pub fn write_all(report: &dyn Report, documents: &[&Document], out: &mut dyn Wri
             report.begin(document, out)?;
         }
         for index in 0..document.runs.len() {
+            report.started(document, index, out)?;
             report.run(document, index, out)?;
         }
         report.end(document, out)?;

@@ -1,5 +1,6 @@
 //! Figures of a run and of its flowops: the summary and latency distributions.
 
+use super::{Run, RunState};
 use serde::{Deserialize, Serialize};
 
 /// Totals of the whole run over the flowops of the classes `io` and `aio`, as in Filebench's `IO Summary`.
@@ -88,6 +89,17 @@ impl Latency {
             p99_9: of(self.p99_9, 1_000),
             p99_99: of(self.p99_99, 10_000),
             ..self
+        }
+    }
+}
+
+impl Run {
+    /// True if the figures are a result: the run did what the script asks for, if perhaps not to its end.
+    pub fn has_result(&self) -> bool {
+        match self.state {
+            RunState::Complete => true,
+            RunState::Interrupted | RunState::LowSpace => self.flowops.iter().any(|flowop| flowop.ops > 0),
+            RunState::Failed | RunState::Stuck | RunState::NothingDone => false,
         }
     }
 }

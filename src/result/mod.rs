@@ -437,6 +437,9 @@ pub struct FlowopResult {
     pub index: u64,
     /// Name; `outer.inner` inside a composite flowop.
     pub name: String,
+    /// Names of the uses of composite flowops that it is in, the outermost first; absent: it is in none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub composites: Vec<String>,
     /// Type: `read`, `createfile`…
     pub kind: String,
     /// Class.

@@ -56,6 +56,7 @@ fn full() -> Document {
     run.filesets[0].verdict = Some(Verdict::UnknownBelow);
     (run.flowops[0].command_user_seconds, run.flowops[0].command_system_seconds) = (Some(1.5), Some(0.25));
     run.flowops[0].may_starve = true;
+    run.flowops[0].composites = vec!["session".to_owned()];
     run.flowops[0].response_ns = Some(run.flowops[1].latency_ns);
     run.flowops[0].lateness_ns = Some(run.flowops[2].latency_ns);
     run.flowops[0].response_histogram = run.flowops[1].histogram.clone();

@@ -123,6 +123,7 @@ macro_rules! visitors {
                 each(TextField::Name, &$($change)? flowop.process);
                 each(TextField::Name, &$($change)? flowop.thread);
                 each(TextField::Name, &$($change)? flowop.name);
+                flowop.composites.$iter().for_each(|name| each(TextField::Name, name));
                 each(TextField::Fixed, &$($change)? flowop.kind);
                 for histogram in [&$($change)? flowop.histogram, &$($change)? flowop.response_histogram, &$($change)? flowop.lateness_histogram] {
                     each(TextField::Fixed, histogram);

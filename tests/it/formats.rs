@@ -46,12 +46,14 @@ fn forms(output: &Output) -> String {
 #[test]
 fn the_report_of_1_5() {
     insta::assert_snapshot!(forms(&run("filebench", "run 1")), @r"
+    9.9: Running...
     9.9: Run took 9 seconds...
     9.9: Per-Operation Breakdown
     closeOP 9ops 9ops/s 9.9mb/s 9.9ms/op [9.9ms - 9.9ms]
     readOP 9ops 9ops/s 9.9mb/s 9.9ms/op [9.9ms - 9.9ms]
     openOP 9ops 9ops/s 9.9mb/s 9.9ms/op [9.9ms - 9.9ms]
     9.9: IO Summary: 9 ops 9.9 ops/s 9/9 rd/wr 9.9mb/s 9.9ms/op
+    9.9: Shutting down processes
     ");
 }
 
@@ -61,6 +63,7 @@ fn the_interim_report_of_1_5_and_its_histograms() {
     // How many buckets of the histogram are filled is not its form.
     let text: String = text.lines().map(|l| l.split("\t[").next().unwrap().to_owned() + "\n").collect();
     insta::assert_snapshot!(text, @r"
+    9.9: Running...
     9.9: Per-Operation Breakdown
     closeOP 9ops 9ops/s 9.9mb/s 9.9ms/op [9.9ms - 9.9ms]
     readOP 9ops 9ops/s 9.9mb/s 9.9ms/op [9.9ms - 9.9ms]
@@ -72,6 +75,7 @@ fn the_interim_report_of_1_5_and_its_histograms() {
     readOP 9ops 9ops/s 9.9mb/s 9.9ms/op [9.9ms - 9.9ms]
     openOP 9ops 9ops/s 9.9mb/s 9.9ms/op [9.9ms - 9.9ms]
     9.9: IO Summary: 9 ops 9.9 ops/s 9/9 rd/wr 9.9mb/s 9.9ms/op
+    9.9: Shutting down processes
     ");
 }
 
@@ -93,6 +97,7 @@ fn histograms_have_64_buckets() {
 #[test]
 fn the_report_of_1_4() {
     insta::assert_snapshot!(forms(&run("filebench-1.4", "run 1")), @r"
+    9: 9.9: Running...
     9: 9.9: Run took 9 seconds...
     9: 9.9: Per-Operation Breakdown
     closeOP 9ops/s 9.9mb/s 9.9ms/op 9us/op-cpu
@@ -101,6 +106,7 @@ fn the_report_of_1_4() {
 
     9: 9.9:
     IO Summary: 9 ops, 9.9 ops/s, (9/9 r/w) 9.9mb/s, 9us cpu/op, 9.9ms latency
+    9: 9.9: Shutting down processes
     ");
 }
 

@@ -85,6 +85,7 @@ mod promises;
 mod rank_faults;
 mod ranks;
 mod rates;
+mod readers;
 mod repl;
 mod resume;
 mod safety;

@@ -91,11 +91,14 @@ fn o04_list_is_a_table_of_file_sets() {
 #[test]
 fn o05_progress_is_printed_besides_the_report() {
     row("progress");
-    let output = script(&format!("{SMALL}run 1\n")).args(["--format", "filebench-1.4"]).run().exits(0);
+    let run = |format: &str| script(&format!("{SMALL}run 1\n")).args(["--format", format]).run().exits(0);
+    let output = run("text");
     assert!(output.stderr.contains("creating s: 20 files, 80.0 KiB"), "{}", output.stderr);
     assert!(output.stderr.contains("running for 1 s: 1 process, 2 threads"), "{}", output.stderr);
+    let output = run("filebench-1.4");
+    assert!(!["creating", "running for"].iter().any(|word| output.stderr.contains(word)), "{}", output.stderr);
     let first = form(lines(&output)[0]);
-    assert_eq!(first, "#: #: Run took # seconds...");
+    assert_eq!(first, "#: #: Running...");
 }
 
 #[test]
@@ -105,6 +108,7 @@ fn o06_the_report_has_its_lines_in_reverse_order() {
     let got: Vec<_> = lines(&output).into_iter().map(form).collect();
     let flowop = |name: &str| format!("{name} #ops/s #mb/s #ms/op #us/op-cpu");
     let expect = [
+        "#: #: Running...".to_owned(),
         "#: #: Run took # seconds...".to_owned(),
         "#: #: Per-Operation Breakdown".to_owned(),
         flowop("cl"),
@@ -113,6 +117,7 @@ fn o06_the_report_has_its_lines_in_reverse_order() {
         String::new(),
         "#: #:".to_owned(),
         "IO Summary: # ops, # ops/s, (#/# r/w) #mb/s, #us cpu/op, #ms latency".to_owned(),
+        "#: #: Shutting down processes".to_owned(),
     ];
     assert_eq!(got, expect);
     row("`deletefile` of a file that others have open");
