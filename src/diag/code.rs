@@ -32,18 +32,20 @@ macro_rules! codes {
 codes! {
     BadCharacter = "E0101", "a character that is not allowed outside quotes",
         "Outside of quoted strings a script consists of words, numbers, `$variables`\n\
-         and the characters `= , { } ( ) + - * /`. Filebench silently skips any other\n\
-         character, so that it reads `path=~/x` as another path. wmlrun reports it.\n\n\
-         Example: `path=~/data` or `name='web'`.\n\n\
+         and the characters `= , { } ( ) + - * /`. Filebench skips any other character\n\
+         with a message, so that it reads `path=~/x` as another path. wmlrun does so too\n\
+         (W0425), unless the character may belong to the word beside it.\n\n\
+         Example: `path=~/data` or `name='two words'`.\n\n\
          What to do: put the value into double quotes (`\"…\"`), or remove the character.\n\
          `~` is not expanded: write the whole path, or `\"$(HOME)/data\"`.";
     BadNumber = "E0102", "a malformed number or an unknown unit",
         "A size is a number with at most one of the units k, m, g and t, in either\n\
-         case. The units are powers of 1024. A time is a plain number of seconds. A\n\
-         number must fit into 64 bits.\n\n\
-         Example: `iosize=8q`, or `run 60s`.\n\n\
+         case. The units are powers of 1024. A time is a number of seconds, with or\n\
+         without the unit s, and a percentage one with or without `%`. A number must fit\n\
+         into 64 bits.\n\n\
+         Example: `iosize=8q`, or `iosize=80%`.\n\n\
          What to do: write a number such as `8k` or `1.5g` for a size, and a number\n\
-         without a unit, such as `60`, for a time.";
+         without a unit, such as `60`, for anything else.";
     UnterminatedString = "E0103", "a string without its closing quote",
         "A string starts and ends with a double quote, and it may extend over several\n\
          lines. The message points to the opening quote. If an earlier string extends\n\
@@ -421,6 +423,16 @@ codes! {
          warning is given once for each variable.\n\n\
          Example: `create processes`, and then `set $iosize = 8k`.\n\n\
          What to do: write `shutdown processes` and `create processes` after the `set`.";
+    SkippedCharacter = "W0425", "a character or unit that is skipped",
+        "Filebench prints a message for a character that it does not know, skips it and\n\
+         goes on. wmlrun skips it too, where the words beside it can only be read in one\n\
+         way: a `;` between statements, a `\\` at the end of a line, quotes other than\n\
+         `\"` around a word, characters that are not visible. There is one warning for\n\
+         each character. A `60s` or `80%` as the value of a variable is the number\n\
+         alone.\n\n\
+         Example: `fd=1;`, or `name='web'`.\n\n\
+         What to do: remove the character. If it belongs to a text, put the text into\n\
+         double quotes.";
     RateOfZero = "W0428", "a product that makes a rate 0",
         "A `rate=` or `totalrate=` is the product of 0 and another number. A rate of 0\n\
          is a closed loop, whose threads are as fast as they can, which is often the\n\

@@ -368,8 +368,11 @@ impl ModelBuilder<'_> {
                     name.span,
                     format!("unknown attribute `{}` on {what}", name.node),
                 )
-                .label(format!("not an attribute of {what}"))
-                .near_miss(&name.node, names);
+                .label(format!("not an attribute of {what}"));
+                let d = match attrs::instead_of(&name.node) {
+                    Some(help) => d.help(help),
+                    None => d.near_miss(&name.node, names),
+                };
                 self.error(d.or_help(attribute_hint(list)));
                 continue;
             };

@@ -118,8 +118,10 @@ pub fn from_ast(value: &Spanned<ast::Value>) -> Spanned<Expr> {
             "false" => Expr::Bool(false),
             _ => Expr::Text(vec![TextPart::Text(word.clone())]),
         },
-        ast::Value::Number(Number::Int(n)) => Expr::Int(*n),
-        ast::Value::Number(Number::Float(x)) => Expr::Float(*x),
+        ast::Value::Number(number) => match number.plain() {
+            Number::Int(n) => Expr::Int(n),
+            number => Expr::Float(number.as_f64()),
+        },
         ast::Value::Text(parts) => Expr::Text(parts.clone()),
         ast::Value::Variable(v) => Expr::Var(v.clone()),
         ast::Value::Binary { left, op, right } => Expr::Binary(Box::new((from_ast(left), *op, from_ast(right)))),

@@ -540,8 +540,35 @@ pub const CVAR: &[Attr] = &[
 
 /// Returns the origin of an attribute of file sets, processes, threads or flowops. `None` when no table has the name.
 pub fn origin(name: &str) -> Option<Origin> {
-    let lists = [FILESET, PROCESS, THREAD, FLOWOP];
-    lists.iter().find_map(|list| find_attr(list, name)).map(|attr| attr.origin)
+    of_definitions(name).map(|attr| attr.origin)
+}
+
+/// Returns the type of an attribute of file sets, processes, threads or flowops.
+pub fn kind(name: &str) -> Option<Kind> {
+    of_definitions(name).map(|attr| attr.kind)
+}
+
+fn of_definitions(name: &str) -> Option<&'static Attr> {
+    [FILESET, PROCESS, THREAD, FLOWOP].iter().find_map(|list| find_attr(list, name))
+}
+
+/// Attributes that versions of Filebench by others have, and misspelt ones, each with what does the same here.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("datasource", "the data is random; `compress=` and `dedupe=` of its file set make it compressible or repetitive"),
+    (
+        "entropy",
+        "`compress=` of its file set is the part of the data that is compressible: 0.25 for an entropy of 6 bits per byte",
+    ),
+    (
+        "devid",
+        "the directory decides: give the file sets of each device a `path=` on it, or spread one with `path=/a:/b`",
+    ),
+    ("fileset", "a flowop names its file set with `filesetname=`"),
+];
+
+/// Returns what does here what an attribute of that name does in other versions.
+pub fn instead_of(name: &str) -> Option<&'static str> {
+    OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, help)| *help)
 }
 
 /// Returns the attributes of a random variable that a script can access as `$rv.field`: Filebench's own, without

@@ -123,6 +123,52 @@ pub enum Number {
     Int(i64),
     /// Any other: with a decimal point and without a unit, or a size that is not whole.
     Float(f64),
+    /// A time or a share, which only some values are: `60s`, `80%`.
+    With(f64, NumberUnit),
+}
+
+impl Number {
+    /// Returns the number itself, without the digits that do not fit.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Self::Int(n) => n as f64,
+            Self::Float(x) | Self::With(x, _) => x,
+        }
+    }
+
+    /// Returns the number without its unit. Whole ones are whole numbers.
+    #[must_use]
+    pub fn plain(self) -> Self {
+        match self {
+            Self::With(x, _) if x.fract() == 0.0 => Self::Int(x as i64),
+            Self::With(x, _) => Self::Float(x),
+            number => number,
+        }
+    }
+}
+
+/// The unit of a number that is no size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NumberUnit {
+    /// `s`.
+    Seconds,
+    /// `%`.
+    Percent,
+}
+
+impl NumberUnit {
+    /// Returns the unit that is written so.
+    pub fn of(text: &str) -> Option<Self> {
+        [Self::Seconds, Self::Percent].into_iter().find(|unit| unit.sign() == text)
+    }
+
+    /// Returns its text.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Seconds => "s",
+            Self::Percent => "%",
+        }
+    }
 }
 
 /// A part of a quoted string.

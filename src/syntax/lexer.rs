@@ -1,14 +1,16 @@
 //! Splits text into tokens.
 //!
-//! Text that is not a token is reported, becomes [`Token::Error`], and the lexer goes on after it. Comments are
+//! Text that is not a token is reported, becomes [`Token::Error`], and the lexer goes on after it; single characters
+//! without a meaning are skipped with a warning. Comments are
 //! returned separately, for the formatter. The lexer has no keywords; the layout pass finds the statement words. Only
 //! directly before a `$` the lexer has to: `set$x=5` is a statement, and `data$x` a text.
 //!
 //! Only `-` and `/` depend on context: they are operators after a number or variable. Anywhere else they begin a word or
 //! a signed number, because words may contain both.
 
-use super::ast::{Number, Operator, TextPart, Variable, VariableForm};
+use super::ast::{Number, NumberUnit, Operator, TextPart, Variable, VariableForm};
 use super::number::{self, NumberFault};
+use super::skipped::{self, SkippedCharacters, shown};
 use super::token::Token;
 use super::variable::read_variable;
 use crate::diag::{self, Code, Diagnostic};
@@ -39,7 +41,8 @@ pub struct Lexed {
 
 /// Splits `text` into tokens. Never fails: text that is not a token becomes an error token and a diagnostic.
 pub fn lex(file: FileId, text: &str) -> Lexed {
-    let mut lexer = Lexer { file, text, at: 0, multiline: None, shown: false, out: Lexed::default() };
+    let skipped = SkippedCharacters::default();
+    let mut lexer = Lexer { file, text, at: 0, multiline: None, shown: false, skipped, out: Lexed::default() };
     // A byte order mark is not part of the script.
     if text.starts_with('\u{feff}') {
         lexer.at = '\u{feff}'.len_utf8();
@@ -50,6 +53,7 @@ pub fn lex(file: FileId, text: &str) -> Lexed {
             return too_long(&lexer.out);
         }
     }
+    lexer.skipped.report(&mut lexer.out.diagnostics);
     lexer.out
 }
 
@@ -69,11 +73,12 @@ struct Lexer<'a> {
     multiline: Option<Span>,
     /// Whether a string here is an argument of a command that shows it or passes it to a shell.
     shown: bool,
+    skipped: SkippedCharacters,
     out: Lexed,
 }
 
 /// Whether a character separates tokens. The vertical tab does too, as in Filebench.
-fn is_blank(c: char) -> bool {
+pub(super) fn is_blank(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\u{b}'
 }
 
@@ -88,11 +93,6 @@ fn in_word(c: char) -> bool {
 
 fn starts_word(c: char) -> bool {
     c.is_ascii_alphabetic() || matches!(c, '/' | '.' | '_' | '-')
-}
-
-/// Quotes a character: as it is if it is printable, else with its code point.
-fn shown(c: char) -> String {
-    if c.is_ascii_graphic() || c.is_alphanumeric() { format!("`{c}`") } else { format!("`{c}` (U+{:04X})", c as u32) }
 }
 
 impl Lexer<'_> {
@@ -149,6 +149,32 @@ impl Lexer<'_> {
         }
     }
 
+    /// The end of the word, number or variable that ends at the current position; empty if none does.
+    fn touching(&self) -> &str {
+        match self.out.tokens.last() {
+            Some((Token::Word(_) | Token::Number(_) | Token::Variable(_) | Token::Text(_), span))
+                if span.end as usize == self.at && !self.text[..self.at].ends_with('"') =>
+            {
+                &self.text[span.start as usize..self.at]
+            }
+            _ => "",
+        }
+    }
+
+    /// The end of characters at `at` that are skipped. `before`: what is written directly before them.
+    fn skipped_end(&self, at: usize, before: &str) -> Option<usize> {
+        skipped::end(&self.text[at..], before, ends_word).map(|end| at + end)
+    }
+
+    /// Skips the characters up to `end`.
+    fn skip(&mut self, end: usize) {
+        for (at, c) in self.text[self.at..end].char_indices() {
+            let start = self.at + at;
+            self.skipped.add(c, Span::new(self.file, start, start + c.len_utf8()));
+        }
+        self.at = end;
+    }
+
     /// Whether the `/` at the current position, after an operand, is a division. Directly after a variable it may
     /// belong to a path: then it is not followed by exactly one operand.
     fn divides(&self) -> bool {
@@ -165,7 +191,7 @@ impl Lexer<'_> {
         }
         let near = &behind[..behind.char_indices().nth(NUMBER_REACH).map_or(behind.len(), |(at, _)| at)];
         let part = &near[..near.find(ends_word).unwrap_or(near.len())];
-        let part = &part[..before_statement(part, &behind[part.len()..])];
+        let part = &part[..number::before_statement(part, &behind[part.len()..])];
         // `01` is a name, not a divisor.
         let named = part.len() > 1 && part.starts_with('0') && !part.starts_with("0.");
         part.starts_with(|c: char| c.is_ascii_digit()) && !named && number::read(part).1.is_none()
@@ -191,6 +217,9 @@ impl Lexer<'_> {
             '-' => return self.minus(),
             '/' if self.after_operand() && self.divides() => Token::Operator(Operator::Divide),
             _ => {
+                if let Some(end) = self.skipped_end(self.at, self.touching()) {
+                    return self.skip(end);
+                }
                 return match self.touching_variable() {
                     Some(start) => self.glued(start),
                     None if c.is_ascii_digit() => self.number(self.at),
@@ -228,10 +257,16 @@ impl Lexer<'_> {
 
     /// Reads a number whose digits start at `digits`. A character before them is its sign.
     fn number(&mut self, digits: usize) {
-        let end = self.until(digits, |c| ends_word(c) || matches!(c, '+' | '-' | '*' | '/' | '$'));
-        let end = digits + before_statement(&self.text[digits..end], &self.text[end..]);
+        let end =
+            self.until(digits, |c| ends_word(c) || skipped::ends_number(c) || matches!(c, '+' | '-' | '*' | '/' | '$'));
+        let end = digits + number::before_statement(&self.text[digits..end], &self.text[end..]);
         let (number, fault) = number::read(&self.text[digits..end]);
         let negative = digits > self.at;
+        if let Some(NumberFault::Unit(at)) = fault
+            && let Some(unit) = NumberUnit::of(&self.text[digits + at..end]).filter(|_| !negative)
+        {
+            return self.push(Token::Number(Number::With(number.as_f64(), unit)), end);
+        }
         let number = match number {
             Number::Int(n) if negative => Number::Int(-n),
             Number::Float(x) if negative && x.fract() == 0.0 => Number::Int(-(x as i64)),
@@ -257,9 +292,6 @@ impl Lexer<'_> {
                     let message = format!("`{unit}` in `{written}` is not a unit");
                     let diagnostic = Diagnostic::error(Code::BadNumber, self.span(digits + at, end), message);
                     match unit {
-                        ";" => {
-                            diagnostic.label("not a unit").help("leave the `;` out: statements need none between them")
-                        }
                         unit if unit.len() == 2 && matches!(unit.as_bytes()[1], b'b' | b'B') => {
                             diagnostic.label("not a unit").help(format!("write `{}`", &written[..written.len() - 1]))
                         }
@@ -306,7 +338,9 @@ impl Lexer<'_> {
         let end = self.until(self.at, |c| !in_word(c));
         match self.text[end..].chars().next() {
             Some('$') if !self.begins_statement(end) => self.glued(self.at),
-            Some(c) if c != '$' && !ends_word(c) => self.bad_character(end),
+            Some(c) if c != '$' && !ends_word(c) && self.skipped_end(end, &self.text[self.at..end]).is_none() => {
+                self.bad_character(end);
+            }
             _ => self.push(Token::Word(self.text[self.at..end].to_owned()), end),
         }
     }
@@ -372,12 +406,22 @@ impl Lexer<'_> {
                         end = after;
                     }
                 },
-                Some(c) if !ends_word(c) => return self.bad_character(end),
+                Some(c) if !ends_word(c) && self.skipped_end(end, &self.text[start..end]).is_none() => {
+                    return self.bad_character(end);
+                }
                 _ => break,
             }
         }
-        if self.text[start..end].ends_with(';') {
-            return self.bad_character(end - 1);
+        // Behind the text it is skipped.
+        if let Some(TextPart::Text(last)) = parts.last_mut()
+            && last.ends_with(';')
+        {
+            let written = last.len();
+            last.truncate(last.trim_end_matches(';').len());
+            end -= written - last.len();
+            if last.is_empty() {
+                parts.pop();
+            }
         }
         self.text_of(parts, end);
     }
@@ -397,10 +441,6 @@ impl Lexer<'_> {
                 end = after + close + 1;
             }
             help = Some("strings are written in double quotes".to_owned());
-        } else if c == '\\' && self.text[after..].trim_start_matches([' ', '\t', '\r']).starts_with('\n') {
-            help = Some("leave it out: a statement may go on at the next line without it".to_owned());
-        } else if c == ';' && end == after {
-            help = Some("leave it out: statements need none between them".to_owned());
         }
         let written = &self.text[self.at..end];
         if c == '~' && bad == self.at {
@@ -547,15 +587,4 @@ impl Lexer<'_> {
         self.out.open_string = true;
         self.push(Token::Error, end);
     }
-}
-
-/// The length of the number in a word that starts with a digit, where the next statement follows without a blank, as
-/// generators write it: `20` of `20set $n=2`, `4k` of `4kset`. `behind`: the text after the word. Whole numbers only.
-fn before_statement(part: &str, behind: &str) -> usize {
-    let goes_on = behind.starts_with(is_blank)
-        && behind.trim_start_matches(is_blank).starts_with(|c: char| c == '$' || c == '"' || c.is_ascii_alphanumeric());
-    let letters = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-    let unit = usize::from(part[letters..].starts_with(['k', 'm', 'g', 't', 'K', 'M', 'G', 'T']));
-    let starts = |at: &usize| goes_on && part.get(*at..).is_some_and(|rest| statement_word(rest).is_some());
-    [letters + unit, letters].into_iter().find(starts).unwrap_or(part.len())
 }

@@ -1,6 +1,8 @@
 //! Parses numbers with units: `8k`, `1.5g`, `60`. Deliberately absent: what a number is used for.
 
 use super::ast::Number;
+use super::lexer::is_blank;
+use crate::spec::words::statement_word;
 
 /// An error in a number. Positions are bytes from its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,6 +96,17 @@ fn fractional(whole: &str, fraction: &str, unit: i64) -> Option<Number> {
     let value = value * unit as f64;
     // A number so close to a whole one that an `f64` can't represent the difference counts as whole.
     Some(if value.fract() == 0.0 { Number::Int(value as i64) } else { Number::Float(value) })
+}
+
+/// The length of the number in a word that starts with a digit, where the next statement follows without a blank, as
+/// generators write it: `20` of `20set $n=2`, `4k` of `4kset`. `behind`: the text after the word. Whole numbers only.
+pub(super) fn before_statement(part: &str, behind: &str) -> usize {
+    let goes_on = behind.starts_with(is_blank)
+        && behind.trim_start_matches(is_blank).starts_with(|c: char| c == '$' || c == '"' || c.is_ascii_alphanumeric());
+    let letters = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+    let unit = usize::from(part[letters..].starts_with(['k', 'm', 'g', 't', 'K', 'M', 'G', 'T']));
+    let starts = |at: &usize| goes_on && part.get(*at..).is_some_and(|rest| statement_word(rest).is_some());
+    [letters + unit, letters].into_iter().find(starts).unwrap_or(part.len())
 }
 
 #[cfg(test)]

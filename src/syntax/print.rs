@@ -111,6 +111,7 @@ fn print_number(out: &mut String, number: Number) {
         // The point distinguishes `7.0` from `7`.
         Number::Float(n) if n.fract() == 0.0 => write!(out, "{n:.1}"),
         Number::Float(n) => write!(out, "{n}"),
+        Number::With(n, unit) => write!(out, "{n}{}", unit.sign()),
     };
 }
 

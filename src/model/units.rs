@@ -1,0 +1,115 @@
+//! Checks numbers with a unit that only some values have: `60s` where a time is expected, `80%` where a share is.
+//! Elsewhere the unit would be without a meaning, and the number another one than the author wrote.
+
+use crate::diag::{self, Code, Diagnostic};
+use crate::source::{Span, Spanned};
+use crate::spec::{Kind, attrs};
+use crate::syntax::ast::{Arg, ArgKind, Ast, Number, NumberUnit, StatementKind, Value};
+
+/// Commands whose arguments are times in seconds.
+const TIMED_COMMANDS: &[&str] = &["run", "psrun", "sleep", "warmup"];
+
+/// Attributes that are times in seconds.
+const TIMES: &[&str] = &["stonewall", "for", "start"];
+
+/// What is expected of a number where it stands.
+#[derive(Clone, Copy)]
+enum Expected {
+    /// Only numbers with this unit have one here.
+    Unit(NumberUnit),
+    /// The value of a variable, which may be used as anything.
+    Variable,
+    /// No number has a unit here.
+    Plain,
+}
+
+/// Reports units that mean nothing where they are.
+pub(super) fn check(ast: &Ast, found: &mut Vec<Diagnostic>) {
+    for statement in &ast.statements {
+        let StatementKind::Command { word, args, .. } = &statement.kind else { continue };
+        let kind = match args.first().map(|arg| &arg.kind) {
+            Some(ArgKind::Bare(Value::Word(kind))) if word.node == "flowop" => kind,
+            _ => "",
+        };
+        for arg in args {
+            match &arg.kind {
+                ArgKind::Bare(value) => check_value(value, arg.span, of_command(&word.node), found),
+                ArgKind::Named { name, value } => {
+                    check_value(&value.node, value.span, of_attribute(&name.node, kind), found);
+                }
+                ArgKind::Assign { value, .. } => check_value(&value.node, value.span, Expected::Variable, found),
+            }
+        }
+    }
+}
+
+fn of_command(word: &str) -> Expected {
+    match word {
+        _ if TIMED_COMMANDS.contains(&word) => Expected::Unit(NumberUnit::Seconds),
+        "foreach" => Expected::Variable,
+        _ => Expected::Plain,
+    }
+}
+
+/// `flowop`: the type of the flowop that has the attribute.
+fn of_attribute(name: &str, flowop: &str) -> Expected {
+    match name {
+        _ if TIMES.contains(&name) => Expected::Unit(NumberUnit::Seconds),
+        "value" if flowop == "delay" => Expected::Unit(NumberUnit::Seconds),
+        "weight" => Expected::Unit(NumberUnit::Percent),
+        _ if attrs::kind(name) == Some(Kind::Percent) => Expected::Unit(NumberUnit::Percent),
+        _ => Expected::Plain,
+    }
+}
+
+fn check_value(value: &Value, span: Span, expected: Expected, found: &mut Vec<Diagnostic>) {
+    match value {
+        Value::Number(Number::With(number, unit)) => check_number(*number, *unit, span, expected, found),
+        Value::Binary { left, right, .. } => {
+            for operand in [left, right] {
+                check_value(&operand.node, operand.span, Expected::Plain, found);
+            }
+        }
+        Value::Call { args, .. } => args.iter().for_each(|arg| check_parameter(arg, found)),
+        Value::Table(rows) => rows.iter().for_each(|row| check_row(&row.node, found)),
+        Value::Number(_) | Value::Word(_) | Value::Text(_) | Value::Variable(_) => {}
+    }
+}
+
+/// Checks a parameter of `randvar(…)` or `cvar(…)`.
+fn check_parameter(parameter: &Arg, found: &mut Vec<Diagnostic>) {
+    match &parameter.kind {
+        ArgKind::Named { value, .. } | ArgKind::Assign { value, .. } => {
+            check_value(&value.node, value.span, Expected::Plain, found);
+        }
+        ArgKind::Bare(value) => check_value(value, parameter.span, Expected::Plain, found),
+    }
+}
+
+/// Checks a row of a table, which begins with the percentage of the draws.
+fn check_row(row: &[Spanned<Value>], found: &mut Vec<Diagnostic>) {
+    for (column, cell) in row.iter().enumerate() {
+        let expected = if column == 0 { Expected::Unit(NumberUnit::Percent) } else { Expected::Plain };
+        check_value(&cell.node, cell.span, expected, found);
+    }
+}
+
+fn check_number(number: f64, unit: NumberUnit, span: Span, expected: Expected, found: &mut Vec<Diagnostic>) {
+    let (sign, written) = (unit.sign(), format!("{number}{}", unit.sign()));
+    let diagnostic = match expected {
+        Expected::Unit(own) if own == unit => return,
+        Expected::Variable => {
+            let message = format!("`{written}` is read as {number}: variables have no units");
+            Diagnostic::warning(Code::SkippedCharacter, span, message).help(format!("write `{number}`"))
+        }
+        Expected::Unit(_) | Expected::Plain => {
+            let help = match unit {
+                NumberUnit::Seconds => "sizes take one of the units k, m, g, t; only times take `s`",
+                NumberUnit::Percent => "sizes take one of the units k, m, g, t; only percentages take `%`",
+            };
+            let message = format!("`{sign}` in `{written}` is not a unit");
+            Diagnostic::error(Code::BadNumber, span, message).label("not a unit here").help(help)
+        }
+    };
+    diag::push(found, diagnostic);
+}
