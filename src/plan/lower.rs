@@ -139,6 +139,7 @@ pub(super) fn lower(
     let followed = threads.iter().flatten().map(|draft| stonewall::followed(&draft.values)).collect();
     let index = Index::new(&filesets, &flowops);
     let targets_left = Cell::new(MOST_TARGETS);
+    let mut excused = HashSet::new();
     for (p, (mut head, own)) in heads.into_iter().zip(threads).enumerate() {
         for (t, draft) in own.into_iter().enumerate() {
             let count = draft.pending.len();
@@ -154,7 +155,7 @@ pub(super) fn lower(
             let salt = ((p as u64) << 32) | t as u64;
             let errors = found.len();
             let (mut thread, sets) = lower_thread(draft, &names, scope, salt, found);
-            if head.instances == 0 && excuse(&mut found[errors..], &head.name) {
+            if head.instances == 0 && excuse(found, errors, &head.name, &mut excused) {
                 // Without some of its flowops the program is incomplete, and no thread executes it.
                 thread.steps.clear();
             }
@@ -193,15 +194,22 @@ pub(super) fn lower(
     plan
 }
 
-/// Turns the errors of a process without an instance into warnings: in Filebench each instance looks up its names when it
-/// starts. Returns whether there are any.
-fn excuse(found: &mut [Diagnostic], process: &str) -> bool {
+/// Turns the errors from index `first` on, those of a process without an instance, into warnings: in Filebench each
+/// instance looks up its names when it starts. Each mistake has one warning, however many flowops repeat it. `excused`:
+/// the messages of earlier ones. Returns whether there are any errors.
+fn excuse(found: &mut Vec<Diagnostic>, first: usize, process: &str, excused: &mut HashSet<String>) -> bool {
     let mut any = false;
-    for error in found.iter_mut().filter(|d| d.severity == Severity::Error) {
-        any = true;
-        error.severity = Severity::Warning;
-        error.code = Code::NoInstances;
-        error.message.push_str(&format!("; process `{process}` has no instance, so that this has no effect"));
+    for mut diagnostic in found.split_off(first) {
+        if diagnostic.severity == Severity::Error {
+            any = true;
+            if !excused.insert(diagnostic.message.clone()) {
+                continue;
+            }
+            diagnostic.severity = Severity::Warning;
+            diagnostic.code = Code::NoInstances;
+            diagnostic.message.push_str(&format!("; process `{process}` has no instance, so that this has no effect"));
+        }
+        found.push(diagnostic);
     }
     any
 }

@@ -41,6 +41,8 @@ pub(crate) struct Loaded {
     pub(crate) texts: Vec<LoadedText>,
     /// The dialect of the last one.
     pub(crate) dialect: Dialect,
+    /// What to say about it after a run that failed, if the last text may be of the other one.
+    pub(super) guess: Option<String>,
     pub(crate) usage: Vec<Spanned<Expr>>,
     /// Notes of their leading comments that results repeat.
     pub(crate) notes: IndexSet<String>,

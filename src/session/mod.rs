@@ -31,7 +31,7 @@ use crate::model::{self, Command, CommandKind, Expr, Known, Scope, SetBy, TextPa
 use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::predefined::{self, predefined_names};
-use crate::spec::{Division, SpecTable};
+use crate::spec::{Dialect, Division, SpecTable};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -299,13 +299,19 @@ impl Session {
         }
     }
 
-    /// Says in which dialect a script of Filebench is read that may be of either.
-    fn note_dialect(&self, model: &model::Model, front: &mut dyn Front) {
+    /// Says in which dialect a script is read that may be of either.
+    fn note_dialect(&mut self, model: &model::Model, front: &mut dyn Front) {
         let Some(what) = model.undecided else { return };
         let name = &self.map.file(model.file).name;
+        let (other, own, its) = match model.dialect {
+            Dialect::Sun => (Dialect::Fsl, "1.4", "1.5"),
+            Dialect::Fsl => (Dialect::Sun, "1.5", "1.4"),
+        };
         front.note(&format!(
-            "{name} may be of Filebench 1.4 or 1.5, in which {what} differ; it is read as 1.5 (`--dialect sun`: 1.4)"
+            "{name} may be of Filebench 1.4 or 1.5, in which {what} differ; it is read as {own} (`--dialect {other}`: {its})"
         ));
+        self.loaded.guess =
+            Some(format!("{name} was read as a script of Filebench {own}; `--dialect {other}` reads it as {its}"));
     }
 
     /// Sets the script that the result shows instead of texts that are loaded later. `dialect`: its name and the reason

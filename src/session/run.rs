@@ -133,11 +133,17 @@ impl Session {
         if !record.figures.is_empty() {
             self.options.warm_next = None;
         }
-        self.measured(record)
+        self.measured(record, front)
     }
 
-    /// Sets the variables `${stats.…}` to the figures of a measurement, and returns its status.
-    pub(super) fn measured(&mut self, record: Record) -> Status {
+    /// Sets the variables `${stats.…}` to the figures of a measurement, and returns its status. If that says that the run
+    /// failed, says also that the dialect of its script is a guess.
+    pub(super) fn measured(&mut self, record: Record, front: &mut dyn Front) -> Status {
+        if record.status == Status::Failed
+            && let Some(guess) = &self.loaded.guess
+        {
+            front.note(guess);
+        }
         for (name, value) in record.figures {
             self.scope.set_internal(&format!("stats.{name}"), value.to_string());
         }

@@ -45,14 +45,14 @@ impl Session {
     pub(crate) fn snap(&mut self, front: &mut dyn Front) -> Status {
         let about = self.description();
         let record = self.runner.snap(&about, front);
-        self.measured(record)
+        self.measured(record, front)
     }
 
     /// `sleep`, and `warmup` while processes live.
     pub(crate) fn sleep(&mut self, length: Duration, front: &mut dyn Front) -> Status {
         let about = if self.runner.is_live() { self.description() } else { Description::default() };
         let record = self.runner.sleep(length, &about, front);
-        self.measured(record)
+        self.measured(record, front)
     }
 
     /// `psrun [[-]PERIOD [SECONDS]] [as-is]`.

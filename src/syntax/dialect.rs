@@ -1,12 +1,15 @@
 //! Detects the generation of Filebench that a script is written for.
 //!
 //! A line `# dialect: sun|fsl` in the leading comment decides. Else each construct that only one generation accepts is
-//! a sign of that generation. A script without signs, or with signs of both, is fsl; the latter with a warning if the
-//! difference affects it. Deliberately absent: the semantics of the dialects (`spec::dialect`).
+//! a sign of that generation. Without one that the parser of the other generation refuses, a script is sun if it would do
+//! nothing as fsl; else the weaker signs decide, such as what follows the last `run`, which 1.5 never reads. A script
+//! without signs, or with signs of both, is fsl; the latter with a warning if the difference affects it. Deliberately
+//! absent: the semantics of the dialects (`spec::dialect`).
 
 use super::ast::{
     Arg, ArgKind, Ast, Number, Operator, Statement, StatementKind, TextPart, Value, Variable, VariableForm,
 };
+use super::idle;
 use crate::diag::{self, Code, Diagnostic, nearest};
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::{Dialect, Origin, SpecTable, attrs};
@@ -35,7 +38,7 @@ pub struct Detected {
     pub dialect: Dialect,
     /// The reason, for messages: a line, and the construct there.
     pub reason: String,
-    /// What differs between the dialects in a script of Filebench that may be of either.
+    /// What differs between the dialects in a script that may be of either, since its signs are weak.
     pub undecided: Option<&'static str>,
     /// Warnings.
     pub diagnostics: Vec<Diagnostic>,
@@ -52,6 +55,8 @@ struct Sign {
 /// How surely the other generation refuses a construct.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Certainty {
+    /// Anything behind the last `run`, where 1.5 stops to read.
+    Late,
     /// `psrun`, which versions between 1.4.8 and 1.5 had too; `${x}` and `$(x)`, which 1.5 reads as variables of such
     /// names.
     Possible,
@@ -71,7 +76,9 @@ impl Certainty {
 struct DialectSigns<'a> {
     found: Vec<Sign>,
     /// Number of signs of each dialect and certainty.
-    counts: [usize; 6],
+    counts: [usize; 8],
+    /// Whether the last `run` precedes the signs that follow.
+    is_late: bool,
     statements: &'a [Statement],
     /// Variables that the script sets to numbers, computed on first use.
     numbers: OnceCell<HashSet<&'a str>>,
@@ -83,8 +90,10 @@ impl DialectSigns<'_> {
     }
 
     fn push(&mut self, sign: Sign) {
+        let certainty = if self.is_late { Certainty::Late } else { sign.certainty };
+        let sign = Sign { certainty, ..sign };
         // The first few of each kind decide and are shown.
-        let known = sign.certainty as usize + 3 * usize::from(sign.dialect == Dialect::Sun);
+        let known = sign.certainty as usize + 4 * usize::from(sign.dialect == Dialect::Sun);
         self.counts[known] += 1;
         if self.counts[known] <= MOST_SIGNS {
             self.found.push(sign);
@@ -123,9 +132,16 @@ pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
         }
         None => {}
     }
-    let mut signs =
-        DialectSigns { statements: &ast.statements, numbers: OnceCell::new(), found: Vec::new(), counts: [0; 6] };
-    for statement in &ast.statements {
+    let mut signs = DialectSigns {
+        statements: &ast.statements,
+        numbers: OnceCell::new(),
+        found: Vec::new(),
+        counts: [0; 8],
+        is_late: false,
+    };
+    let last_run = ast.statements.iter().rposition(is_run).unwrap_or(usize::MAX);
+    for (index, statement) in ast.statements.iter().enumerate() {
+        signs.is_late = index > last_run;
         of_statement(statement, table, &mut signs);
     }
     let mut signs = signs.found;
@@ -134,17 +150,22 @@ pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
     // dialect makes no difference: no version of Sun had it, and the versions between differ in the sizes of files.
     for (one, other) in [(Dialect::Sun, Dialect::Fsl), (Dialect::Fsl, Dialect::Sun)] {
         let surest = |dialect| signs.iter().filter(|sign| sign.dialect == dialect).map(|sign| sign.certainty).max();
-        let outweighed = other == Dialect::Sun || matter.is_none();
+        let outweighed = other == Dialect::Sun || matter.is_none() || surest(other) == Some(Certainty::Late);
         if surest(other).is_some() && surest(one) > surest(other) && outweighed {
             signs.retain(|sign| sign.dialect == one);
         }
     }
-    // A script of Filebench that nothing decides, or only `psrun`, may be of either generation.
+    let is_weak = signs.iter().all(|sign| sign.certainty <= Certainty::Possible);
+    if is_weak && let Some(file) = idle::never_created(ast, table) {
+        let reason = format!("line {}: `define file` without `prealloc`, to which 1.5 would not write", map.line(file));
+        return Detected { dialect: Dialect::Sun, reason, undecided: matter, diagnostics };
+    }
+    // A script of Filebench that nothing decides may be of either generation. Others are of this program.
     let name = ast.statements.first().map(|first| map.file(first.span.file).name.as_str());
     let is_of_filebench =
         name.is_some_and(|name| Path::new(name).extension().is_some_and(|extension| extension == "f"));
-    let is_undecided = signs.iter().all(|sign| sign.certainty == Certainty::Possible && sign.dialect == Dialect::Fsl);
-    let undecided = matter.filter(|_| is_of_filebench && is_undecided);
+    let is_of_sun = signs.iter().any(|sign| sign.dialect == Dialect::Sun);
+    let undecided = matter.filter(|_| is_weak && (is_of_filebench || is_of_sun));
     let of = |dialect| signs.iter().filter(move |sign| sign.dialect == dialect);
     let line = |sign: &Sign| format!("line {}: {}", map.line(sign.span), sign.what);
     let (dialect, reason) = match (of(Dialect::Sun).next(), of(Dialect::Fsl).next()) {
@@ -172,6 +193,11 @@ pub fn detect(map: &SourceMap, ast: &Ast, table: &SpecTable) -> Detected {
         }
     };
     Detected { dialect, reason, undecided, diagnostics }
+}
+
+/// Whether a statement is a run, after which 1.5 ends.
+fn is_run(statement: &Statement) -> bool {
+    matches!(&statement.kind, StatementKind::Command { word, .. } if matches!(word.node.as_str(), "run" | "psrun"))
 }
 
 /// The dialect line of the leading comment, and its place. An error is the name of an unknown dialect.
@@ -227,6 +253,7 @@ fn of_statement(statement: &Statement, table: &SpecTable, signs: &mut DialectSig
         "usage" => Certainty::Likely,
         _ => Certainty::Sure,
     };
+    let is_late = signs.is_late;
     let mut sign = |dialect, span, what: String| signs.push(Sign { dialect, span, what, certainty });
     let command = word.node.as_str();
     let object = match args.first().map(|arg| &arg.kind) {
@@ -238,6 +265,8 @@ fn of_statement(statement: &Statement, table: &SpecTable, signs: &mut DialectSig
         ("psrun", _) => sign(Dialect::Fsl, word.span, "`psrun`".to_owned()),
         // Without an object it has no effect in either.
         ("shutdown", None) => {}
+        // People explain their scripts at the end.
+        ("usage", _) if is_late => {}
         ("create", Some(object)) if object != "files" => sign(Dialect::Sun, head, format!("`create {object}`")),
         ("enable", Some("lathist")) => sign(Dialect::Fsl, head, "`enable lathist`".to_owned()),
         ("list", None) => sign(Dialect::Sun, word.span, "`list` alone".to_owned()),

@@ -11,6 +11,7 @@ pub mod ast;
 mod build;
 pub mod dialect;
 mod fmt;
+mod idle;
 mod lexer;
 mod nest;
 mod number;
@@ -19,6 +20,7 @@ mod layout;
 pub(crate) mod print;
 mod prompt;
 mod quit;
+mod skipped;
 mod token;
 mod variable;
 
