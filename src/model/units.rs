@@ -14,7 +14,7 @@ const TIMES: &[&str] = &["stonewall", "for", "start"];
 
 /// What is expected of a number where it stands.
 #[derive(Clone, Copy)]
-enum Expected {
+enum UnitRule {
     /// Only numbers with this unit have one here.
     Unit(NumberUnit),
     /// The value of a variable, which may be used as anything.
@@ -37,37 +37,37 @@ pub(super) fn check(ast: &Ast, found: &mut Vec<Diagnostic>) {
                 ArgKind::Named { name, value } => {
                     check_value(&value.node, value.span, of_attribute(&name.node, kind), found);
                 }
-                ArgKind::Assign { value, .. } => check_value(&value.node, value.span, Expected::Variable, found),
+                ArgKind::Assign { value, .. } => check_value(&value.node, value.span, UnitRule::Variable, found),
             }
         }
     }
 }
 
-fn of_command(word: &str) -> Expected {
+fn of_command(word: &str) -> UnitRule {
     match word {
-        _ if TIMED_COMMANDS.contains(&word) => Expected::Unit(NumberUnit::Seconds),
-        "foreach" => Expected::Variable,
-        _ => Expected::Plain,
+        _ if TIMED_COMMANDS.contains(&word) => UnitRule::Unit(NumberUnit::Seconds),
+        "foreach" => UnitRule::Variable,
+        _ => UnitRule::Plain,
     }
 }
 
 /// `flowop`: the type of the flowop that has the attribute.
-fn of_attribute(name: &str, flowop: &str) -> Expected {
+fn of_attribute(name: &str, flowop: &str) -> UnitRule {
     match name {
-        _ if TIMES.contains(&name) => Expected::Unit(NumberUnit::Seconds),
-        "value" if flowop == "delay" => Expected::Unit(NumberUnit::Seconds),
-        "weight" => Expected::Unit(NumberUnit::Percent),
-        _ if attrs::kind(name) == Some(Kind::Percent) => Expected::Unit(NumberUnit::Percent),
-        _ => Expected::Plain,
+        _ if TIMES.contains(&name) => UnitRule::Unit(NumberUnit::Seconds),
+        "value" if flowop == "delay" => UnitRule::Unit(NumberUnit::Seconds),
+        "weight" => UnitRule::Unit(NumberUnit::Percent),
+        _ if attrs::kind(name) == Some(Kind::Percent) => UnitRule::Unit(NumberUnit::Percent),
+        _ => UnitRule::Plain,
     }
 }
 
-fn check_value(value: &Value, span: Span, expected: Expected, found: &mut Vec<Diagnostic>) {
+fn check_value(value: &Value, span: Span, rule: UnitRule, found: &mut Vec<Diagnostic>) {
     match value {
-        Value::Number(Number::With(number, unit)) => check_number(*number, *unit, span, expected, found),
+        Value::Number(Number::With(number, unit)) => check_number(*number, *unit, span, rule, found),
         Value::Binary { left, right, .. } => {
             for operand in [left, right] {
-                check_value(&operand.node, operand.span, Expected::Plain, found);
+                check_value(&operand.node, operand.span, UnitRule::Plain, found);
             }
         }
         Value::Call { args, .. } => args.iter().for_each(|arg| check_parameter(arg, found)),
@@ -80,29 +80,29 @@ fn check_value(value: &Value, span: Span, expected: Expected, found: &mut Vec<Di
 fn check_parameter(parameter: &Arg, found: &mut Vec<Diagnostic>) {
     match &parameter.kind {
         ArgKind::Named { value, .. } | ArgKind::Assign { value, .. } => {
-            check_value(&value.node, value.span, Expected::Plain, found);
+            check_value(&value.node, value.span, UnitRule::Plain, found);
         }
-        ArgKind::Bare(value) => check_value(value, parameter.span, Expected::Plain, found),
+        ArgKind::Bare(value) => check_value(value, parameter.span, UnitRule::Plain, found),
     }
 }
 
 /// Checks a row of a table, which begins with the percentage of the draws.
 fn check_row(row: &[Spanned<Value>], found: &mut Vec<Diagnostic>) {
     for (column, cell) in row.iter().enumerate() {
-        let expected = if column == 0 { Expected::Unit(NumberUnit::Percent) } else { Expected::Plain };
-        check_value(&cell.node, cell.span, expected, found);
+        let rule = if column == 0 { UnitRule::Unit(NumberUnit::Percent) } else { UnitRule::Plain };
+        check_value(&cell.node, cell.span, rule, found);
     }
 }
 
-fn check_number(number: f64, unit: NumberUnit, span: Span, expected: Expected, found: &mut Vec<Diagnostic>) {
+fn check_number(number: f64, unit: NumberUnit, span: Span, rule: UnitRule, found: &mut Vec<Diagnostic>) {
     let (sign, written) = (unit.sign(), format!("{number}{}", unit.sign()));
-    let diagnostic = match expected {
-        Expected::Unit(own) if own == unit => return,
-        Expected::Variable => {
+    let diagnostic = match rule {
+        UnitRule::Unit(own) if own == unit => return,
+        UnitRule::Variable => {
             let message = format!("`{written}` is read as {number}: variables have no units");
             Diagnostic::warning(Code::SkippedCharacter, span, message).help(format!("write `{number}`"))
         }
-        Expected::Unit(_) | Expected::Plain => {
+        UnitRule::Unit(_) | UnitRule::Plain => {
             let help = match unit {
                 NumberUnit::Seconds => "sizes take one of the units k, m, g, t; only times take `s`",
                 NumberUnit::Percent => "sizes take one of the units k, m, g, t; only percentages take `%`",
