@@ -2,7 +2,6 @@
 //!
 //! Only this file, `experiment_args`, `choices`, `completion`, `examples`, `man` and `usage` use the argument parser.
 
-use super::called_as;
 use super::choices::{
     DumpStage, EngineChoice, ExportFormat, FigureFormat, Format, OnError, PAGE_FORMAT, choice, dialect_parser,
     division_parser, engine_parser, export_parser, format_parser, sharing_parser,
@@ -14,13 +13,13 @@ use super::examples::with_examples;
 use super::experiment_args::{
     AbArgs, AgeArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable, two_directories,
 };
-use super::info;
 use super::live::{stderr_width, stdout_width};
 use super::option_values::{
     LiveOutput, assignment, file_and_count, interval, live_output, mount_point, run_time, time, warmup,
 };
 use super::stdout::Stdout;
 use super::usage::explained;
+use super::{called_as, info};
 use crate::analysis::ResponseMethod;
 use crate::diag::wants_colours;
 use crate::experiment::share;
