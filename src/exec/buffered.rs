@@ -137,6 +137,14 @@ pub(super) fn flush_slow(slots: &mut Slots, slot: usize, engine: &dyn Engine, ce
     Ok(())
 }
 
+/// Returns the place in the file to which the user of the stream in the last used slot has come. `None` without a stream.
+pub(super) fn place(slots: &Slots) -> Option<u64> {
+    let slot = slots.last()?;
+    let stream = slots.streams.get(slot)?.as_ref()?;
+    let (position, held) = (slots.get(slot).handle?.position, stream.held.len() as u64);
+    Some(if stream.dirty { position + held } else { position.saturating_sub(held) })
+}
+
 /// The state of a slot's buffer.
 pub(crate) enum BufferState {
     /// The slot has a buffer.

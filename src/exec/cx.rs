@@ -12,6 +12,7 @@
 //! for the other case.
 
 use super::buffer::IoBuffer;
+use super::buffered;
 use super::messages::Messages;
 use super::sink::Sink;
 use super::slots::{FileRef, Slots};
@@ -319,10 +320,14 @@ impl<'r> OpCx<'r> {
     /// Adds an operation to the thread's stream: when it is counted, or, if it is counted later, when it is submitted.
     #[cold]
     pub fn record_in_stream(&mut self, bytes: u64) {
+        let place = buffered::place(&self.io.slots);
         let slot = self.io.slots.take_last();
         let file = self.files.located.take().or(slot);
         if let Some(stream) = &mut self.account.stream {
-            stream.push(self.account.stats.index_of(self.account.cell), file, self.io.last_offset, bytes);
+            let flowop = self.account.stats.index_of(self.account.cell);
+            // A buffered flowop leaves its place behind what it has moved.
+            let buffered = place.filter(|_| stream.is_buffered(flowop)).map(|end| end.saturating_sub(bytes));
+            stream.push(flowop, file, buffered.unwrap_or(self.io.last_offset), bytes);
             self.restamp();
         }
     }

@@ -126,6 +126,11 @@ impl Slots {
         self.table.get(slot).and_then(|s| s.file)
     }
 
+    /// Returns the slot that was used last. `None` when no slot was used since the last call of [`Self::take_last`].
+    pub(super) fn last(&self) -> Option<usize> {
+        (self.last < self.table.len()).then_some(self.last)
+    }
+
     /// Returns the slot for this rule, and advances the rotation.
     #[inline]
     fn by_rule(&mut self, rule: &SlotRule) -> usize {

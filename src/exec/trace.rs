@@ -51,6 +51,8 @@ pub enum StreamShape {
     File,
     /// File, offset and size: the flowop moves data.
     Data,
+    /// The same of a flowop that moves data through the buffer of its slot, whose place gives the offset.
+    Buffered,
 }
 
 /// Maximum number of entries for which memory is allocated before the run.
@@ -72,6 +74,11 @@ impl Stream {
         Self { wanted, shapes, seen: 0, hash: 0, entries: Vec::with_capacity(wanted.kept.min(PREALLOCATED)) }
     }
 
+    /// Returns whether a flowop moves data through the buffer of its slot.
+    pub fn is_buffered(&self, flowop: usize) -> bool {
+        self.shapes.get(flowop) == Some(&StreamShape::Buffered)
+    }
+
     /// Records an operation.
     ///
     /// `#[cold]`: most runs record no stream, so the branch at the end of an operation is arranged for them.
@@ -81,7 +88,7 @@ impl Stream {
         if shape == StreamShape::Absent {
             return;
         }
-        let offset = (shape == StreamShape::Data).then_some(offset);
+        let offset = (shape != StreamShape::File).then_some(offset);
         if self.seen < self.wanted.hashed {
             // A missing file and a missing offset hash differently from index 0 and offset 0.
             let (set, index) = file.map_or((0, 0), |f| (f.set as u64 + 1, f.index));

@@ -34,7 +34,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
                 "directio",
                 "noreadahead",
             ],
-            roles: &[Role::UsesSlot, Role::NeedsFile],
+            roles: &[Role::UsesSlot, Role::NeedsFile, Role::Buffers],
             origin: Origin::Wmlrun,
             doc: "reads `iosize` bytes sequentially through a buffer of 4 KiB in user space, as `fread`; returns to \
                   the start at the end of the file",
@@ -59,7 +59,7 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
                 "dsync",
                 "wrap",
             ],
-            roles: &[Role::UsesSlot, Role::NeedsFile],
+            roles: &[Role::UsesSlot, Role::NeedsFile, Role::Buffers],
             origin: Origin::Wmlrun,
             doc: "writes `iosize` bytes sequentially through a buffer of 4 KiB in user space, as `fwrite`; extends its \
                   file without limit, unless `wrap=` is given",

@@ -432,6 +432,7 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
                 may_starve: f.spec.may_starve() && f.values.flag("maystarve"),
                 runs_command: f.spec.is(Role::RunsCommand),
                 takes_space: f.spec.is(Role::TakesSpace),
+                is_buffered: f.spec.is(Role::Buffers),
                 claims_events: f.spec.is(Role::TakesEvent) || f.spec.is(Role::TakesEvents),
                 span: f.span,
             }));

@@ -99,6 +99,8 @@ pub struct FlowopInfo {
     pub runs_command: bool,
     /// Whether it uses space on the file system, although it neither writes nor creates a file.
     pub takes_space: bool,
+    /// Whether its data goes through the buffer of its slot.
+    pub is_buffered: bool,
     /// Whether it claims events of the event generator.
     pub claims_events: bool,
     /// The place of its definition.

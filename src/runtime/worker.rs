@@ -317,6 +317,7 @@ fn shapes(shared: &Shared, thread: &Thread) -> Vec<StreamShape> {
         .map(|f| match (f.class.is_io(), f.direction) {
             (false, _) => StreamShape::Absent,
             (true, IoDirection::None) => StreamShape::File,
+            (true, _) if f.is_buffered => StreamShape::Buffered,
             (true, _) => StreamShape::Data,
         })
         .collect()

@@ -202,6 +202,8 @@ pub enum Role {
     TakesSpace,
     /// Ends a transaction of the application.
     EndsTransaction,
+    /// Moves its data through the buffer of its slot.
+    Buffers,
 }
 
 /// The descriptor of one flowop.

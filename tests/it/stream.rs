@@ -209,6 +209,32 @@ fn random_offsets_are_in_the_whole_of_a_file_that_has_grown() {
     }
 }
 
+/// The streams of `bufread` and `bufwrite` have a place of their own in the file, before or behind that of the kernel.
+#[test]
+fn buffered_reads_and_writes_have_their_offsets() {
+    const BUFFERED: &str = "# dialect: fsl\nset mode quit alldone\n\
+        define file name=small,path=$dir,size=1000,prealloc\n\
+        define file name=large,path=$dir,size=12k,prealloc\n\
+        define file name=new,path=$dir,size=0,prealloc\n\
+        define process name=p { thread name=t {\n\
+          flowop bufread name=rs,filename=small,iosize=300,fd=1\n\
+          flowop bufread name=rl,filename=large,iosize=5000,fd=2\n\
+          flowop bufwrite name=wr,filename=new,iosize=300,wrap=1000,fd=3\n\
+          flowop bufwrite name=wl,filename=new,iosize=5000,fd=4\n\
+          flowop finishoncount name=end,value=6,target=rs } }\n";
+    let call = Wml::below(&memory()).file("x.wml", BUFFERED).args(["x.wml", "--no-quiesce", "--trace", "t:1000"]);
+    let output = call.args(["--runtime", "60"]).run().exits(0);
+    let entries = trace(&output.dir().join("t"));
+    let of = |name: &str| -> Vec<(u64, u64)> {
+        let own = entries.iter().filter(|(_, entry)| entry.0 == name);
+        own.take(6).map(|(_, entry)| (entry.2.unwrap(), entry.3)).collect()
+    };
+    assert_eq!(of("rs"), [(0, 300), (300, 300), (600, 300), (900, 100), (0, 300), (300, 300)]);
+    assert_eq!(of("rl"), [(0, 5000), (5000, 5000), (10000, 2288), (0, 5000), (5000, 5000), (10000, 2288)]);
+    assert_eq!(of("wr"), [(0, 300), (300, 300), (600, 300), (0, 300), (300, 300), (600, 300)]);
+    assert_eq!(of("wl")[..3], [(0, 5000), (5000, 5000), (10000, 5000)]);
+}
+
 #[test]
 fn streams_are_recorded_only_on_request() {
     let call = Wml::below(&memory()).file("four.wml", FOUR).result().args(["four.wml", "--no-quiesce"]);
