@@ -288,7 +288,7 @@ impl FactorialDesign<'_> {
         let outliers = by_first.into_iter().filter_map(|(metric, cells)| notes::on_outliers(&cells, &metric));
         let few = by_metric.into_iter().flat_map(|(metric, cells)| notes::on_percentiles(&cells, &[metric]));
         let order = (self.in_order && compares).then(notes::on_order);
-        let runs = notes::on_places(cells).into_iter().chain(notes::on_warnings(cells));
+        let runs = unlike::on_places(cells).into_iter().chain(notes::on_warnings(cells));
         let runs = runs.chain(outliers).chain(notes::on_several_runs(cells));
         order.into_iter().chain(runs).chain(few).chain(loads).collect()
     }

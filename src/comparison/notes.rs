@@ -135,22 +135,6 @@ fn run_number(source: &str) -> Option<u64> {
     path.parent()?.ends_with("runs").then(|| name.parse().ok()).flatten()
 }
 
-/// Returns the note on cells that are to differ in their directory, and are all on one file system. The fresh directories
-/// of runs do not count.
-pub(super) fn on_places(cells: &[&[Observation]]) -> Option<String> {
-    let of_cell = |runs: &&[Observation], name: &str| -> Option<String> {
-        let first = runs.first()?.conditions.get(name)?;
-        runs.iter().all(|run| run.conditions.get(name) == Some(first)).then(|| first.clone())
-    };
-    let all = |name: &str| cells.iter().map(|runs| of_cell(runs, name)).collect::<Option<Vec<String>>>();
-    let (dirs, kinds, devices, options) = (all("$dir")?, all("file system")?, all("device")?, all("mount options")?);
-    let are_equal = |values: &[String]| values.windows(2).all(|pair| pair[0] == pair[1]);
-    let is_fresh = |dir: &String| dir.rsplit('/').next().is_some_and(|name| name.starts_with("wmlrun-"));
-    let is_one = are_equal(&kinds) && are_equal(&devices) && are_equal(&options) && kinds[0] != "tmpfs";
-    (is_one && !are_equal(&dirs) && !dirs.iter().any(is_fresh))
-        .then(|| format!("all directories are on one file system, {} on {}: is one not mounted?", kinds[0], devices[0]))
-}
-
 /// Returns the notes on runs that were not steady, on those beside which other programs used the processors, and on the
 /// other warnings of their reports.
 pub(super) fn on_warnings(sides: &[&[Observation]]) -> impl Iterator<Item = String> {
@@ -461,26 +445,6 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(on_dependence(&sides, [&steady, &drifting[..4]]), Vec::<String>::new());
-    }
-
-    #[test]
-    fn cells_whose_directories_are_on_one_file_system_are_noted() {
-        let run = |dir: &str, device: &str| {
-            let pairs = [("$dir", dir), ("file system", "ext4"), ("mount options", "rw"), ("device", device)];
-            let conditions = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            vec![Observation { conditions, ..Observation::default() }; 2]
-        };
-        let of = |cells: &[Vec<Observation>]| on_places(&cells.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        let note = of(&[run("/a", "/dev/sda1"), run("/b", "/dev/sda1")]).unwrap();
-        assert!(note.starts_with("all directories are on one file system, ext4 on /dev/sda1: "), "{note}");
-        for cells in [
-            [run("/a", "/dev/sda1"), run("/b", "/dev/sdb1")],
-            [run("/a", "/dev/sda1"), run("/a", "/dev/sda1")],
-            [run("/x/wmlrun-1-0", "/dev/sda1"), run("/x/wmlrun-2-0", "/dev/sda1")],
-            [run("/a", "/dev/sda1"), Vec::new()],
-        ] {
-            assert_eq!(of(&cells), None);
-        }
     }
 
     #[test]

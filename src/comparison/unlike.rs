@@ -1,10 +1,11 @@
 //! Notes on sides whose runs are not alike, although nothing in their conditions says so: they took other times, or put
-//! another load on the file system.
+//! another load on the file system. And on cells that are alike where they should not be.
 
 use super::notes::sides_with;
 use crate::import::{Metric, Observation};
 use crate::util::count::measured;
 use crate::util::duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the note on sides of which one does not tell its conditions, and whose runs did not take the same time.
 pub(super) fn on_run_times(a: &[Observation], b: &[Observation]) -> Option<String> {
@@ -45,9 +46,38 @@ pub(super) fn on_load(runs: &[&[Observation]], metric: &Metric) -> Option<String
     })
 }
 
+/// Returns the note on cells that are to differ in their directory only, and are all on one file system. The fresh
+/// directories of runs do not count, nor do those that differ because something else does: a tree for each size.
+pub(super) fn on_places(cells: &[&[Observation]]) -> Option<String> {
+    let of_cell = |runs: &&[Observation], name: &str| -> Option<String> {
+        let first = runs.first()?.conditions.get(name)?;
+        runs.iter().all(|run| run.conditions.get(name) == Some(first)).then(|| first.clone())
+    };
+    let all = |name: &str| cells.iter().map(|runs| of_cell(runs, name)).collect::<Option<Vec<String>>>();
+    let (dirs, kinds, devices, options) = (all("$dir")?, all("file system")?, all("device")?, all("mount options")?);
+    let are_equal = |values: &[String]| values.windows(2).all(|pair| pair[0] == pair[1]);
+    let is_fresh = |dir: &String| dir.rsplit('/').next().is_some_and(|name| name.starts_with("wmlrun-"));
+    // Cells with another directory and the same variables.
+    let variables = |runs: &[Observation]| -> Option<Vec<(String, String)>> {
+        let all = &runs.first()?.conditions;
+        let others = all.iter().filter(|(name, _)| name.starts_with('$') && *name != "$dir");
+        Some(others.map(|(name, value)| (name.clone(), value.clone())).collect())
+    };
+    let mut places: BTreeMap<Vec<(String, String)>, BTreeSet<&String>> = BTreeMap::new();
+    for (runs, dir) in cells.iter().zip(&dirs) {
+        places.entry(variables(runs)?).or_default().insert(dir);
+    }
+    let is_only_difference = places.values().any(|dirs| dirs.len() > 1);
+    let is_one =
+        is_only_difference && are_equal(&kinds) && are_equal(&devices) && are_equal(&options) && kinds[0] != "tmpfs";
+    (is_one && !are_equal(&dirs) && !dirs.iter().any(is_fresh))
+        .then(|| format!("all directories are on one file system, {} on {}: is one not mounted?", kinds[0], devices[0]))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{on_load, on_run_times};
+    #![allow(clippy::unwrap_used)]
+    use super::{on_load, on_places, on_run_times};
     use crate::import::Observation;
 
     fn run(figures: &[(&str, f64)]) -> Vec<Observation> {
@@ -78,5 +108,33 @@ mod tests {
         let found = on_run_times(&long, &short).unwrap_or_default();
         assert!(found.starts_with("the runs of A took 60.0 s, and those of B 2.0 s: "), "{found}");
         assert_eq!((on_run_times(&long, &long), on_run_times(&long, &run(&[]))), (None, None));
+    }
+
+    #[test]
+    fn cells_whose_directories_are_on_one_file_system_are_noted() {
+        let run = |dir: &str, device: &str| {
+            let pairs = [("$dir", dir), ("file system", "ext4"), ("mount options", "rw"), ("device", device)];
+            let conditions = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            vec![Observation { conditions, ..Observation::default() }; 2]
+        };
+        let of = |cells: &[Vec<Observation>]| on_places(&cells.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let note = of(&[run("/a", "/dev/sda1"), run("/b", "/dev/sda1")]).unwrap();
+        assert!(note.starts_with("all directories are on one file system, ext4 on /dev/sda1: "), "{note}");
+        // A directory for each number of files is no other place.
+        let with = |dir: &str, n: &str| {
+            let mut runs = run(dir, "/dev/sda1");
+            runs.iter_mut().for_each(|run| _ = run.conditions.insert("$n".to_owned(), n.to_owned()));
+            runs
+        };
+        assert_eq!(of(&[with("/x/1", "1"), with("/x/2", "2"), with("/x/1", "1")]), None);
+        assert!(of(&[with("/a", "1"), with("/a", "2"), with("/b", "1"), with("/b", "2")]).is_some());
+        for cells in [
+            [run("/a", "/dev/sda1"), run("/b", "/dev/sdb1")],
+            [run("/a", "/dev/sda1"), run("/a", "/dev/sda1")],
+            [run("/x/wmlrun-1-0", "/dev/sda1"), run("/x/wmlrun-2-0", "/dev/sda1")],
+            [run("/a", "/dev/sda1"), Vec::new()],
+        ] {
+            assert_eq!(of(&cells), None);
+        }
     }
 }
