@@ -11,6 +11,7 @@ use crate::experiment::{HOOKS, Hook, Hooks, MAX_RETRIES, run_range, share};
 use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
 use crate::import::{Metric, STUDY};
 use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, ValueEnum, ValueHint};
 use std::collections::HashSet;
@@ -34,8 +35,14 @@ impl FromArgMatches for WorkloadWords {
                 words.push(format!("--{name}"));
                 continue;
             }
-            let values = matches.get_raw_occurrences(arg.get_id().as_str()).into_iter().flatten().flatten();
-            words.extend(values.map(|value| format!("--{name}={}", value.to_string_lossy())));
+            for value in matches.get_raw_occurrences(arg.get_id().as_str()).into_iter().flatten().flatten() {
+                // An experiment keeps the options as text. A path with other characters in it would be another path.
+                let Some(value) = value.to_str() else {
+                    let text = format!("the value of `--{name}` is not UTF-8, which an experiment needs to keep it");
+                    return Err(clap::Error::raw(ErrorKind::ValueValidation, text));
+                };
+                words.push(format!("--{name}={value}"));
+            }
         }
         Ok(Self(words))
     }

@@ -238,7 +238,8 @@ pub(super) fn program() -> PathBuf {
     let running = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
     let is_it = |path: &Path| file_id(&running).is_none_or(|id| file_id(path) == Some(id));
     match std::env::current_exe() {
-        Ok(path) if is_it(&path) => path,
+        // A name that is not UTF-8 can't be kept as text.
+        Ok(path) if is_it(&path) && path.to_str().is_some() => path,
         Ok(_) => running,
         Err(_) => "wmlrun".into(),
     }
@@ -274,12 +275,19 @@ pub(super) fn describe(
     let refuse_conditions = |(text, help): (String, String)| refuse(&text, &help, 2);
     let directory = std::env::current_dir()
         .map_err(|e| refuse(&format!("the working directory: {e}"), "change to an existing directory", 3))?;
+    let directory = directory.into_os_string().into_string().map_err(|directory| {
+        let text = format!(
+            "the working directory {} is not UTF-8, which an experiment needs to keep it",
+            Path::new(&directory).display()
+        );
+        refuse(&text, "start the experiment in another directory", 3)
+    })?;
     Ok(Experiment {
         schema: EXPERIMENT_SCHEMA.to_owned(),
         file: String::new(),
         name: name.to_owned(),
         created: now(),
-        directory: directory.to_string_lossy().into_owned(),
+        directory,
         command_timeout: args.command_timeout.unwrap_or(COMMAND_TIMEOUT).as_secs_f64(),
         budget: args.budget.map(|budget| budget.as_secs_f64()),
         seed,

@@ -9,6 +9,7 @@ use super::hooks::MAX_OUTPUT;
 use super::runner::{ExperimentError, ExperimentHost};
 use crate::os::child::Group;
 use crate::os::{OFlags, signals};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -35,21 +36,28 @@ pub(super) fn run_program(
     host: &mut dyn ExperimentHost,
 ) -> Result<(), ExperimentError> {
     let experiment = &folder.experiment;
-    let program = host.program().display().to_string();
-    let mut words: Vec<String> = experiment.launch.clone();
-    words.push(program);
-    words.extend(experiment.arms[arm].words.iter().cloned());
-    if !words.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
-        words.push(format!("--seed={seed}"));
+    let own = &experiment.arms[arm].words;
+    let mut words: Vec<OsString> = experiment.launch.iter().map(OsString::from).collect();
+    words.push(host.program().into());
+    words.extend(own.iter().map(OsString::from));
+    if !experiment.launch.iter().chain(own).any(|word| word == "--seed" || word.starts_with("--seed=")) {
+        words.push(format!("--seed={seed}").into());
     }
-    words.push(format!("--json={}", folder.result(number).display()));
+    // A folder may have any name.
+    let with_path = |option: &str, path: &Path| {
+        let mut word = OsString::from(option);
+        word.push(path);
+        word
+    };
+    words.push(with_path("--json=", &folder.result(number)));
     // The file of a run that is repeated may have any content.
-    words.push("--force".to_owned());
-    words.push(format!("--results={}", folder.files(number).display()));
-    words.push("--format=none".to_owned());
+    words.push("--force".into());
+    words.push(with_path("--results=", &folder.files(number)));
+    words.push("--format=none".into());
     // A program that starts it may close all descriptors, or start it on another host.
     let runs = Some(folder.runs_dir()).filter(|_| experiment.launch.is_empty());
-    words.push(runs.map_or("--of-experiment".to_owned(), |dir| format!("--of-experiment={}", dir.as_fd().as_raw_fd())));
+    let word = runs.map_or("--of-experiment".to_owned(), |dir| format!("--of-experiment={}", dir.as_fd().as_raw_fd()));
+    words.push(word.into());
     let log = folder.log(number);
     let io = |error| FolderError::Io { path: log.clone(), error };
     // So that the run continues at the new end if the file is shortened. It does not exist yet.
@@ -64,7 +72,7 @@ pub(super) fn run_program(
     };
     signals::run_begins();
     let mut group = Group::spawn_with(command, runs.map(AsFd::as_fd)).map_err(|e| ExperimentError::Failed {
-        why: format!("can't start `{}`: {e}", words[0]),
+        why: format!("can't start `{}`: {e}", words[0].display()),
         help: help.to_owned(),
         status: 3,
     })?;

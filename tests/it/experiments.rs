@@ -2,7 +2,7 @@
 //!
 //! Not in here: experiments that are killed and resumed (`resume`).
 
-use crate::cmd::{binary, disk, scratch, tool};
+use crate::cmd::{Wml, binary, disk, scratch, tool};
 use crate::mounts::{self, Fs, Mount};
 use crate::signals::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
@@ -736,4 +736,28 @@ fn a_mount_option_is_compared() {
     assert!(options["b"].as_str().unwrap().contains("noatime") && options["kind"] == "setting", "{options}");
     let name = found["b"]["name"].as_str().unwrap();
     assert!(name.starts_with(&format!("after `mount -o noatime {device}")), "the side has no options: {name}");
+}
+
+/// An experiment keeps its options as text, and its folder may have any name.
+#[test]
+fn a_path_that_is_not_utf8_is_refused() {
+    use std::ffi::{OsStr, OsString};
+    use std::os::unix::ffi::OsStrExt as _;
+    let odd = OsStr::from_bytes(b"d\xe9");
+    let small =
+        ["--runs", "2", "--engine", "null", "--runtime", "0.05", "--no-quiesce", "--quiet", "--set", "filesize=1m"];
+    let repeat = || Wml::new().args(["repeat", "randomread"]).args(small);
+    for (option, text) in [("--allow-write", "`--allow-write` is not UTF-8"), ("--require-mount", "invalid UTF-8")] {
+        let mut word = OsString::from(format!("{option}="));
+        word.push(odd);
+        let output = repeat().args([OsString::from("--results=r"), word]).run().exits(2);
+        assert!(output.stderr.contains(text), "{}", output.stderr);
+        assert!(output.left().is_empty(), "{:?}", output.left());
+    }
+    let mut word = OsString::from("--results=");
+    word.push(odd);
+    let output = repeat().args([word]).run().exits(0);
+    let left: Vec<OsString> = fs::read_dir(output.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, [odd]);
+    assert!(output.dir().join(odd).join("runs/0002.json").is_file());
 }
