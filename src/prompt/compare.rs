@@ -3,7 +3,8 @@
 use super::Prompt;
 use super::command::count;
 use crate::diag::{Code, Diagnostic};
-use crate::result::{FlowopResult, Run, RunState};
+use crate::flowop::MEASURE;
+use crate::result::{FlowopResult, Latency, Run, RunState};
 use crate::session::{Front, Status};
 use crate::source::Spanned;
 use crate::util::count::measured;
@@ -73,6 +74,16 @@ fn side_by_side(runs: &[Run], first: usize) -> Table {
         let cells = values.iter().map(|v| v.map_or("-".to_owned(), form)).collect();
         row(name, cells, &values);
     };
+    // What was modelled comes first: the rates of open loops, whole iterations, and the times as the users see them.
+    figures("offered/s".to_owned(), &|r| Some(r.open_loop.as_ref()?.offered_per_s), &measured);
+    figures("achieved/s".to_owned(), &|r| Some(r.open_loop.as_ref()?.achieved_per_s), &measured);
+    for key in keys(runs, |f| f.kind == MEASURE.name) {
+        figures(format!("{key} ops/s"), &|r| Some(flowop(r, &key)?.ops_per_s), &measured);
+        times(runs, &key, "", &|f| Some(f.latency_ns), &mut figures);
+    }
+    for key in keys(runs, |f| f.response_ns.is_some()) {
+        times(runs, &key, "response ", &|f| f.response_ns, &mut figures);
+    }
     figures("ops/s".to_owned(), &|r| Some(r.summary.ops_per_s), &measured);
     figures("MiB/s".to_owned(), &|r| Some(r.summary.mib_per_s), &measured);
     figures("mean latency".to_owned(), &|r| r.summary.latency_ns.mean, &latency);
@@ -80,18 +91,27 @@ fn side_by_side(runs: &[Run], first: usize) -> Table {
     if runs.iter().any(|r| r.summary.errors > 0) {
         figures("errors".to_owned(), &|r| Some(r.summary.errors as f64), &measured);
     }
-    for key in flowops(runs) {
-        let of = |r: &Run| r.flowops.iter().find(|f| key_of(f) == key).cloned();
-        figures(format!("{key} ops/s"), &|r| of(r).map(|f| f.ops_per_s), &measured);
-        let p99 = |r: &Run| of(r).and_then(|f| f.latency_ns.shown(f.ops).p99).map(|ns| ns as f64);
-        // Short runs have too few operations for the percentile.
-        if runs.iter().any(|r| p99(r).is_some()) {
-            figures(format!("{key} p99"), &p99, &latency);
-        } else {
-            figures(format!("{key} mean"), &|r| of(r).and_then(|f| f.latency_ns.mean), &latency);
-        }
+    for key in keys(runs, |f| f.class.is_io()) {
+        figures(format!("{key} ops/s"), &|r| Some(flowop(r, &key)?.ops_per_s), &measured);
+        times(runs, &key, "", &|f| Some(f.latency_ns), &mut figures);
     }
     table
+}
+
+/// A function that adds a row: its name, the figure of a run, and its form.
+type AddRow<'a> = dyn FnMut(String, &dyn Fn(&Run) -> Option<f64>, &dyn Fn(f64) -> String) + 'a;
+
+/// Adds the row of a flowop's times: the 99th percentile, or the mean if all runs have too few operations for it.
+fn times(runs: &[Run], key: &str, what: &str, of: &dyn Fn(&FlowopResult) -> Option<Latency>, row: &mut AddRow<'_>) {
+    let p99 = |run: &Run| {
+        let flowop = flowop(run, key)?;
+        of(flowop)?.shown(flowop.ops).p99.map(|ns| ns as f64)
+    };
+    if runs.iter().any(|run| p99(run).is_some()) {
+        row(format!("{key} {what}p99"), &p99, &latency);
+    } else {
+        row(format!("{key} {what}mean"), &|run| of(flowop(run, key)?)?.mean, &latency);
+    }
 }
 
 /// Returns the names of the variables whose values differ between runs.
@@ -100,10 +120,15 @@ pub(super) fn differing(runs: &[Run]) -> Vec<&str> {
     names.into_iter().filter(|n| runs.iter().any(|r| r.variables.get(*n) != runs[0].variables.get(*n))).collect()
 }
 
-/// Returns the keys of the I/O flowops of all runs, in order of first occurrence.
-fn flowops(runs: &[Run]) -> Vec<String> {
+/// Returns the flowop of a run with this key.
+fn flowop<'a>(run: &'a Run, key: &str) -> Option<&'a FlowopResult> {
+    run.flowops.iter().find(|flowop| key_of(flowop) == key)
+}
+
+/// Returns the keys of these flowops of all runs, in order of first occurrence.
+fn keys(runs: &[Run], is_wanted: impl Fn(&FlowopResult) -> bool) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
-    for flowop in runs.iter().flat_map(|r| &r.flowops).filter(|f| f.class.is_io()) {
+    for flowop in runs.iter().flat_map(|r| &r.flowops).filter(|f| is_wanted(f)) {
         let key = key_of(flowop);
         if !keys.contains(&key) {
             keys.push(key);
@@ -127,6 +152,27 @@ pub(super) fn value_in(run: &Run, name: &str) -> String {
 mod tests {
     use super::*;
     use crate::result::fixture::fixture;
+    use crate::result::{FlowopClass, OpenLoop};
+
+    #[test]
+    fn what_was_modelled_is_before_what_was_called() {
+        let mut a = fixture().runs.remove(0);
+        a.open_loop = Some(OpenLoop { offered_per_s: 200.0, achieved_per_s: 150.0, ..OpenLoop::default() });
+        a.flowops[0].response_ns = Some(a.flowops[1].latency_ns);
+        let like = a.flowops[0].clone();
+        let (kind, name) = (MEASURE.name.to_owned(), "query".to_owned());
+        a.flowops.push(FlowopResult { kind, name, class: FlowopClass::Other, ops_per_s: 12.0, ..like });
+        let mut b = a.clone();
+        b.open_loop = Some(OpenLoop { offered_per_s: 200.0, achieved_per_s: 180.0, ..OpenLoop::default() });
+        let text = side_by_side(&[a.clone(), b], 0).render();
+        let at = |row: &str| text.lines().position(|line| line.trim_start().starts_with(row)).unwrap_or(usize::MAX);
+        let (query, io) = (key_of(&a.flowops[3]), key_of(&a.flowops[0]));
+        let rows = ["offered/s", "achieved/s", &format!("{query} ops/s"), &format!("{query} p99")].map(at);
+        let more = [format!("{io} response p99"), "ops/s".to_owned(), format!("{io} ops/s")].map(|row| at(&row));
+        let found = [&rows[..], &more].concat();
+        assert!(found.is_sorted() && found.last() < Some(&usize::MAX), "{found:?}\n{text}");
+        assert!(text.contains("+20.0 %"), "{text}");
+    }
 
     #[test]
     fn differing_variables_are_first() {
