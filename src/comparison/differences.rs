@@ -1,6 +1,8 @@
 //! The differences between the conditions of two sets of runs.
 
-use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation, PREALLOCATED, shortened};
+use crate::import::{
+    DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, Observation, PREALLOCATED, shortened,
+};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -17,6 +19,27 @@ pub struct Difference {
     pub kind: DifferenceKind,
 }
 
+impl Difference {
+    /// Returns the values for people: of a list, such as that of mount options, what the other side does not have.
+    pub fn shown(&self) -> [String; 2] {
+        let Self { what, a, b, .. } = self;
+        let separator = match without_number(what) {
+            MOUNT_OPTIONS => ",",
+            name if name == KERNEL_COMMAND_LINE || name.ends_with(FEATURES) => " ",
+            _ => return [a.clone(), b.clone()],
+        };
+        // Runs of one side may have several values.
+        if a.contains(SEVERAL) || b.contains(SEVERAL) {
+            return [a.clone(), b.clone()];
+        }
+        let without = |list: &str, other: &str| {
+            let other: Vec<&str> = other.split(separator).collect();
+            list.split(separator).filter(|item| !other.contains(item)).collect::<Vec<_>>().join(separator)
+        };
+        [without(a, b), without(b, a)]
+    }
+}
+
 /// The kind of a differing condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -27,6 +50,9 @@ pub enum DifferenceKind {
     /// state, machine.
     Workload,
 }
+
+/// The text between several values of a condition.
+const SEVERAL: &str = " | ";
 
 /// Conditions that should be equal, and [`LOOP_DIRECT`] of each file system.
 const WORKLOAD: [&str; 13] = [
@@ -48,8 +74,43 @@ const WORKLOAD: [&str; 13] = [
 /// The condition that only runs after earlier writes have. It is not compared with those of other runs.
 const QUIESCED: &str = "quiesced";
 
-/// The conditions that are compared only if both sides have them; of further file systems with a number.
-const OPTIONAL: [&str; 4] = [QUIESCED, LOADED_SCRIPTS, PREALLOCATED, LOOP_DIRECT];
+/// The mount options; of further file systems with a number.
+const MOUNT_OPTIONS: &str = "mount options";
+
+/// The conditions that every result has, or whose absence says something. Any other one was read from the system, which may
+/// not tell it or may have been asked by a version that did not record it: it is compared only if both sides have it.
+const ALWAYS: [&str; 20] = [
+    "script",
+    "dialect",
+    "tool",
+    "kernel",
+    "processor",
+    "memory",
+    "engine",
+    "cache",
+    "run time",
+    "warm-up",
+    "pinned",
+    "ranks",
+    "hosts",
+    "as-is",
+    "layout seed",
+    "file system",
+    MOUNT_OPTIONS,
+    "device",
+    ANNOTATIONS[0],
+    ANNOTATIONS[1],
+];
+
+/// Returns the name of a condition without the number that those of further file systems have.
+fn without_number(name: &str) -> &str {
+    name.rsplit_once(' ').filter(|(_, number)| number.parse::<u64>().is_ok()).map_or(name, |(words, _)| words)
+}
+
+/// Returns whether a condition that only one side has is a difference.
+fn is_compared_alone(name: &str) -> bool {
+    name.starts_with('$') || name.starts_with("limit ") || ALWAYS.contains(&without_number(name))
+}
 
 /// Conditions on which the speed of the processors and of system calls depends.
 const MACHINE: [&str; 4] = ["kernel", "processor", "limit cpu_ms_per_s", "governor"];
@@ -83,7 +144,7 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
     let values = |runs: &[Observation], name: &str| -> BTreeSet<String> {
         runs.iter().filter_map(|run| run.conditions.get(name).cloned()).collect()
     };
-    let joined = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" | ");
+    let joined = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(SEVERAL);
     let known = |runs: &[Observation]| runs.iter().any(|run| !run.conditions.is_empty());
     if !known(a) || !known(b) {
         return Vec::new();
@@ -101,7 +162,7 @@ pub fn differences(a: &[Observation], b: &[Observation]) -> Vec<Difference> {
                 true => DifferenceKind::Workload,
                 false => DifferenceKind::Setting,
             };
-            let is_compared = both_known || !OPTIONAL.iter().any(|optional| name.starts_with(optional));
+            let is_compared = both_known || is_compared_alone(name);
             (is_compared && values_a != values_b).then(|| Difference {
                 what: name.to_owned(),
                 a: joined(values_a),
@@ -164,10 +225,46 @@ mod tests {
         for name in ["pinned", "kernel", "$n"] {
             assert_eq!(of(name, "1", "2"), [DifferenceKind::Setting], "{name}");
         }
-        for name in OPTIONAL.into_iter().chain([&*format!("{LOOP_DIRECT} 2")]) {
+        for name in [QUIESCED, LOADED_SCRIPTS, PREALLOCATED, LOOP_DIRECT, &*format!("{LOOP_DIRECT} 2")] {
             assert_eq!(of(name, "yes", "no"), [DifferenceKind::Workload], "{name}");
             assert!(of(name, "", "no").is_empty() && of(name, "yes", "").is_empty(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_the_system_did_not_tell_is_no_difference() {
+        let of = |name: &str, a: Option<&str>, b: &str| {
+            let with = |value: Option<&str>| {
+                let pairs: Vec<_> = [("tool", "1")].into_iter().chain(value.map(|value| (name, value))).collect();
+                run(&pairs)
+            };
+            differences(&[with(a)], &[with(Some(b))]).len()
+        };
+        for name in
+            ["queue read_ahead_kb", "queue below nr_requests 2", "ext4 features", KERNEL_COMMAND_LINE, "governor"]
+        {
+            assert_eq!((of(name, None, "1"), of(name, Some("2"), "1"), of(name, Some("1"), "1")), (0, 1, 0), "{name}");
+        }
+        // A variable that is not set, no limit, and another file system less say something.
+        for name in ["$n", "limit nofile", "file system 2", "label"] {
+            assert_eq!((of(name, None, "1"), of(name, Some("1"), "1")), (1, 0), "{name}");
+        }
+    }
+
+    #[test]
+    fn of_lists_what_one_side_has_is_shown() {
+        let shown = |what: &str, a: &str, b: &str| {
+            let (what, a, b) = (what.to_owned(), a.to_owned(), b.to_owned());
+            Difference { what, a, b, kind: DifferenceKind::Setting }.shown()
+        };
+        for what in ["mount options", "mount options 2"] {
+            assert_eq!(shown(what, "rw,noatime", "rw,relatime,discard"), ["noatime", "relatime,discard"]);
+        }
+        for what in ["ext4 features", "ext4 features 2", "kernel command line"] {
+            assert_eq!(shown(what, "has_journal extent", "has_journal fast_commit extent"), ["", "fast_commit"]);
+        }
+        assert_eq!(shown("mount options", "rw,a | rw", "rw"), ["rw,a | rw", "rw"]);
+        assert_eq!(shown("kernel", "6.1 a", "6.1 b"), ["6.1 a", "6.1 b"]);
     }
 
     #[test]

@@ -294,7 +294,7 @@ fn samples(comparison: &Comparison) -> Table {
 fn differing(comparison: &Comparison) -> Option<Table> {
     let mut table = Table::new([("differs", Align::Left), ("A", Align::Left), ("B", Align::Left)]);
     for difference in &comparison.differs {
-        let [a, b] = only_differing(difference);
+        let [a, b] = difference.shown();
         table.row([condition(difference), short(&a), short(&b)]);
     }
     (!table.is_empty()).then_some(table)
@@ -309,20 +309,6 @@ fn condition(difference: &Difference) -> String {
 /// Returns the table of differing conditions as text; empty when there are none.
 pub fn differs_text(comparison: &Comparison) -> String {
     differing(comparison).map_or_else(String::new, |table| table.render())
-}
-
-/// Returns the values of a condition: of mount options those that the other side does not have.
-fn only_differing(difference: &Difference) -> [String; 2] {
-    let Difference { a, b, .. } = difference;
-    // Runs of one side may have several values.
-    if !difference.what.starts_with("mount options") || a.contains(" | ") || b.contains(" | ") {
-        return [a.clone(), b.clone()];
-    }
-    let without = |options: &str, others: &str| {
-        let others: Vec<&str> = others.split(',').collect();
-        options.split(',').filter(|option| !others.contains(option)).collect::<Vec<_>>().join(",")
-    };
-    [without(a, b), without(b, a)]
 }
 
 /// Shortens the value of a condition. A side without the condition has `-`.
@@ -395,7 +381,7 @@ fn markdown(comparison: &Comparison) -> String {
     };
     let mut text = format!("**{}** {}\n\n", cell(&comparison.name), cell(&sentence(comparison)));
     let differs = comparison.differs.iter().map(|d| {
-        let [a, b] = only_differing(d);
+        let [a, b] = d.shown();
         [condition(d), short(&a), short(&b)]
     });
     text += &table("| differs | A | B |", differs.collect());

@@ -15,7 +15,7 @@ mod samples;
 
 pub use columns::{TestFigures, load_points};
 pub use metric::{METRICS, Metric, MetricKind, STUDY};
-pub use own::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED, of_run};
+pub use own::{DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED, of_run};
 pub use recorded::{HookTime, RecordedFigures, record_name};
 pub use samples::{TestPairs, TestSample, mixed_conditions, shared_flowops, test_pairs};
 

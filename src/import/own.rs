@@ -6,6 +6,7 @@ use super::metric::{LATENCY, RESPONSE};
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
 use crate::measure::{seconds_of, sha256};
 use crate::report::names::{script_name, workload};
+use crate::result::environment::MountInfo;
 use crate::result::warnings::{self, Warning};
 use crate::result::{Document, FilesetResult, FlowopResult, Latency, Run, RunState, SCHEMA};
 use crate::stats::hdr::{self, Quantiles};
@@ -396,6 +397,12 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
             let direct = loops.iter().all(|direct| *direct);
             put(&format!("{LOOP_DIRECT}{n}"), if direct { "yes" } else { "no" }.to_owned());
         }
+        for (name, value) in settings(mount) {
+            put(&format!("{name}{n}"), value);
+        }
+    }
+    if let Some(line) = &environment.kernel_command_line {
+        put(KERNEL_COMMAND_LINE, without_images(line));
     }
     for (name, text) in document.annotations() {
         put(name, text.to_owned());
@@ -411,6 +418,52 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
     for (name, value) in &run.variables {
         let value = text(value);
         put(&format!("${name}"), if name == "dir" { value } else { below_dir(&value, dir) });
+    }
+    found
+}
+
+/// The condition with the parameters of the kernel.
+pub const KERNEL_COMMAND_LINE: &str = "kernel command line";
+
+/// The end of the name of a condition that lists the features of a file system. It begins with the type.
+pub const FEATURES: &str = " features";
+
+/// Returns the parameters of a kernel without those that name its files, which say no more than its version.
+fn without_images(line: &str) -> String {
+    let is_setting = |word: &&str| !["BOOT_IMAGE=", "initrd="].iter().any(|name| word.starts_with(name));
+    line.split_whitespace().filter(is_setting).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the conditions that describe a file system and the queues of the devices below it. A file system of another
+/// type has other ones, so that only what can be compared is compared. Devices of one level, such as the members of a RAID,
+/// are described together; what is not known of one of them is not known of the level.
+fn settings(mount: &MountInfo) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let kind = &mount.kind;
+    let features = mount.features.iter().map(|features| (format!("{kind}{FEATURES}"), features.join(" ")));
+    let parameters = mount.parameters.iter().map(|(name, value)| (format!("{kind} {name}"), text(value)));
+    let mut found: Vec<(String, String)> = features.chain(parameters).collect();
+    let mut levels: BTreeMap<u64, Vec<BTreeMap<&str, String>>> = BTreeMap::new();
+    for device in &mount.devices {
+        let mut known: BTreeMap<&str, String> =
+            device.queue.iter().map(|(name, value)| (name.as_str(), text(value))).collect();
+        known.extend(Some(("scheduler", device.scheduler.clone())).filter(|(_, name)| !name.is_empty()));
+        known.extend(device.rotational.map(|it| ("rotational", if it { "yes" } else { "no" }.to_owned())));
+        levels.entry(device.level.unwrap_or(0)).or_default().push(known);
+    }
+    // Results of earlier versions do not say on which level a device is.
+    for (level, devices) in levels.into_iter().filter(|(level, _)| *level > 0) {
+        let below = match level {
+            1 => "queue".to_owned(),
+            2 => "queue below".to_owned(),
+            _ => format!("queue {} levels below", level - 1),
+        };
+        for name in devices[0].keys() {
+            let values: Option<BTreeSet<&String>> = devices.iter().map(|known| known.get(name)).collect();
+            let Some(values) = values else { continue };
+            let values: Vec<&str> = values.into_iter().map(String::as_str).collect();
+            found.push((format!("{below} {name}"), values.join(", ")));
+        }
     }
     found
 }
@@ -494,3 +547,7 @@ fn warmup(document: &Document, run: &Run) -> String {
         _ => format!("{:.0}s", measured.seconds),
     }
 }
+
+#[cfg(test)]
+#[path = "own_tests.rs"]
+mod tests;

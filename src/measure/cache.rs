@@ -37,6 +37,8 @@ pub(crate) struct Cache {
     pub(crate) notes: Vec<Note>,
     /// The bytes that the program had made the devices transfer when the measurement began.
     pub(crate) by_program: Option<TransferredBytes>,
+    /// The bytes that each device below the file systems had transferred when the measurement began.
+    pub(crate) by_device: BTreeMap<String, TransferredBytes>,
 }
 
 /// The caches of one file set.
@@ -45,6 +47,8 @@ pub(crate) struct SetCache {
     /// The set is in memory (tmpfs): there is no device below.
     in_memory: bool,
     stack: Option<DeviceStack>,
+    /// The names of the devices below that are known, also if these are not all.
+    layers: Vec<String>,
     /// The bytes that the devices had transferred when the measurement began.
     transferred: Option<TransferredBytes>,
 }
@@ -70,7 +74,13 @@ impl SetCache {
 impl Cache {
     /// Returns the value for an engine that accesses no files.
     pub(crate) fn none() -> Self {
-        Self { state: CacheState::AsIs, sets: Vec::new(), notes: Vec::new(), by_program: None }
+        Self {
+            state: CacheState::AsIs,
+            sets: Vec::new(),
+            notes: Vec::new(),
+            by_program: None,
+            by_device: BTreeMap::new(),
+        }
     }
 
     /// Reads the devices' counters at the start of the measurement.
@@ -80,6 +90,8 @@ impl Cache {
         for (set, transferred) in self.sets.iter_mut().zip(transferred) {
             set.transferred = transferred;
         }
+        let names: BTreeSet<&String> = self.sets.iter().flat_map(|set| &set.layers).collect();
+        self.by_device = names.into_iter().filter_map(|name| Some((name.clone(), of_device(name)?))).collect();
     }
 
     /// Returns the bytes that the devices below each set have transferred. The counters of a device are read once: sets on
@@ -144,6 +156,10 @@ impl Cache {
         // The program of a file system in user space does the I/O, for which the kernel does not count this one's.
         let is_fuse = run.environment.mounts.iter().any(|mount| mount.kind.starts_with("fuse"));
         run.storage_bytes = by_program.filter(|_| !is_fuse).map(bytes);
+        for device in run.environment.mounts.iter_mut().flat_map(|mount| &mut mount.devices) {
+            let moved = of_device(&device.name).zip(self.by_device.get(&device.name));
+            device.transferred = moved.map(|(now, before)| bytes(now.since(*before)));
+        }
         for (id, (set, requested)) in self.sets.iter().zip(requested).enumerate() {
             let entry = &mut run.filesets[id];
             entry.device_bytes = transferred[id].map(bytes);
@@ -181,6 +197,11 @@ impl Cache {
         };
         requested_bytes(io.map(|(flowop, info)| (bytes(flowop), set_shares(plan, info))), &places)
     }
+}
+
+/// Returns the bytes that a device has transferred since boot.
+fn of_device(name: &String) -> Option<TransferredBytes> {
+    device::transferred(std::slice::from_ref(name))
 }
 
 /// The residency of each set, and the free bytes of each mount.
@@ -317,6 +338,7 @@ pub(crate) fn inspect(set: &Arc<Fileset>, seed: u64) -> Result<SetCache, Error> 
         resident: cache::residency(set, seed, TIMEOUT_BEFORE)?,
         in_memory: quiesce::in_memory(&root),
         stack: device::stack_below(&root),
+        layers: device::layers_below(&root).into_iter().map(|layer| layer.name).collect(),
         transferred: None,
     })
 }
@@ -373,7 +395,13 @@ mod tests {
 
     fn disk(cached_below: bool, part: f64) -> SetCache {
         let stack = DeviceStack { devices: vec!["sda".into()], tops: Vec::new(), layers: Vec::new(), cached_below };
-        SetCache { resident: Some(resident(part)), in_memory: false, stack: Some(stack), transferred: None }
+        SetCache {
+            resident: Some(resident(part)),
+            in_memory: false,
+            stack: Some(stack),
+            layers: Vec::new(),
+            transferred: None,
+        }
     }
 
     fn resident(part: f64) -> Residency {
@@ -396,7 +424,13 @@ mod tests {
         );
         assert_eq!(state_of(Some(true), &disk(false, 0.5)), Some(CacheState::AsIs), "larger than memory");
         assert_eq!(state_of(None, &disk(false, 0.0)), Some(CacheState::AsIs), "no state requested");
-        let network = SetCache { resident: Some(resident(0.0)), in_memory: false, stack: None, transferred: None };
+        let network = SetCache {
+            resident: Some(resident(0.0)),
+            in_memory: false,
+            stack: None,
+            layers: Vec::new(),
+            transferred: None,
+        };
         assert_eq!(state_of(Some(false), &network), Some(CacheState::UnknownBelow), "a server has a cache too");
         let empty = SetCache { resident: None, ..disk(false, 0.0) };
         assert_eq!(state_of(None, &empty), None);

@@ -6,6 +6,7 @@ use super::{Front, Runner, Status};
 use crate::disk::prepare::{Phase, Progress as _};
 use crate::disk::{Error, Fileset, cache, quiesce};
 use crate::result::NoteCode;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Runner {
@@ -103,6 +104,6 @@ impl Runner {
         let missed = sets.iter().zip(&found).filter_map(|(set, cache)| missed_state(set, wanted(set), cache));
         let notes = missed.map(|text| NoteCode::OtherCacheState.note(text)).collect();
         let state = common_state(sets.iter().zip(&found).filter_map(|(set, cache)| state_of(wanted(set), cache)));
-        Ok(Cache { state, sets: found, notes, by_program: None })
+        Ok(Cache { state, sets: found, notes, by_program: None, by_device: BTreeMap::new() })
     }
 }

@@ -1,24 +1,50 @@
 //! The environment of a run for the result: machine, kernel, limits, mounts.
 
+use super::redaction;
+use super::time_limit::with_timeout;
 use crate::model::ModelValue;
-use crate::os::{self, device, fd, limits, proc};
+use crate::os::{self, device, fd, file_system, limits, proc, settings};
 use crate::ranks::{self, Ranks};
 use crate::result::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use crate::result::{Environment, RunEnvironment};
 use crate::spec::predefined::{self, Predefined};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The time that a file system has to tell its properties. They are in memory.
+const TIME_LIMIT: Duration = Duration::from_secs(2);
 
 /// Returns the environment of a run, with the mounts that contain the given paths.
 pub(crate) fn of_run(paths: &[PathBuf]) -> RunEnvironment {
     let mut mounts: Vec<MountInfo> = Vec::new();
-    for mount in paths.iter().filter_map(|p| mount(p)) {
+    for (path, mount) in paths.iter().filter_map(|path| Some((path, mount(path)?))) {
         if !mounts.iter().any(|m| m.path == mount.path) {
-            mounts.push(mount);
+            mounts.push(with_properties(mount, path));
         }
     }
-    RunEnvironment { memory_available: limits::memory().1, mounts, other: settings() }
+    RunEnvironment { memory_available: limits::memory().1, mounts, other: of_machine() }
+}
+
+/// Adds the features and parameters of a file system, of which `path` is a directory. They stay unknown if it does not
+/// answer in time.
+fn with_properties(mount: MountInfo, path: &Path) -> MountInfo {
+    let (dir, kind) = (path.to_owned(), mount.kind.clone());
+    let found = with_timeout(TIME_LIMIT, move || file_system::properties(&dir, &kind)).unwrap_or_default();
+    MountInfo { features: found.features, parameters: values(found.parameters), ..mount }
+}
+
+/// Converts settings to values of the result: numbers where they are some.
+fn values(settings: BTreeMap<String, String>) -> BTreeMap<String, Value> {
+    let value = |text: String| text.parse::<i64>().map_or(Value::String(text), Value::from);
+    settings.into_iter().map(|(name, text)| (name, value(text))).collect()
+}
+
+/// Returns settings of the machine that influence results, as texts.
+fn of_machine() -> BTreeMap<String, Value> {
+    settings::of_machine().into_iter().map(|(name, text)| (name, Value::String(text))).collect()
 }
 
 /// Returns the description of the machine.
@@ -33,6 +59,7 @@ pub(crate) fn environment() -> Environment {
         .unwrap_or_default();
     Environment {
         uname: Uname { sysname, nodename, release, version, machine },
+        kernel_command_line: settings::kernel_command_line().map(|line| redaction::without_secrets(&line)),
         cpu: Cpu { model, count: limits::processors() as u64 },
         memory: Memory { total, available },
         clock: ClockInfo { name: clock.name().to_owned(), cost_ns: clock.cost_ns() },
@@ -40,25 +67,8 @@ pub(crate) fn environment() -> Environment {
             ("nofile".to_owned(), Some(limits::descriptors())),
             ("cpu_ms_per_s".to_owned(), limits::processor_quota()),
         ]),
-        other: settings(),
+        other: of_machine(),
     }
-}
-
-/// Returns kernel settings that influence results.
-fn settings() -> BTreeMap<String, serde_json::Value> {
-    const FILES: &[(&str, &str)] = &[
-        ("dirty_ratio", "/proc/sys/vm/dirty_ratio"),
-        ("dirty_background_ratio", "/proc/sys/vm/dirty_background_ratio"),
-        ("dirty_expire_centisecs", "/proc/sys/vm/dirty_expire_centisecs"),
-        ("swappiness", "/proc/sys/vm/swappiness"),
-        ("transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled"),
-        ("governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        ("load", "/proc/loadavg"),
-    ];
-    FILES
-        .iter()
-        .filter_map(|(name, file)| Some(((*name).to_owned(), fs::read_to_string(file).ok()?.trim().into())))
-        .collect()
 }
 
 /// Returns the current values of the predefined variables that describe the machine and the ranks. The machine is that
@@ -95,13 +105,12 @@ pub(crate) fn mount(path: &Path) -> Option<MountInfo> {
     let existing =
         path.ancestors().find(|p| p.exists()).filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let found = device::mount_of(existing)?;
-    let layers = device::stack_below(existing).map(|stack| stack.layers).unwrap_or_default();
     let mut mount = MountInfo {
         path: found.path.display().to_string(),
         source: found.source,
         kind: found.kind,
         options: found.options,
-        devices: layers.iter().map(layer).collect(),
+        devices: device::layers_below(existing).iter().map(layer).collect(),
         ..MountInfo::default()
     };
     if let Ok(space) = fd::statvfs_path(existing) {
@@ -115,11 +124,14 @@ fn layer(layer: &device::Layer) -> Device {
     let properties = layer.properties();
     Device {
         name: layer.name.clone(),
+        level: Some(u64::from(layer.depth) + 1),
         identity: properties.identity,
         model: properties.model,
         size: properties.size,
         rotational: properties.rotational,
         scheduler: properties.scheduler,
+        queue: values(properties.queue),
+        transferred: None,
         direct_io: layer.direct_io,
     }
 }

@@ -56,10 +56,10 @@ impl Redaction {
 
     pub(crate) fn environment(&mut self, environment: &mut Environment) {
         self.host.clone_from(&environment.uname.nodename);
-        environment.texts_mut(&mut |field, text| {
-            if field == TextField::Host {
-                "(host)".clone_into(text);
-            }
+        environment.texts_mut(&mut |field, text| match field {
+            TextField::Host => "(host)".clone_into(text),
+            TextField::KernelCommandLine => *text = redact_kernel_command_line(text, &self.host),
+            _ => {}
         });
     }
 
@@ -68,6 +68,7 @@ impl Redaction {
             TextField::MountPoint | TextField::MountSource if text.is_empty() || text.starts_with('(') => {}
             TextField::MountPoint => *text = format!("(mount {})", number(&mut self.mounts, text)),
             TextField::MountSource => *text = format!("(source {})", number(&mut self.sources, text)),
+            TextField::KernelCommandLine => *text = redact_kernel_command_line(text, &self.host),
             TextField::MountOptions => *text = text.split(',').map(redact_mount_option).collect::<Vec<_>>().join(","),
             TextField::Path if !text.starts_with('(') => *text = self.path(text),
             TextField::Value if self.paths.contains(text) => *text = self.path(text),
@@ -124,6 +125,102 @@ fn redact_mount_option(option: &str) -> String {
     }
 }
 
+/// The placeholder of what is left out of a kernel command line: a word, as the parts of the line are.
+const LEFT_OUT: &str = "…";
+
+/// Returns the parameters of a kernel command line, without the arguments of the first process, which follow `--`.
+fn kernel_parameters(line: &str) -> Vec<&str> {
+    let mut quoted = false;
+    let words = line.split(|c: char| {
+        quoted ^= c == '"';
+        c.is_whitespace() && !quoted
+    });
+    words.filter(|word| !word.is_empty()).take_while(|word| *word != "--").collect()
+}
+
+/// Returns the parameters of a kernel command line, without the values of those that may be secret. They are not needed
+/// to compare runs, and no result is to have them.
+pub(crate) fn without_secrets(line: &str) -> String {
+    const SECRET: [&str; 7] = ["pass", "secret", "token", "cred", "key", "auth", "pwd"];
+    let shown = |parameter: &str| match parameter.split_once('=') {
+        Some((name, value))
+            if SECRET.iter().any(|word| name.to_lowercase().contains(word))
+                || value.contains("://") && value.contains('@') =>
+        {
+            format!("{name}={LEFT_OUT}")
+        }
+        _ => parameter.to_owned(),
+    };
+    kernel_parameters(line).into_iter().map(shown).collect::<Vec<_>>().join(" ")
+}
+
+/// Redacts a kernel command line: names and words stay where they are words of the kernel, and numbers where they are
+/// short. Others may be the name of a machine, an address, a device or a path.
+fn redact_kernel_command_line(line: &str, host: &str) -> String {
+    /// Values that parameters of the kernel have in common.
+    const VALUES: [&str; 40] = [
+        "on",
+        "off",
+        "yes",
+        "no",
+        "auto",
+        "none",
+        "never",
+        "always",
+        "madvise",
+        "force",
+        "enable",
+        "enabled",
+        "disable",
+        "disabled",
+        "default",
+        "full",
+        "nosmt",
+        "passive",
+        "active",
+        "guided",
+        "performance",
+        "powersave",
+        "ondemand",
+        "conservative",
+        "schedutil",
+        "idle",
+        "poll",
+        "halt",
+        "voluntary",
+        "lazy",
+        "strict",
+        "mq-deadline",
+        "kyber",
+        "bfq",
+        "tsc",
+        "hpet",
+        "kvm-clock",
+        "pt",
+        "isolate",
+        "vsyscall",
+    ];
+    const MAX_NUMBER: usize = 8;
+    let is_number = |part: &str| {
+        let digits = part.trim_end_matches(['K', 'M', 'G', 'k', 'm', 'g']);
+        (1..=MAX_NUMBER).contains(&part.len()) && !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
+    };
+    // A list such as `1-3,6`, in which each part is a number or a known word.
+    let is_public =
+        |value: &str| value.split([',', '-']).all(is_number) || value.split(',').all(|v| VALUES.contains(&v));
+    let is_word = |text: &str| {
+        text.len() <= 40 && text != host && text.chars().all(|c| c.is_ascii_lowercase() || "_.-".contains(c))
+    };
+    let is_name = |name: &str| name != host && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+    let shown = |parameter: &str| match parameter.split_once('=') {
+        Some((name, value)) if is_name(name) && is_public(value) => parameter.to_owned(),
+        Some((name, _)) if is_name(name) => format!("{name}={LEFT_OUT}"),
+        None if is_word(parameter) => parameter.to_owned(),
+        _ => LEFT_OUT.to_owned(),
+    };
+    kernel_parameters(line).into_iter().map(shown).collect::<Vec<_>>().join(" ")
+}
+
 /// Replaces absolute paths, also those that start with `~/`, up to a blank or a punctuation mark that ends a path.
 fn replace_absolute_paths(text: &str) -> String {
     let ends = |c: char| c.is_whitespace() || "\"'`,;:()<>|{}".contains(c);
@@ -160,7 +257,10 @@ pub fn sha256(text: impl AsRef<[u8]>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Redaction, Script, ScriptOrigin, redact_mount_option, replace_absolute_paths};
+    use super::{
+        Redaction, Script, ScriptOrigin, redact_kernel_command_line, redact_mount_option, replace_absolute_paths,
+        without_secrets,
+    };
 
     #[test]
     fn only_the_name_of_a_shipped_script_is_kept() {
@@ -176,6 +276,28 @@ mod tests {
         let text = "set $dir=/data/x y=\"/a b\":/c ~/x ops/s p50/p99 a / b $dir/sub `/z`, ./rel";
         let expect = "set $dir=(path) y=\"(path) b\":(path) (path) ops/s p50/p99 a / b $dir/sub `(path)`, ./rel";
         assert_eq!(replace_absolute_paths(text), expect);
+    }
+
+    #[test]
+    fn a_kernel_command_line_keeps_no_secret_and_redacted_no_name() {
+        let line = "BOOT_IMAGE=/vmlinuz root=UUID=8b1f4d0a-1234 ro quiet mitigations=auto,nosmt isolcpus=1-3,6 hugepages=64 \
+                    ip=10.0.0.7::10.0.0.1 rd.iscsi.password=hunter2 s=https://me:pw@web1/x dyndbg=\"file a.c +p\" web1 \
+                    systemd.hostname=web1 serial=123456789012 console=ttyS0,115200 -- --token abc";
+        let kept = without_secrets(line);
+        for text in
+            ["root=UUID=8b1f4d0a-1234", "ip=10.0.0.7::10.0.0.1", "dyndbg=\"file a.c +p\"", "mitigations=auto,nosmt"]
+        {
+            assert!(kept.contains(text), "{kept}");
+        }
+        for secret in ["hunter2", "pw@", "abc", "--"] {
+            assert!(!kept.contains(secret), "{kept}");
+        }
+        let expected = "BOOT_IMAGE=… root=… ro quiet mitigations=auto,nosmt isolcpus=1-3,6 hugepages=64 \
+                        ip=… rd.iscsi.password=… s=… dyndbg=… … \
+                        systemd.hostname=… serial=… console=…";
+        // What has been redacted stays as it is.
+        assert_eq!([line, expected].map(|line| redact_kernel_command_line(line, "web")), [expected; 2]);
+        assert_eq!(redact_kernel_command_line("quiet myhost", "myhost"), "quiet …");
     }
 
     #[test]

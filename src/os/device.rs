@@ -3,8 +3,9 @@
 //! A loop device leads to its backing file, a device-mapper or RAID device to its members. All of this is read from
 //! `/sys`. A value that can't be determined is `None`, never 0. This module only reads.
 
-use crate::os::fd;
+use crate::os::{fd, settings};
 use rustix::fs::{major, minor};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -49,6 +50,8 @@ pub struct DeviceStack {
 pub struct Layer {
     /// The name in `/sys/class/block`.
     pub name: String,
+    /// The number of devices above it on the way from the file system, at least.
+    pub depth: u32,
     /// For a loop device: whether it uses direct I/O on its backing file. `None` for any other device.
     pub direct_io: Option<bool>,
 }
@@ -67,6 +70,8 @@ pub struct DeviceProperties {
     pub rotational: Option<bool>,
     /// The active I/O scheduler.
     pub scheduler: String,
+    /// Settings of its request queue and of the scheduler, by name; see [`settings::of_queue`].
+    pub queue: BTreeMap<String, String>,
 }
 
 impl Layer {
@@ -86,6 +91,7 @@ impl Layer {
             size: text(dir.join("size")).parse::<u64>().map_or(0, |sectors| sectors * SECTOR),
             rotational: text(disk.join("queue/rotational")).parse::<u8>().ok().map(|n| n != 0),
             scheduler: used.to_owned(),
+            queue: settings::of_queue(disk),
         }
     }
 }
@@ -186,11 +192,23 @@ fn unescape(text: &str) -> Vec<u8> {
 
 /// Returns the block devices below a path. `None` if it is on none (memory, network) or they can't be determined.
 pub fn stack_below(path: &Path) -> Option<DeviceStack> {
+    let (stack, is_whole) = known_stack(path);
+    (is_whole && !stack.devices.is_empty()).then_some(stack)
+}
+
+/// Returns the block devices below a path that can be determined, from top to bottom: for an image in memory, only its
+/// loop device.
+pub fn layers_below(path: &Path) -> Vec<Layer> {
+    known_stack(path).0.layers
+}
+
+/// Returns what can be determined of the devices below a path, and whether these are all.
+fn known_stack(path: &Path) -> (DeviceStack, bool) {
     let mut stack = DeviceStack { devices: Vec::new(), tops: Vec::new(), layers: Vec::new(), cached_below: false };
-    let found = add_path(path, &mut stack, 0);
+    let is_whole = add_path(path, &mut stack, 0);
     stack.devices.sort();
     stack.devices.dedup();
-    (found && !stack.devices.is_empty()).then_some(stack)
+    (stack, is_whole)
 }
 
 /// Adds the devices below a path to `stack`. Returns `false` if one of them can't be determined.
@@ -245,7 +263,7 @@ fn add_dir(dir: &Path, stack: &mut DeviceStack, depth: u32) -> bool {
     let backing_file = fs::read(disk.join("loop/backing_file")).ok();
     let direct = fs::read_to_string(disk.join("loop/dio")).is_ok_and(|dio| dio.trim() == "1");
     if stack.layers.iter().all(|layer| layer.name != name) {
-        stack.layers.push(Layer { name: name.clone(), direct_io: backing_file.is_some().then_some(direct) });
+        stack.layers.push(Layer { name: name.clone(), depth, direct_io: backing_file.is_some().then_some(direct) });
     }
     if let Some(file) = backing_file {
         let file = file.strip_suffix(b"\n").unwrap_or(&file);

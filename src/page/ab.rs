@@ -161,7 +161,8 @@ fn differing(comparison: &Comparison) -> PageTable {
     let mut table = PageTable::new("What differs between A and B", ["condition", "A", "B"]).of_text();
     for difference in &comparison.differs {
         let note = if difference.kind == DifferenceKind::Workload { " (should be equal)" } else { "" };
-        table.row([format!("{}{note}", difference.what), difference.a.clone(), difference.b.clone()]);
+        let [a, b] = difference.shown().map(|value| if value.is_empty() { "-".to_owned() } else { value });
+        table.row([format!("{}{note}", difference.what), a, b]);
     }
     table
 }

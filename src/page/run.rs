@@ -56,6 +56,7 @@ pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<Page
     blocks.extend(hosts::blocks(run, pictures));
     blocks.extend(filesets(run).block());
     blocks.extend(devices(run).block());
+    blocks.extend(settings(run).block());
     let pair = |(name, line): (&str, String)| (name.to_owned(), line);
     let details: Vec<(String, String)> = detail_lines(run).into_iter().map(pair).collect();
     if !details.is_empty() {
@@ -240,6 +241,23 @@ fn devices(run: &Run) -> PageTable {
     table
 }
 
+/// Returns the table of the properties of the file systems and of the settings of the devices below them.
+fn settings(run: &Run) -> PageTable {
+    let columns = ["file system or device", "setting", "value"];
+    let mut table = PageTable::new("Settings of file systems and devices", columns).of_text().folded();
+    let mut put = |of: &str, name: &str, value: String| table.row([of.to_owned(), name.to_owned(), value]);
+    for mount in &run.environment.mounts {
+        if let Some(features) = &mount.features {
+            put(&mount.path, "features", features.join(" "));
+        }
+        mount.parameters.iter().for_each(|(name, value)| put(&mount.path, name, word(value)));
+        for device in &mount.devices {
+            device.queue.iter().for_each(|(name, value)| put(&device.name, name, word(value)));
+        }
+    }
+    table
+}
+
 fn variables(run: &Run) -> PageTable {
     let mut table = PageTable::new("Variables", ["variable", "value"]).of_text().folded();
     run.variables.iter().for_each(|(name, value)| table.row([format!("${name}"), word(value)]));
@@ -265,6 +283,7 @@ fn environment(document: &Document) -> PageTable {
     put("started", document.runs.first().map_or_else(String::new, |run| run.started_at.clone()));
     put("host", uname.nodename.clone());
     put("kernel", format!("{} {} {} {}", uname.sysname, uname.release, uname.version, uname.machine));
+    put("kernel command line", machine.kernel_command_line.clone().unwrap_or_default());
     if machine.cpu.count > 0 {
         put("processors", format!("{} × {}", machine.cpu.count, machine.cpu.model));
     }

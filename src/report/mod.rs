@@ -7,6 +7,7 @@
 
 pub mod benchstat;
 mod conclusion;
+mod devices;
 pub mod csv;
 pub mod csv_intervals;
 pub mod csv_runs;

@@ -5,12 +5,10 @@
 
 use super::histogram::Axis;
 use super::names::heading;
-use super::{Report, conclusion, hosts};
+use super::{Report, conclusion, devices, hosts};
 use crate::result::ranks::of_instances;
 use crate::result::warnings;
-use crate::result::{
-    DeviceBytes, Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, PhaseResult, Run, Verdict,
-};
+use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, PhaseResult, Run};
 use crate::spec::dialect::Dialect;
 use crate::stats::hdr;
 use crate::stats::snapshot::Dist;
@@ -393,24 +391,10 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
                 .map(|after| format!("{}: {} before the run, {} after", mount.path, space(mount.free), space(after))),
         );
     }
-    // The devices that several sets are on count the bytes of all of them.
-    let shared = shared_bytes(&run.filesets);
-    for (instances, set) in of_instances(&run.filesets) {
+    let (of_sets, of_all) = devices::lines(run);
+    for ((instances, set), line) in of_instances(&run.filesets).into_iter().zip(of_sets) {
         let name = instances_of(&set, instances);
-        // One line says what the devices of all sets did.
-        let is_unused = shared.is_some() && set.asked_bytes == DeviceBytes::default();
-        add(
-            "devices",
-            set.device_bytes.as_ref().filter(|_| !is_unused).map(|moved| {
-                let verdict =
-                    set.verdict.map(|v| format!("; {}", verdict_text(v, &set.asked_bytes))).unwrap_or_default();
-                let transferred = match &shared {
-                    Some(_) => String::new(),
-                    None => format!(", devices transferred {}", describe_bytes(moved)),
-                };
-                format!("{name}: requested {}{transferred}{verdict}", describe_bytes(&set.asked_bytes))
-            }),
-        );
+        add("devices", line.map(|line| format!("{name}: {line}")));
         add(
             "populating",
             set.populate_seconds.filter(|s| s.max(set.sync_seconds.unwrap_or(0.0)) >= SHORT_SECONDS).map(|s| {
@@ -419,7 +403,7 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
             }),
         );
     }
-    add("devices", shared.map(|moved| format!("those of all file sets transferred {}", describe_bytes(&moved))));
+    of_all.into_iter().for_each(|line| add("devices", Some(line)));
     add(
         "warm-up",
         run.warmup
@@ -431,14 +415,6 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
 
 /// Shorter times of populating are not shown.
 const SHORT_SECONDS: f64 = 0.05;
-
-/// Returns the bytes that the devices of several file sets transferred, if they are those of all of them.
-fn shared_bytes(sets: &[FilesetResult]) -> Option<DeviceBytes> {
-    let mut moved = sets.iter().filter_map(|set| set.device_bytes.as_ref());
-    let first = moved.next()?;
-    let others: Vec<&DeviceBytes> = moved.collect();
-    (!others.is_empty() && others.iter().all(|bytes| *bytes == first)).then(|| first.clone())
-}
 
 /// Writes the lines of [`detail_lines`].
 fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
@@ -460,27 +436,6 @@ pub fn wrapped(text: &str, under: &str) -> String {
 fn wrapped_at_commas(text: &str) -> String {
     let joined = text.replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
     wrapped(&joined, "    ").replace('\u{a0}', " ")
-}
-
-/// Describes a verdict: for reads, or for writes if there were no reads.
-fn verdict_text(verdict: Verdict, asked: &DeviceBytes) -> String {
-    let (reads, writes) = match verdict {
-        Verdict::Device => ("reads were served by the device", "writes reached the device"),
-        Verdict::Memory => ("reads were served from memory", "writes stayed in memory"),
-        Verdict::Both => ("reads were served by device and memory", "some writes stayed in memory"),
-        Verdict::UnknownBelow => ("the state of a cache below is unknown", "the state of a cache below is unknown"),
-    };
-    if asked.read > 0 { reads } else { writes }.to_owned()
-}
-
-/// Describes bytes read and written, without zeros.
-fn describe_bytes(bytes: &DeviceBytes) -> String {
-    match (bytes.read, bytes.written) {
-        (0, 0) => "nothing".to_owned(),
-        (read, 0) => format!("{} read", size::format(read)),
-        (0, written) => format!("{} written", size::format(written)),
-        (read, written) => format!("{} read, {} written", size::format(read), size::format(written)),
-    }
 }
 
 /// Describes the phases: `1: 0.8 s, 2: 12.3 s, 3: not started`.

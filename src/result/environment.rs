@@ -1,5 +1,6 @@
 //! The environment of a measurement: machine, kernel, mounts. Plain data, filled in by `measure`.
 
+use super::DeviceBytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -9,6 +10,8 @@ use std::collections::BTreeMap;
 pub struct Environment {
     /// The kernel.
     pub uname: Uname,
+    /// The kernel's command line, without the values of parameters that may be secret; null if unknown.
+    pub kernel_command_line: Option<String>,
     /// The processors.
     pub cpu: Cpu,
     /// Main memory.
@@ -18,7 +21,7 @@ pub struct Environment {
     /// The process's resource limits by name (`nofile`, `nproc`, `cpu_ms_per_s` of its control groups); null if
     /// unlimited.
     pub limits: BTreeMap<String, Option<u64>>,
-    /// Further settings by name: CPU frequency governor, control group, sysctls.
+    /// Further settings by name: frequency and idle states of the processors, sysctls.
     pub other: BTreeMap<String, serde_json::Value>,
 }
 
@@ -94,6 +97,10 @@ pub struct MountInfo {
     pub kind: String,
     /// Mount options.
     pub options: String,
+    /// Features of the file system; null if unknown.
+    pub features: Option<Vec<String>>,
+    /// Geometry of the file system and its settings in the kernel, by name. Sizes without a unit in the name are in bytes.
+    pub parameters: BTreeMap<String, serde_json::Value>,
     /// Size of the file system in bytes.
     pub total: u64,
     /// Bytes available to the user when the run started.
@@ -117,6 +124,8 @@ impl MountInfo {
 pub struct Device {
     /// The kernel's name of the device: `nvme0n1p2`, `dm-0`, `loop3`.
     pub name: String,
+    /// The level of the device: 1 if the file system is on it, 2 if a device of level 1 is on it…; null if unknown.
+    pub level: Option<u64>,
     /// What tells the device from others, whatever its name is: the worldwide name or serial number, the UUID of a volume,
     /// the backing file of a loop device. Empty if unknown.
     pub identity: String,
@@ -128,6 +137,11 @@ pub struct Device {
     pub rotational: Option<bool>,
     /// The I/O scheduler in use.
     pub scheduler: String,
+    /// Settings of the request queue by the names of the files in `/sys/block/*/queue`. Those of the scheduler begin with
+    /// `iosched/`.
+    pub queue: BTreeMap<String, serde_json::Value>,
+    /// Bytes that the device read and wrote during the run, for all programs; null if unknown.
+    pub transferred: Option<DeviceBytes>,
     /// Whether a loop device bypasses the page cache of its backing file (direct I/O); null for other devices.
     pub direct_io: Option<bool>,
 }

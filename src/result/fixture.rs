@@ -6,8 +6,8 @@ use super::build::{self, CpuTime};
 use super::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use super::ranks::{RankRun, merge_ranks};
 use super::{
-    CacheState, DirtyBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult, Interval, Note, Run,
-    RunEnvironment, Script, Warmup,
+    CacheState, DeviceBytes, DirtyBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult, Interval,
+    Note, Run, RunEnvironment, Script, Warmup,
 };
 use crate::ranks::LostRank;
 use crate::stats::snapshot::{Dist, Snapshot};
@@ -199,6 +199,7 @@ fn environment() -> Environment {
             version: "#1 SMP".into(),
             machine: "x86_64".into(),
         },
+        kernel_command_line: Some("root=/dev/nvme0n1p1 ro mitigations=off".into()),
         cpu: Cpu { model: "Some Processor".into(), count: 8 },
         memory: Memory { total: 16 << 30, available: 12 << 30 },
         clock: ClockInfo { name: "tsc".into(), cost_ns: 10.8 },
@@ -215,16 +216,24 @@ fn run_environment() -> RunEnvironment {
             source: "/dev/nvme0n1p2".into(),
             kind: "ext4".into(),
             options: "rw,relatime".into(),
+            features: Some(vec!["has_journal".into(), "extent".into()]),
+            parameters: BTreeMap::from([("block_size".into(), json!(4096)), ("journal".into(), json!("internal"))]),
             total: 400 << 30,
             free: 290 << 30,
             free_after: Some(289 << 30),
             devices: vec![Device {
                 name: "nvme0n1".into(),
+                level: Some(1),
                 identity: "eui.0025385b71b0c0de".into(),
                 model: "Some Disk".into(),
                 size: 512 << 30,
                 rotational: Some(false),
                 scheduler: "none".into(),
+                queue: BTreeMap::from([
+                    ("read_ahead_kb".into(), json!(128)),
+                    ("write_cache".into(), json!("write back")),
+                ]),
+                transferred: Some(DeviceBytes { read: 5 << 30, written: 1 << 20 }),
                 direct_io: None,
             }],
         }],

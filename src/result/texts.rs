@@ -18,6 +18,8 @@ pub enum TextField {
     MountOptions,
     /// A word of the command line.
     CommandLine,
+    /// The command line of the kernel.
+    KernelCommandLine,
     /// The path of a script.
     ScriptPath,
     /// The text of a script.
@@ -46,6 +48,9 @@ macro_rules! visitors {
             for text in [&$($change)? uname.sysname, &$($change)? uname.release, &$($change)? uname.version, &$($change)? uname.machine] {
                 each(TextField::Fixed, text);
             }
+            if let Some(line) = environment.kernel_command_line.$as_ref() {
+                each(TextField::KernelCommandLine, line);
+            }
             each(TextField::Fixed, &$($change)? environment.cpu.model);
             each(TextField::Fixed, &$($change)? environment.clock.name);
             for value in environment.other.$values() {
@@ -61,11 +66,24 @@ macro_rules! visitors {
                 each(TextField::MountSource, &$($change)? mount.source);
                 each(TextField::Fixed, &$($change)? mount.kind);
                 each(TextField::MountOptions, &$($change)? mount.options);
+                for feature in mount.features.$iter().flat_map(|features| features.$iter()) {
+                    each(TextField::Fixed, feature);
+                }
+                for value in mount.parameters.$values() {
+                    if let Value::String(text) = value {
+                        each(TextField::Fixed, text);
+                    }
+                }
                 for device in mount.devices.$iter() {
                     each(TextField::Fixed, &$($change)? device.name);
                     each(TextField::MountSource, &$($change)? device.identity);
                     each(TextField::Fixed, &$($change)? device.model);
                     each(TextField::Fixed, &$($change)? device.scheduler);
+                    for value in device.queue.$values() {
+                        if let Value::String(text) = value {
+                            each(TextField::Fixed, text);
+                        }
+                    }
                 }
             }
             for value in environment.other.$values() {

@@ -86,6 +86,7 @@ mod rank_faults;
 mod ranks;
 mod rates;
 mod readers;
+mod recorded;
 mod repl;
 mod resume;
 mod safety;

@@ -83,7 +83,16 @@ impl Mount {
         Self::below(&disk(), fs, size, direct_io)
     }
 
+    /// The same, made with further options of the program that makes the file system.
+    pub(crate) fn made_with(fs: Fs, size: u64, options: &[&str]) -> Self {
+        Self::made_below(&scratch(), fs, size, true, options)
+    }
+
     fn below(place: &Path, fs: Fs, size: u64, direct_io: bool) -> Self {
+        Self::made_below(place, fs, size, direct_io, &[])
+    }
+
+    fn made_below(place: &Path, fs: Fs, size: u64, direct_io: bool, further: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let home = home(place);
         let place = Place::take();
@@ -104,7 +113,7 @@ impl Mount {
         let direct = if direct_io { "--direct-io=on" } else { "--direct-io=off" };
         let device = tool("losetup", &[direct, "--find", "--show", &path]).trim().to_owned();
         mount.device = Some(device.clone());
-        tool(mkfs, &[options, &[device.as_str()]].concat());
+        tool(mkfs, &[options, further, &[device.as_str()]].concat());
         tool("mount", &["-t", fs.name(), &device, &at]);
         mount
     }
