@@ -20,7 +20,7 @@ pub(super) fn results_dir(
     let stats = batch.stats(first.config).to_owned();
     let set = sets.iter().rev().find(|(name, _)| name == "dir").map(|(_, dir)| dir.clone());
     let dir = set.or_else(|| value("dir")).unwrap_or_else(|| ".".to_owned());
-    let kind = || crate::measure::file_system(Path::new(&dir));
+    let kind = || crate::measure::file_system(settings.below.as_deref().unwrap_or(Path::new(&dir)));
     let filesystem = value("filesystem").or_else(kind).unwrap_or_else(|| "unknown".to_owned());
     let host = if settings.redact { "host".to_owned() } else { crate::measure::hostname() };
     let stem = path.file_stem().map_or("profile".into(), |s| s.to_string_lossy());

@@ -250,6 +250,10 @@ pub(super) struct ScriptArgs {
     /// Directory for the file sets, the same as `--set dir=DIR` [default: as in the script, else temporary]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) dir: Option<String>,
+    /// Directory for the file sets of a script that names paths of its own: `/mnt/x` becomes DIR/mnt/x
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = NonEmptyStringValueParser::new(),
+        conflicts_with = "dir")]
+    pub(super) below: Option<String>,
     /// Seed of the run's random streams [default: a new one for each invocation, recorded in the result]
     #[arg(long)]
     pub(super) seed: Option<u64>,

@@ -337,7 +337,7 @@ pub(super) fn places(arm: &Arm) -> ArmPlaces {
     }
     let Some(workload) = line(arm).map(|line| line.workload) else { return ArmPlaces::default() };
     let set = workload.script.set.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| value.clone());
-    let dir = workload.script.dir.or(set).unwrap_or_else(|| ".".to_owned());
+    let dir = workload.script.below.or(workload.script.dir).or(set).unwrap_or_else(|| ".".to_owned());
     ArmPlaces { dirs: vec![PathBuf::from(dir)], trees: Vec::new() }
 }
 

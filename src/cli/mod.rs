@@ -474,6 +474,7 @@ fn script_settings(script: &ScriptArgs) -> Settings {
     }
     Settings {
         sets,
+        below: script.below.as_ref().map(PathBuf::from),
         seed: script.seed.unwrap_or_else(fresh_seed),
         layout_seed: script.layout_seed,
         dialect: script.dialect,

@@ -95,6 +95,9 @@ pub(super) struct Marker {
     /// What of the tree existed when it was complete. `None` in markers of earlier versions, which created other numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) made: Option<MadeMembers>,
+    /// For a tree of a run with `--below`, the number of directories from the one of that option to the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) below: Option<usize>,
     /// Whether flowops of a run may have created hard links within the set (`link`).
     pub(super) links: bool,
     /// The parameters and the progress of `wmlrun age`. `None` in the root of a file set of a script.
@@ -143,6 +146,7 @@ impl Marker {
             layout: None,
             names: None,
             made: None,
+            below: None,
             links: false,
             aging: None,
             unique: unique_number(),

@@ -17,6 +17,7 @@ mod make_dirs;
 mod marker;
 mod not_shared;
 mod parent_lock;
+mod parents;
 mod populate;
 mod preparation;
 pub mod prepare;

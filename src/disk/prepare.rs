@@ -501,6 +501,7 @@ impl PrepareTask {
             self.root.marker.layout = Some(layout);
             self.root.marker.names = Some(DirNames::of(&set));
             self.root.marker.made = Some(MadeMembers::of(tree));
+            self.root.marker.below = set.spec.levels_below();
             self.root.marker.links |= set.has_links();
             self.root.marker.state = Stage::Populating;
             self.root.write_marker()?;

@@ -225,8 +225,8 @@ fn remove_root(mut root: Root, threads: usize, stop: &AtomicBool) -> Result<Remo
     Ok(removed)
 }
 
-/// Removes `dir` and its subdirectories (one level), as far as they are marked roots. Unmarked directories are not
-/// searched.
+/// Removes `dir` and its subdirectories (one level), as far as they are marked roots, and the roots that runs with `--below`
+/// have made below `dir`. Other unmarked directories are not searched.
 pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanReport, Error> {
     // A link of another user in a shared directory; other errors are those of the steps that follow.
     if let Err(e) = HeldDir::open(dir)
@@ -235,7 +235,50 @@ pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanRepor
         let set = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         return Err(Error::Link { set, path: dir.to_owned(), by_other: true });
     }
-    clean_roots(dir, |_| true, threads, stop)
+    let mut report = clean_roots(dir, |_| true, threads, stop)?;
+    let mut left = MAX_SEARCHED;
+    for below in directories_in(dir)? {
+        clean_below(&below, dir, 1, &mut left, threads, stop, &mut report);
+    }
+    Ok(report)
+}
+
+/// Removes the roots inside a directory that runs with `--below` have made below `base`, which is `depth` levels higher. It
+/// enters no link and no other file system, and examines `left` directories.
+fn clean_below(
+    dir: &Path,
+    base: &Path,
+    depth: usize,
+    left: &mut usize,
+    threads: usize,
+    stop: &AtomicBool,
+    report: &mut CleanReport,
+) {
+    // What is in a marked root is its tree.
+    if is_marked(dir) || !is_inside(dir, base) {
+        return;
+    }
+    let mut inside = directories_in(dir).unwrap_or_default();
+    inside.sort_unstable();
+    for place in inside {
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            return;
+        }
+        if !is_marked(&place) {
+            clean_below(&place, base, depth + 1, left, threads, stop, report);
+            continue;
+        }
+        match root::take_marked(&place) {
+            Ok(Some(root)) if root.marker.below == Some(depth + 1) => match remove_root(root, threads, stop) {
+                Ok(removed) => report.removed.push(removed),
+                Err(e) => report.refused.push(e),
+            },
+            Ok(root) => root.into_iter().for_each(Root::close),
+            // Whether it belongs to `base` is unknown.
+            Err(_) => {}
+        }
+    }
 }
 
 /// Like [`clean`], but only the roots that `is_own` accepts.
@@ -342,11 +385,14 @@ pub fn is_marked(dir: &Path) -> bool {
     dir.join(root::MARKER).is_file()
 }
 
+/// The largest number of directories that are searched for marked roots.
+const MAX_SEARCHED: usize = 10_000;
+
 /// Returns the subdirectories of `dir` on its file system that contain marked roots, which [`clean`] does not remove. It
 /// examines ten thousand of their entries at most.
 pub fn with_marked_roots(dir: &Path) -> Vec<PathBuf> {
     let Ok(dir) = std::fs::canonicalize(dir) else { return Vec::new() };
-    let mut left: usize = 10_000;
+    let mut left = MAX_SEARCHED;
     let mut has_marked = |below: &PathBuf| {
         // The directory itself counts too.
         left = left.saturating_sub(1);

@@ -8,6 +8,7 @@ use super::error::{Error, NotShared};
 use super::known::KnownTree;
 use super::marker::{self, Invalid, Marker, MarkerProgress};
 use super::parent_lock::ParentLock;
+use super::parents;
 use super::walk::{self, READ_DIR};
 use crate::fileset::FilesetSpec;
 use crate::os::held_dir::{HeldDir, MadeDir};
@@ -79,10 +80,7 @@ pub(super) struct Unmarked {
 pub(super) fn take(spec: &FilesetSpec) -> Result<Taken, Error> {
     let (parent_path, name) = spec.root_location().ok_or_else(|| Error::Name { set: spec.name.clone() })?;
     let name = CString::new(name).map_err(|_| Error::Name { set: spec.name.clone() })?;
-    let (parent, made) = HeldDir::create(&parent_path).map_err(|e| match Errno::from_io_error(&e) {
-        Some(e) => Error::call(&spec.name, "create", &parent_path, e),
-        None => Error::Link { set: spec.name.clone(), path: parent_path.clone(), by_other: true },
-    })?;
+    let (parent, made) = parents::open(spec, &parent_path)?;
     match take_in_parent(spec, &parent, &name) {
         Ok(Taken::Owned(mut root)) => {
             root.made_parents = made;

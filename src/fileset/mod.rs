@@ -42,6 +42,9 @@ pub struct FilesetSpec {
     pub name: String,
     /// Directory that contains the root; created if it does not exist.
     pub path: PathBuf,
+    /// The directory of `--below` that contains `path`. Nothing on the way from it to the root may be a link. `None` without
+    /// that option.
+    pub below: Option<PathBuf>,
     /// Number of this part of a set that is spread over several directories, from 0; 0 for a set in one directory. Each
     /// part is a separate set in this module. Picking rotates over the parts elsewhere.
     pub part: u32,
@@ -104,6 +107,7 @@ impl FilesetSpec {
         Self {
             name: name.into(),
             path: path.into(),
+            below: None,
             part: 0,
             instance: None,
             share: None,
@@ -156,6 +160,13 @@ impl FilesetSpec {
     /// Returns the path of the root directory: `path/name`, or `path/name.N` for the `N`th process instance.
     pub fn root(&self) -> PathBuf {
         self.path.join(&*self.root_name())
+    }
+
+    /// Returns the number of directories on the way from the one of `--below` to the root, including the root. `None` without
+    /// that option.
+    pub fn levels_below(&self) -> Option<usize> {
+        let root = self.root();
+        Some(root.strip_prefix(self.below.as_ref()?).ok()?.components().count())
     }
 
     /// Returns the name of the root directory in `path`. Filebench puts a `/` between the two, so that one at the start

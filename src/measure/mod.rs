@@ -51,6 +51,7 @@ pub use environment::{file_system, hostname};
 pub use front::Front;
 pub use measurement::{Description, Length, Measurement, Record};
 pub use outputs::form_of;
+pub(crate) use preparation::NamedDirs;
 pub use record::{FIGURES, day_and_time, now, seconds_of};
 pub use redaction::{ScriptOrigin, redact_script, sha256};
 pub use required::{Required, is_mounted_at};

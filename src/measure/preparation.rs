@@ -46,6 +46,27 @@ impl Purpose {
     }
 }
 
+/// The directories of a run that an option names.
+pub(crate) struct NamedDirs {
+    option: &'static str,
+    dirs: Vec<PathBuf>,
+}
+
+impl NamedDirs {
+    /// Returns the directories of `--dir`, which may be a list.
+    pub(crate) fn of_dir(dir: &str) -> Self {
+        // An empty path in a list is an error of the file set that uses it.
+        let is_named = |part: &&str| !part.is_empty() || dir.is_empty();
+        let dirs = plan::listed_directories(dir, None).into_iter().filter(is_named).map(PathBuf::from);
+        Self { option: "--dir", dirs: dirs.collect() }
+    }
+
+    /// Returns the directory of `--below`.
+    pub(crate) fn of_below(below: &Path) -> Self {
+        Self { option: "--below", dirs: vec![below.to_owned()] }
+    }
+}
+
 /// How the sets of a plan are prepared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PrepareRequest {
@@ -55,10 +76,10 @@ pub(crate) struct PrepareRequest {
 }
 
 impl Runner {
-    /// Checks that the directory of `--dir` exists: a mistyped mount point would measure another file system. With
-    /// `--mkdir` the directory is created, on a file system that is allowed.
-    pub fn check_dir(&self, dir: &str, front: &mut dyn Front) -> Result<(), Status> {
-        for dir in self.missing_dirs(dir, front)? {
+    /// Checks that the directories that an option names exist: a mistyped mount point would measure another file system. With
+    /// `--mkdir` they are created, on a file system that is allowed.
+    pub(crate) fn check_dirs(&self, named: &NamedDirs, front: &mut dyn Front) -> Result<(), Status> {
+        for dir in self.missing_dirs(named, front)? {
             self.settings.required.check(std::iter::once(dir.clone()), front)?;
             let shown = dir.display();
             if let Err(e) = HeldDir::create(&dir) {
@@ -70,19 +91,18 @@ impl Runner {
         Ok(())
     }
 
-    /// Returns the directories of `--dir` that `--mkdir` is to create. Reports an error if one does not exist without it.
-    pub(crate) fn missing_dirs(&self, dir: &str, front: &mut dyn Front) -> Result<Vec<PathBuf>, Status> {
+    /// Returns the directories that `--mkdir` is to create. Reports an error if one does not exist without it.
+    pub(crate) fn missing_dirs(&self, named: &NamedDirs, front: &mut dyn Front) -> Result<Vec<PathBuf>, Status> {
         let mut missing = Vec::new();
         if !self.settings.engine.real() {
             return Ok(missing);
         }
-        // An empty path in a list is an error of the file set that uses it.
-        let is_named = |part: &&str| !part.is_empty() || dir.is_empty();
-        for dir in plan::listed_directories(dir, None).into_iter().filter(is_named).map(Path::new) {
+        let option = named.option;
+        for dir in &named.dirs {
             let shown = dir.display();
             let (what, help) = match std::fs::metadata(dir) {
                 Ok(meta) if meta.is_dir() => continue,
-                Ok(_) => (format!("`--dir {shown}` is not a directory"), "name a directory".to_owned()),
+                Ok(_) => (format!("`{option} {shown}` is not a directory"), "name a directory".to_owned()),
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound && self.settings.mkdir => {
                     missing.push(dir.to_owned());
                     continue;
@@ -91,11 +111,11 @@ impl Runner {
                     let near = similar_path(dir, true)
                         .map_or(String::new(), |near| format!("did you mean `{}`? ", near.display()));
                     (
-                        format!("the directory `{shown}` of `--dir` does not exist"),
+                        format!("the directory `{shown}` of `{option}` does not exist"),
                         format!("{near}`--mkdir` creates it"),
                     )
                 }
-                Err(e) => (format!("`--dir {shown}`: {e}"), "name another directory".to_owned()),
+                Err(e) => (format!("`{option} {shown}`: {e}"), "name another directory".to_owned()),
             };
             front.error(None, &what, Some(&help));
             return Err(Status::Refused);

@@ -50,6 +50,8 @@ pub struct Settings {
     pub runtime: Option<Duration>,
     /// The values of `--set NAME=VALUE` in order. `--dir D` is `dir=D`.
     pub sets: Vec<(String, String)>,
+    /// The directory below which the paths of file sets are.
+    pub below: Option<PathBuf>,
     /// The run seed.
     pub seed: u64,
     /// The seed of trees and file sizes.
@@ -130,6 +132,7 @@ impl Default for Settings {
             division: Division::default(),
             runtime: None,
             sets: Vec::new(),
+            below: None,
             seed: 0,
             layout_seed: crate::fileset::DEFAULT_LAYOUT_SEED,
             warmup: WarmupLength::NONE,

@@ -12,7 +12,7 @@ use crate::output::{
     Appender, FileIdentity, IN_TREE_HELP, Placed, ResultPlace, TableFile, Target, file_id, first_in_tree,
     output_in_tree,
 };
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::report::{Report, csv_runs, dumps, json};
 use crate::source::{SourceMap, Spanned};
 use std::ffi::OsString;
@@ -269,6 +269,9 @@ impl Runner {
     /// `stats directory`: sets the directory of the script's files. Filebench changes into it, so that a second one is
     /// relative to the first.
     pub fn results_directory(&mut self, dir: &Spanned<String>, map: &SourceMap, front: &mut dyn Front) -> Status {
+        if is_left_to_shell(dir, map, front) {
+            return Status::Script;
+        }
         let place = self.place(&dir.node);
         warn_if_mapped(dir, &place, &place.path(), map, front);
         let (results, to, trees) = (self.outputs.results.clone(), place.clone(), self.forbidden_trees());
@@ -295,6 +298,10 @@ impl Runner {
     pub fn dump(&mut self, file: &Spanned<String>, form: &'static dumps::File, map: &SourceMap, front: &mut dyn Front) {
         // Rank 0 has the run of all ranks.
         if self.settings.ranks.rank() > 0 {
+            return;
+        }
+        if is_left_to_shell(file, map, front) {
+            self.outputs.write_failed = true;
             return;
         }
         let place = self.place(&file.node);
@@ -345,6 +352,14 @@ fn is_trace(head: &[u8]) -> bool {
     let columns: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
     let is_number = |column: &[u8]| !column.is_empty() && column.iter().all(u8::is_ascii_digit);
     columns.len() == 8 && [1, 3, 7].into_iter().all(|n| is_number(columns[n]))
+}
+
+/// Reports a path that only a shell would complete: a directory of its name would be made.
+fn is_left_to_shell(asked: &Spanned<String>, map: &SourceMap, front: &mut dyn Front) -> bool {
+    let Some(what) = plan::left_to_shell(&asked.node) else { return false };
+    let found = Diagnostic::error(Code::OutOfRange, asked.span, format!("{what} in the path of an output"));
+    front.diagnostics(map, &[found.help("no shell reads it; write the path out")]);
+    true
 }
 
 /// Warns that a file is not written where the script names it, but in the results directory.

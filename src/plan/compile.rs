@@ -12,6 +12,7 @@ use crate::random;
 use crate::source::Span;
 use crate::spec::{Attr, Dialect, Role, SpecTable};
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The definitions of a session.
@@ -88,11 +89,13 @@ impl Definitions {
 
 /// Options of a run that definitions do not hold.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct CompileOptions {
+pub struct CompileOptions<'a> {
     /// `set mode quit …`.
     pub mode: QuitMode,
     /// The event generator's rate.
     pub event_rate: Option<u64>,
+    /// The directory below which the paths of file sets are. `None`: they are as they are written.
+    pub below: Option<&'a Path>,
 }
 
 /// Most instances of a process or thread. A larger number is a mistake.
@@ -112,14 +115,14 @@ pub fn compile(
     definitions: &Definitions,
     scope: &Scope,
     table: &SpecTable,
-    options: CompileOptions,
+    options: CompileOptions<'_>,
 ) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut found = Vec::new();
     let mut filesets: Vec<FilesetSpec> = Vec::new();
     let mut places = Vec::new();
     let mut wrong_sets = false;
     for def in &definitions.filesets {
-        let parts = filesets::parts(def, scope, &mut found);
+        let parts = filesets::parts(def, scope, options.below, &mut found);
         wrong_sets |= parts.is_none();
         let parts = parts.unwrap_or_default();
         if filesets.len() + parts.len() > MOST_FILESETS {

@@ -1,6 +1,6 @@
 //! Compiles `define fileset` and `define file` to file sets. The dialect decides defaults.
 
-use super::path_list::listed_directories;
+use super::path_list::{left_to_shell, listed_directories, placed_below};
 use super::values::{evaluate, quantity};
 use crate::diag::{Code, Diagnostic, Severity};
 use crate::fileset::{FilesetSpec, PreallocDraws, SizeRow, SizeTable};
@@ -10,6 +10,7 @@ use crate::source::Span;
 use crate::spec::{Dialect, Sharing};
 use crate::syntax::ast::{Variable, VariableForm};
 use crate::util::size::split_unit;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Most files and empty directories of one set. More would need hundreds of megabytes of memory, and days to populate.
@@ -19,13 +20,19 @@ const MOST_FILES: u64 = 1 << 28;
 const MOST_ROWS: usize = 1000;
 
 /// Returns the file sets of a definition: one, or a part of it in each of several directories, `path="/a:/b"`. The
-/// parts are consecutive in the plan, in that order, and share files and leaf directories as evenly as possible.
-pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<Vec<FilesetSpec>> {
-    let whole = spec(def, scope, found)?;
+/// parts are consecutive in the plan, in that order, and share files and leaf directories as evenly as possible. The
+/// directories are `below` another one if it is given.
+pub(super) fn parts(
+    def: &FilesetDef,
+    scope: &dyn Lookup,
+    below: Option<&Path>,
+    found: &mut Vec<Diagnostic>,
+) -> Option<Vec<FilesetSpec>> {
+    let whole = as_written(def, scope, found)?;
     let text = whole.path.to_string_lossy().into_owned();
     let paths = listed_directories(&text, base(scope).as_deref());
     if paths.len() < 2 {
-        return Some(vec![whole]);
+        return Some(vec![place(def, whole, below, found)?]);
     }
     let at = def.attrs.get("path").map_or(def.span, |used| used.value.span);
     let mut wrong = |code: Code, what: &str, help: &str| found.push(Diagnostic::error(code, at, what).help(help));
@@ -53,9 +60,28 @@ pub(super) fn parts(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagno
             leafdirs: share(whole.leafdirs, k),
             ..whole.clone()
         };
-        return Some((0..).zip(&paths).map(part).collect());
+        let parts = (0..).zip(&paths).map(part);
+        return parts.map(|part| place(def, part, below, found)).collect();
     }
     None
+}
+
+/// Puts a file set below a directory, if one is given.
+fn place(
+    def: &FilesetDef,
+    spec: FilesetSpec,
+    below: Option<&Path>,
+    found: &mut Vec<Diagnostic>,
+) -> Option<FilesetSpec> {
+    let Some(below) = below else { return Some(spec) };
+    match placed_below(below, &spec.path, &spec.name) {
+        Ok(path) => Some(FilesetSpec { path, below: Some(below.to_owned()), ..spec }),
+        Err((what, help)) => {
+            let at = def.attrs.get("path").map_or(def.span, |used| used.value.span);
+            found.push(Diagnostic::error(Code::OutOfRange, at, what).help(help));
+            None
+        }
+    }
 }
 
 /// The value of `$dir`, if it is a text.
@@ -90,8 +116,18 @@ pub(super) fn set_draws(sets: &mut [FilesetSpec]) {
     }
 }
 
-/// Returns the file set of a definition, as if it were in one directory.
-pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<FilesetSpec> {
+/// Returns the file set of a definition, as if it were in one directory, which is `below` another one if it is given.
+pub fn spec(
+    def: &FilesetDef,
+    scope: &dyn Lookup,
+    below: Option<&Path>,
+    found: &mut Vec<Diagnostic>,
+) -> Option<FilesetSpec> {
+    place(def, as_written(def, scope, found)?, below, found)
+}
+
+/// Returns the file set of a definition with its path as the script gives it.
+fn as_written(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Option<FilesetSpec> {
     let errors = |found: &[Diagnostic]| found.iter().filter(|d| d.severity == Severity::Error).count();
     let before = errors(found);
     let values = evaluate(&def.attrs, scope, found);
@@ -109,6 +145,15 @@ pub fn spec(def: &FilesetDef, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -
     if path.is_empty() {
         let at = values.get("path").map_or(def.span, |(_, s)| s);
         found.push(Diagnostic::error(Code::OutOfRange, at, "an empty path").help("name a directory"));
+    }
+    for (attr, text) in [("path", &path), ("name", &name)] {
+        if let Some(what) = left_to_shell(text) {
+            let at = values.get(attr).map_or(def.span, |(_, s)| s);
+            let report = Diagnostic::error(Code::OutOfRange, at, format!("{what} in the {attr} of a file set"));
+            found.push(
+                report.help("no shell reads it; write the path out, or `$(HOME)` for a variable of the environment"),
+            );
+        }
     }
     let count = |q: Option<Quantity>| q.map_or(0, |q| q.draw(&mut random::stream(0, &[0])));
     let mut entries = if def.single { 1 } else { count(entries) };

@@ -131,7 +131,7 @@ pub(super) fn lower(
     mut flowops: Vec<FlowopInfo>,
     filesets: Vec<FilesetSpec>,
     scope: &Scope,
-    options: CompileOptions,
+    options: CompileOptions<'_>,
     found: &mut Vec<Diagnostic>,
 ) -> Plan {
     let mut first = 0;

@@ -21,7 +21,7 @@ pub use direct::{DirectIo, direct_io};
 pub use dump::{dump, totals};
 pub use filesets::{parts_of, spec as fileset_spec};
 pub use pace::{OwnRates, Pace};
-pub use path_list::listed_directories;
+pub use path_list::{left_to_shell, listed_directories};
 pub use split::{EventShare, SplitFault, split};
 pub use values::{ExactValue, evaluate};
 

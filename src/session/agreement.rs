@@ -54,7 +54,8 @@ impl Session {
     /// Returns the plan with these variables as text. Empty if it has errors, which [`Session::plan`] reports.
     fn plan_text(&self, scope: &Scope) -> String {
         let Ok(event_rate) = self.event_rate_in(scope) else { return String::new() };
-        let options = plan::CompileOptions { mode: self.options.mode, event_rate };
+        let below = self.runner.settings.below.as_deref();
+        let options = plan::CompileOptions { mode: self.options.mode, event_rate, below };
         plan::compile(&self.definitions, scope, &self.table, options)
             .map_or_else(|_| String::new(), |(plan, _)| format!("{plan:?}"))
     }

@@ -455,7 +455,8 @@ impl Session {
         // As in Filebench, the last definition is listed first.
         for def in self.definitions.filesets.iter().rev() {
             let mut found = Vec::new();
-            let Some(spec) = crate::plan::fileset_spec(def, &self.scope, &mut found) else { continue };
+            let below = self.runner.settings.below.as_deref();
+            let Some(spec) = crate::plan::fileset_spec(def, &self.scope, below, &mut found) else { continue };
             let root = spec.root().display().to_string();
             let name = crate::util::printable::line(&root);
             if spec.single {

@@ -337,7 +337,8 @@ impl Session {
             }
         };
         self.scope.renew_budget();
-        let options = plan::CompileOptions { mode: self.options.mode, event_rate };
+        let below = self.runner.settings.below.as_deref();
+        let options = plan::CompileOptions { mode: self.options.mode, event_rate, below };
         match plan::compile(&self.definitions, &self.scope, &self.table, options) {
             Ok((plan, warnings)) => {
                 // A script with `create files` and `run` makes two plans with the same warnings, which are reported once.

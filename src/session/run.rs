@@ -4,13 +4,14 @@
 
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic};
-use crate::measure::{Description, Length, Measurement, Periodic, Record, WarmupLength};
+use crate::measure::{Description, Length, Measurement, NamedDirs, Periodic, Record, WarmupLength};
 use crate::model::{CommandKind, Expr, FilesetDef, ModelValue, Object, QuitMode, SetBy};
 use crate::plan::{self, Plan};
 use crate::source::{Span, Spanned};
 use crate::spec::Sharing;
 use crate::util::secrets::{ENVIRONMENT, secrets};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -324,20 +325,23 @@ impl Session {
     }
 
     fn check_dir(&self, front: &mut dyn Front) -> Result<(), Status> {
-        self.dir_of_user().map_or(Ok(()), |dir| self.runner.check_dir(&dir, front))
+        self.dirs_of_user().map_or(Ok(()), |dirs| self.runner.check_dirs(&dirs, front))
     }
 
-    /// Returns `$dir` if the command line sets it.
-    fn dir_of_user(&self) -> Option<String> {
+    /// Returns the directory of `--below`, or else `$dir` if the command line sets it.
+    fn dirs_of_user(&self) -> Option<NamedDirs> {
+        if let Some(below) = &self.runner.settings.below {
+            return Some(NamedDirs::of_below(below));
+        }
         let by_user = self.scope.binding("dir").is_some_and(|b| b.by == SetBy::CommandLine);
-        self.scope.value("dir").filter(|_| by_user)?.ok().map(|value| value.print())
+        self.scope.value("dir").filter(|_| by_user)?.ok().map(|value| NamedDirs::of_dir(&value.print()))
     }
 
     /// Checks, without creating anything, that the directories of a plan exist, or can be created, on file systems that are
     /// allowed.
     pub fn check_places(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
-        if let Some(dir) = self.dir_of_user() {
-            self.runner.missing_dirs(&dir, front)?;
+        if let Some(dirs) = self.dirs_of_user() {
+            self.runner.missing_dirs(&dirs, front)?;
         }
         self.runner.check_file_systems(plan, front)
     }
@@ -350,12 +354,14 @@ impl Session {
         }
         for def in self.definitions.filesets.iter().filter(|def| def.single) {
             // Other errors are reported by the plan.
-            let Some(spec) = plan::fileset_spec(def, &self.scope, &mut Vec::new()) else { continue };
-            let root = spec.root();
-            let Ok(device) = std::fs::canonicalize(&root) else { continue };
-            if !std::fs::metadata(&device).is_ok_and(|meta| meta.file_type().is_block_device()) {
-                continue;
-            }
+            let below = self.runner.settings.below.as_deref();
+            let Some(spec) = plan::fileset_spec(def, &self.scope, below, &mut Vec::new()) else { continue };
+            // With `--below`, the path that the script means may be a device too, and its place a directory.
+            let rest = spec.below.as_ref().and_then(|below| spec.path.strip_prefix(below).ok());
+            let meant = rest.map(|path| Path::new("/").join(path).join(&*spec.root_name()));
+            let is_device =
+                |path: &PathBuf| std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_block_device());
+            let Some(root) = [Some(spec.root()), meant].into_iter().flatten().find(is_device) else { continue };
             let what = format!("`{}` is a block device, whose data would be lost", root.display());
             let help = "make a file system on it, mount it, and give that directory with `path=`";
             let found = Diagnostic::error(Code::Refused, def.span, what).help(help);
@@ -367,7 +373,8 @@ impl Session {
 
     /// Creates the session's temporary directory, if `$dir` is not set otherwise.
     pub(super) fn make_dir_if_used(&mut self, front: &mut dyn Front) -> Result<(), Status> {
-        if self.scope.binding("dir").is_none_or(|b| b.by != SetBy::Default) {
+        let is_set = self.scope.binding("dir").is_none_or(|b| b.by != SetBy::Default);
+        if is_set || self.runner.settings.below.is_some() {
             return Ok(());
         }
         let shared_by_all = self.runner.settings.ranks.size() > 1 && self.shares_with_all();
@@ -384,7 +391,7 @@ impl Session {
         let default = self.runner.settings.share;
         let of = |def: &Arc<FilesetDef>| {
             // Errors are reported by the plan.
-            let spec = plan::fileset_spec(def, &self.scope, &mut Vec::new());
+            let spec = plan::fileset_spec(def, &self.scope, None, &mut Vec::new());
             spec.and_then(|spec| spec.share).unwrap_or(default) != Sharing::Host
         };
         self.definitions.filesets.iter().any(of)

@@ -26,7 +26,11 @@ impl Session {
                 let paths: Vec<String> = self.paths(model);
                 problems.push((
                     format!("the script does not use `$dir`, so that `--dir {value}` would change nothing"),
-                    format!("its file sets are in {}; its variables are {}", listed(&paths), listed(&names)),
+                    format!(
+                        "its file sets are in {}, which `--below {value}` puts below that directory; its variables are {}",
+                        listed(&paths),
+                        listed(&names)
+                    ),
                 ));
                 continue;
             }

@@ -21,6 +21,7 @@ mod watchdog;
 mod again;
 mod aging;
 mod aio;
+mod below;
 mod calls;
 mod cold;
 mod commands;
