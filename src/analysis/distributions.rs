@@ -74,6 +74,11 @@ pub(super) fn binomial(k: u64, n: u64) -> f64 {
     if k >= n { 1.0 } else { beta_reg((n - k) as f64, k as f64 + 1.0, 0.5) }
 }
 
+/// Returns the logarithm of the number of ways to choose `k` of `n` things.
+pub(super) fn ln_choose(n: u64, k: u64) -> f64 {
+    ln_gamma(n as f64 + 1.0) - ln_gamma(k as f64 + 1.0) - ln_gamma((n - k) as f64 + 1.0)
+}
+
 /// Returns the argument at which a function that falls from above `level` at 0 reaches `level`.
 fn invert_falling(f: impl Fn(f64) -> f64, level: f64) -> f64 {
     let mut high = 1.0;

@@ -5,23 +5,31 @@
 //! estimates (`comparison`).
 
 mod blocks;
+mod columns;
+mod disturbed;
 mod distributions;
 mod explain;
 mod floor;
 mod power;
 mod precision;
+mod rank_intervals;
 mod response_time;
 mod sample;
 mod shape;
 #[cfg(test)]
 mod simulation_tests;
 mod steady;
+mod step_fit;
 mod study;
 mod two_samples;
 mod verdict;
 mod wins;
 
-pub use blocks::{BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, analyse, control_change};
+pub use blocks::{
+    BlockAnalysis, InterimLook, RunBlock, SEQUENTIAL, StudentTest, analyse, analyse_paired, control_change,
+};
+pub use columns::{OrderedRatio, positions, ratio_in_order};
+pub use disturbed::{Disturbance, DisturbanceCheck, STRICT_LEVEL};
 pub use explain::{Change, cause_rank, rank_changes};
 pub use floor::{FloorSample, MIN_SESSION_GAP, NoiseFloor};
 pub use power::{Power, needed_for_width};

@@ -59,19 +59,21 @@ pub struct OverallResponse {
 /// Computes the overall response time of points, which must be in the order of their load. It is the area below the
 /// curve of response time over rate up to the peak, divided by the peak rate. Points without a response time are
 /// ignored, and so are points after the peak. Where the rate falls from one load to the next, the area between them is
-/// subtracted. Returns `None` when no point has a rate above 0.
+/// subtracted. Returns `None` when no point has a rate above 0, and when
+/// the response times are too great for a number.
 pub fn overall_response(points: &[LoadPoint], method: ResponseMethod) -> Option<OverallResponse> {
     let known: Vec<(f64, f64)> = points.iter().filter_map(|p| Some((p.rate, p.response?))).collect();
     let peak = known.iter().map(|(rate, _)| *rate).reduce(f64::max).filter(|peak| *peak > 0.0)?;
     let at = known.iter().position(|(rate, _)| *rate >= peak)?;
-    let (first_rate, first_response) = known[0];
+    // Shares of the peak, because the area itself may be too great for a number.
+    let (first_share, first_response) = (known[0].0 / peak, known[0].1);
     let below = match method {
-        ResponseMethod::Sfs2 => first_rate * first_response,
-        ResponseMethod::Sfs3 => first_rate * first_response / 2.0,
+        ResponseMethod::Sfs2 => first_share * first_response,
+        ResponseMethod::Sfs3 => first_share * first_response / 2.0,
     };
-    let trapezoid = |pair: &[(f64, f64)]| (pair[1].0 - pair[0].0) * f64::midpoint(pair[0].1, pair[1].1);
-    let area = below + known[..=at].windows(2).map(trapezoid).sum::<f64>();
-    Some(OverallResponse { peak, ort: area / peak })
+    let trapezoid = |pair: &[(f64, f64)]| (pair[1].0 / peak - pair[0].0 / peak) * f64::midpoint(pair[0].1, pair[1].1);
+    let ort = below + known[..=at].windows(2).map(trapezoid).sum::<f64>();
+    ort.is_finite().then_some(OverallResponse { peak, ort })
 }
 
 /// The reason why a curve has no knee.

@@ -43,6 +43,22 @@ impl Estimate {
         Self { value: rising(self.value), low: rising(self.low), high: rising(self.high) }
     }
 
+    /// Converts an estimate of a logarithm to the ratio. An interval that excludes neither a hundredth nor a hundredfold says
+    /// nothing: its ends are NaN. So they are if one is too great or too small for a number; then the value is, too, if it is
+    /// itself.
+    #[must_use]
+    pub(super) fn ratio_of_logarithm(self) -> Self {
+        const GREAT: f64 = 100.0;
+        let ratio = self.map(f64::exp);
+        let is_number = |ratio: f64| ratio > 0.0 && ratio.is_finite();
+        let value = if is_number(ratio.value) { ratio.value } else { f64::NAN };
+        let is_known = is_number(ratio.low) && is_number(ratio.high) && !value.is_nan();
+        match is_known && (ratio.low > 1.0 / GREAT || ratio.high < GREAT) {
+            true => ratio,
+            false => Self { value, low: f64::NAN, high: f64::NAN },
+        }
+    }
+
     /// Returns the ends of the interval of a figure that is never negative, such as a rate or a time: the lower end is
     /// at least 0. Returns `None` if there is no interval, as for a single run.
     pub fn ends_from_zero(self) -> Option<(f64, f64)> {
@@ -59,7 +75,11 @@ impl SampleSummary {
         }
         // The sum of equal values is rounded, so that their mean would differ from them and their variance from 0.
         let are_equal = values.windows(2).all(|pair| pair[0].total_cmp(&pair[1]).is_eq());
-        let mean = if are_equal { values[0] } else { values.iter().sum::<f64>() / n as f64 };
+        let mean = match values.iter().sum::<f64>() / n as f64 {
+            _ if are_equal => values[0],
+            mean if mean.is_finite() => mean,
+            _ => values.iter().map(|value| value / n as f64).sum(),
+        };
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
         let variance = if n > 1 { squares / (n - 1) as f64 } else { 0.0 };
         Some(Self { n: n as u64, mean, variance, median: median(values)? })

@@ -116,13 +116,13 @@ fn false_alarms_of_a_factor_without_effect() {
 /// The rate at which equal arms are found to differ at a significance level of 5 %.
 #[test]
 fn false_alarms_of_two_equal_arms() {
-    // Lag-1 autocorrelation, drift; Welch's and the Mann–Whitney test of A then B, Welch's of ABBA, t-test on pairs and
-    // on blocks, sign test.
+    // Lag-1 autocorrelation, drift; Welch's and the Mann–Whitney test of A then B, Welch's of ABBA, t-test and signed-rank test
+    // on pairs, sign test.
     let table = [
-        (0.0, 0.0, [0.045, 0.044, 0.045, 0.046, 0.046, 0.025]),
-        (0.5, 0.0, [0.236, 0.207, 0.015, 0.063, 0.052, 0.027]),
-        (0.0, 0.1, [0.735, 0.692, 0.015, 0.056, 0.050, 0.021]),
-        (0.5, 0.1, [0.714, 0.672, 0.005, 0.062, 0.052, 0.031]),
+        (0.0, 0.0, [0.045, 0.044, 0.045, 0.049, 0.049, 0.022]),
+        (0.5, 0.0, [0.236, 0.207, 0.015, 0.047, 0.045, 0.019]),
+        (0.0, 0.1, [0.735, 0.692, 0.015, 0.048, 0.046, 0.021]),
+        (0.5, 0.1, [0.714, 0.672, 0.005, 0.044, 0.043, 0.018]),
     ];
     for (row, (lag1, drift, expected)) in table.into_iter().enumerate() {
         let mut machine = Machine::new(row as u64, 0.04, lag1, drift);
@@ -155,8 +155,8 @@ fn unblocked_p(blocks: &[RunBlock]) -> f64 {
     welch_ratio(a.as_flattened(), b.as_flattened(), 0.95).map_or(1.0, |test| test.p)
 }
 
-/// The probability with which a true difference of 3 % is found at a significance level of 5 %. The figure of 0.76 is
-/// from the same simulation as the other tables, the others with drift are from one with scipy.
+/// The probability with which a true difference of 3 % is found at a significance level of 5 %. The figures are from
+/// simulations with scipy.
 #[test]
 fn drift_hides_a_difference_unless_runs_are_blocked() {
     let mut machine = Machine::new(500, 0.04, 0.0, 0.1);
@@ -170,7 +170,7 @@ fn drift_hides_a_difference_unless_runs_are_blocked() {
         let b: Vec<f64> = runs[28..].iter().map(|value| 0.97 * value).collect();
         separate += usize::from(welch_ratio(&runs[..28], &b, 0.95).is_some_and(|test| test.p < 0.05));
     }
-    in_band("blocks", blocked, 0.76);
+    in_band("blocks", blocked, 0.774);
     in_band("Welch's test of ABBA", unblocked, 0.64);
     in_band("Welch's test of A then B", separate, 0.35);
 }
@@ -186,19 +186,20 @@ fn verdicts(blocks: usize, factor: f64, wanted: &[ComparisonVerdict]) -> usize {
 #[test]
 fn verdicts_on_true_losses_and_on_equal_arms() {
     let worse = [ComparisonVerdict::Worse];
-    in_band("a loss of 3 %", verdicts(4, 0.97, &worse), 0.02);
-    in_band("a loss of 6 %", verdicts(4, 0.94, &worse), 0.20);
-    in_band("a loss of 12 %", verdicts(4, 0.88, &worse), 0.89);
+    in_band("a loss of 3 %", verdicts(4, 0.97, &worse), 0.018);
+    in_band("a loss of 6 %", verdicts(4, 0.94, &worse), 0.227);
+    in_band("a loss of 12 %", verdicts(4, 0.88, &worse), 0.970);
     let no_loss = [ComparisonVerdict::Same, ComparisonVerdict::NotWorse];
-    in_band("equal, 12 blocks", verdicts(12, 1.0, &no_loss), 0.67);
-    in_band("equal, 16 blocks", verdicts(16, 1.0, &no_loss), 0.80);
+    in_band("equal, 12 blocks", verdicts(12, 1.0, &no_loss), 0.692);
+    in_band("equal, 16 blocks", verdicts(16, 1.0, &no_loss), 0.820);
 }
 
 /// The detectable loss is computed by an integral; here it is planted and looked for.
 #[test]
 fn the_detectable_loss_is_found_in_four_of_five_comparisons() {
     for blocks in [4, 12, 28] {
-        let loss = Power::of_blocks(blocks, 0.04, 0.025).detectable_loss(Tolerance(0.03)).unwrap_or(1.0);
+        let power = Power::of_pairs(2 * blocks, 0.04 * 2.0_f64.sqrt(), 0.025);
+        let loss = power.and_then(|power| power.detectable_loss(Tolerance(0.03))).unwrap_or(1.0);
         let found = verdicts(blocks, 1.0 - loss, &[ComparisonVerdict::Worse]);
         has_probability(&format!("a loss of {loss} with {blocks} blocks"), found, 0.8);
     }

@@ -21,7 +21,7 @@ pub struct StudyTest {
 /// An F-test of the ratio of the variances of A and B.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FTest {
-    /// The ratio of the variance of A to that of B.
+    /// The ratio of the variance of A to that of B; infinite if that of B is 0, and then null in JSON.
     pub value: f64,
     /// The degrees of freedom of A.
     pub df1: f64,
@@ -62,10 +62,11 @@ pub struct TTest {
     pub high: f64,
 }
 
-/// Performs the tests of the study. Returns `None` when a sample has fewer than two observations or a variance of 0.
+/// Performs the tests of the study. Returns `None` when a sample has fewer than two observations, and when both have a
+/// variance of 0. If that of B is 0, the ratio of the variances and its interval are infinite, as in R.
 pub fn study(a: &[f64], b: &[f64], level: f64) -> Option<StudyTest> {
     let (a, b) = (SampleSummary::of(a)?, SampleSummary::of(b)?);
-    if a.n < 2 || b.n < 2 || a.variance <= 0.0 || b.variance <= 0.0 {
+    if a.n < 2 || b.n < 2 || a.variance <= 0.0 && b.variance <= 0.0 {
         return None;
     }
     let (df1, df2) = ((a.n - 1) as f64, (b.n - 1) as f64);
@@ -171,9 +172,25 @@ mod tests {
         assert_eq!(text.lines().count(), 201);
     }
 
+    /// R's `var.test` gives F = 0 and p = 0, or F = Inf and p = 0, and scipy the figures of Welch's test.
+    #[test]
+    fn a_side_of_equal_values_has_both_tests() {
+        let (equal, varying) = ([100.0; 5], [90.0, 91.5, 89.0, 92.0, 88.5, 90.5]);
+        let found = study(&equal, &varying, 0.99).unwrap();
+        assert_eq!((found.f.value, found.f.p, found.f.low, found.f.high), (0.0, 0.0, 0.0, 0.0));
+        assert_eq!((found.t.kind, found.t.df), (TTestKind::Welch, 5.0));
+        assert!(
+            (found.t.value / 17.44133022449836 - 1.0).abs() < 1e-9
+                && (found.t.p / 1.1356117779745473e-05 - 1.0).abs() < 1e-9,
+            "{found:?}"
+        );
+        let found = study(&varying, &equal, 0.99).unwrap();
+        assert!(found.f.value.is_infinite() && found.f.p == 0.0 && found.t.value < 0.0, "{found:?}");
+    }
+
     #[test]
     fn too_small_samples_are_not_tested() {
         assert_eq!(study(&[1.0], &[1.0, 2.0], 0.99), None);
-        assert_eq!(study(&[1.0, 1.0], &[1.0, 2.0], 0.99), None);
+        assert_eq!(study(&[1.0, 1.0], &[2.0, 2.0], 0.99), None);
     }
 }

@@ -34,12 +34,12 @@ pub fn welch(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
 /// Returns `None` also when an observation is not positive: then there is no ratio.
 pub fn welch_ratio(a: &[f64], b: &[f64], level: f64) -> Option<TwoSampleTest> {
     let found = welch(&logs(a)?, &logs(b)?, level)?;
-    Some(TwoSampleTest { estimate: found.estimate.map(f64::exp), ..found })
+    Some(TwoSampleTest { estimate: found.estimate.ratio_of_logarithm(), ..found })
 }
 
-/// Returns the logarithms of observations. `None` if one is not positive.
-fn logs(values: &[f64]) -> Option<Vec<f64>> {
-    values.iter().map(|v| (*v > 0.0).then(|| v.ln())).collect()
+/// Returns the logarithms of observations. `None` if one is not positive and finite.
+pub(super) fn logs(values: &[f64]) -> Option<Vec<f64>> {
+    values.iter().map(|v| (*v > 0.0 && v.is_finite()).then(|| v.ln())).collect()
 }
 
 /// Estimates the ratio of B to A from several pairs of samples, such as one for each level of another factor: the
@@ -53,7 +53,7 @@ pub fn mean_ratio(pairs: &[(&[f64], &[f64])], level: f64) -> Option<Estimate> {
         return None;
     }
     let (estimate, ..) = mean_difference(&pairs, level);
-    Some(estimate.map(f64::exp))
+    Some(estimate.ratio_of_logarithm())
 }
 
 /// Estimates the ratio of B to A from several pairs of samples, as [`mean_ratio`] does. The observations at one position of
@@ -82,12 +82,12 @@ fn test_in_blocks(pairs: &[(&[f64], &[f64])], level: f64) -> Option<TwoSampleTes
     let of_block = |block: usize| pairs.iter().map(|ratios| ratios[block]).sum::<f64>() / pairs.len() as f64;
     let sample = SampleSummary::of(&(0..blocks).map(of_block).collect::<Vec<f64>>()).filter(|sample| sample.n > 1)?;
     let (estimate, t, df) = interval_of_mean(sample.mean, &[sample], 1, level);
-    Some(TwoSampleTest { t, df, p: t_two_sided(t, df), estimate: estimate.map(f64::exp) })
+    Some(TwoSampleTest { t, df, p: t_two_sided(t, df), estimate: estimate.ratio_of_logarithm() })
 }
 
 /// Returns the logarithms of the ratios of B to A in each block. Returns `None` unless both have the same number of
 /// observations, all of them positive.
-fn log_ratios(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
+pub(super) fn log_ratios(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
     let (a, b) = (logs(a)?, logs(b)?);
     (a.len() == b.len()).then(|| a.iter().zip(&b).map(|(a, b)| b - a).collect())
 }
@@ -249,9 +249,9 @@ mod tests {
     fn a_ratio_in_blocks_comes_from_the_ratios_of_each_block() {
         let (a, b) = ([10.0, 11.0, 13.0], [20.0, 23.0, 25.0]);
         let one = ratio_in_blocks(&[(&a, &b)], 0.95).unwrap();
-        let block = |(a, b): (&f64, &f64)| super::super::RunBlock { a: [*a; 2], b: [*b; 2] };
-        let blocks: Vec<_> = a.iter().zip(&b).map(block).collect();
-        let paired = super::super::analyse(&blocks, 0.95).unwrap().ratio;
+        let of_pairs = SampleSummary::of(&[0, 1, 2].map(|n| f64::ln(b[n] / a[n]))).unwrap();
+        let half = t_upper(0.025, 2.0) * (of_pairs.variance / 3.0).sqrt();
+        let paired = Estimate::around(of_pairs.mean, half).map(f64::exp);
         assert!((one.low - paired.low).abs() < 1e-9 && (one.high - paired.high).abs() < 1e-9, "{one:?} {paired:?}");
         // What the runs of a block have in common changes nothing.
         let drifting = |values: [f64; 3]| [values[0], 2.0 * values[1], 4.0 * values[2]];

@@ -27,13 +27,16 @@ pub struct TestOutcome {
     pub factor: f64,
 }
 
-/// Returns the outcome of a test with these values, or `None` unless both are finite and above 0.
+/// Returns the outcome of a test with these values, or `None` unless both are finite and above 0, and so is their ratio.
 pub fn outcome(a: f64, b: f64, direction: Direction) -> Option<TestOutcome> {
     let is_usable = |value: f64| value.is_finite() && value > 0.0;
     if !is_usable(a) || !is_usable(b) {
         return None;
     }
     let factor = (a / b).max(b / a);
+    if factor.is_infinite() {
+        return None;
+    }
     let a_is_better = (a > b) == (direction == Direction::HigherIsBetter);
     let winner = match (factor < DRAW, a_is_better) {
         (true, _) => TestWinner::Draw,
@@ -55,7 +58,9 @@ pub struct WonTests {
 impl WonTests {
     /// Counts tests with these factors.
     pub fn of(factors: &[f64]) -> Self {
-        let mean_factor = (!factors.is_empty()).then(|| factors.iter().sum::<f64>() / factors.len() as f64);
+        // The sum of finite factors may be infinite.
+        let parts = factors.iter().map(|factor| factor / factors.len() as f64);
+        let mean_factor = (!factors.is_empty()).then(|| parts.sum());
         Self { tests: factors.len() as u64, mean_factor }
     }
 }
@@ -133,5 +138,7 @@ mod tests {
         );
         assert_eq!((winner(0.0, 1.0, HIGHER), winner(1.0, f64::INFINITY, HIGHER)), (None, None));
         assert_eq!(wins(&[]), Wins::default());
+        assert_eq!(outcome(1e-300, 1e300, HIGHER), None);
+        assert!(WonTests::of(&[1e308; 3]).mean_factor.is_some_and(f64::is_finite));
     }
 }

@@ -453,7 +453,7 @@ pub(super) struct CompareArgs {
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub(super) noise_floor: Option<f64>,
     /// Statistical method
-    #[arg(long, value_enum, default_value_t = MethodName::Welch, value_name = "METHOD")]
+    #[arg(long, value_enum, default_value_t = MethodName::Ranks, value_name = "METHOD")]
     pub(super) method: MethodName,
     /// Compare even if the script, the run time, the cache state or the machine differs
     #[arg(long)]
@@ -479,9 +479,10 @@ pub(super) struct CompareArgs {
 /// A statistical method.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(super) enum MethodName {
-    /// Welch's t-test of the logarithms of the values
-    Welch,
-    /// Welch's t-test; also the F-test and t-test of a published study at 99 % and the shapes of the samples
+    /// The ratio, by ranks and a fit with a trend
+    #[value(alias = "welch")]
+    Ranks,
+    /// The same; also the F-test and t-test of a published study at 99 % and the shapes of the samples
     Study,
 }
 
@@ -489,7 +490,7 @@ impl MethodName {
     /// Returns the comparison method that the option names.
     pub(super) fn method(self) -> ComparisonMethod {
         match self {
-            Self::Welch => ComparisonMethod::Welch,
+            Self::Ranks => ComparisonMethod::Ratio,
             Self::Study => ComparisonMethod::Study,
         }
     }

@@ -296,6 +296,7 @@ pub(super) fn describe(
         records: Vec::new(),
         record_space: false,
         retry_disturbed: args.retry_disturbed.unwrap_or_default(),
+        verdict: if rule.is_comparison() { experiment::VERDICT.to_owned() } else { String::new() },
         rule,
         identity: arms::identity(&arms, !hooks.0.is_empty()).map_err(refuse_conditions)?,
         arms,

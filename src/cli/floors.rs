@@ -6,7 +6,7 @@ use super::experiment_host::{Performed, perform};
 use super::experiments::{Refused, compared, print_text, refuse, status, verdict_status, wanted};
 use super::shell_text::joined;
 use crate::analysis::ComparisonVerdict;
-use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, figure, percent, ratio};
+use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, figure, percent, ratio, with_level};
 use crate::experiment::{
     self, Blocks, ExperimentKind, FloorSession, Floors, Folder, RuleWanted, StoredFloor, compare_arms,
 };
@@ -79,7 +79,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         return Ok(performed.status(verdict_status(&comparison, None)));
     }
     let place = experiment::place(finished.observations.iter().flatten());
-    let Some(place) = place.filter(|_| comparison.ratio.low.is_finite()) else {
+    let Some(place) = place.filter(|_| comparison.ratio.value.is_finite()) else {
         return Err(refuse(
             "the conditions of the runs are unknown or differ between runs",
             "see the results in the folder",
@@ -99,7 +99,8 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     };
     if session.sample().is_too_wide() {
         print_session(&performed, common, &comparison, mean);
-        let text = format!("the interval {} is too wide for a noise floor: it is not stored", ratio(session.ratio));
+        let found = with_level(session.ratio, comparison.level);
+        let text = format!("A/A {found}, is too wide for a noise floor: it is not stored");
         console::error(&text, Some("make more blocks (`--blocks`), or longer runs (`--runtime`)"));
         return Ok(performed.status(ComparisonVerdict::Unclear.code()));
     }
@@ -130,7 +131,7 @@ fn print_session(performed: &Performed, args: &ExperimentArgs, comparison: &Comp
     }
     let runs = count(comparison.a.sample.n + comparison.b.sample.n, "run");
     let of_runs = format!("{runs} of {}, mean {}", comparison.name, figure(&comparison.metric, mean));
-    performed.print(&format!("{of_runs}\nA/A {}, 95 % interval\n", ratio(comparison.ratio)));
+    performed.print(&format!("{of_runs}\nA/A {}\n", with_level(comparison.ratio, comparison.level)));
     if !args.quiet {
         comparison.notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
     }

@@ -2,14 +2,14 @@
 
 use super::advice::advice;
 use super::differences::is_one_machine;
+use super::tested::{RunOrder, RunPositions, Runs, TestedRatio, blocks, check_disturbance, disturbance, times};
 use super::{
     ComparedSide, Comparison, ControlResult, EndingLook, IntervalDoubt, NamedTest, OtherMetric, SCHEMA, Shapes,
-    differences, notes, unlike,
+    differences, notes, unlike, verdict_notes,
 };
 use crate::analysis::{
-    self, BlockAnalysis, ComparisonVerdict, Direction, Estimate, InterimLook, MIN_SESSION_GAP, NoiseFloor, Power,
-    RunBlock, SampleSummary, Tolerance, TwoSampleTest, classify, holm, needed_for_width, paired_ratio, rank_changes,
-    welch, welch_ratio,
+    self, ComparisonVerdict, Direction, Estimate, InterimLook, MIN_SESSION_GAP, NoiseFloor, SampleSummary, Tolerance,
+    classify, holm, needed_for_width, paired_ratio, rank_changes, welch, welch_ratio,
 };
 use crate::import::{Metric, Observation};
 use crate::util::timestamp;
@@ -30,49 +30,11 @@ pub(super) const STUDY_LEVEL: f64 = 0.99;
 /// The method for samples that were not interleaved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ComparisonMethod {
-    /// Welch's t-test on logarithms.
+    /// The test of the ratio alone.
     #[default]
-    Welch,
-    /// Welch's t-test on logarithms, and in addition the method of the study: an F-test followed by a t-test.
+    Ratio,
+    /// In addition the method of the study: an F-test followed by a t-test.
     Study,
-}
-
-/// The note on runs that were made independently of each other.
-pub(super) const NOT_INTERLEAVED: &str =
-    "not interleaved: the ratio includes any drift of the machine between the two sides";
-
-/// The name of the t-test on the log ratios of blocks.
-pub(super) const ON_BLOCKS: &str = "t on blocks";
-
-/// How the runs of both sides were ordered in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunOrder {
-    /// Interleaved in blocks of four: each two successive runs of A, and of B, belong to one block.
-    Blocks,
-    /// One of A and one of B in each block of an experiment, at the same position in both sides.
-    Paired,
-    /// Alternated in another way, or in blocks of which some lack a run.
-    Alternated,
-    /// Independently of each other.
-    Separate,
-}
-
-/// The runs of both sides.
-#[derive(Clone, Copy, Debug)]
-pub struct Runs<'a> {
-    /// The runs of A, in the order of time.
-    pub a: &'a [Observation],
-    /// The runs of B, in the order of time.
-    pub b: &'a [Observation],
-    /// Their order.
-    pub order: RunOrder,
-}
-
-impl Runs<'_> {
-    /// Returns whether the runs were interleaved in blocks, and each block has the runs of both sides.
-    pub(super) fn in_blocks(&self) -> bool {
-        matches!(self.order, RunOrder::Blocks | RunOrder::Paired)
-    }
 }
 
 /// The parameters of a comparison.
@@ -103,7 +65,7 @@ pub struct Comparer {
 }
 
 impl Comparer {
-    /// Creates a comparison of two sides by a metric, with a tolerance of 3 %, Welch's t-test and no noise floor.
+    /// Creates a comparison of two sides by a metric, with a tolerance of 3 % and no noise floor.
     pub fn of(name: &str, sides: [&str; 2], metric: &Metric) -> Self {
         Self {
             name: name.to_owned(),
@@ -112,7 +74,7 @@ impl Comparer {
             direction: metric.direction(),
             others: Vec::new(),
             tolerance: Tolerance(DEFAULT_TOLERANCE),
-            method: ComparisonMethod::Welch,
+            method: ComparisonMethod::Ratio,
             floor: None,
             level: LEVEL,
             look: None,
@@ -133,16 +95,14 @@ impl Comparer {
         };
         let (side_a, side_b) = (sample(&a, 0)?, sample(&b, 1)?);
         let level = self.look.map_or(self.level, |look| 1.0 - 2.0 * look.one_sided);
-        let blocks = if runs.order == RunOrder::Blocks { blocks(&a, &b) } else { Vec::new() };
-        let by_blocks = analysis::analyse(&blocks, level);
-        let (ratio, test) = tested_ratio(runs.order, [&a, &b], || by_blocks, level).unwrap_or_else(|| {
-            let without_interval = Estimate { value: ratio_of_means(&a, &b), ..UNKNOWN };
-            (without_interval, named("none", f64::NAN, f64::NAN, f64::NAN))
-        });
-        let no_ratio = ratio.low.is_nan().then(|| notes::on_zero(&self.metric, &a, &b)).flatten();
-        let mut notes = self.notes(runs, ratio, no_ratio.as_deref());
-        let control = control(runs, self.tolerance);
         let days_differ = !runs.in_blocks() && on_different_days(runs);
+        let times = times(runs, days_differ);
+        let tested = TestedRatio::of(runs.order, [&a, &b], &times, level);
+        let without_interval = || Estimate { value: ratio_of_means(&a, &b), ..UNKNOWN };
+        let ratio = tested.as_ref().map_or_else(without_interval, TestedRatio::ratio);
+        let no_ratio = ratio.low.is_nan().then(|| notes::on_zero(&self.metric, &a, &b)).flatten();
+        let mut notes = self.notes(runs, tested.as_ref(), no_ratio.as_deref(), days_differ);
+        let control = control(runs, self.tolerance);
         // Within a day there is no difference between days. A floor that the user gives holds for sides of an unknown time.
         let lacks_times = !runs.in_blocks() && runs.a.iter().chain(runs.b).any(|run| run.started.is_none());
         let applies = |floor: &NoiseFloor| floor.spans_days && (days_differ || floor.is_given() && lacks_times);
@@ -164,21 +124,42 @@ impl Comparer {
         let equal_values = notes::on_equal_values(runs, [&a, &b], ratio);
         let doubt = doubt(ratio, lacks_floor, equal_values.is_some());
         notes.extend(equal_values);
-        let goodness = self.direction.goodness(with_floor.unwrap_or(ratio));
-        let by_interval = classify(goodness, self.tolerance);
+        let verdict_of = |ratio: Estimate| {
+            let widened = floor.map_or(ratio, |floor| floor.widen(ratio));
+            classify(self.direction.goodness(widened), self.tolerance)
+        };
+        let (goodness, by_interval) = (self.direction.goodness(with_floor.unwrap_or(ratio)), verdict_of(ratio));
+        if doubt.is_none() {
+            let alone = tested.as_ref().and_then(TestedRatio::without_trend);
+            notes.extend(alone.filter(|alone| verdict_of(*alone) != by_interval).map(verdict_notes::on_trend));
+        }
+        let doubt = doubt.or_else(|| {
+            // A control that moved has its own verdict.
+            let is_unknown = control.is_none_or(|control| control.is_unknown(self.tolerance.0));
+            let (note, holds) = match by_interval {
+                _ if !is_unknown => return None,
+                ComparisonVerdict::Better | ComparisonVerdict::Worse if runs.in_blocks() => {
+                    let found = check_disturbance(runs, [&a, &b], level, by_interval, &verdict_of);
+                    found.map(|(check, holds)| (verdict_notes::on_check(check, holds, disturbance(runs)), holds))?
+                }
+                ComparisonVerdict::Unclear => return None,
+                _ if !runs.in_blocks() && disturbance(runs).is_of_half_a_side() => {
+                    (verdict_notes::on_half(disturbance(runs)), false)
+                }
+                _ => return None,
+            };
+            notes.push(note);
+            (!holds).then_some(IntervalDoubt::Disturbed)
+        });
         let verdict = match control {
             Some(control) if control.moved && runs.in_blocks() => ComparisonVerdict::Invalid,
             _ if doubt.is_some() => ComparisonVerdict::Unclear,
             Some(control) if control.may_explain(by_interval, goodness, self.tolerance) => ComparisonVerdict::Invalid,
             _ => by_interval,
         };
-        let power = match runs.order {
-            _ if ratio.low.is_nan() || doubt.is_some() => (None, None),
-            RunOrder::Blocks => self.power_of_blocks(by_blocks.as_ref(), blocks.len(), level),
-            RunOrder::Paired => self.power_of_pairs(ratio, a.len(), level),
-            RunOrder::Alternated | RunOrder::Separate => {
-                self.power_of_runs(&side_a.sample, &side_b.sample, floor, level)
-            }
+        let power = match &tested {
+            Some(tested) if !ratio.low.is_nan() && doubt.is_none() => tested.power(runs, self.tolerance, floor, level),
+            _ => (None, None),
         };
         let study = (self.method == ComparisonMethod::Study).then(|| analysis::study(&a, &b, STUDY_LEVEL)).flatten();
         let shapes = (self.method == ComparisonMethod::Study).then(|| Shapes {
@@ -198,8 +179,11 @@ impl Comparer {
             ratio,
             ratio_with_floor: with_floor,
             difference: welch(&a, &b, level).map_or(UNKNOWN, |test| test.estimate),
-            test,
-            sign: by_blocks.and_then(|found| found.sign),
+            test: tested.as_ref().map_or_else(untested, TestedRatio::named),
+            sign: match tested {
+                Some(TestedRatio::Interleaved(found)) => found.sign,
+                _ => None,
+            },
             verdict,
             tolerance: self.tolerance.0,
             could_have_seen: power.0,
@@ -209,7 +193,7 @@ impl Comparer {
             look: self.look.map(|look| EndingLook { blocks: look.blocks as u64, one_sided: look.one_sided }),
             differs: differences(runs.a, runs.b),
             causes: causes(runs),
-            others: self.others(runs, level),
+            others: self.others(runs, &times, level),
             study,
             shapes,
             notes,
@@ -231,18 +215,23 @@ impl Comparer {
     }
 
     /// Returns the notes on the runs. `no_ratio`: why there is no ratio, if that is known.
-    fn notes(&self, runs: &Runs<'_>, ratio: Estimate, no_ratio: Option<&str>) -> Vec<String> {
-        let mut notes = Vec::new();
-        if ratio.low.is_nan() {
-            let few = "too few runs for an interval: each side needs two, and interleaved runs need two blocks";
-            notes.push(no_ratio.unwrap_or(few).to_owned());
-        }
+    fn notes(
+        &self,
+        runs: &Runs<'_>,
+        tested: Option<&TestedRatio>,
+        no_ratio: Option<&str>,
+        days_differ: bool,
+    ) -> Vec<String> {
+        let mut notes: Vec<String> = match tested {
+            _ if no_ratio.is_some() => no_ratio.map(str::to_owned).into_iter().collect(),
+            Some(tested) => verdict_notes::on_interval(tested, runs.order).into_iter().collect(),
+            None => vec![verdict_notes::TOO_FEW.to_owned()],
+        };
         let order = match runs.order {
             RunOrder::Blocks | RunOrder::Paired => None,
-            RunOrder::Alternated => {
-                Some("the runs of both sides alternated: a drift of the machine widens the interval")
-            }
-            RunOrder::Separate => Some(NOT_INTERLEAVED),
+            RunOrder::Alternated => Some(verdict_notes::ALTERNATED),
+            RunOrder::Separate if days_differ => Some(verdict_notes::OF_OTHER_DAYS),
+            RunOrder::Separate => Some(verdict_notes::NOT_INTERLEAVED),
         };
         notes.extend(order.map(str::to_owned));
         notes.extend(notes::on_flowops(runs.a, runs.b));
@@ -256,47 +245,8 @@ impl Comparer {
         notes
     }
 
-    /// Returns the detectable loss of interleaved runs, and the total number of runs that would be enough.
-    fn power_of_blocks(&self, found: Option<&BlockAnalysis>, blocks: usize, level: f64) -> (Option<f64>, Option<u64>) {
-        let Some(BlockAnalysis { between_runs, .. }) = found.copied() else { return (None, None) };
-        let one_sided = (1.0 - level) / 2.0;
-        let needed = Power::needed_blocks(between_runs, self.tolerance, 2, one_sided);
-        let loss = Power::of_blocks(blocks, between_runs, one_sided).detectable_loss(self.tolerance);
-        (loss, needed.map(|blocks| 4 * blocks as u64))
-    }
-
-    /// Returns the same for runs of which each block has one of each side. `ratio` has the interval of the paired t-test.
-    fn power_of_pairs(&self, ratio: Estimate, pairs: usize, level: f64) -> (Option<f64>, Option<u64>) {
-        let Some(power) = Power::of_interval(ratio, pairs, level) else { return (None, None) };
-        let needed = Power::needed_pairs(power, pairs, self.tolerance);
-        (power.detectable_loss(self.tolerance), needed.map(|pairs| 2 * pairs as u64))
-    }
-
-    /// Returns the same for separate samples. `floor` is the noise floor by which their interval is widened.
-    fn power_of_runs(
-        &self,
-        a: &SampleSummary,
-        b: &SampleSummary,
-        floor: Option<NoiseFloor>,
-        level: f64,
-    ) -> (Option<f64>, Option<u64>) {
-        if a.n < 2 || b.n < 2 || a.mean <= 0.0 || b.mean <= 0.0 {
-            return (None, None);
-        }
-        // A widened interval is beyond a limit if the interval itself is as far beyond it as the floor is wide.
-        let (limit, wider) = (1.0 - self.tolerance.0, 1.0 + floor.map_or(0.0, |floor| floor.share));
-        let (of_loss, of_equal) = (Tolerance(1.0 - limit / wider), Tolerance(1.0 - limit * wider));
-        let one_sided = (1.0 - level) / 2.0;
-        // For a small variation the standard deviation of the logarithm is approximately the coefficient of variation.
-        let variation = f64::midpoint(a.variance / a.mean.powi(2), b.variance / b.mean.powi(2)).sqrt();
-        // With a floor above the tolerance no number of runs is enough.
-        let needed = (of_equal.0 > 0.0).then(|| Power::needed_runs(variation, of_equal, one_sided)).flatten();
-        let loss = Power::of_runs(a.n.min(b.n) as usize, variation, one_sided).detectable_loss(of_loss);
-        (loss, needed.map(|runs| 2 * runs as u64))
-    }
-
     /// Returns the comparisons of all other metrics that every run has.
-    fn others(&self, runs: &Runs<'_>, level: f64) -> Vec<OtherMetric> {
+    fn others(&self, runs: &Runs<'_>, times: &RunPositions, level: f64) -> Vec<OtherMetric> {
         let whole = ["ops", "mib", "latency.mean", "latency.p50", "latency.p99"];
         let default: Vec<Metric> = whole.iter().filter_map(|name| name.parse().ok()).collect();
         let further = self.others.iter().filter(|metric| !default.contains(metric));
@@ -307,9 +257,8 @@ impl Comparer {
             .filter_map(|metric| {
                 let known = |runs: &[Observation]| runs.iter().all(|run| run.figures.contains_key(&metric.to_string()));
                 let (a, b) = (values(runs.a, metric).ok()?, values(runs.b, metric).ok()?);
-                let by_blocks = || analysis::analyse(&blocks(&a, &b), level);
-                let (ratio, test) = tested_ratio(runs.order, [&a, &b], by_blocks, level)?;
-                (known(runs.a) && known(runs.b)).then_some((metric, (ratio, test.p)))
+                let found = TestedRatio::of(runs.order, [&a, &b], times, level)?;
+                (known(runs.a) && known(runs.b)).then_some((metric, (found.ratio(), found.p())))
             })
             .collect();
         let corrected = holm(&tested.iter().map(|(_, (_, p))| *p).collect::<Vec<_>>());
@@ -320,22 +269,6 @@ impl Comparer {
 
 /// An estimate of which nothing is known.
 const UNKNOWN: Estimate = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
-
-/// Returns the ratio of B to A with its test. Returns `None` when the runs are too few for an interval, and when a value
-/// is not positive. `by_blocks`: the analysis of runs in blocks of four.
-fn tested_ratio(
-    order: RunOrder,
-    [a, b]: [&[f64]; 2],
-    by_blocks: impl FnOnce() -> Option<BlockAnalysis>,
-    level: f64,
-) -> Option<(Estimate, NamedTest)> {
-    let of_samples = |name, found: TwoSampleTest| (found.estimate, named(name, found.t, found.df, found.p));
-    match order {
-        RunOrder::Blocks => by_blocks().map(|found| (found.ratio, named(ON_BLOCKS, found.t, found.df, found.p))),
-        RunOrder::Paired => paired_ratio(a, b, level).map(|found| of_samples(ON_BLOCKS, found)),
-        RunOrder::Alternated | RunOrder::Separate => welch_ratio(a, b, level).map(|found| of_samples("Welch", found)),
-    }
-}
 
 /// Returns why the interval of a ratio is too narrow. `None` if it is not, or if there is none.
 fn doubt(ratio: Estimate, lacks_floor: bool, has_equal_values: bool) -> Option<IntervalDoubt> {
@@ -379,9 +312,9 @@ fn ratio_of_means(a: &[f64], b: &[f64]) -> f64 {
     if ratio > 0.0 && ratio.is_finite() { ratio } else { f64::NAN }
 }
 
-/// Creates the description of a test.
-fn named(name: &str, t: f64, df: f64, p: f64) -> NamedTest {
-    NamedTest { name: name.to_owned(), t, df, p }
+/// Returns the description of no test.
+fn untested() -> NamedTest {
+    NamedTest { name: "none".to_owned(), t: f64::NAN, df: f64::NAN, p: f64::NAN }
 }
 
 /// Returns the values of a metric in all runs. Returns an error when a run failed or has no such metric.
@@ -403,11 +336,6 @@ fn on_different_days(runs: &Runs<'_>) -> bool {
     let gap = MIN_SESSION_GAP - 1;
     let is_near = |time: &i64| b.range(time.saturating_sub(gap)..=time.saturating_add(gap)).next().is_some();
     !a.is_empty() && !b.is_empty() && !a.iter().any(is_near)
-}
-
-/// Returns the complete blocks of two runs of each side.
-fn blocks(a: &[f64], b: &[f64]) -> Vec<RunBlock> {
-    a.chunks_exact(2).zip(b.chunks_exact(2)).map(|(a, b)| RunBlock { a: [a[0], a[1]], b: [b[0], b[1]] }).collect()
 }
 
 /// Tests the negative control. Returns `None` when a run has none, when there are too few runs, and when the sides were not

@@ -1,12 +1,13 @@
 //! The formats of comparisons for people and for programs, and what the formats of all documents share.
 
-use super::build::ON_BLOCKS;
 use super::numbers::{
-    confidence, figure, interval, percent, probability, ratio, significant, small, statistic, with_direction, with_unit,
+    NO_INTERVAL, confidence, figure, interval, percent, probability, ratio, significant, small, statistic,
+    with_direction, with_level, with_unit,
 };
+use super::tested::{ON_BLOCKS, SIGNED_RANK};
 use super::{
-    ComparedSide, Comparison, Difference, DifferenceKind, Factorial, Repeats, Sweep, factorial_formats,
-    repeats_formats, sweep_formats,
+    ComparedSide, Comparison, Difference, DifferenceKind, Factorial, IntervalDoubt, NamedTest, Repeats, Sweep,
+    factorial_formats, repeats_formats, sweep_formats,
 };
 use crate::analysis::{ComparisonVerdict, Direction, SampleSummary, StudyTest, TTestKind};
 use crate::import::Metric;
@@ -17,7 +18,7 @@ use crate::util::go_bench;
 use crate::util::markdown::{literal, message};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// A format of the four documents.
@@ -113,6 +114,9 @@ pub fn sentence(comparison: &Comparison) -> String {
         ComparisonVerdict::Same => format!("within {tolerance}"),
         ComparisonVerdict::NotWorse => format!("B loses at most {tolerance}"),
         ComparisonVerdict::Unclear if comparison.ratio.low.is_nan() => "there is no interval".to_owned(),
+        ComparisonVerdict::Unclear if comparison.doubt == Some(IntervalDoubt::Disturbed) => {
+            "other programs disturbed the runs".to_owned()
+        }
         ComparisonVerdict::Unclear if comparison.doubt.is_some() => "see the notes".to_owned(),
         ComparisonVerdict::Unclear => "the interval is too wide".to_owned(),
         ComparisonVerdict::Invalid => "the machine changed, see `control`".to_owned(),
@@ -160,7 +164,7 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         }
     }
     line("metric", format!("{} ({better})", comparison.metric));
-    line("B/A", format!("{}, {} interval", ratio(comparison.ratio), confidence(comparison.level)));
+    line("B/A", with_level(comparison.ratio, comparison.level));
     if let Some(widened) = comparison.ratio_with_floor {
         line("with the floor", format!("{}, the interval that is tested", ratio(widened)));
     }
@@ -168,17 +172,8 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         line("look", format!("after {} blocks, one-sided error probability {}", look.blocks, percent(look.one_sided)));
     }
     let test = &comparison.test;
-    if test.t.is_finite() || test.p == 0.0 {
-        let name = match test.name.as_str() {
-            ON_BLOCKS => format!("paired t-test over {:.0} blocks", test.df + 1.0),
-            "Welch" => "Welch's t-test".to_owned(),
-            name => name.to_owned(),
-        };
-        let (t, df, p) = (statistic(test.t), statistic(test.df), probability(test.p));
-        line("test", format!("{name}: t {t}, {df} df, p {p}"));
-    }
-    if let Some(sign) = comparison.sign {
-        line("sign test", ratio(sign));
+    if !test.p.is_nan() {
+        line("test", test_text(test, comparison.a.sample.n.min(comparison.b.sample.n)));
     }
     let difference = comparison.difference;
     if difference.value.is_finite() {
@@ -186,7 +181,11 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         // Few large values may dominate an arithmetic mean.
         let disagrees = (comparison.ratio.value - 1.0) * difference.value < 0.0;
         let means = if disagrees { ", of arithmetic means; B/A is of geometric ones" } else { "" };
-        line("B − A", format!("{} [{}, {}]{means}", of(difference.value), of(difference.low), of(difference.high)));
+        let interval = match difference.low.is_finite() && difference.high.is_finite() {
+            true => format!("[{}, {}]", of(difference.low), of(difference.high)),
+            false => NO_INTERVAL.to_owned(),
+        };
+        line("B − A", format!("{} {interval}{means}", of(difference.value)));
     }
     if let Some(study) = &comparison.study {
         let means = [&comparison.a, &comparison.b].map(|side| significant(side.sample.mean, 7));
@@ -227,9 +226,25 @@ pub fn lines(comparison: &Comparison) -> Vec<(String, String)> {
             }
             (false, None) => format!("unknown, too few runs for a tolerance of {tolerance}"),
         };
-        line("control", format!("{changed}: {}, 99.9 % interval", ratio(control.ratio)));
+        line("control", format!("{changed}: {}", with_level(control.ratio, 0.999)));
     }
     lines
+}
+
+/// Formats a test of two sides. `pairs` is the number of pairs of interleaved runs.
+fn test_text(test: &NamedTest, pairs: u64) -> String {
+    let p = probability(test.p);
+    match test.name.as_str() {
+        SIGNED_RANK => format!("signed-rank test of {pairs} pairs of runs: p {p}"),
+        ON_BLOCKS => {
+            let (t, df) = (statistic(test.t), statistic(test.df));
+            format!("paired t-test over {:.0} blocks: t {t}, {df} df, p {p}", test.df + 1.0)
+        }
+        "ranks and trend" => format!("Mann–Whitney test, and a robust fit with a trend: p {p}, the larger of both"),
+        "Welch and trend" => format!("Welch's t-test, and a robust fit with a trend: p {p}, the larger of both"),
+        "ranks" => format!("Mann–Whitney test: p {p}"),
+        name => format!("{name}: p {p}"),
+    }
 }
 
 /// Returns whether there is a ratio of B to A, for which all values must be above 0.
@@ -240,6 +255,10 @@ fn has_ratio(comparison: &Comparison) -> bool {
 /// Formats the F-test of the study with the digits that R prints.
 fn f_test(study: &StudyTest) -> String {
     let f = &study.f;
+    if f.value.is_infinite() {
+        let (df1, df2, p) = (statistic(f.df1), statistic(f.df2), probability(f.p));
+        return format!("F infinite on {df1} and {df2} df, p {p}: the values of B are equal");
+    }
     format!(
         "F {} on {} and {} df, p {}, {} interval of the ratio of variances {}",
         statistic(f.value),
@@ -466,15 +485,17 @@ fn benchstat(comparison: &Comparison) -> String {
 fn bencher(comparison: &Comparison) -> String {
     let of = |side: &super::ComparedSide| json!({ comparison.metric.clone(): { "value": side.sample.mean } });
     let ratio = comparison.ratio;
-    let known = |value: f64| if value.is_finite() { json!(value) } else { Value::Null };
     let name = &comparison.name;
-    json_text(&json!({
-        format!("{name} A"): of(&comparison.a),
-        format!("{name} B"): of(&comparison.b),
-        format!("{name} B/A"): { "ratio": {
-            "value": known(ratio.value), "lower_value": known(ratio.low), "upper_value": known(ratio.high)
-        } },
-    }))
+    let mut found = json!({ format!("{name} A"): of(&comparison.a), format!("{name} B"): of(&comparison.b) });
+    let measure = match (ratio.value.is_finite(), ratio.low.is_finite()) {
+        (true, true) => Some(json!({ "value": ratio.value, "lower_value": ratio.low, "upper_value": ratio.high })),
+        (true, false) => Some(json!({ "value": ratio.value })),
+        (false, _) => None,
+    };
+    if let Some(measure) = measure {
+        found[format!("{name} B/A")] = json!({ "ratio": measure });
+    }
+    json_text(&found)
 }
 
 #[cfg(test)]

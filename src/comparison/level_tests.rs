@@ -185,8 +185,14 @@ mod tests {
         };
         let (fast, slow): (&[f64], &[f64]) = (&[100.0, 101.0, 99.0], &[80.0, 81.0, 79.0]);
         let none = "no level could be tested";
-        assert!(ending([fast, &[], &[80.0], &[80.0, 80.0]]).starts_with(none));
-        assert!(ending([&[100.0, 100.0], slow, slow, slow]).starts_with(none), "the first level does not vary");
+        assert!(ending([fast, &[], &[80.0], &[80.0]]).starts_with(none));
+        assert!(ending([&[100.0], slow, slow, slow]).starts_with(none), "the first level has one run");
+        let equal: &[f64] = &[80.0, 80.0];
+        assert!(ending([&[80.0, 80.0], &[], &[], equal]).starts_with(none), "neither level varies");
+        assert_eq!(
+            ending([fast, &[], &[80.0], equal]),
+            "first significant loss (at 99 %): n=120; not tested: n=30, 60"
+        );
         assert_eq!(ending([fast, &[80.0], slow, &[]]), "first significant loss (at 99 %): n=60; not tested: n=30, 120");
         assert_eq!(ending([fast, fast, fast, fast]), "no significant loss (at 99 %)");
     }

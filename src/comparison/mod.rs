@@ -7,6 +7,8 @@
 mod advice;
 mod build;
 #[cfg(test)]
+mod calibration_tests;
+#[cfg(test)]
 mod causes_tests;
 mod differences;
 mod effects;
@@ -23,9 +25,11 @@ mod repeats_formats;
 mod suite;
 mod sweep;
 mod sweep_formats;
+mod tested;
 mod unlike;
+mod verdict_notes;
 
-pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, RunOrder, Runs, measured};
+pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, measured};
 pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences, different_workloads};
 pub use effects::{FactorEffects, LevelEffect};
 pub use factorial::{CellGroup, cell_groups, level_indices};
@@ -34,12 +38,13 @@ pub use factorial_formats::factorial_ending;
 pub use formats::{ComparisonFormat, FORMATS, differs_text, find_format, lines, sentence};
 pub use level_tests::{LevelTests, TestedLevel};
 pub use notes::{disturbed_note, outlying};
-pub use numbers::{confidence, figure, half_width, percent, probability, ratio, small, with_direction};
+pub use numbers::{confidence, figure, half_width, percent, probability, ratio, small, with_direction, with_level};
 pub use pivot::{Pivot, PivotRow, doubt_text, may_be_chance, outcome_cells, wins_line};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
 pub use suite::{SuiteComparison, SuiteTest};
 pub use sweep::{Sweep, SweepPoint, sweep};
 pub use sweep_formats::ending as sweep_ending;
+pub use tested::{RunOrder, Runs};
 
 use crate::analysis::{
     Change, ComparisonVerdict, Estimate, NoiseFloor, Point, SampleSummary, StudyTest, Tolerance, classify,
@@ -120,6 +125,8 @@ pub enum IntervalDoubt {
     UnknownFloor,
     /// The values of a side are equal, so that their variation is unknown.
     EqualValues,
+    /// Other programs disturbed runs, and may be the reason of the difference.
+    Disturbed,
 }
 
 impl Comparison {
@@ -152,16 +159,17 @@ pub struct ComparedSide {
     pub values: Vec<f64>,
 }
 
-/// The result of a test.
+/// The result of the test that gives the interval of the ratio.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NamedTest {
-    /// The name of the test: `t on blocks`, `Welch` or `none`.
+    /// The name of the test: `signed rank`, or `t on blocks` of few blocks; `ranks and trend`, or `Welch and trend` of few runs,
+    /// for runs that were not interleaved, without the trend for those of different days; `none`.
     pub name: String,
-    /// The t statistic.
+    /// The t statistic of `t on blocks`; null for others.
     pub t: f64,
-    /// The degrees of freedom.
+    /// The degrees of freedom of `t on blocks`; null for others.
     pub df: f64,
-    /// The two-sided p-value.
+    /// The two-sided p-value; with a trend the larger one of both tests.
     pub p: f64,
 }
 

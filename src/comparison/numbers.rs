@@ -23,11 +23,22 @@ pub(super) fn measured_signed(value: f64) -> String {
     if value < 0.0 { format!("-{}", measured(-value)) } else { measured(value) }
 }
 
-/// Formats a ratio with its interval.
+/// What stands in place of an interval that is unknown, or says nothing.
+pub(super) const NO_INTERVAL: &str = "(no interval)";
+
+/// Formats a ratio with its interval, and the level of that.
+pub fn with_level(found: Estimate, level: f64) -> String {
+    match found.low.is_nan() {
+        true => format!("{} {NO_INTERVAL}", ratio(found)),
+        false => format!("{}, {} interval", ratio(found), confidence(level)),
+    }
+}
+
+/// Formats a ratio with its interval, if it has one.
 pub fn ratio(ratio: Estimate) -> String {
     match (ratio.value.is_finite(), ratio.low.is_nan() || ratio.high.is_nan()) {
         (true, false) => format!("{} [{}, {}]", ratio_value(ratio.value), ratio_end(ratio.low), ratio_end(ratio.high)),
-        (true, true) => format!("{} [-, -]", ratio_value(ratio.value)),
+        (true, true) => ratio_value(ratio.value),
         (false, _) => "unknown".to_owned(),
     }
 }
@@ -112,7 +123,10 @@ pub fn confidence(level: f64) -> String {
 /// Formats a fraction as a percentage with one decimal; below 1 % with up to two significant digits.
 pub fn percent(share: f64) -> String {
     let percentage = share * 100.0;
-    if percentage == 0.0 || percentage.abs() >= 1.0 || !percentage.is_finite() {
+    if !percentage.is_finite() {
+        return dash();
+    }
+    if percentage == 0.0 || percentage.abs() >= 1.0 {
         return format!("{} %", fixed(percentage, 1));
     }
     if percentage.abs() < MIN_PLAIN {
@@ -204,10 +218,7 @@ mod tests {
         let shown = |low, high| ratio(Estimate { value: 1.2, low, high });
         assert_eq!(shown(0.95, 1.5), "1.200 [0.950, 1.500]");
         assert_eq!(shown(0.0, 1.689_436e21), "1.200 [0.000, 1.7e+21]");
-        assert_eq!(
-            (shown(f64::NAN, f64::NAN), shown(0.5, 4321.0)),
-            ("1.200 [-, -]".into(), "1.200 [0.500, 4300]".into())
-        );
+        assert_eq!((shown(f64::NAN, f64::NAN), shown(0.5, 4321.0)), ("1.200".into(), "1.200 [0.500, 4300]".into()));
         let small = ratio(Estimate { value: 0.000_612_3, low: 0.000_4, high: 0.012 });
         assert_eq!(small, "0.000612 [4e-04, 0.012]");
     }

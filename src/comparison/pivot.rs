@@ -5,7 +5,8 @@ use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, commo
 use super::numbers::figure;
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{
-    DRAW, Direction, TestOutcome, TestWinner, Wins, WonTests, outcome, paired_ratio, welch_ratio, wins,
+    DRAW, Direction, Estimate, TestOutcome, TestWinner, Wins, WonTests, outcome, paired_ratio, positions,
+    ratio_in_order, welch_ratio, wins,
 };
 use crate::import::Metric;
 use crate::report::text::wrapped;
@@ -233,9 +234,12 @@ fn best_two(values: &[Option<f64>], direction: Direction) -> Option<([usize; 2],
     Some(([best, second], outcome(a, b, direction)?))
 }
 
-/// Returns whether an outcome of two samples that were not interleaved may be chance, because the values do not show it.
+/// Returns whether an outcome of two samples, of which the second was measured after the first, may be chance or a drift of
+/// the machine, because the values do not show it.
 pub fn may_be_chance(samples: [&[f64]; 2], direction: Direction, outcome: TestOutcome) -> bool {
-    shown_winner(samples, direction, false) != Some(outcome.winner)
+    let times = positions(samples.map(|values| vec![None; values.len()]).each_ref().map(Vec::as_slice));
+    let found = ratio_in_order(samples, Some(times.each_ref().map(Vec::as_slice)), LEVEL);
+    found.and_then(|found| winner_of(found.ratio, direction)) != Some(outcome.winner)
 }
 
 /// Returns the outcome that the runs of two cells show: which of them is significantly better, since the 95 % interval of
@@ -244,7 +248,12 @@ pub fn may_be_chance(samples: [&[f64]; 2], direction: Direction, outcome: TestOu
 fn shown_winner([a, b]: [&[f64]; 2], direction: Direction, in_blocks: bool) -> Option<TestWinner> {
     let of_blocks = || common_blocks(&[(a, b)]).first().and_then(|(a, b)| paired_ratio(a, b, LEVEL));
     let test = if in_blocks { of_blocks() } else { welch_ratio(a, b, LEVEL) };
-    let ratio = direction.goodness(test?.estimate);
+    winner_of(test?.estimate, direction)
+}
+
+/// Returns the outcome that the interval of a ratio shows, or `None` if it shows none.
+fn winner_of(ratio: Estimate, direction: Direction) -> Option<TestWinner> {
+    let ratio = direction.goodness(ratio);
     match () {
         () if ratio.low > 1.0 / DRAW && ratio.high < DRAW => Some(TestWinner::Draw),
         () if ratio.low > 1.0 => Some(TestWinner::B),
@@ -299,7 +308,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::CellMetric;
     use super::*;
-    use crate::analysis::Estimate;
 
     fn cell(levels: [&str; 2], value: Option<f64>) -> FactorialCell {
         let estimate = value.map(|value| Estimate { value, low: value, high: value });

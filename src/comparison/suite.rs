@@ -4,11 +4,10 @@
 //! has the confidence level 1 − 0.05/n (Bonferroni), so that with 95 % confidence all of them contain their ratio.
 
 use super::build::LEVEL;
-use super::build::NOT_INTERLEAVED;
 use super::differences::different_workloads;
 use super::formats::disturbed_side;
 use super::numbers::{confidence, dash, figure, percent, ratio, with_direction};
-use super::{Comparer, Comparison, RunOrder, Runs, differences, notes};
+use super::{Comparer, Comparison, RunOrder, Runs, differences, notes, verdict_notes};
 use crate::analysis::{ComparisonVerdict, NoiseFloor};
 use crate::import::{Metric, Observation, TestSample, shortened};
 use crate::report::text::wrapped;
@@ -84,7 +83,11 @@ impl SuiteComparison {
             let (comparison, not_compared) = found.map_or_else(|why| (None, Some(why)), |found| (Some(found), None));
             // The caller has notes on the runs of all tests.
             let of_runs = notes::on_runs(&[a, b], std::slice::from_ref(&comparer.metric));
-            let is_own = |note: &&String| *note != NOT_INTERLEAVED && !of_runs.contains(note);
+            let is_own = |note: &&String| {
+                *note != verdict_notes::NOT_INTERLEAVED
+                    && *note != verdict_notes::OF_OTHER_DAYS
+                    && !of_runs.contains(note)
+            };
             let of_comparison = comparison.iter().flat_map(|found| found.notes.iter().filter(is_own).cloned());
             let notes = not_compared.iter().cloned().chain(of_comparison);
             let notes = notes.chain(comparison.as_ref().and_then(disturbed_side)).collect();
@@ -310,8 +313,8 @@ mod tests {
         assert!(notes[0].starts_with("`zero`: ") && !notes[0].contains("too few runs"), "{notes:#?}");
     }
 
-    /// The intervals of the tests become wider with their number. Of 80 suites of equal tests a few have an interval without 1;
-    /// with intervals of 95 % it would be more than a third.
+    /// The intervals of the tests become wider with their number. Of 80 suites of equal tests at most 5 % have an interval
+    /// without 1; with intervals of 95 % it would be more.
     #[test]
     fn a_suite_without_a_change_is_rarely_worse() {
         let mut state = 1_u64;
@@ -338,7 +341,6 @@ mod tests {
             with += i32::from(excludes_one(&found));
             without += i32::from(tests.iter().any(|test| excludes_one(&suite(&[*test]))));
         }
-        assert!(with <= 12, "{with}: 5 % are 4");
-        assert!(without >= 20, "{without}: 40 % are 32");
+        assert!(with <= 4 && without > with, "{with} {without}");
     }
 }

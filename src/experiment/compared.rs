@@ -1,6 +1,6 @@
 //! The comparison of the two arms of an experiment, for its verdict, its page and the noise floor.
 
-use super::wanted::{EQUAL_ARMS, Experiment, RuleWanted};
+use super::wanted::{EQUAL_ARMS, Experiment, OTHER_VERDICT, RuleWanted};
 use crate::analysis::{InterimLook, NoiseFloor, ResponseMethod};
 use crate::comparison::{Comparer, Comparison, RunOrder, Runs, Sweep, sweep};
 use crate::import::Observation;
@@ -21,6 +21,9 @@ impl Experiment {
         let sides = names.each_ref().map(String::as_str);
         let comparer = Comparer { tolerance, floor, look, ..Comparer::of(&self.name, sides, &metric) };
         let mut comparison = compare_arms(&comparer, arms)?;
+        if self.verdict.is_empty() {
+            comparison.notes.insert(0, OTHER_VERDICT.to_owned());
+        }
         if self.has_equal_arms() {
             comparison.notes.insert(0, EQUAL_ARMS.to_owned());
         }

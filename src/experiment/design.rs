@@ -248,8 +248,8 @@ impl<'a> Design<'a> {
     /// Returns the number of blocks that the pilot predicts, or `None` when it is more than 1000. Only the first four
     /// blocks are used, so that later runs do not change it.
     fn needed(blocks: &[RunBlock], tolerance: Tolerance) -> Option<usize> {
-        let between_runs = analyse(&blocks[..PILOT_BLOCKS], 0.95).map_or(f64::INFINITY, |found| found.between_runs);
-        between_runs.is_finite().then(|| Power::needed_blocks(between_runs, tolerance, PILOT_BLOCKS, 0.025)).flatten()
+        let found = analyse(&blocks[..PILOT_BLOCKS], 0.95)?;
+        Power::needed_blocks(found.spread, 2, tolerance, PILOT_BLOCKS, 0.025)
     }
 
     /// Returns whether the verdict at an interim look is not *unclear*.
@@ -323,6 +323,7 @@ mod tests {
             records: Vec::new(),
             record_space: false,
             retry_disturbed: 0,
+            verdict: super::super::wanted::VERDICT.to_owned(),
             rule,
             arms: ["A", "B"].map(|name| Arm { name: name.to_owned(), words: Vec::new(), metric: None }).into(),
             hooks: Hooks::default(),

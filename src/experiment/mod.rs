@@ -60,5 +60,5 @@ pub use runner::{ExperimentError, ExperimentHost, FailedCommand, Finished, RunEn
 pub use scopes::{HookScope, ScopeHook};
 pub use suites::{SUITES, suite};
 pub use wanted::{
-    Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, MAX_RETRIES, RuleWanted, WantedFactor, precision,
+    Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, MAX_RETRIES, RuleWanted, VERDICT, WantedFactor, precision,
 };

@@ -51,6 +51,7 @@ pub(in crate::experiment) fn experiment(runs: u64, hooks: &[(&str, String)]) -> 
         records: Vec::new(),
         record_space: false,
         retry_disturbed: 0,
+        verdict: super::super::wanted::VERDICT.to_owned(),
         rule: RuleWanted::Repeat { min_runs: runs, max_runs: runs, until_ci: None },
         arms: vec![Arm { name: "x.wml".to_owned(), words: vec!["x.wml".to_owned()], metric: None }],
         hooks: Hooks(hooks.iter().map(|(name, text)| ((*name).to_owned(), text.clone())).collect()),

@@ -22,6 +22,13 @@ pub const MAX_RETRIES: u64 = 100;
 /// The note on a comparison of equal arms.
 pub const EQUAL_ARMS: &str = "A and B have the same options: this is a comparison of equal arms (see `wmlrun floor`)";
 
+/// The test that gives the verdict of a comparison.
+pub const VERDICT: &str = "signed rank";
+
+/// The note on a comparison that was started by an earlier version, with another verdict.
+pub(super) const OTHER_VERDICT: &str = "started by an earlier version, whose verdict was that of a t-test on blocks: this one \
+    is that of the signed-rank test on pairs of runs";
+
 /// The description of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
@@ -56,6 +63,9 @@ pub struct Experiment {
     /// The maximum number of times that a run is made again if other programs disturbed it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retry_disturbed: u64,
+    /// The test that gave the verdict when it was started; empty in experiments of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub verdict: String,
     /// The rule that decides on the number of runs.
     pub rule: RuleWanted,
     /// The arms: one, or A and B, or one for each level of a factor, or one for each combination of the levels of
@@ -162,6 +172,11 @@ pub enum RuleWanted {
 }
 
 impl RuleWanted {
+    /// Returns whether it is the rule of a comparison of two arms.
+    pub fn is_comparison(&self) -> bool {
+        matches!(self, Self::Ab { .. })
+    }
+
     /// Returns whether all runs of an arm are made before those of the next.
     pub fn is_in_order(&self) -> bool {
         matches!(self, Self::Sweep { in_order: true, .. } | Self::Factorial { in_order: true, .. })

@@ -101,7 +101,6 @@ fn ratios(comparison: &Comparison) -> Picture {
         }
         None => rows.push((main("the verdict"), "a", comparison.ratio, probability(test.p))),
     }
-    rows.extend(comparison.sign.map(|sign| ("sign test".to_owned(), "a", sign, "-".to_owned())));
     let control = comparison.control;
     rows.extend(control.map(|control| {
         let name = "control, 99.9 % interval".to_owned();
@@ -130,8 +129,10 @@ fn ratios(comparison: &Comparison) -> Picture {
         chart.horizontal_interval(row as f64, (found.low, found.high), class);
         let value = found.value.to_string();
         chart.plot_as(Symbol::Circle, &ChartPoint { x: found.value, y: row as f64, class, title }, value);
-        let ends = [found.low, found.high].map(|end| if end.is_nan() { "-".to_owned() } else { format!("{end:.4}") });
-        table.row([name, format!("{:.4}", found.value), ends.join(" to "), p]);
+        let ends = [found.low, found.high].map(|end| format!("{end:.4}"));
+        let ends = if found.low.is_nan() { "no interval".to_owned() } else { ends.join(" to ") };
+        let value = if found.value.is_nan() { "unknown".to_owned() } else { format!("{:.4}", found.value) };
+        table.row([name, value, ends, p]);
     }
     let better = if comparison.higher_is_better { "above" } else { "below" };
     let depends = match comparison.verdict {

@@ -153,6 +153,7 @@ pub(super) fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -
             records: Vec::new(),
             record_space: false,
             retry_disturbed: 0,
+            verdict: crate::experiment::VERDICT.to_owned(),
             rule,
             arms: arms.iter().map(arm).collect(),
             hooks: Hooks::default(),

@@ -50,9 +50,13 @@ pub fn exact(x: f64) -> String {
     if x == 0.0 || (MIN_PLAIN..MAX_PLAIN).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
 }
 
-/// Formats a number with so many decimals, or with an exponent if it is very great.
+/// Formats a number with so many decimals, or with an exponent if it is very great. Returns `-` when it is not finite.
 pub fn fixed(x: f64, decimals: usize) -> String {
-    if x.is_finite() && x.abs() >= MAX_PLAIN { format!("{x:.2e}") } else { format!("{x:.decimals$}") }
+    match x.abs() {
+        a if !a.is_finite() => "-".to_owned(),
+        a if a >= MAX_PLAIN => format!("{x:.2e}"),
+        _ => format!("{x:.decimals$}"),
+    }
 }
 
 /// Formats a rate or another measured number, with three significant digits below 0.1, two decimals below 10, one below
@@ -129,6 +133,6 @@ mod tests {
         let shown = [0.0, -2.5, 1e14, 1.25e15, 1e300, 1.5e-12].map(exact);
         assert_eq!(shown, ["0", "-2.5", "100000000000000", "1.25e15", "1e300", "1.5e-12"]);
         let shown = [1.256, 1e300, -1e15].map(|x| fixed(x, 2));
-        assert_eq!((shown, fixed(f64::NAN, 1)), (["1.26", "1.00e300", "-1.00e15"].map(str::to_owned), "NaN".into()));
+        assert_eq!((shown, fixed(f64::NAN, 1)), (["1.26", "1.00e300", "-1.00e15"].map(str::to_owned), "-".into()));
     }
 }

@@ -101,7 +101,7 @@ fn columns_are_compared_only_with_columns() {
     assert!(run(&["f.json", "a.csv:2"], 2).stderr.contains("B is a column of numbers"));
     let direction = run(&["f.json", "f.json", "--lower-is-better"], 2).stderr;
     assert!(direction.contains("`--lower-is-better` is for columns of numbers"), "{direction}");
-    let shown = run(&["a.csv:1", "a.csv:2", "--tolerance", "99%"], 0).stdout;
+    let shown = run(&["a.csv:1", "a.csv:2", "--tolerance", "99%"], 11).stdout;
     assert!(shown.contains("value (higher is better)") && !shown.contains("ops"), "{shown}");
 }
 
@@ -361,7 +361,8 @@ fn an_interrupted_run_of_an_experiment_does_not_count() {
     let started = "{\"event\":\"started\",\"run\":4,\"arm\":0,\"control\":null,\"time\":\"2026-11-24T10:00:00Z\"}\n";
     std::fs::write(&journal, std::fs::read_to_string(&journal).unwrap() + started).unwrap();
     let (code, text) = wmlrun(dir.path(), &["compare", "e", "e", "--tolerance", "99%"]);
-    assert!(code == 0 && text.contains("e: without run 4, which did not finish"), "{text}");
+    // Of a machine that is busy the verdict is unclear.
+    assert!(matches!(code, 0 | 11) && text.contains("e: without run 4, which did not finish"), "{text}");
     // Alone it has no comparable figures, whatever the metric.
     let (code, text) = wmlrun(dir.path(), &["compare", "e/runs/0004.json", "e"]);
     assert!(code == 2 && text.contains("0004.json is not complete: interrupted"), "{text}");

@@ -22,6 +22,8 @@ fn a_published_curve_has_its_overall_response_time() {
     let found: Value = serde_json::from_str(&output.stdout).unwrap();
     let huge = ort("1 2\n1e300 4\n", &["--method", "sfs2"]).run().exits(0).stdout;
     assert!(huge.ends_with("overall response time 3.00 by sfs2, peak 1e300\n"), "{huge}");
+    let slow = ort("1e308 1.2e308\n1.7e308 1.7e308\n", &[]).run().exits(0).stdout;
+    assert!(slow.contains("overall response time 9.") && !slow.contains("inf"), "{slow}");
     assert_eq!((&found["method"], &found["peak"]), (&"sfs3".into(), &1825.0.into()));
     assert_eq!((found["points"].as_array().unwrap().len(), &found["points"][2]["response"]), (4, &Value::Null));
     // 448·1.6/2 + 458·1.65 + 919·1.8, over the peak.
@@ -130,7 +132,7 @@ fn a_suite_has_a_verdict_on_each_test() {
     };
     let output = call(&["--tolerance", "10%"]).run().exits(10);
     let rows = "test     old    new  B/A                   verdict\n\
-        db     7,001  7,001  1.000 [1.000, 1.000]  same\n\
+        db     7,001  7,001  1.000 [0.999, 1.000]  same\n\
         mail  10,001  5,001  0.500 [0.500, 0.500]  worse\n\
         web        -      -  -                     not compared\n";
     assert!(output.stdout.contains(rows), "{}", output.shown());

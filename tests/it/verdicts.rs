@@ -164,9 +164,9 @@ fn a_difference_of_two_folders_that_the_control_explains_is_invalid() {
     let place = Place::new();
     fs::write(place.path("x.wml"), paced()).unwrap();
     let paced = PACED.replace(" --no-quiesce", "");
-    place.run(&format!("repeat {paced} --quiet --runs 3 --results a --set n=2"), 0);
-    place.run(&format!("repeat {paced} --quiet --runs 3 --results b --set n=1"), 0);
-    place.run(&format!("repeat {PACED} --quiet --runs 3 --results none --set n=1"), 0);
+    place.run(&format!("repeat {paced} --quiet --runs 6 --results a --set n=2"), 0);
+    place.run(&format!("repeat {paced} --quiet --runs 6 --results b --set n=1"), 0);
+    place.run(&format!("repeat {PACED} --quiet --runs 6 --results none --set n=1"), 0);
     let compare = |b: &str, control: f64, code: i32| {
         set_controls(&place, "a", [100.0; 2]);
         set_controls(&place, b, [control; 2]);
@@ -179,7 +179,12 @@ fn a_difference_of_two_folders_that_the_control_explains_is_invalid() {
     is(compare("b", 90.0, 10), 0.9);
     is(compare("b", 100.0, 10), 1.0);
     is(compare("b", 160.0, 10), 1.6);
-    assert_eq!(compare("none", 60.0, 10), None);
+    // Without a control, runs that other programs disturbed have no verdict.
+    set_controls(&place, "none", [60.0; 2]);
+    let output = place.wmlrun("compare a none --format json", &[]);
+    assert!(matches!(output.status.code(), Some(10 | 11)), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["control"], Value::Null);
 }
 
 /// Processes that need all processors run only while B is measured. The workload is the same.
@@ -258,4 +263,79 @@ fn sides_with_different_conditions_have_the_larger_of_their_floors() {
     assert_eq!((share(&given), &given["sessions"]), (0.05, &0.into()));
     let output = place.wmlrun("compare f1 f3 --noise-floor 5%", &[]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("± 5.0 %, as given"), "{output:?}");
+}
+
+/// R gives F = 0 and p = 0 if the values of A are equal, F = Inf if those of B are, and then Welch's test.
+#[test]
+fn a_side_of_equal_values_has_the_tests_of_the_study() {
+    let place = Place::new();
+    place.column("equal", &[100.0; 9]);
+    place.column("varying", &sample(9, 90.0, 4.0));
+    let squeezed = |words: &str| {
+        // The equal values may be rounded.
+        let text = place.run(words, 11);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = squeezed("compare equal:1 varying:1 --method study");
+    let f = "F-test F 0 on 8 and 8 df, p < 2.2e-16, 99 % interval of the ratio of variances [0, 0]";
+    assert!(text.contains(f) && text.contains("t-test Welch: t 15 on 8 df, p 3.853e-07"), "{text}");
+    let text = squeezed("compare varying:1 equal:1 --method study");
+    assert!(text.contains("F infinite on 8 and 8 df, p < 2.2e-16: the values of B are equal"), "{text}");
+    let found = place.run("compare varying:1 equal:1 --method study --format json", 11);
+    let found: Value = serde_json::from_str(&found).unwrap();
+    valid(&found);
+    assert_eq!((&found["study"]["f"]["value"], &found["study"]["t"]["kind"]), (&Value::Null, &"welch".into()));
+}
+
+/// Twenty runs of a machine that becomes slower by 10 %, of which the first ten are one column and the rest the other.
+#[test]
+fn columns_of_a_machine_that_drifts_are_unclear() {
+    let place = Place::new();
+    let noise = |i: i32| 1.0 + 0.004 * (f64::from(i) * 2.3).sin();
+    let of = |factor: &dyn Fn(i32) -> f64| -> Vec<f64> { (0..20).map(|i| 1000.0 * noise(i) * factor(i)).collect() };
+    let drift = of(&|i| 1.1 - 0.1 * f64::from(i) / 19.0);
+    place.column("a", &drift[..10]);
+    place.column("b", &drift[10..]);
+    let text = place.run("compare a:1 b:1", 11);
+    let squeezed = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(squeezed.contains("note: without a drift of the machine B/A would be 0.95"), "{text}");
+    assert!(squeezed.contains("linear drift over all runs may explain it"), "{text}");
+    let step = of(&|i| if i < 10 { 1.0 } else { 0.9 });
+    place.column("a", &step[..10]);
+    place.column("b", &step[10..]);
+    let found: Value = serde_json::from_str(&place.run("compare a:1 b:1 --format json", 10)).unwrap();
+    valid(&found);
+    assert_eq!((&found["test"]["name"], &found["test"]["t"]), (&"ranks and trend".into(), &Value::Null));
+}
+
+/// Of forty runs two had half the rate.
+#[test]
+fn a_loss_is_found_although_some_runs_were_slow() {
+    let place = Place::new();
+    let value = |i: usize| 1000.0 * (1.0 + 0.03 * (i as f64 * 2.3).sin()) * if i % 20 == 7 { 0.5 } else { 1.0 };
+    place.column("a", &(0..30).map(value).collect::<Vec<_>>());
+    place.column("b", &(30..60).map(|i| 0.9 * value(i)).collect::<Vec<_>>());
+    let text = place.run("compare a:1 b:1", 10);
+    assert!(text.contains("Mann–Whitney test, and a robust fit with a trend: p"), "{text}");
+}
+
+/// A folder of an earlier version does not say which test gives its verdict.
+#[test]
+fn a_comparison_of_an_earlier_version_says_that_its_verdict_is_another() {
+    let place = Place::new();
+    let output = place.wmlrun(&format!("ab {SHORT} --quiet --blocks 3 --results r"), &[]);
+    assert!(matches!(output.status.code(), Some(0 | 10 | 11 | 12)), "{output:?}");
+    let note = "note: started by an earlier version, whose verdict was that of a t-test on blocks";
+    let report = || {
+        let output = place.wmlrun("report r --format text", &[]);
+        String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = report();
+    assert!(text.contains("signed-rank test of 6 pairs of runs: p ") && !text.contains(note), "{text}");
+    let file = place.path("r/experiment.toml");
+    let description = fs::read_to_string(&file).unwrap();
+    assert!(description.contains("verdict = \"signed rank\"\n"), "{description}");
+    fs::write(&file, description.replace("verdict = \"signed rank\"\n", "")).unwrap();
+    let text = report();
+    assert!(text.contains(note) && text.contains("signed-rank test of 6 pairs"), "{text}");
 }
