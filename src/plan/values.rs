@@ -183,6 +183,9 @@ fn warn_of_parameters(expr: &RandomExpr, scope: &dyn Lookup, found: &mut Vec<Dia
     }
 }
 
+/// The parameters of random variables that are fractions whatever is drawn: the others are as often sizes.
+const FRACTIONS: [&str; 3] = ["theta", "shape", "h"];
+
 /// Evaluates the parameters of a random variable.
 fn fields<'a>(
     expr: &'a RandomExpr,
@@ -190,7 +193,11 @@ fn fields<'a>(
     eval: Eval<'_>,
 ) -> Result<Vec<(&'a str, ModelValue, Span)>, Diagnostic> {
     let own = expr.fields.iter().filter(|(name, _)| name.node != "name");
-    own.map(|(name, value)| Ok((name.node.as_str(), eval(value, scope)?, value.span))).collect()
+    own.map(|(name, value)| {
+        let eval: Eval<'_> = if FRACTIONS.contains(&name.node.as_str()) { &eval_exact } else { eval };
+        Ok((name.node.as_str(), eval(value, scope)?, value.span))
+    })
+    .collect()
 }
 
 fn build(call: RandomCall, fields: &[(&str, ModelValue, Span)]) -> Result<random::RandomVar, Bad> {

@@ -386,6 +386,13 @@ impl Session {
                 Diagnostic::error(Code::OutOfRange, expr.span, format!("the event rate is {}", value.print()))
                     .help("give a whole number of events a second, at least 1; 0 means no limit"),
             )),
+            // A part of an event a second would be no limit at all.
+            Some(0) if model::eval_exact(expr, scope).ok().and_then(|exact| exact.as_f64()) != Some(0.0) => {
+                let message = "the event rate comes out as 0 in whole numbers";
+                let help = "give at least one event a second, and the number 0 for no limit; `totalrate=` of a thread \
+                            takes fractions";
+                Err(Box::new(Diagnostic::error(Code::OutOfRange, expr.span, message).help(help)))
+            }
             // 0 means no limit.
             Some(rate) => Ok(Some(rate).filter(|rate| *rate > 0)),
             None => Err(Box::new(

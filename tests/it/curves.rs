@@ -209,6 +209,9 @@ fn a_rate_is_varied_in_parts_of_the_measured_peak() {
         let output = open(words).run().exits(code);
         assert!(output.stderr.contains(says), "{words}: {}", output.stderr);
     }
+    let total = OPEN.replace("memsize=4k,rate=", "memsize=4k,instances=3,totalrate=");
+    let output = open("rate=50%,100%").file("open.wml", &total).run().exits(0);
+    assert!(output.stderr.contains("peak: rate=100 offers "), "{}", output.stderr);
     let closed = OPEN.replace(",rate=$rate", "").replace("0.001", "$rate");
     let output = open("rate=50%").file("open.wml", &closed).run().exits(2);
     assert!(output.stderr.contains("is not an open loop"), "{}", output.stderr);

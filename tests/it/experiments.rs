@@ -392,10 +392,12 @@ fn errors_are_found_before_the_first_run() {
         assert!(!lab.path("s").exists() && !lab.path("hook").exists(), "{words}");
     }
     lab.run(&format!("repeat {SHORT} --metric p/t/r.latency.mean,r.mib --runs 1 --results t --quiet"), 0);
-    fs::write(lab.path("x.wml"), SCRIPT.replace("name=t,", "name=t,rate=1000,")).unwrap();
     let words = SHORT.replace("200000", "20");
     let metrics = "response.mean,r.response.mean,p/t/r.response.p50";
-    lab.run(&format!("repeat {words} --metric {metrics} --runs 1 --results u --quiet"), 0);
+    for attribute in ["totalrate", "rate"] {
+        fs::write(lab.path("x.wml"), SCRIPT.replace("name=t,", &format!("name=t,{attribute}=1000,"))).unwrap();
+        lab.run(&format!("repeat {words} --metric {metrics} --runs 1 --results u-{attribute} --quiet"), 0);
+    }
     let shown = exits(&lab.command("repeat x.wml --metric end.response.mean --results v").output().unwrap(), 2, "end");
     assert!(shown.contains("only the I/O operations of open loops"), "{shown}");
 }
