@@ -324,8 +324,13 @@ fn words(row: &Row, path: &Path) -> Vec<String> {
 fn check_cell(row: &Row, position: Position, state: State) -> Result<Option<i32>, String> {
     let has_result = ["compare", "report"].contains(&row.command);
     let call = Wml::new().file("s.wml", SCRIPT).file("own.f", OWN).file("p.prof", PROFILE).file("x.toml", EXPERIMENT);
-    let call = call
-        .file("d.wml", &format!("set $n=1\nset $place=files\n{}", SCRIPT.replace("path=files", "path=$place/data")));
+    let call = call.file(
+        "d.wml",
+        &format!(
+            "set $n=1\nset $place=files\n{}",
+            SCRIPT.replace("path=files,entries=2", "path=$place/data,entries=$n")
+        ),
+    );
     let call = call.file("f.wml", &format!("{OWN}run 0.05\n"));
     let call = if has_result { call.file("r.json", &RESULT) } else { call };
     let call = call.file("own/precious", "mine").folder("state");
