@@ -235,9 +235,11 @@ pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanRepor
         let set = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         return Err(Error::Link { set, path: dir.to_owned(), by_other: true });
     }
+    // What is in a marked root is its tree. It is removed with the root.
+    let inside = if is_marked(dir) { Vec::new() } else { directories_in(dir)? };
     let mut report = clean_roots(dir, |_| true, threads, stop)?;
     let mut left = MAX_SEARCHED;
-    for below in directories_in(dir)? {
+    for below in inside {
         clean_below(&below, dir, 1, &mut left, threads, stop, &mut report);
     }
     Ok(report)
