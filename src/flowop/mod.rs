@@ -264,6 +264,14 @@ pub struct SemPair {
     pub high: Semaphore,
 }
 
+impl SemPair {
+    /// Ends all present and future waits.
+    pub fn close(&self) {
+        self.low.close();
+        self.high.close();
+    }
+}
+
 /// Requirements of an operation on its thread, and its effects on file sets. Sets are given by their numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {

@@ -70,7 +70,7 @@ impl Runner {
             Ok(start) => start,
             Err(ended) => {
                 let status = report_end(&ended, front);
-                return status.max(self.join_or_abandon(running, &ready.plan, front));
+                return status.max(self.join_or_abandon(running, &ready.plan, JOIN_TIMEOUT, front));
             }
         };
         let timeline = RunTimeline::new(&running, self.settings.interval);
@@ -238,7 +238,7 @@ impl Runner {
         if let Some(fault) = live.running.closing_fault() {
             status = status.max(report_end(&Ended::Fault(fault), front));
         }
-        let status = status.max(self.join_or_abandon(live.running, &plan, front));
+        let status = status.max(self.join_or_abandon(live.running, &plan, JOIN_TIMEOUT, front));
         printed.show(&mut |message| front.note(message));
         self.release_sets();
         status

@@ -6,7 +6,7 @@ use super::rank_start::{MergedRun, RankStart};
 use super::rank_ticks::RankTicks;
 use super::ready::{Ready, RunLocation};
 use super::record;
-use super::results::final_end;
+use super::results::{JOIN_TIMEOUT, STUCK_JOIN_TIMEOUT, final_end};
 use super::series::{Periodic, RunTimeline};
 use super::snapshots::SNAPSHOT_PERIOD;
 use super::ticker::Ticker;
@@ -337,6 +337,10 @@ impl Runner {
         // However early the run ends, its threads need this time to leave their calls.
         let is_signalled_rank = self.settings.ranks.size() > 1 && self.signal() != 0;
         running.join_within(if is_signalled_rank { GRACE_OF_RANK } else { GRACE });
+        if waited.ended.is_good() {
+            // Whether the run is complete depends on whether they return.
+            running.wait_for_blocked(|| self.signal() != 0);
+        }
         printed.show(&mut |message| front.note(message));
         // Read the counters once: everything in the result is computed from this sample.
         let mut waited = final_end(&running, waited);
@@ -368,7 +372,12 @@ impl Runner {
         let record = self.record_run(merged, reports, held, front);
         self.write_trace(ready, streams, secrets, held, front);
         self.note_status(record.status);
-        let status = record.status.max(self.join_or_abandon(running, &ready.plan, front));
+        let status = record.status.max(self.join_or_abandon(
+            running,
+            &ready.plan,
+            if held { STUCK_JOIN_TIMEOUT } else { JOIN_TIMEOUT },
+            front,
+        ));
         Record { status, ..record }
     }
 

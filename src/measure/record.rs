@@ -171,6 +171,7 @@ fn phases(running: &Running, end: u64) -> Vec<PhaseResult> {
     let phase = |ticks: PhaseTicks| PhaseResult {
         number: u64::from(ticks.number),
         start_seconds: ticks.began.map(|began| seconds(opened, began)),
+        earliest_start_seconds: ticks.earliest.map(|time| time.as_secs_f64()),
         seconds: ticks.began.map_or(0.0, |began| {
             let (from, to) = (began.max(running.from()), ticks.ended.unwrap_or(end).min(end));
             if to > from { seconds(from, to) } else { 0.0 }
@@ -195,6 +196,7 @@ fn open_loop(progress: &BTreeMap<u32, ArrivalProgress>, phases: &[PhaseResult], 
         offered_per_s: per_second(sum(|a| a.offered), paced_seconds),
         achieved_per_s: per_second(sum(|a| a.achieved), paced_seconds),
         backlog: sum(|a| a.backlog),
+        lost: sum(|a| a.lost),
         backlog_oldest_seconds: oldest_ns as f64 / 1e9,
         wakeup_latency_ns_mean: (slept > 0).then(|| wakeup_latency_ns as f64 / slept as f64),
         wakeup_latency_share: (response_ns > 0).then(|| wakeup_latency_ns as f64 / response_ns as f64),

@@ -33,6 +33,9 @@ pub(crate) const FINAL_TIMEOUT: Duration = Duration::from_mins(1);
 /// The time limit for threads in a system call to return after the report.
 pub(crate) const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The same if they are known to be blocked, and have been waited for before the report.
+pub(crate) const STUCK_JOIN_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// How many more times that limit is waited for if the threads are not in a system call: then the machine is busy with others.
 const BUSY_WAITS: u32 = 6;
 
@@ -42,7 +45,7 @@ pub(crate) fn final_end(running: &Running, waited: Waited) -> Waited {
         return Waited { ended: Ended::Fault(panic), ..waited };
     }
     match (&waited.ended, running.stuck(waited.tick)) {
-        (Ended::Time, Some(stuck)) => Waited { ended: Ended::Fault(stuck), ..waited },
+        (ended, Some(stuck)) if ended.is_good() => Waited { ended: Ended::Fault(stuck), ..waited },
         _ => waited,
     }
 }
@@ -134,9 +137,15 @@ impl Runner {
         self.outputs.write_failed = true;
     }
 
-    /// Waits for threads that are still in a system call, and abandons them at the time limit.
-    pub(crate) fn join_or_abandon(&mut self, running: Running, plan: &Plan, front: &mut dyn Front) -> Status {
-        let mut remaining = running.join_within(JOIN_TIMEOUT);
+    /// Waits for threads that are still in a system call, and abandons them at the time limit `limit`.
+    pub(crate) fn join_or_abandon(
+        &mut self,
+        running: Running,
+        plan: &Plan,
+        limit: Duration,
+        front: &mut dyn Front,
+    ) -> Status {
+        let mut remaining = running.join_within(limit);
         for _ in 0..BUSY_WAITS {
             if remaining > 0 && !running.is_held() {
                 remaining = running.join_within(JOIN_TIMEOUT);

@@ -4,7 +4,6 @@
 //! stored result (`result::warnings`), and the outcome of the run as a whole (`record`).
 
 use super::names::qualified_name;
-use crate::model::QuitMode;
 use crate::plan::Plan;
 use crate::result::{FlowopResult, Note, NoteCode};
 use crate::runtime::{Ended, Running};
@@ -27,8 +26,8 @@ pub(crate) fn thread_notes(plan: &Plan, running: &Running, ended: &Ended, figure
         }
     }
     for (flowop, threads) in running.exhausted() {
-        // In the other modes a run is meant to end like this, but not before anything was done.
-        if plan.mode == QuitMode::Timeout || figures.get(flowop).is_some_and(|f| f.ops == 0) {
+        // A thread may be meant to end like this, but not before anything was done.
+        if !plan.flowops[flowop].may_starve || figures.get(flowop).is_some_and(|f| f.ops == 0) {
             notes.push(NoteCode::Exhausted.note(exhausted_text(plan, flowop, threads)));
         }
     }
@@ -63,12 +62,13 @@ fn exhausted_text(plan: &Plan, flowop: usize, threads: u64) -> String {
     let of = if names.is_empty() { String::new() } else { format!(" of {}", names.join(" and ")) };
     let advice = if !sets.is_empty() && sets.iter().all(|set| set.entries + set.leafdirs == 0) {
         "the set has 0 entries: set the number of files with `entries=`"
-    } else if plan.mode == QuitMode::Timeout {
-        "give the set more `entries`, another `prealloc`, or a flowop that offsets this one; \
-         if the run is meant to end like this, use `set mode quit alldone`"
-    } else {
+    } else if info.may_starve {
         "give the set another `prealloc`; files of an earlier run remain unless `shutdown filesets` removes them"
+    } else {
+        "give the set more `entries`, another `prealloc`, or a flowop that offsets this one; \
+         if the thread is meant to end like this, give the flowop `maystarve`"
     };
-    let (threads, flowop) = (count(threads, "thread"), qualified_name(plan, flowop));
-    format!("{threads} ended early: `{flowop}` found no usable file{of}; {advice}")
+    let all = plan.instances(flowop) as u64;
+    let which = if threads < all { format!("{threads} of {all} threads") } else { count(threads, "thread") };
+    format!("{which} ended early: `{}` found no usable file{of}; {advice}", qualified_name(plan, flowop))
 }

@@ -3,8 +3,8 @@
 use super::lower::lower;
 use super::pace::pace;
 use super::program::{Draft, Pending, Unroller};
-use super::values::{evaluate, exact_values, quantity};
-use super::{FlowopInfo, Pace, Plan, Process, filesets};
+use super::values::{evaluate, exact_values, quantity, seconds};
+use super::{FlowopInfo, Pace, PhaseTimes, Plan, Process, filesets, phases};
 use crate::diag::{self, Code, Diagnostic};
 use crate::fileset::FilesetSpec;
 use crate::model::{Attrs, CompositeDef, Evaluated, FilesetDef, Lookup, ModelValue, ProcessDef, QuitMode, Scope};
@@ -174,7 +174,7 @@ pub fn compile(
     let mut plan = lower(heads, threads, flowops, filesets, scope, options, &mut found);
     plan.exact = std::mem::take(&mut unroller.exact);
     too_many_threads(definitions, &plan, &mut found);
-    phases_end(definitions, &plan, &mut found);
+    phases::check(definitions, &plan, &mut found);
     if crate::diag::has_errors(&found) {
         if wrong_sets {
             // A set with an error counts as defined, so that its uses are not reported.
@@ -264,18 +264,6 @@ fn too_many_threads(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diag
     }
 }
 
-/// Reports phases in a run that does not wait for all threads: a phase ends when all of its threads have ended.
-fn phases_end(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diagnostic>) {
-    let mut numbers = definitions.processes.iter().filter_map(|def| def.attrs.get("phase"));
-    if let (true, Some(at)) = (plan.phases.len() > 1 && plan.mode != QuitMode::AllDone, numbers.next()) {
-        let message = format!("the script has phases, and its run ends in mode `{}`", plan.mode.name());
-        found.push(
-            Diagnostic::error(Code::Unsupported, at.value.span, message)
-                .help("write `set mode quit alldone`: a phase ends when all of its threads have"),
-        );
-    }
-}
-
 /// Warns if no process has an instance: the run would do nothing until its time is up.
 fn warn_without_instances(definitions: &Definitions, processes: &[Process], found: &mut Vec<Diagnostic>) {
     let Some(first) = definitions.processes.first() else { return };
@@ -316,6 +304,7 @@ fn process<'a>(
         instances: instances as u32,
         nice,
         phase: u32::try_from(values.int("phase", 1)).unwrap_or(u32::MAX),
+        times: PhaseTimes { length: seconds(&values, "for", found), start: seconds(&values, "start", found) },
         dialect: def.dialect,
         threads: Vec::new(),
     };
@@ -437,6 +426,7 @@ fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
                 takes_space: f.spec.is(Role::TakesSpace),
                 is_buffered: f.spec.is(Role::Buffers),
                 claims_events: f.spec.is(Role::TakesEvent) || f.spec.is(Role::TakesEvents),
+                finishes: f.spec.is(Role::Finishes),
                 span: f.span,
             }));
         }

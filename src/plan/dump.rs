@@ -8,6 +8,7 @@ use crate::util::count::{count, grouped};
 use crate::util::{duration, printable, size};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The resources that a plan needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -90,7 +91,12 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
     for process in &plan.processes {
         let nice = if process.nice == 0 { String::new() } else { format!(", nice {:+}", process.nice) };
         let phase = if several_phases { format!(", phase {}", process.phase) } else { String::new() };
-        writeln!(out, "process {} × {}{nice}{phase}", process.name, process.instances)?;
+        let times = plan.times_of(process.phase);
+        let time = |word: &str, time: Option<Duration>| {
+            time.map_or(String::new(), |time| format!(", {word} {}", duration::seconds(time.as_secs_f64())))
+        };
+        let times = format!("{}{}", time("from", times.start), time("for", times.length));
+        writeln!(out, "process {} × {}{nice}{phase}{times}", process.name, process.instances)?;
         for thread in &process.threads {
             let memsize = if thread.memsize > 0 { thread.memsize } else { thread.effects.buffer };
             let pace = thread.pace.map_or(String::new(), pace);

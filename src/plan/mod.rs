@@ -11,6 +11,7 @@ mod lower;
 mod memory;
 mod pace;
 mod path_list;
+mod phases;
 mod program;
 mod split;
 mod stonewall;
@@ -22,6 +23,7 @@ pub use dump::{dump, totals};
 pub use filesets::{parts_of, spec as fileset_spec};
 pub use pace::{OwnRates, Pace};
 pub use path_list::{left_to_shell, listed_directories};
+pub use phases::{PhaseTimes, never_begun};
 pub use split::{EventShare, SplitFault, split};
 pub use values::{ExactValue, evaluate};
 
@@ -103,6 +105,8 @@ pub struct FlowopInfo {
     pub is_buffered: bool,
     /// Whether it claims events of the event generator.
     pub claims_events: bool,
+    /// Whether it ends its thread, or the run, after some operations or bytes.
+    pub finishes: bool,
     /// The place of its definition.
     pub span: Span,
 }
@@ -125,6 +129,8 @@ pub struct Process {
     pub nice: i32,
     /// Its phase: it starts when all threads of the phase before have ended.
     pub phase: u32,
+    /// The times that its definition gives for the phase.
+    pub times: PhaseTimes,
     /// The dialect of its definition.
     pub dialect: Dialect,
     /// Its threads.
@@ -249,6 +255,13 @@ impl Plan {
         phases.sort_unstable();
         phases.dedup();
         phases
+    }
+
+    /// Returns the times of a phase. All processes of it that give one give the same.
+    pub fn times_of(&self, phase: u32) -> PhaseTimes {
+        let own = || self.processes.iter().filter(|process| process.phase == phase).map(|process| process.times);
+        let first = |of: fn(PhaseTimes) -> Option<Duration>| own().find_map(of).filter(|time| !time.is_zero());
+        PhaseTimes { length: first(|times| times.length), start: first(|times| times.start) }
     }
 
     /// Returns this rank's share of the events in a phase.

@@ -1,29 +1,15 @@
 //! `stonewall=` and `iterationsof=` of threads: their values, and the thread definition that a name means.
 
 use super::Plan;
+use super::values::seconds;
 use crate::diag::{Code, Diagnostic};
 use crate::model::Evaluated;
 use crate::source::Span;
 use std::time::Duration;
 
-/// Seconds of the longest `stonewall=`, a hundred years. A larger number is a mistake.
-const LONGEST: f64 = 3.2e9;
-
 /// Evaluates `stonewall=`. A time of 0 is none.
 pub(super) fn time(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Duration> {
-    let (value, span) = values.get("stonewall")?;
-    match value.as_f64() {
-        Some(seconds) if (0.0..=LONGEST).contains(&seconds) => {
-            (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
-        }
-        _ => {
-            found.push(
-                Diagnostic::error(Code::OutOfRange, span, format!("`stonewall` can't be {}", value.print()))
-                    .help("give a number of seconds, or 0 for none"),
-            );
-            None
-        }
-    }
+    seconds(values, "stonewall", found).filter(|time| !time.is_zero())
 }
 
 /// Returns the name of the thread whose iterations are the limit of another, and its place. `None` if there is none.

@@ -6,6 +6,7 @@ use crate::random::{self, BadDistribution, Quantity, RandvarParams};
 use crate::source::{Span, Spanned};
 use crate::spec::{Attr, Kind};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Evaluates attributes. Errors go to `found`.
 pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Evaluated {
@@ -83,6 +84,24 @@ fn evaluate_with(
         }
     }
     Evaluated { values, incomplete }
+}
+
+/// Seconds of the longest time, a hundred years. A larger number is a mistake.
+const LONGEST: f64 = 3.2e9;
+
+/// Evaluates an attribute that is a time in seconds. `None` if it is not given, or wrong.
+pub(super) fn seconds(values: &Evaluated, name: &str, found: &mut Vec<Diagnostic>) -> Option<Duration> {
+    let (value, span) = values.get(name)?;
+    match value.as_f64() {
+        Some(seconds) if (0.0..=LONGEST).contains(&seconds) => Some(Duration::from_secs_f64(seconds)),
+        _ => {
+            found.push(
+                Diagnostic::error(Code::OutOfRange, span, format!("`{name}` can't be {}", value.print()))
+                    .help("give a number of seconds, or 0 for none"),
+            );
+            None
+        }
+    }
 }
 
 /// Returns the error for a value of the wrong kind or range.

@@ -42,6 +42,13 @@ fn write_warnings(document: &Document, run: &Run, out: &mut dyn Write) -> io::Re
 fn write_result(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let s = &run.summary;
     let mut parts = if run.state == RunState::Complete { Vec::new() } else { vec![run.state.name().replace('_', " ")] };
+    let waiting: Vec<String> =
+        run.phases.iter().filter(|phase| phase.start_seconds.is_none()).map(|phase| phase.number.to_string()).collect();
+    match waiting.len() {
+        0 => {}
+        1 => parts.push(format!("phase {} not started", waiting[0])),
+        _ => parts.push(format!("phases {} not started", waiting.join(", "))),
+    }
     if s.ops == 0 {
         parts.push("no I/O operation".to_owned());
     } else {

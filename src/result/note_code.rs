@@ -44,7 +44,10 @@ impl NoteCode {
     const fn entry(self) -> (&'static str, &'static str) {
         match self {
             Self::ScriptNote => ("script_note", "a line `# note:` of the script"),
-            Self::Exhausted => ("exhausted", "threads ended early, because a flowop found no usable file"),
+            Self::Exhausted => (
+                "exhausted",
+                "threads ended early, because a flowop found no usable file and is not declared to (`maystarve`)",
+            ),
             Self::WaitedToTheEnd => {
                 ("waited_to_the_end", "threads waited in a flowop to the end of the run and never passed it")
             }

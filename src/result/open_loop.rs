@@ -12,6 +12,8 @@ pub struct OpenLoop {
     pub achieved_per_s: f64,
     /// Requests whose intended start had passed at the end, but that were not started.
     pub backlog: u64,
+    /// Those of these requests whose threads had ended early.
+    pub lost: u64,
     /// Delay of the oldest of these requests at the end.
     pub backlog_oldest_seconds: f64,
     /// Mean delay between the intended and the actual start of requests for which a thread slept; null without one.

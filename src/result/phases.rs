@@ -10,6 +10,9 @@ pub struct PhaseResult {
     pub number: u64,
     /// Start of the phase, in seconds since the start of the run; null if it did not start.
     pub start_seconds: Option<f64>,
+    /// The start before which the script does not let it begin (`start=`), in seconds since the start of the run; null
+    /// without one.
+    pub earliest_start_seconds: Option<f64>,
     /// Measured time of the phase.
     pub seconds: f64,
     /// Whether all its threads completed.

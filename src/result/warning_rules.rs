@@ -32,6 +32,8 @@ const MIN_INTERVALS: usize = 6;
 const MAX_STARVED: f64 = 0.01;
 /// Achieved share of the offered rate of an open loop below which there is a warning.
 const MIN_ACHIEVED: f64 = 0.98;
+/// Delay of a phase after its start above which there is a warning, in seconds.
+const MAX_PHASE_DELAY: f64 = 0.1;
 /// Dirty pages before the start, in bytes, above which there is a warning.
 const MAX_DIRTY: u64 = 64 << 20;
 /// A file set is regarded as not in memory if less than this share of its pages is resident.
@@ -50,6 +52,7 @@ impl Warning {
         match self {
             Self::NotComplete { .. } => "the run did not last as long as it was meant to".to_owned(),
             Self::Errors { .. } => "at least one operation failed, and the script does not expect it".to_owned(),
+            Self::PhaseNotStarted { .. } => "the run ended before one of its phases began".to_owned(),
             Self::NoOperations { .. } => "no I/O operation was completed".to_owned(),
             Self::ShortRun { .. } => format!("a complete run measured less than {MIN_SECONDS:.0} s"),
             Self::FewOperations { .. } => format!("the run has fewer than {} I/O operations", count::grouped(MIN_OPS)),
@@ -112,6 +115,9 @@ impl Warning {
                 format!("a flowop waits for files for more than {} of the time of its threads", percent(MAX_STARVED))
             }
             Self::Unstable { .. } => format!("an open loop achieves less than {} of its rate", percent(MIN_ACHIEVED)),
+            Self::PhaseLate { .. } => {
+                format!("a phase begins more than {MAX_PHASE_DELAY} s after its `start=`: the one before had not ended")
+            }
             Self::LateOps { .. } => {
                 format!("an operation that began more than {MAX_LATE_SECONDS:.0} s before the end had not ended")
             }
@@ -136,6 +142,11 @@ pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
         for (errno, count) in &flowop.errors {
             found.push(Warning::Errors { flowop: flowop.name.clone(), errno: errno.clone(), count: *count });
         }
+    }
+    let waiting: Vec<u64> = run.phases.iter().filter(|p| p.start_seconds.is_none()).map(|p| p.number).collect();
+    // Where none has started, nothing was done.
+    if (1..run.phases.len()).contains(&waiting.len()) {
+        found.push(Warning::PhaseNotStarted { numbers: waiting });
     }
     check_amount(run, &mut found);
     if run.engine != "null" {
@@ -172,7 +183,13 @@ pub fn other_codes(document: &Document, run: &Run) -> Vec<String> {
 
 /// Returns whether a warning says that the run did not do what was asked for.
 fn warns_of_unfulfilled(warning: &Warning) -> bool {
-    matches!(warning, Warning::Errors { .. } | Warning::NoOperations { others: 0 })
+    matches!(
+        warning,
+        Warning::Errors { .. }
+            | Warning::PhaseNotStarted { .. }
+            | Warning::PhaseLate { .. }
+            | Warning::NoOperations { others: 0 }
+    )
 }
 
 /// Returns whether a note says that threads did not do what the script asks for, or that the caches were in another state.
@@ -382,7 +399,15 @@ fn check_course(run: &Run, found: &mut Vec<Warning>) {
     if let Some(open) = &run.open_loop
         && open.achieved_per_s + requests_in_flight(run) / run.measured_seconds < MIN_ACHIEVED * open.offered_per_s
     {
-        found.push(Warning::Unstable { offered_per_s: open.offered_per_s, achieved_per_s: open.achieved_per_s });
+        let lost = if open.backlog > 0 { open.lost as f64 / open.backlog as f64 } else { 0.0 };
+        let (offered_per_s, achieved_per_s) = (open.offered_per_s, open.achieved_per_s);
+        found.push(Warning::Unstable { offered_per_s, achieved_per_s, lost });
+    }
+    for phase in &run.phases {
+        let delay = phase.start_seconds.zip(phase.earliest_start_seconds).map(|(start, earliest)| start - earliest);
+        if let Some(seconds) = delay.filter(|seconds| *seconds > MAX_PHASE_DELAY) {
+            found.push(Warning::PhaseLate { number: phase.number, seconds });
+        }
     }
     if let Some(oldest_seconds) = run.late_oldest_seconds.filter(|s| *s > MAX_LATE_SECONDS) {
         found.push(Warning::LateOps { ops: run.late_ops, oldest_seconds });

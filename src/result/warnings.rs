@@ -14,6 +14,9 @@ use crate::util::{duration, size};
 /// Share of processor time of other programs above which they affect the figures.
 pub(super) const MAX_OTHERS: f64 = 0.20;
 
+/// Share of the requests that were not started above which threads that ended early are the reason.
+const MOSTLY_LOST: f64 = 0.5;
+
 /// A warning about a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Warning {
@@ -32,6 +35,11 @@ pub enum Warning {
         errno: String,
         /// Number of failed operations.
         count: u64,
+    },
+    /// Phases did not start.
+    PhaseNotStarted {
+        /// Their numbers.
+        numbers: Vec<u64>,
     },
     /// No I/O operation completed within the measured time.
     NoOperations {
@@ -147,6 +155,15 @@ pub enum Warning {
         offered_per_s: f64,
         /// Completed requests per second.
         achieved_per_s: f64,
+        /// The share of the requests that were not started whose threads had ended early, 0 to 1.
+        lost: f64,
+    },
+    /// A phase began later than its start.
+    PhaseLate {
+        /// Its number.
+        number: u64,
+        /// The delay in seconds.
+        seconds: f64,
     },
     /// Operations had been in flight for a long time at the end of the run.
     LateOps {
@@ -167,9 +184,10 @@ pub enum Warning {
 }
 
 /// Every code that [`Warning::code`] returns, in its order. A test compares both.
-pub const CODES: [&str; 22] = [
+pub const CODES: [&str; 24] = [
     "not_complete",
     "errors",
+    "phase_not_started",
     "no_operations",
     "short_run",
     "few_operations",
@@ -187,6 +205,7 @@ pub const CODES: [&str; 22] = [
     "stalled",
     "starved",
     "unstable",
+    "phase_late",
     "late_ops",
     "shared_descriptors",
     "ranks_overlap",
@@ -199,6 +218,7 @@ impl Warning {
         vec![
             Self::NotComplete { state: RunState::Interrupted, ended_by: "SIGINT".to_owned() },
             Self::Errors { flowop: flowop.clone(), errno: "ENOSPC".to_owned(), count: 3 },
+            Self::PhaseNotStarted { numbers: vec![2, 3] },
             Self::NoOperations { others: 0 },
             Self::ShortRun { seconds: 1.0 },
             Self::FewOperations { ops: 198 },
@@ -218,7 +238,8 @@ impl Warning {
             Self::NotSteady { first_seconds: Some(14.0), all_per_s: 8000.0, rest_per_s: 9000.0 },
             Self::Stalled { seconds: 2.0, from_seconds: 31.0 },
             Self::Starved { flowop, share: 0.25 },
-            Self::Unstable { offered_per_s: 5000.0, achieved_per_s: 4100.0 },
+            Self::Unstable { offered_per_s: 5000.0, achieved_per_s: 4100.0, lost: 0.0 },
+            Self::PhaseLate { number: 2, seconds: 1.5 },
             Self::LateOps { ops: 16, oldest_seconds: 2.5 },
             Self::SharedDescriptors,
             Self::RanksOverlap { seconds: 48.0, covered: 0.8 },
@@ -230,6 +251,7 @@ impl Warning {
         match self {
             Self::NotComplete { .. } => "not_complete",
             Self::Errors { .. } => "errors",
+            Self::PhaseNotStarted { .. } => "phase_not_started",
             Self::NoOperations { .. } => "no_operations",
             Self::ShortRun { .. } => "short_run",
             Self::FewOperations { .. } => "few_operations",
@@ -247,6 +269,7 @@ impl Warning {
             Self::Stalled { .. } => "stalled",
             Self::Starved { .. } => "starved",
             Self::Unstable { .. } => "unstable",
+            Self::PhaseLate { .. } => "phase_late",
             Self::LateOps { .. } => "late_ops",
             Self::SharedDescriptors => "shared_descriptors",
             Self::RanksOverlap { .. } => "ranks_overlap",
@@ -285,6 +308,10 @@ impl Warning {
             }
             Self::Errors { flowop, errno, count: n } => {
                 format!("{} of `{flowop}` failed with {errno}", count(*n, "operation"))
+            }
+            Self::PhaseNotStarted { numbers } => {
+                let all: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                format!("{} {} did not start", if all.len() == 1 { "phase" } else { "phases" }, all.join(", "))
             }
             Self::NoOperations { others: 0 } => {
                 "no operation of any flowop completed within the measured time".to_owned()
@@ -359,8 +386,16 @@ impl Warning {
             Self::Starved { flowop, share } => {
                 format!("`{flowop}` spent {:.1} % of its time waiting for a usable file", share * 100.0)
             }
-            Self::Unstable { offered_per_s, achieved_per_s } => {
-                format!("{} requests/s offered, {} achieved", measured(*offered_per_s), measured(*achieved_per_s))
+            Self::Unstable { offered_per_s, achieved_per_s, lost } => {
+                let lost = if *lost > 0.0 {
+                    format!("; {:.0} % of the others are those of threads that ended early", lost * 100.0)
+                } else {
+                    String::new()
+                };
+                format!("{} requests/s offered, {} achieved{lost}", measured(*offered_per_s), measured(*achieved_per_s))
+            }
+            Self::PhaseLate { number, seconds } => {
+                format!("phase {number} began {} after its `start=`", duration::seconds(*seconds))
             }
             Self::LateOps { ops, oldest_seconds } => format!(
                 "{} in flight at the end, the oldest for {}",
@@ -386,6 +421,9 @@ impl Warning {
                 "the figures cover only the time until the end of the run; compare them with care"
             }
             Self::Errors { .. } => "find the cause before using the figures: failed operations are in no other figure",
+            Self::PhaseNotStarted { .. } => {
+                "run longer, or give the phases before it a shorter `for=`: the figures are those of the others only"
+            }
             Self::NoOperations { others: 0 } => {
                 "check that the threads have usable files and do not wait for each other"
             }
@@ -431,6 +469,10 @@ impl Warning {
                 "define more files in the file set, or create and delete them at the same rate; `maystarve` declares \
                  that the workload is meant to wait"
             }
+            Self::Unstable { lost, .. } if *lost >= MOSTLY_LOST => {
+                "see why threads ended early: the file system may be able to keep this rate"
+            }
+            Self::PhaseLate { .. } => "give it a later `start=`, or the phase before it a shorter `for=`",
             Self::Unstable { .. } => "lower the rate: the backlog and the response times grow as long as the run lasts",
             Self::LateOps { .. } => {
                 "the device stalled: run longer, so that stalled operations complete and are counted"
@@ -455,6 +497,10 @@ impl Warning {
                 ("if the run began cold", Self::FitsInMemory { bytes: 0, memory: 0, cold: true })
             }
             Self::NoOperations { .. } => ("if other flowops completed operations", Self::NoOperations { others: 1 }),
+            Self::Unstable { .. } => (
+                "if most of them are those of threads that ended early",
+                Self::Unstable { offered_per_s: 2.0, achieved_per_s: 1.0, lost: 1.0 },
+            ),
             _ => return self.advice().to_owned(),
         };
         format!("{}; {case}: {}", self.advice(), other.advice())

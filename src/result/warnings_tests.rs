@@ -32,11 +32,22 @@ fn ranks(document: &mut Document, seconds: [f64; 2]) {
     document.runs[0].ranks = seconds.map(rank).to_vec();
 }
 
+/// A phase that began at this time.
+fn begun(number: u64, start: f64) -> PhaseResult {
+    PhaseResult { number, start_seconds: Some(start), ..PhaseResult::default() }
+}
+
+/// A phase that did not begin.
+fn not_begun(number: u64) -> PhaseResult {
+    PhaseResult { number, ..PhaseResult::default() }
+}
+
 #[test]
 fn each_cause_has_its_warning() {
     let causes: Vec<(&str, Warning)> = vec![
         ("not_complete", after(|d| d.runs[0].state = RunState::Interrupted)),
         ("errors", after(|d| d.runs[0].flowops[0].errors.extend([("EIO".into(), 1)]))),
+        ("phase_not_started", after(|d| d.runs[0].phases = vec![begun(1, 0.0), begun(2, 5.0), not_begun(3)])),
         ("no_operations", after(|d| d.runs[0].summary.ops = 0)),
         (
             "no_operations",
@@ -120,6 +131,20 @@ fn each_cause_has_its_warning() {
                 let flowops = &mut d.runs[0].flowops;
                 (flowops[0].response_ns, flowops[0].late_ops, flowops[0].instances) = (Some(response), 4096, 1);
                 flowops[1].late_ops = 4096;
+            }),
+        ),
+        (
+            "unstable",
+            after(|d| {
+                let rates = OpenLoop { offered_per_s: 1000.0, achieved_per_s: 900.0, ..OpenLoop::default() };
+                d.runs[0].open_loop = Some(OpenLoop { backlog: 6000, lost: 5400, ..rates });
+            }),
+        ),
+        (
+            "phase_late",
+            after(|d| {
+                let late = PhaseResult { earliest_start_seconds: Some(5.0), ..begun(2, 6.5) };
+                d.runs[0].phases = vec![begun(1, 0.0), late];
             }),
         ),
         ("late_ops", after(|d| d.runs[0].late_oldest_seconds = Some(3.0))),

@@ -20,7 +20,7 @@ const CHECK_INTERVAL_NS: u64 = 500_000_000;
 /// removes files for two seconds while it frees their inodes. In nanoseconds.
 const MIN_STUCK_NS: u64 = 3_000_000_000;
 
-/// A run whose threads are idle for this long at its end is stuck, however long the run is. In nanoseconds.
+/// A run of which a thread has been blocked for this long at its end is stuck, however long the run is. In nanoseconds.
 const MAX_STUCK_NS: u64 = 10_000_000_000;
 
 /// Devices that have transferred nothing for this long stand still. A disk with work to do completes several requests a
@@ -109,6 +109,17 @@ impl ThreadActivity {
         !moved && shared.thread_slots.iter().any(sleeps)
     }
 
+    /// Returns whether a thread of a run that began at `from` and has stopped is blocked in a system call, the devices have
+    /// transferred nothing since the last call, and it is not yet certain that the run is stuck.
+    pub(super) fn may_return(&mut self, shared: &Shared, from: u64) -> bool {
+        let (now, is_held) = (shared.clock.raw(), self.is_held(shared));
+        self.update(shared, from, now);
+        let idle = |at: u64| shared.clock.ns(at.max(from), now);
+        let left = || shared.thread_slots.iter().zip(&self.at).filter(|(s, _)| !s.done.load(SeqCst));
+        let longest = left().map(|(_, at)| idle(*at)).max();
+        is_held && longest.is_some_and(|ns| ns < MAX_STUCK_NS)
+    }
+
     /// Returns the fault, with the place of the longest block, if a run from `from` to `end` is stuck.
     pub(super) fn stuck(&mut self, shared: &Shared, from: u64, end: u64) -> Option<Fault> {
         let now = shared.clock.raw();
@@ -159,12 +170,13 @@ impl ThreadActivity {
 
 /// Returns whether a run is stuck. `idle` has, for each thread, the time without progress until the end of the run in
 /// nanoseconds, and whether a system call still blocks it. The run is stuck if all threads were idle for the last
-/// quarter of the time, or a blocked one for half of it.
+/// quarter of the time, or a blocked one for half of it, or for [`MAX_STUCK_NS`].
 fn is_stuck(measured_ns: u64, idle: impl Iterator<Item = (u64, bool)> + Clone) -> bool {
     let longest = idle.clone().filter(|(_, held)| *held).map(|(ns, _)| ns).max();
     let shortest = idle.map(|(ns, _)| ns).min();
     let (Some(longest), Some(shortest)) = (longest, shortest) else { return false };
-    longest >= (measured_ns / 2).max(MIN_STUCK_NS) || shortest >= (measured_ns / 4).clamp(MIN_STUCK_NS, MAX_STUCK_NS)
+    longest >= (measured_ns / 2).clamp(MIN_STUCK_NS, MAX_STUCK_NS)
+        || shortest >= (measured_ns / 4).clamp(MIN_STUCK_NS, MAX_STUCK_NS)
 }
 
 #[cfg(test)]
@@ -208,6 +220,8 @@ mod tests {
         assert!(!stuck(10.0, &[(4.0, true), (0.1, false)]), "one hung for less");
         assert!(!stuck(1.0, &[(1.3, true)]), "a short run with a slow call");
         assert!(stuck(600.0, &[(10.3, true)]) && !stuck(600.0, &[(9.0, true)]));
-        assert!(!stuck(600.0, &[(10.3, true), (0.3, false)]));
+        assert!(stuck(600.0, &[(10.3, true), (0.3, false)]), "one hung at the end of a long run");
+        assert!(!stuck(600.0, &[(9.0, true), (0.3, false)]));
+        assert!(!stuck(600.0, &[(300.0, false), (0.3, false)]), "it has returned");
     }
 }

@@ -12,6 +12,7 @@ mod stop_detector;
 mod hang;
 mod iterations;
 mod pace;
+mod phase_clock;
 mod phases;
 mod process;
 mod running;
@@ -70,6 +71,7 @@ pub struct Options {
 pub fn start(plan: Arc<Plan>, sets: &[Arc<Fileset>], options: Options) -> Result<Running, Fault> {
     let shared = Arc::new(Shared::new(plan, sets, options)?);
     futex::expect_sleepers(shared.thread_slots.len());
+    let phase_clock = phase_clock::start(&shared)?;
     let mut leaders = Vec::new();
     for (p, process) in shared.plan.processes.iter().enumerate() {
         for instance in 0..process.instances as usize {
@@ -90,11 +92,11 @@ pub fn start(plan: Arc<Plan>, sets: &[Arc<Fileset>], options: Options) -> Result
                         ),
                         "raise the limits on threads (`ulimit -u`, the control group's `pids.max`), or start fewer",
                     );
-                    Running::new(shared, leaders).abandon();
+                    Running::new(shared, leaders, phase_clock).abandon();
                     return Err(fault);
                 }
             }
         }
     }
-    Ok(Running::new(shared, leaders))
+    Ok(Running::new(shared, leaders, phase_clock))
 }

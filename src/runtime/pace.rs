@@ -11,7 +11,8 @@ use crate::os::{Clock, proc};
 use crate::plan::Pace;
 use crate::random::{self, Rng};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// A start closer than this is waited for by busy-waiting, if there are spare CPUs; in nanoseconds. Sleeping and waking
 /// up takes 10 to 20 µs of a processor and ends some 15 to 40 µs late.
@@ -51,6 +52,8 @@ pub struct ArrivalProgress {
     /// Intended starts that have not happened. For a Poisson process: the one that is known to be overdue, and the
     /// expected number since.
     pub backlog: u64,
+    /// Those of them whose threads have ended early, in the backlog.
+    pub lost: u64,
     /// How long the oldest of them is overdue, in nanoseconds.
     pub oldest_ns: u64,
     /// Arrivals for which the thread was early, and slept.
@@ -87,7 +90,8 @@ impl ArrivalProgress {
     }
 
     /// Adds the progress of one thread at `tick`.
-    fn add(&mut self, arrivals: &Arrivals, pace: Pace, clock: &Clock, tick: u64) {
+    /// `has_ended`: the thread ended early, so that it begins none of the iterations that are due.
+    fn add(&mut self, arrivals: &Arrivals, pace: Pace, clock: &Clock, tick: u64, has_ended: bool) {
         let begun = arrivals.begun.load(Relaxed);
         self.offered += begun;
         self.achieved += arrivals.ended.load(Relaxed);
@@ -103,6 +107,7 @@ impl ArrivalProgress {
             let first = arrivals.first.load(Relaxed);
             let behind = if pace.poisson { since(next) } else { since(first).saturating_sub(begun) };
             self.backlog += behind;
+            self.lost += if has_ended { behind } else { 0 };
             self.offered += behind;
             self.oldest_ns = self.oldest_ns.max(clock.ns(next, tick));
         }
@@ -115,7 +120,11 @@ pub(super) fn progress(shared: &Shared, tick: u64) -> BTreeMap<u32, ArrivalProgr
     for thread_slot in &shared.thread_slots {
         let process = &shared.plan.processes[thread_slot.process];
         if let Some(pace) = process.threads[thread_slot.thread].pace {
-            progress.entry(process.phase).or_default().add(&thread_slot.arrivals, pace, shared.clock, tick);
+            // After the end of its phase, a thread is asked for nothing.
+            let tick = shared.phases.worked_until(thread_slot.process, tick);
+            let has_ended = thread_slot.exhausted.load(SeqCst);
+            let of_phase = progress.entry(process.phase).or_default();
+            of_phase.add(&thread_slot.arrivals, pace, shared.clock, tick, has_ended);
         }
     }
     progress
@@ -229,7 +238,13 @@ impl Timetable {
         add(&arrivals.response_ns, cx.env.clock.ns(intended, cx.last()));
     }
 
-    /// Ends the schedule: the thread has no further iterations.
+    /// Takes back the start of an iteration with this intended start, in ticks: its thread has found no file for it.
+    pub(super) fn take_back(arrivals: &Arrivals, intended: u64) {
+        arrivals.begun.store(arrivals.begun.load(Relaxed).saturating_sub(1), Relaxed);
+        arrivals.next.store(intended, Relaxed);
+    }
+
+    /// Ends the schedule: no further iterations are asked for.
     pub(super) fn close(arrivals: &Arrivals) {
         arrivals.next.store(0, Relaxed);
     }
@@ -342,14 +357,18 @@ mod tests {
         arrivals.next.store(1000 + clock.ticks(100_000_000), Relaxed);
         let tick = 1000 + clock.ticks(155_000_000);
         let mut progress = ArrivalProgress::default();
-        progress.add(&arrivals, pace(100.0, false), clock, tick);
+        progress.add(&arrivals, pace(100.0, false), clock, tick, false);
         assert_eq!((progress.offered, progress.achieved, progress.backlog), (16, 9, 6));
         assert!((54_900_000..=55_100_000).contains(&progress.oldest_ns));
+        assert_eq!(progress.lost, 0);
+        let mut ended = ArrivalProgress::default();
+        ended.add(&arrivals, pace(100.0, false), clock, tick, true);
+        assert_eq!((ended.offered, ended.backlog, ended.lost), (16, 6, 6), "a thread that ended early");
         let later = progress.since(ArrivalProgress { offered: 6, achieved: 5, ..ArrivalProgress::default() });
         assert_eq!((later.offered, later.achieved, later.backlog), (10, 4, 6));
         add(&arrivals.slept, 3);
         add(&arrivals.wakeup_latency_ns, 90_000);
-        progress.add(&arrivals, pace(100.0, false), clock, tick);
+        progress.add(&arrivals, pace(100.0, false), clock, tick, false);
         let woken =
             progress.since(ArrivalProgress { slept: 1, wakeup_latency_ns: 20_000, ..ArrivalProgress::default() });
         assert_eq!((woken.slept, woken.wakeup_latency_ns), (2, 70_000));

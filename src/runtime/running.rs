@@ -35,6 +35,8 @@ pub struct Running {
     leaders: Vec<JoinHandle<()>>,
     /// The space watch.
     space_watch: Option<JoinHandle<()>>,
+    /// The phase clock.
+    phase_clock: Option<JoinHandle<()>>,
     /// The start of the measurement: the tick at which the gate opened or the counters were cleared.
     from: u64,
     /// The counters at that tick, if they were cleared.
@@ -117,11 +119,12 @@ pub struct ThreadStream {
 }
 
 impl Running {
-    pub(super) fn new(shared: Arc<Shared>, leaders: Vec<JoinHandle<()>>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, leaders: Vec<JoinHandle<()>>, phase_clock: Option<JoinHandle<()>>) -> Self {
         Self {
             shared,
             leaders,
             space_watch: None,
+            phase_clock,
             from: 0,
             baseline: None,
             arrivals_before: BTreeMap::new(),
@@ -149,10 +152,10 @@ impl Running {
     pub fn open(&mut self, limit: Option<Duration>) {
         let shared = &self.shared;
         signals::run_begins();
-        shared.events.begin();
         crate::os::annotate("gate opens");
         self.from = shared.clock.raw();
-        shared.gate.set_deadline(self.tick_after(limit));
+        shared.set_deadline(self.tick_after(limit));
+        shared.phases.open(self.from);
         shared.gate.open(self.from);
         self.space_watch = space_watch::start(shared);
         shared.iterations.report_absent(shared);
@@ -178,7 +181,7 @@ impl Running {
 
     /// Changes the end of the run to `limit` after the start of the measurement.
     pub fn end_after(&self, limit: Duration) {
-        self.shared.gate.set_deadline(self.tick_after(Some(limit)));
+        self.shared.set_deadline(self.tick_after(Some(limit)));
     }
 
     /// Waits until `limit` after the start of the measurement, or an earlier end of the run. Calls `watch` once each
@@ -261,6 +264,18 @@ impl Running {
         self.activity.lock().stuck(&self.shared, self.from, end)
     }
 
+    /// Waits for the threads of a run that has stopped as long as a system call blocks one of them although the devices
+    /// transfer nothing, until it is certain that the run is stuck, or `is_over`.
+    pub fn wait_for_blocked(&self, is_over: impl Fn() -> bool) {
+        const POLL: Duration = Duration::from_millis(100);
+        if self.n_remaining() == 0 {
+            return;
+        }
+        // The first look finds what the devices have transferred during the run.
+        self.is_held();
+        while !is_over() && self.join_within(POLL) > 0 && self.activity.lock().may_return(&self.shared, self.from) {}
+    }
+
     /// Returns whether a thread that has not ended is blocked in a system call, and not by devices that transfer data.
     pub fn is_held(&self) -> bool {
         self.activity.lock().is_held(&self.shared)
@@ -298,7 +313,7 @@ impl Running {
     /// Meaningful only after some time without progress.
     fn mutual_wait(&self) -> Option<Fault> {
         let shared = &self.shared;
-        if shared.iterations.is_awaited() {
+        if shared.iterations.is_awaited() || shared.phases.is_timed_now() {
             return None;
         }
         let is_left = |s: &&ThreadSlot| !s.done.load(SeqCst) && shared.phases.has_begun(s.process);
@@ -557,6 +572,10 @@ impl Running {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
+        if let Some(phase_clock) = self.phase_clock.take() {
+            // It makes no call on a file, and the run has stopped.
+            let _ = phase_clock.join();
+        }
         if left > 0 {
             // A thread in a system call that never returns cannot be ended, only left behind.
             self.leaders.drain(..).for_each(drop);
@@ -569,8 +588,8 @@ impl Running {
     pub(super) fn abandon(self) {
         // Leaders that were not started have no threads that would arrive; the others end at once.
         self.dismiss();
-        for leader in self.leaders {
-            let _ = leader.join();
+        for thread in self.leaders.into_iter().chain(self.phase_clock) {
+            let _ = thread.join();
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::os::{Clock, limits};
 use crate::plan::{self, Plan, Process, Thread};
 use crate::ranks::{Meeting, MeetingPoint};
 use crate::stats::recorder::ThreadStats;
-use crate::sync::{EventPool, Gate, Latch, Notifier, Semaphore};
+use crate::sync::{Gate, Latch, Notifier, Semaphore};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -143,11 +143,6 @@ pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) clock: &'static Clock,
     pub(super) gate: Gate,
-    pub(super) events: EventPool,
-    /// The event generator's rate on all ranks.
-    event_rate: AtomicU64,
-    /// The phase whose share of the events this rank has.
-    event_phase: AtomicU32,
     pub(super) views: Vec<View>,
     /// By flowop, then by instance.
     pub(super) semaphores: Vec<Vec<Arc<SemPair>>>,
@@ -196,15 +191,12 @@ impl Shared {
             }
         }
         let (thread_slots, first_thread_slot) = thread_slots(&plan)?;
-        let phases = Phases::new(&plan);
+        let clock = Clock::get();
         Ok(Self {
             iterations: IterationTallies::new(&plan),
             views: views(&plan, sets, options.seed),
-            events: EventPool::new(plan.event_rate.map(|rate| plan.event_share(phases.first()).of(rate))),
-            event_rate: AtomicU64::new(plan.event_rate.unwrap_or(0)),
-            event_phase: AtomicU32::new(phases.first()),
-            phases,
-            clock: Clock::get(),
+            phases: Phases::new(&plan, clock),
+            clock,
             gate: Gate::new(),
             semaphores,
             latches,
@@ -237,18 +229,38 @@ impl Shared {
         Some(processors[thread_slot % processors.len()])
     }
 
+    /// Returns the gate with the deadline of a process's threads: that of their phase if it has a length, or of the run.
+    pub(super) fn gate_of(&self, process: usize) -> &Gate {
+        self.phases.gate_of(process).unwrap_or(&self.gate)
+    }
+
+    /// Sets the tick at which the run ends.
+    pub(super) fn set_deadline(&self, tick: u64) {
+        self.gate.set_deadline(tick);
+        self.phases.set_run_end(tick);
+    }
+
     /// Ends the run at `tick` and wakes all waiting threads. The other ranks do not wait for this one.
     pub(super) fn stop(&self, tick: u64) {
         self.gate.stop(tick);
-        self.events.close();
-        self.semaphores.iter().flatten().for_each(|pair| {
-            pair.low.close();
-            pair.high.close();
-        });
+        self.semaphores.iter().flatten().for_each(|pair| pair.close());
         self.latches.iter().flatten().for_each(|latch| latch.close());
-        self.phases.close();
+        self.phases.close(tick);
         self.iterations.close();
         self.options.ranks.leave_run();
+        self.views.iter().for_each(|view| view.set.state.wake_all());
+    }
+
+    /// Ends the time of a phase at `tick`, and wakes its threads that wait. No other thread waits at its flowops: a plan
+    /// in which threads of another phase post to them is refused.
+    pub(super) fn end_phase(&self, number: u32, tick: u64) {
+        self.phases.end(number, tick);
+        for (id, flowop) in self.plan.flowops.iter().enumerate() {
+            if self.plan.processes[flowop.process].phase == number {
+                self.semaphores[id].iter().for_each(|pair| pair.close());
+                self.latches[id].iter().for_each(|latch| latch.close());
+            }
+        }
         self.views.iter().for_each(|view| view.set.state.wake_all());
     }
 
@@ -257,35 +269,26 @@ impl Shared {
         self.options.ranks.meet(point, number, &|| self.gate.is_stopped())
     }
 
-    /// Begins a phase whose predecessor ended on this rank at `tick`: at once if there is no other rank, else when it
-    /// has ended on all of them.
+    /// Begins a phase whose predecessor ended on this rank at `tick`: when it has ended on all ranks, and not before the
+    /// start of the phase.
     pub(super) fn begin_phase(&self, number: u32, tick: u64) {
-        let tick = if self.options.ranks.size() == 1 {
-            tick
-        } else if self.meet(MeetingPoint::Phase, u64::from(number)).is_some() {
-            self.clock.raw()
-        } else {
+        let is_alone = self.options.ranks.size() == 1;
+        if !is_alone && self.meet(MeetingPoint::Phase, u64::from(number)).is_none() {
             return;
-        };
-        self.event_phase.store(number, SeqCst);
-        if self.events.is_on() {
-            self.divide_events();
         }
-        // Events that no thread of an earlier phase has claimed are none of this phase.
-        self.events.begin();
-        self.phases.begin(number, tick);
+        let tick = if is_alone { tick } else { self.clock.raw() };
+        let start = self.phases.earliest(number).map_or(0, |time| {
+            self.gate.opened().saturating_add(self.clock.ticks(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+        });
+        if start > tick && self.gate.sleep_until(self.clock, start) {
+            return;
+        }
+        self.phases.begin(number, tick.max(start));
     }
 
-    /// Changes the event generator's rate, of which this rank may have a part.
+    /// Changes the event generator's rate, of which this rank may have a part in each phase.
     pub(super) fn set_event_rate(&self, rate: u64) {
-        self.event_rate.store(rate, SeqCst);
-        self.divide_events();
-    }
-
-    /// Gives this rank its part of the event generator's rate in the current phase.
-    fn divide_events(&self) {
-        let share = self.plan.event_share(self.event_phase.load(SeqCst));
-        self.events.set_rate(share.of(self.event_rate.load(SeqCst)));
+        self.phases.set_event_rate(|phase| self.plan.event_share(phase).of(rate));
     }
 
     /// Changes the reports and notifies the controller.

@@ -65,8 +65,10 @@ type ReadyThread<'a> = (OpCx<'a>, Vec<ThreadStep<'a>>, Option<Timetable>);
 enum ThreadEnd {
     /// The run is over.
     Over,
-    /// It has nothing left to do.
-    Done,
+    /// The time of its phase is over (`for=`).
+    PhaseOver,
+    /// No file is left for a flowop.
+    Exhausted,
     /// It has made the iterations that `stonewall=` or `iterationsof=` allow.
     Complete,
     /// It has reached a `finishoncount` or `finishonbytes`.
@@ -114,7 +116,10 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
                 Some(Ok(false)) => ThreadEnd::Complete,
                 None | Some(Err(_)) => ThreadEnd::Over,
             };
-            if !matches!(end, ThreadEnd::Over) {
+            if matches!(end, ThreadEnd::Over) && is_phase_over(shared, thread_slot) {
+                end = ThreadEnd::PhaseOver;
+            }
+            if ends_as_planned(shared, thread_slot, &end) {
                 Timetable::close(&thread_slot.arrivals);
             }
             if ends_independently(context, &end) {
@@ -127,7 +132,7 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
             }
             crate::os::annotate("thread done");
             *thread_slot.stream.lock() = cx.account.stream.take();
-            thread_slot.exhausted.store(matches!(end, ThreadEnd::Done), SeqCst);
+            thread_slot.exhausted.store(matches!(end, ThreadEnd::Exhausted), SeqCst);
             report(context, &end);
             cx.files.starvation.leave(context.views);
             if let Some(failure) = cx.close_all().filter(|_| !shared.options.count_errors) {
@@ -153,11 +158,11 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
 fn wait_for_phase(cx: &OpCx<'_>, context: &ProcessContext<'_>, thread_slot: &ThreadSlot) -> Option<u64> {
     let (phases, process) = (&context.shared.phases, thread_slot.process);
     if phases.is_first(process) {
-        return Some(cx.env.gate.opened());
+        return Some(context.shared.gate.opened());
     }
     cx.files.starvation.leave(context.views);
     if let Some(first) = phases.take_first() {
-        context.shared.begin_phase(first, cx.env.gate.opened());
+        context.shared.begin_phase(first, context.shared.gate.opened());
     }
     let began = phases.wait(process);
     cx.files.starvation.enter(context.views);
@@ -210,11 +215,32 @@ pub(super) fn never_ran(shared: &Shared, thread_slot: &ThreadSlot) {
     }
 }
 
+/// Returns whether the time of the thread's phase is over, and the run goes on.
+fn is_phase_over(shared: &Shared, thread_slot: &ThreadSlot) -> bool {
+    let now = shared.clock.raw();
+    let of_phase = shared.phases.gate_of(thread_slot.process).map(Gate::deadline);
+    of_phase.is_some_and(|end| end < now) && now <= shared.gate.deadline()
+}
+
+/// Returns whether the thread ends where the script means it to, so that its schedule ends too. That of the others goes on
+/// to the end of their phase: what they were asked for remains what it was.
+fn ends_as_planned(shared: &Shared, thread_slot: &ThreadSlot, end: &ThreadEnd) -> bool {
+    match end {
+        ThreadEnd::Over | ThreadEnd::PhaseOver | ThreadEnd::Fault(_) => false,
+        ThreadEnd::Complete | ThreadEnd::Finished => true,
+        ThreadEnd::Exhausted => {
+            let at = flowop_id(shared, thread_slot, thread_slot.at.load(Relaxed) as usize);
+            shared.plan.flowops[at].may_starve
+        }
+    }
+}
+
 /// Returns whether the thread ends independently of the run, so that its operations in flight are completed first.
 fn ends_independently(context: &ProcessContext<'_>, end: &ThreadEnd) -> bool {
     match end {
-        ThreadEnd::Over | ThreadEnd::Fault(_) => false,
-        ThreadEnd::Done | ThreadEnd::Complete => true,
+        // What is in flight when a phase is over is late, as at the end of a run.
+        ThreadEnd::Over | ThreadEnd::PhaseOver | ThreadEnd::Fault(_) => false,
+        ThreadEnd::Exhausted | ThreadEnd::Complete => true,
         ThreadEnd::Finished => ends_alone(context),
     }
 }
@@ -229,7 +255,7 @@ fn ends_alone(context: &ProcessContext<'_>) -> bool {
 fn partial_iterations(end: &ThreadEnd) -> Option<u64> {
     match end {
         ThreadEnd::Over | ThreadEnd::Fault(_) => None,
-        ThreadEnd::Done | ThreadEnd::Complete => Some(0),
+        ThreadEnd::PhaseOver | ThreadEnd::Exhausted | ThreadEnd::Complete => Some(0),
         ThreadEnd::Finished => Some(1),
     }
 }
@@ -240,10 +266,10 @@ fn report(context: &ProcessContext<'_>, end: &ThreadEnd) {
     let mode = shared.plan.mode;
     match end {
         ThreadEnd::Over => {}
-        ThreadEnd::Done | ThreadEnd::Complete if mode == QuitMode::FirstDone => {
+        ThreadEnd::PhaseOver | ThreadEnd::Exhausted | ThreadEnd::Complete if mode == QuitMode::FirstDone => {
             shared.finish(|reports| reports.first_done = true);
         }
-        ThreadEnd::Done | ThreadEnd::Complete => {}
+        ThreadEnd::PhaseOver | ThreadEnd::Exhausted | ThreadEnd::Complete => {}
         ThreadEnd::Finished if ends_alone(context) => {}
         ThreadEnd::Finished => shared.finish(|reports| reports.finished = true),
         ThreadEnd::Fault(fault) => shared.fail(fault.clone()),
@@ -290,8 +316,8 @@ fn prepare<'a>(
     let env = RunEnv {
         engine: shared.options.engine,
         clock: shared.clock,
-        gate: &shared.gate,
-        events: &shared.events,
+        gate: shared.gate_of(thread_slot.process),
+        events: shared.phases.events_of(thread_slot.process),
         messages: shared.options.messages.as_ref(),
         seed: shared.options.seed,
         instance: thread_slot.instance,
@@ -380,7 +406,7 @@ fn iterate<'r>(
     context: &ProcessContext<'_>,
     thread_slot: &ThreadSlot,
 ) -> ThreadEnd {
-    let shared = context.shared;
+    let (shared, gate) = (context.shared, cx.env.gate);
     // Remaining repetitions of each composite that is being executed, by the index of its `Enter`.
     let mut remaining = vec![0_u64; steps.len()];
     let mut pc = 0;
@@ -391,7 +417,7 @@ fn iterate<'r>(
     }
     loop {
         if timetable.is_none() && limit.is_none() {
-            let (at, outcome) = iterate_fast(steps, pc, cx, &thread_slot.at, &shared.gate);
+            let (at, outcome) = iterate_fast(steps, pc, cx, &thread_slot.at, gate);
             pc = at;
             if let Err(stop) = outcome {
                 if let Some(end) = thread_end(stop, cx, thread_slot, shared) {
@@ -402,7 +428,7 @@ fn iterate<'r>(
             }
         }
         let Some(step) = steps.get_mut(pc) else {
-            if shared.gate.is_stopped() {
+            if gate.is_stopped() {
                 return ThreadEnd::Over;
             }
             if timetable.is_some() {
@@ -430,7 +456,7 @@ fn iterate<'r>(
             }
             ThreadStep::Leave { enter } => {
                 remaining[*enter] -= 1;
-                if shared.gate.is_stopped() {
+                if gate.is_stopped() {
                     return ThreadEnd::Over;
                 }
                 pc = if remaining[*enter] > 0 { *enter + 1 } else { pc + 1 };
@@ -450,13 +476,16 @@ fn iterate<'r>(
         }
         for i in 0..times {
             // Steps that do nothing and read no clock must end with the run, too.
-            if i % CHECK_EVERY == CHECK_EVERY - 1 && shared.gate.is_stopped() {
+            if i % CHECK_EVERY == CHECK_EVERY - 1 && gate.is_stopped() {
                 return ThreadEnd::Over;
             }
             let outcome = flowop.run(cx, &thread_slot.at);
             if let Err(stop) = outcome
                 && let Some(end) = thread_end(stop, cx, thread_slot, shared)
             {
+                if timetable.is_some() && matches!(end, ThreadEnd::Exhausted) {
+                    Timetable::take_back(&thread_slot.arrivals, intended);
+                }
                 return end;
             }
         }
@@ -546,7 +575,7 @@ fn thread_end(stop: Stop, cx: &mut OpCx<'_>, thread_slot: &ThreadSlot, shared: &
     Some(match stop.reason() {
         StopReason::Counted if cx.skip_after_error() => return None,
         StopReason::Over | StopReason::Counted => ThreadEnd::Over,
-        StopReason::Exhausted => ThreadEnd::Done,
+        StopReason::Exhausted => ThreadEnd::Exhausted,
         StopReason::Finished => ThreadEnd::Finished,
         StopReason::Failed(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Operation, failed(&failure), failure)),
         StopReason::Refused(failure) => ThreadEnd::Fault(Fault::of(FaultKind::Foreign, failed(&failure), failure)),

@@ -69,7 +69,8 @@ impl Session {
         let of_commands = self.constant_errors(&model.commands);
         let mut front = SilentFront::default();
         if self.read_definitions(model, name, &mut front) == Status::Done {
-            self.plan(&mut front);
+            // The errors are those that the front end gets.
+            let _ = self.plan(&mut front).map(|plan| self.refuse_endless_phases(&plan, &mut front));
         }
         let mut found = front.found;
         let new = of_commands.into_iter().filter(|d| !found.iter().any(|other| is_same(other, d)));

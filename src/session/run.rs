@@ -280,8 +280,19 @@ impl Session {
     fn check_before_run(&mut self, front: &mut dyn Front) -> Result<(), Status> {
         self.refuse_devices(front)?;
         let plan = self.plan(front).ok_or(Status::Script)?;
+        self.refuse_endless_phases(&plan, front)?;
         self.refuse_commands(&plan, front)?;
         self.runner.check_machine(&plan, front)
+    }
+
+    /// Refuses a plan with a phase that never begins.
+    pub(super) fn refuse_endless_phases(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+        let found = plan::never_begun(&self.definitions, plan);
+        if found.is_empty() {
+            return Ok(());
+        }
+        front.diagnostics(&self.map, &found);
+        Err(Status::Script)
     }
 
     /// Refuses flowops that run commands without permission, as for `system`. The null engine runs no commands.

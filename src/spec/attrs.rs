@@ -162,6 +162,20 @@ pub const PROCESS: &[Attr] = &[
         "phase in which the processes run; a phase starts when all threads of the previous one have ended",
     ),
     attr(
+        "for",
+        Real,
+        "0",
+        Wmlrun,
+        "length of the phase in seconds: its threads end after this time, as at the end of a run; 0: none",
+    ),
+    attr(
+        "start",
+        Real,
+        "0",
+        Wmlrun,
+        "earliest start of the phase, in seconds from the start of the run; phases never overlap",
+    ),
+    attr(
         "transaction",
         Name,
         "",
@@ -348,7 +362,8 @@ pub const FLOWOP: &[Attr] = &[
         "false",
         Wmlrun,
         "waiting for a file or a free name of the set is part of the workload, as for a reader that waits for new files: \
-         the report has no warning `starved`",
+         the report has no warning `starved`; likewise an end of the thread because there is none, without the warning \
+         `exhausted`",
     ),
     attr(
         "partial",

@@ -296,6 +296,19 @@ fn a_run_whose_threads_hung_half_way_is_stuck() {
     assert_eq!((outcome.code, outcome.state.as_str()), (1, "stuck"));
 }
 
+/// One of the threads hangs in the last moment of a run, or before: its call never returns, and the run is not complete.
+#[test]
+fn a_run_of_which_a_thread_hangs_at_its_end_is_stuck() {
+    if !fuse::available("a_run_of_which_a_thread_hangs_at_its_end_is_stuck") {
+        return;
+    }
+    let fsync = CALLS.iter().find(|(kind, _)| *kind == Kind::Fsync).unwrap().1;
+    for outcome in all(&[(Kind::Fsync, fsync, Moment::End), (Kind::Fsync, fsync, Moment::Run)]) {
+        assert!(outcome.hung);
+        assert_eq!((outcome.code, outcome.state.as_str()), (1, "stuck"), "{outcome:?}");
+    }
+}
+
 /// The result file is on the file system that hangs: the result is written to standard error, with a message.
 #[test]
 fn a_result_on_the_file_system_that_hangs_is_written_to_standard_error() {

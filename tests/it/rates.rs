@@ -49,6 +49,36 @@ fn constant_arrivals_have_the_count_of_the_rate() {
     });
 }
 
+/// Threads that end for want of files ask for no less than before.
+#[test]
+fn threads_that_end_early_do_not_lower_the_offered_rate() {
+    let script = |attribute: &str| {
+        format!(
+            "# dialect: fsl\ndefine fileset name=f,path=/nowhere,entries=20,dirwidth=5,size=1k,prealloc\n\
+             define process name=p {{ thread name=t,instances=2,rate=200 {{\n\
+             flowop deletefile name=take,filesetname=f{attribute} }}\n\
+             thread name=u {{ flowop delay name=d,value=100 }} }}\n"
+        )
+    };
+    let of = |attribute: &str| {
+        let run = support::run("test.wml", &script(attribute), support::null(1000)).run().clone();
+        let open = run.open_loop.clone().unwrap();
+        let unstable: Vec<String> =
+            run.warnings.iter().filter(|note| note.code == "unstable").map(|note| note.message.clone()).collect();
+        (open.offered_per_s * run.measured_seconds, open, unstable)
+    };
+    let (offered, open, unstable) = of("");
+    assert!((offered - 400.0).abs() <= 2.0, "{offered} of 400 requests");
+    assert_eq!(open.lost, open.backlog);
+    assert!((open.lost as f64 - (offered - 20.0)).abs() < 1e-3, "{open:?}");
+    let [unstable] = &unstable[..] else { panic!("{unstable:?}") };
+    assert!(unstable.contains("threads that ended early") && !unstable.contains("lower the rate"), "{unstable}");
+    // Threads that are meant to end so are asked for nothing after that.
+    let (offered, open, unstable) = of(",maystarve");
+    assert!((offered - 20.0).abs() < 1e-3 && open.lost == 0, "{offered}: {open:?}");
+    assert_eq!(unstable, [""; 0]);
+}
+
 #[test]
 fn each_thread_has_its_own_rate() {
     undisturbed(|| {

@@ -65,8 +65,15 @@ fn threads_without_a_usable_file_are_reported() {
         note.starts_with("2 threads ended early: `p/t/del` found no usable file of `data`; give the set"),
         "{note}"
     );
-    // A run that is meant to end so needs no word.
-    assert_eq!(notes(&run("set mode quit alldone\n", del, &[]).exits(0), "exhausted"), [""; 0]);
+    // So it is in the other modes, unless the script says that the thread is meant to end like this.
+    let meant = del.replace("name=del", "name=del,maystarve");
+    for mode in ["alldone", "firstdone", "timeout"] {
+        let head = format!("set mode quit {mode}\n");
+        let output = run(&head, del, &[]).exits(0);
+        let [note] = &notes(&output, "exhausted")[..] else { panic!("{mode}: {}", output.shown()) };
+        assert!(note.contains("ended early: `p/t/del` found no usable file of `data`"), "{mode}: {note}");
+        assert_eq!(notes(&run(&head, &meant, &[]).exits(0), "exhausted"), [""; 0], "{mode}");
+    }
     // An empty set is the reason itself.
     let script = format!(
         "define fileset name=none,path=$dir,dirwidth=5\n{SETS}define process name=p {{ thread name=t {{\n\
@@ -78,6 +85,32 @@ fn threads_without_a_usable_file_are_reported() {
     assert!(note.ends_with("the set has 0 entries: set the number of files with `entries=`"), "{note}");
 }
 
+/// One of the flowops of a mix makes files: the threads that draw it when no name is free end, with work left to do.
+#[test]
+fn threads_of_a_mix_that_run_out_of_names_are_reported_in_every_mode() {
+    let threads = "thread name=t,instances=4,mix { flowop statfile name=view,filesetname=half,weight=9
+        flowop upload name=up } thread name=other { flowop statfile name=look,filesetname=data }";
+    for mode in ["timeout", "alldone", "firstdone"] {
+        let head = format!(
+            "set mode quit {mode}\ndefine fileset name=half,path=$dir,entries=40,dirwidth=5,size=1k,prealloc=50\n\
+             define flowop name=upload {{ flowop createfile name=cr,filesetname=half,fd=1\nflowop closefile name=c,fd=1 }}\n"
+        );
+        let output = run(&head, threads, &[]).exits(0);
+        let [note] = &notes(&output, "exhausted")[..] else { panic!("{mode}: {}", output.shown()) };
+        let which = if mode == "firstdone" {
+            "of 4 threads ended early: `p/t/up.cr`"
+        } else {
+            "4 threads ended early: `p/t/up.cr`"
+        };
+        assert!(note.contains(which) && note.contains("found no usable file of `half`"), "{mode}: {note}");
+        assert!(
+            output.stderr.contains("W0405") && output.stderr.contains("`up.cr` makes one file"),
+            "{}",
+            output.stderr
+        );
+    }
+}
+
 /// A report in a format of Filebench contains no warnings.
 #[test]
 fn threads_that_ended_early_are_reported_in_every_format() {
@@ -85,7 +118,7 @@ fn threads_that_ended_early_are_reported_in_every_format() {
     for format in ["filebench", "filebench-1.4", "csv"] {
         let output = run("", del, &["--format", format]).exits(0);
         assert!(output.stderr.contains("warning: 2 threads ended early: `p/t/del`"), "{}", output.shown());
-        let meant = run("set mode quit alldone\n", del, &["--format", format]).exits(0);
+        let meant = run("", &del.replace("name=del", "name=del,maystarve"), &["--format", format]).exits(0);
         assert!(!meant.stderr.contains("warning:"), "{}", meant.shown());
     }
     // The text report has the warning already.

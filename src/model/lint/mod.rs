@@ -161,20 +161,25 @@ impl<'a> Subject<'a> {
         self.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (&***p, t)))
     }
 
+    /// Whether anything ends a thread after a number of operations.
+    fn ends_by_itself(&self) -> bool {
+        let finishes = |f: &FlowopDef| f.spec.is_some_and(|spec| spec.is(Role::Finishes));
+        self.threads().any(|(_, t)| t.flowops.iter().any(finishes))
+            || self.composites.iter().any(|c| c.flowops.iter().any(finishes))
+    }
+
     /// The flowops of a thread in the order of its loop, with composites unrolled.
     fn body(&self, thread: &'a ThreadDef) -> Vec<Use<'a>> {
         let mut uses = Uses { all: Vec::new(), budget: LARGEST };
-        let mut level = UsesLevel { times: Some(1), prefix: String::new() };
+        let mut level = UsesLevel {
+            times: Some(1),
+            mean: Some(1.0),
+            mix: MixWeights::of(&thread.attrs, &thread.flowops, &self.scope),
+            is_drawn: false,
+            prefix: String::new(),
+        };
         composites::unroll(&mut uses, &self.composite_of, &thread.flowops, &mut level, &self.scope);
         uses.all
-    }
-
-    /// Whether anything ends a run or a thread after a number of operations.
-    fn ends_by_itself(&self) -> bool {
-        let finishes = |f: &FlowopDef| f.spec.is_some_and(|spec| spec.is(Role::Finishes));
-        self.mode != QuitMode::Timeout
-            || self.threads().any(|(_, t)| t.flowops.iter().any(finishes))
-            || self.composites.iter().any(|c| c.flowops.iter().any(finishes))
     }
 }
 
@@ -189,14 +194,46 @@ struct Uses<'a> {
 struct UsesLevel {
     /// Executions in an iteration of the thread, if that is certain.
     times: Option<u64>,
+    /// Executions in an iteration of the thread on average, if that is known.
+    mean: Option<f64>,
+    /// The mix that draws one of them, if there is one.
+    mix: Option<MixWeights>,
+    /// Whether a mix around them is drawn from.
+    is_drawn: bool,
     /// What precedes their names in results.
     prefix: String,
+}
+
+/// The weights of a mix.
+#[derive(Clone, Copy)]
+struct MixWeights {
+    /// Their sum, if they are known and not all 0.
+    sum: Option<f64>,
+}
+
+impl MixWeights {
+    /// The mix of the flowops of a thread or composite with these attributes, if it is one.
+    fn of(attrs: &Attrs, flowops: &[FlowopDef], scope: &dyn Lookup) -> Option<Self> {
+        let weights = flowops.iter().map(|flowop| weight(&flowop.attrs, scope));
+        let sum = || weights.sum::<Option<f64>>().filter(|sum| *sum > 0.0);
+        let used = attrs.get("mix")?;
+        let is_on = eval(&used.value, scope).ok().and_then(|value| value.as_switch()).unwrap_or(true);
+        is_on.then(|| Self { sum: sum() })
+    }
+}
+
+/// The value of `weight=`, if it is known.
+fn weight(attrs: &Attrs, scope: &dyn Lookup) -> Option<f64> {
+    let Some(used) = attrs.get("weight") else { return Some(1.0) };
+    eval_exact(&used.value, scope).ok()?.as_f64()
 }
 
 /// A flowop or composite of a loop.
 struct Counted {
     name: Option<String>,
     times: Option<u64>,
+    mean: Option<f64>,
+    is_drawn: bool,
     iters: Option<u64>,
 }
 
@@ -212,9 +249,14 @@ impl<'a> Unrolled<'a> for Uses<'a> {
     fn begin(&mut self, flowop: &'a FlowopDef, level: &mut UsesLevel, scope: &dyn LookupDebug) -> Option<Counted> {
         self.budget -= 1;
         let iters = iters(&flowop.attrs, scope);
-        let times = level.times.zip(iters).and_then(|(a, b)| a.checked_mul(b));
+        // The number of draws of each flowop of a mix is unknown.
+        let times = level.times.filter(|_| level.mix.is_none());
+        let times = times.zip(iters).and_then(|(a, b)| a.checked_mul(b));
+        let share = level.mix.map_or(Some(1.0), |mix| Some(weight(&flowop.attrs, scope)? / mix.sum?));
+        let mean = level.mean.zip(share).zip(iters).map(|((mean, share), iters)| mean * share * iters as f64);
+        let is_drawn = level.is_drawn || level.mix.is_some();
         let name = text(&flowop.attrs, "name", scope).map(|name| format!("{}{name}", level.prefix));
-        Some(Counted { name, times, iters })
+        Some(Counted { name, times, mean, is_drawn, iters })
     }
 
     fn built_in(&mut self, flowop: &'a FlowopDef, used: Counted, scope: &dyn LookupDebug) {
@@ -229,10 +271,14 @@ impl<'a> Unrolled<'a> for Uses<'a> {
         scope: &dyn LookupDebug,
         _: Vec<Diagnostic>,
     ) -> UsesLevel {
-        let times = used.times.zip(iters(&composite.attrs, scope)).and_then(|(a, b)| a.checked_mul(b));
-        // The number of draws of each flowop of a mix is unknown.
-        let times = times.filter(|_| composite.attrs.get("mix").is_none());
-        UsesLevel { times, prefix: format!("{}.", used.name.unwrap_or_default()) }
+        let iters = iters(&composite.attrs, scope);
+        UsesLevel {
+            times: used.times.zip(iters).and_then(|(a, b)| a.checked_mul(b)),
+            mean: used.mean.zip(iters).map(|(mean, iters)| mean * iters as f64),
+            mix: MixWeights::of(&composite.attrs, &composite.flowops, scope),
+            is_drawn: used.is_drawn,
+            prefix: format!("{}.", used.name.unwrap_or_default()),
+        }
     }
 
     fn leave(&mut self, _: &'a FlowopDef, _: UsesLevel) {}
@@ -251,6 +297,10 @@ struct Use<'a> {
     name: Option<String>,
     /// Executions in an iteration, if that is certain.
     times: Option<u64>,
+    /// Executions in an iteration on average, if that is known.
+    mean: Option<f64>,
+    /// Whether a mix draws it.
+    is_drawn: bool,
     /// Executions in a row, if that is certain.
     iters: Option<u64>,
     /// The attributes whose value is known.
@@ -259,14 +309,14 @@ struct Use<'a> {
 
 impl<'a> Use<'a> {
     fn new(flowop: &'a FlowopDef, used: Counted, scope: &dyn Lookup) -> Self {
-        let Counted { name, times, iters } = used;
+        let Counted { name, times, mean, is_drawn, iters } = used;
         let is_exact = |attr| flowop.spec.is_some_and(|spec| spec.takes_fraction(attr));
         let value = |used: &AttrUse| {
             let eval = if is_exact(used.attr) { eval_exact } else { eval };
             Some((used.attr.name, eval(&used.value, scope).ok()?, used.value.span))
         };
         let known = Evaluated { values: flowop.attrs.iter().filter_map(value).collect(), incomplete: false };
-        Self { flowop, name, times, iters, known }
+        Self { flowop, name, times, mean, is_drawn, iters, known }
     }
 
     fn kind(&self) -> &'a str {

@@ -276,6 +276,7 @@ pub(super) fn open_loop(ranks: &[RankRun], lost: &[LostRank]) -> Option<OpenLoop
         offered_per_s: sum(|open| open.offered_per_s) + lost_per_s,
         achieved_per_s: sum(|open| open.achieved_per_s),
         backlog: own().map(|(_, open)| open.backlog).sum(),
+        lost: own().map(|(_, open)| open.lost).sum(),
         backlog_oldest_seconds: own().map(|(_, open)| open.backlog_oldest_seconds).fold(0.0, f64::max),
         // A rank whose threads never slept has no wake-up latency, which is no missing value.
         wakeup_latency_ns_mean: weighted_mean(

@@ -244,6 +244,7 @@ fn phases(ranks: &[RankRun]) -> Vec<PhaseResult> {
         PhaseResult {
             number,
             start_seconds: own().filter_map(|phase| phase.start_seconds).reduce(f64::max),
+            earliest_start_seconds: own().find_map(|phase| phase.earliest_start_seconds),
             seconds: if ranks.len() == 1 {
                 own().map(|phase| phase.seconds).sum()
             } else {

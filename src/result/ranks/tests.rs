@@ -92,7 +92,8 @@ fn the_run_of_a_single_rank_is_unchanged() {
     own.flowops[0].response_ns = Some(own.flowops[1].latency_ns);
     own.flowops[0].response_histogram = own.flowops[1].histogram.clone();
     own.digest = Some(Digest { value: "00000000000000ff".to_owned(), operations: 9, short_threads: 1 });
-    let whole = PhaseResult { number: 1, start_seconds: Some(5.0), seconds: 60.0, complete: true };
+    let whole =
+        PhaseResult { number: 1, start_seconds: Some(5.0), seconds: 60.0, complete: true, ..PhaseResult::default() };
     own.phases = vec![whole, PhaseResult { number: 2, ..PhaseResult::default() }];
     own.failure = Some(Failure { what: "a call failed".to_owned(), ..Failure::default() });
     let merged = merge_ranks(vec![rank(0, "h1", own.clone())], Vec::new());
@@ -275,8 +276,13 @@ fn rates_of_a_phase_refer_to_the_common_time_of_the_phase() {
     let phased = |first: f64| {
         let mut run = run_of(&[snapshot(&[5; 600]), snapshot(&[5; 600])], 6);
         run.flowops[1].phase = 2;
-        let phase =
-            |number, start, seconds| PhaseResult { number, start_seconds: Some(start), seconds, complete: true };
+        let phase = |number, start, seconds| PhaseResult {
+            number,
+            start_seconds: Some(start),
+            seconds,
+            complete: true,
+            ..PhaseResult::default()
+        };
         run.phases = vec![phase(1, 0.0, first), phase(2, first, 6.0 - first)];
         for interval in &mut run.intervals {
             let (own, other) = if interval.t <= first { (0, 1) } else { (1, 0) };
@@ -299,7 +305,8 @@ fn a_phase_may_begin_and_end_within_an_interval() {
         let mut run = run_of(&[snapshot(&[5; 1000])], 4);
         run.flowops[0].phase = 2;
         let complete = true;
-        run.phases = vec![PhaseResult { number: 2, start_seconds: Some(0.5), seconds, complete }];
+        run.phases =
+            vec![PhaseResult { number: 2, start_seconds: Some(0.5), seconds, complete, ..PhaseResult::default() }];
         for interval in &mut run.intervals {
             let (from, to) = ((interval.t - interval.seconds).max(0.5), interval.t.min(0.5 + seconds));
             interval.flowops[0].ops = ((to - from).max(0.0) * 1000.0).round() as u64;
@@ -319,7 +326,13 @@ fn work_of_ranks_at_different_times_has_a_rate() {
     let at = |number, start: f64| {
         let mut run = run_of(&[snapshot(&[5; 500])], 4);
         run.flowops[0].phase = 2;
-        run.phases = vec![PhaseResult { number: 2, start_seconds: Some(start), seconds: 0.5, complete: true }];
+        run.phases = vec![PhaseResult {
+            number: 2,
+            start_seconds: Some(start),
+            seconds: 0.5,
+            complete: true,
+            ..PhaseResult::default()
+        }];
         for interval in &mut run.intervals {
             let is_in_phase = (interval.t - interval.seconds - start.floor()).abs() < 0.1;
             interval.flowops[0].ops = if is_in_phase { 500 } else { 0 };

@@ -1,0 +1,182 @@
+//! Phases of a workload: the times that a script gives for them, and phases that never begin.
+//!
+//! Only what is certain from the plan is an error: a thread may find no file, fail, or wait for another one, and so may
+//! end its phase.
+
+use super::compile::Definitions;
+use super::{Plan, PlanStep, Process, Thread};
+use crate::diag::{self, Code, Diagnostic};
+use crate::exec::{UnitKind, maker};
+use crate::fileset::Want;
+use crate::model::QuitMode;
+use crate::source::Span;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// The times of a phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PhaseTimes {
+    /// The time after which its threads end (`for=`).
+    pub length: Option<Duration>,
+    /// The time from the start of the run before which it does not begin (`start=`).
+    pub start: Option<Duration>,
+}
+
+/// Reports times of a phase that contradict each other, and phases in a run that does not wait for all threads.
+pub(super) fn check(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diagnostic>) {
+    differing(definitions, plan, "for", |times| times.length, found);
+    differing(definitions, plan, "start", |times| times.start, found);
+    let mut numbers = definitions.processes.iter().filter_map(|def| def.attrs.get("phase"));
+    let Some(at) = numbers.next().filter(|_| plan.phases.len() > 1) else { return };
+    if plan.mode != QuitMode::AllDone {
+        let message = format!("the script has phases, and its run ends in mode `{}`", plan.mode.name());
+        found.push(
+            Diagnostic::error(Code::Unsupported, at.value.span, message)
+                .help("write `set mode quit alldone`: a phase ends when all of its threads have"),
+        );
+    }
+}
+
+/// Returns the errors of a run whose phases never begin, because the one before does not end, or of a thread that would
+/// wait for another phase. `definitions`: those that the plan is made of.
+pub fn never_begun(definitions: &Definitions, plan: &Plan) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let woken: HashSet<usize> = plan.threads().flat_map(|(_, thread)| &thread.steps).flat_map(wakes).collect();
+    for (pair, brought) in plan.phases.windows(2).zip(brought_about(plan)) {
+        let own = plan.processes.iter().zip(&definitions.processes).filter(|(process, _)| process.phase == pair[0]);
+        let threads = own.filter(|(process, _)| process.instances > 0).flat_map(|(process, def)| {
+            process.threads.iter().zip(&def.threads).map(move |(thread, def)| (process, thread, def.span))
+        });
+        for (process, thread, at) in threads {
+            if let Some(report) = never_ends(plan, process, thread, (&brought, &woken), at, pair[1]) {
+                diag::push(&mut found, report);
+            }
+        }
+    }
+    posts_to_other_phases(plan, &mut found);
+    found
+}
+
+/// Reports processes of a phase that give different values for one of its times.
+fn differing(
+    definitions: &Definitions,
+    plan: &Plan,
+    name: &str,
+    time: fn(PhaseTimes) -> Option<Duration>,
+    found: &mut Vec<Diagnostic>,
+) {
+    let mut known: HashMap<u32, (Duration, Span)> = HashMap::new();
+    for (process, def) in plan.processes.iter().zip(&definitions.processes) {
+        let (Some(own), Some(used)) = (time(process.times), def.attrs.get(name)) else { continue };
+        let (first, span) = *known.entry(process.phase).or_insert((own, used.value.span));
+        if first != own {
+            let message = format!("`{name}` of phase {} has two values", process.phase);
+            let report = Diagnostic::error(Code::Duplicate, used.value.span, message).also(span, "the first");
+            diag::push(found, report.help("it is a time of the phase: give it once, or the same value everywhere"));
+        }
+    }
+}
+
+/// The states of files and empty directories that threads bring about, by file set.
+struct Brought {
+    /// Threads of the phase.
+    now: Vec<[bool; 4]>,
+    /// Threads of the phase and of those before it.
+    so_far: Vec<[bool; 4]>,
+}
+
+/// Returns the states that the threads of each phase bring about.
+fn brought_about(plan: &Plan) -> Vec<Brought> {
+    let mut so_far = vec![[false; 4]; plan.filesets.len()];
+    let of_phase = |phase: &u32| {
+        let mut now = vec![[false; 4]; plan.filesets.len()];
+        let own = plan.threads().filter(|(process, _)| process.phase == *phase && process.instances > 0);
+        for (set, want, kind) in own.flat_map(|(_, thread)| &thread.effects.makes) {
+            now[*set][maker(*kind, *want)] = true;
+            so_far[*set][maker(*kind, *want)] = true;
+        }
+        Brought { now, so_far: so_far.clone() }
+    };
+    plan.phases.iter().map(of_phase).collect()
+}
+
+/// Returns the error for a thread because of which the phase `next` never begins.
+fn never_ends(
+    plan: &Plan,
+    process: &Process,
+    thread: &Thread,
+    (brought, woken): (&Brought, &HashSet<usize>),
+    at: Span,
+    next: u32,
+) -> Option<Diagnostic> {
+    let flowops = &plan.flowops[thread.first..thread.first + thread.count];
+    let length = plan.times_of(process.phase).length;
+    let (what, name) = (format!("phase {next} never begins"), &thread.name);
+    if let Some(finish) = flowops.iter().find(|flowop| flowop.finishes) {
+        // In Filebench up to 1.4 it ends the run, not only its thread.
+        let message = format!("{what}: `{}` ends the run in phase {}", finish.name, process.phase);
+        let report = Diagnostic::error(Code::Unsupported, finish.span, message);
+        return process.dialect.semantics().finish_ends_run.then(|| {
+            report.help("write `# dialect: fsl`, where it ends its thread, or give the process `for=SECONDS` instead")
+        });
+    }
+    let is_limited = length.is_some() || thread.stonewall.is_some() || thread.iterations_of.is_some();
+    if is_limited || may_run_out(plan, thread, brought) || may_stop(plan, thread, woken) {
+        return None;
+    }
+    let message = format!("{what}: thread `{name}` of phase {} does not end", process.phase);
+    Some(Diagnostic::error(Code::Unsupported, at, message).help(
+        "give its process `for=SECONDS`, or the thread `stonewall=SECONDS` or a `finishoncount`: a phase begins when all \
+         threads of the one before have ended",
+    ))
+}
+
+/// Returns whether a thread may find no file, or no free name, that it needs, so that it ends.
+fn may_run_out(plan: &Plan, thread: &Thread, brought: &Brought) -> bool {
+    let opposite = |want: Want| if want == Want::Existing { Want::Absent } else { Want::Existing };
+    // To make one of a state uses up one of the other.
+    let uses_up = |(set, want, kind): &(usize, Want, UnitKind)| !brought.now[*set][maker(*kind, opposite(*want))];
+    let existing = maker(UnitKind::File, Want::Existing);
+    let may_lack = |set: &usize| {
+        let spec = &plan.filesets[*set];
+        let had_some = spec.entries > 0 && (spec.prealloc > 0 || spec.empty) || brought.so_far[*set][existing];
+        let loses_some = brought.so_far[*set][maker(UnitKind::File, Want::Absent)];
+        (!had_some || loses_some) && !brought.now[*set][existing]
+    };
+    thread.effects.makes.iter().any(uses_up) || thread.effects.sets.iter().any(may_lack)
+}
+
+/// The flowops that a step wakes.
+fn wakes(step: &PlanStep) -> Vec<usize> {
+    if let PlanStep::Op { op, .. } = step { op.effects().wakes } else { Vec::new() }
+}
+
+/// Returns whether a thread may wait for ever, or fail: it waits in a flowop that none wakes, or works on a slot in which
+/// it opens no file.
+fn may_stop(plan: &Plan, thread: &Thread, woken: &HashSet<usize>) -> bool {
+    thread.steps.iter().any(|step| {
+        let PlanStep::Op { local, op, .. } = step else { return false };
+        let (id, effects) = (thread.first + local, op.effects());
+        let waits = effects.highwater.is_some() || effects.latch;
+        waits && !woken.contains(&id) || effects.slot > 0 && plan.flowops[id].sets.is_empty()
+    })
+}
+
+/// Reports posts to a waiting flowop of another phase if one of the two phases ends after a time: a blocking post might
+/// wait for ever.
+fn posts_to_other_phases(plan: &Plan, found: &mut Vec<Diagnostic>) {
+    let is_timed = |phase: u32| plan.times_of(phase).length.is_some();
+    for (process, thread) in plan.threads() {
+        for step in &thread.steps {
+            let PlanStep::Op { local, .. } = step else { continue };
+            let phase_of = |id: usize| plan.processes[plan.flowops[id].process].phase;
+            let other = wakes(step).into_iter().map(phase_of).find(|phase| *phase != process.phase);
+            if let Some(other) = other.filter(|other| is_timed(*other) || is_timed(process.phase)) {
+                let post = &plan.flowops[thread.first + local];
+                let message = format!("`{}` of phase {} posts to phase {other}", post.name, process.phase);
+                let report = Diagnostic::error(Code::Unsupported, post.span, message);
+                diag::push(found, report.help("phases never overlap: post to a flowop of the same phase"));
+            }
+        }
+    }
+}
