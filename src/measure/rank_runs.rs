@@ -113,7 +113,7 @@ impl Runner {
             clock_error_ns: start.skew_ns.map(|_| start.error_ns),
             clock: None,
             environment: self.document.environment.clone(),
-            rank_rates: plan.rank_rates.clone(),
+            rank_rates: plan.rank_rates.iter().map(|rates| rates.clone().into_iter().collect()).collect(),
             run,
         };
         let Some(collected) = ranks.collect(json::to_bytes(&own)) else {

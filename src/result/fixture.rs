@@ -137,7 +137,7 @@ pub(crate) fn rank_runs() -> Vec<RankRun> {
             clock_error_ns: Some(15_000),
             clock: None,
             environment,
-            rank_rates: Vec::new(),
+            rank_rates: vec![vec![(1, 25.5)]; 3],
             run,
         }
     };

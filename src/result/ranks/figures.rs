@@ -250,9 +250,9 @@ fn lost_per_s(ranks: &[RankRun], lost: &[LostRank]) -> f64 {
         Some(phase) => phase.seconds,
         None => first.run.measured_seconds,
     };
-    let of_rank = |rates: &BTreeMap<u32, f64>| {
+    let of_rank = |rates: &Vec<(u32, f64)>| {
         let requests: f64 = rates.iter().map(|(phase, rate)| rate * seconds(*phase)).sum();
-        let seconds: f64 = rates.keys().map(|phase| seconds(*phase)).sum();
+        let seconds: f64 = rates.iter().map(|(phase, _)| seconds(*phase)).sum();
         if seconds > 0.0 { requests / seconds } else { 0.0 }
     };
     lost.iter().filter_map(rates).map(of_rank).sum()

@@ -44,8 +44,8 @@ pub struct RankRun {
     pub clock: Option<RankClock>,
     /// Its machine when the program started.
     pub environment: Environment,
-    /// The requests a second that `totalrate=` asks of each rank, by phase. The same on all ranks.
-    pub rank_rates: Vec<BTreeMap<u32, f64>>,
+    /// The requests a second that `totalrate=` asks of each rank, with the number of their phase. The same on all ranks.
+    pub rank_rates: Vec<Vec<(u32, f64)>>,
     /// Its run.
     pub run: Run,
 }

@@ -432,11 +432,10 @@ fn runs_are_sent_as_json() {
 #[test]
 fn what_was_asked_of_a_lost_rank_stays_offered() {
     let open = |phases: Vec<PhaseResult>, rates: &[(u32, f64)]| {
-        let of_rank: std::collections::BTreeMap<u32, f64> = rates.iter().copied().collect();
         let mut run = steady_run(100, 10);
         run.open_loop = Some(OpenLoop { offered_per_s: 50.0, achieved_per_s: 50.0, ..OpenLoop::default() });
         run.phases = phases;
-        let first = RankRun { rank_rates: vec![of_rank; 3], ..rank(0, "h1", run) };
+        let first = RankRun { rank_rates: vec![rates.to_vec(); 3], ..rank(0, "h1", run) };
         merge_ranks(vec![first], vec![lost(1), lost(2)]).open_loop.unwrap()
     };
     let merged = open(Vec::new(), &[(1, 25.0)]);
