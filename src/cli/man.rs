@@ -107,7 +107,7 @@ mod tests {
             let text = &pages[&format!("{name}.1")];
             assert!(text.contains(&format!(".SH NAME\n{} \\- ", escaped(name))), "{text}");
             assert!(text.contains(".SH EXAMPLES\n.nf\nwmlrun"), "{text}");
-            for option in command.get_arguments().filter_map(clap::Arg::get_long) {
+            for option in command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(clap::Arg::get_long) {
                 assert!(text.contains(&escaped(&format!("--{option}"))), "{name}: --{option}");
             }
         }
