@@ -279,7 +279,7 @@ fn a_diagnostic_is_short_whatever_the_script() {
         format!("define fileset name=s,{long}=3\n"),
         format!("{long} {long}\n"),
         format!("set $x=\"{long}\"\nset $y=$z + {long}\n"),
-        format!("set $a=1{} %\n", " ".repeat(3_000_000)),
+        format!("set $a=1{} ~\n", " ".repeat(3_000_000)),
         format!("{}\n", "~ ".repeat(500_000)),
         "~\n".repeat(500_000),
         format!("define process name=p {{{}", "\n".repeat(500_000)),
