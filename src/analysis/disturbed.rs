@@ -74,14 +74,14 @@ mod tests {
         Disturbance { disturbed, runs }
     }
 
-    /// Disturbed runs, all runs, and the p-value of scipy.stats.fisher_exact.
+    /// Disturbed runs, all runs, and the p-value of `scipy.stats.fisher_exact`.
     const FISHER: [([u64; 2], [u64; 2], f64); 7] = [
         ([1, 0], [8, 8], 1.0),
-        ([0, 6], [8, 8], 0.006993006993006993),
+        ([0, 6], [8, 8], 0.006_993_006_993_006_993),
         ([7, 8], [8, 8], 1.0),
-        ([12, 3], [16, 16], 0.003847595161106487),
+        ([12, 3], [16, 16], 0.003_847_595_161_106_487),
         ([0, 5], [2, 16], 1.0),
-        ([3, 20], [40, 60], 0.0031223174522543575),
+        ([3, 20], [40, 60], 0.003_122_317_452_254_357_5),
         ([8, 8], [8, 8], 1.0),
     ];
 
@@ -95,13 +95,13 @@ mod tests {
 
     #[test]
     fn the_check_depends_on_the_undisturbed_blocks_and_the_shares() {
+        use ComparisonVerdict::{Unclear, Worse};
         use DisturbanceCheck::{Strict, Undisturbed, Unequal};
         assert_eq!(of([0, 0], [8, 8]).check(4), None);
         assert_eq!(of([1, 0], [8, 8]).check(3), Some(Undisturbed(3)));
         assert_eq!(of([7, 8], [8, 8]).check(0), Some(Strict));
         assert_eq!(of([2, 2], [8, 8]).check(2), Some(Strict));
         assert_eq!(of([0, 6], [8, 8]).check(5), Some(Unequal));
-        use ComparisonVerdict::{Unclear, Worse};
         assert!(Strict.holds(Worse, || Some(Worse)) && !Strict.holds(Worse, || Some(Unclear)));
         assert!(!Unequal.holds(Worse, || Some(Worse)) && !Strict.holds(Worse, || None));
         let halves = [[0, 0], [3, 3], [4, 0], [0, 8]].map(|disturbed| of(disturbed, [8, 8]).is_of_half_a_side());

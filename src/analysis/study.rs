@@ -180,8 +180,8 @@ mod tests {
         assert_eq!((found.f.value, found.f.p, found.f.low, found.f.high), (0.0, 0.0, 0.0, 0.0));
         assert_eq!((found.t.kind, found.t.df), (TTestKind::Welch, 5.0));
         assert!(
-            (found.t.value / 17.44133022449836 - 1.0).abs() < 1e-9
-                && (found.t.p / 1.1356117779745473e-05 - 1.0).abs() < 1e-9,
+            (found.t.value / 17.441_330_224_498_36 - 1.0).abs() < 1e-9
+                && (found.t.p / 1.135_611_777_974_547_3e-5 - 1.0).abs() < 1e-9,
             "{found:?}"
         );
         let found = study(&varying, &equal, 0.99).unwrap();

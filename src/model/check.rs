@@ -246,7 +246,7 @@ impl Checker<'_> {
             visit::parts(&command.kind, &mut |part| match part {
                 CommandPart::Set(_) | CommandPart::SetField(_) => {}
                 CommandPart::Value(value) | CommandPart::Time(value) | CommandPart::Load(value) => {
-                    self.expr(value, &[])
+                    self.expr(value, &[]);
                 }
                 CommandPart::Shown(text) | CommandPart::Usage(text) => self.shown(text),
                 CommandPart::Shell(text) => self.shell(text),

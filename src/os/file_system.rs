@@ -26,6 +26,8 @@ pub struct FileSystemProperties {
 }
 
 impl FileSystemProperties {
+    // Most values are numbers, which read better without a reference.
+    #[allow(clippy::needless_pass_by_value)]
     fn put(&mut self, name: &str, value: impl ToString) {
         self.parameters.insert(name.to_owned(), value.to_string());
     }
@@ -436,8 +438,8 @@ fn directories(dir: &Path) -> Vec<String> {
 
 /// Formats a UUID as `/sys` does.
 fn uuid(bytes: &[u8; 16]) -> String {
-    let hex = |range: std::ops::Range<usize>| bytes[range].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    [hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16)].join("-")
+    let groups = [&bytes[0..4], &bytes[4..6], &bytes[6..8], &bytes[8..10], &bytes[10..16]];
+    groups.map(|group| group.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))).join("-")
 }
 
 // --- both ---

@@ -195,7 +195,7 @@ fn a_total_rate_is_that_of_the_threads_of_all_ranks() {
     // `rate=` is that of each thread; the threads take turns all the same.
     let each = agreed(parts(&with("rate=5"), 4)).unwrap();
     assert_eq!(readers(&each), [(5.0, 40, 0), (5.0, 40, 12), (5.0, 40, 24), (5.0, 40, 32)]);
-    assert!(each[0].rank_rates.iter().all(|of_phase| of_phase.is_empty()));
+    assert!(each[0].rank_rates.iter().all(std::collections::BTreeMap::is_empty));
     // A rank may have other numbers of threads, but not another rate, nor other threads.
     let more = total.replace("name=t-reader", "name=t-reader,instances=7").replace(",instances=4", "");
     assert_eq!(readers(&agreed(vec![plan(&total), plan(&more)]).unwrap())[1], (100.0 / 110.0, 110, 40));

@@ -178,7 +178,8 @@ fn how_ext4_was_made_differs() {
         let mut told: Vec<String> =
             line.split_whitespace().filter(|word| !states.contains(word)).map(str::to_owned).collect();
         let mut own = made(&b, "").0;
-        (told.sort(), own.sort());
+        told.sort();
+        own.sort();
         assert_eq!(own, told);
     }
 }
@@ -218,7 +219,7 @@ fn properties_of_another_type_are_no_differences() {
     let (ext4, xfs) = (Mount::new(Fs::Ext4, size()), Mount::new(Fs::Xfs, size()));
     let found = differences(&Side::of(&ext4), &Side::of(&xfs));
     let of_type = |name: &&str| name.starts_with("ext4 ") || name.starts_with("xfs ");
-    assert!(!names(&found).iter().any(|name| of_type(name)) && names(&found).contains(&"file system"), "{found:?}");
+    assert!(!names(&found).iter().any(of_type) && names(&found).contains(&"file system"), "{found:?}");
 }
 
 #[test]
