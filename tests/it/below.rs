@@ -1,5 +1,5 @@
 //! Tests `--below`: every path of a file set is placed below a directory, through no link, and in every command that runs
-//! a script; and paths that only a shell would complete, which are errors
+//! a script; and paths that only a shell would complete, which are errors.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,6 +8,9 @@ use std::path::Path;
 use crate::cmd::{Output, Wml};
 use crate::experiments::{Lab, series};
 use crate::tree;
+
+/// Makes what is at a place.
+type Change<'a> = &'a dyn Fn(&Path);
 
 /// A script with a literal path, one in a variable, one of a file, a relative one and a list.
 const SCRIPT: &str = "set $where=/no-such-root/b\n\
@@ -100,7 +103,7 @@ fn no_link_below_the_directory_is_followed() {
     fs::create_dir_all(lab.path("elsewhere/a")).unwrap();
     fs::write(lab.path("elsewhere/file"), "mine").unwrap();
     let before = tree::tree(&lab.path("elsewhere"));
-    let places: [(&str, &dyn Fn(&Path)); 5] = [
+    let places: [(&str, Change<'_>); 5] = [
         ("d/no-such-root", &|at| symlink(lab.path("elsewhere"), at).unwrap()),
         ("d/no-such-root/b", &|at| symlink("../../elsewhere/a", at).unwrap()),
         ("d/rel/c/four", &|at| symlink(lab.path("elsewhere/a"), at).unwrap()),
