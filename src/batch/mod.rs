@@ -17,6 +17,7 @@ use crate::flowop;
 use crate::measure::WarmupLength;
 use crate::model::{self, Command, CommandKind, Known, Object};
 use crate::os::held_dir::HeldDir;
+use crate::os::{reading, signals};
 use crate::output::{self, FileIdentity, TableFile, file_id};
 use crate::page::{self, ResultSource};
 use crate::report::{csv_runs, json};
@@ -30,6 +31,7 @@ use overview::{index_page, joined, overview};
 use profile::{Config, Profile};
 use results::{results_dir, warn_of_other_places};
 use selection::{select, settings_fit, suggest_others};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -72,7 +74,8 @@ impl Batch<'_> {
     /// The settings of a workload's session.
     fn settings_of(&self, workload: &ProfileWorkload<'_>) -> Settings {
         let mut sets = self.sets_of(workload.config);
-        sets.retain(|(name, _)| workload.variables.contains(name));
+        let variables: HashSet<&String> = workload.variables.iter().collect();
+        sets.retain(|(name, _)| variables.contains(name));
         Settings { sets, ..self.settings.clone() }
     }
 }
@@ -216,6 +219,7 @@ fn run_all(
     host: &mut dyn BatchHost,
     front: &mut dyn Front,
 ) -> u8 {
+    let _kept = signals::Kept::begin();
     let (path, settings) = (batch.path, batch.settings);
     let scripts = std::iter::once(path).chain(workloads.iter().filter_map(|w| w.found.path.as_deref()));
     let read: Vec<FileIdentity> = scripts.filter_map(file_id).collect();
@@ -443,13 +447,15 @@ fn settings_of(
     table: &SpecTable,
     found: &mut Vec<Diagnostic>,
 ) -> Vec<Setting> {
-    let used = |name: &str| variables.iter().any(|variable| variable == name);
+    let variables: HashSet<&str> = variables.iter().map(String::as_str).collect();
+    let used = |name: &str| variables.contains(name);
     let mut given = batch.sets_of(config);
     given.retain(|(name, _)| used(name));
     let mut settings = Vec::new();
+    let is_given: HashSet<&str> = given.iter().map(|(name, _)| name.as_str()).collect();
     for assignment in batch.profile.values(config) {
         let (key, value) = (&assignment.key.node, &assignment.value);
-        if used(key) && given.iter().all(|(name, _)| name != key) {
+        if used(key) && !is_given.contains(key.as_str()) {
             match typed_value(map, table, key, value.span) {
                 Ok(typed) => settings.push(Setting { name: key.clone(), written: value.node.clone(), typed }),
                 Err(wrong) => found.extend(wrong),
@@ -475,14 +481,10 @@ fn time(text: &str) -> Option<Duration> {
 fn read(path: &Path) -> std::io::Result<String> {
     use std::io::{Error, ErrorKind};
     let invalid = |what: &str| Err(Error::new(ErrorKind::InvalidData, what));
-    let meta = std::fs::metadata(path)?;
-    if meta.is_dir() {
+    if std::fs::metadata(path)?.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
     }
-    if !meta.is_file() {
-        return invalid("it is not a regular file");
-    }
-    let bytes = std::fs::File::open(path).and_then(library::read_bytes)?;
+    let bytes = reading::read(path, library::LONGEST)?;
     String::from_utf8(bytes).or_else(|_| invalid("it is not UTF-8"))
 }
 
@@ -497,7 +499,10 @@ fn check(
         let mut session = Session::new(batch.settings_of(workload), Arc::clone(interrupt));
         session.only_define();
         match workload.define(batch, &mut session, front) {
-            Status::Done if session.plan(front).is_none() => Status::Script,
+            Status::Done => match session.plan(front) {
+                None => Status::Script,
+                Some(plan) => session.check_machine(&plan, front).err().unwrap_or(Status::Done),
+            },
             status => status,
         }
     };

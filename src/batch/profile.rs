@@ -11,6 +11,8 @@ use crate::model;
 use crate::source::{FileId, Span, Spanned};
 use crate::util::batch_files::BATCH_PAGE;
 use crate::util::printable;
+use indexmap::IndexMap;
+use std::collections::HashSet;
 
 /// Keys of the batch, which are not variables of personalities.
 const OWN_KEYS: [&str; 8] =
@@ -259,28 +261,33 @@ impl Profile {
 
     /// The assignments of a workload: the last one of each key, in the order of the first ones.
     pub fn values<'a>(&'a self, config: &'a Config) -> Vec<&'a Assignment> {
-        let mut all: Vec<&Assignment> = Vec::new();
-        for a in self.defaults.iter().chain(&config.own) {
-            match all.iter_mut().find(|known| known.key.node == a.key.node) {
-                Some(old) => *old = a,
-                None => all.push(a),
-            }
-        }
-        all
+        let all = self.defaults.iter().chain(&config.own);
+        let last: IndexMap<&str, &Assignment> =
+            all.map(|assignment| (assignment.key.node.as_str(), assignment)).collect();
+        last.into_values().collect()
     }
 
     /// Returns warnings about lines without effect: lines of another form, `debug`, and keys that are not variables of
     /// the personality. `variables`: those of each workload, in order. Unless these are all workloads of the profile, keys
     /// of `DEFAULTS` may be meant for another one.
     pub fn unknown_keys(&self, variables: &[Vec<String>], are_all: bool) -> Vec<Diagnostic> {
+        // A misspelt key is compared with all variables.
+        const MOST_COMPARED: usize = 100;
+        let of_workloads: Vec<HashSet<&str>> =
+            variables.iter().map(|names| names.iter().map(String::as_str).collect()).collect();
         let known = |key: &str, i: usize| {
-            OWN_KEYS.contains(&key) || variables.get(i).is_some_and(|v| v.iter().any(|name| name == key))
+            OWN_KEYS.contains(&key) || of_workloads.get(i).is_some_and(|names| names.contains(key))
+        };
+        let mut compared = 0;
+        let mut near = |key: &str, names: &[&str]| {
+            compared += 1;
+            if compared > MOST_COMPARED { None } else { nearest(key, names.iter().copied()).map(str::to_owned) }
         };
         let mut all: Vec<&str> = variables.iter().flatten().map(String::as_str).chain(OWN_KEYS).collect();
         all.sort_unstable();
         all.dedup();
         let mut found: Vec<Diagnostic> = self.ignored.iter().map(|line| line.warning(&all)).collect();
-        let mut unknown = |a: &Assignment, near: Option<&str>, whose: &str| {
+        let mut unknown = |a: &Assignment, near: Option<String>, whose: &str| {
             let key = &a.key.node;
             let d = Diagnostic::warning(Code::Ignored, a.key.span, format!("{whose} has no variable `${key}`"))
                 .label("this line has no effect");
@@ -289,16 +296,17 @@ impl Profile {
                 None => d.help("remove the line; the personality sets its variables with `set`"),
             });
         };
+        let of_any: HashSet<&str> = all.iter().copied().collect();
         for a in self.defaults.iter().filter(|_| are_all) {
-            if !(0..self.configs.len()).any(|i| known(&a.key.node, i)) {
-                unknown(a, nearest(&a.key.node, all.iter().copied()), "no personality of the profile");
+            if !of_any.contains(a.key.node.as_str()) {
+                unknown(a, near(&a.key.node, &all), "no personality of the profile");
             }
         }
         for (i, config) in self.configs.iter().enumerate() {
             let own: Vec<&str> = variables.get(i).into_iter().flatten().map(String::as_str).chain(OWN_KEYS).collect();
             let name = self.value(config, "personality").map_or("", |p| p.node.as_str());
             for a in config.own.iter().filter(|a| !known(&a.key.node, i)) {
-                unknown(a, nearest(&a.key.node, own.iter().copied()), &format!("personality `{name}`"));
+                unknown(a, near(&a.key.node, &own), &format!("personality `{name}`"));
             }
         }
         let debug = |a: &&Assignment| a.key.node == "debug";

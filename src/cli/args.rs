@@ -29,7 +29,7 @@ use crate::measure::WarmupLength;
 use crate::spec::{Dialect, Division, Sharing};
 use crate::util::version::VERSION;
 use crate::util::{printable, wrap};
-use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
@@ -224,10 +224,10 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_name = "PATH", hide = true)]
     pub(super) allow_device: Vec<PathBuf>,
     /// Name the result, such as `before the upgrade`; shown in reports and comparisons
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new(), help_heading = OUTPUT)]
+    #[arg(long, value_name = "TEXT", value_parser = super::option_values::label, help_heading = OUTPUT)]
     pub(super) label: Option<String>,
     /// Add a remark to the result, which reports and comparisons show
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new(), help_heading = OUTPUT)]
+    #[arg(long, value_name = "TEXT", value_parser = super::option_values::note, help_heading = OUTPUT)]
     pub(super) note: Option<String>,
     /// Record the values of environment variables that the script reads with `$(NAME)`; otherwise they are masked
     #[arg(long, help_heading = OUTPUT)]

@@ -305,9 +305,10 @@ pub(super) fn check(
     Err(found.status)
 }
 
-/// Checks that the directories of all arms exist, or can be created, on file systems that are allowed. Returns the exit
-/// status of an error, after it has been printed. What commands of an arm may still mount is not checked.
-pub(super) fn check_places(arms: &[Arm]) -> Result<(), u8> {
+/// Checks that this machine can make the runs of all arms, and unless `has_commands`, which may still mount something,
+/// that their directories exist, or can be created, on file systems that are allowed. Returns the exit status of an error,
+/// after it has been printed.
+pub(super) fn check_places(arms: &[Arm], has_commands: bool) -> Result<(), u8> {
     for arm in arms {
         let Some(line) = line(arm).filter(|line| !line.workload.script.allow_system) else { continue };
         let Some(script) = super::find_for(line.script().unwrap_or_default(), &mut |_, _| ()) else { continue };
@@ -320,7 +321,10 @@ pub(super) fn check_places(arms: &[Arm]) -> Result<(), u8> {
         let Some(plan) = session.plan(&mut silent) else { continue };
         let place = if arms.len() > 1 { format!("in `{}`: ", arm.name) } else { String::new() };
         let mut probe = Probe { print: Some(place), first: None };
-        session.check_places(&plan, &mut probe).map_err(Status::code)?;
+        session.check_machine(&plan, &mut probe).map_err(Status::code)?;
+        if !has_commands {
+            session.check_places(&plan, &mut probe).map_err(Status::code)?;
+        }
     }
     Ok(())
 }

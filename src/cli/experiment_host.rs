@@ -82,15 +82,14 @@ pub(super) fn perform(
     wanted: impl FnOnce(&AtomicUsize) -> Result<Experiment, Refused>,
 ) -> Result<Performed, Refused> {
     let (interrupt, _) = signals::install_handlers();
+    let _kept = signals::Kept::begin();
     watchdog::start_between_runs(format!("if the experiment has begun, `wmlrun {command} --resume DIR` continues it"));
     let outputs = RunOutputs::open(args)?;
     let (mut folder, dirs) = match &args.resume {
         Some(path) => resume(path, kind, args, &outputs)?,
         None => {
             let experiment = wanted(&interrupt)?;
-            if !experiment.has_commands() {
-                arms::check_places(&experiment.arms).map_err(Refused::printed)?;
-            }
+            arms::check_places(&experiment.arms, experiment.has_commands()).map_err(Refused::printed)?;
             let dirs = outputs.check_outside(&experiment.arms)?;
             let folder = match &args.results {
                 Some(path) => Folder::create(path, experiment),

@@ -14,6 +14,7 @@ use crate::import::METRICS;
 use crate::measure::is_mounted_at;
 use crate::model::commands;
 use crate::os::held_dir::HeldDir;
+use crate::os::reading;
 use crate::result::NoteCode;
 use crate::result::warnings::Warning;
 use crate::session::library;
@@ -23,6 +24,7 @@ use crate::util::count;
 use crate::util::table::{Align, Table};
 use crate::{engine, flowop, random, report};
 use std::borrow::Cow;
+use std::fs::DirEntry;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -227,8 +229,8 @@ pub(super) fn clean(dir: &Path) -> u8 {
     // A fresh directory of a run is empty once its sets are removed. A directory with such a name but without file
     // sets may belong to another user or program: keep it.
     let has_sets = cleaned.found;
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    for path in entries.map(|e| e.path()).filter(|p| is_fresh(p)) {
+    let entries = reading::entries(dir).unwrap_or_default();
+    for path in entries.iter().map(DirEntry::path).filter(|p| is_fresh(p)) {
         let below = clean_one(&path, prepare::clean_fresh);
         cleaned = cleaned.and(below);
         if below.found && remove_empty_dir(&path) {
@@ -241,7 +243,7 @@ pub(super) fn clean(dir: &Path) -> u8 {
         print_lines(&format!("{} removed", dir.display()));
     }
     let is_current = std::fs::canonicalize(dir).ok().is_some_and(|dir| std::env::current_dir().ok() == Some(dir));
-    if has_sets && !fresh && !is_current && is_empty(dir) && !is_mounted_at(dir) {
+    if has_sets && !fresh && !is_current && reading::is_empty_dir(dir) && !is_mounted_at(dir) {
         print_lines(&format!("{} is empty now, and kept; `rmdir` removes it", dir.display()));
     }
     if !cleaned.found {
@@ -255,10 +257,6 @@ pub(super) fn clean(dir: &Path) -> u8 {
 /// Removes a directory if it is empty. Returns whether it was removed.
 fn remove_empty_dir(dir: &Path) -> bool {
     HeldDir::of_entry(dir).is_ok_and(|(parent, name)| parent.remove_empty_dir(&name))
-}
-
-fn is_empty(dir: &Path) -> bool {
-    std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Returns whether a path is a directory with the name of a run's fresh directory, `wmlrun-PROCESS-NUMBER`.

@@ -2,6 +2,7 @@
 
 use crate::measure::WarmupLength;
 use crate::report::live::{LIVE_FORMATS, LiveFormat, find_live};
+use crate::result::{MAX_LABEL, MAX_NOTE};
 use crate::util::duration;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +13,25 @@ pub(super) struct LiveOutput {
     pub(super) format: &'static LiveFormat,
     /// The file; `-` is standard output.
     pub(super) path: PathBuf,
+}
+
+/// Parses the label of a result.
+pub(super) fn label(text: &str) -> Result<String, String> {
+    remark(text, MAX_LABEL)
+}
+
+/// Parses the note of a result.
+pub(super) fn note(text: &str) -> Result<String, String> {
+    remark(text, MAX_NOTE)
+}
+
+/// Parses a text that reports and comparisons repeat.
+fn remark(text: &str, most: usize) -> Result<String, String> {
+    match text.len() {
+        0 => Err("a value is required".to_owned()),
+        length if length > most => Err(format!("it has {length} bytes; expected at most {most}")),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// Parses a time: seconds, or a number with a unit.

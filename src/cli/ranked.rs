@@ -7,6 +7,7 @@ use super::args::RunArgs;
 use super::rank_errors::RankErrors;
 use super::rank_front::RankFront;
 use super::{console, console_of, end_run, find_for, run_script, run_settings, script_input, watchdog};
+use crate::os::signals;
 use crate::ranks::{self, LostRank, RankEnd, RankGroup, Ranks, RanksLost, rank_on_host};
 use crate::session::{Settings, library::FoundScript};
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ use std::sync::atomic::AtomicUsize;
 
 /// Runs a script on this rank. Returns the exit status.
 pub(super) fn run(script: &str, args: &RunArgs, group: &Arc<RankGroup>, interrupt: &Arc<AtomicUsize>) -> u8 {
+    // The ranks end together.
+    let _kept = signals::Kept::begin();
     let settings = Settings { ranks: Arc::clone(group) as Arc<dyn Ranks>, ..run_settings(args) };
     let rank = group.rank();
     let mut errors = RankErrors::default();

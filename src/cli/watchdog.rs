@@ -25,8 +25,6 @@ const FIRST_NOTICE: Duration = Duration::from_secs(5);
 const NOTICE_INTERVAL: Duration = Duration::from_secs(30);
 /// Time without progress after a signal before the program ends.
 const SIGNAL_GRACE: Duration = Duration::from_secs(1);
-/// Time that an experiment has after a signal between two runs. A busy disk may take some seconds to write back.
-const BETWEEN_RUNS_GRACE: Duration = Duration::from_secs(20);
 /// Time without progress before the removal of file sets is given up.
 const CLEAN_UP_LIMIT: Duration = Duration::from_secs(10);
 
@@ -70,24 +68,24 @@ fn spawn(watch: impl FnOnce() + Send + 'static) {
     drop(std::thread::Builder::new().name("watchdog".to_owned()).stack_size(128 << 10).spawn(watch));
 }
 
-/// Starts a thread that ends an experiment after a signal that the main thread can't handle, because a system call blocks
-/// it. Between the runs the main thread asks the file systems for their mounts and free space, and writes them back. `help`
-/// says how to continue.
+/// Starts a thread that ends an experiment after a signal that the main thread does not handle, because a system call blocks
+/// it or it computes. Between the runs the main thread asks the file systems for their mounts and free space, and writes
+/// them back. Each event of the journal is on the disk, so that nothing is lost. `help` says how to continue.
 pub(super) fn start_between_runs(help: String) {
     spawn(move || {
         let mut unhandled = Duration::ZERO;
         loop {
             std::thread::sleep(POLL);
-            let Some(signal) = signals::pending() else {
+            let Some(signal) = signals::unanswered() else {
                 unhandled = Duration::ZERO;
                 continue;
             };
             unhandled += POLL;
-            if unhandled == SIGNAL_GRACE {
-                notice("note: interrupted: waiting for a file system that does not answer");
-            } else if unhandled >= BETWEEN_RUNS_GRACE {
-                error("interrupted, but a file system does not answer", Some(&help));
-                signals::exit_now(128 + signal as u8);
+            if unhandled >= SIGNAL_GRACE {
+                let is_blocked = signals::pending().is_some();
+                let what = if is_blocked { "interrupted, but a file system does not answer" } else { "interrupted" };
+                error(what, Some(&help));
+                signals::exit_now(128 + signal);
             }
         }
     });

@@ -8,7 +8,7 @@ use crate::analysis::{ComparisonVerdict, DEFAULT_PRECISION, Estimate, NoiseFloor
 use crate::import::{Metric, Observation, shared_flowops};
 use crate::result::MIN_BEYOND;
 use crate::util::count::{count, grouped};
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
@@ -154,11 +154,11 @@ fn on_caches(sides: &[&[Observation]]) -> Option<String> {
     /// The difference between the shares of the files in memory above which runs are not alike.
     const MOST: f64 = 0.25;
     let share = |run: &Observation| run.causes.get("resident_before").copied();
-    let most = |runs: &[Observation]| runs.iter().filter_map(share).reduce(f64::max);
-    let differs = |runs: &[Observation], run: &Observation| {
-        most(runs).zip(share(run)).is_some_and(|(most, share)| most - share > MOST)
+    let differing = |runs: &&[Observation]| {
+        let most = runs.iter().filter_map(share).reduce(f64::max).unwrap_or_default();
+        runs.iter().filter_map(share).filter(|share| most - share > MOST).count()
     };
-    let n: usize = sides.iter().map(|runs| runs.iter().filter(|run| differs(runs, run)).count()).sum();
+    let n: usize = sides.iter().map(differing).sum();
     let all = count(sides.iter().map(|runs| runs.len() as u64).sum(), "run");
     (n > 0).then(|| {
         format!(
@@ -171,14 +171,14 @@ fn on_caches(sides: &[&[Observation]]) -> Option<String> {
 
 /// Returns the note on the warnings of the reports of the runs.
 fn on_other_warnings(sides: &[&[Observation]]) -> Option<String> {
-    let mut codes: Vec<&String> = Vec::new();
-    for code in sides.iter().flat_map(|runs| runs.iter()).flat_map(|run| &run.warnings) {
-        if !codes.contains(&code) {
-            codes.push(code);
-        }
-    }
-    let part = |code: &String| Some(format!("`{code}` in {}", number(sides, &|run| run.warnings.contains(code))?));
-    let parts: Vec<String> = codes.into_iter().filter_map(part).collect();
+    // A file from elsewhere may have any number of codes.
+    const MAX_CODES: usize = 20;
+    let all = sides.iter().flat_map(|runs| runs.iter()).flat_map(|run| &run.warnings);
+    let codes: IndexSet<&String> = all.collect();
+    let part = |code: &&String| Some(format!("`{code}` in {}", number(sides, &|run| run.warnings.contains(code))?));
+    let further = codes.len().checked_sub(MAX_CODES).filter(|further| *further > 0);
+    let further = further.map(|further| format!("{further} further codes"));
+    let parts: Vec<String> = codes.iter().take(MAX_CODES).filter_map(part).chain(further).collect();
     let with_warnings = sides.iter().flat_map(|runs| runs.iter()).filter(|run| !run.warnings.is_empty());
     // The results of an experiment are numbered in the order of time.
     let first = with_warnings.min_by_key(|run| &run.source)?;

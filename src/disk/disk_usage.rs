@@ -1,5 +1,6 @@
 //! The current size of a tree, whose files may have been resized since they were created.
 
+use crate::os::reading;
 use std::path::Path;
 
 /// Returns the sum of the lengths of all files below a directory, in bytes.
@@ -10,8 +11,7 @@ pub fn bytes(dir: &Path, max_entries: usize) -> Option<u64> {
     let (mut bytes, mut entries) = (0, 0);
     let mut dirs = vec![dir.to_owned()];
     while let Some(dir) = dirs.pop() {
-        for entry in std::fs::read_dir(dir).ok()? {
-            let entry = entry.ok()?;
+        for entry in reading::entries(&dir).ok()? {
             entries += 1;
             crate::os::steps::count();
             if entries > max_entries {

@@ -32,7 +32,7 @@ pub struct Quiesced {
 
 /// Returns the bytes of the whole machine that have yet to be written: dirty pages and pages under writeback.
 pub fn dirty_bytes() -> u64 {
-    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let info = os::proc::kernel_text("/proc/meminfo");
     ["Dirty", "Writeback"].into_iter().map(|field| os::proc::bytes_of(&info, field)).sum()
 }
 

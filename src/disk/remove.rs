@@ -11,7 +11,7 @@ use super::walk::{self, AT_DIR, CloseOnDrop, READ_DIR};
 use super::{Fileset, thread_pool};
 use crate::os::held_dir::HeldDir;
 use crate::os::name::Name;
-use crate::os::{Errno, Fd, Mode, fd, steps};
+use crate::os::{Errno, Fd, Mode, fd, reading, steps};
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -401,8 +401,8 @@ pub fn with_marked_roots(dir: &Path) -> Vec<PathBuf> {
         if left == 0 || !is_inside(below, &dir) {
             return false;
         }
-        let mut entries = std::fs::read_dir(below).into_iter().flatten().flatten().take(left);
-        entries.any(|entry| {
+        let entries = reading::entries(below).unwrap_or_default();
+        entries.iter().take(left).any(|entry| {
             left -= 1;
             entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_marked(&entry.path())
         })
@@ -438,7 +438,7 @@ impl CleanReport {
 
 /// Returns the subdirectories of a directory, without symbolic links.
 fn directories_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
-    let entries = std::fs::read_dir(dir)
+    let entries = reading::entries(dir)
         .map_err(|e| Error::call("", "read", dir, Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
-    Ok(entries.flatten().filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()).collect())
+    Ok(entries.iter().filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()).collect())
 }

@@ -10,12 +10,11 @@ use super::journal::Event;
 use super::runner::{ExperimentError, ExperimentHost, FailedCommand};
 use super::scopes::{HookScope, ScopeHook, ScopePosition};
 use super::wanted::{Experiment, RuleWanted};
-use crate::os::fd;
 use crate::os::held_dir::HeldDir;
+use crate::os::{fd, reading};
 use crate::util::printable;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -114,12 +113,7 @@ fn last_message(log: &Path) -> Option<String> {
 
 /// Returns the end of an output, at most this number of bytes. Those that are not UTF-8 are replaced.
 pub(super) fn end_of(log: &Path, bytes: u64) -> io::Result<String> {
-    let mut file = File::open(log)?;
-    let start = file.metadata()?.len().saturating_sub(bytes);
-    file.seek(SeekFrom::Start(start))?;
-    let mut end = Vec::new();
-    file.take(bytes).read_to_end(&mut end)?;
-    Ok(String::from_utf8_lossy(&end).into_owned())
+    Ok(String::from_utf8_lossy(&reading::read_end(log, bytes)?).into_owned())
 }
 
 /// Makes the command at the begin or at the end of a scope; `None` if there is none.

@@ -16,6 +16,7 @@ use crate::diag::{Code, Diagnostic, nearest};
 use crate::import::Metric;
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::util::printable;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// The maximum number of cells.
@@ -98,7 +99,8 @@ impl FileLevel {
 /// Reads an experiment file. Returns all its errors.
 pub fn read(map: &SourceMap, file: FileId) -> Result<ExperimentFile, Vec<Diagnostic>> {
     file_reader::parse(map, file, |root, errors| {
-        FileParser { map, errors, hooks: Vec::new(), commands: Vec::new() }.experiment(root)
+        let (hook_scopes, next_hook) = (HashMap::new(), HashMap::new());
+        FileParser { map, errors, hooks: Vec::new(), commands: Vec::new(), hook_scopes, next_hook }.experiment(root)
     })
 }
 
@@ -114,6 +116,10 @@ pub(super) struct FileParser<'a> {
     pub(super) hooks: Vec<Spanned<ScopeHook>>,
     /// The positions of all commands.
     commands: Vec<Span>,
+    /// The scopes of the hooks of each name.
+    hook_scopes: HashMap<String, Vec<HookScope>>,
+    /// The number of the next hook without a name, by the name of its scope and its level.
+    next_hook: HashMap<(String, Option<usize>), usize>,
 }
 
 impl FileParser<'_> {
@@ -207,11 +213,11 @@ impl FileParser<'_> {
         let Some(value) = root.value("factor", self.errors) else { return Vec::new() };
         let tables = value.tables("factor", "a factor", self.errors);
         let mut factors: Vec<FileFactor> = Vec::new();
+        let mut variables = HashSet::new();
         for table in tables {
             if let Some(factor) = self.factor(&table, factors.len()) {
                 // Two names must not share a variable of the commands.
-                let variable = |factor: &FileFactor| level_variable(&factor.name.node);
-                if factors.iter().any(|other| variable(other) == variable(&factor)) {
+                if !variables.insert(level_variable(&factor.name.node)) {
                     let message = format!("there are two factors `{}`", factor.name.node);
                     self.errors.add(Code::WrongValue, factor.name.span, message, "give one of them another name");
                 }
@@ -245,9 +251,10 @@ impl FileParser<'_> {
             self.errors.add(Code::WrongValue, value.span, message, "list at least one, such as `levels = [1, 2, 4]`");
         }
         let mut levels: Vec<FileLevel> = Vec::new();
+        let mut names = HashSet::new();
         for value in &values {
             let Some(level) = self.level(value, &name.node, index, levels.len(), &variable) else { continue };
-            if levels.iter().any(|other| other.name.node == level.name.node) {
+            if !names.insert(level.name.node.clone()) {
                 let message = format!("the factor `{}` has two levels `{}`", name.node, level.name.node);
                 self.errors.add(Code::WrongValue, level.name.span, message, "remove one of them, or name it");
             }
@@ -308,28 +315,33 @@ impl FileParser<'_> {
         };
         let span = first.span;
         // Hooks of different levels of a factor are never in effect at the same time.
-        let meets = |other: &ScopeHook| match (other.scope, scope) {
+        let meets = |other: HookScope| match (other, scope) {
             (HookScope::Level { level: Some(a), .. }, HookScope::Level { level: Some(b), .. }) => a == b,
             _ => true,
         };
-        let is_used = |name: &str, hooks: &[Spanned<ScopeHook>]| {
-            hooks.iter().any(|hook| hook.node.name == name && meets(&hook.node))
-        };
-        let mut name = base.to_owned();
-        if let Some(given) = self.hook_name(table, scope) {
-            if is_used(&given.node, &self.hooks) {
+        let level = if let HookScope::Level { level, .. } = scope { level } else { None };
+        let given = self.hook_name(table, scope);
+        let scopes = &self.hook_scopes;
+        let is_used = |name: &str| scopes.get(name).is_some_and(|scopes| scopes.iter().any(|other| meets(*other)));
+        let mut name;
+        if let Some(given) = given {
+            if is_used(&given.node) {
                 let message = format!("there are two hooks `{}`", given.node);
                 self.errors.add(Code::WrongValue, given.span, message, "give one of them another name");
             }
             name = given.node;
         } else {
-            for n in 2.. {
-                if !is_used(&name, &self.hooks) {
+            // Of hooks with equal scopes, each name is looked at once: a name stays in use.
+            let next = self.next_hook.entry((base.to_owned(), level)).or_insert(1);
+            loop {
+                name = if *next == 1 { base.to_owned() } else { format!("{base}-{next}") };
+                *next += 1;
+                if !is_used(&name) {
                     break;
                 }
-                name = format!("{base}-{n}");
             }
         }
+        self.hook_scopes.entry(name.clone()).or_default().push(scope);
         let hook = ScopeHook {
             name,
             origin: before.as_ref().map_or_else(String::new, |text| self.origin(text.span)),

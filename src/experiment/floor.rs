@@ -8,7 +8,9 @@ use crate::analysis::{Estimate, FloorSample, NoiseFloor};
 use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation};
 use crate::os::OFlags;
 use crate::os::held_dir::HeldDir;
+use crate::os::reading;
 use crate::output;
+use crate::util::json;
 use crate::util::timestamp::seconds_of;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -16,6 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// The name and version of the schema.
 const SCHEMA: &str = "wmlrun.floors/1";
+
+/// The maximum length of the file in bytes. A session takes about a thousand.
+const MAX_LENGTH: u64 = 16 << 20;
 
 /// The conditions on which a noise floor depends, besides the variables of the script. It applies to results that have
 /// them in common. Sessions of versions with fewer conditions apply to no result.
@@ -156,13 +161,13 @@ impl Floors {
 
     /// Reads the file. A missing file has no sessions. Returns an error when the file has another schema.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let text = match std::fs::read_to_string(path) {
+        let text = match reading::read_text(path, MAX_LENGTH) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             text => text?,
         };
-        let found: Self = serde_json::from_str(&text).map_err(io::Error::other)?;
+        let found: Self = serde_json::from_str(&text).map_err(|e| io::Error::other(json::reason(&e)))?;
         if found.schema != SCHEMA {
-            return Err(io::Error::other(format!("its schema is `{}`, not `{SCHEMA}`", found.schema)));
+            return Err(io::Error::other(format!("its schema is not `{SCHEMA}`")));
         }
         Ok(found)
     }

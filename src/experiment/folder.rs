@@ -10,11 +10,11 @@ use super::prune::OwnFiles;
 use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWay};
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, SCHEMA};
-use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, UnusedAttempts, result_name, run_notes};
+use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, UnusedAttempts, result_name, run_notes, toml_reason};
 use crate::import::{self, ImportError, Observation, PREALLOCATED};
 use crate::measure::now;
 use crate::os::held_dir::{DirGuard, HeldDir, MadeDir};
-use crate::os::{Errno, FileType, OFlags, device, handle};
+use crate::os::{Errno, FileType, OFlags, device, reading};
 use crate::output;
 use crate::result::FilesetResult;
 use std::collections::BTreeSet;
@@ -24,6 +24,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(super) const HOOK_LOGS: &str = "hooks";
+
+/// The maximum length of the description of an experiment in bytes. That of a hundred thousand cells is shorter.
+const MAX_DESCRIPTION: u64 = 64 << 20;
 
 /// The largest number of files of a run's script that the journal names. `prune` keeps the others.
 const MAX_PATHS: usize = 1000;
@@ -127,8 +130,7 @@ pub(super) fn is_temporary(name: &str, of: &str) -> bool {
 
 /// Reads a text of a results folder. Its files are regular files: a read of a pipe would wait for data without end.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
-    let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8");
-    String::from_utf8(handle::read_regular_file(path)?).map_err(invalid)
+    reading::read_text(path, MAX_DESCRIPTION)
 }
 
 /// Returns the text of the file that describes an experiment.
@@ -138,10 +140,7 @@ pub(super) fn description_text(experiment: &Experiment, file: &Path) -> Result<S
 
 /// Parses the description of an experiment.
 pub(super) fn parse(text: &str) -> Result<Experiment, String> {
-    toml::from_str(text).map_err(|e| {
-        let line = e.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
-        line.map_or_else(|| e.message().to_owned(), |line| format!("line {line}: {}", e.message()))
-    })
+    toml::from_str(text).map_err(|e| toml_reason(text, &e))
 }
 
 /// Refuses an experiment with runs of a version that preallocated other numbers of files, `--anyway` or not: of one cell
@@ -320,7 +319,7 @@ impl Folder {
         })?;
         let experiment = parse(&text).map_err(content)?;
         if experiment.schema != SCHEMA {
-            return Err(content(format!("its schema is `{}`, not `{SCHEMA}`", experiment.schema)));
+            return Err(content(format!("its schema is not `{SCHEMA}`")));
         }
         experiment.check_shape().map_err(|why| content(why.to_owned()))?;
         Ok((experiment, text))
@@ -356,7 +355,7 @@ impl Folder {
                 let why = "the journal does not start with the event `begun`".to_owned();
                 return Err(FolderError::Content { path: log, why });
             }
-            None if fs::read_dir(path.join(RUNS)).is_ok_and(|mut files| files.next().is_some()) => {
+            None if !reading::entries(&path.join(RUNS)).unwrap_or_default().is_empty() => {
                 let why = "it is empty although there are results of runs, which would be replaced".to_owned();
                 return Err(FolderError::Content { path: log, why });
             }

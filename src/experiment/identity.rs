@@ -2,6 +2,7 @@
 //! repeats of the first runs, so an experiment is resumed only if they are unchanged. It may be resumed after a reboot.
 
 use crate::measure;
+use crate::os::{handle, reading};
 use object::Object;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -68,15 +69,18 @@ pub(super) fn mounts(dirs: &[PathBuf]) -> Vec<String> {
     found
 }
 
+/// The maximum length of an executable in bytes.
+const MAX_PROGRAM: u64 = 1 << 30;
+
 /// Returns what distinguishes an executable from those of other builds: its build ID, which the linker computes from
 /// its content, or without one the digest of the file. The digest of 50 MB took a tenth of a second of each start.
 fn program(path: &Path) -> std::io::Result<String> {
     // It reads only the parts of the file that are needed.
-    let cache = object::ReadCache::new(std::fs::File::open(path)?);
+    let cache = object::ReadCache::new(handle::open_regular_file(path)?);
     let executable = object::File::parse(&cache).ok();
     match executable.as_ref().and_then(|executable| executable.build_id().ok().flatten()) {
         Some(id) => Ok(id.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))),
-        None => std::fs::read(path).map(|bytes| digest(&bytes)),
+        None => reading::read(path, MAX_PROGRAM).map(|bytes| digest(&bytes)),
     }
 }
 

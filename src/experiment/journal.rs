@@ -5,13 +5,16 @@ use super::hooks::HookTime;
 use super::origin::FolderOrigin;
 use crate::import::folder::JOURNAL;
 use crate::os::held_dir::HeldDir;
-use crate::os::{Errno, OFlags, fd, handle};
+use crate::os::{Errno, OFlags, fd, handle, reading};
 use crate::util::json;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
+
+/// The maximum length of a journal in bytes. That of a hundred thousand runs is shorter.
+const MAX_LENGTH: u64 = 256 << 20;
 
 /// An event of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -197,13 +200,13 @@ impl Event {
 /// Reads the events of a journal without locking it. Lines that are not events are ignored, such as the last line of an
 /// experiment that is in progress.
 pub(super) fn events_of(path: &Path) -> io::Result<Vec<Event>> {
-    let bytes = handle::read_regular_file(path)?;
+    let bytes = reading::read(path, MAX_LENGTH)?;
     Ok(bytes.split(|byte| *byte == b'\n').filter_map(|line| event(line).ok()).collect())
 }
 
 /// Reads a line. Returns an error if it is not an event; the numbers of runs begin at 1.
 fn event(line: &[u8]) -> Result<Event, String> {
-    let event: Event = json::from_bytes(line).map_err(|e| e.to_string())?;
+    let event: Event = json::from_bytes(line).map_err(|e| json::reason(&e))?;
     if event.run() == Some(0) { Err("it is about run 0".to_owned()) } else { Ok(event) }
 }
 
@@ -220,9 +223,8 @@ impl Journal {
     /// is removed. Returns an error when another process has locked the journal, or when a line is not an event.
     pub(super) fn open(folder: &HeldDir) -> io::Result<(Self, Vec<Event>)> {
         let file = folder.open_file(JOURNAL.as_ref(), OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
-        let mut file = LockedJournal::new(file)?;
-        let mut bytes = Vec::new();
-        file.0.read_to_end(&mut bytes)?;
+        let file = LockedJournal::new(file)?;
+        let bytes = reading::read_open(&file.0, MAX_LENGTH)?;
         let len = complete(&bytes).len();
         if len < bytes.len() {
             file.0.set_len(len as u64)?;

@@ -10,6 +10,7 @@ use super::journal::{self, Event};
 use super::wanted::{Experiment, SCHEMA};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS};
 use crate::os::held_dir::{HeldDir, HeldEntry};
+use crate::os::reading;
 use crate::os::{FileType, device};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -198,11 +199,11 @@ fn remove_files(dir: &HeldDir, is_removed: &dyn Fn(&str) -> bool) -> Result<u64,
 
 /// Returns the total length of the files below a directory, in bytes. Files that can't be examined are ignored.
 pub fn bytes_below(dir: &Path) -> u64 {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let size = |entry: fs::DirEntry| match entry.metadata() {
+    let entries = reading::entries(dir).unwrap_or_default();
+    let size = |entry: &fs::DirEntry| match entry.metadata() {
         Ok(meta) if meta.is_dir() => bytes_below(&entry.path()),
         Ok(meta) => meta.len(),
         Err(_) => 0,
     };
-    entries.map(size).sum()
+    entries.iter().map(size).sum()
 }

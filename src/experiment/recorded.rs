@@ -54,7 +54,7 @@ impl RecordedExperiment {
         let text = read_text(&file).map_err(io_error(&file))?;
         let experiment: Experiment = super::folder::parse(&text).map_err(content)?;
         if experiment.schema != SCHEMA {
-            return Err(content(format!("its schema is `{}`, not `{SCHEMA}`", experiment.schema)));
+            return Err(content(format!("its schema is not `{SCHEMA}`")));
         }
         experiment.check_shape().map_err(|why| content(why.to_owned()))?;
         let journal = path.join(JOURNAL);

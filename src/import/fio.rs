@@ -5,7 +5,8 @@
 //! run one after another (`stonewall`), so each has its own figures.
 
 use super::Observation;
-use crate::util::bounded::{Budget, Within};
+use crate::util::bounded::{Budget, TOO_MANY_ELEMENTS, Within};
+use crate::util::json;
 use crate::util::size::MIB;
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer};
@@ -36,15 +37,18 @@ impl<'de> Deserialize<'de> for FioOutput {
 
 /// Reads the jobs as one observation. With `--status-interval` there are several outputs, of which the last is that of
 /// the whole run.
-pub(super) fn observations(json: &str, source: &str) -> Result<Vec<Observation>, String> {
-    let mut values = serde_json::Deserializer::from_str(json).into_iter::<FioOutput>();
+pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>, String> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<FioOutput>();
     let mut last = None;
     loop {
         let from = values.byte_offset();
         match values.next() {
             Some(Ok(FioOutput(value))) => last = Some(value),
             // Other text may follow, such as the disk utilisation of `--output-format=normal,json`.
-            Some(Err(e)) if last.is_none() || json[from..].trim_start().starts_with('{') => return Err(e.to_string()),
+            Some(Err(e)) if last.is_none() || text[from..].trim_start().starts_with('{') => {
+                // Any JSON is one.
+                return Err(if e.is_data() { TOO_MANY_ELEMENTS.to_owned() } else { json::reason(&e) });
+            }
             Some(Err(_)) | None => break,
         }
     }

@@ -5,13 +5,15 @@
 
 use super::{
     HookTime, ImportError, ImportedSide, MAX_OBSERVATIONS, Metric, Observation, RecordedFigures, SideBlocks, TOO_MANY,
-    damaged, form, input, observations,
+    damaged, form, input, recorded_observations,
 };
+use crate::os::reading;
 use crate::util::batch_files::BATCH_RESULT;
 use crate::util::count::{count, is_or_are};
 use crate::util::printable;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -313,10 +315,9 @@ impl ArmNames {
 fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let file = dir.join(EXPERIMENT);
     let text = input::read_file(&file)?;
-    let found: ArmsDescription = toml::from_str(&text).map_err(|e| damaged(&file)(e.message().to_owned()))?;
+    let found: ArmsDescription = toml::from_str(&text).map_err(|e| damaged(&file)(toml_reason(&text, &e)))?;
     if found.schema != EXPERIMENT_SCHEMA {
-        let schema = printable::short(&found.schema, 40);
-        return Err(form(&file)(format!("its schema is `{schema}`, not `{EXPERIMENT_SCHEMA}`")));
+        return Err(form(&file)(format!("its schema is not `{EXPERIMENT_SCHEMA}`")));
     }
     let all = match found.rule.kind.as_str() {
         "sweep" => found.rule.levels.iter().map(|level| format!("{}={level}", found.rule.factor)).collect(),
@@ -339,6 +340,14 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let metrics = found.metrics.iter().filter_map(|name| name.parse().ok()).collect();
     let own = found.arms.iter().map(|arm| arm.metric.as_ref()?.parse().ok()).collect();
     Ok(ArmNames { all, distinct, metrics, own, runs_of_block })
+}
+
+/// Returns where a text is not the description of an experiment, without a word of the text: it may be a file of anyone,
+/// that nobody named.
+pub fn toml_reason(text: &str, error: &toml::de::Error) -> String {
+    let start = error.span().map_or(0, |span| span.start);
+    let line = 1 + text.bytes().take(start).filter(|byte| *byte == b'\n').count();
+    format!("line {line} is not a part of the description of an experiment")
 }
 
 /// A run according to the journal.
@@ -382,8 +391,8 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
     let (mut changes, mut not_yet_used): (Vec<(usize, Vec<String>)>, _) = (Vec::new(), Vec::new());
     let (mut has_dropped, mut unused) = (false, UnusedAttempts::default());
     for (n, line) in whole.lines().enumerate() {
-        let event = serde_json::from_str(line)
-            .map_err(|e| damaged(&journal)(format!("line {} is not an event: {e}", n + 1)))?;
+        let event =
+            serde_json::from_str(line).map_err(|_| damaged(&journal)(format!("line {} is not an event", n + 1)))?;
         match event {
             RunEvent::Begun { boot } => boots.enter(&boot),
             RunEvent::Resumed { boot, changed } => {
@@ -464,8 +473,8 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
 
 /// Returns the numbers of the runs of a results folder that have a result, in ascending order.
 fn result_numbers(dir: &Path) -> BTreeSet<usize> {
-    let names = std::fs::read_dir(dir.join(RUNS)).into_iter().flatten().flatten();
-    names.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".json")?.parse().ok()).collect()
+    let names = reading::entries(&dir.join(RUNS)).unwrap_or_default();
+    names.iter().filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".json")?.parse().ok()).collect()
 }
 
 /// Reads all JSON files of a directory, or of its directory `runs`. Other programs give their outputs any name, so that
@@ -474,7 +483,7 @@ fn all_files(path: &Path) -> Result<Vec<Observation>, ImportError> {
     let runs = path.join(RUNS);
     let dir = if runs.is_dir() { &runs } else { path };
     let list = |dir: &Path| -> io::Result<Vec<PathBuf>> {
-        let mut files: Vec<PathBuf> = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>()?;
+        let mut files: Vec<PathBuf> = reading::entries(dir)?.iter().map(DirEntry::path).collect();
         let is_json = |file: &PathBuf| file.extension().is_some_and(|e| e == "json");
         let has_json = files.iter().any(is_json);
         files.retain(|file| if has_json { is_json(file) } else { is_visible(file) && file.is_file() });
@@ -496,22 +505,21 @@ fn all_files(path: &Path) -> Result<Vec<Observation>, ImportError> {
 
 /// Returns whether a directory has no result itself, and a directory for each workload.
 fn is_of_batch(dir: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(dir) else { return false };
-    let entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    !has_json(dir) && !dir.join(RUNS).is_dir() && entries.iter().any(|entry| entry.join(BATCH_RESULT).is_file())
+    let Ok(entries) = reading::entries(dir) else { return false };
+    let is_workload = |entry: &DirEntry| entry.path().join(BATCH_RESULT).is_file();
+    !has_json(dir) && !dir.join(RUNS).is_dir() && entries.iter().any(is_workload)
 }
 
 /// Returns whether a directory has a JSON file, or cannot be read.
 pub(super) fn has_json(dir: &Path) -> bool {
-    let is_json = |entry: std::fs::DirEntry| entry.path().extension().is_some_and(|e| e == "json");
-    std::fs::read_dir(dir).map_or(true, |entries| entries.flatten().any(is_json))
+    let is_json = |entry: &DirEntry| entry.path().extension().is_some_and(|e| e == "json");
+    reading::entries(dir).map_or(true, |entries| entries.iter().any(is_json))
 }
 
 /// Reads the files of a directory that are results, if at least one is. Filebench's batches leave other files beside them.
 pub(super) fn results_among(dir: &Path) -> Result<Vec<Observation>, ImportError> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
-        .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect::<io::Result<_>>())
-        .map_err(|error| ImportError::Io { path: dir.to_owned(), error })?;
+    let entries = reading::entries(dir).map_err(|error| ImportError::Io { path: dir.to_owned(), error })?;
+    let mut files: Vec<PathBuf> = entries.iter().map(DirEntry::path).collect();
     files.retain(|file| is_visible(file) && file.is_file());
     files.sort();
     let found: Vec<Observation> = files.iter().filter_map(|file| of_file(file).ok()).flatten().collect();
@@ -526,11 +534,7 @@ pub fn is_visible(file: &Path) -> bool {
 
 /// Reads a result in a directory. A pipe is refused: the user has not named it.
 pub(super) fn of_file(file: &Path) -> Result<Vec<Observation>, ImportError> {
-    let metadata = file.metadata().map_err(|error| ImportError::Io { path: file.to_owned(), error })?;
-    if !metadata.is_file() {
-        return Err(form(file)("it is not a regular file".to_owned()));
-    }
-    observations(file)
+    recorded_observations(file)
 }
 
 /// Returns an error when a directory has too many observations.

@@ -1,8 +1,8 @@
 //! Reads the text of a file or a pipe, with limits on its length and on the time to wait.
 
 use super::ImportError;
-use crate::os::handle;
 use crate::os::pipe::{Pipe, PipeLimits};
+use crate::os::{handle, reading};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
@@ -19,34 +19,35 @@ pub(super) fn read(path: &Path) -> Result<String, ImportError> {
     let io = |error| ImportError::Io { path: path.to_owned(), error };
     let form = |why: &str| ImportError::Form { path: path.to_owned(), why: why.to_owned() };
     let file = handle::open_input(path).map_err(io)?.ok_or_else(|| form("it is neither a regular file nor a pipe"))?;
-    let mut bytes = Vec::new();
     if handle::is_regular(&file) {
-        file.take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(io)?;
-    } else {
-        Pipe::new(&file, LIMITS).take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(io)?;
+        return match reading::read_open(&file, MAX_LENGTH) {
+            Err(e) if e.kind() == ErrorKind::FileTooLarge => Err(form(&e.to_string())),
+            bytes => bytes.map(text_of).map_err(io),
+        };
     }
-    text_of(path, bytes)
+    let mut bytes = Vec::new();
+    Pipe::new(&file, LIMITS).take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > MAX_LENGTH {
+        return Err(form("it has more than 256 MiB"));
+    }
+    Ok(text_of(bytes))
 }
 
 /// Reads the text of a regular file, such as those of a results folder. See [`read`]. Returns an error at once for a
 /// pipe, whose writer may never come.
 pub(super) fn read_file(path: &Path) -> Result<String, ImportError> {
     let failed = |error: io::Error| match error.kind() {
-        ErrorKind::InvalidInput => ImportError::Form { path: path.to_owned(), why: handle::NOT_REGULAR.to_owned() },
+        ErrorKind::InvalidInput | ErrorKind::FileTooLarge => {
+            ImportError::Form { path: path.to_owned(), why: error.to_string() }
+        }
         _ => ImportError::Io { path: path.to_owned(), error },
     };
-    let file = handle::open_regular_file(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(failed)?;
-    text_of(path, bytes)
+    Ok(text_of(reading::read(path, MAX_LENGTH).map_err(failed)?))
 }
 
-/// Makes a text of bytes. Returns an error when there are more than [`MAX_LENGTH`].
-fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, ImportError> {
-    if bytes.len() as u64 > MAX_LENGTH {
-        return Err(ImportError::Form { path: path.to_owned(), why: "it is longer than 256 MiB".to_owned() });
-    }
-    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+/// Makes a text of bytes.
+fn text_of(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
 
 #[cfg(test)]

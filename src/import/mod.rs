@@ -20,6 +20,7 @@ pub use recorded::{HookTime, RecordedFigures, record_name};
 pub use samples::{TestPairs, TestSample, mixed_conditions, shared_flowops, test_pairs};
 
 use crate::analysis::LoadPoint;
+use crate::util::json;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -284,6 +285,11 @@ pub fn text(path: &Path) -> Result<String, ImportError> {
     input::read(path)
 }
 
+/// Reads the text of a result file in a directory. It must be a regular file. See [`text`].
+pub fn recorded_text(path: &Path) -> Result<String, ImportError> {
+    input::read_file(path)
+}
+
 /// Makes an error of a file's form from the reason.
 fn form(path: &Path) -> impl FnOnce(String) -> ImportError {
     let path = path.to_owned();
@@ -318,7 +324,7 @@ fn of_text(text: &str, source: &str) -> Result<Vec<Observation>, String> {
     };
     match serde_json::Deserializer::from_str(json).into_iter::<JsonForm>().next() {
         Some(Ok(JsonForm { fio_version: Some(_) })) => fio::observations(json, source),
-        Some(Err(e)) => Err(e.to_string()),
+        Some(Err(e)) => Err(json::reason(&e)),
         _ => own::observations(json, source),
     }
 }

@@ -14,9 +14,9 @@ use crate::stats::snapshot::Dist;
 use crate::util::batch_files::BATCH_SCRIPT;
 use crate::util::bounded::{self, Budget, Within};
 use crate::util::size::MIB;
-use crate::util::{duration, printable};
+use crate::util::{duration, json};
 use serde::Deserialize;
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -55,9 +55,6 @@ impl<'de> Deserialize<'de> for RunCount {
                 let mut n = 0;
                 while runs.next_element::<IgnoredAny>()?.is_some() {
                     n += 1;
-                    if n > MAX_OBSERVATIONS {
-                        return Err(de::Error::custom(TOO_MANY));
-                    }
                 }
                 Ok(RunCount(n))
             }
@@ -75,19 +72,24 @@ pub(super) fn is_of_refused_run(text: &str) -> bool {
 /// Reads all runs of a document. Returns an error when the text is not a document, when the document has no run, or
 /// when it is too large.
 pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>, String> {
-    let json = |e: serde_json::Error| e.to_string();
-    let outline: Outline = serde_json::from_str(text).map_err(json)?;
+    let outline: Outline = serde_json::from_str(text).map_err(|e| json::reason(&e))?;
     match outline.schema.as_deref() {
         Some(SCHEMA) => {}
-        Some(other) => return Err(format!("its schema is `{}`, not `{SCHEMA}`", printable::short(other, 40))),
+        Some(_) => return Err(format!("its schema is not `{SCHEMA}`")),
         None => return Err("it is JSON of neither wmlrun nor fio".to_owned()),
     }
     let all = outline.runs.0;
     if all == 0 {
         return Err("it has no run".to_owned());
     }
+    if all > MAX_OBSERVATIONS {
+        return Err(TOO_MANY.to_owned());
+    }
     let budget = Budget::new(MAX_ENTRIES).without("runs");
-    let document: Document = bounded::from_str(text, &budget).map_err(json)?;
+    let document: Document = bounded::from_str(text, &budget).map_err(|e| budget.reason(&e))?;
+    if let Some(why) = document.too_long_remark() {
+        return Err(why.to_owned());
+    }
     let mut found = Vec::new();
     let mut each = |run: &Run| {
         let observation = of_run(&document, run, &numbered(source, found.len(), all));
@@ -95,7 +97,7 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
     };
     let budget = Budget::new(MAX_ENTRIES).with_separate("intervals", MAX_SERIES_ENTRIES);
     let runs = EachRun { budget: &budget, each: &mut each };
-    (&mut serde_json::Deserializer::from_str(text)).deserialize_map(runs).map_err(json)?;
+    (&mut serde_json::Deserializer::from_str(text)).deserialize_map(runs).map_err(|e| budget.reason(&e))?;
     Ok(found)
 }
 

@@ -5,9 +5,11 @@
 use super::{
     ImportError, LOADED_SCRIPTS, MAX_OBSERVATIONS, Observation, TOO_MANY, folder, form, number_in_file, shortened, side,
 };
+use crate::os::reading;
 use crate::util::batch_files::BATCH_PAGE;
 use crate::util::printable;
-use std::collections::{BTreeMap, BTreeSet};
+use indexmap::IndexMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 /// The runs of a test on both sides.
@@ -142,31 +144,38 @@ fn samples(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, Impor
     if found.is_empty() { Err(form(path)("it has no results".to_owned())) } else { Ok(found) }
 }
 
+/// Returns the paths of the entries of a directory.
+fn paths_in(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    Ok(reading::entries(dir)?.iter().map(std::fs::DirEntry::path).collect())
+}
+
 /// Returns the directory of a batch in the `--results` directory, which has only directories above it: those of the
 /// profile's `stats`.
 fn batch_below(path: &Path) -> Option<PathBuf> {
-    let entries: Vec<PathBuf> = std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).collect();
+    let entries = paths_in(path).ok()?;
     let [only] = &entries[..] else { return None };
     let is_below = only.is_dir() && !only.is_symlink();
-    let has_only_directories =
-        || std::fs::read_dir(only).is_ok_and(|mut all| all.all(|e| e.is_ok_and(|e| e.path().is_dir())));
+    let has_only_directories = || paths_in(only).is_ok_and(|all| all.iter().all(|path| path.is_dir()));
     (is_below && (only.join(BATCH_PAGE).is_file() || has_only_directories())).then(|| only.clone())
 }
 
 /// Returns the directories of batches in a directory, in the order of their names.
 fn batches_in(path: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = paths_in(path).unwrap_or_default();
     let mut found: Vec<PathBuf> =
-        entries.filter(|entry| !entry.is_symlink() && entry.join(BATCH_PAGE).is_file()).collect();
+        entries.into_iter().filter(|entry| !entry.is_symlink() && entry.join(BATCH_PAGE).is_file()).collect();
     found.sort();
     found
 }
 
 /// Returns a directory beside those of batches, if there are any.
 fn other_directory(path: &Path, batches: &[PathBuf]) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut others = entries.filter(|entry| entry.is_dir() && folder::is_visible(entry) && !batches.contains(entry));
-    others.next().filter(|_| !batches.is_empty())
+    if batches.is_empty() {
+        return None;
+    }
+    let batches: HashSet<&PathBuf> = batches.iter().collect();
+    let mut entries = paths_in(path).unwrap_or_default().into_iter();
+    entries.find(|entry| entry.is_dir() && folder::is_visible(entry) && !batches.contains(entry))
 }
 
 /// The conditions that make the figures of one workload in several batches incomparable.
@@ -175,15 +184,13 @@ const OF_BATCHES: [&str; 4] = ["file system", "device", "mount options", "kernel
 /// Reads the workloads of several profiles, or of several batches of one profile. A workload of several batches has several
 /// runs; if these are of different file systems or kernels, there is a note.
 fn of_batches(path: &Path, batches: &[PathBuf], notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, ImportError> {
-    let mut found: Vec<NamedRuns> = Vec::new();
+    let mut found: IndexMap<String, Vec<Observation>> = IndexMap::new();
     for batch in batches {
         for (name, runs) in of_directory(batch, notes)? {
-            match found.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, all)) => all.extend(runs),
-                None => found.push((name, runs)),
-            }
+            found.entry(name).or_default().extend(runs);
         }
     }
+    let found: Vec<NamedRuns> = found.into_iter().collect();
     if found.iter().map(|(_, runs)| runs.len()).sum::<usize>() > MAX_OBSERVATIONS {
         return Err(form(path)(TOO_MANY.to_owned()));
     }
@@ -229,8 +236,7 @@ fn of_arms(path: &Path, arms: Vec<String>, notes: &mut Vec<String>) -> Result<Ve
 /// Reads the files and directories of a directory, in the order of their names.
 fn of_directory(path: &Path, notes: &mut Vec<String>) -> Result<Vec<NamedRuns>, ImportError> {
     let io = |error| ImportError::Io { path: path.to_owned(), error };
-    let entries = std::fs::read_dir(path).map_err(io)?;
-    let mut entries: Vec<PathBuf> = entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(io)?;
+    let mut entries = paths_in(path).map_err(io)?;
     // The page over all workloads of a batch is no result.
     entries.retain(|entry| folder::is_visible(entry) && !entry.ends_with(BATCH_PAGE));
     entries.sort();

@@ -10,6 +10,7 @@
 mod document;
 mod lookup;
 mod positions;
+mod wire;
 #[cfg(test)]
 mod tests;
 
@@ -40,7 +41,7 @@ const QUIET: Duration = Duration::from_millis(50);
 /// Serves the editor on standard input and output until it ends the server. Returns whether it ended the server by
 /// `shutdown` and `exit`. Returns an error if its messages can't be read.
 pub(crate) fn run() -> io::Result<bool> {
-    let (connection, threads) = Connection::stdio();
+    let (connection, threads) = wire::connect()?;
     let end = LanguageServer::new(&connection).serve();
     // The thread that writes ends when the connection is dropped.
     drop(connection);

@@ -25,7 +25,7 @@ impl CpuReading {
     pub(crate) fn now(kernel: KernelThreads) -> Self {
         let (user, system) = proc::cpu_times();
         let at = Instant::now();
-        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let stat = proc::kernel_text("/proc/stat");
         let allowed = limits::allowed_processors();
         let is_everywhere = processors(&stat) == allowed.len();
         Self { at, own_ns: user + system, busy: busy_seconds(&stat, &allowed), is_everywhere, kernel }

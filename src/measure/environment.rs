@@ -10,7 +10,6 @@ use crate::result::{Environment, RunEnvironment};
 use crate::spec::predefined::{self, Predefined};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -52,7 +51,7 @@ pub(crate) fn environment() -> Environment {
     let [sysname, nodename, release, version, machine] = proc::uname();
     let (total, available) = limits::memory();
     let clock = os::Clock::get();
-    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let info = proc::kernel_text("/proc/cpuinfo");
     let model = info
         .lines()
         .find_map(|l| l.strip_prefix("model name")?.split_once(':').map(|(_, m)| m.trim().to_owned()))

@@ -15,6 +15,7 @@ use crate::disk::{Error, Existing, Fileset, StartState};
 use crate::fileset::FilesetSpec;
 use crate::os::held_dir::HeldDir;
 use crate::os::limits;
+use crate::os::signals::Kept;
 use crate::plan::{self, Plan};
 use crate::source::SourceMap;
 use crate::util::count::{count, grouped};
@@ -142,6 +143,7 @@ impl Runner {
         if self.trees.fresh.is_some() || !self.settings.engine.real() {
             return Ok(None);
         }
+        self.kept.get_or_insert_with(Kept::begin);
         let ranks = Arc::clone(&self.settings.ranks);
         let same_host = ranks.hosts().iter().position(|host| host == ranks.host()).unwrap_or(0);
         let maker = if shared_by_all { 0 } else { same_host };
@@ -168,6 +170,7 @@ impl Runner {
         map: &SourceMap,
         front: &mut dyn Front,
     ) -> Result<OnDisk, Status> {
+        self.kept.get_or_insert_with(Kept::begin);
         if self.settings.ranks.size() > 1 {
             return self.prepare_with_ranks(plan, request, map, front);
         }
@@ -192,9 +195,10 @@ impl Runner {
             };
             wanted.map(open).collect()
         })?;
-        if purpose == Purpose::Run {
-            // Before the first file is created.
-            self.check_run(plan, &sets, front)?;
+        // Before the first file is created.
+        match purpose {
+            Purpose::Run => self.check_run(plan, &sets, front)?,
+            Purpose::CreateOnly => machine::check(plan, &sets, front)?,
         }
         // Before any file is created, because the marker records whether files of a set may have several names.
         let linked = plan.linked_sets();

@@ -7,6 +7,7 @@ use super::redaction::{self, Redaction};
 use super::trees::Trees;
 use super::watch::{Stage, Watch, WatchGuard};
 use super::{Settings, Status};
+use crate::os::signals::Kept;
 use crate::ranks;
 use crate::result::Document;
 use std::collections::BTreeSet;
@@ -34,6 +35,8 @@ pub struct Runner {
     pub(crate) noted_memory: BTreeSet<u64>,
     /// The worst status so far.
     pub(crate) worst: Status,
+    /// From the first file that it creates on: a signal lets it remove the files and write the result.
+    pub(crate) kept: Option<Kept>,
 }
 
 impl Runner {
@@ -63,6 +66,7 @@ impl Runner {
             started: Instant::now(),
             noted_memory: BTreeSet::new(),
             worst: Status::Done,
+            kept: None,
             settings,
         }
     }

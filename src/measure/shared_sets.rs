@@ -286,10 +286,10 @@ impl Runner {
             };
             wanted.map(open).collect()
         })?;
-        let mut memory = RankMemory::default();
-        if request.purpose == Purpose::Run || !self.settings.engine.real() {
-            self.check_run(plan, &work.used(), front)?;
-            memory = RankMemory::of(plan, &work.used());
+        let memory = RankMemory::of(plan, &work.used());
+        match request.purpose {
+            Purpose::Run => self.check_run(plan, &work.used(), front)?,
+            Purpose::CreateOnly => machine::check(plan, &work.used(), front)?,
         }
         if !self.settings.engine.real() {
             return Ok(TakenRoots { trees: BTreeMap::new(), memory });

@@ -4,6 +4,7 @@
 //! Not here: the watchdog itself, which prints and ends the program (`cli`).
 
 use crate::disk::prepare::{Phase, Progress};
+use crate::os::signals::Kept;
 use crate::os::steps;
 use parking_lot::Mutex;
 use std::path::PathBuf;
@@ -64,14 +65,14 @@ impl Watch {
         let new = Waiting { stage, what: what.to_owned(), paths, number, is_quiescing: false, status };
         steps::count();
         let before = self.now.lock().replace(new);
-        WatchGuard { watch: Arc::clone(self), before }
+        WatchGuard { watch: Arc::clone(self), before, _kept: Kept::begin() }
     }
 
     /// Interrupts the current work until the returned guard is dropped: the session waits for other ranks.
     pub(crate) fn pause(self: &Arc<Self>) -> WatchGuard {
         steps::count();
         let before = self.now.lock().take();
-        WatchGuard { watch: Arc::clone(self), before }
+        WatchGuard { watch: Arc::clone(self), before, _kept: Kept::begin() }
     }
 
     fn phase(&self, phase: Phase, what: String) {
@@ -87,6 +88,8 @@ impl Watch {
 pub(crate) struct WatchGuard {
     watch: Arc<Watch>,
     before: Option<Waiting>,
+    /// The watchdog ends the program if a signal does not end the work.
+    _kept: Kept,
 }
 
 impl Drop for WatchGuard {

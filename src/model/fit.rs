@@ -8,8 +8,17 @@ use crate::spec::{Attr, Kind};
 use crate::syntax::ast::Operator;
 use crate::util::printable;
 
-/// Returns the error for a character that is not allowed: a control character in a name, a NUL anywhere.
+/// The maximum length of a name in bytes. Every row of every report repeats it, and a file set is a directory of its name.
+pub const MAX_NAME: usize = 255;
+
+/// Returns the error for a text that an attribute can't have: one with a control character in a name, or a NUL anywhere,
+/// or a name that is too long.
 pub fn bad_characters(attr: &Attr, text: &str, span: Span) -> Option<Diagnostic> {
+    if attr.kind == Kind::Name && text.len() > MAX_NAME {
+        let message = format!("`{}` has {} bytes", attr.name, text.len());
+        let help = format!("a name has at most {MAX_NAME} bytes: results and reports repeat it");
+        return Some(Diagnostic::error(Code::BadName, span, message).help(help));
+    }
     let name = matches!(attr.kind, Kind::Name | Kind::Fileset | Kind::Target | Kind::Choice(_) | Kind::Random);
     let bad = text.chars().find(|c| if name { printable::is_control(*c) } else { *c == '\0' })?;
     let shown = printable::short(text, 100);

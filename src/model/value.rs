@@ -72,7 +72,8 @@ impl ModelValue {
         match self {
             Self::Int(n) => u64::try_from(*n).ok(),
             Self::Bool(b) => Some(u64::from(*b)),
-            Self::Float(x) if *x >= 0.0 => Some(whole(*x).unwrap_or(*x) as u64),
+            // 2⁶⁴ and above would become the largest number.
+            Self::Float(x) if (0.0..u64::MAX as f64).contains(x) => Some(whole(*x).unwrap_or(*x) as u64),
             Self::Text(s) => s.trim().parse().ok().or_else(|| Self::Float(self.as_f64()?).as_u64()),
             Self::Float(_) | Self::Random(_) | Self::Table(_) => None,
         }
@@ -172,6 +173,10 @@ mod tests {
     fn each_conversion_takes_what_filebench_takes() {
         let text = |text: &str| ModelValue::Text(text.into());
         let all = [Bool(true), Int(7), Int(-1), Float(2.5), text(" 8 "), text("off"), text("x")];
+        assert_eq!(text("18446744073709551615").as_u64(), Some(u64::MAX));
+        for too_large in [Float(18_446_744_073_709_551_616.0), Float(1e300), text("18446744073709551616")] {
+            assert_eq!(too_large.as_u64(), None, "{too_large:?}");
+        }
         let whole: Vec<_> = all.iter().map(ModelValue::as_u64).collect();
         assert_eq!(whole, [Some(1), Some(7), None, Some(2), Some(8), None, None]);
         let switches: Vec<_> = all.iter().map(ModelValue::as_switch).collect();

@@ -280,6 +280,11 @@ pub fn kill_all() {
     }
 }
 
+/// Returns whether a command is running, whose end the thread that has started it waits for.
+pub fn is_running() -> bool {
+    GROUPS.iter().any(|slot| slot.load(SeqCst) > 0)
+}
+
 /// Starts the guard process unless it is running. To be called before threads with separate descriptor tables start
 /// commands, because its socket has to be in the descriptor table of the program's main thread.
 pub fn prepare() {

@@ -31,6 +31,7 @@ pub mod pipe;
 mod prefetch;
 pub mod proc;
 pub mod range;
+pub mod reading;
 pub mod schedule;
 pub mod settings;
 pub mod signals;

@@ -92,6 +92,11 @@ pub fn wait_channel(tid: i32) -> Option<String> {
     (!text.is_empty() && text != "0").then_some(text)
 }
 
+/// Returns the text of a file that the kernel makes, below `/proc` or `/sys`; an empty one if there is none.
+pub fn kernel_text(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
 fn usage() -> libc::rusage {
     // SAFETY: `rusage` consists of integers, for which zero is a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -25,6 +25,66 @@ static RUN_HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 /// The first signal; 0 before any signal.
 static RECEIVED: AtomicUsize = AtomicUsize::new(0);
 
+/// The number of [`Kept`].
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// While it lives, the program has something to finish after a signal: files to remove, a result to write. Its own code
+/// then ends the program. Otherwise a thread does, soon after the first signal, whatever the program is doing.
+#[derive(Debug)]
+pub struct Kept(());
+
+impl Kept {
+    /// Begins the time in which the first signal does not end the program by itself.
+    pub fn begin() -> Self {
+        KEPT.fetch_add(1, SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(1, SeqCst);
+    }
+}
+
+/// How often the thread looks for a signal, and for how long the program may go on after one.
+const LISTEN_INTERVAL: Duration = Duration::from_millis(100);
+const LISTEN_GRACE: Duration = Duration::from_millis(800);
+
+/// The message of the thread that ends the program.
+const INTERRUPTED_NOTE: &[u8] = b"\nnote: interrupted\n";
+
+/// Starts the thread that ends the program after the first signal, if nothing else does and nothing is kept. It opens no
+/// file and takes no lock, so that no file system and no long computation delays it. If it can't be started, a second
+/// signal ends the program.
+fn listen() {
+    let listen = || {
+        block_ending_signals();
+        let mut waited = Duration::ZERO;
+        loop {
+            std::thread::sleep(LISTEN_INTERVAL);
+            let Some(signal) = unanswered().filter(|_| KEPT.load(SeqCst) == 0) else {
+                waited = Duration::ZERO;
+                continue;
+            };
+            waited += LISTEN_INTERVAL;
+            if waited >= LISTEN_GRACE {
+                // An error (the reader is gone) does not matter: the program ends in any case.
+                let _ = rustix::io::write(rustix::stdio::stderr(), INTERRUPTED_NOTE);
+                exit_now(128 + signal);
+            }
+        }
+    };
+    drop(std::thread::Builder::new().stack_size(SIGNAL_STACK).spawn(listen));
+}
+
+/// Returns a signal that has arrived, while no command is running: whoever waits for a command ends it first. To be called
+/// by a thread that has called [`block_ending_signals`].
+pub fn unanswered() -> Option<u8> {
+    let signal = received().or_else(|| pending().and_then(|signal| u8::try_from(signal).ok()));
+    signal.filter(|_| !child::is_running())
+}
+
 /// Records that a run begins, whose measurement a second signal would lose.
 pub fn run_begins() {
     RUN_HAS_BEGUN.store(true, SeqCst);
@@ -174,6 +234,7 @@ pub fn install_handlers() -> (Arc<AtomicUsize>, Arc<FirstSignal>) {
         // SAFETY: the default action of SIGCHLD does nothing.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     }
+    listen();
     // SAFETY: the handler only increments an atomic.
     let _ = unsafe { low_level::register(SIGCONT, || _ = CONTINUED.fetch_add(1, SeqCst)) };
     for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {

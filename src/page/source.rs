@@ -5,9 +5,11 @@ use crate::comparison::Comparison;
 use crate::experiment::{self, RecordedExperiment};
 use crate::import;
 use crate::import::folder::is_visible;
+use crate::os::reading;
 use crate::report::json;
 use crate::result::Document;
 use crate::util::batch_files::BATCH_RESULT;
+use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -77,15 +79,14 @@ pub fn read(path: &Path) -> Result<Vec<ResultSource>, PageError> {
 /// Reads the sections of a path; none if it is a directory without results.
 fn read_below(path: &Path, depth: usize) -> Result<Vec<ResultSource>, PageError> {
     if !path.is_dir() {
-        return Ok(vec![read_file(path)?]);
+        return Ok(vec![read_text(path, &import::text(path)?)?]);
     }
     if experiment::is_folder(path) {
         let recorded = Box::new(RecordedExperiment::read(path)?);
         return Ok(vec![ResultSource::Experiment { name: path.display().to_string(), recorded, floor: None }]);
     }
     let io = |error| PageError::Io { path: path.to_owned(), error };
-    let entries = std::fs::read_dir(path).map_err(io)?;
-    let found: Vec<PathBuf> = entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(io)?;
+    let found: Vec<PathBuf> = reading::entries(path).map_err(io)?.iter().map(DirEntry::path).collect();
     let mut files: Vec<PathBuf> =
         found.iter().filter(|file| file.extension().is_some_and(|e| e == "json")).cloned().collect();
     // The directory of a batch has a directory for each workload.
@@ -116,10 +117,14 @@ fn read_below(path: &Path, depth: usize) -> Result<Vec<ResultSource>, PageError>
     Ok(sources)
 }
 
+/// Reads a result in a directory, which the user has not named.
 fn read_file(path: &Path) -> Result<ResultSource, PageError> {
-    let text = import::text(path)?;
+    read_text(path, &import::recorded_text(path)?)
+}
+
+fn read_text(path: &Path, text: &str) -> Result<ResultSource, PageError> {
     let content = |why: json::ReadError| PageError::Content { path: path.to_owned(), why: why.to_string() };
-    let document = Box::new(json::read(&text).map_err(content)?);
+    let document = Box::new(json::read(text).map_err(content)?);
     Ok(ResultSource::Runs { name: path.display().to_string(), document })
 }
 

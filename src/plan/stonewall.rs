@@ -5,6 +5,7 @@ use super::values::seconds;
 use crate::diag::{Code, Diagnostic};
 use crate::model::Evaluated;
 use crate::source::Span;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// Evaluates `stonewall=`. A time of 0 is none.
@@ -23,12 +24,19 @@ pub(super) fn followed(values: &Evaluated) -> Option<(String, Span)> {
 pub(super) fn resolve(plan: &mut Plan, followed: Vec<Option<(String, Span)>>, found: &mut Vec<Diagnostic>) {
     let all: Vec<(String, u32)> =
         plan.threads().map(|(process, thread)| (thread.name.clone(), process.phase)).collect();
+    // Of each name the definitions by phase: the first two of them decide.
+    let mut named_so: HashMap<&str, Vec<(u32, usize)>> = HashMap::new();
+    for (definition, (name, phase)) in all.iter().enumerate() {
+        named_so.entry(name).or_default().push((*phase, definition));
+    }
+    named_so.values_mut().for_each(|definitions| definitions.sort_unstable());
     let mut targets = Vec::new();
     for (own, named) in followed.into_iter().enumerate() {
         let Some((name, span)) = named else { continue };
-        let mut matches = all.iter().enumerate().filter(|(_, (other, phase))| *other == name && *phase < all[own].1);
+        let definitions = named_so.get(name.as_str()).map_or(&[][..], Vec::as_slice);
+        let mut matches = definitions.iter().take_while(|(phase, _)| *phase < all[own].1);
         match (matches.next(), matches.next()) {
-            (Some((target, _)), None) => targets.push((own, target)),
+            (Some((_, target)), None) => targets.push((own, *target)),
             (None, _) => {
                 let message = format!("no thread of an earlier phase is called `{name}`");
                 let d = Diagnostic::error(Code::UnknownTarget, span, message);

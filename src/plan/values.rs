@@ -1,6 +1,6 @@
 //! Evaluates attributes at the start of a run, and converts their values to quantities.
 
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic};
 use crate::model::{Attrs, Evaluated, Expr, FlowopDef, Lookup, ModelValue, RandomCall, RandomExpr, eval, eval_exact};
 use crate::random::{self, BadDistribution, Quantity, RandvarParams};
 use crate::source::{Span, Spanned};
@@ -197,7 +197,7 @@ fn warn_of_parameters(expr: &RandomExpr, scope: &dyn Lookup, found: &mut Vec<Dia
         let warning = Diagnostic::warning(Code::Ignored, at, note.message.clone())
             .help("`wmlrun list distributions` shows what each parameter means");
         if !found.contains(&warning) {
-            found.push(warning);
+            diag::push(found, warning);
         }
     }
 }

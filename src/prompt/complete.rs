@@ -30,7 +30,7 @@ impl Names {
 
     /// Returns the names in a script, where the commands of the shell are unknown. The variables have no values.
     pub(crate) fn in_script(session: &Session) -> Self {
-        let known = session.known(true);
+        let known = session.known(false);
         let variables = session.scope.names().map(|name| (name.to_owned(), String::new())).collect();
         let (filesets, targets, composites) = (known.filesets, known.targets, known.composites);
         Self { variables, filesets, targets, composites, in_script: true }

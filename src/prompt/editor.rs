@@ -5,7 +5,7 @@ use super::complete::{self, Names};
 use super::table::prompt_command;
 use crate::diag::wants_colours;
 use crate::os::held_dir::HeldDir;
-use crate::os::signals;
+use crate::os::{OFlags, signals};
 use crate::syntax::is_incomplete;
 use crate::util::printable;
 use crate::util::version::VERSION;
@@ -17,6 +17,10 @@ use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{ColorMode, CompletionType, Config, Context, Editor, Helper};
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -56,11 +60,10 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
         }
     };
     editor.set_helper(Some(EditorHelper { names: Names::default(), files: FilenameCompleter::new(), colour }));
-    let history = history_dir();
-    // The line editor opens the file by a path: one that begins with the directory that is held.
-    let history = history.as_ref().map(|dir| dir.through_descriptor().join("history"));
+    let opened = history_dir().and_then(|dir| open_history(&dir));
+    // The line editor opens a path: that of the open file, which nobody can replace. Without `/proc` there is no history.
+    let history = opened.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
     if let Some(path) = &history {
-        // The first session has no history file.
         let _ = editor.load_history(path);
     }
     greet(shell);
@@ -100,6 +103,21 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
 /// Prints the version and the most important commands.
 fn greet(shell: &mut PromptLoop<'_>) {
     shell.front.note(&format!("wmlrun {VERSION}: type `load NAME`, `run` or `help`; ^C stops a run, ^D exits"));
+}
+
+/// The maximum length of a history file in bytes. With the maximum number of lines it is shorter.
+const MAX_HISTORY_LENGTH: u64 = 4 << 20;
+
+/// Opens the history file, which the first session makes. `None` if there can be no history: the line editor would wait
+/// for a pipe, or read a device without an end, in its place.
+fn open_history(dir: &HeldDir) -> Option<File> {
+    let name = OsStr::new("history");
+    let is_new = dir.find(name).ok()?.is_none();
+    let file = dir.open_file(name, OFlags::RDWR | OFlags::CREATE).ok()?;
+    if is_new {
+        file.set_permissions(Permissions::from_mode(0o600)).ok()?;
+    }
+    file.metadata().is_ok_and(|meta| meta.len() <= MAX_HISTORY_LENGTH).then_some(file)
 }
 
 /// Opens the directory of the history in the user's state directory. It is created if necessary.

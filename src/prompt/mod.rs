@@ -23,7 +23,7 @@ pub(crate) use help::{ATTRIBUTES, about_variable, about_word};
 pub(crate) use script::definition;
 pub use table::COMMANDS;
 
-use crate::os::signals::FirstSignal;
+use crate::os::signals::{self, FirstSignal};
 use crate::session::{Front, Session, Status};
 use split::{Splitter, StatementText};
 use std::sync::Arc;
@@ -74,6 +74,8 @@ pub fn run(
         worst = session.load(name, text, front);
     }
     let prompt = Prompt { session, history: Vec::new(), sourcing: 0 };
+    // At a prompt ^C ends a run or a line, not the shell.
+    let _kept = terminal.then(signals::Kept::begin);
     let mut shell = PromptLoop { prompt, front, signals, worst, terminal, stopped: false };
     if terminal {
         editor::run(&mut shell);

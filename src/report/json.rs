@@ -8,6 +8,7 @@ use crate::os::held_dir::HeldDir;
 use crate::output::{FileIdentity, Target};
 use crate::result::{Document, SCHEMA};
 use crate::util::bounded::{self, Budget};
+use crate::util::json::reason;
 use crate::util::visible_json;
 use serde::Deserialize;
 use std::io::{self, Write};
@@ -52,10 +53,13 @@ pub fn serialize(document: &Document, out: &mut dyn Write) -> io::Result<()> {
 pub enum ReadError {
     /// Invalid JSON, or JSON that does not match the format.
     #[error("not a result of wmlrun: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(String),
     /// Another schema or another version.
-    #[error("its schema is `{0}`, not `{SCHEMA}`")]
-    Schema(String),
+    #[error("its schema is not `{SCHEMA}`")]
+    Schema,
+    /// No schema.
+    #[error("it names no schema, as `{SCHEMA}`")]
+    NoSchema,
 }
 
 /// Returns a document as a line, with its end. A file of such lines is read by [`read`].
@@ -73,8 +77,13 @@ fn latest_of_lines(text: &str) -> Option<Document> {
 }
 
 /// Parses a document of any schema.
-fn document(text: &str) -> serde_json::Result<Document> {
-    bounded::from_str(text, &Budget::new(MAX_ENTRIES).with_separate("intervals", MAX_SERIES_ENTRIES))
+fn document(text: &str) -> Result<Document, ReadError> {
+    let budget = Budget::new(MAX_ENTRIES).with_separate("intervals", MAX_SERIES_ENTRIES);
+    let document: Document = bounded::from_str(text, &budget).map_err(|e| ReadError::Json(budget.reason(&e)))?;
+    match document.too_long_remark() {
+        Some(why) => Err(ReadError::Json(why.to_owned())),
+        None => Ok(document),
+    }
 }
 
 /// The field of a document that names its format.
@@ -91,11 +100,12 @@ pub fn read(text: &str) -> Result<Document, ReadError> {
         Ok(found) => found.schema.filter(|_| text.trim_start().starts_with('{')),
         // JSON of another form.
         Err(error) if error.is_data() => None,
-        Err(error) => return latest_of_lines(text).ok_or(ReadError::Json(error)),
+        Err(error) => return latest_of_lines(text).ok_or_else(|| ReadError::Json(reason(&error))),
     };
     match schema.as_deref() {
-        Some(SCHEMA) => Ok(document(text)?),
-        other => Err(ReadError::Schema(other.unwrap_or("missing").to_owned())),
+        Some(SCHEMA) => document(text),
+        Some(_) => Err(ReadError::Schema),
+        None => Err(ReadError::NoSchema),
     }
 }
 
@@ -176,9 +186,9 @@ mod tests {
         let document = read(r#"{"schema": "wmlrun.result/1", "later": 1, "runs": [{"state": "low_space"}]}"#).unwrap();
         assert_eq!(document.runs[0].state.name(), "low_space");
         for text in ["{}", "[\"wmlrun.result/1\"]"] {
-            assert!(matches!(read(text), Err(ReadError::Schema(found)) if found == "missing"), "{text}");
+            assert!(matches!(read(text), Err(ReadError::NoSchema)), "{text}");
         }
-        assert!(matches!(read(r#"{"schema": "fio/3"}"#), Err(ReadError::Schema(found)) if found == "fio/3"));
+        assert!(matches!(read(r#"{"schema": "fio/3"}"#), Err(ReadError::Schema)));
         assert!(matches!(read("Run took 3 seconds..."), Err(ReadError::Json(_))));
     }
 

@@ -66,12 +66,14 @@ impl Report for Text {
 
 /// Writes the report of a run.
 fn write_run(document: &Document, index: usize, per_host: bool, out: &mut dyn Write) -> io::Result<()> {
-    let document = &*super::visible(document);
-    let Some(run) = document.runs.get(index) else { return Ok(()) };
+    let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
+    // The others are not examined for each of many runs.
+    let part = document.with_run(index);
+    let document = &*super::visible(&part);
+    let Some(run) = document.runs.first() else { return Ok(()) };
     if index > 0 {
         writeln!(out)?;
     }
-    let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
     let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
     let state = run.state.name().replace('_', " ");
     let heading = heading(document, run);

@@ -1,10 +1,11 @@
 //! Checks a script: reads its definitions and makes its plan, and does nothing else.
 
 use super::constants::is_same;
-use super::{Extent, Front, Session, Status, definitions_of, library};
+use super::{BeforeRun, Extent, Front, Session, Status, definitions_of, library};
 use crate::diag::{Diagnostic, has_errors};
 use crate::model::{self, Scope};
 use crate::source::{FileId, SourceMap};
+use std::sync::Arc;
 
 /// A front end that keeps diagnostics, and shows nothing.
 #[derive(Default)]
@@ -77,6 +78,34 @@ impl Session {
         let new: Vec<Diagnostic> = new.collect();
         found.extend(new);
         found
+    }
+
+    /// Refuses a script that creates its files before it defines the processes of its first run, if this machine can't run
+    /// them. Where they are defined before, the command that creates the files does so. Other errors are reported where
+    /// they occur.
+    pub(super) fn check_first_run(
+        &self,
+        model: &model::Model,
+        name: &str,
+        front: &mut dyn Front,
+    ) -> Result<(), Status> {
+        let mut before = BeforeRun::default();
+        before.read(&model.commands);
+        if !before.creates_files || !before.has_run {
+            return Ok(());
+        }
+        let settings = &self.runner.settings;
+        let mut ahead = Session::new(settings.clone(), Arc::default());
+        ahead.map = self.map.clone();
+        ahead.extent = Extent::Check;
+        let mut silent = SilentFront::default();
+        let plan = match ahead.apply_settings(name, model, &mut silent) {
+            Ok(true) if ahead.commands(&before.definitions, &mut silent) == Status::Done => ahead.plan(&mut silent),
+            _ => None,
+        };
+        let mut all = self.runner.all_ranks(front);
+        let checked = plan.map_or(Ok(()), |plan| self.check_machine(&plan, &mut all));
+        all.agree("the machine", checked)
     }
 
     /// Executes the definitions and settings of a script, and of the texts that it loads, up to the first one that fails.

@@ -1,6 +1,7 @@
 //! The shipped personalities, and the search for a script by name.
 
 use crate::diag::{Code, Diagnostic};
+use crate::os::reading;
 use crate::source::{SHIPPED, Spanned};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
@@ -22,11 +23,12 @@ pub fn text(bytes: Vec<u8>) -> String {
 pub fn read_bytes(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LONGEST {
-        let message = format!("it has more than {} MiB, which no script has", LONGEST >> 20);
-        return Err(io::Error::new(ErrorKind::FileTooLarge, message));
-    }
-    Ok(bytes)
+    if bytes.len() as u64 > LONGEST { Err(too_long()) } else { Ok(bytes) }
+}
+
+fn too_long() -> io::Error {
+    let message = format!("it has more than {} MiB, which no script has", LONGEST >> 20);
+    io::Error::new(ErrorKind::FileTooLarge, message)
 }
 
 /// A script that was found.
@@ -173,7 +175,7 @@ fn find_in(
 /// Reads a regular file, as far as a script may be long. Other files, such as pipes, may have no end.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     script_at(path, false)?;
-    std::fs::File::open(path).and_then(read_bytes)
+    reading::read(path, LONGEST).map_err(|e| if e.kind() == ErrorKind::FileTooLarge { too_long() } else { e })
 }
 
 /// The folder of a script, where texts that it loads are searched for first.

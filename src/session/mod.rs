@@ -27,7 +27,7 @@ pub(crate) use typed::{TypedValue, typed_value};
 use crate::diag::{Code, Diagnostic, Severity, has_errors};
 use crate::flowop;
 use crate::measure::{FIGURES, Runner, ScriptOrigin, Watch};
-use crate::model::{self, Command, CommandKind, Expr, Known, Scope, SetBy, TextPart};
+use crate::model::{self, Command, CommandKind, Expr, Known, Object, Scope, SetBy, TextPart};
 use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::predefined::{self, predefined_names};
@@ -119,14 +119,18 @@ impl Session {
 
     /// The names that exist before a text is checked.
     pub fn known(&self, open: bool) -> Known {
+        let composites = self.definitions.composites.iter().map(|c| c.name.node.clone()).collect();
+        if open {
+            // No other name is looked up. A prompt has many texts.
+            return Known { composites, open, ..Known::default() };
+        }
         let mut known = Known {
             // A script may read a variable that only the command line sets.
             variables: (self.scope.bindings().map(|b| b.name.clone()))
                 .chain(self.runner.settings.sets.iter().map(|(name, _)| name.clone()))
                 .chain(predefined_names())
                 .collect(),
-            composites: self.definitions.composites.iter().map(|c| c.name.node.clone()).collect(),
-            open,
+            composites,
             ..Known::default()
         };
         known.filesets = self.definitions.filesets.iter().filter_map(|f| f.attrs.name()).collect();
@@ -187,6 +191,9 @@ impl Session {
         let warnings = model::lint::lint(&model, &self.scope, true);
         if !warnings.is_empty() {
             front.diagnostics(&self.map, &warnings);
+        }
+        if let Err(status) = self.check_first_run(&model, name, front) {
+            return status;
         }
         let status = self.commands(&model.commands, front);
         if status != Status::Done || self.flow.quit || self.flow.has_run || self.runner.is_live() {
@@ -434,6 +441,46 @@ fn definitions_of(commands: &[Command]) -> Vec<Command> {
     found
 }
 
+/// What a script does before its first run.
+#[derive(Default)]
+struct BeforeRun {
+    /// Its definitions and settings. Of a loop, those of its first pass.
+    definitions: Vec<Command>,
+    /// Whether it creates files by a command.
+    creates_files: bool,
+    /// Whether there is a run.
+    has_run: bool,
+}
+
+impl BeforeRun {
+    /// Reads commands up to the first run. Returns whether they go on.
+    fn read(&mut self, commands: &[Command]) -> bool {
+        for command in commands {
+            match &command.kind {
+                CommandKind::Run { .. } | CommandKind::PsRun { .. } | CommandKind::Create(Object::Processes) => {
+                    self.has_run = true;
+                    return false;
+                }
+                CommandKind::Quit => return false,
+                CommandKind::Create(_) => self.creates_files = true,
+                CommandKind::ForEach { name, values, body } => {
+                    let Some(value) = values.first() else { continue };
+                    let kind = CommandKind::Set { name: name.clone(), value: value.clone(), copies: false };
+                    self.definitions.push(Command { span: command.span, kind });
+                    if !self.read(body) {
+                        return false;
+                    }
+                }
+                kind if only_defines(kind) || matches!(kind, CommandKind::Load(_)) => {
+                    self.definitions.push(command.clone());
+                }
+                _ => {}
+            }
+        }
+        true
+    }
+}
+
 /// Whether a command is a definition or setting, without any other effect.
 fn only_defines(kind: &CommandKind) -> bool {
     matches!(
@@ -463,5 +510,8 @@ fn listed<S: AsRef<str>>(names: &[S]) -> String {
     if names.is_empty() {
         return "none".to_owned();
     }
-    names.iter().map(|n| format!("`{}`", n.as_ref())).collect::<Vec<_>>().join(", ")
+    /// The most names that a message lists. Each of many messages may list the same ones.
+    const MOST: usize = 100;
+    let more = names.len().checked_sub(MOST).filter(|more| *more > 0).map(|more| format!("and {more} others"));
+    names.iter().take(MOST).map(|n| format!("`{}`", n.as_ref())).chain(more).collect::<Vec<_>>().join(", ")
 }

@@ -320,13 +320,22 @@ impl Session {
             return Status::Done;
         }
         let looking = self.runner.looking("determining the file systems of the file sets", None);
-        let checked = self.refuse_devices(front);
+        let checked = self.refuse_devices(front).and_then(|()| self.check_later_run(front));
         let plan = match self.agree(checked, front).and_then(|()| self.plan_in_dir(front)) {
             Ok(plan) => plan,
             Err(status) => return status,
         };
         drop(looking);
         self.runner.create_files(&plan, &self.map, front)
+    }
+
+    /// Refuses processes that this machine can't run, before their files are created.
+    fn check_later_run(&mut self, front: &mut dyn Front) -> Result<(), Status> {
+        if self.definitions.processes.is_empty() {
+            return Ok(());
+        }
+        let plan = self.plan(front).ok_or(Status::Script)?;
+        self.runner.check_machine(&plan, front)
     }
 
     /// `shutdown files`: removes the trees.
@@ -346,6 +355,11 @@ impl Session {
         }
         let by_user = self.scope.binding("dir").is_some_and(|b| b.by == SetBy::CommandLine);
         self.scope.value("dir").filter(|_| by_user)?.ok().map(|value| NamedDirs::of_dir(&value.print()))
+    }
+
+    /// Checks that this machine can run a plan.
+    pub fn check_machine(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+        self.runner.check_machine(plan, front)
     }
 
     /// Checks, without creating anything, that the directories of a plan exist, or can be created, on file systems that are

@@ -16,11 +16,10 @@ impl Session {
         if model.commands.iter().any(|c| matches!(c.kind, CommandKind::Load(_))) {
             return Vec::new();
         }
+        // A misspelt name is compared with all others.
+        const MOST: usize = 100;
         let mut problems = Vec::new();
-        for (name, value) in &self.runner.settings.sets {
-            if read.contains(name) {
-                continue;
-            }
+        for (name, value) in self.runner.settings.sets.iter().filter(|(name, _)| !read.contains(name)).take(MOST) {
             let names: Vec<&str> = used.iter().map(String::as_str).collect();
             if name == "dir" {
                 let paths: Vec<String> = self.paths(model);

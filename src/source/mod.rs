@@ -78,6 +78,8 @@ pub struct SourceFile {
 #[derive(Debug, Clone, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
+    /// The number of the first text; not 0 in a map of one text that has the identifier of a text in another map.
+    first: u32,
 }
 
 impl SourceMap {
@@ -97,30 +99,29 @@ impl SourceMap {
         let mut line_starts = vec![0];
         line_starts.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
         self.files.push(SourceFile { name: name.into(), text, hidden: false, line_starts, first_line });
-        FileId(self.files.len() as u32 - 1)
+        FileId(self.first + self.files.len() as u32 - 1)
     }
 
     /// Returns a map whose only text is that of `id`, without a name.
     pub fn with_only(id: FileId, text: impl Into<String>) -> Self {
-        let mut map = Self::new();
-        (0..id.0).for_each(|_| _ = map.add("", ""));
+        let mut map = Self { files: Vec::new(), first: id.0 };
         map.add("", text);
         map
     }
 
     /// Marks a text as hidden, so that diagnostics do not quote it.
     pub fn hide(&mut self, id: FileId) {
-        self.files[id.0 as usize].hidden = true;
+        self.files[(id.0 - self.first) as usize].hidden = true;
     }
 
     /// Returns the source text with this identifier.
     pub fn file(&self, id: FileId) -> &SourceFile {
-        &self.files[id.0 as usize]
+        &self.files[(id.0 - self.first) as usize]
     }
 
     /// Returns all source texts, in the order in which they were added.
     pub fn files(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
-        (0..).map(FileId).zip(&self.files)
+        (self.first..).map(FileId).zip(&self.files)
     }
 
     /// Returns the text that a span covers.

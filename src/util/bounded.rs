@@ -7,6 +7,7 @@
 //! A type that is read within a budget in one place is read so everywhere, with [`Budget::unlimited`] if need be: with
 //! and without a budget, all code that reads the type is compiled twice.
 
+use super::json;
 use serde::de::value::StringDeserializer;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, IgnoredAny, IntoDeserializer, MapAccess,
@@ -29,17 +30,33 @@ pub struct Budget {
     omitted: Option<&'static str>,
     /// The field of structures whose values each have a budget of their own, and that budget.
     separate: Option<(&'static str, u64)>,
+    /// The maximum length of a text in bytes, except in [`LONG_FIELD`].
+    max_text: usize,
+    /// What has exceeded it.
+    exceeded: Cell<Option<&'static str>>,
 }
+
+/// The reason for an error of a text that has exceeded its budget.
+pub const TOO_MANY_ELEMENTS: &str = "it has too many elements";
+
+/// The reason for an error of a text with a longer one in it than [`MAX_TEXT`].
+const TOO_LONG_TEXT: &str = "it has a text of more than 1 MiB";
+
+/// The maximum length of a text in a structure, in bytes. A histogram is shorter. A page or a report may repeat a text.
+const MAX_TEXT: usize = 1 << 20;
+
+/// The field of structures whose value may be longer: the text of a script.
+const LONG_FIELD: &str = "text";
 
 impl Budget {
     /// Creates a budget of `limit` map entries; an element of a list counts as eight of them.
     pub fn new(limit: u64) -> Self {
-        Self { rest: Cell::new(limit), omitted: None, separate: None }
+        Self { rest: Cell::new(limit), omitted: None, separate: None, max_text: MAX_TEXT, exceeded: Cell::new(None) }
     }
 
     /// Creates a budget that nothing exceeds, for data of this program.
     pub fn unlimited() -> Self {
-        Self::new(u64::MAX)
+        Self { max_text: usize::MAX, ..Self::new(u64::MAX) }
     }
 
     /// Omits the field `name` of structures.
@@ -57,8 +74,19 @@ impl Budget {
     /// Takes an amount. Returns an error when the rest is smaller.
     fn take<E: de::Error>(&self, amount: u64) -> Result<(), E> {
         let rest = self.rest.get().checked_sub(amount);
-        self.rest.set(rest.ok_or_else(|| E::custom("it has too many elements"))?);
+        self.rest.set(rest.ok_or_else(|| self.exceeded_by(TOO_MANY_ELEMENTS))?);
         Ok(())
+    }
+
+    /// Returns the error for a text that exceeds the budget.
+    fn exceeded_by<E: de::Error>(&self, what: &'static str) -> E {
+        self.exceeded.set(Some(what));
+        E::custom(what)
+    }
+
+    /// Returns the reason for an error of a text that was read within this budget. See [`json::reason`].
+    pub fn reason(&self, error: &serde_json::Error) -> String {
+        self.exceeded.get().map_or_else(|| json::reason(error), str::to_owned)
     }
 }
 
@@ -97,16 +125,26 @@ struct Bounded<'a, T> {
     is_structure: bool,
     /// The limit of the separate budget of a map's next value; `None` if it has none.
     separate: Option<u64>,
+    /// Whether the value, or the next value of a map, is that of [`LONG_FIELD`].
+    is_long: bool,
 }
 
 impl<'a, T> Bounded<'a, T> {
     fn of(inner: T, budget: &'a Budget, is_structure: bool) -> Self {
-        Self { inner, budget, is_structure, separate: None }
+        Self { inner, budget, is_structure, separate: None, is_long: false }
     }
 
     /// Wraps something that belongs to this value, such as its visitor.
     fn with<U>(&self, inner: U) -> Bounded<'a, U> {
-        Bounded::of(inner, self.budget, self.is_structure)
+        Bounded { is_long: self.is_long, ..Bounded::of(inner, self.budget, self.is_structure) }
+    }
+
+    /// Returns an error if a text is too long.
+    fn check_text<E: de::Error>(&self, text: &str) -> Result<(), E> {
+        match self.is_long || text.len() <= self.budget.max_text {
+            true => Ok(()),
+            false => Err(self.budget.exceeded_by(TOO_LONG_TEXT)),
+        }
     }
 }
 
@@ -114,7 +152,8 @@ impl<'a, T> Bounded<'a, T> {
 macro_rules! forward_deserializer {
     ($($method:ident($($name:ident: $type:ty),*) $is_structure:literal;)*) => {$(
         fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value, D::Error> {
-            let visitor = Bounded::of(visitor, self.budget, $is_structure);
+            let visitor =
+                Bounded { is_long: self.is_long, ..Bounded::of(visitor, self.budget, $is_structure) };
             self.inner.$method($($name,)* visitor)
         }
     )*};
@@ -161,9 +200,21 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Bounded<'_, V> {
         visit_i64(i64);
         visit_u64(u64);
         visit_f64(f64);
-        visit_str(&str);
-        visit_borrowed_str(&'de str);
-        visit_string(String);
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<V::Value, E> {
+        self.check_text(text)?;
+        self.inner.visit_str(text)
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<V::Value, E> {
+        self.check_text(text)?;
+        self.inner.visit_borrowed_str(text)
+    }
+
+    fn visit_string<E: de::Error>(self, text: String) -> Result<V::Value, E> {
+        self.check_text(&text)?;
+        self.inner.visit_string(text)
     }
 
     fn visit_none<E: de::Error>(self) -> Result<V::Value, E> {
@@ -228,8 +279,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Bounded<'_, A> {
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
         loop {
             let Some(key) = self.inner.next_key::<String>()? else { return Ok(None) };
+            self.is_long = self.is_structure && key == LONG_FIELD;
             if !self.is_structure {
                 self.budget.take(1)?;
+                self.check_text(&key)?;
             } else if self.budget.omitted == Some(key.as_str()) {
                 self.inner.next_value::<IgnoredAny>()?;
                 continue;
@@ -244,7 +297,12 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Bounded<'_, A> {
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
         let separate = self.separate.take().map(Budget::new);
         let budget = separate.as_ref().unwrap_or(self.budget);
-        self.inner.next_value_seed(Bounded::of(seed, budget, false))
+        let is_long = std::mem::take(&mut self.is_long);
+        let found = self.inner.next_value_seed(Bounded { is_long, ..Bounded::of(seed, budget, false) });
+        if let Some(what) = budget.exceeded.get() {
+            self.budget.exceeded.set(Some(what));
+        }
+        found
     }
 }
 
@@ -315,6 +373,28 @@ mod tests {
         assert_eq!(separate(2 * ELEMENT_COST).unwrap().intervals.len(), 2);
         separate(2 * ELEMENT_COST - 1).unwrap_err();
         from_str::<SampleRun>(text, &Budget::new(2 * ELEMENT_COST)).unwrap_err();
+    }
+
+    #[test]
+    fn only_the_text_of_a_script_may_be_long() {
+        let long = "x".repeat(MAX_TEXT + 1);
+        for text in [
+            format!(r#"{{"ended_by": "{long}"}}"#),
+            format!(r#"{{"variables": {{"text": "{long}"}}}}"#),
+            format!(r#"{{"variables": {{"{long}": 1}}}}"#),
+            format!(r#"{{"intervals": [{{"layout": {{"{long}": 1}}}}]}}"#),
+        ] {
+            let budget = Budget::new(1000).with_separate("intervals", 100);
+            let error = from_str::<SampleRun>(&text, &budget).unwrap_err();
+            assert_eq!(budget.reason(&error), TOO_LONG_TEXT);
+            from_str::<SampleRun>(&text, &Budget::unlimited()).unwrap();
+        }
+        #[derive(Deserialize)]
+        struct SampleScript {
+            text: String,
+        }
+        let found: SampleScript = from_str(&format!(r#"{{"text": "{long}"}}"#), &Budget::new(10)).unwrap();
+        assert_eq!(found.text.len(), MAX_TEXT + 1);
     }
 
     #[test]

@@ -12,6 +12,17 @@ pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_str(std::str::from_utf8(bytes).map_err(Error::custom)?)
 }
 
+/// Returns where and why a text is not the JSON of a type, without a word of the text: it may be a file of anyone, that
+/// nobody named.
+pub fn reason(error: &serde_json::Error) -> String {
+    use serde_json::error::Category;
+    match error.classify() {
+        Category::Data => format!("unexpected content at line {} column {}", error.line(), error.column()),
+        // These name no part of the text.
+        Category::Io | Category::Syntax | Category::Eof => error.to_string(),
+    }
+}
+
 /// Returns a value as JSON, a message that [`from_bytes`] reads. Returns no bytes, which no reader takes for JSON, when
 /// JSON can't express the value (a map whose keys are lists). No message has such a value.
 ///
@@ -31,6 +42,20 @@ mod tests {
         assert_eq!(from_bytes::<(String, Vec<Option<u64>>)>(&to_bytes(&value)).unwrap(), value);
         let inexpressible = std::collections::BTreeMap::from([(vec![1], 1)]);
         assert_eq!(to_bytes(&inexpressible), b"");
+    }
+
+    #[test]
+    fn a_reason_has_no_word_of_the_text() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "snake_case")]
+        enum Known {
+            One,
+        }
+        for text in ["\"secret\"", "{\"secret\": 1}", "[\"secret\"]", "secret", "{\"one\": secret", "\"secret"] {
+            let error = serde_json::from_str::<Known>(text).unwrap_err();
+            assert!(!reason(&error).contains("secret"), "{}", reason(&error));
+        }
+        let Known::One = serde_json::from_str("\"one\"").unwrap();
     }
 
     #[test]

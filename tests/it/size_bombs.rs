@@ -12,7 +12,7 @@ use crate::resume::in_parallel;
 /// Address space of a call: twice the memory that it may use, since not all reserved memory is used.
 const SPACE: &str = "--as=1073741824";
 
-const SET: &str = "define fileset name=f,path=$dir,entries=10,dirwidth=5,size=4k\n";
+pub(crate) const SET: &str = "define fileset name=f,path=$dir,entries=10,dirwidth=5,size=4k\n";
 
 /// `unit` repeated up to so many bytes; `@` is the number of the repetition, `%` the one before.
 fn repeated(head: &str, unit: &str, tail: &str, bytes: usize) -> String {
@@ -31,10 +31,10 @@ fn process(flowops: &str) -> String {
     format!("{SET}define process name=p {{ thread name=t {{ {flowops} }} }}\n")
 }
 
-const THREAD: &str = "define process name=p { thread name=t {\n";
+pub(crate) const THREAD: &str = "define process name=p { thread name=t {\n";
 
 /// Scripts of any length: name, text at the start, repeated text, text at the end.
-const LARGE: &[(&str, &str, &str, &str)] = &[
+pub(crate) const LARGE: &[(&str, &str, &str, &str)] = &[
     ("set lines", "", "set $v@=@\n", ""),
     ("a chain of variables", "set $v0=1\n", "set $v@=$v%\n", ""),
     ("a variable of itself", "set $x=0\n", "set $x=$x+1\n", ""),
@@ -187,6 +187,81 @@ fn impossible_scripts_leave_no_files() {
         assert!([2, 3].contains(&output.code()), "{}", output.shown());
         assert_eq!(output.left(), ["x.wml"], "{}", output.shown());
     }
+}
+
+/// The same on every way to a run: `create files` before or after the processes are defined, in a loop, in a profile, in an
+/// experiment, and at the prompt.
+#[test]
+fn what_a_machine_cannot_run_is_refused_before_the_first_file() {
+    let huge = "define process name=p { thread name=t,memsize=1t { flowop statfile name=s,filesetname=f } }\n";
+    let set = SET.replace("size=4k", "size=4k,prealloc");
+    let whole = format!("{set}{huge}");
+    let scripts = [
+        format!("{whole}create files\ncreate processes\n"),
+        format!("{whole}create fileset\nrun 1\n"),
+        format!("{set}create files\n{huge}create processes\nsleep 1\n"),
+        format!("{set}create files\n{huge}run 1\n"),
+        format!("{set}foreach $x in 1,2 {{\ncreate files\n{}run 1\n}}\n", huge.replace("name=p", "name=p$x")),
+    ];
+    for script in &scripts {
+        let wml = Wml::new().file("x.wml", script);
+        let output = wml.args(["--dir", ".", "--no-quiesce", "x.wml"]).run();
+        assert!(output.stderr.contains("of memory, but only"), "{script}\n{}", output.shown());
+        assert_eq!((output.code(), output.left()), (3, vec!["x.wml".to_owned()]), "{script}\n{}", output.shown());
+    }
+    // A script without such a run makes its files.
+    let output = Wml::new().file("x.wml", &format!("{set}create files\n")).args(["--dir", ".", "x.wml"]).run().exits(0);
+    assert_eq!(output.left(), ["f", "x.wml"], "{}", output.shown());
+    let config = |name: &str| format!("CONFIG {name} {{\n personality = {name};\n}}\n");
+    let profile = format!("DEFAULTS {{\n runtime = 1;\n dir = .;\n}}\n{}{}", config("small"), config("huge"));
+    let small = whole.replace("memsize=1t", "memsize=4k");
+    let wml = Wml::new().file("small.f", &small).file("huge.f", &whole).file("p.prof", &profile);
+    let output = wml.args(["batch", "p.prof", "--no-quiesce", "--dir", "."]).run();
+    assert!(output.stderr.contains("of memory, but only"), "{}", output.shown());
+    assert_eq!((output.code(), output.left().len()), (3, 3), "{}", output.shown());
+    let level = |name: &str| format!("{{ name = \"{name}\", script = \"{name}\" }}");
+    let experiment =
+        format!("repeats = 1\n[[factor]]\nname = \"a\"\nlevels = [{}, {}]\n", level("small"), level("huge"));
+    let wml = Wml::new().file("small.f", &small).file("huge.f", &whole).file("e.toml", &experiment);
+    let output = wml.args(["experiment", "e.toml", "--runtime", "1", "--no-quiesce", "--dir", "."]).run();
+    assert!(output.stderr.contains("of memory, but only"), "{}", output.shown());
+    assert_eq!((output.code(), output.left().len()), (3, 3), "{}", output.shown());
+}
+
+#[test]
+fn a_message_to_the_language_server_is_bounded() {
+    for length in ["9223372036854775807", "18446744073709551616", "134217729"] {
+        let script = format!("printf 'Content-Length: {length}\\r\\n\\r\\n{{}}' | exec prlimit {SPACE} \"$0\" lsp");
+        let output = Wml::new().under(["sh", "-c", &script]).run().exits(1);
+        assert!(output.stderr.contains("can't read what the editor sends: "), "{}", output.shown());
+    }
+}
+
+/// Texts that every row of a page repeats.
+#[test]
+fn long_labels_notes_and_names_are_refused() {
+    let long = "x".repeat(100_000);
+    for option in ["--label", "--note"] {
+        let output = Wml::new().args(["randomread", "--engine", "null", option, &long]).run().exits(2);
+        assert!(output.stderr.contains("it has 100000 bytes"), "{}", &output.shown()[..500]);
+    }
+    let script = format!("define fileset name={},path=$dir,entries=1,dirwidth=1\n", &long[..256]);
+    let output = Wml::new().file("x.wml", &script).args(["check", "x.wml"]).run().exits(2);
+    assert!(output.stderr.contains("`name` has 256 bytes"), "{}", output.shown());
+    let document =
+        |label: &str| format!("{{\"schema\": \"wmlrun.result/1\", \"label\": \"{label}\", \"runs\": [{{}}]}}");
+    for (label, reason) in
+        [(long.clone(), "its label has more than 1,000 bytes"), (long.repeat(200), "more than 1 MiB")]
+    {
+        let wml = Wml::new().file("a.json", &document(&label));
+        let output = wml.under(["prlimit", SPACE]).args(["report", "a.json", "-o", "page.html"]).run().exits(2);
+        assert!(output.stderr.contains(reason), "{}", &output.stderr[..output.stderr.len().min(500)]);
+        assert_eq!(output.left(), ["a.json"]);
+    }
+    // A number that is a text fits no less.
+    let script = "set $n=\"99999999999999999999\"\ndefine fileset name=f,path=$dir,entries=$n,dirwidth=9\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=f } }\nrun $n\n";
+    Wml::new().file("x.wml", script).args(["x.wml", "--engine", "null"]).run().exits(2);
 }
 
 /// A text without an end is no script.

@@ -6,7 +6,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::model::FilesetDef;
 use crate::source::Span;
 use crate::spec::{Flowop, IoDirection, Role};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 pub(super) fn reads(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let bodies: Vec<Vec<Use<'_>>> = subject.threads().map(|(_, thread)| subject.body(thread)).collect();
@@ -14,16 +14,15 @@ pub(super) fn reads(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     let Some(filled) = filled(&bodies) else { return };
+    let makes = |used: &&Use<'_>| used.moved().is_none() && used.is(Role::MakesFile);
+    let made: HashSet<String> = bodies.iter().flatten().filter(makes).filter_map(|u| u.text("filesetname")).collect();
     let mut reported = HashSet::new();
     for body in &bodies {
+        let slots = SlotSets::new(body);
         for used in body.iter().filter(|used| used.is(Role::UsesSlot) && used.flowop.spec.is_some_and(is_read)) {
-            let Some(name) = set_of(body, used).filter(|name| !filled.contains(name)) else { continue };
+            let Some(name) = slots.set_of(used).filter(|name| !filled.contains(name)) else { continue };
             let Some(set) = subject.fileset(&name) else { continue };
-            let made = bodies
-                .iter()
-                .flatten()
-                .any(|u| u.is_for(&name, Role::MakesFile) && u.text("filesetname").as_deref() == Some(&name));
-            let Some((at, help)) = stays_empty(subject, set, used, made) else { continue };
+            let Some((at, help)) = stays_empty(subject, set, used, made.contains(&name)) else { continue };
             let message = format!("`{}` reads files of `{name}`, which are empty", used.label());
             if reported.insert(name) {
                 let report = Diagnostic::warning(Code::EmptyFile, used.flowop.span, message);
@@ -48,6 +47,7 @@ fn may_fill(spec: &Flowop) -> bool {
 fn filled(bodies: &[Vec<Use<'_>>]) -> Option<HashSet<String>> {
     let mut sets = HashSet::new();
     for body in bodies {
+        let slots = SlotSets::new(body);
         for used in body {
             let spec = used.flowop.spec?;
             let unknown = |attr: &&str| used.has(attr) && used.text(attr).is_none();
@@ -58,22 +58,34 @@ fn filled(bodies: &[Vec<Use<'_>>]) -> Option<HashSet<String>> {
                 sets.insert(to);
             }
             if may_fill(spec) && (used.has("filesetname") || used.has("fd")) {
-                sets.insert(set_of(body, used)?);
+                sets.insert(slots.set_of(used)?);
             }
         }
     }
     Some(sets)
 }
 
-/// The set that a flowop works on: the one that it names, or the only one that flowops with its slot name.
-fn set_of(body: &[Use<'_>], used: &Use<'_>) -> Option<String> {
-    if used.has("filesetname") {
-        return used.text("filesetname");
+/// For each slot that flowops of a thread name together with a set: the only such set, or `None` if there are several.
+struct SlotSets(HashMap<u64, Option<String>>);
+
+impl SlotSets {
+    fn new(body: &[Use<'_>]) -> Self {
+        let mut sets: HashMap<u64, Option<String>> = HashMap::new();
+        for (slot, set) in body.iter().filter_map(|used| Some((used.int("fd")?, used.text("filesetname")?))) {
+            let known = sets.entry(slot).or_insert_with(|| Some(set.clone()));
+            known.take_if(|other| *other != set);
+        }
+        Self(sets)
     }
-    let slot = used.int("fd").filter(|slot| *slot > 0)?;
-    let mut named = body.iter().filter(|u| u.int("fd") == Some(slot)).filter_map(|u| u.text("filesetname"));
-    let first = named.next()?;
-    named.all(|other| other == first).then_some(first)
+
+    /// The set that a flowop works on: the one that it names, or the only one that flowops with its slot name.
+    fn set_of(&self, used: &Use<'_>) -> Option<String> {
+        if used.has("filesetname") {
+            return used.text("filesetname");
+        }
+        let slot = used.int("fd").filter(|slot| *slot > 0)?;
+        self.0.get(&slot)?.clone()
+    }
 }
 
 /// Returns why all files of a set are empty unless a flowop writes to them, as a place in its definition and a help.

@@ -28,6 +28,7 @@ use super::{
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::Span;
 use crate::spec::Role;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -105,6 +106,8 @@ struct Subject<'a> {
     mode: QuitMode,
     /// Whether the script loads another one, whose definitions are unknown here.
     loads: bool,
+    /// The answer of [`Subject::ends_by_itself`], which each file set asks for.
+    ends: OnceCell<bool>,
 }
 
 impl<'a> Subject<'a> {
@@ -120,6 +123,7 @@ impl<'a> Subject<'a> {
             fileset_of: HashMap::new(),
             mode: QuitMode::default(),
             loads: false,
+            ends: OnceCell::new(),
         };
         subject.gather(executed);
         subject.composite_of = Composites::new(subject.composites.iter().map(|composite| &***composite));
@@ -164,8 +168,10 @@ impl<'a> Subject<'a> {
     /// Whether anything ends a thread after a number of operations.
     fn ends_by_itself(&self) -> bool {
         let finishes = |f: &FlowopDef| f.spec.is_some_and(|spec| spec.is(Role::Finishes));
-        self.threads().any(|(_, t)| t.flowops.iter().any(finishes))
-            || self.composites.iter().any(|c| c.flowops.iter().any(finishes))
+        *self.ends.get_or_init(|| {
+            self.threads().any(|(_, t)| t.flowops.iter().any(finishes))
+                || self.composites.iter().any(|c| c.flowops.iter().any(finishes))
+        })
     }
 
     /// The flowops of a thread in the order of its loop, with composites unrolled.
