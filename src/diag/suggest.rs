@@ -51,6 +51,7 @@ pub fn meant<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 
 /// Returns the entry of a missing path's parent directory that has the most similar name: a directory, or another file.
 /// A link counts as both. No entry is looked at itself: it may be a mount point of a file system that hangs.
+#[allow(clippy::disallowed_methods, reason = "`os` is built on this module; the number of entries is bounded")]
 pub fn similar_path(path: &Path, of_directories: bool) -> Option<PathBuf> {
     let parent = path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p })?;
     let entries = std::fs::read_dir(parent).ok()?.take(MOST_NAMES).flatten();

@@ -387,9 +387,6 @@ fn of_editors(lists: &mut Lists) {
         lists.edited(&format!("{name} of a document"), move |n| {
             vec![opened(0, &each(n, unit)), hover(7), completion(8)]
         });
-        lists.edited(&format!("questions about {name} of a document"), move |n| {
-            std::iter::once(opened(0, &each(n, unit))).chain((0..n).map(|i| hover(100 + i))).collect()
-        });
     }
 }
 

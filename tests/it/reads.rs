@@ -153,7 +153,7 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
     ("prompt/shell.rs", &[ReadPlace { file: "saved.wml", commands: &["repl < save"] }], ""),
     ("prompt/editor.rs", &[], "the history of the shell, which only a terminal has: `a_history_is_read_on_a_terminal`"),
     (
-        "disk/marker.rs",
+        "disk/root.rs",
         &[ReadPlace { file: "data/data/.wmlrun", commands: &["clean data", "on-disk.wml --dir data"] }],
         "",
     ),
@@ -166,11 +166,12 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
     ("cli/info.rs", &[], "lists a directory"),
     ("disk/disk_usage.rs", &[], "lists directories"),
     ("disk/remove.rs", &[], "lists directories"),
+    ("output/target.rs", &[], "the first bytes of a file to be replaced, if it is a regular one"),
     ("output/results.rs", &[], "the first bytes of a file to be replaced, if it is a regular one"),
 ];
 
 /// The names of the functions that open a file to read it.
-const READS: [&str; 3] = ["reading::", "open_regular", "Marker::read"];
+const READS: [&str; 4] = ["os::reading", "reading::{", "open_regular", "Marker::read"];
 
 /// All source files of the program below `dir`, without `os` and tests.
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
