@@ -440,5 +440,5 @@ impl CleanReport {
 fn directories_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = reading::entries(dir)
         .map_err(|e| Error::call("", "read", dir, Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
-    Ok(entries.iter().filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()).collect())
+    Ok(entries.iter().filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(std::fs::DirEntry::path).collect())
 }

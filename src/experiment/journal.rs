@@ -5,7 +5,7 @@ use super::hooks::HookTime;
 use super::origin::FolderOrigin;
 use crate::import::folder::JOURNAL;
 use crate::os::held_dir::HeldDir;
-use crate::os::{Errno, OFlags, fd, handle, reading};
+use crate::os::{Errno, OFlags, fd, reading};
 use crate::util::json;
 use serde::{Deserialize, Serialize};
 use std::fs::File;

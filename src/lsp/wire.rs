@@ -136,7 +136,7 @@ mod tests {
         }
         assert_eq!(error(&"x".repeat(9 << 10)), "a header is malformed");
         assert_eq!(error(&"x: y\r\n".repeat(8 << 10)), "a header is malformed");
-        assert_eq!(error(&"x: y.\r\n\n"), "a header is malformed");
+        assert_eq!(error("x: y.\r\n\n"), "a header is malformed");
         assert_eq!(error("\r\n"), "a header has no `Content-Length`");
         assert_eq!(error("Content-Length: 6\r\n\r\nsecret"), "a message is not one of the protocol, at byte 1");
         let unended = read(&mut &b"Content-Length: 100000000\r\n\r\n{"[..]).unwrap_err();

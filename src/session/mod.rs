@@ -507,11 +507,11 @@ fn script_name(path: &str) -> String {
 
 /// A list of names for a message.
 fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    /// The most names that a message lists. Each of many messages may list the same ones.
+    const MOST: usize = 100;
     if names.is_empty() {
         return "none".to_owned();
     }
-    /// The most names that a message lists. Each of many messages may list the same ones.
-    const MOST: usize = 100;
     let more = names.len().checked_sub(MOST).filter(|more| *more > 0).map(|more| format!("and {more} others"));
     names.iter().take(MOST).map(|n| format!("`{}`", n.as_ref())).chain(more).collect::<Vec<_>>().join(", ")
 }

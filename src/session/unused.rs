@@ -8,6 +8,9 @@ use indexmap::IndexSet;
 /// The variable that many scripts set to the time for which a user is to run them.
 const RUNTIME: &str = "runtime";
 
+/// The most settings that are reported: each is compared with all names.
+const MOST_UNUSED: usize = 100;
+
 impl Session {
     /// Returns an error and a help for each setting of the command line that changes nothing in a script.
     pub(super) fn unused_settings(&self, model: &model::Model) -> Vec<(String, String)> {
@@ -16,10 +19,9 @@ impl Session {
         if model.commands.iter().any(|c| matches!(c.kind, CommandKind::Load(_))) {
             return Vec::new();
         }
-        // A misspelt name is compared with all others.
-        const MOST: usize = 100;
         let mut problems = Vec::new();
-        for (name, value) in self.runner.settings.sets.iter().filter(|(name, _)| !read.contains(name)).take(MOST) {
+        for (name, value) in self.runner.settings.sets.iter().filter(|(name, _)| !read.contains(name)).take(MOST_UNUSED)
+        {
             let names: Vec<&str> = used.iter().map(String::as_str).collect();
             if name == "dir" {
                 let paths: Vec<String> = self.paths(model);

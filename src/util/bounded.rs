@@ -334,6 +334,11 @@ mod tests {
         layout: BTreeMap<String, u64>,
     }
 
+    #[derive(Deserialize)]
+    struct SampleScript {
+        text: String,
+    }
+
     #[derive(Debug, PartialEq, Deserialize)]
     #[serde(rename_all = "snake_case")]
     enum SampleState {
@@ -388,10 +393,6 @@ mod tests {
             let error = from_str::<SampleRun>(&text, &budget).unwrap_err();
             assert_eq!(budget.reason(&error), TOO_LONG_TEXT);
             from_str::<SampleRun>(&text, &Budget::unlimited()).unwrap();
-        }
-        #[derive(Deserialize)]
-        struct SampleScript {
-            text: String,
         }
         let found: SampleScript = from_str(&format!(r#"{{"text": "{long}"}}"#), &Budget::new(10)).unwrap();
         assert_eq!(found.text.len(), MAX_TEXT + 1);

@@ -152,7 +152,7 @@ fn of_scripts(lists: &mut Lists) {
     for (name, head, unit, tail) in LARGE {
         // Loads repeat a personality of a hundred lines each.
         if *name != "loads" {
-            lists.script(name, |n| head.to_string() + &each(n, unit) + tail);
+            lists.script(name, move |n| (*head).to_owned() + &each(n, unit) + tail);
         }
     }
     let thread = |inner: &str| format!("{THREAD}{inner}}} }}\n");
