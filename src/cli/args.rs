@@ -29,7 +29,7 @@ use crate::measure::WarmupLength;
 use crate::spec::{Dialect, Division, Sharing};
 use crate::util::version::VERSION;
 use crate::util::{printable, wrap};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};

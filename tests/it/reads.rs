@@ -158,7 +158,6 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
         "",
     ),
     ("experiment/commands.rs", &[], "the output of a command that has just ended, whose file the experiment holds"),
-    ("experiment/dropped.rs", &[], "flushes a directory"),
     ("experiment/identity.rs", &[], "the running program itself"),
     ("experiment/origin.rs", &[], "the journal, see `experiment/journal.rs`"),
     ("experiment/prune.rs", &[], "lists a directory"),
@@ -167,6 +166,7 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
     ("disk/disk_usage.rs", &[], "lists directories"),
     ("disk/remove.rs", &[], "lists directories"),
     ("output/target.rs", &[], "the first bytes of a file to be replaced, if it is a regular one"),
+    ("output/replace.rs", &[], "the old content of a file to be replaced, if it is a regular one"),
     ("output/results.rs", &[], "the first bytes of a file to be replaced, if it is a regular one"),
 ];
 
