@@ -17,16 +17,16 @@ pub(super) struct LiveOutput {
 
 /// Parses the label of a result.
 pub(super) fn label(text: &str) -> Result<String, String> {
-    remark(text, MAX_LABEL)
+    annotation(text, MAX_LABEL)
 }
 
 /// Parses the note of a result.
 pub(super) fn note(text: &str) -> Result<String, String> {
-    remark(text, MAX_NOTE)
+    annotation(text, MAX_NOTE)
 }
 
 /// Parses a text that reports and comparisons repeat.
-fn remark(text: &str, most: usize) -> Result<String, String> {
+fn annotation(text: &str, most: usize) -> Result<String, String> {
     match text.len() {
         0 => Err("a value is required".to_owned()),
         length if length > most => Err(format!("it has {length} bytes; expected at most {most}")),

@@ -87,7 +87,7 @@ pub(super) fn observations(text: &str, source: &str) -> Result<Vec<Observation>,
     }
     let budget = Budget::new(MAX_ENTRIES).without("runs");
     let document: Document = bounded::from_str(text, &budget).map_err(|e| budget.reason(&e))?;
-    if let Some(why) = document.too_long_remark() {
+    if let Some(why) = document.too_long_annotation() {
         return Err(why.to_owned());
     }
     let mut found = Vec::new();

@@ -46,6 +46,7 @@ mod warmup;
 mod watch;
 mod writing;
 
+pub use crate::os::reading::read as read_regular;
 pub(crate) use environment::{environment, mount, predefined};
 pub use environment::{file_system, hostname};
 pub use front::Front;

@@ -80,7 +80,7 @@ fn latest_of_lines(text: &str) -> Option<Document> {
 fn document(text: &str) -> Result<Document, ReadError> {
     let budget = Budget::new(MAX_ENTRIES).with_separate("intervals", MAX_SERIES_ENTRIES);
     let document: Document = bounded::from_str(text, &budget).map_err(|e| ReadError::Json(budget.reason(&e)))?;
-    match document.too_long_remark() {
+    match document.too_long_annotation() {
         Some(why) => Err(ReadError::Json(why.to_owned())),
         None => Ok(document),
     }

@@ -9,6 +9,7 @@ pub mod build;
 pub mod environment;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod annotations;
 mod digest;
 mod figures;
 mod filesets;
@@ -25,6 +26,7 @@ pub mod timeline;
 mod warning_rules;
 pub mod warnings;
 
+pub use annotations::{MAX_LABEL, MAX_NOTE};
 pub use digest::Digest;
 pub use environment::{Environment, RunEnvironment};
 pub use figures::{Latency, MIN_BEYOND, Summary};
@@ -39,12 +41,6 @@ use crate::ranks::LostRank;
 use crate::util::version::COMMIT;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The maximum length of the label of a result in bytes (`--label`).
-pub const MAX_LABEL: usize = 1000;
-
-/// The maximum length of the note of a result in bytes (`--note`).
-pub const MAX_NOTE: usize = 10_000;
 
 /// Name and version of the format. A reader rejects another name. Fields may be added without a new version.
 pub const SCHEMA: &str = "wmlrun.result/1";
@@ -102,35 +98,6 @@ impl Default for Document {
 }
 
 impl Document {
-    /// Returns the document with one of its runs alone; without a run if there is no such one.
-    #[must_use]
-    pub fn with_run(&self, index: usize) -> Self {
-        Self {
-            schema: self.schema.clone(),
-            tool: self.tool.clone(),
-            command_line: self.command_line.clone(),
-            label: self.label.clone(),
-            note: self.note.clone(),
-            process_id: self.process_id,
-            script: self.script.clone(),
-            seed: self.seed,
-            layout_seed: self.layout_seed,
-            environment: self.environment.clone(),
-            complete: self.complete,
-            runs: self.runs.get(index).cloned().into_iter().collect(),
-        }
-    }
-
-    /// Returns the reason why a document of another program can't be read: its label or its note is longer than the
-    /// options of a run allow. Pages and reports repeat them.
-    pub fn too_long_remark(&self) -> Option<&'static str> {
-        let is_longer = |text: &Option<String>, most| text.as_ref().is_some_and(|text| text.len() > most);
-        if is_longer(&self.label, MAX_LABEL) {
-            return Some("its label has more than 1,000 bytes");
-        }
-        is_longer(&self.note, MAX_NOTE).then_some("its note has more than 10,000 bytes")
-    }
-
     /// Returns the label and the note that the user gave the result, each with its name.
     pub fn annotations(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [("label", &self.label), ("note", &self.note)]

@@ -1,7 +1,7 @@
 //! The shipped personalities, and the search for a script by name.
 
 use crate::diag::{Code, Diagnostic};
-use crate::os::reading;
+use crate::measure::read_regular;
 use crate::source::{SHIPPED, Spanned};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileTypeExt;
@@ -175,7 +175,7 @@ fn find_in(
 /// Reads a regular file, as far as a script may be long. Other files, such as pipes, may have no end.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     script_at(path, false)?;
-    reading::read(path, LONGEST).map_err(|e| if e.kind() == ErrorKind::FileTooLarge { too_long() } else { e })
+    read_regular(path, LONGEST).map_err(|e| if e.kind() == ErrorKind::FileTooLarge { too_long() } else { e })
 }
 
 /// The folder of a script, where texts that it loads are searched for first.

@@ -48,14 +48,14 @@ mod tests {
     fn a_reason_has_no_word_of_the_text() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "snake_case")]
-        enum Known {
+        enum OnlyValue {
             One,
         }
         for text in ["\"secret\"", "{\"secret\": 1}", "[\"secret\"]", "secret", "{\"one\": secret", "\"secret"] {
-            let error = serde_json::from_str::<Known>(text).unwrap_err();
+            let error = serde_json::from_str::<OnlyValue>(text).unwrap_err();
             assert!(!reason(&error).contains("secret"), "{}", reason(&error));
         }
-        let Known::One = serde_json::from_str("\"one\"").unwrap();
+        let OnlyValue::One = serde_json::from_str("\"one\"").unwrap();
     }
 
     #[test]

@@ -137,15 +137,15 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
         &[
             ReadPlace {
                 file: "elsewhere/other.wml",
-                commands: &["check loads.wml", "plan loads.wml", "loads.wml --engine null --runtime 0.1 --quiet"],
+                commands: &[
+                    "check in/loads.wml",
+                    "plan in/loads.wml",
+                    "in/loads.wml --engine null --runtime 0.1 --quiet",
+                ],
             },
             ReadPlace {
                 file: "elsewhere/own.f",
-                commands: &["check p.prof", "batch p.prof --engine null --runtime 0.1"],
-            },
-            ReadPlace {
-                file: "elsewhere/of.wml",
-                commands: &["experiment e.toml --plan --runtime 1", "experiment e.toml --runtime 0.1 --results new"],
+                commands: &["check in/p.prof", "batch in/p.prof --engine null --runtime 0.1"],
             },
         ],
         "",
@@ -157,6 +157,7 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
         &[ReadPlace { file: "data/data/.wmlrun", commands: &["clean data", "on-disk.wml --dir data"] }],
         "",
     ),
+    ("measure/mod.rs", &[], "passes a function on to `session/library.rs`"),
     ("experiment/commands.rs", &[], "the output of a command that has just ended, whose file the experiment holds"),
     ("experiment/identity.rs", &[], "the running program itself"),
     ("experiment/origin.rs", &[], "the journal, see `experiment/journal.rs`"),
@@ -218,13 +219,14 @@ fn prepared() -> Wml {
     let wml = Wml::new()
         .file("x.wml", SCRIPT)
         .file("on-disk.wml", &format!("{SCRIPT}run 0.1\n"))
-        .file("loads.wml", "load elsewhere/other.wml\nrun 0.1\n")
+        .file("in/loads.wml", "load ../elsewhere/other.wml\nrun 0.1\n")
         .file("elsewhere/other.wml", SCRIPT)
         .file("elsewhere/own.f", SCRIPT)
-        .file("elsewhere/of.wml", SCRIPT)
-        .file("p.prof", "DEFAULTS {\n runtime = 1;\n dir = .;\n}\nCONFIG one {\n personality = elsewhere/own;\n}\n")
-        .file("e.toml", "script = \"elsewhere/of\"\nrepeats = 1\noptions = \"--engine null --no-quiesce\"\n")
-        .file("save", "load x\nsave saved.wml\nsource saved.wml\n")
+        .file(
+            "in/p.prof",
+            "DEFAULTS {\n runtime = 1;\n dir = .;\n}\nCONFIG one {\n personality = ../elsewhere/own;\n}\n",
+        )
+        .file("save", "load x\nsave saved.wml\n")
         .file("saved.wml", "define process name=p { thread name=t { flowop delay name=d } }\n")
         .file("state/wmlrun/floors.json", "{\"schema\": \"wmlrun.floors/1\", \"sessions\": []}")
         .folder("data")

@@ -18,7 +18,7 @@ pub(super) fn reads(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     let made: HashSet<String> = bodies.iter().flatten().filter(makes).filter_map(|u| u.text("filesetname")).collect();
     let mut reported = HashSet::new();
     for body in &bodies {
-        let slots = SlotSets::new(body);
+        let slots = NamedSlots::new(body);
         for used in body.iter().filter(|used| used.is(Role::UsesSlot) && used.flowop.spec.is_some_and(is_read)) {
             let Some(name) = slots.set_of(used).filter(|name| !filled.contains(name)) else { continue };
             let Some(set) = subject.fileset(&name) else { continue };
@@ -47,7 +47,7 @@ fn may_fill(spec: &Flowop) -> bool {
 fn filled(bodies: &[Vec<Use<'_>>]) -> Option<HashSet<String>> {
     let mut sets = HashSet::new();
     for body in bodies {
-        let slots = SlotSets::new(body);
+        let slots = NamedSlots::new(body);
         for used in body {
             let spec = used.flowop.spec?;
             let unknown = |attr: &&str| used.has(attr) && used.text(attr).is_none();
@@ -66,9 +66,9 @@ fn filled(bodies: &[Vec<Use<'_>>]) -> Option<HashSet<String>> {
 }
 
 /// For each slot that flowops of a thread name together with a set: the only such set, or `None` if there are several.
-struct SlotSets(HashMap<u64, Option<String>>);
+struct NamedSlots(HashMap<u64, Option<String>>);
 
-impl SlotSets {
+impl NamedSlots {
     fn new(body: &[Use<'_>]) -> Self {
         let mut sets: HashMap<u64, Option<String>> = HashMap::new();
         for (slot, set) in body.iter().filter_map(|used| Some((used.int("fd")?, used.text("filesetname")?))) {
