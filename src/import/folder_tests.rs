@@ -235,12 +235,12 @@ fn what_is_no_experiment_is_refused() {
     for (description, journal, says) in [
         ("arms = 5", "", "experiment.toml is damaged: "),
         (REPEAT, "hello\n", "journal.jsonl is damaged: line 1 is not an event"),
-        (REPEAT, "{\"event\":\"started\",\"run\":1}\n", "missing field `arm`"),
+        (REPEAT, "{\"event\":\"started\",\"run\":1}\n", "journal.jsonl is damaged: line 1 is not an event"),
     ] {
         folder(dir.path(), description, journal);
         let error = side(dir.path()).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
     fs::write(dir.path().join(EXPERIMENT), REPEAT.to_owned() + "schema = 'other/1'\n").unwrap();
-    assert!(side(dir.path()).unwrap_err().to_string().contains("its schema is `other/1`"));
+    assert!(side(dir.path()).unwrap_err().to_string().contains("its schema is not `wmlrun.experiment/1`"));
 }

@@ -55,7 +55,6 @@ const BUSY: &[Busy] = &[
         "an experiment with a command between its runs",
         "ab sleeps.wml --engine null --before=sleep\u{a0}600 --results r --quiet",
     ),
-    busy("an experiment of many cells", "experiment cells.toml --plan --runtime 1"),
     busy("a script that does not answer", "FUSE/x.wml"),
     busy("a script that does not answer, loaded", "loads.wml --engine null"),
     busy("a result that does not answer", "report FUSE/x.wml"),
@@ -67,7 +66,6 @@ fn prepared() -> Wml {
     let process = |flowop: &str| format!("define process name=p {{ thread name=t {{ {flowop} }} }}\n");
     let delay = process("flowop delay name=d,value=0.001");
     let flowops: String = (0..60_000).map(|n| format!("flowop c name=u{n}\n")).collect();
-    let levels: Vec<String> = (0..20_000).map(|n| n.to_string()).collect();
     let column: String = (0..100_000_u32).map(|n| format!("{}\n", 1 + n % 97)).collect();
     let files = "define fileset name=f,path=$dir,entries=3000000,size=0,dirwidth=1000,prealloc\n";
     let wml = Wml::new()
@@ -83,8 +81,6 @@ fn prepared() -> Wml {
                 process(&flowops).repeat(3)
             ),
         )
-        .file("own.wml", &format!("set $n=1\n{}", process("flowop delay name=d,value=$n")))
-        .file("cells.toml", &format!("script = \"own\"\n[[factor]]\nname = \"n\"\nlevels = [{}]\n", levels.join(", ")))
         .file("column", &column);
     tool("mkfifo", &[wml.dir().join("pipe").to_str().unwrap()]);
     wml
