@@ -7,7 +7,7 @@ use super::choices::{
     division_parser, engine_parser, export_parser, format_parser, sharing_parser,
 };
 use super::completion::{self, SHELLS};
-use super::console::{Verbosity, notice};
+use super::console::Verbosity;
 use super::editor::{EDITORS, Editor, find_editor};
 use super::examples::with_examples;
 use super::experiment_args::{
@@ -18,7 +18,7 @@ use super::option_values::{
     LiveOutput, assignment, file_and_count, interval, live_output, mount_point, run_time, time, warmup,
 };
 use super::stdout::Stdout;
-use super::usage::explained;
+use super::usage::{explained, warn_of_old_options};
 use super::{called_as, info};
 use crate::analysis::ResponseMethod;
 use crate::diag::wants_colours;
@@ -533,10 +533,7 @@ fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
 pub(super) fn parse() -> Result<Cli, u8> {
     use std::io::{IsTerminal, Write};
     let words: Vec<OsString> = std::env::args_os().collect();
-    let is_old = |word: &OsString| word.to_str().and_then(|word| word.split('=').next()) == Some("--allow-device");
-    if words.iter().any(is_old) {
-        notice("warning: `--allow-device` has no effect: a block device is always refused\n  = help: omit it");
-    }
+    warn_of_old_options(&words);
     read(&words).map_err(|e| {
         // The message quotes arguments. If they contain control characters, parse again with escaped arguments, so that
         // none reaches the terminal.

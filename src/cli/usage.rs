@@ -3,12 +3,22 @@
 //!
 //! Not in here: the definition of the command line (`args`), and the errors of values, which their parsers explain.
 
+use super::console::notice;
 use crate::diag::{meant, similar_path};
 use crate::import::ImportError;
 use crate::util::printable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
+use std::ffi::OsString;
 use std::path::Path;
+
+/// Warns of options that are accepted without effect.
+pub(super) fn warn_of_old_options(words: &[OsString]) {
+    let is_old = |word: &OsString| word.to_str().and_then(|word| word.split('=').next()) == Some("--allow-device");
+    if words.iter().any(is_old) {
+        notice("warning: `--allow-device` has no effect: a block device is always refused\n  = help: omit it");
+    }
+}
 
 /// Adds to the error about an unexpected word what it was probably meant to be. `words` are those of the command line
 /// after the name of the program, and `all` is its definition. `script_of` returns the script of a command line, if there

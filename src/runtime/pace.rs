@@ -130,17 +130,17 @@ pub(super) fn progress(shared: &Shared, tick: u64) -> BTreeMap<u32, ArrivalProgr
     progress
 }
 
-/// The turn of a thread among those of its definition on this rank.
+/// The place of a thread among those of its definition on this rank.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
+pub(super) struct ArrivalSlot {
     /// Its number, from 0.
     pub(super) number: u64,
     /// A random part of an interval, from 0 to less than 1, which all threads of the definition have in common.
     pub(super) offset: f64,
 }
 
-impl Turn {
-    /// Returns the turn of a thread. `run_seed`: the seed that all ranks have in common. `definition`: the numbers of
+impl ArrivalSlot {
+    /// Returns the place of a thread. `run_seed`: the seed that all ranks have in common. `definition`: the numbers of
     /// the process and of the thread in it.
     pub(super) fn new(run_seed: u64, definition: [usize; 2], number: usize) -> Self {
         let [process, thread] = definition.map(|number| number as u64);
@@ -173,12 +173,12 @@ impl Timetable {
     ///
     /// `spare_cpus`: there are more processors than threads. Otherwise a busy-waiting thread would take the processor
     /// from a thread with work.
-    pub(super) fn new(pace: Pace, seed: u64, turn: Turn, spare_cpus: bool) -> Self {
+    pub(super) fn new(pace: Pace, seed: u64, slot: ArrivalSlot, spare_cpus: bool) -> Self {
         proc::precise_timers();
         let spin_below = if spare_cpus { Clock::get().ticks(SPIN_BELOW_NS) } else { 0 };
         let mut table = Self { pace, rng: random::stream(seed, &[0x7ace]), start: 0, next_ns: 0.0, spin_below };
         let first = table.gap();
-        table.next_ns = if pace.poisson { first } else { turn.of(pace) * first };
+        table.next_ns = if pace.poisson { first } else { slot.of(pace) * first };
         table
     }
 
@@ -267,7 +267,7 @@ mod tests {
 
     /// Returns the timetable of a thread that is the only one of its definition.
     fn alone(pace: Pace, seed: u64) -> Timetable {
-        Timetable::new(pace, seed, Turn { number: 0, offset: 0.5 }, false)
+        Timetable::new(pace, seed, ArrivalSlot { number: 0, offset: 0.5 }, false)
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
         // Ten threads on the second of two ranks, after five on the first, with 10 iterations a second each.
         let pace = Pace { threads: 15, before: 5, ..pace(10.0, false) };
         for (number, seed) in (0..10).zip(0..) {
-            let mut table = Timetable::new(pace, seed, Turn { number, offset: 0.25 }, false);
+            let mut table = Timetable::new(pace, seed, ArrivalSlot { number, offset: 0.25 }, false);
             let wanted = (5.0 + number as f64 + 0.25) * 1e9 / 150.0;
             assert!((table.next_ns - wanted).abs() < 1.0, "{} instead of {wanted}", table.next_ns);
             assert!((table.gap() - 1e8).abs() < 1e-3);

@@ -1,7 +1,7 @@
 //! A thread of a workload: prepares its program and buffer, waits at the gate, and executes its steps in a loop.
 
 use super::iterations::IterationLimit;
-use super::pace::{Timetable, Turn};
+use super::pace::{ArrivalSlot, Timetable};
 use super::process::ProcessContext;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot, panicked};
 use super::thread_io;
@@ -331,8 +331,8 @@ fn prepare<'a>(
         io.starts = vec![0; thread.count].into_boxed_slice();
     }
     let cx = OpCx::new(env, files, io, rng, Account::new(stats, stream));
-    let turn = Turn::new(shared.options.run_seed, [thread_slot.process, thread_slot.thread], init.ordinal);
-    Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, turn, shared.spare_cpus))))
+    let slot = ArrivalSlot::new(shared.options.run_seed, [thread_slot.process, thread_slot.thread], init.ordinal);
+    Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, slot, shared.spare_cpus))))
 }
 
 /// Returns the parts that the thread's stream records of each of its flowops.

@@ -303,7 +303,7 @@ fn column(n: usize, seed: u64) -> String {
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f64 / (1 << 24) as f64
+        (state >> 40) as f64 / f64::from(1 << 24)
     };
     (0..n).map(|_| format!("{:.6}\n", 100.0 + 10.0 * next())).collect()
 }
@@ -483,9 +483,9 @@ fn four_times_the_entries_take_at_most_six_times_the_work() {
     };
     let numbers: Vec<usize> = (0..chosen.len()).collect();
     if long() {
-        numbers.iter().for_each(|n| measured(*n))
+        numbers.iter().for_each(|n| measured(*n));
     } else {
-        in_parallel(&numbers, measured)
+        in_parallel(&numbers, measured);
     }
     let mut rows = rows.into_inner().unwrap();
     rows.sort_by(|a, b| b.3.total_cmp(&a.3));

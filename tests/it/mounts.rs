@@ -3,6 +3,7 @@
 //! Needs root and the tools of each file system; [`available`] returns whether they are present.
 //! Deliberately absent: the programs that run on them.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -192,10 +193,16 @@ struct Place;
 static TAKEN: Mutex<u32> = Mutex::new(0);
 static FREED: Condvar = Condvar::new();
 
+thread_local! {
+    /// Places of this test. Only the first waits: two tests that each wait for their second one would wait for ever.
+    static OWN: Cell<u32> = const { Cell::new(0) };
+}
+
 impl Place {
     fn take() -> Self {
+        let is_first = OWN.replace(OWN.get() + 1) == 0;
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        while *taken >= AT_ONCE {
+        while is_first && *taken >= AT_ONCE {
             taken = FREED.wait(taken).unwrap_or_else(PoisonError::into_inner);
         }
         *taken += 1;
@@ -205,6 +212,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        // Dropped in another thread than it was taken in, it counts for neither.
+        OWN.set(OWN.get().saturating_sub(1));
         *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         FREED.notify_one();
     }

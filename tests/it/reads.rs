@@ -181,7 +181,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
         let name = path.file_name().unwrap().to_str().unwrap();
         if path.is_dir() && name != "os" {
             sources(&path, found);
-        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+        } else if path.extension().is_some_and(|end| end == "rs") && !name.ends_with("tests.rs") {
             found.push(path);
         }
     }
