@@ -48,6 +48,8 @@ pub(super) fn age(args: &AgeArgs) -> u8 {
         Err(status) => return status,
     };
     let (interrupt, _) = signals::install_handlers();
+    // A step that ends after a signal leaves an aging that can be continued.
+    let _kept = signals::Kept::begin();
     let bars = Bars::new(if args.quiet { Verbosity::Quiet } else { Verbosity::Normal });
     let options = AgingOptions { to: args.to, rounds: args.rounds, seed: args.seed };
     let done = signals::interruptible(&interrupt, |stop| aging::age(&args.dir, options, &bars, stop));

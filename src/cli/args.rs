@@ -522,9 +522,7 @@ fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
     }
     let is_default = matches.value_source("format") == Some(ValueSource::DefaultValue);
     let mut cli = Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command()))?;
-    if let Some(format) = called_as::format().filter(|_| is_default) {
-        cli.run.output.format = format;
-    }
+    called_as::format().filter(|_| is_default).into_iter().for_each(|format| cli.run.output.format = format);
     Ok(cli)
 }
 

@@ -117,19 +117,20 @@ fn setting(word: &str) -> Option<GivenSetting<'_>> {
 pub(super) enum GivenBy {
     /// It loosens what wmlrun promises: only the caller. A text from elsewhere, such as an experiment file, can't give it.
     Caller,
-    /// It refuses runs: a text from elsewhere, if the caller does not give it.
+    /// It holds runs back: a text from elsewhere, if the caller does not give it.
     CallerFirst,
     /// Everyone.
     Anyone,
 }
 
 /// The options of a workload that not everyone may give.
-pub(super) const RESTRICTED: [(&str, GivenBy); 8] = [
+pub(super) const RESTRICTED: [(&str, GivenBy); 9] = [
     ("--adopt", GivenBy::Caller),
     ("--allow-device", GivenBy::Caller),
     ("--allow-drop-caches", GivenBy::Caller),
     ("--allow-system", GivenBy::Caller),
     ("--allow-write", GivenBy::Caller),
+    ("--below", GivenBy::CallerFirst),
     ("--record-env", GivenBy::Caller),
     ("--require-fs", GivenBy::CallerFirst),
     ("--require-mount", GivenBy::CallerFirst),
@@ -383,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_file_gives_itself_nothing() {
-        let given = ["--allow-system", "--allow-write=/a", "--require-fs=xfs"].map(str::to_owned);
+        let given = ["--allow-system", "--allow-write=/a", "--require-fs=xfs", "--below=/a"].map(str::to_owned);
         for (word, is_refused) in [
             ("--record-env", true),
             ("--adopt", true),
@@ -393,6 +394,7 @@ mod tests {
             ("--allow-write", true),
             ("--require-fs=ext4", true),
             ("--require-mount", false),
+            ("--below=/", true),
             ("--runtime=1", false),
             ("x.wml", false),
         ] {

@@ -224,6 +224,8 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
 /// that the experiment holds. Returns a guard of that directory.
 fn enter_experiment(args: &RunArgs) -> Result<Option<DirGuard>, u8> {
     let Some(fd) = args.of_experiment else { return Ok(None) };
+    // The experiment reads the status.
+    called_as::executes_command();
     if !args.workload.record_env {
         secrets::hide();
     }

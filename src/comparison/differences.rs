@@ -36,7 +36,9 @@ impl Difference {
             let other: Vec<&str> = other.split(separator).collect();
             list.split(separator).filter(|item| !other.contains(item)).collect::<Vec<_>>().join(separator)
         };
-        [without(a, b), without(b, a)]
+        let only = [without(a, b), without(b, a)];
+        // Lists of the same items in another order.
+        if only.iter().all(String::is_empty) { [a.clone(), b.clone()] } else { only }
     }
 }
 

@@ -10,7 +10,7 @@ pub(super) const TOO_FEW: &str =
 
 /// The note on runs that were made independently of each other.
 pub(super) const NOT_INTERLEAVED: &str = "not interleaved: the interval allows for a linear drift of the machine over all runs \
-    of A and then B, and for no other change of it; `wmlrun ab` alternates the runs";
+    in the order of their times, and for no other change of it; `wmlrun ab` alternates the runs";
 
 /// The note on sides of different days.
 pub(super) const OF_OTHER_DAYS: &str =
@@ -32,8 +32,8 @@ pub(super) fn on_interval(tested: &TestedRatio, order: RunOrder) -> Option<Strin
             "too few blocks for an interval by ranks, which needs {blocks}: it is Student's, which one slow run widens much"
         )),
         TestedRatio::Ordered(found) if !found.is_by_ranks => Some(
-            "too few runs for an interval by ranks, which needs four on each side for 95 %: it is Welch's, which one slow run \
-             widens much"
+            "too few runs for an interval by ranks, for which four on each side are enough at 95 %: it is Welch's, which one \
+             slow run widens much"
                 .to_owned(),
         ),
         _ => None,

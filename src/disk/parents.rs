@@ -35,10 +35,17 @@ pub(super) fn open(spec: &FilesetSpec, parent: &Path) -> Result<(HeldDir, Vec<Ma
 /// Opens a subdirectory, which is created if it is missing.
 fn enter(set: &str, dir: &HeldDir, name: &OsStr, made: &mut Vec<MadeDir>) -> Result<HeldDir, Error> {
     let (set, path) = (set.to_owned(), dir.path().join(name));
-    let new = dir.make_dir(name);
-    let new = new.map_err(|e| Error::call(&set, "create", &path, Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
-    made.splice(0..0, new);
-    dir.enter_any(name).map_err(|e| match e {
+    // Not created at once: where the user may not write, some file systems refuse even what is there.
+    let entered = match dir.enter_any(name) {
+        Err(Errno::NOENT) => {
+            let new = dir.make_dir(name);
+            let failed = |e| Error::call(&set, "create", &path, Errno::from_io_error(&e).unwrap_or(Errno::IO));
+            made.splice(0..0, new.map_err(failed)?);
+            dir.enter_any(name)
+        }
+        entered => entered,
+    };
+    entered.map_err(|e| match e {
         Errno::LOOP => Error::Link { set, path, by_other: false },
         Errno::NOTDIR => Error::NotADirectory { set, path },
         e => Error::call(&set, "open", &path, e),

@@ -277,8 +277,8 @@ fn clean_below(
                 Err(e) => report.refused.push(e),
             },
             Ok(root) => root.into_iter().for_each(Root::close),
-            // Whether it belongs to `base` is unknown.
-            Err(_) => {}
+            Err(Error::Call { errno: Errno::NOENT, .. }) => {}
+            Err(e) => report.refused.push(e),
         }
     }
 }

@@ -141,12 +141,11 @@ fn kernel_parameters(line: &str) -> Vec<&str> {
 /// Returns the parameters of a kernel command line, without the values of those that may be secret. They are not needed
 /// to compare runs, and no result is to have them.
 pub(crate) fn without_secrets(line: &str) -> String {
-    const SECRET: [&str; 7] = ["pass", "secret", "token", "cred", "key", "auth", "pwd"];
+    const SECRET: [&str; 8] = ["pass", "secret", "token", "cred", "key", "auth", "pwd", "psk"];
+    // As in `iscsi:user:password@host`, `cifs:user:password@host` and in a URL.
+    let has_user = |value: &str| value.split_once('@').is_some_and(|(before, _)| before.contains(':'));
     let shown = |parameter: &str| match parameter.split_once('=') {
-        Some((name, value))
-            if SECRET.iter().any(|word| name.to_lowercase().contains(word))
-                || value.contains("://") && value.contains('@') =>
-        {
+        Some((name, value)) if SECRET.iter().any(|word| name.to_lowercase().contains(word)) || has_user(value) => {
             format!("{name}={LEFT_OUT}")
         }
         _ => parameter.to_owned(),

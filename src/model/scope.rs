@@ -568,6 +568,12 @@ impl Lookup for Locals<'_> {
 /// Returns the constant expression with the values that an expression has now.
 pub fn constant(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<Expr, Diagnostic> {
     let (whole, exact) = (expr::eval(expr, scope)?, expr::eval_exact(expr, scope)?);
+    // A reader of a rate tells a 0 that was given from one that a calculation happens to give.
+    if let (Expr::Binary(parts), Some(0.0)) = (&expr.node, exact.as_f64()) {
+        let (left, op, right) = &**parts;
+        let [left, right] = [left, right].map(|side| Ok(Spanned::new(constant(side, scope)?, side.span)));
+        return Ok(Expr::Binary(Box::new((left?, *op, right?))));
+    }
     if whole == exact {
         return Ok(literal(whole));
     }

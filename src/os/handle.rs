@@ -116,6 +116,11 @@ pub(super) fn open_stream(dir: &OwnedFd, name: &OsStr) -> io::Result<Option<File
         Err(Errno::NXIO) => return Ok(None),
         opened => opened?,
     };
+    // Another file may have replaced the one that was looked up.
+    let kind = FileType::from_raw_mode(rfs::fstat(&file)?.st_mode);
+    if matches!(kind, FileType::RegularFile | FileType::Directory | FileType::BlockDevice) {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "another file has replaced it"));
+    }
     rfs::fcntl_setfl(&file, rfs::fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(Some(file.into()))
 }

@@ -134,8 +134,12 @@ impl HeldDir {
     }
 
     /// Takes over a directory that another process has opened: the descriptor with this number. It is not inherited by
-    /// further programs. Returns an error if the descriptor is not that of a directory.
+    /// further programs. Returns an error if the descriptor is not that of a directory, or is
+    /// a standard stream.
     pub fn inherited(fd: RawFd, path: &Path) -> io::Result<Self> {
+        if fd <= 2 {
+            return Err(Errno::BADF.into());
+        }
         let own = fd::duplicate_file(fd)?;
         if FileType::from_raw_mode(rfs::fstat(&own)?.st_mode) != FileType::Directory {
             return Err(Errno::NOTDIR.into());

@@ -49,6 +49,11 @@ struct DeviceActivity {
 }
 
 impl DeviceActivity {
+    /// Returns whether there are devices with counters.
+    fn are_known(&self) -> bool {
+        self.transferred.is_some()
+    }
+
     /// Compares the devices' counters with those of the last check. Returns whether they have transferred data since,
     /// and notes the time `at` if so.
     fn update(&mut self, transferred: Option<TransferredBytes>, at: u64) -> bool {
@@ -147,7 +152,9 @@ impl ThreadActivity {
             (thread_slot, idle, idle >= MIN_STUCK_NS && held(thread_slot))
         });
         let thread_slots: Vec<_> = thread_slots.collect();
-        if !is_stuck(shared.clock.ns(from, end), thread_slots.iter().map(|(_, idle, held)| (*idle, *held))) {
+        let limit = held_limit(shared.clock.ns(from, end), self.devices.are_known());
+        let idle = thread_slots.iter().map(|(_, idle, held)| (*idle, *held));
+        if !is_stuck(shared.clock.ns(from, end), limit, idle) {
             return None;
         }
         let held = thread_slots.iter().filter(|(_, _, held)| *held).count();
@@ -168,20 +175,25 @@ impl ThreadActivity {
     }
 }
 
+/// Returns the time after which one blocked thread makes a run stuck: half of the run. Where the devices say that they
+/// stand still, [`MAX_STUCK_NS`] are enough. A network file system has none, and a flush of it may take longer.
+fn held_limit(measured_ns: u64, knows_devices: bool) -> u64 {
+    (measured_ns / 2).clamp(MIN_STUCK_NS, if knows_devices { MAX_STUCK_NS } else { u64::MAX })
+}
+
 /// Returns whether a run is stuck. `idle` has, for each thread, the time without progress until the end of the run in
 /// nanoseconds, and whether a system call still blocks it. The run is stuck if all threads were idle for the last
-/// quarter of the time, or a blocked one for half of it, or for [`MAX_STUCK_NS`].
-fn is_stuck(measured_ns: u64, idle: impl Iterator<Item = (u64, bool)> + Clone) -> bool {
+/// quarter of the time, or for [`MAX_STUCK_NS`], or a blocked one for `held_limit`.
+fn is_stuck(measured_ns: u64, held_limit: u64, idle: impl Iterator<Item = (u64, bool)> + Clone) -> bool {
     let longest = idle.clone().filter(|(_, held)| *held).map(|(ns, _)| ns).max();
     let shortest = idle.map(|(ns, _)| ns).min();
     let (Some(longest), Some(shortest)) = (longest, shortest) else { return false };
-    longest >= (measured_ns / 2).clamp(MIN_STUCK_NS, MAX_STUCK_NS)
-        || shortest >= (measured_ns / 4).clamp(MIN_STUCK_NS, MAX_STUCK_NS)
+    longest >= held_limit || shortest >= (measured_ns / 4).clamp(MIN_STUCK_NS, MAX_STUCK_NS)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DeviceActivity, ThreadActivity, is_stuck};
+    use super::{DeviceActivity, ThreadActivity, held_limit, is_stuck};
     use crate::os::device::TransferredBytes;
 
     #[test]
@@ -210,9 +222,12 @@ mod tests {
 
     #[test]
     fn a_run_is_stuck_if_its_threads_were_idle_in_its_last_part() {
-        let stuck = |seconds: f64, threads: &[(f64, bool)]| {
-            is_stuck((seconds * 1e9) as u64, threads.iter().map(|(idle, held)| ((idle * 1e9) as u64, *held)))
+        let with = |seconds: f64, knows_devices: bool, threads: &[(f64, bool)]| {
+            let measured = (seconds * 1e9) as u64;
+            let idle = threads.iter().map(|(idle, held)| ((idle * 1e9) as u64, *held));
+            is_stuck(measured, held_limit(measured, knows_devices), idle)
         };
+        let stuck = |seconds: f64, threads: &[(f64, bool)]| with(seconds, true, threads);
         assert!(!stuck(10.0, &[(9.0, false), (9.0, false)]), "they waited for one another, and have returned");
         assert!(stuck(10.0, &[(4.9, true), (4.9, true)]), "all hung half-way");
         assert!(!stuck(10.0, &[(2.0, true), (2.0, true)]), "a slow call at the end");
@@ -223,5 +238,7 @@ mod tests {
         assert!(stuck(600.0, &[(10.3, true), (0.3, false)]), "one hung at the end of a long run");
         assert!(!stuck(600.0, &[(9.0, true), (0.3, false)]));
         assert!(!stuck(600.0, &[(300.0, false), (0.3, false)]), "it has returned");
+        assert!(!with(600.0, false, &[(12.0, true), (0.3, false)]), "a slow flush of a network file system");
+        assert!(with(600.0, false, &[(301.0, true), (0.3, false)]));
     }
 }

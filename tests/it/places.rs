@@ -22,7 +22,7 @@ const PROFILE: &str = "DEFAULTS {\n runtime = 1;\n dir = files;\n}\nCONFIG one {
 const OWN: &str = "set $dir=files\ndefine fileset name=s,path=$dir,entries=2,size=1k,prealloc=100\n\
                    define process name=p { thread name=t { flowop statfile name=look,filesetname=s } }\n";
 const EXPERIMENT: &str = "script = \"s.wml\"\nrepeats = 1\noptions = \"--engine null --runtime 0.05 --no-quiesce\"\n\
-                          [[factor]]\nname = \"kind\"\nlevels = [{ name = \"a\" }, { name = \"b\" }]\n";
+                          [[factor]]\nname = \"kind\"\nlevels = [{ name = \"a\", options = \"--interval 1\" }, { name = \"b\" }]\n";
 
 /// What an option writes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
