@@ -1,11 +1,11 @@
 //! Builds commands and definitions from nested statements, and checks every attribute against its descriptor.
 
 use super::commands::{self, CommandStatement};
-use super::expr::{Expr, from_ast};
+use super::expr::{self, Expr, from_ast};
 use super::fit::misfit;
 use super::{
     AttrUse, Attrs, Command, CommandKind, CompositeDef, FilesetDef, FlowopDef, Known, Local, Object, ProcessDef,
-    ThreadDef, scope,
+    ThreadDef,
 };
 use crate::diag::{self, Code, Diagnostic};
 use crate::source::{Span, Spanned};
@@ -436,7 +436,7 @@ pub(super) fn randvar(b: &mut ModelBuilder<'_>, s: &CommandStatement<'_>) -> Opt
         .map(|u| (Spanned::new(u.attr.name.to_owned(), u.at), u.value.clone()))
         .collect();
     let name = Spanned::new(variable.name.clone(), used.value.span);
-    Some(CommandKind::Set { name, value: Spanned::new(scope::randvar(s.span, fields), s.span), copies: false })
+    Some(CommandKind::Set { name, value: Spanned::new(expr::randvar(s.span, fields), s.span), copies: false })
 }
 
 fn attribute_hint(list: &'static [Attr]) -> String {

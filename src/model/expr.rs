@@ -369,3 +369,8 @@ pub fn has_plain_variables(expr: &Spanned<Expr>) -> bool {
     variables(expr, &mut |variable, _| are_plain &= variable.form == ast::VariableForm::Plain);
     are_plain
 }
+
+/// Returns the random variable of a `define randvar`.
+pub fn randvar(span: Span, fields: Vec<(Spanned<String>, Spanned<Expr>)>) -> Expr {
+    Expr::Random(Arc::new(RandomExpr { call: RandomCall::Randvar, span, fields, early: Vec::new() }))
+}

@@ -4,7 +4,7 @@
 //! however often its end is read. Evaluation has a budget of steps and of bytes of text, against hostile scripts.
 
 use super::ModelValue;
-use super::expr::{self, Arithmetic, Expr, Lookup, RandomCall, RandomExpr};
+use super::expr::{self, Arithmetic, Expr, Lookup, RandomExpr};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{TextPart, Variable, VariableForm};
@@ -567,17 +567,18 @@ impl Lookup for Locals<'_> {
 
 /// Returns the constant expression with the values that an expression has now.
 pub fn constant(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<Expr, Diagnostic> {
-    let (whole, exact) = (expr::eval(expr, scope)?, expr::eval_exact(expr, scope)?);
+    let now = |expr: &Spanned<Expr>| {
+        let values = [expr::eval(expr, scope)?, expr::eval_exact(expr, scope)?];
+        let [whole, exact] = values.map(|value| Spanned::new(literal(value), expr.span));
+        Ok(Spanned::new(if whole == exact { whole.node } else { Expr::Evaluated(Box::new([whole, exact])) }, expr.span))
+    };
     // A reader of a rate tells a 0 that was given from one that a calculation happens to give.
-    if let (Expr::Binary(parts), Some(0.0)) = (&expr.node, exact.as_f64()) {
-        let (left, op, right) = &**parts;
-        let [left, right] = [left, right].map(|side| Ok(Spanned::new(constant(side, scope)?, side.span)));
-        return Ok(Expr::Binary(Box::new((left?, *op, right?))));
+    match &expr.node {
+        Expr::Binary(parts) if expr::eval_exact(expr, scope)?.as_f64() == Some(0.0) => {
+            Ok(Expr::Binary(Box::new((now(&parts.0)?, parts.1, now(&parts.2)?))))
+        }
+        _ => Ok(now(expr)?.node),
     }
-    if whole == exact {
-        return Ok(literal(whole));
-    }
-    Ok(Expr::Evaluated(Box::new([whole, exact].map(|value| Spanned::new(literal(value), expr.span)))))
 }
 
 /// Returns the constant expression with this value.
@@ -592,11 +593,6 @@ pub fn literal(value: ModelValue) -> Expr {
             rows.iter().map(|r| r.iter().map(|x| Spanned::new(Expr::Float(*x), Span::default())).collect()).collect(),
         ),
     }
-}
-
-/// Returns the random variable of a `define randvar`.
-pub fn randvar(span: Span, fields: Vec<(Spanned<String>, Spanned<Expr>)>) -> Expr {
-    Expr::Random(Arc::new(RandomExpr { call: RandomCall::Randvar, span, fields, early: Vec::new() }))
 }
 
 #[cfg(test)]

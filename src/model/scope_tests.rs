@@ -116,6 +116,6 @@ fn a_field_of_a_variable_that_is_not_random_is_text_in_a_text() {
     let error = expr::eval(&alone, &scope).unwrap_err();
     assert_eq!((error.code, error.primary.span), (Code::WrongType, at(7)));
     let fields = vec![(Spanned::new("min".to_owned(), at(1)), Spanned::new(Expr::Int(3), at(1)))];
-    scope.set("x", Spanned::new(randvar(at(1), fields), at(1)), SetBy::Script).unwrap();
+    scope.set("x", Spanned::new(expr::randvar(at(1), fields), at(1)), SetBy::Script).unwrap();
     assert_eq!(expr::eval(&text, &scope).unwrap().print(), "3");
 }
