@@ -72,6 +72,7 @@ pub fn main() -> ExitCode {
         return ExitCode::from(stdout::finish(status));
     }
     limits::save_address_space();
+    signals::set_status(called_as::status);
     let status = on_enough_stack(|| match args::parse() {
         Ok(cli) => stdout::finish(dispatch(cli)),
         Err(code) => stdout::finish(code),

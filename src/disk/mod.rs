@@ -240,8 +240,7 @@ impl FilesetSpec {
 
     /// Returns the parent directory of the root, and the name of the root in it. Symbolic links in the parent path are
     /// followed, since the user named it, unless another user made one in a shared directory; the last name is never
-    /// followed. `None` when the name of the set can't be a
-    /// directory name.
+    /// followed. `None` when the name of the set can't be a directory name.
     pub(crate) fn root_location(&self) -> Option<(PathBuf, String)> {
         let name = self.root_name();
         let (parent, last) = match name.rsplit_once('/') {

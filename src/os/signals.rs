@@ -7,8 +7,8 @@ use super::child;
 use crossbeam::channel::RecvTimeoutError;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::low_level;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The message of the second signal, after which nothing is cleaned up.
@@ -24,6 +24,15 @@ static RUN_HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// The first signal; 0 before any signal.
 static RECEIVED: AtomicUsize = AtomicUsize::new(0);
+
+/// The exit status for a status of the program, if another one is expected of it.
+static STATUS: OnceLock<fn(u8) -> u8> = OnceLock::new();
+
+/// Sets the function that gives the exit status for a status of the program, if a signal ends it.
+pub fn set_status(of: fn(u8) -> u8) {
+    // Set once, when the program starts.
+    let _ = STATUS.set(of);
+}
 
 /// The number of [`Kept`].
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -71,7 +80,8 @@ fn listen() {
             if waited >= LISTEN_GRACE {
                 // An error (the reader is gone) does not matter: the program ends in any case.
                 let _ = rustix::io::write(rustix::stdio::stderr(), INTERRUPTED_NOTE);
-                exit_now(128 + signal);
+                let status = 128 + signal;
+                exit_now(STATUS.get().map_or(status, |of| of(status)));
             }
         }
     };

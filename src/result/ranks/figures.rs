@@ -272,11 +272,13 @@ pub(super) fn open_loop(ranks: &[RankRun], lost: &[LostRank]) -> Option<OpenLoop
         let io = rank.run.flowops.iter().filter(|f| f.class.is_io());
         io.filter_map(|f| Some(f.response_ns?.mean? * f.ops as f64)).sum()
     };
+    // Nothing of it was done, which is no fault of the file system.
+    let not_done = (lost_per_s * ranks.first().map_or(0.0, |rank| rank.run.measured_seconds)) as u64;
     Some(OpenLoop {
         offered_per_s: sum(|open| open.offered_per_s) + lost_per_s,
         achieved_per_s: sum(|open| open.achieved_per_s),
-        backlog: own().map(|(_, open)| open.backlog).sum(),
-        lost: own().map(|(_, open)| open.lost).sum(),
+        backlog: own().map(|(_, open)| open.backlog).sum::<u64>() + not_done,
+        lost: own().map(|(_, open)| open.lost).sum::<u64>() + not_done,
         backlog_oldest_seconds: own().map(|(_, open)| open.backlog_oldest_seconds).fold(0.0, f64::max),
         // A rank whose threads never slept has no wake-up latency, which is no missing value.
         wakeup_latency_ns_mean: weighted_mean(

@@ -440,6 +440,7 @@ fn what_was_asked_of_a_lost_rank_stays_offered() {
     };
     let merged = open(Vec::new(), &[(1, 25.0)]);
     assert_eq!((merged.offered_per_s, merged.achieved_per_s), (100.0, 50.0));
+    assert_eq!((merged.backlog, merged.lost), (500, 500), "50 a second of two ranks for 10 s");
     // Without `totalrate=` each rank has a rate of its own.
     assert!((open(Vec::new(), &[]).offered_per_s - 50.0).abs() < 1e-9);
     // 30 a second for 2 s, 10 for 8 s.
