@@ -6,7 +6,7 @@
 use super::console;
 use super::experiment_args::{ArmLine, WorkloadWords};
 use crate::diag::{self, Code, Diagnostic, Severity};
-use crate::experiment::{Arm, Identity};
+use crate::experiment::{Arm, Experiment, ExperimentKind, Identity};
 use crate::fileset::FilesetSpec;
 use crate::import::Metric;
 use crate::measure::{Front, WarmupLength};
@@ -306,10 +306,11 @@ pub(super) fn check(
     Err(found.status)
 }
 
-/// Checks that this machine can make the runs of all arms, and unless `has_commands`, which may still mount something,
-/// that their directories exist, or can be created, on file systems that are allowed. Returns the exit status of an error,
-/// after it has been printed.
-pub(super) fn check_places(arms: &[Arm], has_commands: bool) -> Result<(), u8> {
+/// Checks that this machine can make the runs of all arms, and unless there are commands, which may still mount something,
+/// that their directories exist, or can be created, on file systems that are allowed. A load that the machine does not
+/// allow is a point of a curve. Returns the exit status of an error, after it has been printed.
+pub(super) fn check_places(experiment: &Experiment) -> Result<(), u8> {
+    let (arms, is_curve) = (&experiment.arms, experiment.kind() == ExperimentKind::Sweep);
     for arm in arms {
         let Some(line) = line(arm).filter(|line| !line.workload.script.allow_system) else { continue };
         let Some(script) = super::find_for(line.script().unwrap_or_default(), &mut |_, _| ()) else { continue };
@@ -322,8 +323,10 @@ pub(super) fn check_places(arms: &[Arm], has_commands: bool) -> Result<(), u8> {
         let Some(plan) = session.plan(&mut silent) else { continue };
         let place = if arms.len() > 1 { format!("in `{}`: ", arm.name) } else { String::new() };
         let mut probe = Probe { print: Some(place), first: None };
-        session.check_machine(&plan, &mut probe).map_err(Status::code)?;
-        if !has_commands {
+        if !is_curve {
+            session.check_machine(&plan, &mut probe).map_err(Status::code)?;
+        }
+        if !experiment.has_commands() {
             session.check_places(&plan, &mut probe).map_err(Status::code)?;
         }
     }

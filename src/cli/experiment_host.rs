@@ -89,7 +89,7 @@ pub(super) fn perform(
         Some(path) => resume(path, kind, args, &outputs)?,
         None => {
             let experiment = wanted(&interrupt)?;
-            arms::check_places(&experiment.arms, experiment.has_commands()).map_err(Refused::printed)?;
+            arms::check_places(&experiment).map_err(Refused::printed)?;
             let dirs = outputs.check_outside(&experiment.arms)?;
             let folder = match &args.results {
                 Some(path) => Folder::create(path, experiment),

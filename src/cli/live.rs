@@ -212,7 +212,7 @@ fn ranks_text(all: &RanksInterval) -> String {
 fn log_line(run: &Run, elapsed: f64, trouble: &[TroubleCounts], ranks: Option<&RanksInterval>) -> String {
     let current = LiveTotals::of(run, elapsed, trouble).with_ranks(ranks);
     let mut line = format!(
-        "{elapsed:7.1} s: at {} operations and {} per second, mean latency {}",
+        "{elapsed:7.1} s: at {} operations and {} per second, each taking {}",
         grouped(current.ops_per_s as u64),
         size::format(current.bytes_per_s as u64),
         latency(current.mean_ns.unwrap_or(f64::NAN))
@@ -447,7 +447,7 @@ mod tests {
     #[test]
     fn ranks_are_shown_as_sums_and_extremes() {
         let line = log_line(&run(3, 12), 12.0, &[TroubleCounts::default(); 3], Some(&of_ranks()));
-        let text = "   12.0 s: at 30,000 operations and 3.0 MiB per second, mean latency 5.00 µs, 7 errors; 3 of 4 ranks; slowest: rank 2 on h2";
+        let text = "   12.0 s: at 30,000 operations and 3.0 MiB per second, each taking 5.00 µs, 7 errors; 3 of 4 ranks; slowest: rank 2 on h2";
         assert!(line.starts_with(text) && !line.contains('\x1b'), "{line}");
         let lines = drawn_of_ranks(3, (120, 24), false, Some(&of_ranks()));
         assert!(lines[1].starts_with("30,000 ops/s   3.0 MiB/s   mean 5.00 µs   7 errors"), "{lines:#?}");
@@ -506,9 +506,9 @@ mod tests {
         let line = log_line(&run(3, 12), 12.0, &trouble, None);
         assert_eq!(
             line,
-            "   12.0 s: at 7,500 operations and 14.6 MiB per second, mean latency 3.00 µs, 3 errors, 5.0 % starved"
+            "   12.0 s: at 7,500 operations and 14.6 MiB per second, each taking 3.00 µs, 3 errors, 5.0 % starved"
         );
         let nothing = log_line(&Run::default(), 0.0, &[], None);
-        assert_eq!(nothing, "    0.0 s: at 0 operations and 0 B per second, mean latency -");
+        assert_eq!(nothing, "    0.0 s: at 0 operations and 0 B per second, each taking -");
     }
 }
