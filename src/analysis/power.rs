@@ -60,7 +60,7 @@ impl Power {
     }
 
     /// Returns the smallest number of blocks, at least `least`, for which the verdict on equal arms is *not worse* with a
-    /// probability of 80 %. A block has `pairs` pairs of runs. `spread` and `one_sided` are those of [`Self::of_pairs`].
+    /// probability of 80 %. A block has `pairs` pairs of runs. `spread` and `one_sided` are those of `Self::of_pairs`.
     /// Returns `None` when 1000 blocks are too few.
     pub fn needed_blocks(
         spread: f64,

@@ -384,7 +384,7 @@ pub fn rename_at(dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<(
 /// Renames a file within a directory. Fails with [`Errno::EXIST`] if the new name exists. Where the file system can't
 /// do this in one call, the existence of the new name is checked first, which is not atomic.
 ///
-/// Not by a hard link, as in [`super::handle::rename_new`]: a program that is killed before it has removed the old name
+/// Not by a hard link, as in `handle::rename_new`: a program that is killed before it has removed the old name
 /// would leave two names, and a marker that has a second name is not accepted.
 pub fn rename_new(dir: Fd, name: &CStr, new_name: &CStr) -> Result<()> {
     let dir = borrow(dir);

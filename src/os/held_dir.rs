@@ -250,7 +250,7 @@ impl HeldDir {
         handle::open_regular_with(&self.fd, name, flags)
     }
 
-    /// Opens a pipe or a device for writing; see [`handle::open_stream`].
+    /// Opens a pipe or a device for writing; see `handle::open_stream`.
     pub fn open_stream(&self, name: &OsStr) -> io::Result<Option<File>> {
         handle::open_stream(&self.fd, name)
     }
