@@ -191,9 +191,8 @@ pub(super) fn wanted(
         let by = if is_sweep { "`--vary` sets" } else { "`--a` and `--b` set" };
         return Err(refuse(&format!("`{word}` has no effect: {by} the same"), "omit it", 2));
     }
-    let arm = |(n, options): (usize, &str)| -> Result<Arm, Refused> {
+    let arm = |(n, (options, own)): (usize, (&str, Vec<String>))| -> Result<Arm, Refused> {
         let option = option(n);
-        let own = words_of(option, options)?;
         let line = ArmLine::read(&own).map_err(|(text, help)| {
             let all = "it accepts a script and the options that define the workload (see `wmlrun ab --help`)";
             refuse(&format!("in `{option}`: {text}"), help.as_deref().unwrap_or(all), 2)
@@ -206,7 +205,7 @@ pub(super) fn wanted(
         let name = if arms.len() == 1 { script.to_owned() } else { options.to_owned() };
         Ok(Arm { name, words, metric: None })
     };
-    let arms: Vec<Arm> = arms.iter().map(AsRef::as_ref).enumerate().map(arm).collect::<Result<_, _>>()?;
+    let arms: Vec<Arm> = arms.iter().map(AsRef::as_ref).zip(own).enumerate().map(arm).collect::<Result<_, _>>()?;
     // A directory that `wmlrun floor` names is an option of both arms.
     let mut common = args.words.0.clone();
     common.push(script.to_owned());

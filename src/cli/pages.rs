@@ -61,7 +61,10 @@ pub(super) fn report(paths: &[PathBuf], metrics: &[Metric], outputs: &PageOutput
         Ok(sources) => sources,
         Err(status) => return status,
     };
-    let is_curve = |source: &ResultSource| matches!(source, ResultSource::Experiment { recorded, .. } if recorded.experiment.kind() == ExperimentKind::Sweep);
+    let is_curve = |source: &ResultSource| match source {
+        ResultSource::Experiment { recorded, .. } => recorded.experiment.kind() == ExperimentKind::Sweep,
+        _ => false,
+    };
     if let (Some(format), false, true) = (format.0, metrics.is_empty(), sources.iter().all(is_curve)) {
         let text =
             format!("`--metric` has no effect: a load curve as `{}` has rates and response times", format.name());
