@@ -232,13 +232,17 @@ fn run_all(
         }
     };
     // Each workload opens the table again, and would be refused alone.
-    if let Some(path) = &settings.append
-        && let Err(e) = TableFile::open(path, &csv_runs::header_line(), &read)
-    {
-        let text = format!("can't write the table {}: {e}", path.display());
-        front.error(None, &text, Some("give `--append` another path"));
-        return 3;
-    }
+    let table = match &settings.append {
+        None => None,
+        Some(path) => match TableFile::open(path, &csv_runs::header_line(), &read) {
+            Ok(table) => Some(table),
+            Err(e) => {
+                let text = format!("can't write the table {}: {e}", path.display());
+                front.error(None, &text, Some("give `--append` another path"));
+                return 3;
+            }
+        },
+    };
     let results_dir = match results_dir(batch, workloads) {
         Ok((results_dir, mapped)) => {
             if let Some(wanted) = mapped {
@@ -265,9 +269,10 @@ fn run_all(
         let name = &workload.name().node;
         own_front.note(&format!("workload {name} ({})", workload.found.name));
         // What was in the way of the last workload is in the way of all.
+        let of_outputs = [writer.as_ref().and_then(json::Writer::directory), table.as_ref().map(TableFile::directory)];
         let in_place = results_dir
             .check_in_place()
-            .and_then(|()| writer.as_ref().and_then(json::Writer::directory).map_or(Ok(()), HeldDir::check_in_place));
+            .and_then(|()| of_outputs.into_iter().flatten().try_for_each(HeldDir::check_in_place));
         if let Err(e) = in_place {
             front.error(None, &e.to_string(), Some("the workloads so far are in the directory that was there"));
             unwritten = Status::Refused;
