@@ -67,7 +67,8 @@ impl IterationTallies {
         Self { tallies, first, waiting: AtomicUsize::new(0) }
     }
 
-    fn index_of(&self, thread_slot: &ThreadSlot) -> usize {
+    /// Returns the number of a thread's definition among those of the script.
+    pub(super) fn definition_of(&self, thread_slot: &ThreadSlot) -> usize {
         self.first[thread_slot.process] + thread_slot.thread
     }
 
@@ -166,7 +167,7 @@ pub(super) struct IterationLimit<'a> {
 impl<'a> IterationLimit<'a> {
     /// Returns the limit of a thread. `None` for a thread whose iterations are neither limited nor counted.
     pub(super) fn of(shared: &'a Shared, thread_slot: &ThreadSlot) -> Option<Self> {
-        let index = shared.iterations.index_of(thread_slot);
+        let index = shared.iterations.definition_of(thread_slot);
         let thread = &shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
         let unreported = shared.iterations.tallies[index].as_ref().map(|_| index);
         let limit = Self {

@@ -135,17 +135,21 @@ pub(super) fn progress(shared: &Shared, tick: u64) -> BTreeMap<u32, ArrivalProgr
 pub(super) struct ArrivalSlot {
     /// Its number, from 0.
     pub(super) number: u64,
-    /// A random part of an interval, from 0 to less than 1, which all threads of the definition have in common.
+    /// A part of an interval, from 0 to less than 1, which all threads of the definition have in common.
     pub(super) offset: f64,
 }
 
 impl ArrivalSlot {
-    /// Returns the place of a thread. `run_seed`: the seed that all ranks have in common. `definition`: the numbers of
-    /// the process and of the thread in it.
-    pub(super) fn new(run_seed: u64, definition: [usize; 2], number: usize) -> Self {
-        let [process, thread] = definition.map(|number| number as u64);
-        let offset = random::unit(&mut random::stream(run_seed, &[0x7ace, process, thread]));
-        Self { number: number as u64, offset }
+    /// Returns the place of a thread. `run_seed`: the seed that all ranks have in common. `definition`: the number of
+    /// its definition among those of the script.
+    ///
+    /// Definitions take turns as well: the parts are random, but of the first two half an interval apart, of the first
+    /// four a quarter (the sequence of van der Corput). With parts drawn for each, two processes of the same rate would
+    /// begin up to two iterations more or fewer than their rates say, and one at most as they do.
+    pub(super) fn new(run_seed: u64, definition: usize, number: usize) -> Self {
+        let common = random::unit(&mut random::stream(run_seed, &[0x7ace]));
+        let apart = f64::from((definition as u32).reverse_bits()) / 2.0_f64.powi(32);
+        Self { number: number as u64, offset: (common + apart).fract() }
     }
 
     /// Returns the part of its first interval after which a thread with evenly spaced iterations begins. The threads of
@@ -280,6 +284,14 @@ mod tests {
             assert!((table.next_ns - wanted).abs() < 1.0, "{} instead of {wanted}", table.next_ns);
             assert!((table.gap() - 1e8).abs() < 1e-3);
         }
+    }
+
+    #[test]
+    fn definitions_of_the_same_rate_take_turns() {
+        let mut offsets: Vec<f64> = (0..4).map(|definition| ArrivalSlot::new(7, definition, 0).offset).collect();
+        assert!((offsets[1] - offsets[0]).abs().total_cmp(&0.5).is_eq(), "{offsets:?}");
+        offsets.sort_by(f64::total_cmp);
+        assert!(offsets.windows(2).all(|pair| (pair[1] - pair[0] - 0.25).abs() < 1e-12), "{offsets:?}");
     }
 
     #[test]

@@ -331,7 +331,7 @@ fn prepare<'a>(
         io.starts = vec![0; thread.count].into_boxed_slice();
     }
     let cx = OpCx::new(env, files, io, rng, Account::new(stats, stream));
-    let slot = ArrivalSlot::new(shared.options.run_seed, [thread_slot.process, thread_slot.thread], init.ordinal);
+    let slot = ArrivalSlot::new(shared.options.run_seed, shared.iterations.definition_of(thread_slot), init.ordinal);
     Ok((cx, steps, thread.pace.map(|pace| Timetable::new(pace, seed, slot, shared.spare_cpus))))
 }
 

@@ -211,8 +211,7 @@ fn runs_offer_what_was_asked_for() {
             let run = support::run("test.wml", &cell.script(), settings).run().clone();
             let wanted = (cell.processes * cell.rate) as f64 * run.measured_seconds;
             let offered = run.open_loop.unwrap().offered_per_s * run.measured_seconds;
-            // A whole number of requests of each process.
-            let most = (0.01 * wanted).max(1.0_f64.max(cell.processes as f64 - 0.5));
+            let most = (0.01 * wanted).max(1.0);
             assert!((offered - wanted).abs() <= most, "{cell:?}: {offered} requests of {wanted}");
         });
     }
