@@ -138,7 +138,7 @@ extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _co
         if at < copying.start.get() || at >= copying.end.get() {
             return false;
         }
-        let page = rustix::param::page_size();
+        let page = super::cache::page() as usize;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
         // SAFETY: the replaced page is in the mapping that this thread is copying from or to, and no reference into
         // that mapping exists.

@@ -5,7 +5,10 @@
 //! ratio has a 95 % bootstrap interval. If fio is installed, its rate for the same work is reported too. The rows
 //! `fio-…` compare wmlrun with fio in alternating slices, and `posts` compares many threads with few.
 //!
-//!     cargo bench --bench limits -- [--dir DIR] [--pairs N] [--seconds S] [--write FILE] [ROW…]
+//!     cargo bench --bench limits -- [--dir DIR] [--pairs N] [--seconds S] [--write FILE] [--before BINARY] [ROW…]
+//!
+//! With `--before`, each row compares this build with that of another state of the program instead, in alternating
+//! slices too.
 //!
 //! The bare loops count their operations and check the results of their calls, and do nothing else. They pick files in
 //! the same order as wmlrun.
@@ -33,22 +36,33 @@ struct Options {
     seconds: f64,
     /// The document whose table is replaced.
     write: Option<PathBuf>,
+    /// The binary of another build, to compare with.
+    before: Option<PathBuf>,
 }
 
+/// The binary of this build.
+const OWN: &str = env!("CARGO_BIN_EXE_wmlrun");
+
 fn options() -> Options {
-    let (mut seconds, mut write) = (1.0, None);
+    let (mut seconds, mut write, mut before) = (1.0, None, None);
     let common = PairOptions::read(|option, value| match option {
         "--seconds" => seconds = value.parse().expect("seconds"),
         "--write" => write = Some(value.into()),
+        "--before" => before = Some(value.into()),
         other => panic!("unknown option {other}"),
     });
-    Options { common, seconds, write }
+    Options { common, seconds, write, before }
 }
 
 fn main() {
     let options = options();
     let dir = options.common.dir.join(format!("limits-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a directory to work in");
+    if let Some(before) = &options.before {
+        compare_builds(before, &dir, &options);
+        let _ = std::fs::remove_dir_all(&dir);
+        return;
+    }
     let mut table = String::from(
         "| work | threads | bare loop, ops/s | wmlrun / bare | 95 % interval | wanted | fio / bare |\n|---|---|---|---|---|---|---|\n",
     );
@@ -76,6 +90,30 @@ fn main() {
     }
 }
 
+/// Compares this build with another one, row by row.
+fn compare_builds(before: &Path, dir: &Path, options: &Options) {
+    println!("{} pairs of {} s on {}", options.common.pairs, options.seconds, options.common.dir.display());
+    println!("| work | before, ops/s | now / before | 95 % interval |\n|---|---|---|---|");
+    for row in ROWS.iter().filter(|r| options.common.is_wanted(r.name)) {
+        let path = dir.join("script.wml");
+        std::fs::write(&path, (row.script)()).expect("the script");
+        let rate = |binary: &Path, name: &str| {
+            let dir = dir.join(name);
+            std::fs::create_dir_all(&dir).expect("a directory for a build");
+            wmlrun(binary, &path, &dir, options.seconds, row.populate)
+        };
+        let (old, new) = (|| rate(before, "before"), || rate(Path::new(OWN), "own"));
+        // One slice of each is not counted: it creates the files and fills the caches.
+        let _ = (old(), new());
+        let (ratios, rates) = alternate(options.common.pairs, old, new);
+        let (low, high) = interval(&ratios);
+        println!("| {} | {:.0} | {:.3} | {low:.3} … {high:.3} |", row.about, median(&rates), median(&ratios));
+        for name in ["before", "own"] {
+            let _ = std::fs::remove_dir_all(dir.join(name));
+        }
+    }
+}
+
 /// Measures a row and returns its line of the table.
 fn measure(row: &Row, dir: &Path, options: &Options) -> String {
     let (bare_dir, own_dir) = (dir.join("bare"), dir.join("own"));
@@ -84,7 +122,7 @@ fn measure(row: &Row, dir: &Path, options: &Options) -> String {
     let script = (row.script)();
     let path = dir.join("script.wml");
     std::fs::write(&path, script).expect("the script");
-    let own = || wmlrun(&path, &own_dir, options.seconds, row.populate);
+    let own = || wmlrun(Path::new(OWN), &path, &own_dir, options.seconds, row.populate);
     // One slice of each is not counted: it creates the files and fills the caches.
     own();
     let mut loops = (row.bare)(if row.same_files { &own_dir } else { &bare_dir });
@@ -128,23 +166,23 @@ fn alternate(pairs: usize, first: impl FnMut() -> f64, second: impl FnMut() -> f
 
 /// Runs wmlrun and returns its rate in operations per second; with `populate`, that of the population in files per
 /// second.
-fn wmlrun(script: &Path, dir: &Path, seconds: f64, populate: bool) -> f64 {
+fn wmlrun(binary: &Path, script: &Path, dir: &Path, seconds: f64, populate: bool) -> f64 {
     // The bare loop for population has a single thread. In other rows population is not part of the rate.
     let threads = if populate { "1" } else { "2" };
-    let document = run(script, dir, &["--runtime", &seconds.to_string(), "--populate-threads", threads]);
+    let document = run(binary, script, dir, &["--runtime", &seconds.to_string(), "--populate-threads", threads]);
     let run = &document["runs"][0];
     if populate {
         let set = &run["filesets"][0];
-        let _ = Command::new(env!("CARGO_BIN_EXE_wmlrun")).arg("clean").arg(dir).output();
+        let _ = Command::new(binary).arg("clean").arg(dir).output();
         return set["files"].as_f64().unwrap() / set["populate_seconds"].as_f64().unwrap();
     }
     run["summary"]["ops_per_s"].as_f64().expect("a rate")
 }
 
 /// Runs wmlrun and returns its result document.
-fn run(script: &Path, dir: &Path, words: &[&str]) -> serde_json::Value {
+fn run(binary: &Path, script: &Path, dir: &Path, words: &[&str]) -> serde_json::Value {
     let json = dir.with_extension("json");
-    let status = Command::new(env!("CARGO_BIN_EXE_wmlrun"))
+    let status = Command::new(binary)
         .arg(script)
         .args(["--quiet", "--format", "none", "--on-error", "stop", "--no-quiesce"])
         .args(words)

@@ -3,7 +3,7 @@
 //! fio measures latencies, as it does by default. With `--norandommap` it draws offsets like wmlrun, without a map of
 //! the blocks that it has already used.
 
-use super::{Options, alternate, fio, interval, median, wmlrun};
+use super::{OWN, Options, alternate, fio, interval, median, wmlrun};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -65,7 +65,7 @@ pub(super) fn measure(peer: &Peer, dir: &Path, options: &Options) -> Option<Stri
     };
     let script = dir.join(format!("{}.wml", peer.name));
     std::fs::write(&script, peer.script).expect("the script");
-    let ours = || wmlrun(&script, &work_dir.dir, options.seconds, false);
+    let ours = || wmlrun(Path::new(OWN), &script, &work_dir.dir, options.seconds, false);
     // The first slice creates the file and is not counted.
     ours();
     let file = largest(&work_dir.dir).expect("the file that was made").0;

@@ -3,7 +3,7 @@
 //! A measurement starts when every thread has completed its first iterations, so the slices are longer than those of
 //! the other rows.
 
-use super::{Options, alternate, interval, median, run};
+use super::{OWN, Options, alternate, interval, median, run};
 use std::path::Path;
 
 /// The durations of warm-up and measurement in seconds. Two thousand threads on two processors take about four seconds
@@ -45,7 +45,7 @@ pub(super) fn measure(row: &ScalingRow, dir: &Path, options: &Options) -> String
     std::fs::create_dir_all(&dir).expect("a directory");
     let rate = |threads: &str| {
         let words: Vec<&str> = SLICE.iter().chain(row.options).copied().chain(["--set", threads]).collect();
-        let document = run(Path::new(row.personality), &dir, &words);
+        let document = run(Path::new(OWN), Path::new(row.personality), &dir, &words);
         let flowops = document["runs"][0]["flowops"].as_array().expect("flowops").iter();
         let counted = flowops.filter(|flowop| row.flowops.iter().any(|name| flowop["name"] == *name));
         let rates: Vec<f64> = counted.map(|flowop| flowop["ops_per_s"].as_f64().expect("a rate")).collect();
