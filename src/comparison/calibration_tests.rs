@@ -1,5 +1,5 @@
 //! Error rates and power of the verdicts, simulated with the test that comparisons use: how often equal sides get a verdict, and
-//! how often a loss of 10 % is found. The table of docs/compare.md has the rates of 2,000 series.
+//! how often a loss of 10 % is found. The table of docs/statistics.md has the rates of 2,000 series.
 
 #![allow(clippy::unwrap_used)]
 use super::RunOrder;
@@ -140,9 +140,9 @@ fn table(
         rows.push(format!("| {} | {} | {} | {} | {} |", model.name(), of(0), of(1), of(2), of(3)));
     }
     if is_long {
-        let docs = include_str!("../../docs/compare.md");
+        let docs = include_str!("../../docs/statistics.md");
         let missing: Vec<&String> = rows.iter().filter(|row| !docs.contains(row.as_str())).collect();
-        assert!(missing.is_empty(), "docs/compare.md has not the rows\n{}", rows.join("\n"));
+        assert!(missing.is_empty(), "docs/statistics.md has not the rows\n{}", rows.join("\n"));
     }
     rows
 }

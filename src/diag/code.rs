@@ -234,12 +234,12 @@ codes! {
          table.\n\n\
          Example: `repeat = 3`.\n\n\
          What to do: check the spelling, or move the line before the first `[[…]]`.\n\
-         docs/experiments.md lists the keys of all tables.";
+         docs/experiment-keys.md lists the keys of all tables.";
     WrongValue = "E0603", "a value that a key of an experiment file does not accept",
         "The value has another type or form than the key accepts, or contradicts\n\
          another key.\n\n\
          Example: `repeats = \"many\"`, or two levels of a factor with the same name.\n\n\
-         What to do: write the value as the message says. docs/experiments.md has the\n\
+         What to do: write the value as the message says. docs/experiment-keys.md has the\n\
          form of each value.";
     MissingKey = "E0604", "a key that an experiment file lacks",
         "The table cannot be used without this key.\n\n\

@@ -104,7 +104,7 @@ impl IoBuffer {
     ///
     /// Split for speed: as long as the length is that of the last call, the number of slices is known, and no division
     /// is needed. `IoBuffer::place_slow` divides. Saving this division and that of the offset in the file was part of
-    /// the step of a random read from 350 to 249 instructions (docs/performance.md).
+    /// the step of a random read from 350 to 249 instructions.
     #[inline]
     pub fn place(&mut self, len: u64) -> Option<Range<usize>> {
         if len != self.places.0 {

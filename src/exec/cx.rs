@@ -7,9 +7,8 @@
 //!
 //! Functions named `_fast` and `_slow` are halves of one operation, split so that the frequent case is inlined into the
 //! step and short. The step of changes that made the end of an operation such a half took a random read from 273 to 218
-//! instructions (docs/performance.md, "What the tool costs"). `#[cold]` marks failures and the end of a run, which
-//! happen a few times per thread at most: the compiler then places that code away from the loop and arranges branches
-//! for the other case.
+//! instructions. `#[cold]` marks failures and the end of a run, which happen a few times per thread at most: the compiler
+//! then places that code away from the loop and arranges branches for the other case.
 
 use super::buffer::IoBuffer;
 use super::buffered;
@@ -384,7 +383,7 @@ impl<'r> OpCx<'r> {
     /// Does the same as [`OpCx::locate`], inlined, with the name written to `name`.
     ///
     /// Split for speed: a name that is returned through several `Result`s is copied each time. The step of changes to
-    /// which this belongs took `statfile` from 360 to 312 instructions (docs/performance.md).
+    /// which this belongs took `statfile` from 360 to 312 instructions.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the result is taken apart at once")]
     pub fn locate_fast(&mut self, file: FileRef, name: &mut Name) -> Result<Fd, Stop> {

@@ -108,7 +108,7 @@ impl Slots {
     ///
     /// Random I/O caches the slot, file and bounds of its last operation under this number, so that the next operation
     /// checks them with one comparison. The step of changes to which this belongs took a random read from 184 to 169
-    /// instructions (docs/performance.md).
+    /// instructions.
     #[inline]
     pub fn version(&self) -> u64 {
         self.version

@@ -20,8 +20,7 @@
 //! **Fast path.** If all members exist and no flowop of the plan creates or removes one, [`Members::freeze`] selects a
 //! mode in which the position is the answer: a pick reads no bits and writes nothing shared except the counter, and
 //! divides only once per batch. It is inlined; claiming a batch is not, to keep the inlined code small. Together with
-//! two other changes this reduced a `statfile` from 360 to 312 instructions (`docs/performance.md`, "What the tool
-//! costs").
+//! two other changes this reduced a `statfile` from 360 to 312 instructions.
 //!
 //! Names, directories and the disk are not known here.
 

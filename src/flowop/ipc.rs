@@ -179,7 +179,7 @@ impl Op for Post {
 /// Number of posts in a row that a thread makes without waiting before it wakes another poster. A smaller number would
 /// be fairer but cost more context switches. With 32 the longest wait of a poster is about 0.7 s with 200 threads and 4
 /// s with 2,000, and a post costs 0.030 and 0.049 switches. Without this wake-up it costs 0.009 and 0.035, but 938 of
-/// 2,000 posters waited to the end of a run of 8 s (docs/performance.md).
+/// 2,000 posters waited to the end of a run of 8 s.
 const POSTS_BEFORE_WAKE: u32 = 32;
 
 struct PostStep<'r> {

@@ -96,7 +96,7 @@ impl Step for ReadStep {
 impl ReadStep {
     /// Reads from the file of the previous read, at random and with a constant size, with the cached target: a draw, a
     /// comparison and the call. `None` when the target is not cached or no longer valid. This and smaller changes of
-    /// the same step cut a random read from 184 to 169 instructions (docs/performance.md).
+    /// the same step cut a random read from 184 to 169 instructions.
     #[inline]
     fn run_fast(&mut self, cx: &mut OpCx<'_>) -> Option<Result<(), Stop>> {
         let cached = self.target.cached.as_mut()?;

@@ -498,7 +498,7 @@ fn iterate<'r>(
 /// failed, and when the run has stopped: the index of the step, and its result.
 ///
 /// Gain: the step of changes that introduced this loop took a random read from 218 to 184 instructions, `statfile` from
-/// 465 to 360 and `varmail` from 460 to 335 (docs/performance.md).
+/// 465 to 360 and `varmail` from 460 to 335.
 #[inline(never)]
 fn iterate_fast<'r>(
     steps: &mut [ThreadStep<'r>],
@@ -522,7 +522,7 @@ fn iterate_fast<'r>(
 /// when it executed all.
 ///
 /// Called twice: an iteration that begins at its first step (`pc` = 0) needs no search for its start. This took a
-/// random read from 169 to 165 instructions and `statfile` from 314 to 310 (docs/performance.md).
+/// random read from 169 to 165 instructions and `statfile` from 314 to 310.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "with a constant 0 for `pc` the compiler removes the skip")]
 fn iteration_fast<'r>(

@@ -8,7 +8,7 @@
 //! line that is already in the processor's cache.
 //!
 //! Gain: the histograms of 31 flowops of 100 threads took six megabytes of the caches. With shards `webserver` runs at
-//! 1.039 (1.016 … 1.070) times its former rate, in 41 pairs of 0.6 s (docs/performance.md).
+//! 1.039 (1.016 … 1.070) times its former rate, in 41 pairs of 0.6 s.
 //!
 //! All accesses are `Relaxed`: the counts publish no other data, and a read-modify-write loses no increment with any
 //! ordering.

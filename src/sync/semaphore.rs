@@ -20,7 +20,7 @@
 //! sleep again. But if sleepers are woken one by one, the running threads can go on taking for long. So a thread that
 //! posts many times in a row wakes one more sleeper ([`Semaphore::wake_one`]).
 //!
-//! Gain, measured with `oltp_sync`, posts with 2,000 shadow processes relative to 200 (docs/performance.md): 0.86 with
+//! Gain, measured with `oltp_sync`, posts with 2,000 shadow processes relative to 200: 0.86 with
 //! two more sleepers woken by each one that was woken, 0.98 with one more, 1.03 with no wake-up while another is in
 //! flight, 1.02 with one extra wake-up after 32 posts in a row. Context switches per post with 2,000 shadows: 0.31,
 //! 0.076, 0.035, 0.049.

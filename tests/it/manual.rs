@@ -5,13 +5,11 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use wml::diag::Code;
 use wml::experiment::{EXPERIMENT_KEYS, FACTOR_KEYS, HOOK_KEYS, LEVEL_KEYS, SUITES};
 use wml::flowop;
 use wml::model::commands;
-use wml::model::lint;
 use wml::random::{DISTRIBUTIONS, UsableIn};
-use wml::session::library::{PERSONALITIES, about};
+use wml::session::library::about;
 use wml::spec::predefined::PREDEFINED;
 use wml::spec::{Attr, Kind, attrs};
 
@@ -19,7 +17,7 @@ const START: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
 
 /// A table of Markdown. Bars inside cells are written so that they do not end them.
-fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(crate) fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut out = format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
     for row in rows {
         let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
@@ -28,7 +26,7 @@ fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String 
     out
 }
 
-fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{text}`") }
 }
 
@@ -62,12 +60,42 @@ fn attributes(list: &[Attr]) -> String {
     )
 }
 
+/// Attributes that many flowops have in common, each list with the word that stands for it in their table.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("*file*", &["filesetname", "fd"]),
+    ("*pick*", &["indexed", "uniform", "recent"]),
+    ("*place*", &["random", "shuffle", "workingset", "align", "stride", "offset", "backward", "reoffset"]),
+];
+
+fn groups() -> String {
+    table(
+        &["Word", "Attributes"],
+        GROUPS.iter().map(|(word, attributes)| {
+            let names: Vec<String> = attributes.iter().map(|name| code(name)).collect();
+            vec![(*word).to_owned(), names.join(" ")]
+        }),
+    )
+}
+
 fn flowops() -> String {
     table(
         &["Flowop", "Counts as", "From", "What it does", "Attributes besides `name` and `iters`"],
         flowop::entries().map(|entry| &entry.spec).map(|f| {
-            let uses: Vec<String> = f.attributes().map(code).collect();
-            vec![code(f.name), f.class.name().to_owned(), f.origin.label().to_owned(), f.doc.to_owned(), uses.join(" ")]
+            let (mut words, mut rest): (Vec<String>, Vec<&str>) = (Vec::new(), f.attributes().collect());
+            for (word, attributes) in GROUPS {
+                if attributes.iter().all(|name| rest.contains(name)) {
+                    words.push((*word).to_owned());
+                    rest.retain(|name| !attributes.contains(name));
+                }
+            }
+            words.extend(rest.into_iter().map(code));
+            vec![
+                code(f.name),
+                f.class.name().to_owned(),
+                f.origin.label().to_owned(),
+                f.doc.to_owned(),
+                words.join(" "),
+            ]
         }),
     )
 }
@@ -112,23 +140,8 @@ fn generated(part: &str) -> String {
         "thread" => attributes(attrs::THREAD),
         "attributes" => attributes(attrs::FLOWOP),
         "composite" => attributes(attrs::COMPOSITE),
+        "groups" => groups(),
         "flowops" => flowops(),
-        "codes" => table(
-            &["Code", "What is wrong", "When"],
-            Code::ALL.iter().filter(|c| **c != Code::Internal && !c.number().starts_with("E06")).map(|c| {
-                let when = match lint::TABLE.iter().find(|lint| lint.code == *c) {
-                    Some(lint) if lint.spoils => "`check`, and before a run",
-                    Some(_) => "`check`",
-                    None if c.number().starts_with('W') => "always, and the script runs",
-                    None => "always",
-                };
-                vec![code(c.number()), c.title().to_owned(), when.to_owned()]
-            }),
-        ),
-        "personalities" => table(
-            &["Personality", "What it is"],
-            PERSONALITIES.iter().map(|(name, text)| vec![code(name), about(text).to_owned()]),
-        ),
         other => panic!("the manual has a generated part `{other}`, which no table provides"),
     }
 }
@@ -165,7 +178,7 @@ pub(crate) fn agrees(page: &str, count: usize, generated: impl Fn(&str) -> Strin
 
 #[test]
 fn the_tables_of_the_manual_agree_with_the_program() {
-    agrees("docs/language.md", 13, generated);
+    agrees("docs/language.md", 12, generated);
 }
 
 /// The tables of the manual of experiment files.
@@ -189,7 +202,7 @@ fn experiments(part: &str) -> String {
 
 #[test]
 fn the_keys_of_experiment_files_agree_with_the_program() {
-    agrees("docs/experiments.md", 5, experiments);
+    agrees("docs/experiment-keys.md", 5, experiments);
 }
 
 /// The `wml` blocks of a document, with their lines.

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 use wml::diag::Code;
+use wml::model::lint;
 use wml::result::NoteCode;
 use wml::result::warnings::{CODES, Warning};
 
 use crate::cmd::binary;
-use crate::manual::agrees;
+use crate::manual::{agrees, code, table};
 
 /// Columns of a line of text.
 const WIDTH: usize = 120;
@@ -73,14 +74,18 @@ fn notes_of_reports() -> String {
     NoteCode::ALL.iter().map(item).collect()
 }
 
-/// Headings with the explanations of codes, which are wrapped already or one paragraph.
-fn explanations(codes: impl Iterator<Item = (&'static str, &'static str, &'static str)>) -> String {
-    let mut out = String::new();
-    for (number, title, text) in codes {
-        let paragraphs: Vec<String> = text.split("\n\n").map(|text| wrap("", "", text)).collect();
-        let _ = write!(out, "\n### {number}: {title}\n\n{}", paragraphs.join("\n"));
-    }
-    out + "\n"
+/// A row for each code of a script: its title, and what reports it. `wmlrun explain` has the whole text.
+fn codes_of_scripts() -> String {
+    let rows = Code::ALL.iter().map(|c| {
+        let when = match lint::TABLE.iter().find(|lint| lint.code == *c) {
+            Some(lint) if lint.spoils => "`check`, and before a run",
+            Some(_) => "`check`",
+            None if c.number().starts_with('W') => "always, and the script runs",
+            None => "always",
+        };
+        vec![code(c.number()), c.title().to_owned(), when.to_owned()]
+    });
+    table(&["Code", "What is wrong", "Reported by"], rows)
 }
 
 /// The text of `wmlrun help COMMAND`, or of `wmlrun --help`.
@@ -109,21 +114,23 @@ impl Described {
         words.next_back().unwrap_or(&self.form)
     }
 
-    /// The argument or option as an item of a list. Values are items below it, and the default value follows the description.
-    fn item(&self) -> String {
-        let (mut text, mut values, mut default) = (String::new(), String::new(), String::new());
-        for part in &self.parts {
-            if let Some(value) = part.strip_prefix("- ") {
-                let (value, about) = value.split_once(": ").unwrap_or((value, ""));
-                values += &wrap(&format!("  - `{value}`: "), "    ", about);
-            } else if part.starts_with("[default:") && !text.is_empty() {
-                default = format!(" {part}");
-            } else if part != "Possible values:" {
-                text = format!("{text} {part}");
-            }
+    /// Its first sentence, the names of its values, and its default.
+    fn text(&self) -> String {
+        let is_default = |part: &&String| part.starts_with("[default:");
+        let plain = |part: &&String| !part.starts_with("- ") && *part != "Possible values:";
+        let values = self.parts.iter().filter_map(|part| part.strip_prefix("- "));
+        let values: Vec<&str> = values.map(|value| value.split(": ").next().unwrap_or(value)).collect();
+        let whole = self.parts.iter().find(plain).map_or("", String::as_str);
+        let (first, rest) = whole.split_once(". ").unwrap_or((whole, ""));
+        let mut text = first.to_owned();
+        if !values.is_empty() {
+            let _ = write!(text, ": `{}`", values.join("`, `"));
         }
-        let form = self.form.replace(['<', '>'], "");
-        wrap(&format!("- `{form}`: "), "  ", &(text + &default)) + &values
+        let default = rest.find("[default").map(|at| &rest[at..]);
+        if let Some(default) = default.or_else(|| self.parts.iter().skip(1).find(is_default).map(String::as_str)) {
+            let _ = write!(text, " {default}");
+        }
+        text
     }
 }
 
@@ -173,33 +180,48 @@ static HELP: LazyLock<(String, Vec<(String, String)>)> = LazyLock::new(|| {
     (top, helps)
 });
 
+/// A row for each command: how it is called, and what it does.
+fn commands() -> String {
+    let about = |help: &str| help.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    let usage = |help: &str| {
+        let lines = help.lines().skip_while(|line| !line.starts_with("Usage:")).take_while(|line| !line.is_empty());
+        let lines = lines.map(|line| code(&line.trim_start_matches("Usage:").trim().replace("[OPTIONS] ", "")));
+        lines.collect::<Vec<_>>().join(" ")
+    };
+    table(&["Command", "What it does"], HELP.1.iter().map(|(_, help)| vec![usage(help), about(help)]))
+}
+
+/// Commands that have many options in common, each list with the words that stand for it in the table of options.
+const GROUPS: &[(&str, &[&str])] =
+    &[("*a run*", &["SCRIPT", "repl", "batch"]), ("*a series*", &["repeat", "ab", "floor", "sweep", "experiment"])];
+
+/// A row for each option, with the commands that have it. An option that differs between commands has several.
 fn options_of_commands() -> String {
     let (top, commands) = &*HELP;
-    let run = options(top);
-    assert!(run.len() > 30 && commands.len() > 10, "{} options, {} commands", run.len(), commands.len());
-    let of_run = described(top, "Arguments");
-    let mut out = String::from("\n### `wmlrun SCRIPT`\n\n");
-    out.extend(of_run.iter().chain(&run).map(Described::item));
-    for (name, help) in commands {
-        let about: Vec<&str> = help.lines().take_while(|line| !line.is_empty()).collect();
-        let usage = help.lines().skip_while(|line| !line.starts_with("Usage:")).take_while(|line| !line.is_empty());
-        let usage: Vec<&str> = usage.map(|line| line.trim_start_matches("Usage:").trim()).collect();
-        let _ = write!(out, "\n### `wmlrun {name}`\n\n{}\n", wrap("", "", &(about.join(" ") + ".")));
-        let _ = writeln!(out, "```text\n{}\n```", usage.join("\n"));
-        let (shared, own): (Vec<Described>, Vec<Described>) =
-            options(help).into_iter().partition(|option| run.contains(option));
-        let arguments = described(help, "Arguments").into_iter().filter(|argument| !of_run.contains(argument));
-        let own: Vec<Described> = arguments.chain(own).collect();
-        if !own.is_empty() {
-            out.push('\n');
-            out.extend(own.iter().map(Described::item));
-        }
-        if !shared.is_empty() {
-            let names: Vec<String> = shared.iter().map(|option| format!("`{}`", option.name())).collect();
-            let _ = write!(out, "\n{}", wrap("", "", &format!("As for a run: {}.", names.join(", "))));
+    assert!(options(top).len() > 30 && commands.len() > 10, "{} options", options(top).len());
+    let mut rows: Vec<(Described, Vec<&str>)> = Vec::new();
+    let helps = commands.iter().filter(|(name, _)| name != "run").map(|(name, help)| (name.as_str(), help));
+    for (name, help) in std::iter::once(("SCRIPT", top)).chain(helps) {
+        for option in options(help) {
+            match rows.iter_mut().find(|(known, _)| *known == option) {
+                Some((_, names)) => names.push(name),
+                None => rows.push((option, vec![name])),
+            }
         }
     }
-    out + "\n"
+    rows.sort_by(|(a, _), (b, _)| a.name().cmp(b.name()));
+    table(
+        &["Option", "What it does", "Commands"],
+        rows.iter().map(|(option, names)| {
+            let (mut words, mut rest): (Vec<&str>, Vec<&str>) = (Vec::new(), names.clone());
+            for (word, group) in GROUPS.iter().filter(|(_, group)| group.iter().all(|name| names.contains(name))) {
+                words.push(word);
+                rest.retain(|name| !group.contains(name));
+            }
+            words.extend(rest);
+            vec![code(&option.form.replace(['<', '>'], "")), option.text(), words.join(", ")]
+        }),
+    )
 }
 
 #[test]
@@ -207,15 +229,19 @@ fn warnings_agree_with_the_program() {
     agrees("docs/warnings.md", 4, |part| match part {
         "reports" => warnings_of_reports(),
         "notes" => notes_of_reports(),
-        "scripts" => explanations(Code::ALL.iter().map(|code| (code.number(), code.title(), code.text()))),
-        "filesets" => explanations(wml::disk::CODES.iter().copied()),
+        "scripts" => codes_of_scripts(),
+        "filesets" => table(
+            &["Code", "What is wrong"],
+            wml::disk::CODES.iter().map(|(number, title, _)| vec![code(number), (*title).to_owned()]),
+        ),
         other => panic!("no table provides the part `{other}` of docs/warnings.md"),
     });
 }
 
 #[test]
 fn options_agree_with_the_program() {
-    agrees("docs/options.md", 1, |part| match part {
+    agrees("docs/options.md", 2, |part| match part {
+        "commands" => commands(),
         "options" => options_of_commands(),
         other => panic!("no table provides the part `{other}` of docs/options.md"),
     });
@@ -336,11 +362,9 @@ After
 ";
     let options = options(help);
     assert_eq!(options.iter().map(Described::name).collect::<Vec<_>>(), ["-f", "--format", "--digest"]);
-    let items: String = options.iter().map(Described::item).collect();
     assert_eq!(
-        items,
-        "- `-f FILE`: The script\n- `--format FORMAT`: Format of the report [default: text]\n  - `text`: a table\n  \
-         - `json`: all of it\n- `--digest[=N]`: A hash [default N: 1] of each\n"
+        options.iter().map(Described::text).collect::<Vec<_>>(),
+        ["The script", "Format of the report: `text`, `json` [default: text]", "A hash [default N: 1] of each"]
     );
     assert_eq!(anchor("The `page` cache, (again)"), "the-page-cache-again");
     assert_eq!(wrap("- ", "  ", "a b"), "- a b\n");

@@ -1,5 +1,6 @@
 //! Tests every shipped script: it is checked, planned, and run for a moment on small files.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
@@ -47,26 +48,6 @@ fn all_are_formatted() {
     let scripts: Vec<_> = files.iter().filter(|path| path.extension().is_some_and(|end| end == "wml")).collect();
     assert!(scripts.len() > 100, "the scripts were not found");
     Wml::new().args(["fmt", "--check"]).args(scripts).run().exits(0);
-}
-
-/// The page about sources leaves no personality out, and names none that there is not.
-#[test]
-fn the_page_of_workloads_lists_each_once() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md")).unwrap();
-    // The list of a family: lines of nothing but names.
-    let lists =
-        page.lines().filter(|line| line.starts_with('`') && line.split(',').all(|n| n.trim().is_empty() || is_name(n)));
-    let mut listed: Vec<&str> = lists.flat_map(|line| line.split(',')).map(|n| n.trim().trim_matches('`')).collect();
-    listed.retain(|name| !name.is_empty());
-    listed.sort_unstable();
-    let mut all: Vec<String> = personalities().iter().map(|script| script.name.clone()).collect();
-    all.sort();
-    assert_eq!(listed, all);
-}
-
-fn is_name(text: &str) -> bool {
-    let name = text.trim().strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
-    name.is_some_and(|name| !name.contains(['`', ' ', '=']))
 }
 
 /// I/O flowops that complete no operation in 20 s, each with the reason: by script and flowop, `*` for all of a script's.
@@ -173,15 +154,18 @@ fn all_run_on_the_null_engine() {
     });
 }
 
-/// Where the table of docs/personalities.md begins: all that follows is made from the scripts.
-const TABLE: &str = "| personality | models | processes | threads | files | bytes | flowops |";
+/// The head of each table of docs/personalities.md.
+const HEAD: &str =
+    "| personality | models | processes | threads | files | bytes | flowops |\n|---|---|---:|---:|---:|---:|---|\n";
+/// What stands before a table of a family, with the names of its personalities, and behind it.
+const FAMILY: &str = "<!-- personalities: ";
+const END: &str = "<!-- end -->";
 
-/// A line of that table for each personality, from its own text and its plan.
-fn table() -> String {
-    let mut rows = vec![TABLE.to_owned(), "|---|---|---:|---:|---:|---:|---|".to_owned()];
+/// A row for each personality, from its own text and its plan, by name.
+fn rows() -> BTreeMap<String, String> {
     let known = Wml::new().args(["list", "flowops"]).run().exits(0).stdout;
     let known: Vec<&str> = known.lines().filter_map(|l| l.split_whitespace().next()).collect();
-    let lines = Mutex::new(Vec::new());
+    let rows = Mutex::new(BTreeMap::new());
     for_each(&personalities(), side_by_side(), |script| {
         let plan = Wml::new().args(["plan", &script.call]).run().exits(0).stdout;
         // total: 1 process, 16 threads, 1,000 files in 2 directories with 13.0 MiB, …
@@ -203,27 +187,33 @@ fn table() -> String {
         let about = about.split_once(": ").map_or(about, |(_, rest)| rest).trim_end_matches('.').replace('|', "/");
         let kinds = kinds.join(", ");
         let row = format!(
-            "| `{}` | {about} | {} | {} | {} | {bytes} | {kinds} |",
+            "| `{}` | {about} | {} | {} | {} | {bytes} | {kinds} |\n",
             script.name,
             part("process"),
             part("thread"),
             part("file")
         );
-        lines.lock().unwrap().push(row);
+        rows.lock().unwrap().insert(script.name.clone(), row);
     });
-    let mut lines = lines.into_inner().unwrap();
-    lines.sort();
-    rows.extend(lines);
-    rows.join("\n") + "\n"
+    rows.into_inner().unwrap()
 }
 
-/// `UPDATE_DOCS=1` writes the table.
+/// Each personality stands in the table of one family. `UPDATE_DOCS=1` writes the tables.
 #[test]
-fn the_table_of_personalities_agrees_with_the_scripts() {
+fn the_tables_of_personalities_agree_with_the_scripts() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/personalities.md");
     let text = fs::read_to_string(&path).unwrap();
-    let at = text.find(TABLE).expect("the table's head");
-    let wanted = text[..at].to_owned() + &table();
+    let (mut rows, mut wanted, mut rest) = (rows(), String::new(), text.as_str());
+    while let Some((before, table)) = rest.split_once(FAMILY) {
+        let (names, table) = table.split_once(" -->\n").unwrap();
+        let (_, after) = table.split_once(END).expect("a table without an end");
+        let family =
+            names.split(' ').map(|name| rows.remove(name).unwrap_or_else(|| panic!("{name}: unknown, or twice")));
+        wanted += &format!("{before}{FAMILY}{names} -->\n{HEAD}{}{END}", family.collect::<String>());
+        rest = after;
+    }
+    wanted += rest;
+    assert!(rows.is_empty(), "docs/personalities.md lacks {:?}", rows.keys());
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(path, wanted).unwrap();
     } else {
