@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod util;
+pub mod sheet;
 pub mod source;
 pub mod diag;
 pub mod spec;

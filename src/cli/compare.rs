@@ -143,7 +143,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
             }
             console::print_lines(&sentence(&comparison));
         }
-        false => print_text(&(args.format.comparison)(&comparison)),
+        false => print_text(&(args.format.write)(&comparison)),
     }
     let status = verdict_status(&comparison, args.verdict.expect);
     if let Some(target) = target {

@@ -83,7 +83,7 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
         return Err(refuse("the experiment is not a sweep", "start a new one in another folder", 2));
     };
     found.notes.extend(finished.notes.iter().cloned());
-    performed.print(&(common.format.sweep)(&found));
+    performed.print(&(common.format.write)(&found));
     let has_failed = performed.report_failures();
     Ok(performed.status(exit_status(&found, has_failed)))
 }

@@ -8,13 +8,13 @@
 use super::console::print_lines;
 use crate::flowop;
 use crate::model::commands;
-use crate::report::text::wrapped;
 use crate::source::{FileId, SHIPPED, SourceFile, SourceMap, Span};
 use crate::spec::attrs;
 use crate::spec::words::statement_word;
 use crate::syntax::ast::TextPart;
 use crate::syntax::{self, Token};
 use crate::util::count::count;
+use crate::util::wrap::wrapped;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The page.

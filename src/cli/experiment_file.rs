@@ -17,11 +17,11 @@ use crate::experiment::{
     SetVariable, WantedFactor, precision, read_file, suite,
 };
 use crate::import::Metric;
-use crate::report::text::wrapped;
 use crate::session::library;
 use crate::source::{SHIPPED, SourceMap, Spanned};
 use crate::util::count::count;
 use crate::util::table::{Align, Table};
+use crate::util::wrap::wrapped;
 use crate::util::{duration, printable, size};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
@@ -57,7 +57,7 @@ fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
     let mut found =
         found.ok_or_else(|| refuse("the experiment has no factors", "start a new one in another folder", 2))?;
     found.notes.extend(finished.notes.iter().cloned());
-    performed.print(&(common.format.factorial)(&found));
+    performed.print(&(common.format.write)(&found));
     // An experiment without complete runs has no result, and neither has one without a figure that it asks for.
     let has_result = found.cells.iter().any(|cell| cell.runs > 0) && found.missing_metrics().is_empty();
     let has_failed = performed.report_failures();

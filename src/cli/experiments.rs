@@ -76,7 +76,7 @@ fn try_repeat(args: &RepeatArgs) -> Result<u8, Refused> {
     let mut document = repeats(&experiment.name, &experiment.metrics(), runs, &rule, state)
         .map_err(|e| refuse(&e, "name another metric", 2))?;
     document.notes.extend(finished.notes.iter().cloned());
-    performed.print(&(common.format.repeats)(&document));
+    performed.print(&(common.format.write)(&document));
     Ok(performed.status(state.code()))
 }
 
@@ -115,7 +115,7 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     };
     let floor = known_floor(&finished.observations, metric);
     let comparison = compared(finished, |arms| experiment.comparison(arms, floor, look))?;
-    performed.print(&(common.format.comparison)(&comparison));
+    performed.print(&(common.format.write)(&comparison));
     Ok(performed.status(verdict_status(&comparison, args.verdict.expect)))
 }
 

@@ -75,7 +75,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, sides, metric) };
     let comparison = compared(finished, |arms| compare_arms(&comparer, arms))?;
     if comparison.verdict == ComparisonVerdict::Invalid {
-        performed.print(&(common.format.comparison)(&comparison));
+        performed.print(&(common.format.write)(&comparison));
         return Ok(performed.status(verdict_status(&comparison, None)));
     }
     let place = experiment::place(finished.observations.iter().flatten());
@@ -127,7 +127,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
 /// Prints the result of a session: as text its two figures, with the notes on standard error.
 fn print_session(performed: &Performed, args: &ExperimentArgs, comparison: &Comparison, mean: f64) {
     if args.format.name != "text" {
-        return performed.print(&(args.format.comparison)(comparison));
+        return performed.print(&(args.format.write)(comparison));
     }
     let runs = count(comparison.a.sample.n + comparison.b.sample.n, "run");
     let of_runs = format!("{runs} of {}, mean {}", comparison.name, figure(&comparison.metric, mean));

@@ -164,7 +164,7 @@ fn write_pictures(dir: &Path, paths: &[PathBuf], sources: &[ResultSource], force
     };
     let mut targets = Vec::new();
     for file in &files {
-        match open(&dir.join(&file.name), paths, page::is_picture, ", and is not a picture of wmlrun", force) {
+        match open(&dir.join(&file.name), paths, crate::sheet::is_picture, ", and is not a picture of wmlrun", force) {
             Ok(target) => targets.push(target),
             Err(status) => return status,
         }

@@ -12,10 +12,10 @@ use crate::comparison::{
     may_be_chance, outcome_cells, wins_line, with_direction,
 };
 use crate::import::{self, Metric, Observation, TestFigures, TestPairs, TestSample};
-use crate::report::text::wrapped;
 use crate::util::count::{count, exact};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
+use crate::util::wrap::wrapped;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -5,10 +5,8 @@ use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, commo
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, Estimate, equal_ratios, mean_ratio, ratio_in_blocks};
 use crate::import::Metric;
-use crate::report::text::wrapped;
+use crate::sheet::{SheetColumn, SheetTable};
 use crate::util::count::grouped;
-use crate::util::printable;
-use crate::util::table::{Align, Table};
 use serde::Serialize;
 
 /// The largest number of levels of which every two are compared. The levels of a longer factor are compared with the
@@ -109,31 +107,23 @@ impl FactorEffects {
         }
     }
 
-    /// Returns the title.
-    pub fn title(&self) -> String {
+    /// The title of the table.
+    fn title(&self) -> String {
         let better = if self.higher_is_better { "higher" } else { "lower" };
         format!("effects on {}, {better} is better (geometric means of the ratios)", self.metric)
     }
 
-    /// Returns the headings of [`Self::lines`] with their alignment.
-    pub fn headings(&self) -> Vec<(&'static str, Align)> {
-        let mut headings = vec![
-            ("factor", Align::Left),
-            ("levels", Align::Left),
-            ("change %", Align::Right),
-            ("95 % interval", Align::Right),
-            ("", Align::Left),
-        ];
+    /// The table, with the meaning of its marks below it.
+    pub(super) fn table(&self) -> SheetTable {
+        let (words, numbers) = (SheetColumn::words, SheetColumn::numbers);
+        let mut columns =
+            vec![words("factor"), words("levels"), numbers("change %"), numbers("95 % interval"), words("")];
         if self.has_single_cells() {
-            headings.extend([("in single cells", Align::Right), ("", Align::Left)]);
+            columns.extend([numbers("in single cells"), words("")]);
         }
-        headings
-    }
-
-    /// Returns the cells of each line.
-    pub fn lines(&self) -> Vec<Vec<String>> {
-        let columns = self.headings().len();
-        self.effects.iter().map(|effect| self.line(effect)[..columns].to_vec()).collect()
+        let mut table = SheetTable::of(&self.title(), columns);
+        self.effects.iter().for_each(|effect| table.row(self.line(effect).into_iter().take(table.columns.len())));
+        SheetTable { title: self.title(), below: self.endings(), ..table }
     }
 
     /// Returns whether an effect is the mean of several cells.
@@ -196,8 +186,8 @@ impl FactorEffects {
         Some(text)
     }
 
-    /// Returns the lines below the table: the meaning of the mark of an effect that depends on the other factors.
-    pub fn endings(&self) -> Vec<String> {
+    /// The lines below the table: the meaning of the mark of an effect that depends on the other factors.
+    fn endings(&self) -> Vec<String> {
         let mut endings = Vec::new();
         if self.effects.iter().any(LevelEffect::depends) {
             let text = "*: the change is not the same in all cells, so that it depends on the other factors";
@@ -245,16 +235,6 @@ impl FactorEffects {
             ))
         };
         self.effects.iter().filter_map(note).collect()
-    }
-
-    /// Formats the table.
-    pub(super) fn text(&self) -> String {
-        let mut table = Table::new(self.headings());
-        for line in self.lines() {
-            table.row(line);
-        }
-        let ending: String = self.endings().iter().map(|line| wrapped(&printable::line(line), "  ") + "\n").collect();
-        format!("{}\n\n{}{ending}", wrapped(&printable::line(&self.title()), "  "), table.render())
     }
 }
 
@@ -318,7 +298,7 @@ mod tests {
         let cells = cells(&[&[10.0, 10.0], &[20.0, 20.0], &[40.0, 40.0], &[20.0, 20.0], &[40.0, 40.0], &[20.0, 20.0]]);
         let names = ["fs", "n"].map(str::to_owned);
         let effects = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells, true);
-        let lines: Vec<String> = effects.lines().iter().map(|line| line[..6].join(" | ")).collect();
+        let lines: Vec<String> = effects.table().rows.iter().map(|line| line[..6].join(" | ")).collect();
         assert_eq!(
             lines,
             [
@@ -328,11 +308,7 @@ mod tests {
                 "n | 8 / 4 | +0.0 | +0.0 … +0.0 | ? | -50.0 … +100.0",
             ]
         );
-        assert!(
-            effects.text().starts_with("effects on ops, higher is better (geometric means of the ratios)\n\n"),
-            "{}",
-            effects.text()
-        );
+        assert_eq!(effects.title(), "effects on ops, higher is better (geometric means of the ratios)");
     }
 
     #[test]
@@ -342,10 +318,10 @@ mod tests {
         let metric: Metric = "latency.mean".parse().unwrap();
         let effects = FactorEffects::of(&metric, 0, &["fs".to_owned()], &factors, &cells, true);
         // With one factor there are no single cells.
-        let found: Vec<_> = effects.lines().into_iter().map(|line| line[4..].to_vec()).collect();
-        assert_eq!(found, [["better"], ["?"], ["?"], ["?"]], "{}", effects.text());
+        let found: Vec<_> = effects.table().rows.into_iter().map(|line| line[4..].to_vec()).collect();
+        assert_eq!(found, [["better"], ["?"], ["?"], ["?"]], "{}", effects.title());
         // A single run has a ratio and no interval.
-        assert_eq!(effects.lines()[2][2..4], ["+0.3".to_owned(), "-".to_owned()], "{}", effects.text());
+        assert_eq!(effects.table().rows[2][2..4], ["+0.3".to_owned(), "-".to_owned()], "{}", effects.title());
         assert_eq!(effects.title(), "effects on latency.mean, lower is better (geometric means of the ratios)");
     }
 
@@ -396,7 +372,7 @@ mod tests {
             FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[1.0], &[2.0], &[3.0], &[]]), true);
         assert_eq!((effects.effects[0].pairs, effects.effects[0].ratio.unwrap().value.round()), (1, 3.0));
         let none = FactorEffects::of(&Metric::ops(), 0, &names, &factors, &cells(&[&[], &[2.0], &[3.0], &[]]), true);
-        assert_eq!(none.lines()[0].join(" "), "fs b / a - - ?");
+        assert_eq!(none.table().rows[0].join(" "), "fs b / a - - ?");
     }
 
     #[test]
@@ -432,7 +408,7 @@ mod tests {
             FactorEffects::of(&Metric::ops(), 0, &names, &factors, &runs, true)
         };
         let (depends, same) = (of([5.0, 5.6, 6.1, 5.2]), of([20.5, 22.0, 24.5, 20.5]));
-        assert_eq!((&depends.lines()[0][6][..], &same.lines()[0][6][..]), ("*", ""), "{depends:?}\n{same:?}");
+        assert_eq!((&depends.table().rows[0][6][..], &same.table().rows[0][6][..]), ("*", ""), "{depends:?}\n{same:?}");
         assert!(depends.endings()[0].ends_with("other factors (p below 0.01)") && same.endings().is_empty());
     }
 }

@@ -7,7 +7,8 @@ use super::numbers::{confidence, figure, probability, statistic};
 use super::{FactorLevels, FactorialCell};
 use crate::analysis::{Direction, SampleSummary, StudyTest, TTestKind, study};
 use crate::import::Metric;
-use crate::util::table::{Align, Table};
+use crate::sheet::{SheetColumn, SheetTable};
+use crate::util::count::grouped;
 use serde::Serialize;
 
 /// The tests of a metric, for one combination of the levels of the other factors.
@@ -85,31 +86,34 @@ impl LevelTests {
         format!("{} over {}{others}", self.metric, self.factor)
     }
 
-    /// Returns the headings of [`Self::lines`] with their alignment.
-    pub fn headings(&self) -> [(&str, Align); 10] {
-        [
-            (self.factor.as_str(), Align::Left),
-            ("runs", Align::Right),
-            ("mean", Align::Right),
-            ("F", Align::Right),
-            ("p of F", Align::Right),
-            ("t-test", Align::Left),
-            ("t", Align::Right),
-            ("df", Align::Right),
-            ("p of t", Align::Right),
-            ("", Align::Left),
-        ]
+    /// The caption of the table.
+    pub fn caption(&self) -> String {
+        format!("Tests: {}", self.title())
     }
 
-    /// Returns the cells of each line.
-    pub fn lines(&self) -> Vec<[String; 10]> {
+    /// The table, with the result below it.
+    pub(super) fn table(&self) -> SheetTable {
+        let columns = [SheetColumn::words(&self.factor)].into_iter();
+        let columns = columns.chain(["runs", "mean", "F", "p of F"].map(SheetColumn::numbers));
+        let columns = columns.chain([SheetColumn::words("t-test")]);
+        let columns = columns.chain(["t", "df", "p of t"].map(SheetColumn::numbers)).chain([SheetColumn::words("")]);
+        SheetTable {
+            title: self.title(),
+            rows: self.lines(),
+            below: vec![self.ending()],
+            ..SheetTable::of(&self.caption(), columns)
+        }
+    }
+
+    /// The cells of each line.
+    fn lines(&self) -> Vec<Vec<String>> {
         let dash = || "-".to_owned();
         let line = |level: &TestedLevel| {
             let of = |text: &dyn Fn(&StudyTest) -> String| level.test.as_ref().map_or_else(dash, text);
             let kind = |test: &StudyTest| if test.t.kind == TTestKind::Welch { "Welch" } else { "pooled" }.to_owned();
-            [
+            vec![
                 level.level.clone(),
-                level.sample.map_or(0, |sample| sample.n).to_string(),
+                grouped(level.sample.map_or(0, |sample| sample.n)),
                 level.sample.map_or_else(dash, |sample| figure(&self.metric, sample.mean)),
                 of(&|test| statistic(test.f.value)),
                 of(&|test| probability(test.f.p)),
@@ -123,8 +127,8 @@ impl LevelTests {
         self.levels.iter().map(line).collect()
     }
 
-    /// Returns the result in one sentence, with the levels that could not be tested.
-    pub fn ending(&self) -> String {
+    /// The result in one sentence, with the levels that could not be tested.
+    fn ending(&self) -> String {
         let level = confidence(STUDY_LEVEL);
         let others = self.levels.get(1..).unwrap_or_default();
         let untested = others.iter().filter(|of| of.test.is_none()).map(|of| of.level.as_str());
@@ -138,21 +142,6 @@ impl LevelTests {
             None => format!("no significant loss (at {level})"),
         };
         if untested.is_empty() { result } else { format!("{result}; not tested: {}={untested}", self.factor) }
-    }
-
-    /// Formats the tests.
-    pub(super) fn text(&self) -> String {
-        let mut table = Table::new(self.headings());
-        for line in self.lines() {
-            table.row(line);
-        }
-        let (title, ending) = (self.title(), self.ending());
-        format!(
-            "{}\n\n{}{}\n",
-            crate::util::printable::line(&title),
-            table.render(),
-            crate::util::printable::line(&ending)
-        )
     }
 }
 
@@ -214,12 +203,12 @@ mod tests {
         let losses: Vec<bool> = found[0].levels.iter().map(|level| level.is_loss).collect();
         assert_eq!(losses, [false, false, true]);
         assert!(found[1].levels[2].sample.is_none() && found[1].levels[2].test.is_none());
-        let text = found[0].text();
+        let text = crate::sheet::text::table(&found[0].table()).unwrap();
         assert!(
             text.starts_with("ops over snapshots, script=a\n") && text.ends_with("(at 99 %): snapshots=60\n"),
             "{text}"
         );
-        assert!(found[1].text().ends_with("no significant loss (at 99 %); not tested: snapshots=60\n"));
+        assert!(found[1].ending().ends_with("no significant loss (at 99 %); not tested: snapshots=60"));
         // A lower latency is no loss.
         let latency: Metric = "latency.mean".parse().unwrap();
         let cells = cells.map(|mut cell| {

@@ -1,8 +1,8 @@
-//! The documents of experiments and their formats: a comparison of B with A (`wmlrun.comparison/1`), repeats
+//! The documents of experiments and their sheets: a comparison of B with A (`wmlrun.comparison/1`), repeats
 //! (`wmlrun.repeats/1`), a sweep (`wmlrun.sweep/1`) and a factorial experiment (`wmlrun.factorial/1`).
 //!
-//! Input: observations in the order of time. Output: plain data, and its formats for people and programs. Not in here:
-//! the execution of the runs (`experiment`), and the statistics (`analysis`).
+//! Input: observations in the order of time. Output: plain data, its sheet for people and its figures for programs. Not
+//! in here: the execution of the runs (`experiment`), and the statistics (`analysis`).
 
 mod advice;
 mod build;
@@ -10,10 +10,11 @@ mod build;
 mod calibration_tests;
 #[cfg(test)]
 mod causes_tests;
+mod comparison_sheet;
 mod differences;
 mod effects;
 mod factorial;
-mod factorial_formats;
+mod factorial_sheet;
 mod formats;
 mod level_tests;
 mod notes;
@@ -21,29 +22,29 @@ mod numbers;
 mod pairs;
 mod pivot;
 mod repeats;
-mod repeats_formats;
+mod repeats_sheet;
 mod suite;
 mod sweep;
-mod sweep_formats;
+mod sweep_sheet;
 mod tested;
 mod unlike;
 mod verdict_notes;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, measured};
+pub use comparison_sheet::{differs_text, samples_caption, sentence};
 pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences, different_workloads};
 pub use effects::{FactorEffects, LevelEffect};
 pub use factorial::{CellGroup, cell_groups, level_indices};
 pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign, FactorialTables};
-pub use factorial_formats::factorial_ending;
-pub use formats::{ComparisonFormat, FORMATS, differs_text, find_format, lines, sentence};
+pub use factorial_sheet::factorial_ending;
+pub use formats::{ComparisonFormat, FORMATS, ResultDocument, find_format};
 pub use level_tests::{LevelTests, TestedLevel};
 pub use notes::{disturbed_note, outlying};
-pub use numbers::{confidence, figure, half_width, percent, probability, ratio, small, with_direction, with_level};
+pub use numbers::{confidence, figure, interval_text, percent, probability, ratio, with_direction, with_level};
 pub use pivot::{Pivot, PivotRow, doubt_text, may_be_chance, outcome_cells, wins_line};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
 pub use suite::{SuiteComparison, SuiteTest};
 pub use sweep::{Sweep, SweepPoint, sweep};
-pub use sweep_formats::ending as sweep_ending;
 pub use tested::{RunOrder, Runs};
 
 use crate::analysis::{

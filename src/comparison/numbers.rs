@@ -146,8 +146,16 @@ pub(super) fn dash() -> String {
 
 /// Formats the half-width of an interval relative to its value, in per cent; `-` if there is no interval, as for a
 /// single run.
-pub fn half_width(share: f64) -> String {
+pub(super) fn half_width(share: f64) -> String {
     if share.is_finite() { percent(share) } else { dash() }
+}
+
+/// The interval of a metric that is never negative; `-` if there is none, as for a single run.
+pub fn interval_text(metric: &str, estimate: Estimate) -> String {
+    match estimate.ends_from_zero() {
+        Some((low, high)) => format!("{} to {}", figure(metric, low), figure(metric, high)),
+        None => dash(),
+    }
 }
 
 /// Returns the name of a metric, with its direction if less is better.
@@ -169,7 +177,7 @@ pub(super) fn with_unit(metric: &str, value: f64) -> String {
 }
 
 /// Formats a number with three decimals if it is below 1.
-pub fn small(value: f64) -> String {
+pub(super) fn small(value: f64) -> String {
     if value != 0.0 && value.abs() < 1.0 { format!("{value:.3}") } else { measured_signed(value) }
 }
 

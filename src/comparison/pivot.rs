@@ -9,10 +9,8 @@ use crate::analysis::{
     ratio_in_order, welch_ratio, wins,
 };
 use crate::import::Metric;
-use crate::report::text::wrapped;
+use crate::sheet::{SheetColumn, SheetTable};
 use crate::util::count::fixed;
-use crate::util::printable;
-use crate::util::table::{Align, Table};
 use serde::Serialize;
 
 /// The table of a metric over the levels of a factor.
@@ -145,21 +143,26 @@ impl Pivot {
         })
     }
 
-    /// Returns the headings of [`Self::lines`] with their alignment.
-    pub fn headings(&self) -> Vec<(String, Align)> {
-        let others = self.others.iter().map(|name| (name.clone(), Align::Left));
-        let metric = self.has_own_metrics().then(|| ("metric".to_owned(), Align::Left));
-        let columns = self.columns.iter().map(|level| (format!("{}={level}", self.factor), Align::Right));
-        let mut headings: Vec<(String, Align)> = others.chain(metric).chain(columns).collect();
+    /// The table, with the sums of the lines below it.
+    pub(super) fn table(&self) -> SheetTable {
+        let others = self.others.iter().map(|name| SheetColumn::words(name));
+        let metric = self.has_own_metrics().then(|| SheetColumn::words("metric"));
+        let levels = self.columns.iter().map(|level| SheetColumn::numbers(&format!("{}={level}", self.factor)));
+        let mut columns: Vec<SheetColumn> = others.chain(metric).chain(levels).collect();
         if self.columns.len() > 1 {
             let better = if self.wins.is_some() { "better" } else { "best" };
-            headings.extend([(better.to_owned(), Align::Left), ("factor".to_owned(), Align::Right)]);
+            columns.extend([SheetColumn::words(better), SheetColumn::numbers("factor")]);
         }
-        headings
+        SheetTable {
+            title: self.title().to_owned(),
+            rows: self.lines(),
+            below: self.ending().into_iter().collect(),
+            ..SheetTable::of(&format!("{} over {}", self.title(), self.factor), columns)
+        }
     }
 
-    /// Returns the cells of each line.
-    pub fn lines(&self) -> Vec<Vec<String>> {
+    /// The cells of each line.
+    fn lines(&self) -> Vec<Vec<String>> {
         let dash = || "-".to_owned();
         let line = |row: &PivotRow| {
             let name = row.metric.as_ref().unwrap_or(&self.metric);
@@ -183,13 +186,13 @@ impl Pivot {
         self.rows.iter().any(|row| row.metric.is_some())
     }
 
-    /// Returns the title: the metric, if it is that of all lines.
-    pub fn title(&self) -> &str {
+    /// The title: the metric, if it is that of all lines.
+    fn title(&self) -> &str {
         if self.has_own_metrics() { "metric of each level" } else { &self.metric }
     }
 
-    /// Returns the sums of a table with several columns as one line.
-    pub fn ending(&self) -> Option<String> {
+    /// The sums of a table with several columns as one line.
+    fn ending(&self) -> Option<String> {
         let doubt = doubt_text(self.rows.iter().filter(|row| row.may_be_chance).count());
         match (self.wins, &self.columns[..]) {
             (Some(found), [a, b]) => Some(wins_line(a, b, found) + &doubt),
@@ -205,17 +208,6 @@ impl Pivot {
         let draws = self.rows.iter().filter(|row| row.best.as_ref().is_some_and(BestLevel::is_draw)).count() as u64;
         let unknown = self.rows.iter().filter(|row| row.best.is_none()).count() as u64;
         counted_line(&format!("best: {}", columns.join(", ")), draws, unknown)
-    }
-
-    /// Formats the table.
-    pub(super) fn text(&self) -> String {
-        let headings = self.headings();
-        let mut table = Table::new(headings.iter().map(|(name, align)| (name.as_str(), *align)));
-        for line in self.lines() {
-            table.row(line);
-        }
-        let ending = self.ending().map_or_else(String::new, |line| wrapped(&printable::line(&line), "  ") + "\n");
-        format!("{}\n\n{}{ending}", printable::line(self.title()), table.render())
     }
 }
 
@@ -348,11 +340,11 @@ mod tests {
         assert!(
             pivot.ending().unwrap().starts_with("best: 1 in 1 (mean factor 3.00), 2 in 0, 3 in 0, draws 1; a draw")
         );
-        assert_eq!(pivot.headings()[4].0, "best");
+        assert_eq!(pivot.table().headings()[4], "best");
         assert_eq!(Pivot::new(&Metric::ops(), 0, "size", &factors, &cells, false), None);
         // A single level is not compared.
         let pivot = Pivot::new(&Metric::ops(), 0, "fs", &[factor("fs", &["ext4"])], &cells[..1], false).unwrap();
-        assert_eq!((pivot.ending(), pivot.headings().len(), pivot.lines()[0].len()), (None, 1, 1));
+        assert_eq!((pivot.ending(), pivot.table().headings().len(), pivot.lines()[0].len()), (None, 1, 1));
     }
 
     #[test]

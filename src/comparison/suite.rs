@@ -4,20 +4,17 @@
 //! has the confidence level 1 − 0.05/n (Bonferroni), so that with 95 % confidence all of them contain their ratio.
 
 use super::build::LEVEL;
+use super::comparison_sheet::disturbed_side;
 use super::differences::different_workloads;
-use super::formats::disturbed_side;
 use super::numbers::{confidence, dash, figure, percent, ratio, with_direction};
 use super::{Comparer, Comparison, RunOrder, Runs, differences, notes, verdict_notes};
 use crate::analysis::{ComparisonVerdict, NoiseFloor};
 use crate::import::{Metric, Observation, TestSample, shortened};
-use crate::report::text::wrapped;
 use crate::util::count::{count, is_or_are};
 use crate::util::printable;
 use crate::util::table::{Align, Table};
+use crate::util::wrap::{WIDTH, wrapped};
 use serde::Serialize;
-
-/// The greatest width of the table, in columns.
-const WIDTH: usize = 80;
 
 /// The comparison of the tests of a suite.
 #[derive(Clone, Debug, Serialize)]

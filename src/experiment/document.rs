@@ -25,10 +25,10 @@ impl ExperimentDocument {
     /// Formats the document.
     pub fn formatted(&self, format: &ComparisonFormat) -> String {
         match self {
-            Self::Repeats(found) => (format.repeats)(found),
-            Self::Comparison(found) => (format.comparison)(found),
-            Self::Sweep(found) => (format.sweep)(found),
-            Self::Factorial(found) => (format.factorial)(found),
+            Self::Repeats(found) => (format.write)(found),
+            Self::Comparison(found) => (format.write)(&**found),
+            Self::Sweep(found) => (format.write)(found),
+            Self::Factorial(found) => (format.write)(found),
         }
     }
 }

@@ -1,21 +1,19 @@
 //! The parts of a page about a comparison of two arms: the verdict and how it came about.
 
-use super::axis::{AxisUnit, ChartAxis};
-use super::blocks::{PageBlock, PageTable, Picture};
-use super::chart::{Chart, ChartPoint, Symbol};
 use super::experiment::{distributions, metric_title, run_picture, run_points, unit};
 use crate::analysis::{self, ComparisonVerdict, Estimate, NoiseFloor};
 use crate::comparison::{
-    Comparison, DifferenceKind, confidence, figure, lines, percent, probability, ratio, sentence, small, with_direction,
+    Comparison, ResultDocument, confidence, figure, percent, probability, ratio, samples_caption, with_direction,
 };
 use crate::experiment::RecordedExperiment;
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol, Tone};
 use crate::util::count::measured;
 
 /// Returns the parts about a comparison.
-pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Vec<PageBlock> {
+pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Vec<SheetBlock> {
     let comparison = match recorded.comparison(floor) {
         Ok(comparison) => comparison,
-        Err(e) => return vec![PageBlock::Banner { tone: "bad", text: format!("no verdict: {e}") }],
+        Err(e) => return vec![SheetBlock::Banner { tone: Tone::Bad, text: format!("no verdict: {e}") }],
     };
     let of_metric = |metric| run_points(recorded, metric, &side_names(&comparison), &means(&comparison));
     let runs = recorded.experiment.metrics().first().and_then(of_metric);
@@ -26,7 +24,7 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
 const MAX_DRAWN: usize = 1000;
 
 /// Returns the parts about a comparison of results, whose order in time may be unknown.
-pub(super) fn of_comparison(comparison: &Comparison) -> Vec<PageBlock> {
+pub(super) fn of_comparison(comparison: &Comparison) -> Vec<SheetBlock> {
     let numbered = |values: &Vec<f64>| (1..).zip(values.iter().copied()).collect::<Vec<_>>();
     let sides = [&comparison.a.values, &comparison.b.values].map(numbered);
     let names = side_names(comparison);
@@ -47,45 +45,16 @@ fn side_names(comparison: &Comparison) -> [String; 2] {
 }
 
 /// Returns the parts about a comparison. `runs` is the picture of its runs.
-fn with_runs(comparison: &Comparison, runs: Option<Picture>) -> Vec<PageBlock> {
-    let tone = match comparison.verdict {
-        ComparisonVerdict::Better | ComparisonVerdict::Same | ComparisonVerdict::NotWorse => "good",
-        ComparisonVerdict::Worse | ComparisonVerdict::Invalid => "bad",
-        ComparisonVerdict::Unclear => "neutral",
-    };
-    let mut blocks = vec![PageBlock::Banner { tone, text: sentence(comparison) }];
-    blocks.extend(PageBlock::notes(Vec::new(), &comparison.notes));
-    blocks.extend(samples(comparison).block());
-    blocks.push(PageBlock::Picture(ratios(comparison)));
-    blocks.push(PageBlock::Facts { pairs: lines(comparison) });
-    blocks.extend(differing(comparison).block());
-    blocks.extend(changed(comparison).block());
-    blocks.extend(runs.map(PageBlock::Picture));
+fn with_runs(comparison: &Comparison, runs: Option<Picture>) -> Vec<SheetBlock> {
+    let mut sheet = comparison.sheet();
+    sheet.add_after(&samples_caption(comparison), [SheetBlock::Picture(ratios(comparison))]);
     let sides = [&comparison.a.values, &comparison.b.values];
     let [name_a, name_b] = side_names(comparison);
     let samples = [(name_a, sides[0].clone()), (name_b, sides[1].clone())];
-    blocks.extend(distributions(&comparison.metric, &samples).map(PageBlock::Picture));
+    let distributions = distributions(&comparison.metric, &samples);
     let quantiles = quantiles(&comparison.metric, ("A", sides[0]), ("B", sides[1]));
-    blocks.extend(quantiles.map(PageBlock::Picture));
-    blocks
-}
-
-fn samples(comparison: &Comparison) -> PageTable {
-    let name = comparison.metric.as_str();
-    let title = format!("Samples: {}", with_direction(name));
-    let mut table = PageTable::new(&title, ["side", "runs", "mean", "median", "standard deviation"]);
-    for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
-        let sample = &of.sample;
-        let deviation = if sample.n < 2 { "-".to_owned() } else { figure(name, sample.variance.sqrt()) };
-        table.row([
-            format!("{side}: {}", of.name),
-            sample.n.to_string(),
-            figure(name, sample.mean),
-            figure(name, sample.median),
-            deviation,
-        ]);
-    }
-    table
+    sheet.blocks.extend([runs, distributions, quantiles].into_iter().flatten().map(SheetBlock::Picture));
+    sheet.into_page()
 }
 
 /// Draws the ratios with their intervals, and the tolerance: the figures on which the verdict is based, then those of
@@ -123,7 +92,7 @@ fn ratios(comparison: &Comparison) -> Picture {
     chart.vertical_band((limit(low), limit(high)), "band", &tolerance);
     chart.vertical_line(1.0, "rule", "equal");
     let interval = format!("{} interval", confidence(comparison.level));
-    let mut table = PageTable::new("Ratios", ["figure", "B/A", interval.as_str(), "p"]);
+    let mut table = SheetTable::new("Ratios", ["figure", "B/A", interval.as_str(), "p"]);
     for (row, (name, class, found, p)) in rows.into_iter().enumerate() {
         let title = format!("{name}: {}", ratio(found));
         chart.horizontal_interval(row as f64, (found.low, found.high), class);
@@ -158,24 +127,6 @@ fn ratios(comparison: &Comparison) -> Picture {
     }
 }
 
-fn differing(comparison: &Comparison) -> PageTable {
-    let mut table = PageTable::new("What differs between A and B", ["condition", "A", "B"]).of_text();
-    for difference in &comparison.differs {
-        let note = if difference.kind == DifferenceKind::Workload { " (should be equal)" } else { "" };
-        let [a, b] = difference.shown().map(|value| if value.is_empty() { "-".to_owned() } else { value });
-        table.row([format!("{}{note}", difference.what), a, b]);
-    }
-    table
-}
-
-fn changed(comparison: &Comparison) -> PageTable {
-    let mut table = PageTable::new("What changed together with the metric", ["figure", "A", "B", "p"]);
-    for change in &comparison.causes {
-        table.row([change.name.clone(), small(change.a), small(change.b), probability(change.p)]);
-    }
-    table
-}
-
 /// Draws the quantiles of one sample against those of another, each with its name.
 pub(super) fn quantiles(name: &str, a: (&str, &[f64]), b: (&str, &[f64])) -> Option<Picture> {
     let pairs = analysis::quantile_pairs(a.1, b.1);
@@ -186,7 +137,7 @@ pub(super) fn quantiles(name: &str, a: (&str, &[f64]), b: (&str, &[f64])) -> Opt
     let mut chart = Chart::new(axis(a), axis(b));
     let (low, high) = both().fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
     chart.join([(low, low), (high, high)], "rule dashed");
-    let mut table = PageTable::new("Quantiles of the runs", ["pair", a, b, "ratio"]);
+    let mut table = SheetTable::new("Quantiles of the runs", ["pair", a, b, "ratio"]);
     for (n, pair) in pairs.iter().enumerate() {
         let title = format!("{a} {}, {b} {}", figure(name, pair.x), figure(name, pair.y));
         chart.plot(Symbol::Circle, &ChartPoint { x: pair.x, y: pair.y, class: "d", title });

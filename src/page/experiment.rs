@@ -1,14 +1,12 @@
 //! The parts of a page about an experiment: its result, each run as a point, and the figures of its flowops. The parts
 //! of a comparison of two arms are in `ab`, those of a load curve in `sweep`.
 
-use super::axis::{AxisUnit, ChartAxis};
-use super::blocks::{PageBlock, PageTable, Picture};
-use super::chart::{Chart, ChartPoint, Symbol};
 use super::{ab, factorial, sweep};
 use crate::analysis::{self, Estimate, NoiseFloor, RepeatState};
-use crate::comparison::{RepeatedMetric, figure, half_width, measured, percent, with_direction};
+use crate::comparison::{RepeatedMetric, ResultDocument, figure, measured, percent, with_direction};
 use crate::experiment::{ExperimentKind, RecordedExperiment, RecordedRun, RunTable};
 use crate::import::{Metric, record_name};
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, SheetBlock, SheetTable, Symbol, Tone};
 use crate::util::count::count;
 use std::collections::BTreeSet;
 
@@ -20,14 +18,14 @@ const ARM_SYMBOLS: [Symbol; 2] = [Symbol::Circle, Symbol::Square];
 const MAX_FLOWOPS: usize = 200;
 
 /// Returns all parts about an experiment. `floor` is the noise floor of its workload.
-pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Vec<PageBlock> {
-    let mut blocks = vec![PageBlock::Text { text: about(recorded) }];
+pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Vec<SheetBlock> {
+    let mut blocks = vec![SheetBlock::Text { text: about(recorded) }];
     if !recorded.unreadable.is_empty() {
         let numbers: Vec<String> = recorded.unreadable.iter().map(u64::to_string).collect();
         let text = format!("The results of these runs can't be read, and are missing: {}.", numbers.join(", "));
-        blocks.push(PageBlock::Warnings { label: "Warning", items: vec![(text, String::new())] });
+        blocks.extend(SheetBlock::messages(NoteLabel::Warning, &[text]));
     }
-    blocks.extend(PageBlock::notes(Vec::new(), &recorded.notes));
+    blocks.extend(SheetBlock::messages(NoteLabel::Note, &recorded.notes));
     match recorded.experiment.kind() {
         ExperimentKind::Repeat => blocks.extend(repeat_blocks(recorded)),
         ExperimentKind::Ab => blocks.extend(ab::blocks(recorded, floor)),
@@ -71,14 +69,6 @@ pub(super) fn metric_title(metric: &str) -> String {
         Some("mib") => format!("{metric}: MiB/s"),
         Some("seconds") => format!("{}: seconds", with_direction(metric)),
         _ => with_direction(metric),
-    }
-}
-
-/// Formats the interval of a metric; `-` if there is none, as for a single run.
-pub(super) fn interval(metric: &str, estimate: Estimate) -> String {
-    match estimate.ends_from_zero() {
-        Some((low, high)) => format!("{} to {}", figure(metric, low), figure(metric, high)),
-        None => "-".to_owned(),
     }
 }
 
@@ -128,7 +118,7 @@ pub(super) fn run_picture(
         }
         chart.horizontal_line(mean.value, &format!("mean {class}"));
     }
-    let mut table = PageTable::new(&format!("Runs: {name}"), ["run", "arm", name]);
+    let mut table = SheetTable::new(&format!("Runs: {name}"), ["run", "arm", name]);
     let mut rows = Vec::new();
     for (n, arm) in arms.iter().enumerate() {
         let (class, symbol) = (ARM_CLASSES[n.min(1)], ARM_SYMBOLS[n.min(1)]);
@@ -160,7 +150,7 @@ pub(super) fn distributions(metric: &str, samples: &[(String, Vec<f64>)]) -> Opt
     let all = samples.iter().flat_map(|(_, values)| values.iter().copied());
     let x = ChartAxis::linear(&metric_title(metric), unit, all);
     let mut chart = Chart::new(x, ChartAxis::linear("share of the runs", AxisUnit::Share, [0.0, 1.0]));
-    let mut table = PageTable::new("Empirical distribution functions", ["arm", metric, "share of the runs up to it"]);
+    let mut table = SheetTable::new("Empirical distribution functions", ["arm", metric, "share of the runs up to it"]);
     for (n, (name, values)) in samples.iter().enumerate() {
         let (class, symbol) = (ARM_CLASSES[n.min(1)], ARM_SYMBOLS[n.min(1)]);
         let points = analysis::ecdf(values);
@@ -187,10 +177,10 @@ pub(super) fn distributions(metric: &str, samples: &[(String, Vec<f64>)]) -> Opt
 }
 
 /// Returns the parts about repeats: the estimates, and the runs of each metric.
-fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
+fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<SheetBlock> {
     let found = match recorded.repeats() {
         Ok(found) => found,
-        Err(e) => return vec![PageBlock::Banner { tone: "bad", text: e }],
+        Err(e) => return vec![SheetBlock::Banner { tone: Tone::Bad, text: e }],
     };
     let with_half_width = |metric: &RepeatedMetric| {
         let (name, half) = (&metric.metric, metric.relative_half_width);
@@ -201,45 +191,23 @@ fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
     let target = found.target.map(|target| format!(", requested ± {}", percent(target))).unwrap_or_default();
     let estimate = first.map(with_half_width).unwrap_or_default();
     let (state, runs) = (state_name(recorded, found.state), count(recorded.runs.len() as u64, "run"));
-    let text = format!("{state} after {runs}{estimate}{target}");
-    let tone = match found.state {
-        RepeatState::Converged => "good",
-        RepeatState::Running | RepeatState::Complete => "neutral",
-        RepeatState::NotConverged | RepeatState::Drifting => "bad",
-    };
-    let mut blocks = vec![PageBlock::Banner { tone, text }];
-    blocks.extend(PageBlock::notes(Vec::new(), &found.notes));
-    let columns = ["metric", "runs", "mean", "95 % interval", "±", "lag-1", "effective runs", "drift"];
-    let mut table = PageTable::new("Estimates", columns);
-    for metric in &found.metrics {
-        let (name, estimate) = (metric.metric.as_str(), &metric.estimate);
-        table.row([
-            name.to_owned(),
-            estimate.n.to_string(),
-            figure(name, estimate.mean),
-            interval(name, estimate.interval()),
-            half_width(metric.relative_half_width),
-            format!("{:.2}", estimate.lag1),
-            format!("{:.1}", estimate.effective_n),
-            metric.trend.map_or_else(|| "-".to_owned(), percent),
-        ]);
-    }
-    blocks.extend(table.block());
+    let mut sheet = found.sheet();
+    sheet.ending = format!("{state} after {runs}{estimate}{target}");
     let experiment = &recorded.experiment;
     for (metric, found) in experiment.metrics().iter().zip(&found.metrics) {
         let means = [found.estimate.interval()];
         let picture = run_points(recorded, metric, std::slice::from_ref(&experiment.name), &means);
-        blocks.extend(picture.map(PageBlock::Picture));
+        sheet.blocks.extend(picture.map(SheetBlock::Picture));
     }
     if let Some(metric) = first {
         let sample = [(experiment.name.clone(), metric.values.clone())];
-        blocks.extend(distributions(&metric.metric, &sample).map(PageBlock::Picture));
+        sheet.blocks.extend(distributions(&metric.metric, &sample).map(SheetBlock::Picture));
     }
-    blocks
+    sheet.into_page()
 }
 
 /// Returns the mean figures of each flowop in each arm.
-fn flowops(recorded: &RecordedExperiment) -> PageTable {
+fn flowops(recorded: &RecordedExperiment) -> SheetTable {
     let arms = recorded.by_arm();
     let names: BTreeSet<&str> = recorded
         .runs
@@ -258,9 +226,9 @@ fn flowops(recorded: &RecordedExperiment) -> PageTable {
         1 | 2 => &[("ops", "ops/s"), ("latency.mean", "mean latency"), ("latency.p99", "p99")],
         _ => &[("ops", "ops/s")],
     };
-    let mut table = PageTable::new("Flowops: means over the runs", ["flowop"]);
+    let mut table = SheetTable::new("Flowops: means over the runs", ["flowop"]);
     for (_, title) in figures {
-        table.columns.extend((0..arms.len()).map(|n| label(n, title)));
+        table.add_columns((0..arms.len()).map(|n| label(n, title)));
     }
     for name in names.into_iter().take(MAX_FLOWOPS) {
         let mean = |runs: &[&RecordedRun], figure: &str| {
@@ -279,9 +247,9 @@ fn flowops(recorded: &RecordedExperiment) -> PageTable {
 }
 
 /// Returns the table of all runs.
-fn run_table(recorded: &RecordedExperiment) -> PageTable {
+fn run_table(recorded: &RecordedExperiment) -> SheetTable {
     let RunTable { columns, rows } = recorded.run_table();
-    PageTable { columns, rows, ..PageTable::new("All runs", []) }
+    SheetTable { rows, ..SheetTable::new("All runs", columns.iter().map(String::as_str)) }
 }
 
 /// The largest number of arms whose values of a condition are shown one by one.
@@ -306,8 +274,8 @@ fn condition_values(recorded: &RecordedExperiment, name: &str) -> String {
 }
 
 /// Returns the conditions of the runs.
-fn conditions(recorded: &RecordedExperiment) -> PageTable {
-    let mut table = PageTable::new("Conditions", ["condition", "value"]).of_text();
+fn conditions(recorded: &RecordedExperiment) -> SheetTable {
+    let mut table = SheetTable::new("Conditions", ["condition", "value"]).of_text();
     let names: BTreeSet<&String> = recorded.runs.iter().flat_map(|run| run.observation.conditions.keys()).collect();
     for name in names {
         table.row([name.clone(), condition_values(recorded, name)]);

@@ -1,11 +1,9 @@
 //! The parts of a page about the hosts and ranks of a run that several processes made together.
 
-use super::axis::{AxisUnit, ChartAxis};
-use super::blocks::{PageBlock, PageTable, Picture};
-use super::chart::{Chart, ChartPoint, Symbol};
 use crate::report::hosts::lines;
 use crate::report::text::figures;
 use crate::result::{RankResult, Run};
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol, Tone};
 use crate::util::count::{grouped, measured};
 use crate::util::duration::{latency, seconds};
 use crate::util::size;
@@ -17,25 +15,27 @@ const HOST_SYMBOLS: [(&str, Symbol); 2] = [("a", Symbol::Circle), ("b", Symbol::
 const FIGURES: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
 
 /// Returns the parts; none for a run in one process. Without `pictures`, the tables only.
-pub(super) fn blocks(run: &Run, pictures: bool) -> Vec<PageBlock> {
+pub(super) fn blocks(run: &Run, pictures: bool) -> Vec<SheetBlock> {
     if run.ranks.is_empty() && run.lost_ranks.is_empty() {
         return Vec::new();
     }
-    let mut blocks = vec![PageBlock::Heading { text: "Hosts".to_owned() }];
-    blocks.extend(run.lost_ranks.iter().map(|lost| PageBlock::Banner { tone: "bad", text: format!("lost: {lost}") }));
+    let mut blocks = vec![SheetBlock::Heading { text: "Hosts".to_owned() }];
+    blocks.extend(
+        run.lost_ranks.iter().map(|lost| SheetBlock::Banner { tone: Tone::Bad, text: format!("lost: {lost}") }),
+    );
     let lines = lines(run).into_iter().take_while(|line| !line.starts_with("lost: "));
-    blocks.push(PageBlock::Text { text: lines.collect::<Vec<_>>().join("; ") + "." });
+    blocks.push(SheetBlock::Text { text: lines.collect::<Vec<_>>().join("; ") + "." });
     blocks.extend(hosts(run).block());
     if pictures {
-        blocks.extend(rates(run).map(PageBlock::Picture));
+        blocks.extend(rates(run).map(SheetBlock::Picture));
     }
     blocks.extend(ranks(run).block());
     blocks
 }
 
-fn hosts(run: &Run) -> PageTable {
+fn hosts(run: &Run) -> SheetTable {
     let mut table =
-        PageTable::new("Hosts", ["host", "ranks", "processors", "memory", "cache"].into_iter().chain(FIGURES));
+        SheetTable::new("Hosts", ["host", "ranks", "processors", "memory", "cache"].into_iter().chain(FIGURES));
     for host in &run.hosts {
         let (machine, summary) = (&host.environment, &host.summary);
         let about = [
@@ -55,9 +55,9 @@ fn hosts(run: &Run) -> PageTable {
     table
 }
 
-fn ranks(run: &Run) -> PageTable {
+fn ranks(run: &Run) -> SheetTable {
     let columns = ["rank", "host", "state", "ended by", "start skew", "measured", "errors"];
-    let mut table = PageTable::new("Ranks", columns.into_iter().chain(FIGURES)).folded();
+    let mut table = SheetTable::new("Ranks", columns.into_iter().chain(FIGURES)).folded();
     let skew = |rank: &RankResult| {
         let ns = rank.start_skew_ns?;
         Some(format!("{}{}", if ns < 0 { "-" } else { "" }, latency(ns.unsigned_abs() as f64)))
@@ -87,7 +87,7 @@ fn rates(run: &Run) -> Option<Picture> {
     let rates = run.ranks.iter().map(|rank| rank.ops_per_s);
     let y = ChartAxis::linear("I/O operations per second", AxisUnit::Number, std::iter::once(0.0).chain(rates));
     let mut chart = Chart::new(x, y);
-    let mut table = PageTable::new("Rate of each rank", ["rank", "host", "ops/s"]);
+    let mut table = SheetTable::new("Rate of each rank", ["rank", "host", "ops/s"]);
     for rank in &run.ranks {
         let host = run.hosts.iter().position(|host| host.host == rank.host).unwrap_or(0);
         let (class, symbol) = HOST_SYMBOLS[host % HOST_SYMBOLS.len()];

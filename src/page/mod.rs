@@ -5,10 +5,6 @@
 //! Not in here: measuring, and the statistics of several runs (`comparison`).
 
 mod ab;
-mod axis;
-mod blocks;
-mod chart;
-mod drawing;
 mod experiment;
 mod factorial;
 mod hosts;
@@ -18,38 +14,17 @@ mod source;
 mod sweep;
 mod timeline;
 
-pub use drawing::is_picture;
 pub use pictures::{PictureFile, pictures};
 pub use source::{PageError, ResultSource, is_page, read};
 
 use crate::report::names::{heading, script};
 use crate::result::{Document, Run};
+use crate::sheet::html::{self, PageSection};
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
 use crate::util::count::{count, measured};
 use crate::util::duration::latency;
-use crate::util::printable;
-use axis::{AxisUnit, ChartAxis};
-use blocks::{PageBlock, PageTable, Picture};
-use chart::{Chart, ChartPoint, Symbol};
-use minijinja::value::{Serde, Value};
-use minijinja::{Environment, context};
-use serde::Serialize;
-
-const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("style.css");
-/// The style of the pictures, in pages and in files of their own.
-const PICTURE_STYLE: &str = include_str!("picture.css");
-
 /// The largest number of runs of a page that have pictures of their own. It bounds the size of the page.
 const MAX_RUNS_WITH_PICTURES: usize = 6;
-
-/// A section of the page.
-#[derive(Serialize)]
-struct PageSection {
-    title: String,
-    /// The source; may be empty.
-    about: String,
-    blocks: Vec<PageBlock>,
-}
 
 /// Returns the page of these results, a section for each.
 pub fn html(sources: &[ResultSource], title: Option<&str>) -> Result<String, String> {
@@ -59,22 +34,7 @@ pub fn html(sources: &[ResultSource], title: Option<&str>) -> Result<String, Str
         (None, [only]) => only.title.clone(),
         (None, all) => count(all.len() as u64, "result"),
     };
-    render(&title, &sections).map_err(|e| e.to_string())
-}
-
-fn render(title: &str, sections: &[PageSection]) -> Result<String, minijinja::Error> {
-    let mut environment = Environment::new();
-    // The name ends in `.html`, which enables the escaping of markup. Control characters are escaped in addition, since
-    // a browser may drop or obey them.
-    environment.set_formatter(|out, state, value| match value.as_str().filter(|_| !value.is_safe()) {
-        Some(text) => minijinja::escape_formatter(out, state, &Value::from(printable::line(text).into_owned())),
-        None => minijinja::escape_formatter(out, state, value),
-    });
-    environment.add_template("page.html", TEMPLATE)?;
-    let version = env!("CARGO_PKG_VERSION");
-    let style = format!("{PICTURE_STYLE}{STYLE}");
-    let values = context! { title, sections => Value::from(Serde(sections)), style, version };
-    environment.get_template("page.html")?.render(values).map(|text| text + "\n")
+    html::write(&title, &sections)
 }
 
 fn sections(sources: &[ResultSource]) -> Vec<PageSection> {
@@ -105,18 +65,18 @@ fn section(source: &ResultSource, runs_with_pictures: &mut usize) -> PageSection
 }
 
 /// Returns the parts about all runs of a document.
-fn runs(document: &Document, runs_with_pictures: &mut usize) -> Vec<PageBlock> {
+fn runs(document: &Document, runs_with_pictures: &mut usize) -> Vec<SheetBlock> {
     let mut blocks = Vec::new();
     if document.runs.is_empty() {
-        blocks.push(PageBlock::Text { text: "The result has no run.".to_owned() });
+        blocks.push(SheetBlock::Text { text: "The result has no run.".to_owned() });
     }
     if document.runs.len() > 1 {
-        blocks.push(PageBlock::Picture(overview(&document.runs)));
+        blocks.push(SheetBlock::Picture(overview(&document.runs)));
     }
     for (n, run) in document.runs.iter().enumerate() {
         if document.runs.len() > 1 {
             let workload = run.workload.as_ref().map_or_else(String::new, |name| format!(": {name}"));
-            blocks.push(PageBlock::Heading { text: format!("Run {} of {}{workload}", n + 1, document.runs.len()) });
+            blocks.push(SheetBlock::Heading { text: format!("Run {} of {}{workload}", n + 1, document.runs.len()) });
         }
         let pictures = *runs_with_pictures < MAX_RUNS_WITH_PICTURES;
         *runs_with_pictures += 1;
@@ -126,7 +86,7 @@ fn runs(document: &Document, runs_with_pictures: &mut usize) -> Vec<PageBlock> {
                 "The page has pictures of its first {MAX_RUNS_WITH_PICTURES} runs only. To see those of another run, \
                  make a page of its result."
             );
-            blocks.push(PageBlock::Text { text });
+            blocks.push(SheetBlock::Text { text });
         }
     }
     blocks.extend(run::document_blocks(document));
@@ -141,7 +101,7 @@ fn overview(runs: &[Run]) -> Picture {
         ChartAxis::fitted("run", AxisUnit::Number, numbers),
         ChartAxis::linear("I/O operations per second", AxisUnit::Number, std::iter::once(0.0).chain(rates)),
     );
-    let mut table = PageTable::new("Runs", ["run", "started", "state", "ops/s", "MiB/s", "mean latency"]);
+    let mut table = SheetTable::new("Runs", ["run", "started", "state", "ops/s", "MiB/s", "mean latency"]);
     for (n, run) in (1..).zip(runs) {
         let rate = run.summary.ops_per_s;
         let title = format!("run {n}: {} ops/s", measured(rate));

@@ -1,7 +1,7 @@
 //! The pictures of a page as SVG files, for documents and slides.
 
-use super::blocks::{PageBlock, Picture};
 use super::{ResultSource, sections};
+use crate::sheet::{Picture, SheetBlock};
 use crate::util::printable;
 
 /// The largest number of characters of a file name, without its number and its extension.
@@ -23,9 +23,9 @@ pub fn pictures(sources: &[ResultSource]) -> Vec<PictureFile> {
         let mut source = section.title.clone();
         for block in &section.blocks {
             match block {
-                PageBlock::Heading { text } => source = format!("{}, {}", section.title, text.to_lowercase()),
-                PageBlock::Picture(picture) => add(&mut files, &picture.title, &source, picture),
-                PageBlock::Multiples { title, pictures } => {
+                SheetBlock::Heading { text } => source = format!("{}, {}", section.title, text.to_lowercase()),
+                SheetBlock::Picture(picture) => add(&mut files, &picture.title, &source, picture),
+                SheetBlock::Multiples { title, pictures } => {
                     for picture in pictures {
                         add(&mut files, &format!("{title}: {}", picture.title), &source, picture);
                     }

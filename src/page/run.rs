@@ -1,12 +1,10 @@
 //! The parts of a page about one run: state, warnings, flowops, latencies, file sets, devices and environment. The
 //! pictures over time are in `timeline`.
 
-use super::axis::{AxisUnit, ChartAxis};
-use super::blocks::{PageBlock, PageTable, Picture};
-use super::chart::{Chart, ChartPoint, Symbol};
 use super::{hosts, timeline};
 use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines, figures};
 use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, Run, RunState, warnings};
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, SheetBlock, SheetTable, Symbol, Tone};
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
 use crate::util::size;
@@ -37,20 +35,20 @@ const PERCENTILES: [DrawnPercentile; 6] = [
 const MAX_ROWS: usize = 40;
 
 /// Returns all parts about a run. Without `pictures`, its tables only.
-pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<PageBlock> {
+pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<SheetBlock> {
     let mut blocks = vec![state(run)];
     let remark = |(name, text): (&str, &str)| (name.to_owned(), text.to_owned());
     let annotations: Vec<(String, String)> = document.annotations().map(remark).collect();
     if !annotations.is_empty() {
-        blocks.push(PageBlock::Facts { pairs: annotations });
+        blocks.push(SheetBlock::Facts { pairs: annotations, is_wrapped: true });
     }
-    blocks.push(PageBlock::Text { text: conditions(document, run).join(", ") + "." });
+    blocks.push(SheetBlock::Text { text: conditions(document, run).join(", ") + "." });
     blocks.extend(warning_list(document, run));
     blocks.extend(flowops(run).block());
     if pictures {
-        blocks.extend(percentiles(run).map(PageBlock::Picture));
-        blocks.extend(timeline::rate(run).map(PageBlock::Picture));
-        blocks.extend(timeline::latency_map(run).map(PageBlock::Picture));
+        blocks.extend(percentiles(run).map(SheetBlock::Picture));
+        blocks.extend(timeline::rate(run).map(SheetBlock::Picture));
+        blocks.extend(timeline::latency_map(run).map(SheetBlock::Picture));
     }
     blocks.extend(responses(run).block());
     blocks.extend(hosts::blocks(run, pictures));
@@ -60,36 +58,36 @@ pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<Page
     let pair = |(name, line): (&str, String)| (name.to_owned(), line);
     let details: Vec<(String, String)> = detail_lines(run).into_iter().map(pair).collect();
     if !details.is_empty() {
-        blocks.push(PageBlock::Facts { pairs: details });
+        blocks.push(SheetBlock::Facts { pairs: details, is_wrapped: true });
     }
     blocks.extend(variables(run).block());
     blocks
 }
 
 /// Returns the parts about the script and the machine, which are the same for all runs of a document.
-pub(super) fn document_blocks(document: &Document) -> Vec<PageBlock> {
+pub(super) fn document_blocks(document: &Document) -> Vec<SheetBlock> {
     let mut blocks = Vec::new();
     blocks.extend(environment(document).block());
     if !document.script.text.is_empty() {
         let lines = document.script.text.lines().map(str::to_owned).collect();
-        blocks.push(PageBlock::Source { title: "Script".to_owned(), lines });
+        blocks.push(SheetBlock::Source { title: "Script".to_owned(), lines });
     }
     blocks
 }
 
 /// Returns the sentence on how the run ended.
-fn state(run: &Run) -> PageBlock {
+fn state(run: &Run) -> SheetBlock {
     let state = run.state.name().replace('_', " ");
     let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
     let rate = measured(run.summary.ops_per_s);
     let mean = run.summary.latency_ms.map(|ms| format!(", mean latency {}", latency(ms * 1e6))).unwrap_or_default();
     let throughput = format!("{rate} ops/s, {} MiB/s{mean}", measured(run.summary.mib_per_s));
-    let tone = if run.state == RunState::Complete { "good" } else { "bad" };
+    let tone = if run.state == RunState::Complete { Tone::Good } else { Tone::Bad };
     let text = format!("{state} after {}{by}: {throughput}", seconds(run.measured_seconds));
-    PageBlock::Banner { tone, text }
+    SheetBlock::Banner { tone, text }
 }
 
-fn warning_list(document: &Document, run: &Run) -> Option<PageBlock> {
+fn warning_list(document: &Document, run: &Run) -> Option<SheetBlock> {
     let derived = warnings::of(document, run).into_iter();
     let mut items: Vec<(String, String)> = derived.map(|w| (w.message(), w.advice().to_owned())).collect();
     let others = run.warnings.iter().filter(|note| !warnings::is_derived(note));
@@ -98,12 +96,12 @@ fn warning_list(document: &Document, run: &Run) -> Option<PageBlock> {
         let path = failure.path.as_ref().map(|path| format!(" ({path})")).unwrap_or_default();
         items.push((format!("{}{path}", failure.what), failure.help.clone()));
     }
-    (!items.is_empty()).then_some(PageBlock::Warnings { label: "Warning", items })
+    (!items.is_empty()).then_some(SheetBlock::Warnings { label: NoteLabel::Warning, items })
 }
 
 /// Returns the table of flowops: those of I/O, their sum, and the others.
-fn flowops(run: &Run) -> PageTable {
-    let mut table = PageTable::new(
+fn flowops(run: &Run) -> SheetTable {
+    let mut table = SheetTable::new(
         "Flowops",
         ["flowop", "kind", "ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max", "errors"],
     );
@@ -140,7 +138,7 @@ fn percentiles(run: &Run) -> Option<Picture> {
     let all = flowops.iter().flat_map(|(_, flowop)| values(flowop)).flatten();
     let x = ChartAxis::logarithmic("latency (logarithmic)", AxisUnit::Nanoseconds, all.filter(|ns| *ns > 0.0));
     let columns = std::iter::once("flowop").chain(PERCENTILES.iter().map(|percentile| percentile.name));
-    let mut table = PageTable::new("Percentiles of the latency", columns);
+    let mut table = SheetTable::new("Percentiles of the latency", columns);
     let mut chart = Chart::new(x, ChartAxis::categories("", names.clone()));
     for (row, ((_, flowop), name)) in flowops.iter().zip(&names).enumerate() {
         let found = values(flowop);
@@ -174,9 +172,9 @@ fn percentiles(run: &Run) -> Option<Picture> {
 }
 
 /// Returns the table of response times of an open loop.
-fn responses(run: &Run) -> PageTable {
+fn responses(run: &Run) -> SheetTable {
     let columns = ["flowop", "mean", "p50", "p99", "max", "lateness p50", "lateness p99"];
-    let mut table = PageTable::new("Response times of the open loop", columns);
+    let mut table = SheetTable::new("Response times of the open loop", columns);
     let labels = FlowopLabels::of(run);
     let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
     for flowop in &run.flowops {
@@ -190,10 +188,10 @@ fn responses(run: &Run) -> PageTable {
     table
 }
 
-fn filesets(run: &Run) -> PageTable {
+fn filesets(run: &Run) -> SheetTable {
     let columns =
         ["file set", "path", "files", "directories", "size", "in memory before", "in memory after", "served by"];
-    let mut table = PageTable::new("File sets", columns).of_text();
+    let mut table = SheetTable::new("File sets", columns).of_text();
     let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0));
     let cells = |set: &FilesetResult| {
         [
@@ -212,9 +210,9 @@ fn filesets(run: &Run) -> PageTable {
 }
 
 /// Returns the table of file systems, with the devices below each.
-fn devices(run: &Run) -> PageTable {
+fn devices(run: &Run) -> SheetTable {
     let columns = ["mount point", "type", "source", "options", "size", "free", "devices"];
-    let mut table = PageTable::new("File systems and devices", columns).of_text();
+    let mut table = SheetTable::new("File systems and devices", columns).of_text();
     for mount in &run.environment.mounts {
         let device = |device: &crate::result::environment::Device| {
             let mut words = vec![device.name.clone()];
@@ -242,9 +240,9 @@ fn devices(run: &Run) -> PageTable {
 }
 
 /// Returns the table of the properties of the file systems and of the settings of the devices below them.
-fn settings(run: &Run) -> PageTable {
+fn settings(run: &Run) -> SheetTable {
     let columns = ["file system or device", "setting", "value"];
-    let mut table = PageTable::new("Settings of file systems and devices", columns).of_text().folded();
+    let mut table = SheetTable::new("Settings of file systems and devices", columns).of_text().folded();
     let mut put = |of: &str, name: &str, value: String| table.row([of.to_owned(), name.to_owned(), value]);
     for mount in &run.environment.mounts {
         if let Some(features) = &mount.features {
@@ -258,8 +256,8 @@ fn settings(run: &Run) -> PageTable {
     table
 }
 
-fn variables(run: &Run) -> PageTable {
-    let mut table = PageTable::new("Variables", ["variable", "value"]).of_text().folded();
+fn variables(run: &Run) -> SheetTable {
+    let mut table = SheetTable::new("Variables", ["variable", "value"]).of_text().folded();
     run.variables.iter().for_each(|(name, value)| table.row([format!("${name}"), word(value)]));
     table
 }
@@ -269,8 +267,8 @@ fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn environment(document: &Document) -> PageTable {
-    let mut table = PageTable::new("Environment", ["condition", "value"]).of_text().folded();
+fn environment(document: &Document) -> SheetTable {
+    let mut table = SheetTable::new("Environment", ["condition", "value"]).of_text().folded();
     let machine = &document.environment;
     let uname = &machine.uname;
     let mut put = |name: &str, value: String| {

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use super::ab::of_comparison;
-use super::blocks::PageBlock;
 use super::tests::{ab, pictures, recorded};
 use crate::comparison::FactorialTables;
 use crate::experiment::{RuleWanted, WantedFactor};
 use crate::import::Observation;
+use crate::sheet::SheetBlock;
 
 /// A run that failed has its reason, and one that is far from those of its arm is an outlier. Its level is not compared
 /// with that of other arms.
@@ -41,7 +41,7 @@ fn a_comparison_of_results_has_its_runs() {
     let comparison = ab(0.1).comparison(None).unwrap();
     let blocks = of_comparison(&comparison);
     let picture = blocks.iter().find_map(|block| match block {
-        PageBlock::Picture(picture) if picture.title == "Runs: ops" => Some(picture),
+        SheetBlock::Picture(picture) if picture.title == "Runs: ops" => Some(picture),
         _ => None,
     });
     let of_side = |side: &str| {

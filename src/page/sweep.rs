@@ -1,12 +1,10 @@
 //! The parts of a page about a load curve: throughput and response time over the load, and the knee.
 
-use super::axis::{AxisUnit, ChartAxis};
-use super::blocks::{PageBlock, PageTable, Picture};
-use super::chart::{Chart, ChartPoint, Symbol};
-use super::experiment::{extent, interval};
+use super::experiment::extent;
 use crate::analysis::Estimate;
-use crate::comparison::{Sweep, SweepPoint, figure, sweep_ending};
+use crate::comparison::{ResultDocument, Sweep, SweepPoint, figure, interval_text};
 use crate::experiment::RecordedExperiment;
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, Sheet, SheetBlock, SheetTable, Symbol};
 
 /// The title of an axis with the rate of the I/O.
 const OPERATIONS: &str = "I/O operations per second";
@@ -16,63 +14,26 @@ const OFFERED: &str = "offered requests/s";
 const ACHIEVED: &str = "achieved requests/s";
 
 /// Returns the parts about a load curve.
-pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<PageBlock> {
-    recorded.sweep().map_or_else(Vec::new, |found| of_curve(&found))
+pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<SheetBlock> {
+    let Some(found) = recorded.sweep() else { return Vec::new() };
+    let mut sheet = found.sheet();
+    draw(&found, &mut sheet);
+    sheet.into_page()
 }
 
-/// Returns the parts about a load curve that has been computed.
-pub(super) fn of_curve(found: &Sweep) -> Vec<PageBlock> {
-    let factor = found.factor.as_str();
-    let tone = if found.overall.is_some() && found.missing_runs().is_none() { "neutral" } else { "bad" };
-    let mut blocks = vec![PageBlock::Banner { tone, text: sweep_ending(found) }];
+/// Adds the pictures of a load curve to its sheet, and the whole texts of failures.
+pub(super) fn draw(found: &Sweep, sheet: &mut Sheet) {
     let failed = found.points.iter().filter_map(|point| {
         let why = point.failure.as_ref()?;
-        Some(format!("{factor}={}: {} failed: {why}", point.level, point.failed))
+        Some(format!("{}={}: {} failed: {why}", found.factor, point.level, point.failed))
     });
-    blocks.extend(PageBlock::notes(failed.collect(), &found.notes));
-    blocks.extend(points(found).block());
-    let rate = |point: &SweepPoint| point.rate;
-    blocks.push(PageBlock::Picture(over_load(found, ("Throughput over load", OPERATIONS), AxisUnit::Number, rate)));
-    blocks.extend(achieved_rates(found).map(PageBlock::Picture));
-    let response = |point: &SweepPoint| point.response;
-    let title = "mean response time";
-    blocks.push(PageBlock::Picture(over_load(
-        found,
-        ("Response time over load", title),
-        AxisUnit::Nanoseconds,
-        response,
-    )));
-    blocks.extend(load_curve(found).map(PageBlock::Picture));
-    blocks
-}
-
-/// Returns the table of all points.
-fn points(sweep: &Sweep) -> PageTable {
-    let mut table = PageTable::new("Points of the curve", [sweep.factor.as_str(), "runs", "failed"]);
-    let is_open = sweep.points.iter().any(|point| point.offered.is_some());
-    if is_open {
-        table.columns.extend([OFFERED, ACHIEVED].map(str::to_owned));
-    }
-    table.columns.extend(["ops/s", "95 % interval", "mean response", "CPU", ""].map(str::to_owned));
-    let dash = || "-".to_owned();
-    for (n, point) in sweep.points.iter().enumerate() {
-        let ops = |value: f64| figure("ops", value);
-        let notes = [(sweep.is_peak(point), "peak"), (sweep.knee == Some(n), "knee")];
-        let notes: Vec<&str> = notes.iter().filter(|(holds, _)| *holds).map(|(_, note)| *note).collect();
-        let mut row = vec![point.level.clone(), point.runs.to_string(), point.failed.to_string()];
-        if is_open {
-            row.extend([point.offered, point.achieved].map(|rate| rate.map_or_else(dash, ops)));
-        }
-        row.extend([
-            point.rate.map_or_else(dash, |rate| ops(rate.value)),
-            point.rate.map_or_else(dash, |rate| interval("ops", rate)),
-            point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
-            point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
-            notes.join(", "),
-        ]);
-        table.row(row);
-    }
-    table
+    let failed = SheetBlock::messages(NoteLabel::Warning, &failed.collect::<Vec<_>>());
+    failed.into_iter().for_each(|failed| sheet.blocks.insert(0, failed));
+    let throughput = over_load(found, ("Throughput over load", OPERATIONS), AxisUnit::Number, |point| point.rate);
+    let names = ("Response time over load", "mean response time");
+    let response = over_load(found, names, AxisUnit::Nanoseconds, |point| point.response);
+    let pictures = [Some(throughput), achieved_rates(found), Some(response), load_curve(found)];
+    sheet.blocks.extend(pictures.into_iter().flatten().map(SheetBlock::Picture));
 }
 
 /// Draws a figure of each level with its interval, in the order of the loads.
@@ -93,14 +54,14 @@ fn over_load(
     }
     let found = || points.iter().enumerate().filter_map(|(at, (_, point))| Some((at as f64, *point, of(point)?)));
     chart.join(found().map(|(at, _, found)| (at, found.value)), "a");
-    let mut table = PageTable::new(title, [sweep.factor.as_str(), y_title, "95 % interval"]);
+    let mut table = SheetTable::new(title, [sweep.factor.as_str(), y_title, "95 % interval"]);
     for (x, point, found) in found() {
         if let Some(ends) = found.ends_from_zero() {
             chart.vertical_interval(x, ends, "a");
         }
         let label = format!("{}={}: {}", sweep.factor, point.level, figure(metric, found.value));
         chart.plot(Symbol::Circle, &ChartPoint { x, y: found.value, class: "a", title: label });
-        table.row([point.level.clone(), figure(metric, found.value), interval(metric, found)]);
+        table.row([point.level.clone(), figure(metric, found.value), interval_text(metric, found)]);
     }
     Picture {
         title: title.to_owned(),
@@ -123,7 +84,7 @@ fn achieved_rates(sweep: &Sweep) -> Option<Picture> {
     let greatest = all().fold(0.0, f64::max);
     chart.join([(0.0, 0.0), (greatest, greatest)], "rule dashed");
     chart.join(found.iter().map(|(_, offered, achieved)| (*offered, *achieved)), "a");
-    let mut table = PageTable::new("Achieved rate", [sweep.factor.as_str(), OFFERED, ACHIEVED, "share"]);
+    let mut table = SheetTable::new("Achieved rate", [sweep.factor.as_str(), OFFERED, ACHIEVED, "share"]);
     for (point, offered, achieved) in &found {
         let [of_offered, of_achieved] = [offered, achieved].map(|rate| figure("ops", *rate));
         let title = format!("{}={}: {of_achieved} of {of_offered} requests/s", sweep.factor, point.level);
@@ -152,7 +113,7 @@ fn load_curve(sweep: &Sweep) -> Option<Picture> {
     let y = ChartAxis::linear("mean response time", AxisUnit::Nanoseconds, responses.chain([0.0]));
     let mut chart = Chart::new(x, y);
     chart.join(found.iter().map(|(_, _, rate, response)| (*rate, *response)), "a");
-    let mut table = PageTable::new("Load curve", [sweep.factor.as_str(), OPERATIONS, "mean response time"]);
+    let mut table = SheetTable::new("Load curve", [sweep.factor.as_str(), OPERATIONS, "mean response time"]);
     for (n, point, rate, response) in &found {
         let is_knee = sweep.knee == Some(*n);
         let (symbol, class) = if is_knee { (Symbol::Square, "b") } else { (Symbol::Circle, "a") };

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::blocks::PageBlock;
 use super::experiment;
 use super::tests::{pictures, points, recorded, symbols, table};
 use crate::analysis::ResponseMethod;
 use crate::experiment::{RecordedRun, RuleWanted};
 use crate::import::Observation;
+use crate::sheet::{SheetBlock, Tone};
 
 #[test]
 fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
@@ -21,10 +21,10 @@ fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
     let blocks = experiment::blocks(&recorded, None);
     let warns = blocks
         .iter()
-        .any(|block| matches!(block, PageBlock::Warnings { items, .. } if items[0].0 == "n=8: 1 failed: no space"));
+        .any(|block| matches!(block, SheetBlock::Warnings { items, .. } if items[0].0 == "n=8: 1 failed: no space"));
     assert!(warns, "{blocks:?}");
     let says = |text: &str| text.starts_with("not complete: 7 of 8 runs; peak ") && text.ends_with(" (sfs2)");
-    assert!(matches!(&blocks[1], PageBlock::Banner { tone: "bad", text } if says(text)), "{blocks:?}");
+    assert!(matches!(&blocks[1], SheetBlock::Banner { tone: Tone::Bad, text } if says(text)), "{blocks:?}");
     let pictures = pictures(blocks);
     assert_eq!(points(&pictures["Throughput over load"]), [(0.0, 101.0), (1.0, 191.0), (2.0, 301.0)]);
     let curve: Vec<f64> = points(&pictures["Load curve"]).into_iter().map(|(rate, _)| rate).collect();
@@ -79,10 +79,10 @@ fn the_achieved_requests_are_drawn_over_the_offered_ones() {
     }
     let blocks = experiment::blocks(&recorded, None);
     let table = table(&blocks, "Points of the curve");
-    assert_eq!(table.columns[3..6], ["offered requests/s", "achieved requests/s", "ops/s"]);
+    assert_eq!(table.headings()[3..6], ["offered requests/s", "achieved requests/s", "ops/s"]);
     assert_eq!(table.rows[0][3..6], ["400.0", "250.0", "750.0"]);
     assert!(
-        matches!(&blocks[1], PageBlock::Banner { text, .. } if text.starts_with("peak 750.0 ops/s (250.0 requests/s)"))
+        matches!(&blocks[1], SheetBlock::Banner { text, .. } if text.starts_with("peak 750.0 ops/s (250.0 requests/s)"))
     );
     let pictures = pictures(blocks);
     assert_eq!(points(&pictures["Throughput over load"]), [(0.0, 300.0), (1.0, 750.0)]);
@@ -96,6 +96,6 @@ fn the_flowops_of_two_loads_have_their_names() {
     let levels = ["1", "2"].map(str::to_owned).to_vec();
     let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
     let blocks = experiment::blocks(&recorded(rule, &["n=1", "n=2"], &[(0, 100.0), (1, 190.0)]), None);
-    let headings = &table(&blocks, "Flowops: means over the runs").columns;
+    let headings = table(&blocks, "Flowops: means over the runs").headings();
     assert_eq!(headings[..3], ["flowop", "n=1 ops/s", "n=2 ops/s"]);
 }

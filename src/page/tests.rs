@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::blocks::{PageBlock, PageTable, Picture};
-use super::{ResultSource, experiment, html, is_picture, pictures as files, run};
+use super::{ResultSource, experiment, html, pictures as files, run};
 use crate::analysis::ecdf;
 use crate::comparison::FactorialTables;
 use crate::experiment::{Arm, Blocks, Experiment, Hooks, Identity, RecordedExperiment, RecordedRun, RuleWanted};
 use crate::import::Observation;
 use crate::result::fixture::{fixture, of_ranks};
 use crate::result::{Document, Run};
+use crate::sheet::{Picture, SheetBlock, SheetTable, Tone, is_picture};
 use std::collections::BTreeMap;
 use svg::parser::Event;
 
@@ -34,10 +34,10 @@ pub(super) fn points(picture: &Picture) -> Vec<(f64, f64)> {
     symbols(picture).iter().map(|symbol| (number(symbol, "data-x"), number(symbol, "data-y"))).collect()
 }
 
-pub(super) fn pictures(blocks: Vec<PageBlock>) -> BTreeMap<String, Picture> {
+pub(super) fn pictures(blocks: Vec<SheetBlock>) -> BTreeMap<String, Picture> {
     let pictures = |block| match block {
-        PageBlock::Picture(picture) => vec![(picture.title.clone(), picture)],
-        PageBlock::Multiples { title, pictures } => {
+        SheetBlock::Picture(picture) => vec![(picture.title.clone(), picture)],
+        SheetBlock::Multiples { title, pictures } => {
             pictures.into_iter().map(|picture| (format!("{title}, {}", picture.title), picture)).collect()
         }
         _ => Vec::new(),
@@ -182,15 +182,15 @@ fn each_run_of_a_cell_is_a_point_and_each_cell_a_row() {
     let recorded = recorded(rule, &arms, &runs);
     let blocks = experiment::blocks(&recorded, None);
     let table = blocks.iter().find_map(|block| match block {
-        PageBlock::Table(table) if table.caption == "Cells" => Some(table),
+        SheetBlock::Table(table) if table.caption == "Cells" => Some(table),
         _ => None,
     });
     let pivot = blocks.iter().find_map(|block| match block {
-        PageBlock::Table(table) if table.caption == "ops over fs" => Some(table),
+        SheetBlock::Table(table) if table.caption == "ops over fs" => Some(table),
         _ => None,
     });
     let pivot = pivot.unwrap();
-    assert_eq!(pivot.columns, ["n", "fs=ext4", "fs=<xfs>", "better", "factor"]);
+    assert_eq!(pivot.headings(), ["n", "fs=ext4", "fs=<xfs>", "better", "factor"]);
     assert_eq!(pivot.rows[0], ["1", "102.0", "104.0", "draw", "1.02"].map(str::to_owned));
     let rows = &table.unwrap().rows;
     assert_eq!((rows.len(), &rows[2][..4]), (4, &["<xfs>", "1", "2", "0"].map(str::to_owned)[..]));
@@ -222,11 +222,11 @@ fn the_interval_of_a_cell_ends_at_0() {
     let runs = [(0, 1.0), (1, 2.0), (0, 101.0), (1, 102.0)];
     let blocks = experiment::blocks(&recorded(rule, &["fs=ext4", "fs=xfs"], &runs), None);
     let cells = blocks.iter().find_map(|block| match block {
-        PageBlock::Table(table) if table.caption == "Cells" => Some(table),
+        SheetBlock::Table(table) if table.caption == "Cells" => Some(table),
         _ => None,
     });
     let cells = cells.unwrap();
-    let interval = cells.columns.iter().position(|name| name == "95 % interval").unwrap();
+    let interval = cells.headings().iter().position(|name| *name == "95 % interval").unwrap();
     for row in &cells.rows {
         assert!(row[interval].starts_with("0.0 to ") || row[interval].starts_with("0 to "), "{row:?}");
     }
@@ -252,7 +252,7 @@ fn the_pictures_of_a_comparison_have_each_run_and_the_verdict() {
     let recorded = ab(0.1);
     let blocks = experiment::blocks(&recorded, None);
     let banner = blocks.iter().find_map(|block| match block {
-        PageBlock::Banner { text, .. } => Some(text.clone()),
+        SheetBlock::Banner { text, .. } => Some(text.clone()),
         _ => None,
     });
     assert!(banner.unwrap().starts_with("better: by more than 3.0 %"));
@@ -275,9 +275,9 @@ fn the_pictures_of_a_comparison_have_each_run_and_the_verdict() {
 }
 
 /// Returns the table with this caption.
-pub(super) fn table<'a>(blocks: &'a [PageBlock], caption: &str) -> &'a PageTable {
-    let of_block = |block: &'a PageBlock| match block {
-        PageBlock::Table(table) if table.caption == caption => Some(table),
+pub(super) fn table<'a>(blocks: &'a [SheetBlock], caption: &str) -> &'a SheetTable {
+    let of_block = |block: &'a SheetBlock| match block {
+        SheetBlock::Table(table) if table.caption == caption => Some(table),
         _ => None,
     };
     blocks.iter().find_map(of_block).unwrap()
@@ -290,7 +290,7 @@ fn each_run_has_the_name_of_its_arm() {
     let blocks = experiment::blocks(&by_commands, None);
     let arms: Vec<&str> = table(&blocks, "All runs").rows[..4].iter().map(|row| row[1].as_str()).collect();
     assert_eq!(arms, ["A", "B", "B", "A"]);
-    assert_eq!(table(&blocks, "Flowops: means over the runs").columns[..3], ["flowop", "A ops/s", "B ops/s"]);
+    assert_eq!(table(&blocks, "Flowops: means over the runs").headings()[..3], ["flowop", "A ops/s", "B ops/s"]);
     let rule = RuleWanted::Repeat { min_runs: 3, max_runs: 3, until_ci: None };
     let blocks = experiment::blocks(&recorded(rule, &["x.wml"], &[(0, 1.0), (0, 2.0), (0, 3.0)]), None);
     assert_eq!(table(&blocks, "All runs").rows[0][1], "x.wml");
@@ -302,8 +302,8 @@ fn shown(recorded: &RecordedExperiment) -> (String, String, Picture) {
     let (mut banner, mut notes) = (String::new(), String::new());
     for block in &blocks {
         match block {
-            PageBlock::Banner { text, .. } => banner.clone_from(text),
-            PageBlock::Warnings { items, .. } => {
+            SheetBlock::Banner { text, .. } => banner.clone_from(text),
+            SheetBlock::Warnings { items, .. } => {
                 notes += &items.iter().map(|(note, _)| note.as_str()).collect::<String>();
             }
             _ => {}
@@ -322,11 +322,11 @@ fn an_interrupted_sequential_comparison_has_the_level_of_its_looks() {
         let part = RecordedExperiment { runs: interrupted.runs[..runs].to_vec(), ..interrupted.clone() };
         let (banner, notes, picture) = shown(&part);
         assert!(banner.starts_with("better: "), "{banner}");
-        assert_eq!(picture.table.columns[2], "99 % interval", "{runs}");
+        assert_eq!(picture.table.headings()[2], "99 % interval", "{runs}");
         assert_eq!(notes.contains("left out"), left_out.is_some(), "{notes}");
         assert!(left_out.is_none_or(|says| notes.contains(says)), "{notes}");
     }
-    assert_eq!(shown(&ab(0.1)).2.table.columns[2], "95 % interval");
+    assert_eq!(shown(&ab(0.1)).2.table.headings()[2], "95 % interval");
 }
 
 /// Runs are paired within their block only, also if the result of a run can't be read.
@@ -383,13 +383,16 @@ fn an_invalid_comparison_does_not_depend_on_the_ratio() {
 fn the_verdict_decides_on_the_tone() {
     let tone = |recorded: &RecordedExperiment| {
         experiment::blocks(recorded, None).into_iter().find_map(|block| match block {
-            PageBlock::Banner { tone, .. } => Some(tone),
+            SheetBlock::Banner { tone, .. } => Some(tone),
             _ => None,
         })
     };
-    assert_eq!([tone(&ab(0.1)), tone(&ab(0.0)), tone(&ab(-0.1))], [Some("good"), Some("good"), Some("bad")]);
+    assert_eq!(
+        [tone(&ab(0.1)), tone(&ab(0.0)), tone(&ab(-0.1))],
+        [Some(Tone::Good), Some(Tone::Good), Some(Tone::Bad)]
+    );
     let few = recorded(RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Pilot }, &["", ""], &[(0, 1.0)]);
-    assert_eq!(tone(&few), Some("bad"), "B has no run");
+    assert_eq!(tone(&few), Some(Tone::Bad), "B has no run");
 }
 
 #[test]
@@ -399,7 +402,7 @@ fn the_pictures_of_repeats_have_each_run() {
     let recorded = recorded(rule, &["x.wml"], &runs);
     let blocks = experiment::blocks(&recorded, None);
     assert!(
-        matches!(&blocks[1], PageBlock::Banner { text, .. } if text.starts_with("converged after 12 runs: ops 501.0"))
+        matches!(&blocks[1], SheetBlock::Banner { text, .. } if text.starts_with("converged after 12 runs: ops 501.0"))
     );
     let pictures = pictures(blocks);
     let drawn: Vec<f64> = points(&pictures["Runs: ops"]).into_iter().map(|(_, value)| value).collect();
@@ -422,7 +425,7 @@ fn the_conditions_have_all_commands() {
 fn an_experiment_says_what_it_measured() {
     let mut recorded = ab(0.1);
     let about = |recorded: &RecordedExperiment| match &experiment::blocks(recorded, None)[0] {
-        PageBlock::Text { text } => text.clone(),
+        SheetBlock::Text { text } => text.clone(),
         other => panic!("{other:?}"),
     };
     for run in &mut recorded.runs {
@@ -452,7 +455,7 @@ fn an_interrupted_experiment_is_not_running() {
         let interrupted = RecordedExperiment { is_interrupted: true, ..in_progress.clone() };
         for (recorded, state) in [(in_progress, "running or killed"), (interrupted, "interrupted")] {
             let blocks = experiment::blocks(&recorded, None);
-            let PageBlock::Banner { text, .. } = &blocks[1] else { panic!("{blocks:?}") };
+            let SheetBlock::Banner { text, .. } = &blocks[1] else { panic!("{blocks:?}") };
             assert!(text.starts_with(&format!("{state}{says}")), "{text}");
         }
     }
@@ -465,7 +468,7 @@ fn few_repeats_have_no_interval() {
         let runs: Vec<(usize, f64)> = (0..runs).map(|n| (0, 500.0 + f64::from(n))).collect();
         let rule = RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: Some(0.05) };
         let blocks = experiment::blocks(&recorded(rule, &["x.wml"], &runs), None);
-        let (PageBlock::Banner { text, .. }, PageBlock::Table(table)) = (&blocks[1], &blocks[2]) else {
+        let (SheetBlock::Banner { text, .. }, SheetBlock::Table(table)) = (&blocks[1], &blocks[2]) else {
             panic!("{blocks:?}")
         };
         assert!(text.contains(": ops 500.") && !text.contains("inf"), "{text}");
@@ -570,7 +573,7 @@ fn results_without_runs_or_operations_have_a_page() {
     }
     let rule = RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: None };
     let none = recorded(rule, &["x.wml"], &[]);
-    assert!(matches!(&experiment::blocks(&none, None)[1], PageBlock::Banner { tone: "bad", .. }));
+    assert!(matches!(&experiment::blocks(&none, None)[1], SheetBlock::Banner { tone: Tone::Bad, .. }));
 }
 
 #[test]

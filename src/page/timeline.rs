@@ -2,11 +2,9 @@
 //!
 //! A result has no histogram for each interval, so the heat map has the 99th percentile of each flowop in each interval.
 
-use super::axis::{AxisUnit, ChartAxis};
-use super::blocks::{PageTable, Picture};
-use super::chart::{Chart, ChartPoint, Symbol};
 use crate::report::text::{BusiestFlowops, FlowopLabels};
 use crate::result::{Interval, Run};
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetTable, Symbol};
 use crate::util::count::{grouped, measured};
 use crate::util::duration::{latency, seconds};
 use crate::util::size::MIB;
@@ -115,7 +113,7 @@ pub(super) fn rate(run: &Run) -> Option<Picture> {
     note += &merged(each, "");
     let middle = |column: &TimeColumn| f64::midpoint(column.from, column.to);
     chart.join(columns.iter().map(|column| (middle(column), per_second(column))), "a");
-    let mut table = PageTable::new("Rate over time", ["from", "to", "part", "ops", "ops/s", "MiB/s", "mean latency"]);
+    let mut table = SheetTable::new("Rate over time", ["from", "to", "part", "ops", "ops/s", "MiB/s", "mean latency"]);
     for column in &columns {
         let rate = per_second(column);
         let title = format!("{} to {}: {} ops/s", moment(column.from), moment(column.to), measured(rate));
@@ -160,8 +158,8 @@ pub(super) fn latency_map(run: &Run) -> Option<Picture> {
             chart.cell((column.from, column.to), row as f64, ns as f64, HEAT[level(ns as f64)], &label);
         }
     }
-    let mut table = PageTable::new("99th percentile of the latency over time", ["until"]);
-    table.columns.extend(names);
+    let mut table = SheetTable::new("99th percentile of the latency over time", ["until"]);
+    table.add_columns(names);
     for column in &columns {
         let cell = |(n, _): &(usize, _)| column.p99_ns[*n].map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
         table.row(std::iter::once(moment(column.to)).chain(flowops.iter().map(cell)));

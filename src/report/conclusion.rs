@@ -1,9 +1,9 @@
 //! The end of the text report: a line for each warning, and the result in one line.
 
-use super::text::wrapped;
 use crate::result::{Document, Note, NoteCode, Run, RunState, warnings};
 use crate::util::count::measured;
 use crate::util::duration::latency;
+use crate::util::wrap::wrapped;
 use std::io::{self, Write};
 
 /// Writes the end of the report of a run.

@@ -1,11 +1,12 @@
 //! The part of the text report about the ranks and hosts of a run that several processes made together.
 
-use super::text::{figures, wrapped};
+use super::text::figures;
 use crate::result::{HostResult, RankResult, Run};
 use crate::util::count::{count, measured};
 use crate::util::duration::latency;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
+use crate::util::wrap::wrapped;
 use std::io::{self, Write};
 
 /// Maximum width of the name of a host in the table.
@@ -74,9 +75,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Run, lines, write};
-    use crate::report::text::{Text, WIDTH};
+    use crate::report::text::Text;
     use crate::report::to_string;
     use crate::result::fixture::{fixture, of_ranks};
+    use crate::util::wrap::WIDTH;
 
     const TEXT: Text = Text { per_host: false };
     const TEXT_PER_HOST: Text = Text { per_host: true };

@@ -17,7 +17,7 @@ use crate::util::duration::{latency, seconds};
 use crate::util::printable;
 use crate::util::size;
 use crate::util::table::{Align, Table};
-use crate::util::wrap;
+use crate::util::wrap::{WIDTH, wrapped};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -31,8 +31,6 @@ pub struct Text {
 const MAX_HISTOGRAMS: usize = 10;
 /// Maximum width of the histograms' axis, in characters.
 const MAX_AXIS_WIDTH: usize = 64;
-/// Maximum width of a line.
-pub const WIDTH: usize = 80;
 /// Maximum width of a name beside its histogram; longer names lose their middle.
 const MAX_NAME_WIDTH: usize = 22;
 
@@ -429,11 +427,6 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     lines.iter().try_for_each(|(name, line)| writeln!(out, "{}", wrapped(&format!("{name:<wide$}  {line}"), &under)))
 }
 
-/// Wraps text to [`WIDTH`]. Indents all lines but the first with `under`.
-pub fn wrapped(text: &str, under: &str) -> String {
-    wrap::fill(text, WIDTH, under)
-}
-
 /// Wraps a list of figures to [`WIDTH`], only after commas, so that a number and its unit are not separated.
 fn wrapped_at_commas(text: &str) -> String {
     let joined = text.replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
@@ -454,10 +447,11 @@ fn phases(phases: &[PhaseResult]) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{Text, WIDTH};
+    use super::Text;
     use crate::report::{Report, to_string};
     use crate::result::fixture::fixture;
     use crate::result::{DeviceBytes, FlowopResult, Latency, Note, OpenLoop, RunState, Verdict};
+    use crate::util::wrap::WIDTH;
 
     const TEXT: Text = Text { per_host: false };
 

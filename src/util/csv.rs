@@ -13,3 +13,8 @@ pub fn text(cell: &str) -> String {
 pub fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\r', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }
+
+/// Text as a finished cell.
+pub fn cell(content: &str) -> String {
+    quoted(&text(content))
+}

@@ -3,6 +3,14 @@
 use std::borrow::Cow;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
+/// The width of reports, in columns.
+pub const WIDTH: usize = 80;
+
+/// Wraps text to [`WIDTH`]. Indents all lines but the first with `under`.
+pub fn wrapped(text: &str, under: &str) -> String {
+    fill(text, WIDTH, under)
+}
+
 /// Breaks a text at spaces into lines of at most `columns` columns, and indents all lines but the first with `under`. A
 /// word that is longer, such as a path, stays whole.
 pub fn fill(text: &str, columns: usize, under: &str) -> String {

@@ -41,7 +41,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("hdrhistogram", &["stats/hdr.rs", "stats/hdr_export.rs"]),
     ("jiff", &["util/timestamp.rs"]),
     ("shell_words", &["cli/shell_text.rs", "cli/examples.rs"]),
-    ("svg", &["page/chart.rs", "page/drawing.rs", "page/tests.rs"]),
+    ("svg", &["sheet/chart.rs", "sheet/drawing.rs", "page/tests.rs"]),
 ];
 
 fn root() -> &'static Path {

@@ -3,8 +3,8 @@
 //! In a page the style and the heading are those of the page. A file has its own: the style, the title, the legend, and a
 //! background, in a fixed width. Not in here: the marks of the drawing (`chart`).
 
-use super::PICTURE_STYLE;
 use super::chart::{CHARACTER_WIDTH, text};
+use super::html::PICTURE_STYLE;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use svg::node::element::{Circle, Group, Rectangle, SVG, Style};
@@ -29,7 +29,7 @@ pub(super) struct Margins {
 
 /// A finished drawing. Its text is the markup for a page.
 #[derive(Clone, Debug)]
-pub(super) struct Drawing {
+pub struct Drawing {
     /// The name for screen readers.
     pub(super) name: String,
     /// The height of the area, in pixels.
@@ -42,7 +42,7 @@ pub(super) struct Drawing {
 
 impl Drawing {
     /// Returns an SVG file with this title, the name of its source, and this legend of classes and names.
-    pub(super) fn file(&self, title: &str, source: &str, legend: &[(&'static str, String)]) -> String {
+    pub fn file(&self, title: &str, source: &str, legend: &[(&'static str, String)]) -> String {
         let (keys, legend_height) = keys(legend);
         let Margins { top, end, bottom, start } = self.margins;
         let above = EDGE + 2.0 * LINE + legend_height + top;

@@ -1,47 +1,47 @@
-//! The formats of sweeps for people and for programs.
+//! What a sweep shows: a table of its points, and peak, knee and overall response time.
 
-use super::formats::{csv_cell, go_units, go_value, json_text, notes_markdown, notes_text};
-use super::numbers::{dash, figure, half_width};
+use super::formats::{ResultDocument, json_text, series};
+use super::numbers::{dash, figure, half_width, interval_text};
 use super::sweep::curve;
 use super::{Sweep, SweepPoint};
 use crate::analysis;
-use crate::util::count::count;
-use crate::util::go_bench;
-use crate::util::markdown::literal;
+use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
+use crate::util::count::{count, grouped};
+use crate::util::csv::cell;
 use crate::util::printable;
-use crate::util::table::{Align, Table};
-use serde_json::json;
 
-/// Formats a sweep as a table of its points. The last line gives the peak, the knee and the overall response time.
-pub(super) fn text(sweep: &Sweep) -> String {
-    let (name, notes) = (printable::line(&sweep.name), notes_text(&sweep.notes));
-    format!("{name}\n\n{}{notes}\n{}\n", table(sweep).render(), printable::line(&ending(sweep)))
-}
-
-/// Returns the table of the points.
-fn table(sweep: &Sweep) -> Table {
-    let mut columns = vec![(sweep.factor.as_str(), Align::Right), ("runs", Align::Right)];
-    let offered = sweep.points.iter().any(|point| point.offered.is_some());
-    if offered {
-        columns.extend([("offered/s", Align::Right), ("achieved/s", Align::Right)]);
+/// The table of the points.
+fn table(sweep: &Sweep) -> SheetTable {
+    let numbers = SheetColumn::numbers;
+    let mut columns = vec![numbers(&sweep.factor), numbers("runs"), numbers("failed").only(Media::PAGE)];
+    let is_open = sweep.points.iter().any(|point| point.offered.is_some());
+    if is_open {
+        columns.extend([
+            numbers("offered/s").only(Media::LINES),
+            numbers("achieved/s").only(Media::LINES),
+            numbers("offered requests/s").only(Media::PAGE),
+            numbers("achieved requests/s").only(Media::PAGE),
+        ]);
     }
     columns.extend([
-        ("ops/s", Align::Right),
-        ("±", Align::Right),
-        ("mean response", Align::Right),
-        ("CPU", Align::Right),
-        ("", Align::Left),
+        numbers("ops/s"),
+        numbers("±").only(Media::LINES),
+        numbers("95 % interval").only(Media::PAGE),
+        numbers("mean response"),
+        numbers("CPU"),
+        SheetColumn::words(""),
     ]);
-    let mut table = Table::new(columns);
+    let mut table = SheetTable::of("Points of the curve", columns);
     for (n, point) in sweep.points.iter().enumerate() {
-        let mut cells = vec![point.level.clone(), point.runs.to_string()];
-        if offered {
-            let rate = |rate: Option<f64>| rate.map_or_else(dash, |rate| figure("ops", rate));
-            cells.extend([rate(point.offered), rate(point.achieved)]);
+        let mut cells = vec![point.level.clone(), grouped(point.runs), grouped(point.failed)];
+        if is_open {
+            let rates = [point.offered, point.achieved].map(|rate| rate.map_or_else(dash, |rate| figure("ops", rate)));
+            cells.extend(rates.iter().chain(&rates).cloned());
         }
         cells.extend([
             point.rate.map_or_else(dash, |rate| figure("ops", rate.value)),
             point.rate.map_or_else(dash, |rate| half_width(rate.relative())),
+            point.rate.map_or_else(dash, |rate| interval_text("ops", rate)),
             point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
             point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
             annotation(sweep, n, point),
@@ -51,7 +51,7 @@ fn table(sweep: &Sweep) -> Table {
     table
 }
 
-/// Returns the last cell of a point: whether it is the peak or the knee, and its failures.
+/// The last cell of a point: whether it is the peak or the knee, and its failures.
 fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
     let mut annotations = Vec::new();
     if sweep.is_peak(point) {
@@ -66,9 +66,9 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
     annotations.join(", ")
 }
 
-/// Returns the last line: whether runs are missing, then peak, knee and overall response time, and whether the order of
+/// The last line: whether runs are missing, then peak, knee and overall response time, and whether the order of
 /// the points is doubtful.
-pub fn ending(sweep: &Sweep) -> String {
+fn ending(sweep: &Sweep) -> String {
     // The budget ended before all of the runs were made.
     let missing = sweep
         .missing_runs()
@@ -94,58 +94,76 @@ pub fn ending(sweep: &Sweep) -> String {
     )
 }
 
-pub(super) fn markdown(sweep: &Sweep) -> String {
-    let (name, ending) = (literal(&sweep.name), literal(&ending(sweep)));
-    format!("**{name}** {ending}\n\n{}{}", table(sweep).markdown(), notes_markdown(&sweep.notes))
-}
-
-pub(super) fn csv(sweep: &Sweep) -> String {
-    let mut text =
-        "name,factor,level,runs,failed,offered,ops,ops_low,ops_high,response_ns,cpu_busy,achieved\n".to_owned();
-    let known = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
-    for point in &sweep.points {
-        let cells = [
-            csv_cell(&sweep.name),
-            csv_cell(&sweep.factor),
-            csv_cell(&point.level),
-            point.runs.to_string(),
-            point.failed.to_string(),
-            known(point.offered),
-            known(point.rate.map(|rate| rate.value)),
-            known(point.rate.map(|rate| rate.low)),
-            known(point.rate.map(|rate| rate.high)),
-            known(point.response.map(|response| response.value)),
-            known(point.cpu_busy),
-            known(point.achieved),
-        ];
-        text += &(cells.join(",") + "\n");
+impl ResultDocument for Sweep {
+    fn sheet(&self) -> Sheet {
+        let notes = SheetBlock::messages(NoteLabel::Note, &self.notes);
+        let is_whole = self.overall.is_some() && self.missing_runs().is_none();
+        Sheet {
+            title: self.name.clone(),
+            ending: ending(self),
+            tone: if is_whole { Tone::Neutral } else { Tone::Bad },
+            blocks: std::iter::once(SheetBlock::Table(table(self))).chain(notes).collect(),
+        }
     }
-    text
+
+    fn figures(&self) -> Figures {
+        let of = |point: &SweepPoint| -> Option<Series> {
+            let rate = point.rate?;
+            let (levels, label) = (vec![point.level.clone()], format!("{}={}", self.factor, point.level));
+            Some(Series { levels, label, ..series("ops", Some(rate), &[rate.value]) })
+        };
+        Figures {
+            name: self.name.clone(),
+            factors: vec![self.factor.clone()],
+            series: self.points.iter().filter_map(of).collect(),
+            points: points(self),
+            ..Figures::default()
+        }
+    }
+
+    fn json(&self) -> String {
+        json_text(self)
+    }
 }
 
-pub(super) fn benchstat(sweep: &Sweep) -> String {
+/// The lines of CSV.
+fn points(sweep: &Sweep) -> Vec<Vec<String>> {
+    const HEADINGS: [&str; 12] = [
+        "name",
+        "factor",
+        "level",
+        "runs",
+        "failed",
+        "offered",
+        "ops",
+        "ops_low",
+        "ops_high",
+        "response_ns",
+        "cpu_busy",
+        "achieved",
+    ];
+    let known = |value: Option<f64>| value.filter(|v| v.is_finite()).map_or_else(String::new, |v| v.to_string());
     let line = |point: &SweepPoint| {
-        let name = format!(
-            "{}/{}={}",
-            go_bench::name(&sweep.name),
-            go_bench::part(&sweep.factor),
-            go_bench::part(&point.level)
-        );
-        Some(format!("{name} {}\n", go_value("ops", point.rate?.value)))
+        let rate = point.rate;
+        let place = [&sweep.name, &sweep.factor, &point.level].map(|text| cell(text));
+        let figures = [
+            point.offered,
+            rate.map(|rate| rate.value),
+            rate.map(|rate| rate.low),
+            rate.map(|rate| rate.high),
+            point.response.map(|response| response.value),
+            point.cpu_busy,
+            point.achieved,
+        ];
+        let counts = [point.runs, point.failed].map(|n| n.to_string());
+        place.into_iter().chain(counts).chain(figures.map(known)).collect()
     };
-    go_units(std::iter::once("ops")) + &sweep.points.iter().filter_map(line).collect::<String>()
-}
-
-pub(super) fn bencher(sweep: &Sweep) -> String {
-    let of = |point: &SweepPoint| {
-        let name = format!("{} {}={}", sweep.name, sweep.factor, point.level);
-        Some((name, json!({ "ops": { "value": point.rate?.value } })))
-    };
-    json_text(&sweep.points.iter().filter_map(of).collect::<serde_json::Map<_, _>>())
+    std::iter::once(HEADINGS.map(str::to_owned).to_vec()).chain(sweep.points.iter().map(line)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::formats::shown::{markdown, text};
     use super::super::sweep::sweep;
     use super::*;
     use crate::analysis::ResponseMethod;
@@ -169,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_formats_for_people_have_the_same_columns() {
-        let (text, markdown) = (text(&curve(true)), markdown(&curve(true)));
+        let (text, table) = (text(&curve(true)), markdown(&curve(true)));
         let cells = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).nth(2);
         let heads = ["rate", "runs", "offered/s", "achieved/s", "ops/s", "±", "mean", "response", "CPU"];
         assert_eq!(cells.as_deref(), Some(&heads[..]), "{text}");
@@ -177,9 +195,9 @@ mod tests {
             "| rate | runs | offered/s | achieved/s | ops/s | ± | mean response | CPU |  |\n",
             "| 400 | 1 | 400.0 | 200.0 | 400.0 | - | 1.00 ms | 50 % | peak |\n",
         ] {
-            assert!(markdown.starts_with("**x\\|y** peak ") && markdown.contains(line), "{markdown}");
+            assert!(table.starts_with("**x\\|y** peak ") && table.contains(line), "{table}");
         }
-        assert!(!super::markdown(&curve(false)).contains("offered/s"));
+        assert!(!markdown(&curve(false)).contains("offered/s"));
     }
 
     /// The peak is in operations, the loads of an open loop are in requests.

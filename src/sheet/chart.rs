@@ -34,7 +34,7 @@ const PATH_UNITS: f64 = 1000.0;
 
 /// The symbol of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Symbol {
+pub enum Symbol {
     /// A filled circle.
     Circle,
     /// A square, for a second series.
@@ -47,19 +47,19 @@ pub(super) enum Symbol {
 
 /// A point that is drawn.
 #[derive(Clone, Debug)]
-pub(super) struct ChartPoint<'a> {
+pub struct ChartPoint<'a> {
     /// The value on the horizontal axis.
-    pub(super) x: f64,
+    pub x: f64,
     /// The value on the vertical axis.
-    pub(super) y: f64,
+    pub y: f64,
     /// The class, which is the series.
-    pub(super) class: &'a str,
+    pub class: &'a str,
     /// The text that the mark shows when it is pointed at.
-    pub(super) title: String,
+    pub title: String,
 }
 
 /// A chart that is being drawn.
-pub(super) struct Chart {
+pub struct Chart {
     x: ChartAxis,
     y: ChartAxis,
     height: f64,
@@ -74,7 +74,7 @@ pub(super) struct Chart {
 
 impl Chart {
     /// Creates a chart with its grid and the labels of its axes.
-    pub(super) fn new(x: ChartAxis, y: ChartAxis) -> Self {
+    pub fn new(x: ChartAxis, y: ChartAxis) -> Self {
         let height = y.count().map_or(HEIGHT, |rows| rows as f64 * ROW_HEIGHT);
         let lines = SVG::new()
             .set("viewBox", (0.0, 0.0, PATH_UNITS, PATH_UNITS))
@@ -145,12 +145,12 @@ impl Chart {
     }
 
     /// Draws a mark. A point that is not finite has none.
-    pub(super) fn plot(&mut self, symbol: Symbol, point: &ChartPoint<'_>) {
+    pub fn plot(&mut self, symbol: Symbol, point: &ChartPoint<'_>) {
         self.plot_as(symbol, point, point.y.to_string());
     }
 
     /// Draws a mark whose vertical position is a category; `y` is its value or its name.
-    pub(super) fn plot_as(&mut self, symbol: Symbol, point: &ChartPoint<'_>, y: String) {
+    pub fn plot_as(&mut self, symbol: Symbol, point: &ChartPoint<'_>, y: String) {
         if !point.x.is_finite() || !point.y.is_finite() {
             return;
         }
@@ -181,7 +181,7 @@ impl Chart {
     }
 
     /// Draws a cell of a category from `from` to `to`, with the value `value`.
-    pub(super) fn cell(&mut self, (from, to): (f64, f64), row: f64, value: f64, class: &str, label: &str) {
+    pub fn cell(&mut self, (from, to): (f64, f64), row: f64, value: f64, class: &str, label: &str) {
         let (low, high) = (self.x.fraction(from), self.x.fraction(to));
         let cell = Rectangle::new()
             .set("x", percent(low))
@@ -195,7 +195,7 @@ impl Chart {
     }
 
     /// Draws the interval from `low` to `high` of a value at `x`. An infinite end is drawn at the end of the axis.
-    pub(super) fn vertical_interval(&mut self, x: f64, (low, high): (f64, f64), class: &str) {
+    pub fn vertical_interval(&mut self, x: f64, (low, high): (f64, f64), class: &str) {
         if !x.is_finite() || low.is_nan() || high.is_nan() {
             return;
         }
@@ -205,7 +205,7 @@ impl Chart {
     }
 
     /// Draws the interval from `low` to `high` of a value in a category.
-    pub(super) fn horizontal_interval(&mut self, row: f64, (low, high): (f64, f64), class: &str) {
+    pub fn horizontal_interval(&mut self, row: f64, (low, high): (f64, f64), class: &str) {
         if low.is_nan() || high.is_nan() {
             return;
         }
@@ -215,7 +215,7 @@ impl Chart {
     }
 
     /// Fills the area between two values of the horizontal axis.
-    pub(super) fn vertical_band(&mut self, (from, to): (f64, f64), class: &str, label: &str) {
+    pub fn vertical_band(&mut self, (from, to): (f64, f64), class: &str, label: &str) {
         let (low, high) = (self.x.fraction(from), self.x.fraction(to));
         let band = Rectangle::new()
             .set("x", percent(low))
@@ -227,7 +227,7 @@ impl Chart {
     }
 
     /// Fills the area between two values of the vertical axis.
-    pub(super) fn horizontal_band(&mut self, (from, to): (f64, f64), class: &str, label: &str) {
+    pub fn horizontal_band(&mut self, (from, to): (f64, f64), class: &str, label: &str) {
         let (low, high) = (self.height_of(from), self.height_of(to));
         let band = Rectangle::new()
             .set("x", 0)
@@ -239,7 +239,7 @@ impl Chart {
     }
 
     /// Draws a vertical line with a label at a value of the horizontal axis.
-    pub(super) fn vertical_line(&mut self, x: f64, class: &str, label: &str) {
+    pub fn vertical_line(&mut self, x: f64, class: &str, label: &str) {
         let (fraction, at) = (self.x.fraction(x), self.width_of(x));
         let (anchor, shift) = if fraction > 0.6 { ("end", "-5") } else { ("start", "5") };
         self.under.append(line((&at, 0.0), (&at, self.height)).set("class", class));
@@ -250,18 +250,18 @@ impl Chart {
     }
 
     /// Draws a horizontal line at a value of the vertical axis.
-    pub(super) fn horizontal_line(&mut self, y: f64, class: &str) {
+    pub fn horizontal_line(&mut self, y: f64, class: &str) {
         let at = self.height_of(y);
         self.under.append(line(("0", at), ("100%", at)).set("class", class));
     }
 
     /// Joins points by a line. A point that is not finite is a gap.
-    pub(super) fn join(&mut self, points: impl IntoIterator<Item = (f64, f64)>, class: &str) {
+    pub fn join(&mut self, points: impl IntoIterator<Item = (f64, f64)>, class: &str) {
         self.path(points, class, false);
     }
 
     /// Joins points by steps: the value of a point holds until the next one.
-    pub(super) fn steps(&mut self, points: impl IntoIterator<Item = (f64, f64)>, class: &str) {
+    pub fn steps(&mut self, points: impl IntoIterator<Item = (f64, f64)>, class: &str) {
         self.path(points, class, true);
     }
 
@@ -287,7 +287,7 @@ impl Chart {
     }
 
     /// Returns the finished drawing. `name` is its name for screen readers.
-    pub(super) fn drawing(self, name: &str) -> Box<Drawing> {
+    pub fn drawing(self, name: &str) -> Box<Drawing> {
         let longest = |ticks: &[super::axis::AxisTick]| ticks.iter().map(|tick| tick.label.chars().count()).max();
         let start = match self.y.count() {
             Some(_) => 4.0,

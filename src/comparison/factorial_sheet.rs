@@ -1,44 +1,15 @@
-//! The formats of factorial experiments for people and for programs.
+//! What a factorial experiment shows: its cells, and the tables that it requests.
 
-use super::formats::{csv_cell, go_units, go_value, json_text, notes_markdown, notes_text};
-use super::numbers::{dash, figure, half_width, percent};
-use super::{CellMetric, FactorEffects, Factorial, FactorialCell, LevelTests, Pivot, Sweep, sweep_formats};
+use super::formats::{ResultDocument, json_text, series};
+use super::numbers::{dash, figure, half_width, interval_text, percent};
+use super::repeats_sheet::tone;
+use super::{CellMetric, Factorial, FactorialCell};
 use crate::analysis::RepeatState;
-use crate::report::text::{WIDTH, wrapped};
-use crate::util::count::count;
-use crate::util::go_bench;
-use crate::util::markdown::literal;
-use crate::util::table::{Align, Table};
-use crate::util::{printable, size};
-use serde_json::json;
+use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable};
+use crate::util::count::{count, grouped};
+use crate::util::size;
 
-/// Returns the headings of the cells of [`row`], with their alignment.
-fn columns(result: &Factorial) -> Vec<(String, Align)> {
-    let mut columns: Vec<(String, Align)> =
-        result.factors.iter().map(|factor| (factor.name.clone(), Align::Left)).collect();
-    columns.push(("runs".to_owned(), Align::Right));
-    if result.has_own_metrics() {
-        columns.push(("metric".to_owned(), Align::Left));
-    }
-    for metric in &result.metrics {
-        let heading = if result.has_own_metrics() { "value" } else { metric };
-        columns.push((heading.to_owned(), Align::Right));
-        if has_intervals(result) {
-            columns.push(("±".to_owned(), Align::Right));
-        }
-    }
-    columns.extend(last_columns(result));
-    columns
-}
-
-/// Returns the headings of [`last_cells`].
-fn last_columns(result: &Factorial) -> Vec<(String, Align)> {
-    let space = if has_space(result) { &["used before", "used after"][..] } else { &[] };
-    let right = space.iter().chain(&["CPU"]).map(|name| ((*name).to_owned(), Align::Right));
-    right.chain([(String::new(), Align::Left)]).collect()
-}
-
-/// Returns whether any cell has an interval, for which it needs at least two runs.
+/// Whether any cell has an interval, for which it needs at least two runs.
 fn has_intervals(result: &Factorial) -> bool {
     let is_known = |metric: &CellMetric| metric.estimate.is_some_and(|found| (found.high - found.low).is_finite());
     result.cells.iter().any(|cell| cell.metrics.iter().any(is_known))
@@ -48,28 +19,29 @@ fn has_space(result: &Factorial) -> bool {
     result.cells.iter().any(|cell| cell.space_before.is_some() || cell.space_after.is_some())
 }
 
-/// Returns the line of a cell.
-fn row(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
-    let mut cells = cell.levels.clone();
-    cells.push(cell.runs.to_string());
-    for metric in &cell.metrics {
-        if result.has_own_metrics() {
-            cells.push(metric.metric.clone());
-        }
-        cells.extend(figures(result, metric));
-    }
-    cells.extend(last_cells(result, cell));
-    cells
+/// The columns of [`figures`].
+fn figure_columns(result: &Factorial, heading: &str) -> Vec<SheetColumn> {
+    let width = has_intervals(result).then(|| SheetColumn::numbers("±").only(Media::LINES));
+    let interval = SheetColumn::numbers("95 % interval").only(Media::PAGE);
+    std::iter::once(SheetColumn::numbers(heading)).chain(width).chain([interval]).collect()
 }
 
-/// Returns the value of a metric, with its half width if any cell has an interval.
+/// The value of a metric, with its half-width if any cell has an interval, and its interval.
 fn figures(result: &Factorial, metric: &CellMetric) -> Vec<String> {
     let value = metric.estimate.map_or_else(dash, |estimate| figure(&metric.metric, estimate.value));
     let width = || metric.estimate.map_or_else(dash, |estimate| half_width(estimate.relative()));
-    std::iter::once(value).chain(has_intervals(result).then(width)).collect()
+    let interval = metric.estimate.map_or_else(dash, |estimate| interval_text(&metric.metric, estimate));
+    std::iter::once(value).chain(has_intervals(result).then(width)).chain([interval]).collect()
 }
 
-/// Returns the cells of a line after those of the metrics: the space, the processors and a failure.
+/// The columns of [`last_cells`].
+fn last_columns(result: &Factorial) -> Vec<SheetColumn> {
+    let space = if has_space(result) { &["used before", "used after"][..] } else { &[] };
+    let numbers = space.iter().chain(&["CPU"]).map(|name| SheetColumn::numbers(name));
+    numbers.chain([SheetColumn::words("").only(Media::LINES)]).collect()
+}
+
+/// The cells of a row after those of the metrics: the space, the processors and a failure.
 fn last_cells(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
     let mut cells = Vec::new();
     if has_space(result) {
@@ -86,36 +58,66 @@ fn last_cells(result: &Factorial, cell: &FactorialCell) -> Vec<String> {
     cells
 }
 
-/// Returns the cells as a table with a row for each metric, which is narrower than one with a column for each.
-fn table_of_metrics(result: &Factorial) -> Table {
-    let mut columns: Vec<(String, Align)> =
-        result.factors.iter().map(|factor| (factor.name.clone(), Align::Left)).collect();
-    columns.extend([("metric", Align::Left), ("value", Align::Right)].map(|(name, align)| (name.to_owned(), align)));
-    columns.extend(has_intervals(result).then(|| ("±".to_owned(), Align::Right)));
-    columns.push(("runs".to_owned(), Align::Right));
+/// The columns of the factors. Without any, a page has the names of the cells.
+fn factor_columns(result: &Factorial) -> Vec<SheetColumn> {
+    match &result.factors[..] {
+        [] => vec![SheetColumn::words("cell").only(Media::PAGE)],
+        factors => factors.iter().map(|factor| SheetColumn::words(&factor.name)).collect(),
+    }
+}
+
+fn factor_cells(cell: &FactorialCell) -> Vec<String> {
+    if cell.levels.is_empty() { vec![cell.name.clone()] } else { cell.levels.clone() }
+}
+
+/// The table of the cells, a row for each.
+fn cells(result: &Factorial) -> SheetTable {
+    let has_own = result.has_own_metrics();
+    let mut columns = factor_columns(result);
+    columns.extend([SheetColumn::numbers("runs"), SheetColumn::numbers("failed").only(Media::PAGE)]);
+    columns.extend(has_own.then(|| SheetColumn::words("metric")));
+    for metric in &result.metrics {
+        columns.extend(figure_columns(result, if has_own { "value" } else { metric }));
+    }
     columns.extend(last_columns(result));
-    let mut table = Table::new(columns.iter().map(|(name, align)| (name.as_str(), *align)));
+    let mut table = SheetTable { is_compact: true, ..SheetTable::of("Cells", columns) };
+    for cell in &result.cells {
+        let mut row = factor_cells(cell);
+        row.extend([grouped(cell.runs), grouped(cell.failed)]);
+        for metric in &cell.metrics {
+            row.extend(has_own.then(|| metric.metric.clone()));
+            row.extend(figures(result, metric));
+        }
+        row.extend(last_cells(result, cell));
+        table.row(row);
+    }
+    table
+}
+
+/// The cells as a table with a row for each metric, which is narrower than one with a column for each.
+fn cells_by_metric(result: &Factorial) -> SheetTable {
+    let mut columns = factor_columns(result);
+    columns.push(SheetColumn::words("metric"));
+    columns.extend(figure_columns(result, "value"));
+    columns.push(SheetColumn::numbers("runs"));
+    columns.extend(last_columns(result));
+    let mut table = SheetTable { is_compact: true, ..SheetTable::of("Cells", columns) };
     for cell in &result.cells {
         for (n, metric) in cell.metrics.iter().enumerate() {
             // What a cell has once is in its first row.
             let once = |text: String| if n == 0 { text } else { String::new() };
-            let mut cells: Vec<String> = cell.levels.iter().cloned().map(once).collect();
-            cells.push(metric.metric.clone());
-            cells.extend(figures(result, metric));
-            cells.push(once(cell.runs.to_string()));
-            cells.extend(last_cells(result, cell).into_iter().map(once));
-            table.row(cells);
+            let mut row: Vec<String> = factor_cells(cell).into_iter().map(once).collect();
+            row.push(metric.metric.clone());
+            row.extend(figures(result, metric));
+            row.push(once(grouped(cell.runs)));
+            row.extend(last_cells(result, cell).into_iter().map(once));
+            table.row(row);
         }
     }
     table
 }
 
-/// Returns the last line: the number of runs and the state.
-fn ending(result: &Factorial) -> String {
-    factorial_ending(result, result.state.name())
-}
-
-/// Returns the last line with another name of the state, such as that of an experiment that was interrupted.
+/// The last line with another name of the state, such as that of an experiment that was interrupted.
 pub fn factorial_ending(result: &Factorial, state: &str) -> String {
     let runs: u64 = result.cells.iter().map(|cell| cell.runs + cell.failed).sum();
     let failed: u64 = result.cells.iter().map(|cell| cell.failed).sum();
@@ -134,140 +136,49 @@ pub fn factorial_ending(result: &Factorial, state: &str) -> String {
     format!("{state}: {runs} in {cells}{failed}")
 }
 
-/// Formats the result as a table of its cells.
-pub(super) fn text(result: &Factorial) -> String {
-    let columns = columns(result);
-    let mut table = Table::new(columns.iter().map(|(name, align)| (name.as_str(), *align)));
-    for cell in &result.cells {
-        table.row(row(result, cell));
-    }
-    let mut cells = table.render_compact(WIDTH);
-    // The headings are as wide as the table, without the text of a failure.
-    let is_wide = cells.lines().next().is_some_and(|line| line.chars().count() > WIDTH);
-    if is_wide && !result.has_own_metrics() && result.metrics.len() > 1 {
-        cells = table_of_metrics(result).render_compact(WIDTH);
-    }
-    let line = |text: &String| wrapped(&printable::line(text), "  ") + "\n";
-    let conclusions: String = result.conclusions().iter().map(line).collect();
-    let conclusions = if conclusions.is_empty() { conclusions } else { conclusions + "\n" };
-    let mut text = format!("{}\n\n{conclusions}{cells}", printable::line(&result.name));
-    let failures: String = result.failures().iter().map(line).collect();
-    if !failures.is_empty() {
-        text += &format!("\n{failures}");
-    }
-    for effects in &result.effects {
-        text += &format!("\n{}", effects.text());
-    }
-    for pivot in &result.pivots {
-        text += &format!("\n{}", pivot.text());
-    }
-    for tests in &result.tests {
-        text += &format!("\n{}", tests.text());
-    }
-    for curve in &result.curves {
-        text += &format!("\n{}", sweep_formats::text(curve));
-    }
-    text += &notes_text(&result.notes);
-    text + &format!("\n{}\n", ending(result))
-}
-
-pub(super) fn markdown(result: &Factorial) -> String {
-    let rows: Vec<Vec<String>> = result.cells.iter().map(|cell| row(result, cell)).collect();
-    let title = format!("**{}** {}", literal(&result.name), ending(result));
-    let effects = |effects: &FactorEffects| {
-        let headings: Vec<(String, Align)> =
-            effects.headings().into_iter().map(|(name, align)| (name.to_owned(), align)).collect();
-        let paragraph = |text: String, line: &String| text + &format!("\n{}\n", literal(line));
-        let ending = effects.endings().iter().fold(String::new(), paragraph);
-        format!("\n**{}**\n\n{}{ending}", literal(&effects.title()), markdown_table(&headings, &effects.lines()))
-    };
-    let pivot = |pivot: &Pivot| {
-        let ending = pivot.ending().map_or_else(String::new, |line| format!("\n{}\n", literal(&line)));
-        format!("\n**{}**\n\n{}{ending}", literal(pivot.title()), markdown_table(&pivot.headings(), &pivot.lines()))
-    };
-    let tests = |tests: &LevelTests| {
-        let headings = tests.headings().map(|(name, align)| (name.to_owned(), align));
-        let rows: Vec<Vec<String>> = tests.lines().into_iter().map(Vec::from).collect();
-        let (title, ending) = (literal(&tests.title()), literal(&tests.ending()));
-        format!("\n**{title}**\n\n{}\n{ending}\n", markdown_table(&headings, &rows))
-    };
-    let curve = |curve: &Sweep| format!("\n{}", sweep_formats::markdown(curve));
-    let more: String = result
-        .effects
-        .iter()
-        .map(effects)
-        .chain(result.pivots.iter().map(pivot))
-        .chain(result.tests.iter().map(tests))
-        .chain(result.curves.iter().map(curve))
-        .collect();
-    let paragraph = |line: String| format!("{}\n\n", literal(&line));
-    let conclusions: String = result.conclusions().into_iter().map(paragraph).collect();
-    let failures = result.failures().iter().fold(String::new(), |text, line| text + &format!("\n{}\n", literal(line)));
-    let cells = markdown_table(&columns(result), &rows);
-    format!("{title}\n\n{conclusions}{cells}{failures}{more}{}", notes_markdown(&result.notes))
-}
-
-/// Formats a table.
-fn markdown_table(headings: &[(String, Align)], rows: &[Vec<String>]) -> String {
-    let mut table = Table::new(headings.iter().map(|(name, align)| (name.as_str(), *align)));
-    for row in rows {
-        table.row(row.iter().cloned());
-    }
-    table.markdown()
-}
-
-/// Returns all values with their cells.
-fn values(result: &Factorial) -> impl Iterator<Item = (&FactorialCell, &CellMetric)> {
-    result.cells.iter().flat_map(|cell| cell.metrics.iter().map(move |metric| (cell, metric)))
-}
-
-pub(super) fn csv(result: &Factorial) -> String {
-    let factors: String = result.factors.iter().map(|factor| csv_cell(&factor.name) + ",").collect();
-    let mut text = format!("name,{factors}run,metric,value\n");
-    for (cell, metric) in values(result) {
-        let levels: String = cell.levels.iter().map(|level| csv_cell(level) + ",").collect();
-        for (n, value) in metric.values.iter().enumerate() {
-            let (name, metric) = (csv_cell(&result.name), csv_cell(&metric.metric));
-            text += &format!("{name},{levels}{},{metric},{value}\n", n + 1);
+impl ResultDocument for Factorial {
+    fn sheet(&self) -> Sheet {
+        let mut table = cells(self);
+        if !self.has_own_metrics() && self.metrics.len() > 1 {
+            table.narrow = Some(Box::new(cells_by_metric(self)));
         }
+        let mut blocks: Vec<SheetBlock> =
+            self.conclusions().into_iter().map(|text| SheetBlock::Text { text }).collect();
+        blocks.push(SheetBlock::Table(table));
+        blocks.extend(SheetBlock::messages(NoteLabel::Warning, &self.failures()));
+        blocks.extend(self.effects.iter().map(|effects| SheetBlock::Table(effects.table())));
+        blocks.extend(self.pivots.iter().map(|pivot| SheetBlock::Table(pivot.table())));
+        blocks.extend(self.tests.iter().map(|tests| SheetBlock::Table(tests.table())));
+        blocks.extend(self.curves.iter().map(|curve| SheetBlock::Part(curve.sheet())));
+        blocks.extend(SheetBlock::messages(NoteLabel::Note, &self.notes));
+        let ending = factorial_ending(self, self.state.name());
+        Sheet { title: self.name.clone(), ending, tone: tone(self.state), blocks }
     }
-    text
-}
 
-pub(super) fn benchstat(result: &Factorial) -> String {
-    let mut text = go_units(values(result).map(|(_, metric)| metric.metric.as_str()));
-    for (cell, metric) in values(result) {
-        let levels = result.factors.iter().zip(&cell.levels);
-        let parts = levels.fold(String::new(), |parts, (factor, level)| {
-            parts + "/" + &go_bench::part(&factor.name) + "=" + &go_bench::part(level)
-        });
-        for value in &metric.values {
-            let name = format!("{}{parts}/{}", go_bench::name(&result.name), go_bench::part(&metric.metric));
-            text += &format!("{name} {}\n", go_value(&metric.metric, *value));
-        }
-    }
-    text
-}
-
-pub(super) fn bencher(result: &Factorial) -> String {
-    let of = |metric: &CellMetric| {
-        let estimate = metric.estimate?;
-        let measure = match estimate.low.is_finite() && estimate.high.is_finite() {
-            true => json!({ "value": estimate.value, "lower_value": estimate.low, "upper_value": estimate.high }),
-            false => json!({ "value": estimate.value }),
+    fn figures(&self) -> Figures {
+        let of = |cell: &FactorialCell, metric: &CellMetric| Series {
+            levels: cell.levels.clone(),
+            label: cell.name.clone(),
+            ..series(&metric.metric, metric.estimate, &metric.values)
         };
-        Some((metric.metric.clone(), measure))
-    };
-    let cell = |cell: &FactorialCell| {
-        let measures: serde_json::Map<_, _> = cell.metrics.iter().filter_map(of).collect();
-        (format!("{} {}", result.name, cell.name), measures.into())
-    };
-    json_text(&result.cells.iter().map(cell).collect::<serde_json::Map<_, _>>())
+        Figures {
+            name: self.name.clone(),
+            factors: self.factors.iter().map(|factor| factor.name.clone()).collect(),
+            series: self.cells.iter().flat_map(|cell| cell.metrics.iter().map(|metric| of(cell, metric))).collect(),
+            has_metrics: true,
+            ..Figures::default()
+        }
+    }
+
+    fn json(&self) -> String {
+        json_text(self)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::formats::shown::{bencher, benchstat, csv, markdown, text};
     use super::super::{FactorLevels, FactorialDesign, FactorialTables};
     use super::*;
     use crate::import::{Metric, Observation};

@@ -5,7 +5,7 @@ use crate::util::duration::latency;
 
 /// The unit of the values of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AxisUnit {
+pub enum AxisUnit {
     /// A rate, a ratio or another number.
     Number,
     /// A time in nanoseconds.
@@ -18,7 +18,7 @@ pub(super) enum AxisUnit {
 
 impl AxisUnit {
     /// Formats a value for a table or a label beside it.
-    pub(super) fn format(self, value: f64) -> String {
+    pub fn format(self, value: f64) -> String {
         match self {
             _ if !value.is_finite() => "-".to_owned(),
             Self::Number => measured(value),
@@ -40,23 +40,23 @@ enum AxisScale {
 
 /// A tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct AxisTick {
+pub struct AxisTick {
     /// Its value.
-    pub(super) value: f64,
+    pub value: f64,
     /// Its label.
-    pub(super) label: String,
+    pub label: String,
 }
 
 /// An axis of a chart.
 #[derive(Clone, Debug)]
-pub(super) struct ChartAxis {
+pub struct ChartAxis {
     low: f64,
     high: f64,
     scale: AxisScale,
     /// The title, with the unit.
-    pub(super) title: String,
+    pub title: String,
     /// The ticks, in ascending order.
-    pub(super) ticks: Vec<AxisTick>,
+    pub ticks: Vec<AxisTick>,
 }
 
 /// The number of intervals between ticks that a linear axis aims at.
@@ -67,7 +67,7 @@ const MAX_LOG_TICKS: usize = 8;
 
 impl ChartAxis {
     /// Creates a linear axis that contains all finite values.
-    pub(super) fn linear(title: &str, unit: AxisUnit, values: impl IntoIterator<Item = f64>) -> Self {
+    pub fn linear(title: &str, unit: AxisUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let (mut low, mut high) = range(values).unwrap_or((0.0, 1.0));
         if high - low <= 1e-9 * high.abs().max(low.abs()) {
             let padding = if high == 0.0 { 1.0 } else { 0.05 * high.abs() };
@@ -98,7 +98,7 @@ impl ChartAxis {
 
     /// Creates a linear axis that begins and ends with the smallest and the largest of the finite values, for times and
     /// counts that have a first and a last one.
-    pub(super) fn fitted(title: &str, unit: AxisUnit, values: impl IntoIterator<Item = f64>) -> Self {
+    pub fn fitted(title: &str, unit: AxisUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let range = range(values).filter(|(low, high)| high > low);
         let mut axis = Self::linear(title, unit, range.into_iter().flat_map(|(low, high)| [low, high]));
         if let Some((low, high)) = range {
@@ -110,7 +110,7 @@ impl ChartAxis {
     }
 
     /// Creates a logarithmic axis that contains all finite values above 0.
-    pub(super) fn logarithmic(title: &str, unit: AxisUnit, values: impl IntoIterator<Item = f64>) -> Self {
+    pub fn logarithmic(title: &str, unit: AxisUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let positive = values.into_iter().filter(|value| *value > 0.0);
         let (low, high) = range(positive).unwrap_or((1.0, 10.0));
         let first = low.log10().floor() as i32;
@@ -137,7 +137,7 @@ impl ChartAxis {
     }
 
     /// Creates an axis with a category for each name.
-    pub(super) fn categories(title: &str, names: impl IntoIterator<Item = String>) -> Self {
+    pub fn categories(title: &str, names: impl IntoIterator<Item = String>) -> Self {
         let tick = |(n, label): (usize, String)| AxisTick { value: n as f64, label };
         let ticks: Vec<AxisTick> = names.into_iter().enumerate().map(tick).collect();
         let scale = AxisScale::Categories(ticks.len().max(1));
@@ -145,7 +145,7 @@ impl ChartAxis {
     }
 
     /// Returns the number of categories; `None` for an axis of numbers.
-    pub(super) fn count(&self) -> Option<usize> {
+    pub fn count(&self) -> Option<usize> {
         match self.scale {
             AxisScale::Categories(n) => Some(n),
             AxisScale::Linear | AxisScale::Logarithmic => None,
@@ -154,7 +154,7 @@ impl ChartAxis {
 
     /// Returns the position of a value as a fraction of the length of the axis. A value outside the axis is moved to
     /// its end.
-    pub(super) fn fraction(&self, value: f64) -> f64 {
+    pub fn fraction(&self, value: f64) -> f64 {
         let found = match self.scale {
             AxisScale::Categories(n) => (value + 0.5) / n as f64,
             AxisScale::Linear => (value - self.low) / (self.high - self.low),

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 use super::super::build::tests::{comparer, controlled, runs};
+use super::super::formats::shown::{bencher, benchstat, markdown, text};
 use super::*;
 use crate::analysis::{Estimate, InterimLook, MeanEstimate, RepeatState};
-use crate::comparison::{ComparedSide, Comparer, ComparisonMethod, ControlResult, RepeatedMetric, RunOrder, Runs};
+use crate::comparison::{
+    ComparedSide, Comparer, ComparisonMethod, ControlResult, RepeatedMetric, Repeats, RunOrder, Runs,
+};
 
 fn compared(metric: &str, n: usize, order: RunOrder) -> Comparison {
     let (a, mut b) = (runs(metric, n, 100.0, 0.02), runs(metric, n, 120.0, 0.02));
@@ -184,10 +187,10 @@ fn benchstat_knows_in_which_direction_a_unit_improves() {
     let metric = |name: &str| RepeatedMetric { metric: name.to_owned(), ..repeated() };
     let repeats =
         Repeats { metrics: ["ops", "r|d.mib", "latency.mean", "latency.p99"].map(metric).into(), ..repeats() };
-    let text = repeats_formats::benchstat(&repeats);
+    let text = benchstat(&repeats);
     let units = "Unit MiB/s better=higher\nUnit ns/op better=lower\nUnit ops/s better=higher\n";
     assert!(text.starts_with(units) && text.contains("BenchmarkX/r_d.mib 1 1 MiB/s\n"), "{text}");
-    says(&repeats_formats::markdown(&repeats), &["| r\\|d.mib | 3 | "]);
+    says(&markdown(&repeats), &["| r\\|d.mib | 3 | "]);
 }
 
 #[test]
@@ -225,17 +228,17 @@ fn repeats() -> Repeats {
 
 #[test]
 fn an_interval_of_repeats_is_cut_at_zero() {
-    says(&repeats_formats::text(&repeats()), &["effective sample size", "0 … 16,679 113.1 % 3.0 -"]);
+    says(&text(&repeats()), &["effective sample size", "0 … 16,679 113.1 % 3.0 -"]);
     let trend = Repeats { metrics: vec![RepeatedMetric { trend: Some(-0.021), ..repeated() }], ..repeats() };
     let line = "| ops | 3 | 7,826 | 0 … 16,679 | 113.1 % | 3.0 | -2.1 % |";
-    says(&repeats_formats::markdown(&trend), &["| 95 % interval | ± | effective sample size | trend |", line]);
-    assert!(repeats_formats::bencher(&repeats()).contains("\"lower_value\": 0.0"));
+    says(&markdown(&trend), &["| 95 % interval | ± | effective sample size | trend |", line]);
+    assert!(bencher(&repeats()).contains("\"lower_value\": 0.0"));
 }
 
 #[test]
 fn repeats_have_notes_and_a_state() {
-    assert!(repeats_formats::text(&repeats()).ends_with("\nnote: a <note>\n\nnot converged after 3 runs\n"));
-    says(&repeats_formats::markdown(&repeats()), &["**x** not converged after 3 runs", "a &lt;note>"]);
+    assert!(text(&repeats()).ends_with("\nnote: a <note>\n\nnot converged after 3 runs\n"));
+    says(&markdown(&repeats()), &["**x** not converged after 3 runs", "a &lt;note>"]);
     let complete = Repeats { state: RepeatState::Complete, notes: Vec::new(), ..repeats() };
-    assert!(repeats_formats::text(&complete).ends_with("\n\ncomplete after 3 runs\n"));
+    assert!(text(&complete).ends_with("\n\ncomplete after 3 runs\n"));
 }

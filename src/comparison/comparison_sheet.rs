@@ -1,0 +1,328 @@
+//! What a comparison shows: its verdict in one sentence, the lines that explain it, and its tables.
+
+use super::formats::{ResultDocument, go_direction, json_text, series};
+use super::numbers::{
+    NO_INTERVAL, confidence, figure, interval, percent, probability, ratio, significant, small, statistic,
+    with_direction, with_level, with_unit,
+};
+use super::tested::{ON_BLOCKS, SIGNED_RANK};
+use super::{ComparedSide, Comparison, DifferenceKind, IntervalDoubt, NamedTest};
+use crate::analysis::{ComparisonVerdict, Direction, Estimate, SampleSummary, StudyTest, TTestKind};
+use crate::import::Metric;
+use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, text};
+use crate::util::count::{count, grouped};
+use crate::util::printable;
+
+/// Formats the standard deviation of a sample, which a single observation does not have.
+fn deviation(metric: &str, sample: &SampleSummary) -> String {
+    if sample.n < 2 { "-".to_owned() } else { figure(metric, sample.variance.sqrt()) }
+}
+
+/// Returns the verdict as one line, in some 80 columns unless the name of the metric is long.
+pub fn sentence(comparison: &Comparison) -> String {
+    let tolerance = percent(comparison.tolerance);
+    let limit = match comparison.verdict {
+        ComparisonVerdict::Better => format!("by more than {tolerance}"),
+        ComparisonVerdict::Worse => format!("by more than {tolerance}"),
+        ComparisonVerdict::Same => format!("within {tolerance}"),
+        ComparisonVerdict::NotWorse => format!("B loses at most {tolerance}"),
+        ComparisonVerdict::Unclear if comparison.ratio.low.is_nan() => "there is no interval".to_owned(),
+        ComparisonVerdict::Unclear if comparison.doubt == Some(IntervalDoubt::Disturbed) => {
+            "other programs disturbed the runs".to_owned()
+        }
+        ComparisonVerdict::Unclear if comparison.doubt.is_some() => "see the notes".to_owned(),
+        ComparisonVerdict::Unclear => "the interval is too wide".to_owned(),
+        ComparisonVerdict::Invalid => "the machine changed, see `control`".to_owned(),
+    };
+    // The direction of a column is known only to the user.
+    let is_column = comparison.metric == Metric::value().to_string();
+    let direction = if is_column && !comparison.higher_is_better { ", lower is better" } else { "" };
+    let (name, metric) = (comparison.verdict.name(), &comparison.metric);
+    let (shown, floor) = match comparison.ratio_with_floor {
+        Some(widened) => (widened, " with the floor"),
+        None => (comparison.ratio, ""),
+    };
+    let but = if comparison.lacks_control() { "; the control is unknown" } else { "" };
+    // The name of a metric may be that of a flowop in a result of others.
+    let text = format!("{name}: {limit} (B/A{floor} {} of {metric}{direction}{but})", ratio(shown));
+    let disturbed = disturbed_side(comparison).map_or_else(String::new, |note| format!("; {note}"));
+    printable::line(&(text + &disturbed)).into_owned()
+}
+
+/// Returns the end of a verdict on runs of which other programs disturbed half or more on a side, and not on the other.
+/// Their effect may be the difference.
+pub(super) fn disturbed_side(comparison: &Comparison) -> Option<String> {
+    let differs = matches!(comparison.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
+    let is_half = |side: &ComparedSide| 2 * side.disturbed >= side.sample.n;
+    let (name, side) = match (is_half(&comparison.a), is_half(&comparison.b)) {
+        (true, false) => ("A", &comparison.a),
+        (false, true) => ("B", &comparison.b),
+        _ => return None,
+    };
+    differs.then(|| format!("other programs disturbed {} of {} runs of {name}", side.disturbed, side.sample.n))
+}
+
+/// Returns the lines of a comparison, each with its label.
+fn lines(comparison: &Comparison) -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
+    let better = if comparison.higher_is_better { "higher is better" } else { "lower is better" };
+    let measured = [&comparison.a.measured, &comparison.b.measured];
+    match measured[0] == measured[1] {
+        true if measured[0].is_empty() => {}
+        true => line("measured", measured[0].clone()),
+        false => {
+            let known = |text: &String| if text.is_empty() { "unknown".to_owned() } else { text.clone() };
+            ["A", "B"].into_iter().zip(measured).for_each(|(side, text)| line(side, known(text)));
+        }
+    }
+    line("metric", format!("{} ({better})", comparison.metric));
+    line("B/A", with_level(comparison.ratio, comparison.level));
+    if let Some(widened) = comparison.ratio_with_floor {
+        line("with the floor", format!("{}, the interval that is tested", ratio(widened)));
+    }
+    if let Some(look) = comparison.look {
+        line("look", format!("after {} blocks, one-sided error probability {}", look.blocks, percent(look.one_sided)));
+    }
+    let test = &comparison.test;
+    if !test.p.is_nan() {
+        line("test", test_text(test, comparison.a.sample.n.min(comparison.b.sample.n)));
+    }
+    let difference = comparison.difference;
+    if difference.value.is_finite() {
+        let of = |value| with_unit(&comparison.metric, value);
+        // Few large values may dominate an arithmetic mean.
+        let disagrees = (comparison.ratio.value - 1.0) * difference.value < 0.0;
+        let means = if disagrees { ", of arithmetic means; B/A is of geometric ones" } else { "" };
+        let interval = match difference.low.is_finite() && difference.high.is_finite() {
+            true => format!("[{}, {}]", of(difference.low), of(difference.high)),
+            false => NO_INTERVAL.to_owned(),
+        };
+        line("B − A", format!("{} {interval}{means}", of(difference.value)));
+    }
+    if let Some(study) = &comparison.study {
+        let means = [&comparison.a, &comparison.b].map(|side| significant(side.sample.mean, 7));
+        line("means", format!("A {}, B {}", means[0], means[1]));
+        line("F-test", f_test(study));
+        line("t-test", t_test(study));
+    }
+    let detectable =
+        comparison.could_have_seen.map(|loss| format!("{} or more, with a probability of 80 %", percent(loss)));
+    let none = match (comparison.ratio.low.is_finite(), has_ratio(comparison)) {
+        (true, _) if comparison.doubt.is_some() => "unknown, see the notes",
+        (true, _) => "more than 99.9 %",
+        (false, true) => "no loss: too few runs",
+        (false, false) => "no loss: there is no ratio",
+    };
+    line("detectable loss", detectable.unwrap_or_else(|| none.to_owned()));
+    // A change that was found needs no further runs.
+    let is_found = matches!(comparison.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
+    if let Some(needed) = comparison.runs_needed.filter(|_| !is_found) {
+        line("runs needed", format!("{needed} in total, to find equal sides not worse with a probability of 80 %"));
+    }
+    if let Some(floor) = comparison.floor {
+        let days = if floor.spans_days { "" } else { " of one day" };
+        let source = match floor.is_given() {
+            true => ", as given".to_owned(),
+            false => format!(" in {}{days} without a change", count(floor.sessions, "session")),
+        };
+        let unused = if comparison.ratio_with_floor.is_none() && !comparison.interleaved { "; not used" } else { "" };
+        line("noise floor", format!("± {}{source}{unused}", percent(floor.share)));
+    }
+    if let Some(control) = comparison.control {
+        let tolerance = percent(comparison.tolerance);
+        let changed = match (control.moved, control.runs_needed) {
+            (true, _) => "changed".to_owned(),
+            (false, _) if !control.is_unknown(comparison.tolerance) => "no change that matters".to_owned(),
+            (false, Some(needed)) => {
+                format!("unknown, needs about {} runs in total (tolerance {tolerance})", grouped(needed))
+            }
+            (false, None) => format!("unknown, too few runs for a tolerance of {tolerance}"),
+        };
+        line("control", format!("{changed}: {}", with_level(control.ratio, 0.999)));
+    }
+    lines
+}
+
+/// Formats a test of two sides. `pairs` is the number of pairs of interleaved runs.
+fn test_text(test: &NamedTest, pairs: u64) -> String {
+    let p = probability(test.p);
+    match test.name.as_str() {
+        SIGNED_RANK => format!("signed-rank test of {pairs} pairs of runs: p {p}"),
+        ON_BLOCKS => {
+            let (t, df) = (statistic(test.t), statistic(test.df));
+            format!("paired t-test over {:.0} blocks: t {t}, {df} df, p {p}", test.df + 1.0)
+        }
+        "ranks and trend" => format!("Mann–Whitney test, and a robust fit with a trend: p {p}, the larger of both"),
+        "Welch and trend" => format!("Welch's t-test, and a robust fit with a trend: p {p}, the larger of both"),
+        "ranks" => format!("Mann–Whitney test: p {p}"),
+        name => format!("{name}: p {p}"),
+    }
+}
+
+/// Returns whether there is a ratio of B to A, for which all values must be above 0.
+fn has_ratio(comparison: &Comparison) -> bool {
+    comparison.a.values.iter().chain(&comparison.b.values).all(|value| *value > 0.0)
+}
+
+/// Formats the F-test of the study with the digits that R prints.
+fn f_test(study: &StudyTest) -> String {
+    let f = &study.f;
+    if f.value.is_infinite() {
+        let (df1, df2, p) = (statistic(f.df1), statistic(f.df2), probability(f.p));
+        return format!("F infinite on {df1} and {df2} df, p {p}: the values of B are equal");
+    }
+    format!(
+        "F {} on {} and {} df, p {}, {} interval of the ratio of variances {}",
+        statistic(f.value),
+        statistic(f.df1),
+        statistic(f.df2),
+        probability(f.p),
+        confidence(study.level),
+        interval(f.low, f.high)
+    )
+}
+
+/// Formats the t-test of the study with the digits that R prints.
+fn t_test(study: &StudyTest) -> String {
+    let t = &study.t;
+    format!(
+        "{}: t {} on {} df, p {}, {} interval of A − B {}",
+        if t.kind == TTestKind::Welch { "Welch" } else { "pooled" },
+        statistic(t.value),
+        statistic(t.df),
+        probability(t.p),
+        confidence(study.level),
+        interval(t.low, t.high)
+    )
+}
+
+/// The caption of the table of both samples.
+pub fn samples_caption(comparison: &Comparison) -> String {
+    format!("Samples: {}", with_direction(&comparison.metric))
+}
+
+/// The table of both samples.
+fn samples(comparison: &Comparison) -> SheetTable {
+    let mut table = SheetTable::of(
+        &samples_caption(comparison),
+        [
+            SheetColumn::words("side").only(Media::TEXT),
+            SheetColumn::words("side").only(Media::RICH),
+            SheetColumn::numbers("runs"),
+            SheetColumn::numbers("mean"),
+            SheetColumn::numbers("median"),
+            SheetColumn::numbers("std dev"),
+            // In lines of text the names, which may be long, are last.
+            SheetColumn::words("").only(Media::TEXT),
+        ],
+    );
+    for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
+        let SampleSummary { n, mean, median, .. } = of.sample;
+        let value = |v| figure(&comparison.metric, v);
+        table.row([
+            side.to_owned(),
+            format!("{side}: {}", of.name),
+            grouped(n),
+            value(mean),
+            value(median),
+            deviation(&comparison.metric, &of.sample),
+            of.name.clone(),
+        ]);
+    }
+    table
+}
+
+/// The table of conditions that differ.
+fn differing(comparison: &Comparison) -> SheetTable {
+    const LONGEST: usize = 30;
+    let columns = ["differs", "A", "B"].map(SheetColumn::words);
+    let [what, a, b] = columns;
+    let mut table = SheetTable::of("What differs between A and B", [what, a.at_most(LONGEST), b.at_most(LONGEST)]);
+    for difference in &comparison.differs {
+        let note = if difference.kind == DifferenceKind::Workload { " (should be equal)" } else { "" };
+        let [a, b] = difference.shown().map(|value| if value.is_empty() { "-".to_owned() } else { value });
+        table.row([format!("{}{note}", difference.what), a, b]);
+    }
+    table
+}
+
+/// The table of conditions that differ as text; empty when there are none.
+pub fn differs_text(comparison: &Comparison) -> String {
+    let table = differing(comparison);
+    if table.rows.is_empty() { String::new() } else { text::table(&table).unwrap_or_default() }
+}
+
+/// The table of figures that changed together with the metric.
+fn changed_figures(comparison: &Comparison) -> SheetTable {
+    let mut table = SheetTable::new("What changed together with the metric", ["also changed", "A", "B", "p"]);
+    for change in &comparison.causes {
+        table.row([change.name.clone(), small(change.a), small(change.b), probability(change.p)]);
+    }
+    table
+}
+
+/// The table of other metrics, which a page has in its picture of the ratios.
+fn others(comparison: &Comparison) -> SheetTable {
+    let columns = [SheetColumn::words("other metrics, descriptive"), SheetColumn::words("B/A")];
+    let columns = columns.into_iter().chain([SheetColumn::numbers("p, corrected")]);
+    let mut table = SheetTable::of("Other metrics", columns).only(Media::LINES);
+    for other in &comparison.others {
+        table.row([with_direction(&other.metric), ratio(other.ratio), probability(other.p)]);
+    }
+    table
+}
+
+impl ResultDocument for Comparison {
+    fn sheet(&self) -> Sheet {
+        // The lines of the study have the form in which it printed them.
+        let facts = SheetBlock::Facts { pairs: lines(self), is_wrapped: self.study.is_none() };
+        let blocks = [
+            differing(self).block(),
+            samples(self).block(),
+            Some(facts),
+            changed_figures(self).block(),
+            others(self).block(),
+            SheetBlock::messages(NoteLabel::Note, &self.notes),
+        ];
+        Sheet {
+            title: self.name.clone(),
+            ending: sentence(self),
+            tone: match self.verdict {
+                ComparisonVerdict::Better | ComparisonVerdict::Same | ComparisonVerdict::NotWorse => Tone::Good,
+                ComparisonVerdict::Worse | ComparisonVerdict::Invalid => Tone::Bad,
+                ComparisonVerdict::Unclear => Tone::Neutral,
+            },
+            blocks: blocks.into_iter().flatten().collect(),
+        }
+    }
+
+    fn figures(&self) -> Figures {
+        let better = go_direction(match self.higher_is_better {
+            true => Direction::HigherIsBetter,
+            false => Direction::LowerIsBetter,
+        });
+        let side = |(name, side): (&str, &ComparedSide)| {
+            let mean = Estimate { value: side.sample.mean, low: f64::NAN, high: f64::NAN };
+            let (levels, label) = (vec![name.to_owned()], name.to_owned());
+            Series { levels, label, better, ..series(&self.metric, Some(mean), &side.values) }
+        };
+        let found = Some(self.ratio).filter(|ratio| ratio.value.is_finite());
+        let ratio = found.map(|ratio| Series { label: "B/A".to_owned(), ..series("ratio", Some(ratio), &[]) });
+        Figures {
+            name: self.name.clone(),
+            factors: vec!["side".to_owned()],
+            series: [("A", &self.a), ("B", &self.b)].map(side).into_iter().chain(ratio).collect(),
+            has_sides: true,
+            ..Figures::default()
+        }
+    }
+
+    fn json(&self) -> String {
+        json_text(self)
+    }
+}
+
+#[cfg(test)]
+#[path = "sheet_tests.rs"]
+mod tests;

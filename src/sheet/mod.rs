@@ -1,0 +1,183 @@
+//! Sheets: results as headings, facts, tables, notes and pictures, written once and shown as text, Markdown or HTML.
+//!
+//! A document makes its [`Sheet`] for people and its [`Figures`] for programs. A format is a file here that writes one of
+//! them, and a line in the table of its users (`comparison::FORMATS`). Sheets know words, numbers and pictures, and no
+//! document. Texts are plain: a format escapes them.
+
+mod axis;
+pub mod bencher;
+pub mod benchstat;
+mod chart;
+pub mod csv;
+mod drawing;
+mod figures;
+pub mod html;
+pub mod markdown;
+mod table;
+pub mod text;
+
+pub use axis::{AxisUnit, ChartAxis};
+pub use chart::{Chart, ChartPoint, Symbol};
+pub use drawing::{Drawing, is_picture};
+pub use figures::{Figures, Series};
+pub use table::{Media, SheetColumn, SheetTable};
+
+use serde::Serialize;
+
+/// What a document shows.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Sheet {
+    /// The name of the result.
+    pub title: String,
+    /// The result in one sentence: the last line of text, the first one of Markdown and HTML.
+    pub ending: String,
+    /// Whether the result is good.
+    pub tone: Tone,
+    /// The parts, in the order of text.
+    pub blocks: Vec<SheetBlock>,
+}
+
+/// Whether a result is good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tone {
+    /// As wanted.
+    Good,
+    /// Neither good nor bad.
+    #[default]
+    Neutral,
+    /// A loss, or a result that can't be used.
+    Bad,
+}
+
+/// A part of a sheet.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum SheetBlock {
+    /// A heading below that of the sheet.
+    Heading {
+        /// The words.
+        text: String,
+    },
+    /// A paragraph.
+    Text {
+        /// The sentences.
+        text: String,
+    },
+    /// The result in one sentence.
+    Banner {
+        /// Whether it is good.
+        tone: Tone,
+        /// The sentence.
+        text: String,
+    },
+    /// Names with their values.
+    Facts {
+        /// The pairs.
+        pairs: Vec<(String, String)>,
+        /// Whether text breaks lines that are too long.
+        is_wrapped: bool,
+    },
+    /// Warnings or notes, each with its advice, which may be empty.
+    Warnings {
+        /// What they are.
+        label: NoteLabel,
+        /// The pairs of a message and its advice.
+        items: Vec<(String, String)>,
+    },
+    /// A table.
+    Table(SheetTable),
+    /// A picture, in HTML only.
+    Picture(Picture),
+    /// Small pictures of the same figure, side by side.
+    Multiples {
+        /// The title of all.
+        title: String,
+        /// The pictures.
+        pictures: Vec<Picture>,
+    },
+    /// A text of many lines, which HTML shows on demand.
+    Source {
+        /// The title.
+        title: String,
+        /// The lines.
+        lines: Vec<String>,
+    },
+    /// A sheet in the sheet.
+    Part(Sheet),
+}
+
+/// What a list of messages is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum NoteLabel {
+    /// Something went wrong.
+    Warning,
+    /// How to understand the result.
+    Note,
+}
+
+/// A picture with its legend and its table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Picture {
+    /// The title.
+    pub title: String,
+    /// How to read it; may be empty.
+    pub note: String,
+    /// The legend: classes and names of series.
+    pub legend: Vec<(&'static str, String)>,
+    /// The drawing, which is markup in the page.
+    pub drawing: Box<Drawing>,
+    /// The same values as a table.
+    pub table: SheetTable,
+}
+
+impl SheetBlock {
+    /// Messages without advice; `None` if there are none.
+    pub fn messages(label: NoteLabel, texts: &[String]) -> Option<Self> {
+        let items = texts.iter().map(|text| (text.clone(), String::new())).collect();
+        (!texts.is_empty()).then_some(Self::Warnings { label, items })
+    }
+}
+
+impl Sheet {
+    /// Adds blocks behind the table with this caption.
+    pub fn add_after(&mut self, caption: &str, more: impl IntoIterator<Item = SheetBlock>) {
+        let is_it = |block: &SheetBlock| matches!(block, SheetBlock::Table(table) if table.caption == caption);
+        let at = self.blocks.iter().position(is_it).map_or(self.blocks.len(), |at| at + 1);
+        self.blocks.splice(at..at, more);
+    }
+
+    /// The parts, in their order.
+    pub fn parts(&mut self) -> impl Iterator<Item = &mut Self> {
+        self.blocks.iter_mut().filter_map(|block| match block {
+            SheetBlock::Part(part) => Some(part),
+            _ => None,
+        })
+    }
+
+    /// The blocks of a page: the result is first, then what leads to the tables, and what was unusual.
+    pub fn into_page(self) -> Vec<SheetBlock> {
+        let mut found = vec![SheetBlock::Banner { tone: self.tone, text: self.ending }];
+        let leads = self.blocks.iter().take_while(|block| matches!(block, SheetBlock::Text { .. })).count();
+        let mut blocks = self.blocks;
+        let rest = blocks.split_off(leads);
+        found.append(&mut blocks);
+        let (notes, others): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|block| matches!(block, SheetBlock::Warnings { .. }));
+        found.extend(notes);
+        for block in others {
+            match block {
+                SheetBlock::Table(table) => found.extend(table.into_page()),
+                SheetBlock::Part(part) => {
+                    found.push(SheetBlock::Heading { text: part.title.clone() });
+                    found.extend(part.into_page());
+                }
+                other => found.push(other),
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! The table of a sheet. Its columns say where they are shown, so that it is written once for all formats.
+
+use super::SheetBlock;
+use crate::util::printable;
+use crate::util::table::{Align, Table};
+use serde::Serialize;
+
+/// Where a column or a table is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Media(u8);
+
+impl Media {
+    /// Text.
+    pub const TEXT: Self = Self(1);
+    /// Markdown.
+    pub const MARKDOWN: Self = Self(2);
+    /// HTML, which has room for more columns.
+    pub const PAGE: Self = Self(4);
+    /// Text and Markdown.
+    pub const LINES: Self = Self(3);
+    /// Markdown and HTML.
+    pub const RICH: Self = Self(6);
+    /// All formats.
+    pub const ALL: Self = Self(7);
+
+    fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, Serialize)]
+pub struct SheetColumn {
+    /// The heading.
+    pub heading: String,
+    #[serde(skip)]
+    align: Align,
+    #[serde(skip)]
+    media: Media,
+    /// The most characters of a cell in text and Markdown.
+    #[serde(skip)]
+    most: Option<usize>,
+}
+
+impl SheetColumn {
+    /// A column aligned to the left.
+    pub fn words(heading: &str) -> Self {
+        Self::aligned(heading, Align::Left)
+    }
+
+    /// A column aligned to the right.
+    pub fn numbers(heading: &str) -> Self {
+        Self::aligned(heading, Align::Right)
+    }
+
+    /// A column with this alignment.
+    pub fn aligned(heading: &str, align: Align) -> Self {
+        Self { heading: heading.to_owned(), align, media: Media::ALL, most: None }
+    }
+
+    /// Shows the column there only.
+    #[must_use]
+    pub fn only(self, media: Media) -> Self {
+        Self { media, ..self }
+    }
+
+    /// Shortens the cells in text and Markdown.
+    #[must_use]
+    pub fn at_most(self, characters: usize) -> Self {
+        Self { most: Some(characters), ..self }
+    }
+}
+
+/// A table. In HTML the first cell of a row is its heading.
+#[derive(Clone, Debug, Serialize)]
+pub struct SheetTable {
+    /// The caption in HTML.
+    pub caption: String,
+    /// The heading above the table in text and Markdown; may be empty.
+    #[serde(skip)]
+    pub title: String,
+    /// The columns.
+    pub columns: Vec<SheetColumn>,
+    /// The cells of each row, one for each column.
+    pub rows: Vec<Vec<String>>,
+    /// The lines below the table.
+    #[serde(skip)]
+    pub below: Vec<String>,
+    /// Where it is shown.
+    #[serde(skip)]
+    pub media: Media,
+    /// Whether HTML shows it on demand only.
+    pub is_folded: bool,
+    /// Whether text separates the columns by one space where the table would be too wide otherwise.
+    #[serde(skip)]
+    pub is_compact: bool,
+    /// The numbers of the rows, from 0, that are sums of others.
+    pub sums: Vec<usize>,
+    /// Whether all columns are aligned to the left.
+    pub is_text: bool,
+    /// The same figures in another form, for text if this one is too wide.
+    #[serde(skip)]
+    pub narrow: Option<Box<SheetTable>>,
+}
+
+impl SheetTable {
+    /// A table of numbers, whose first column has words.
+    pub fn new<'a>(caption: &str, headings: impl IntoIterator<Item = &'a str>) -> Self {
+        let column = |(n, heading)| if n == 0 { SheetColumn::words(heading) } else { SheetColumn::numbers(heading) };
+        Self::of(caption, headings.into_iter().enumerate().map(column))
+    }
+
+    /// A table with these columns.
+    pub fn of(caption: &str, columns: impl IntoIterator<Item = SheetColumn>) -> Self {
+        let columns: Vec<SheetColumn> = columns.into_iter().collect();
+        Self {
+            caption: caption.to_owned(),
+            title: String::new(),
+            is_text: columns.iter().all(|column| column.align == Align::Left),
+            columns,
+            rows: Vec::new(),
+            below: Vec::new(),
+            media: Media::ALL,
+            is_folded: false,
+            is_compact: false,
+            sums: Vec::new(),
+            narrow: None,
+        }
+    }
+
+    /// Aligns all columns to the left.
+    #[must_use]
+    pub fn of_text(mut self) -> Self {
+        self.columns.iter_mut().for_each(|column| column.align = Align::Left);
+        self.is_text = true;
+        self
+    }
+
+    /// Makes it one that HTML shows on demand.
+    #[must_use]
+    pub fn folded(self) -> Self {
+        Self { is_folded: true, ..self }
+    }
+
+    /// Shows the table there only.
+    #[must_use]
+    pub fn only(self, media: Media) -> Self {
+        Self { media, ..self }
+    }
+
+    /// Adds columns of numbers.
+    pub fn add_columns(&mut self, headings: impl IntoIterator<Item = String>) {
+        self.columns.extend(headings.into_iter().map(|heading| SheetColumn::numbers(&heading)));
+        self.is_text = false;
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Adds a row that is the sum of others.
+    pub fn sum(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.sums.push(self.rows.len());
+        self.row(cells);
+    }
+
+    /// The table as a part of a sheet; `None` if it has no row.
+    pub fn block(self) -> Option<SheetBlock> {
+        (!self.rows.is_empty()).then_some(SheetBlock::Table(self))
+    }
+
+    /// The headings of the columns.
+    pub fn headings(&self) -> Vec<&str> {
+        self.columns.iter().map(|column| column.heading.as_str()).collect()
+    }
+
+    /// The columns that are shown there.
+    fn shown(&self, media: Media) -> Vec<usize> {
+        (0..self.columns.len()).filter(|n| self.columns[*n].media.has(media)).collect()
+    }
+
+    /// The table for text or Markdown; `None` if it is not shown there.
+    pub(super) fn lines(&self, media: Media) -> Option<Table> {
+        if !self.media.has(media) {
+            return None;
+        }
+        let shown = self.shown(media);
+        let mut table = Table::new(shown.iter().map(|n| (self.columns[*n].heading.as_str(), self.columns[*n].align)));
+        for row in &self.rows {
+            table.row(shown.iter().map(|n| match (row.get(*n), self.columns[*n].most) {
+                (Some(cell), Some(most)) => printable::short(cell, most).into_owned(),
+                (cell, _) => cell.cloned().unwrap_or_default(),
+            }));
+        }
+        Some(table)
+    }
+
+    /// The table with the columns of a page, and the lines below it.
+    pub(super) fn into_page(mut self) -> Vec<SheetBlock> {
+        if self.rows.is_empty() || !self.media.has(Media::PAGE) {
+            return Vec::new();
+        }
+        let shown = self.shown(Media::PAGE);
+        let keep = |row: &Vec<String>| shown.iter().filter_map(|n| row.get(*n).cloned()).collect();
+        self.rows = self.rows.iter().map(keep).collect();
+        self.columns = shown.iter().map(|n| self.columns[*n].clone()).collect();
+        let below = std::mem::take(&mut self.below);
+        std::iter::once(SheetBlock::Table(self))
+            .chain(below.into_iter().map(|text| SheetBlock::Text { text }))
+            .collect()
+    }
+}

@@ -1,0 +1,129 @@
+//! Tests of the formats with a sheet and figures of no document.
+
+#![allow(clippy::unwrap_used)]
+
+use super::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
+use super::{bencher, benchstat, csv, html, markdown, text};
+
+fn sheet() -> Sheet {
+    let columns = [
+        SheetColumn::words("name").at_most(6),
+        SheetColumn::numbers("runs"),
+        SheetColumn::words("short").only(Media::TEXT),
+        SheetColumn::words("whole").only(Media::RICH),
+        SheetColumn::numbers("lag").only(Media::PAGE),
+    ];
+    let mut table = SheetTable::of("Table", columns);
+    table.row(["a|long-name", "1,000", "s", "w", "0.5"].map(str::to_owned));
+    table.below = vec!["?: chance".to_owned()];
+    let part = Sheet { title: "part".to_owned(), ending: "end of it".to_owned(), ..Sheet::default() };
+    let facts = SheetBlock::Facts { pairs: vec![("metric".to_owned(), "ops".to_owned())], is_wrapped: true };
+    let text = |text: &str| SheetBlock::Text { text: text.to_owned() };
+    let note = |label, text: &str| SheetBlock::messages(label, &[text.to_owned()]).unwrap();
+    let blocks = vec![
+        text("first"),
+        text("second"),
+        SheetBlock::Table(table),
+        note(NoteLabel::Warning, "1 failed"),
+        facts,
+        SheetBlock::Part(part),
+        note(NoteLabel::Note, "give `--runs 9`"),
+    ];
+    Sheet { title: "x\ny".to_owned(), ending: "good: *all*".to_owned(), tone: Tone::Good, blocks }
+}
+
+#[test]
+fn text_has_the_result_last_and_fits_its_columns() {
+    let expected = "x\\ny\n\nfirst\nsecond\n\nname       runs  short\na|lo…ame  1,000  s\n?: chance\n\n1 failed\n\n\
+        metric  ops\n\npart\n\nend of it\n\nnote: give `--runs 9`\n\ngood: *all*\n";
+    assert_eq!(text::write(&sheet()), expected);
+}
+
+#[test]
+fn markdown_has_the_result_first_and_no_markup_of_names() {
+    let expected = "**x\\\\ny** good: \\*all\\*\n\nfirst\n\nsecond\n\n| name | runs | whole |\n|---|--:|---|\n\
+        | a\\|lo…ame | 1,000 | w |\n\n?: chance\n\n1 failed\n\n| | |\n|---|---|\n| metric | ops |\n\n**part** end of it\n\n\
+        Note: give `--runs 9`\n";
+    assert_eq!(markdown::write(&sheet()), expected);
+}
+
+/// What was unusual comes before the tables, which have whole names and more columns.
+#[test]
+fn a_page_has_the_result_and_the_notes_first() {
+    let mut sheet = sheet();
+    sheet.add_after("Table", [SheetBlock::Text { text: "behind it".to_owned() }]);
+    sheet.parts().for_each(|part| part.blocks.push(SheetBlock::Text { text: "in the part".to_owned() }));
+    let section = html::PageSection { title: "x".to_owned(), about: String::new(), blocks: sheet.into_page() };
+    let page = html::write("x", &[section]).unwrap();
+    let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words}: {page}"));
+    let parts = [
+        "<p class=\"banner good\">good: *all*</p>",
+        "<p>first</p>",
+        "<strong>Warning:</strong> 1 failed",
+        "<strong>Note:</strong> give",
+        "<th scope=\"col\">whole</th><th scope=\"col\">lag</th>",
+        "a|long-name",
+        "<p>?: chance</p>",
+        "<p>behind it</p>",
+        "<dt>metric</dt>",
+        "<h3>part</h3>",
+        "<p class=\"banner neutral\">end of it</p>",
+        "<p>in the part</p>",
+    ];
+    assert!(parts.map(at).is_sorted(), "{page}");
+    assert!(!page.contains(">short<"), "{page}");
+}
+
+#[test]
+fn a_table_that_is_too_wide_for_text_has_another_form() {
+    let table = |heading: String| {
+        let mut wide = SheetTable::new("", [heading.as_str()]);
+        wide.row(["wide".to_owned()]);
+        let mut narrow = SheetTable::new("", ["name"]);
+        narrow.row(["narrow".to_owned()]);
+        wide.narrow = Some(Box::new(narrow));
+        text::table(&wide).unwrap()
+    };
+    assert_eq!(
+        (table("x".repeat(80)).lines().nth(1), table("x".repeat(81)).as_str()),
+        (Some("wide"), "name\nnarrow\n")
+    );
+}
+
+fn figures(has_sides: bool) -> Figures {
+    let of = |level: &str, values: &[f64]| Series {
+        levels: vec![level.to_owned()],
+        label: level.to_owned(),
+        metric: "latency.p99".to_owned(),
+        unit: "ns/op",
+        better: "lower",
+        value: values.first().copied(),
+        ends: (values.len() > 1).then_some((0.0, 9.5)),
+        values: values.to_vec(),
+    };
+    let series = vec![of("=1", &[4.0, 5.5]), of("8 k", &[3.0]), of("none", &[])];
+    let (name, factors) = ("two words".to_owned(), vec!["n".to_owned()]);
+    Figures { name, factors, series, has_metrics: !has_sides, has_sides, ..Figures::default() }
+}
+
+#[test]
+fn all_formats_for_programs_have_the_same_observations() {
+    let lines = "name,n,run,metric,value\ntwo words,'=1,1,latency.p99,4\ntwo words,'=1,2,latency.p99,5.5\n\
+        two words,8 k,1,latency.p99,3\n";
+    assert_eq!(csv::write(&figures(false)), lines);
+    let lines = "Unit ns/op better=lower\nBenchmarkTwo_words/n=_1/latency.p99 1 4 ns/op\n\
+        BenchmarkTwo_words/n=_1/latency.p99 1 5.5 ns/op\nBenchmarkTwo_words/n=8_k/latency.p99 1 3 ns/op\n";
+    assert_eq!(benchstat::write(&figures(false)), lines);
+    let sides = "Unit ns/op better=lower\nn: =1\nBenchmarkTwo_words 1 4 ns/op\nBenchmarkTwo_words 1 5.5 ns/op\n\
+        n: 8 k\nBenchmarkTwo_words 1 3 ns/op\n";
+    assert_eq!(benchstat::write(&figures(true)), sides);
+    let found: serde_json::Value = serde_json::from_str(&bencher::write(&figures(false))).unwrap();
+    let expected = serde_json::json!({
+        "two words =1": { "latency.p99": { "value": 4.0, "lower_value": 0.0, "upper_value": 9.5 } },
+        "two words 8 k": { "latency.p99": { "value": 3.0 } },
+        "two words none": {},
+    });
+    assert_eq!(found, expected);
+    let points = vec![vec!["name".to_owned(), "level".to_owned()], vec!["x".to_owned(), "1".to_owned()]];
+    assert_eq!(csv::write(&Figures { points, ..figures(false) }), "name,level\nx,1\n");
+}

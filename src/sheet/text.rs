@@ -1,0 +1,66 @@
+//! Sheets as text for a terminal of 80 columns. Pictures and sources are left out.
+
+use super::{Media, NoteLabel, Sheet, SheetBlock, SheetTable};
+use crate::util::printable;
+use crate::util::table::{Align, Table};
+use crate::util::wrap::{WIDTH, wrapped};
+
+/// A sheet as text. Its last line is the result.
+pub fn write(sheet: &Sheet) -> String {
+    let mut text = format!("{}\n", printable::line(&sheet.title));
+    let mut follows_text = false;
+    for block in &sheet.blocks {
+        let Some(part) = part(block) else { continue };
+        let is_text = matches!(block, SheetBlock::Text { .. });
+        // Sentences are one paragraph.
+        if !(is_text && follows_text) {
+            text.push('\n');
+        }
+        text += &part;
+        follows_text = is_text;
+    }
+    text + &format!("\n{}\n", printable::line(&sheet.ending))
+}
+
+fn part(block: &SheetBlock) -> Option<String> {
+    match block {
+        SheetBlock::Text { text } => Some(line(text)),
+        SheetBlock::Facts { pairs, is_wrapped } => Some(facts(pairs, *is_wrapped)),
+        SheetBlock::Warnings { label, items } => {
+            let prefix = if *label == NoteLabel::Note { "note: " } else { "" };
+            Some(items.iter().map(|(text, _)| line(&format!("{prefix}{text}"))).collect())
+        }
+        SheetBlock::Table(found) => table(found),
+        SheetBlock::Part(sheet) => Some(write(sheet)),
+        _ => None,
+    }
+}
+
+/// A text as one wrapped line.
+fn line(text: &str) -> String {
+    wrapped(&printable::line(text), "  ") + "\n"
+}
+
+/// Pairs, each on a line.
+fn facts(pairs: &[(String, String)], is_wrapped: bool) -> String {
+    let mut table = Table::new([("", Align::Left), ("", Align::Left)]);
+    pairs.iter().for_each(|(name, value)| _ = table.row([name, value]));
+    let lines = if is_wrapped { table.render_wrapped(WIDTH) } else { table.render() };
+    lines.trim_start_matches('\n').to_owned()
+}
+
+/// A table as text, with the lines above and below it.
+pub fn table(table: &SheetTable) -> Option<String> {
+    let render = |of: &SheetTable| {
+        let found = of.lines(Media::TEXT)?;
+        Some(if of.is_compact { found.render_compact(WIDTH) } else { found.render() })
+    };
+    let mut text = render(table)?;
+    // The headings are as wide as the columns of figures.
+    let is_wide = text.lines().next().is_some_and(|headings| headings.chars().count() > WIDTH);
+    if let Some(narrow) = table.narrow.as_ref().filter(|_| is_wide) {
+        text = render(narrow)?;
+    }
+    let title = if table.title.is_empty() { String::new() } else { line(&table.title) + "\n" };
+    Some(table.below.iter().fold(title + &text, |text, below| text + &line(below)))
+}
