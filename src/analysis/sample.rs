@@ -32,9 +32,10 @@ impl Estimate {
         Self { value, low: value - half, high: value + half }
     }
 
-    /// Returns the half-width of the interval divided by the absolute value. It is not finite if there is no interval.
+    /// The half-width of a symmetric interval divided by the absolute value. It is not finite if there is no interval.
     pub fn relative(self) -> f64 {
-        (self.high - self.low) / 2.0 / self.value.abs()
+        // The lower end may be cut at 0.
+        (self.high - self.value) / self.value.abs()
     }
 
     /// Applies an increasing function to the value and both ends, such as `exp` to an estimate of a logarithm.
@@ -57,6 +58,12 @@ impl Estimate {
             true => ratio,
             false => Self { value, low: f64::NAN, high: f64::NAN },
         }
+    }
+
+    /// The estimate of a figure that is never negative: its interval ends at 0 at the lowest.
+    #[must_use]
+    pub fn from_zero(self) -> Self {
+        Self { low: if self.low.is_finite() { self.low.max(0.0) } else { self.low }, ..self }
     }
 
     /// Returns the ends of the interval of a figure that is never negative, such as a rate or a time: the lower end is

@@ -23,6 +23,7 @@ const DEFAULT_REPEATS: u64 = 3;
 /// The output of `wmlrun ort --format json`.
 #[derive(Serialize)]
 struct CurveDocument<'a> {
+    schema: &'static str,
     method: ResponseMethod,
     #[serde(flatten)]
     found: OverallResponse,
@@ -45,7 +46,8 @@ pub(super) fn ort(file: &Path, method: ResponseMethod, format: FigureFormat) -> 
     };
     let text = match format {
         FigureFormat::Json => {
-            serde_json::to_string_pretty(&CurveDocument { method, found, points: &points }).unwrap_or_default() + "\n"
+            let document = CurveDocument { schema: "wmlrun.curve/1", method, found, points: &points };
+            serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
         }
         FigureFormat::Text => table(&points, found, method),
     };

@@ -31,6 +31,7 @@ pub(super) struct SuiteLimits {
 /// The output of `wmlrun wins --format json`.
 #[derive(Serialize)]
 struct WinsDocument<'a> {
+    schema: &'static str,
     a: &'a str,
     b: &'a str,
     /// The metric of results; absent for the figures of a file.
@@ -237,7 +238,8 @@ fn document<'a>(
     let lines: Vec<TestLine<'_>> = found.tests.iter().enumerate().map(line).collect();
     let outcomes: Vec<Option<TestOutcome>> = lines.iter().map(|line| line.outcome).collect();
     let [a, b] = &found.sides;
-    WinsDocument { a, b, metric: metric.map(Metric::to_string), wins: count_wins(&outcomes), tests: lines }
+    let schema = "wmlrun.wins/1";
+    WinsDocument { schema, a, b, metric: metric.map(Metric::to_string), wins: count_wins(&outcomes), tests: lines }
 }
 
 fn text(document: &WinsDocument<'_>) -> String {

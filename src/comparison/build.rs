@@ -1,7 +1,7 @@
 //! Builds a comparison from observations.
 
 use super::advice::advice;
-use super::differences::is_one_machine;
+use super::differences::{annotations, is_one_machine};
 use super::tested::{RunOrder, RunPositions, Runs, TestedRatio, blocks, check_disturbance, disturbance, times};
 use super::{
     ComparedSide, Comparison, ControlResult, EndingLook, IntervalDoubt, NamedTest, OtherMetric, SCHEMA, Shapes,
@@ -191,6 +191,7 @@ impl Comparer {
             control,
             floor: self.floor,
             look: self.look.map(|look| EndingLook { blocks: look.blocks as u64, one_sided: look.one_sided }),
+            annotations: annotations(runs.a, runs.b),
             differs: differences(runs.a, runs.b),
             causes: causes(runs),
             others: self.others(runs, &times, level),

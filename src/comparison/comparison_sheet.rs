@@ -67,6 +67,7 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
     let better = if comparison.higher_is_better { "higher is better" } else { "lower is better" };
+    comparison.annotations.iter().for_each(|(name, text)| line(name, text.clone()));
     let measured = [&comparison.a.measured, &comparison.b.measured];
     match measured[0] == measured[1] {
         true if measured[0].is_empty() => {}

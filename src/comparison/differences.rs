@@ -4,7 +4,7 @@ use crate::import::{
     DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, Observation, PREALLOCATED, shortened,
 };
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A condition that differs between A and B.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -138,6 +138,16 @@ pub fn different_workloads(differences: &[Difference]) -> Option<String> {
 
 /// What the user says about a result.
 pub const ANNOTATIONS: [&str; 2] = ["label", "note"];
+
+/// What the user says about all runs alike.
+pub(super) fn annotations(a: &[Observation], b: &[Observation]) -> BTreeMap<String, String> {
+    let common = |name: &str| {
+        let mut values = a.iter().chain(b).map(|run| run.conditions.get(name));
+        let first = values.next()??;
+        values.all(|value| value == Some(first)).then(|| (name.to_owned(), first.clone()))
+    };
+    ANNOTATIONS.into_iter().filter_map(common).collect()
+}
 
 /// Returns the conditions that differ: first those that should be equal, then label and note. The result is empty when a side has no
 /// conditions.

@@ -51,6 +51,7 @@ use crate::analysis::{
     Change, ComparisonVerdict, Estimate, NoiseFloor, Point, SampleSummary, StudyTest, Tolerance, classify,
 };
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The name and version of the schema.
 pub const SCHEMA: &str = "wmlrun.comparison/1";
@@ -102,6 +103,9 @@ pub struct Comparison {
     pub floor: Option<NoiseFloor>,
     /// The interim look at which a sequential comparison ended; null for other comparisons.
     pub look: Option<EndingLook>,
+    /// The label and the note, if all runs have the same.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
     /// Conditions that differ between A and B.
     pub differs: Vec<Difference>,
     /// Figures that changed together with the metric, in the order in which they explain each other.

@@ -4,7 +4,7 @@
 use super::super::build::tests::{comparer, controlled, runs};
 use super::super::formats::shown::{bencher, benchstat, markdown, text};
 use super::*;
-use crate::analysis::{Estimate, InterimLook, MeanEstimate, RepeatState};
+use crate::analysis::{Change, Estimate, InterimLook, MeanEstimate, RepeatState};
 use crate::comparison::{
     ComparedSide, Comparer, ComparisonMethod, ControlResult, RepeatedMetric, Repeats, RunOrder, Runs,
 };
@@ -130,6 +130,44 @@ fn an_interval_has_the_level_of_its_look() {
         let found = Comparer { look, ..comparer("ops") }.compare(&runs).unwrap();
         says(&text(&found), &[&format!("], {level} % interval"), "look after 12 blocks"]);
         assert!((found.level - (1.0 - 2.0 * one_sided)).abs() < 1e-12);
+    }
+}
+
+/// What the text says of the figures that changed, Markdown says too.
+#[test]
+fn changed_figures_have_their_p_values_in_all_formats() {
+    let mut found = compared("ops", 8, RunOrder::Separate);
+    found.causes = vec![Change { name: "cpu".to_owned(), a: 0.25, b: 0.5, p: 0.0125 }];
+    says(&text(&found), &["also changed A B p", "cpu 0.250 0.500 0.0125"]);
+    says(&markdown(&found), &["| also changed | A | B | p |", "| cpu | 0.250 | 0.500 | 0.0125 |"]);
+}
+
+/// A label or note of all runs is shown; one of a side is among the differences.
+#[test]
+fn the_note_of_all_runs_is_shown() {
+    let of = |note: &str| {
+        let mut found = runs("ops", 8, 100.0, 0.02);
+        found.iter_mut().for_each(|run| drop(run.conditions.insert("note".to_owned(), note.to_owned())));
+        found
+    };
+    let shown = |a: &str, b: &str| {
+        let runs = Runs { a: &of(a), b: &of(b), order: RunOrder::Separate };
+        let found = comparer("ops").compare(&runs).unwrap();
+        (found.annotations.clone(), text(&found), markdown(&found))
+    };
+    let (annotations, text, markdown) = shown("new disk", "new disk");
+    assert_eq!(annotations.len(), 1);
+    says(&text, &["note new disk metric ops"]);
+    says(&markdown, &["| note | new disk |"]);
+    assert!(shown("old", "new").0.is_empty() && shown("old", "new").1.contains("note     old  new"));
+}
+
+/// One figure has one form, also in a table beside sentences.
+#[test]
+fn numbers_of_runs_are_grouped() {
+    let found = compared("ops", 2868, RunOrder::Separate);
+    for text in [text(&found), markdown(&found)] {
+        assert!(text.contains("2,868") && !text.contains("2868"), "{text}");
     }
 }
 

@@ -19,6 +19,8 @@ use serde::Serialize;
 /// The comparison of the tests of a suite.
 #[derive(Clone, Debug, Serialize)]
 pub struct SuiteComparison {
+    /// `wmlrun.suite/1`.
+    pub schema: String,
     /// The name of A.
     pub a: String,
     /// The name of B.
@@ -92,6 +94,7 @@ impl SuiteComparison {
         };
         let tests: Vec<SuiteTest> = tests.iter().zip(reasons).map(of_test).collect();
         Self {
+            schema: "wmlrun.suite/1".to_owned(),
             a: comparer.sides[0].clone(),
             b: comparer.sides[1].clone(),
             metric: comparer.metric.to_string(),

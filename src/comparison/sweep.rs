@@ -138,7 +138,7 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
     let estimate = |name: &str| -> Option<Estimate> {
         let values: Vec<f64> = whole.iter().map(|run| run.figures.get(name).copied()).collect::<Option<_>>()?;
         // The runs of a level are treated as independent, because runs of other levels are made between them.
-        independent_mean(&values, LEVEL)
+        independent_mean(&values, LEVEL).map(Estimate::from_zero)
     };
     SweepPoint {
         level: level.to_owned(),
@@ -185,6 +185,21 @@ mod tests {
             sweep("x", "n", &levels, &[vec![run(first, 1.0)], vec![run(2.0, 1.0)]], ResponseMethod::Sfs3)
         };
         assert_eq!((names(3.0).has_doubtful_order(), names(1.0).has_doubtful_order()), (true, false));
+    }
+
+    /// Two runs of which one is three times as fast have an interval that is wider than the mean.
+    #[test]
+    fn an_interval_of_rates_is_cut_at_zero() {
+        let found = sweep("x", "n", &["1".to_owned()], &[vec![run(100.0, 1e6), run(300.0, 3e6)]], ResponseMethod::Sfs3);
+        let (rate, response) = (found.points[0].rate.unwrap(), found.points[0].response.unwrap());
+        assert_eq!((rate.low, response.low), (0.0, 0.0));
+        assert!((rate.relative() - 6.35).abs() < 0.01, "{}", rate.relative());
+        let csv = crate::comparison::formats::shown::csv(&found);
+        assert!(csv.contains(",200,0,") && !csv.contains('-'), "{csv}");
+        let bencher = crate::comparison::formats::shown::bencher(&found);
+        let found: serde_json::Value = serde_json::from_str(&bencher).unwrap();
+        assert_eq!(found["x n=1"]["ops"]["lower_value"], 0.0);
+        assert!(found["x n=1"]["ops"]["upper_value"].as_f64().unwrap() > 1000.0, "{bencher}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use crate::fileset::aging::AgingError;
 use crate::fileset::shape::ShapeError;
 use crate::os::{self, Errno};
+use crate::util::size;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -435,9 +436,9 @@ impl fmt::Display for Error {
                 "not enough space in `{}`: {} {}, {} is free{}",
                 path.display(),
                 needing(sets),
-                human(*needed),
-                human(*free),
-                if *floor > 0 { format!(", and {} must stay free", human(*floor)) } else { String::new() }
+                size::format(*needed),
+                size::format(*free),
+                if *floor > 0 { format!(", and {} must stay free", size::format(*floor)) } else { String::new() }
             ),
             Self::Inodes { sets, path, needed, free } => {
                 let sets = needing(sets);
@@ -449,8 +450,8 @@ impl fmt::Display for Error {
                     f,
                     "not enough memory for {what} of {}: {} is needed, {} is available",
                     listed(sets),
-                    human(*needed),
-                    human(*free)
+                    size::format(*needed),
+                    size::format(*free)
                 )
             }
             Self::Name { set } => write!(f, "file set name `{set}` can't be used as the name of a directory"),
@@ -481,7 +482,7 @@ impl fmt::Display for Error {
                     os::errno_name(errno.raw_os_error())
                 )?;
                 match free {
-                    Some((bytes, inodes)) => write!(f, "; {} and {inodes} inodes are free there", human(*bytes)),
+                    Some((bytes, inodes)) => write!(f, "; {} and {inodes} inodes are free there", size::format(*bytes)),
                     None => Ok(()),
                 }
             }
@@ -500,14 +501,14 @@ fn together(what: &SharedShortage, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     };
     match *shortage {
         Shortage::Bytes { needed, free, floor } => {
-            f.write_str(&text("space", &human(needed), &format!("{} is free", human(free))))?;
-            if floor > 0 { write!(f, ", and {} must stay free", human(floor)) } else { Ok(()) }
+            f.write_str(&text("space", &size::format(needed), &format!("{} is free", size::format(free))))?;
+            if floor > 0 { write!(f, ", and {} must stay free", size::format(floor)) } else { Ok(()) }
         }
         Shortage::Inodes { needed, free } => {
             f.write_str(&text("inodes", &needed.to_string(), &format!("{free} are free")))
         }
         Shortage::Memory { needed, free } => {
-            f.write_str(&text("memory", &human(needed), &format!("{} is available", human(free))))
+            f.write_str(&text("memory", &size::format(needed), &format!("{} is available", size::format(free))))
         }
     }
 }
@@ -520,21 +521,6 @@ fn listed(sets: &[String]) -> String {
 /// Returns the subject and the verb of what file sets need.
 fn needing(sets: &[String]) -> String {
     format!("{} {}", listed(sets), if sets.len() == 1 { "needs" } else { "need" })
-}
-
-/// Formats a number of bytes in the largest unit that fits, such as `1.5 GiB`.
-pub(super) fn human(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = bytes as f64;
-    let mut unit = "bytes";
-    for next in UNITS {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = next;
-    }
-    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{value:.1} {unit}") }
 }
 
 #[cfg(test)]
@@ -552,6 +538,9 @@ mod tests {
             error(&["a"], 256),
             "not enough space in `/a`: file set `a` needs 1.0 GiB, 100.0 MiB is free, and 256.0 MiB must stay free"
         );
+        let (sets, what) = (vec!["a".to_owned()], "the tables");
+        let almost = Error::Memory { sets, what, needed: (1 << 20) - 1, free: 512 }.to_string();
+        assert!(almost.contains(" 1.0 MiB") && almost.contains("512 B is available"), "{almost}");
         assert_eq!(
             error(&["a", "b"], 0),
             "not enough space in `/a`: file set `a` and file set `b` need 1.0 GiB, 100.0 MiB is free"

@@ -3,6 +3,7 @@
 //! The sequence itself is tested without a disk, in `fileset`.
 
 use crate::cmd::{Output, Wml, scratch, tool};
+use crate::experiments::valid;
 use crate::mounts::{self, Fs, Mount};
 use crate::signals::picture;
 use crate::strace;
@@ -71,6 +72,7 @@ fn a_complete_aging_is_not_changed() {
     let before = tree(&dir.path().join("aged"));
     let again = json(&age(dir.path(), &[&SMALL[..], &["--json", "-"]].concat()).exits(0));
     assert!(before == tree(&dir.path().join("aged")));
+    valid(&first);
     assert_eq!((&first["schema"], &first["bytes"]), (&"wmlrun.aging/1".into(), &(3 << 20).into()));
     let files = before.keys().filter(|path| dir.path().join("aged").join(path).is_file()).count();
     assert_eq!(first["files"].as_u64(), Some(files as u64 - 1), "without the marker");

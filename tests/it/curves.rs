@@ -2,7 +2,7 @@
 //! tests of two sides.
 
 use crate::cmd::Wml;
-use crate::experiments::{Lab, SCRIPT};
+use crate::experiments::{Lab, SCRIPT, valid};
 use serde_json::Value;
 
 /// The curve of a published report (SFS 2.0), with its overall response time of 5.4 ms.
@@ -24,6 +24,7 @@ fn a_published_curve_has_its_overall_response_time() {
     assert!(huge.ends_with("overall response time 3.00 by sfs2, peak 1e300\n"), "{huge}");
     let slow = ort("1e308 1.2e308\n1.7e308 1.7e308\n", &[]).run().exits(0).stdout;
     assert!(slow.contains("overall response time 9.") && !slow.contains("inf"), "{slow}");
+    valid(&found);
     assert_eq!((&found["method"], &found["peak"]), (&"sfs3".into(), &1825.0.into()));
     assert_eq!((found["points"].as_array().unwrap().len(), &found["points"][2]["response"]), (4, &Value::Null));
     // 448·1.6/2 + 458·1.65 + 919·1.8, over the peak.
@@ -55,6 +56,7 @@ fn the_wins_of_a_published_comparison_are_counted() {
     assert!(output.stdout.ends_with(expected), "{}", output.stdout);
     let output = wins("x 2 1\ny 3 -\n", &["--lower-is-better", "--format", "json"]).run().exits(0);
     let found: Value = serde_json::from_str(&output.stdout).unwrap();
+    valid(&found);
     assert_eq!((&found["a"], &found["tests"][0]["outcome"]["winner"]), (&"A".into(), &"b".into()));
     assert_eq!((&found["tests"][1]["b"], &found["tests"][1]["outcome"]), (&Value::Null, &Value::Null));
     for text in ["", "x 1\n", "test a b\n", "x 1 2\ny z 3\n", "x,9,120,9,480\n"] {
@@ -141,6 +143,8 @@ fn a_suite_has_a_verdict_on_each_test() {
     assert!(output.stderr.contains("note: `web`: new has no complete run"), "{}", output.shown());
     let found: Value =
         serde_json::from_str(&call(&["--tolerance", "60%", "--format", "json"]).run().exits(11).stdout).unwrap();
+    valid(&found);
+    found["tests"].as_array().unwrap().iter().map(|test| &test["comparison"]).filter(|c| !c.is_null()).for_each(valid);
     assert_eq!((&found["verdict"], &found["level"]), (&"unclear".into(), &0.975.into()));
     let tests = found["tests"].as_array().unwrap();
     let of = |n: usize| (&tests[n]["name"], &tests[n]["verdict"], &tests[n]["comparison"]["verdict"]);
@@ -167,6 +171,7 @@ fn sweep(words: &str, code: i32) -> String {
 fn a_sweep_has_a_point_for_each_value() {
     let text = sweep("--vary n=1,2,3 --repeats 2 --format json", 0);
     let found: Value = serde_json::from_str(&text).unwrap();
+    valid(&found);
     assert_eq!((&found["schema"], &found["factor"]), (&"wmlrun.sweep/1".into(), &"n".into()));
     let points = found["points"].as_array().unwrap();
     let levels: Vec<&str> = points.iter().map(|p| p["level"].as_str().unwrap()).collect();

@@ -4,7 +4,7 @@
 //! experiment that was killed; here the program itself is killed.
 
 use crate::cmd::short_or_long;
-use crate::experiments::{Lab, any_verdict, exits, valid_by};
+use crate::experiments::{Lab, any_verdict, exits, valid};
 use crate::mounts::{self, Fs, Mount};
 use crate::resume::{in_parallel, is_complete, run_killed};
 use crate::strace;
@@ -114,7 +114,7 @@ fn a_cell_can_be_compared() {
     let text = lab.run(&format!("experiment files/study.toml {SHORT} --results r --format json"), 0);
     let found: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&found["schema"], &found["state"]), (&"wmlrun.factorial/1".into(), &"complete".into()));
-    valid_by("docs/factorial.schema.json", &found);
+    valid(&found);
     let tests = found["tests"].as_array().unwrap();
     assert_eq!(
         (tests.len(), &tests[1]["others"], &tests[1]["levels"][0]["test"]),
@@ -195,7 +195,7 @@ fn a_level_may_have_its_own_metric() {
     let options = format!("{SHORT} --allow-system --append t.csv --live jsonl:live --results r");
     let text = lab.run(&format!("experiment files/study.toml {options} --format json"), 0);
     let found: Value = serde_json::from_str(&text).unwrap();
-    valid_by("docs/factorial.schema.json", &found);
+    valid(&found);
     let metrics: Vec<&str> =
         found["cells"].as_array().unwrap().iter().map(|cell| cell["metrics"][0]["metric"].as_str().unwrap()).collect();
     assert_eq!(metrics, ["ops", "before-x.seconds", "ops", "before-x.seconds"]);

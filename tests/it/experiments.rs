@@ -105,6 +105,7 @@ fn repeated_runs_are_stored_and_estimated() {
     let lab = Lab::new();
     let text = lab.run(&format!("repeat {SHORT} --runs 3 --results r --format json --quiet"), 0);
     let found: Value = serde_json::from_str(&text).unwrap();
+    valid(&found);
     assert_eq!((&found["schema"], &found["state"]), (&"wmlrun.repeats/1".into(), &"complete".into()));
     let values = found["metrics"][0]["values"].as_array().unwrap();
     assert_eq!((values.len(), &found["metrics"][0]["n"]), (3, &3.into()));
@@ -157,6 +158,7 @@ fn each_run_is_a_row_and_a_line() {
     let rows = fs::read_to_string(lab.path("t.csv")).unwrap();
     assert_eq!((lines.len(), rows.lines().count()), (2, 3), "{rows}");
     for (n, (line, row)) in lines.iter().zip(rows.lines().skip(1)).enumerate() {
+        valid(line);
         assert_eq!(
             (&line["event"], &line["run"], &line["failure"]),
             (&"recorded".into(), &(n + 1).into(), &Value::Null)
@@ -236,16 +238,12 @@ fn runs_are_interleaved_until_there_is_a_verdict() {
     assert!(after.len() == 8 && after.iter().all(|speed| *speed > 0.0), "{after:?}");
 }
 
-/// A comparison is a document of the published schema.
+/// A document follows the published schema that it names: `wmlrun.NAME/1` is `docs/NAME.schema.json`.
 #[track_caller]
-pub(crate) fn valid(comparison: &Value) {
-    valid_by("docs/comparison.schema.json", comparison);
-}
-
-/// A document is one of this published schema.
-#[track_caller]
-pub(crate) fn valid_by(schema: &str, document: &Value) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(schema);
+pub(crate) fn valid(document: &Value) {
+    let schema = document["schema"].as_str().and_then(|schema| schema.strip_prefix("wmlrun.")?.strip_suffix("/1"));
+    let name = schema.unwrap_or_else(|| panic!("the document has no schema: {document:#}"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/{name}.schema.json"));
     let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let errors: Vec<String> = validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();

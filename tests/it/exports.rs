@@ -2,6 +2,7 @@
 //! `HdrHistogram`, benchstat and pandas.
 
 use crate::cmd::{Output, Wml, binary, count, skip};
+use crate::experiments::valid;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -81,6 +82,7 @@ fn the_live_stream_has_a_line_for_each_interval() {
     fs::write(output.dir().join("x.wml"), SCRIPT).unwrap();
     let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(output.stderr.contains("all I/O"), "the report goes to standard error\n{}", output.stderr);
+    lines.iter().for_each(valid);
     assert!(lines.iter().all(|line| line["schema"] == "wmlrun.live/1" && line["run"] == 1), "{}", output.stdout);
     let events: Vec<&str> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
     let (first, last) = (&lines[0], &lines[lines.len() - 1]);
