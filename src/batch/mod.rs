@@ -12,7 +12,7 @@ mod selection;
 mod variables;
 mod workload;
 
-use crate::diag::{self, Diagnostic, Severity, has_errors};
+use crate::diag::{self, Diagnostic, Failure, Severity, Status, has_errors};
 use crate::flowop;
 use crate::measure::WarmupLength;
 use crate::model::{self, Command, CommandKind, Known, Object};
@@ -22,7 +22,7 @@ use crate::output::{self, FileIdentity, TableFile, file_id};
 use crate::page::{self, ResultSource};
 use crate::report::{csv_runs, json};
 use crate::result::{Document, Run};
-use crate::session::{Front, LONGEST_TIME, Session, Settings, SilentFront, Status, library, typed_value};
+use crate::session::{Front, LONGEST_TIME, Session, Settings, SilentFront, library, typed_value};
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::SpecTable;
 use crate::spec::predefined::predefined_names;
@@ -30,9 +30,9 @@ use crate::util::batch_files::{BATCH_PAGE, BATCH_RESULT, BATCH_SCRIPT};
 use overview::{index_page, joined, overview};
 use profile::{Config, Profile};
 use results::{results_dir, warn_of_other_places};
-use selection::{select, settings_fit, suggest_others};
+use selection::{check_settings, select, suggest_others};
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -100,14 +100,12 @@ pub trait BatchHost {
 }
 
 /// Runs a profile, or the workloads with the names in `only` unless it is empty, with the settings of the command line.
-/// Returns the exit status.
-pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn BatchHost) -> u8 {
+pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn BatchHost) -> Result<(), Failure> {
     let front = &mut *host.front(false);
     if settings.warmup == WarmupLength::UntilSteady {
         // The script of each workload has a `warmup` command, which takes a number of seconds.
-        let help = Some("give a time, such as `--warmup 30`");
-        front.error(None, "`--warmup auto` can't be written into the scripts of a profile", help);
-        return 2;
+        let help = "give a time, such as `--warmup 30`";
+        return Err(Failure::wrong("`--warmup auto` can't be written into the scripts of a profile", help));
     }
     let interrupt = host.interrupt();
     with_workloads(path, settings, only, &interrupt, &mut SourceMap::new(), front, &mut |batch, workloads, front| {
@@ -117,34 +115,31 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
 
 /// Checks a profile and its workloads as before a run, and reports the warnings too. `checked` gets the texts of each
 /// workload without errors, and then all personalities; it is told whether what they load is among them. Nothing is
-/// written. Returns the exit status.
+/// written.
 pub fn check_profile(
     path: &Path,
     settings: &Settings,
     front: &mut dyn Front,
     checked: &mut dyn FnMut(&SourceMap, bool),
-) -> u8 {
+) -> Result<(), Failure> {
     let (interrupt, mut map) = (Arc::default(), SourceMap::new());
-    let status = with_workloads(path, settings, &[], &interrupt, &mut map, front, &mut |batch, workloads, front| {
+    let done = with_workloads(path, settings, &[], &interrupt, &mut map, front, &mut |batch, workloads, front| {
         for workload in workloads {
             let mut session = Session::new(batch.settings_of(workload), Arc::clone(&interrupt));
             session.only_define();
-            match workload.define(batch, &mut session, front) {
-                Status::Done => checked(&session.map, true),
-                status => return status.code(),
-            }
+            workload.define(batch, &mut session, front)?;
+            checked(&session.map, true);
         }
-        0
+        Ok(())
     });
     checked(&map, false);
-    status
+    done
 }
 
-/// What is done with the workloads of a profile. Returns the exit status.
-type Then<'a> = dyn FnMut(&Batch<'_>, &[ProfileWorkload<'_>], &mut dyn Front) -> u8 + 'a;
+/// What is done with the workloads of a profile.
+type Then<'a> = dyn FnMut(&Batch<'_>, &[ProfileWorkload<'_>], &mut dyn Front) -> Result<(), Failure> + 'a;
 
-/// Reads a profile and its personalities into `map`, and checks its workloads before `then` gets them. Returns the exit
-/// status of an error, or that of `then`.
+/// Reads a profile and its personalities into `map`, and checks its workloads before `then` gets them.
 fn with_workloads(
     path: &Path,
     settings: &Settings,
@@ -153,45 +148,36 @@ fn with_workloads(
     map: &mut SourceMap,
     front: &mut dyn Front,
     then: &mut Then<'_>,
-) -> u8 {
-    let text = match read(path) {
-        Ok(text) => text,
-        Err(e) => {
-            let help = "a profile is a file that lists workloads, each with its personality (`CONFIG name { … }`)";
-            front.error(None, &format!("{} can't be read: {e}", path.display()), Some(help));
-            return 2;
-        }
-    };
+) -> Result<(), Failure> {
+    let help = "a profile is a file that lists workloads, each with its personality (`CONFIG name { … }`)";
+    let text = read(path).map_err(|e| Failure::wrong(format!("{} can't be read: {e}", path.display()), help))?;
     let file = map.add(path.display().to_string(), &text);
     let (mut profile, mut found) = profile::parse(file, &text);
     if has_errors(&found) {
-        front.diagnostics(map, &found);
-        return 2;
+        return Err(Failure::in_script(Status::Script, map, found));
     }
     let names: Vec<String> = profile.configs.iter().map(|config| config.name.node.clone()).collect();
-    if !select(&mut profile, only, front) {
-        return 2;
-    }
+    select(&mut profile, only)?;
     let batch = Batch { path, text: &text, profile: &profile, names: &names, settings };
     let workloads = workloads(&batch, map, &mut found);
     if !has_errors(&found) {
         let variables: Vec<Vec<String>> = workloads.iter().map(|w| w.variables.clone()).collect();
         found.extend(profile.unknown_keys(&variables, only.is_empty()));
     }
-    front.diagnostics(map, &found);
     if has_errors(&found) {
+        front.failed(&Failure::in_script(Status::Script, map, found));
         let names: Vec<&str> = workloads.iter().map(|workload| workload.name().node.as_str()).collect();
         suggest_others(&names, front);
-        return 2;
+        return Err(Failure::unexplained(Status::Script));
     }
-    if !settings_fit(&batch, &workloads, front) {
-        return 2;
-    }
+    front.warnings(map, &found);
+    check_settings(&batch, &workloads)?;
     let mut checked = Vec::new();
     for workload in &workloads {
-        let status = check(workload, &batch, interrupt, front);
+        let fits = check(workload, &batch, interrupt, front);
+        let status = front.status(fits);
         if matches!(status, Status::Interrupted(_)) {
-            return status.code();
+            return Err(Failure::unexplained(status));
         }
         checked.push(status);
     }
@@ -201,65 +187,46 @@ fn with_workloads(
             let name = workload.name().node.as_str();
             if *status == Status::Done { fit.push(name) } else { unfit.push(name) }
         }
-        front.error(
-            None,
-            &format!("`CONFIG {}` can't run: a batch runs all of its workloads or none", unfit.join("`, `CONFIG ")),
-            None,
-        );
+        let text =
+            format!("`CONFIG {}` can't run: a batch runs all of its workloads or none", unfit.join("`, `CONFIG "));
+        front.failed(&Failure::new(*failed, text, ""));
         suggest_others(&fit, front);
-        return failed.code();
+        return Err(Failure::unexplained(*failed));
     }
     then(&batch, &workloads, front)
 }
 
-/// Runs the workloads. Returns the exit status.
+/// Runs the workloads.
 fn run_all(
     batch: &Batch<'_>,
     workloads: &[ProfileWorkload<'_>],
     host: &mut dyn BatchHost,
     front: &mut dyn Front,
-) -> u8 {
+) -> Result<(), Failure> {
     let _kept = signals::Kept::begin();
     let (path, settings) = (batch.path, batch.settings);
     let scripts = std::iter::once(path).chain(workloads.iter().filter_map(|w| w.found.path.as_deref()));
     let read: Vec<FileIdentity> = scripts.filter_map(file_id).collect();
     let create = |path: &Path| json::Writer::create(path, &read, settings.force);
-    let mut writer = match settings.json.as_deref().map(create).transpose() {
-        Ok(writer) => writer,
-        Err(e) => {
-            front.error(None, &format!("the result file can't be written: {e}"), Some("give `--json` another path"));
-            return 3;
-        }
-    };
+    let mut writer = settings.json.as_deref().map(create).transpose().map_err(|e| {
+        Failure::refused(format!("the result file can't be written: {e}"), "give `--json` another path")
+    })?;
     // Each workload opens the table again, and would be refused alone.
-    let table = match &settings.append {
-        None => None,
-        Some(path) => match TableFile::open(path, &csv_runs::header_line(), &read) {
-            Ok(table) => Some(table),
-            Err(e) => {
-                let text = format!("can't write the table {}: {e}", path.display());
-                front.error(None, &text, Some("give `--append` another path"));
-                return 3;
-            }
-        },
+    let open = |path: &PathBuf| {
+        TableFile::open(path, &csv_runs::header_line(), &read).map_err(|e| {
+            let text = format!("can't write the table {}: {e}", path.display());
+            Failure::refused(text, "give `--append` another path")
+        })
     };
-    let results_dir = match results_dir(batch, workloads) {
-        Ok((results_dir, mapped)) => {
-            if let Some(wanted) = mapped {
-                let text = format!(
-                    "`stats = {wanted};` is outside the results directory: see {}",
-                    results_dir.path().display()
-                );
-                front.warning(&text, &format!("`--allow-write {wanted}` lets the profile write there"));
-            }
-            results_dir
-        }
-        Err((results_dir, e)) => {
-            let help = "name another directory in `stats = …;`";
-            front.error(None, &format!("{} can't be made: {e}", results_dir.display()), Some(help));
-            return 3;
-        }
-    };
+    let table = settings.append.as_ref().map(open).transpose()?;
+    let (results_dir, mapped) = results_dir(batch, workloads).map_err(|(dir, e)| {
+        Failure::refused(format!("{} can't be made: {e}", dir.display()), "name another directory in `stats = …;`")
+    })?;
+    if let Some(wanted) = mapped {
+        let place = results_dir.path().display();
+        let text = format!("`stats = {wanted};` is outside the results directory: see {place}");
+        front.warning(&text, &format!("`--allow-write {wanted}` lets the profile write there"));
+    }
     warn_of_other_places(batch, workloads, front);
     let mut all: Vec<Done<'_>> = Vec::new();
     // The joined result has the workloads so far in any case.
@@ -274,15 +241,15 @@ fn run_all(
             .check_in_place()
             .and_then(|()| of_outputs.into_iter().flatten().try_for_each(HeldDir::check_in_place));
         if let Err(e) = in_place {
-            front.error(None, &e.to_string(), Some("the workloads so far are in the directory that was there"));
-            unwritten = Status::Refused;
+            let help = "the workloads so far are in the directory that was there";
+            unwritten = front.status(Err(Failure::refused(e.to_string(), help)));
             break;
         }
         let done = match run_one(workload, batch, &results_dir, host, own_front) {
             Ok(done) => done,
             Err(e) => {
-                front.error(None, &format!("the results of `{name}` can't be written: {e}"), None);
-                unwritten = Status::Failed;
+                let text = format!("the results of `{name}` can't be written: {e}");
+                unwritten = front.status(Err(Failure::failed(text, "")));
                 break;
             }
         };
@@ -292,8 +259,8 @@ fn run_all(
             output::replace_in(&results_dir, BATCH_PAGE.as_ref(), &mut |out| out.write_all(page.as_bytes()))
         });
         if let Err(e) = written {
-            front.error(None, &format!("the page of the batch can't be written: {e}"), None);
-            unwritten = Status::Failed;
+            let text = format!("the page of the batch can't be written: {e}");
+            unwritten = front.status(Err(Failure::failed(text, "")));
             break;
         }
         if stop {
@@ -304,13 +271,9 @@ fn run_all(
     if let Some(writer) = writer.take()
         && let Err(e) = writer.finish(&joined(batch, &all, workloads.len()))
     {
-        let results_dir = results_dir.path().display();
-        front.error(
-            None,
-            &format!("the result file can't be written: {e}"),
-            Some(&format!("the results are in {results_dir}")),
-        );
-        status = status.max(Status::Failed);
+        let help = format!("the results are in {}", results_dir.path().display());
+        let unwritten = Failure::failed(format!("the result file can't be written: {e}"), help);
+        status = status.max(front.status(Err(unwritten)));
     }
     if workloads.len() > 1 {
         front.overview(&overview(workloads, &all));
@@ -320,7 +283,7 @@ fn run_all(
     let place = here.and_then(|here| results_dir.strip_prefix(here).ok()).unwrap_or(results_dir).display();
     front.note(&format!("the results are in {place}"));
     front.note(&format!("`wmlrun report {place} --format markdown-runs` prints a table"));
-    status.code()
+    Failure::outcome(status)
 }
 
 /// Finds the personality of every workload, its variables and its settings. Reports those that can't be found or are
@@ -493,29 +456,24 @@ fn read(path: &Path) -> std::io::Result<String> {
     String::from_utf8(bytes).or_else(|_| invalid("it is not UTF-8"))
 }
 
-/// Makes the plan of a workload, before anything is written, and reports what is wrong with its values.
+/// Makes the plan of a workload, before anything is written.
 fn check(
     workload: &ProfileWorkload<'_>,
     batch: &Batch<'_>,
     interrupt: &Arc<AtomicUsize>,
     front: &mut dyn Front,
-) -> Status {
-    let attempt = |front: &mut dyn Front| {
-        let mut session = Session::new(batch.settings_of(workload), Arc::clone(interrupt));
-        session.only_define();
-        match workload.define(batch, &mut session, front) {
-            Status::Done => match session.plan(front) {
-                None => Status::Script,
-                Some(plan) => session.check_machine(&plan, front).err().unwrap_or(Status::Done),
-            },
-            status => status,
-        }
-    };
-    // The run repeats the warnings.
-    match attempt(&mut SilentFront::default()) {
-        Status::Done => Status::Done,
-        _ => attempt(front),
+) -> Result<(), Failure> {
+    let mut session = Session::new(batch.settings_of(workload), Arc::clone(interrupt));
+    session.only_define();
+    let mut silent = SilentFront::default();
+    let defined = workload.define(batch, &mut session, &mut silent);
+    let planned = defined.and_then(|()| session.plan(&mut silent));
+    let checked = planned.and_then(|plan| session.check_machine(&plan));
+    // Otherwise the run shows the warnings.
+    if checked.is_err() {
+        front.warnings(&session.map, &silent.found);
     }
+    checked
 }
 
 /// Runs one workload. An error is one of its directory of results.
@@ -559,15 +517,14 @@ fn run_one<'a>(
         ..batch.settings_of(workload)
     };
     let mut session = host.session(settings);
-    let mut status = session.runner.open_outputs(std::slice::from_ref(&script_path), front);
+    let mut status = front.status(session.runner.open_outputs(std::slice::from_ref(&script_path)));
     if status == Status::Done {
         front.begin(&session.runner.document);
         let (dialect, reason) = &workload.dialect;
         session.stand_for(&script_path.display().to_string(), &script, (dialect, reason));
-        status = match workload.define(batch, &mut session, front) {
-            Status::Done => workload.measure(&mut session, front),
-            status => status,
-        };
+        let defined = workload.define(batch, &mut session, front);
+        let measured = defined.and_then(|()| workload.measure(&mut session, front));
+        status = front.status(measured);
         session.runner.end_script(status);
         front.end(&session.runner.document);
     }
@@ -580,8 +537,8 @@ fn run_one<'a>(
         // The run and its result count nevertheless.
         if let Err(e) = html.and_then(|html| held.write_new(PAGE.as_ref(), html.as_bytes())) {
             let text = format!("the page of `{}` can't be written: {e}", workload.name().node);
-            front.error(None, &text, Some("`wmlrun report` makes it from the result"));
-            status = status.max(Status::Failed);
+            let unwritten = Failure::failed(text, "`wmlrun report` makes it from the result");
+            status = status.max(front.status(Err(unwritten)));
         }
     }
     Ok(Done { config: workload.config, personality: personality.to_owned(), document, status })

@@ -3,7 +3,7 @@
 use super::Batch;
 use super::profile::{Config, Profile};
 use super::workload::ProfileWorkload;
-use crate::diag;
+use crate::diag::{self, Failure};
 use crate::session::Front;
 
 impl Batch<'_> {
@@ -31,24 +31,22 @@ impl Batch<'_> {
     }
 }
 
-/// Keeps the workloads with the names in `only`, or all if it is empty. Reports names that no workload has. Returns whether
-/// there are none.
-pub(super) fn select(profile: &mut Profile, only: &[String], front: &mut dyn Front) -> bool {
+/// Keeps the workloads with the names in `only`, or all if it is empty. An error if no workload has one of the names.
+pub(super) fn select(profile: &mut Profile, only: &[String]) -> Result<(), Failure> {
     let has_name = |config: &Config, name: &String| config.name.node == *name;
-    let mut all_known = true;
+    let mut unknown = Vec::new();
     for name in only.iter().filter(|name| !profile.configs.iter().any(|config| has_name(config, name))) {
         let names = || profile.configs.iter().map(|config| config.name.node.as_str());
         let help = match diag::nearest(name, names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("its workloads are `{}`", names().collect::<Vec<_>>().join("`, `")),
         };
-        front.error(None, &format!("the profile has no `CONFIG {name}`"), Some(&help));
-        all_known = false;
+        unknown.push(Failure::wrong(format!("the profile has no `CONFIG {name}`"), help));
     }
     if !only.is_empty() {
         profile.configs.retain(|config| only.iter().any(|name| has_name(config, name)));
     }
-    all_known
+    Failure::all(unknown)
 }
 
 /// Says how the workloads with these names, which have no errors, can be run.
@@ -58,9 +56,9 @@ pub(super) fn suggest_others(names: &[&str], front: &mut dyn Front) {
     }
 }
 
-/// Reports every `--set` that changes nothing in any workload. Returns whether there is none.
-pub(super) fn settings_fit(batch: &Batch<'_>, workloads: &[ProfileWorkload<'_>], front: &mut dyn Front) -> bool {
-    let mut fit = true;
+/// An error for each `--set` that changes nothing in any workload.
+pub(super) fn check_settings(batch: &Batch<'_>, workloads: &[ProfileWorkload<'_>]) -> Result<(), Failure> {
+    let mut unused = Vec::new();
     for (written, value) in &batch.settings.sets {
         let (owner, name) = match batch.owner(written) {
             Some((owner, name)) => (Some(owner), name),
@@ -77,11 +75,10 @@ pub(super) fn settings_fit(batch: &Batch<'_>, workloads: &[ProfileWorkload<'_>],
             let help = diag::nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
             let place = owner.map_or_else(|| "the profile".to_owned(), |owner| format!("`CONFIG {owner}`"));
             let text = format!("no personality of {place} uses `${name}` (`{value}`)");
-            front.error(None, &text, help.as_deref());
-            fit = false;
+            unused.push(Failure::wrong(text, help.unwrap_or_default()));
         }
     }
-    fit
+    Failure::all(unused)
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use super::Batch;
 use super::profile::Config;
+use crate::diag::{Failure, Status};
 use crate::model::SetBy;
 use crate::report::dumps;
-use crate::session::{Front, Session, Status, TypedValue, library};
+use crate::session::{Front, Session, TypedValue, library};
 use crate::source::Spanned;
 use crate::spec::predefined::DIR;
 use std::time::Duration;
@@ -66,46 +67,38 @@ impl ProfileWorkload<'_> {
     }
 
     /// Reads the personality into a session and sets its variables.
-    pub(super) fn define(&self, batch: &Batch<'_>, session: &mut Session, front: &mut dyn Front) -> Status {
+    pub(super) fn define(
+        &self,
+        batch: &Batch<'_>,
+        session: &mut Session,
+        front: &mut dyn Front,
+    ) -> Result<(), Failure> {
         // Places in the profile are right in every session whose first text it is.
         session.map.add(batch.name(), batch.text);
-        session.set_folder(&batch.name());
-        let applied = session.apply_sets(front);
-        if applied != Status::Done {
-            return applied;
-        }
+        session.apply_sets_for(&batch.name())?;
         let mut scope = session.scope.clone();
         session.begin_command();
         session.promise_variables(self.settings.iter().map(|setting| setting.name.clone()));
-        let loaded = session.load_text(&self.found.name, &self.found.text, self.hidden, front);
-        if loaded != Status::Done {
-            return loaded;
-        }
+        session.load_text(&self.found.name, &self.found.text, self.hidden, front)?;
         for setting in &self.settings {
-            let status = session.set_typed(&setting.name, setting.typed.clone(), SetBy::Script, front);
-            if status != Status::Done {
-                return status;
-            }
+            session.set_typed(&setting.name, setting.typed.clone(), SetBy::Script)?;
             // The warnings take it for the value that the personality itself sets. An error would have ended this above.
             let _ = scope.set(&setting.name, setting.typed.value.clone(), SetBy::CommandLine);
         }
         session.lint_loaded(&scope, front);
-        Status::Done
+        Ok(())
     }
 
     /// Measures what is defined, and writes the files of the workload.
-    pub(super) fn measure(&self, session: &mut Session, front: &mut dyn Front) -> Status {
+    pub(super) fn measure(&self, session: &mut Session, front: &mut dyn Front) -> Result<(), Failure> {
         for step in self.steps() {
             if session.runner.signal() != 0 {
-                return Status::Interrupted(session.runner.signal());
+                return Err(Failure::unexplained(Status::Interrupted(session.runner.signal())));
             }
             session.begin_command();
-            let status = step.run(self.name(), session, front);
-            if status != Status::Done {
-                return status;
-            }
+            step.run(self.name(), session, front)?;
         }
-        Status::Done
+        Ok(())
     }
 
     fn steps(&self) -> Vec<WorkloadStep> {
@@ -143,7 +136,7 @@ impl ProfileWorkload<'_> {
 }
 
 impl WorkloadStep {
-    fn run(self, name: &Spanned<String>, session: &mut Session, front: &mut dyn Front) -> Status {
+    fn run(self, name: &Spanned<String>, session: &mut Session, front: &mut dyn Front) -> Result<(), Failure> {
         match self {
             Self::CreateFiles => return session.create_files(front),
             Self::CreateProcesses => return session.create_processes(front),
@@ -156,7 +149,7 @@ impl WorkloadStep {
             }
             Self::Shutdown => return session.shutdown_processes(front),
         }
-        Status::Done
+        Ok(())
     }
 
     /// The command of the language that does the same.
@@ -192,35 +185,20 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use crate::batch::{Batch, profile, workloads};
-    use crate::diag::{Diagnostic, Style, render};
+    use crate::diag::{Failure, Reason, Style, render};
     use crate::measure::Settings;
     use crate::plan::Plan;
-    use crate::session::{Front, Session, Status};
+    use crate::session::{Session, SilentFront};
     use crate::source::SourceMap;
     use std::path::Path;
     use std::sync::Arc;
-
-    /// Keeps what is reported.
-    #[derive(Default)]
-    struct Reported(String);
-
-    impl Front for Reported {
-        fn line(&mut self, _: &str) {}
-        fn note(&mut self, _: &str) {}
-        fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
-            self.0 += &render(map, found, Style::Plain);
-        }
-        fn error(&mut self, _: Option<&str>, text: &str, _: Option<&str>) {
-            self.0 += text;
-        }
-    }
 
     fn printed(plan: &Plan) -> String {
         format!("{:?}\n{:?}\n{:?}", plan.filesets, plan.processes, plan.flowops)
     }
 
-    /// The plan of the only workload of a profile, made by calls and made of its script; or what is reported.
-    fn plans(text: &str, sets: &[(&str, &str)]) -> Result<(String, String, String), String> {
+    /// The plan of the only workload of a profile, made by calls and made of its script.
+    fn plans(text: &str, sets: &[(&str, &str)]) -> Result<(String, String, String), Failure> {
         let sets = sets.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let settings = Settings { sets, ..Settings::default() };
         let mut map = SourceMap::new();
@@ -230,20 +208,19 @@ mod tests {
         let all = workloads(&batch, &mut map, &mut found);
         assert_eq!(found, [], "{}", render(&map, &found, Style::Plain));
         let [workload] = &all[..] else { panic!("one workload") };
-        let mut front = Reported::default();
+        let front = &mut SilentFront::default();
         let session = || {
             let mut session = Session::new(batch.settings_of(workload), Arc::default());
             session.only_define();
             session
         };
         let mut called = session();
-        let defined = workload.define(&batch, &mut called, &mut front);
-        let plan = (defined == Status::Done).then(|| called.plan(&mut front)).flatten();
-        let Some(plan) = plan else { return Err(front.0) };
+        workload.define(&batch, &mut called, front)?;
+        let plan = called.plan(front)?;
         let script = workload.script("varmail", true);
         let mut read = session();
-        assert_eq!(read.read("thisrun.f", &script, &mut front), Status::Done, "{script}\n{}", front.0);
-        Ok((printed(&plan), printed(&read.plan(&mut front).unwrap()), script))
+        read.read("thisrun.f", &script, front)?;
+        Ok((printed(&plan), printed(&read.plan(front)?), script))
     }
 
     #[test]
@@ -264,7 +241,9 @@ mod tests {
     #[test]
     fn a_wrong_value_is_shown_where_the_profile_gives_it() {
         let text = "CONFIG one {\n  personality = varmail;\n  nfiles = many files;\n}\n";
-        let shown = plans(text, &[]).unwrap_err();
+        let failure = plans(text, &[]).unwrap_err();
+        let [Reason::Script(found)] = &failure.reasons[..] else { panic!("{failure:?}") };
+        let shown = render(&found.map, &found.found, Style::Plain);
         assert!(shown.contains("p.prof:3:12") && shown.contains("many files"), "{shown}");
     }
 }

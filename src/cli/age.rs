@@ -1,8 +1,9 @@
 //! `wmlrun age`: ages a file system, and prints the score as text or JSON.
 
 use super::bars::Bars;
-use super::console::{self, Verbosity, notice, print_lines};
+use super::console::{Verbosity, notice, print_lines};
 use super::experiment_args::AgeArgs;
+use crate::diag::{Failure, Status};
 use crate::disk::Error;
 use crate::disk::aging::{self, AgingOptions, AgingReport, Figure, FileScore, FreeSpaceScore};
 use crate::os::{Errno, signals};
@@ -31,7 +32,7 @@ struct AgingDocument<'a> {
 }
 
 /// Ages a file system. Returns the exit status.
-pub(super) fn age(args: &AgeArgs) -> u8 {
+pub(super) fn age(args: &AgeArgs) -> Result<u8, Failure> {
     let is_own = |head: &[u8]| json::has_schema(head, SCHEMA);
     let open = |path: &Path| {
         Target::open(path, &[]).and_then(|target| target.recognizing(is_own).unless_foreign(args.force)).map_err(|e| {
@@ -39,14 +40,10 @@ pub(super) fn age(args: &AgeArgs) -> u8 {
                 ErrorKind::AlreadyExists => "give `--json` another path, or replace the file with `--force`",
                 _ => "give `--json` another path",
             };
-            console::error(&format!("can't write {}: {e}", path.display()), Some(help));
-            3
+            Failure::refused(format!("can't write {}: {e}", path.display()), help)
         })
     };
-    let target = match args.json.as_deref().map(open).transpose() {
-        Ok(target) => target,
-        Err(status) => return status,
-    };
+    let target = args.json.as_deref().map(open).transpose()?;
     let (interrupt, _) = signals::install_handlers();
     // A step that ends after a signal leaves an aging that can be continued.
     let _kept = signals::Kept::begin();
@@ -58,12 +55,9 @@ pub(super) fn age(args: &AgeArgs) -> u8 {
         Ok(report) => report,
         Err(Error::Stopped { .. }) => {
             notice("note: interrupted; the same command continues, `wmlrun clean` removes the files");
-            return 128 + interrupt.load(SeqCst) as u8;
+            return Err(Failure::unexplained(Status::Interrupted(interrupt.load(SeqCst) as u8)));
         }
-        Err(e) => {
-            console::error(&e.to_string(), help(&e, &args.dir).as_deref());
-            return 3;
-        }
+        Err(e) => return Err(Failure::refused(e.to_string(), help(&e, &args.dir).unwrap_or_default())),
     };
     if let Some(note) = report.note.as_ref().filter(|_| !args.quiet) {
         notice(&format!("note: {note}"));
@@ -76,12 +70,10 @@ pub(super) fn age(args: &AgeArgs) -> u8 {
         print_lines(text.trim_end());
     }
     let written = target.map_or(Ok(()), |target| target.write(&mut |out| write_json(&report, out)));
-    if let Err(e) = written {
+    written.map(|()| 0).map_err(|e| {
         let path = args.json.as_deref().unwrap_or(Path::new("-"));
-        console::error(&format!("can't write {}: {e}", path.display()), Some("the same command writes it again"));
-        return 1;
-    }
-    0
+        Failure::failed(format!("can't write {}: {e}", path.display()), "the same command writes it again")
+    })
 }
 
 fn write_json(report: &AgingReport, out: &mut dyn std::io::Write) -> std::io::Result<()> {

@@ -13,22 +13,20 @@ use super::examples::with_examples;
 use super::experiment_args::{
     AbArgs, AgeArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable, two_directories,
 };
-use super::live::{stderr_width, stdout_width};
+use super::live::stdout_width;
 use super::option_values::{
     LiveOutput, assignment, file_and_count, interval, live_output, mount_point, run_time, time, warmup,
 };
-use super::stdout::Stdout;
 use super::usage::{explained, warn_of_old_options};
 use super::{called_as, info};
 use crate::analysis::ResponseMethod;
-use crate::diag::wants_colours;
 use crate::experiment::share;
 use crate::fileset::DEFAULT_LAYOUT_SEED;
 use crate::import::Metric;
 use crate::measure::WarmupLength;
 use crate::spec::{Dialect, Division, Sharing};
+use crate::util::printable;
 use crate::util::version::VERSION;
-use crate::util::{printable, wrap};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -502,7 +500,7 @@ pub(super) fn full_command() -> clap::Command {
 }
 
 /// Parses a command line. With `--resume`, options that would change the experiment are errors.
-fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
+pub(super) fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
     let command = || {
         // The library takes 100 columns if a terminal has no height; all other output then takes 79.
         let all = stdout_width().map_or_else(full_command, |columns| full_command().term_width(columns.min(100)));
@@ -526,10 +524,8 @@ fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
-/// Parses the process's command line. `Err` holds the exit status: 2 after wrong usage was reported, 0 after help or
-/// the version was printed.
-pub(super) fn parse() -> Result<Cli, u8> {
-    use std::io::{IsTerminal, Write};
+/// Parses the process's command line. An error may also be a request for help or the version.
+pub(super) fn parse() -> Result<Cli, clap::Error> {
     let words: Vec<OsString> = std::env::args_os().collect();
     warn_of_old_options(&words);
     read(&words).map_err(|e| {
@@ -537,18 +533,7 @@ pub(super) fn parse() -> Result<Cli, u8> {
         // none reaches the terminal.
         let words: Vec<OsString> =
             words.iter().map(|word| printable::line(&word.to_string_lossy()).into_owned().into()).collect();
-        let e = read(&words).err().filter(|visible| visible.kind() == e.kind()).unwrap_or(e);
-        let text = |terminal: bool| match terminal && wants_colours() {
-            true => e.render().ansi().to_string(),
-            false => e.render().to_string(),
-        };
-        if e.use_stderr() {
-            let text = text(std::io::stderr().is_terminal());
-            let _ = std::io::stderr().write_all(wrap::message(&text, stderr_width()).as_bytes());
-            return 2;
-        }
-        let _ = Stdout.write_all(text(std::io::stdout().is_terminal()).as_bytes());
-        0
+        read(&words).err().filter(|visible| visible.kind() == e.kind()).unwrap_or(e)
     })
 }
 

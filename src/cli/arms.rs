@@ -1,81 +1,21 @@
 //! The arms of an experiment before anything is made: each arm's script is read and planned with the options of the arm,
-//! as `wmlrun plan` does. The plan has the directories of the arm's file sets and its flowops.
+//! as `wmlrun plan` does, once. The plan has the directories of the arm's file sets and its flowops.
 //!
-//! Not in here: whether the directories exist and have space, which the commands before a run may change.
+//! Not in here: whether the directories have space, which the commands before a run may change.
 
-use super::console;
 use super::experiment_args::{ArmLine, WorkloadWords};
-use crate::diag::{self, Code, Diagnostic, Severity};
+use crate::diag::{self, Diagnostics, Failure, Reason, Severity};
 use crate::experiment::{Arm, Experiment, ExperimentKind, Identity};
 use crate::fileset::FilesetSpec;
 use crate::import::Metric;
-use crate::measure::{Front, WarmupLength};
+use crate::measure::WarmupLength;
 use crate::plan::{self, FlowopInfo, Plan};
-use crate::session::{Session, Status};
-use crate::source::SourceMap;
+use crate::session::library::FoundScript;
+use crate::session::{Session, SilentFront};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The first error of an arm.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ArmError {
-    /// The text.
-    pub(super) text: String,
-    /// The help.
-    pub(super) help: String,
-    /// Whether its position is in the script, so that it is printed with the script's text.
-    pub(super) in_script: bool,
-    /// The exit status: 3 for a command that is not permitted, else 2.
-    pub(super) status: u8,
-}
-
-impl ArmError {
-    fn of_line(text: &str, help: &str) -> Self {
-        let status = super::script_input::unread_status();
-        Self { text: text.to_owned(), help: help.to_owned(), in_script: false, status }
-    }
-}
-
-/// The receiver of the messages of a check. Warnings and notes are dropped: each run repeats them.
-struct Probe {
-    /// The text before each error, such as ``in `--b`: ``. If `None`, errors are not printed.
-    print: Option<String>,
-    /// The first error.
-    first: Option<ArmError>,
-}
-
-impl Probe {
-    fn found(&mut self, error: ArmError) {
-        self.first.get_or_insert(error);
-    }
-}
-
-impl Front for Probe {
-    fn line(&mut self, _text: &str) {}
-
-    fn note(&mut self, _text: &str) {}
-
-    fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
-        let mut errors: Vec<Diagnostic> = found.iter().filter(|d| d.severity == Severity::Error).cloned().collect();
-        let Some(first) = errors.first_mut() else { return };
-        let help = first.help.first().cloned().unwrap_or_default();
-        let status = if first.code == Code::Refused { 3 } else { 2 };
-        self.found(ArmError { text: first.message.clone(), help, in_script: true, status });
-        if let Some(place) = &self.print {
-            first.message.insert_str(0, place);
-            console::diagnostics(map, &errors);
-        }
-    }
-
-    fn error(&mut self, _code: Option<&str>, text: &str, help: Option<&str>) {
-        self.found(ArmError::of_line(text, help.unwrap_or_default()));
-        if let Some(place) = &self.print {
-            console::error(&format!("{place}{text}"), help);
-        }
-    }
-}
 
 /// Returns the first option of `given` that every arm replaces, so that it has no effect. `own` has the words that follow
 /// it in each arm.
@@ -174,61 +114,135 @@ impl ArmPlaces {
         let trees = plan.filesets.iter().map(|set| (set.name.clone(), set.root())).filter(|(_, root)| !is_fresh(root));
         Self { dirs: dirs.into_iter().collect(), trees: trees.collect() }
     }
+
+    /// The directory that options give.
+    fn of_options(line: &ArmLine) -> Self {
+        let script = &line.workload.script;
+        let set = script.set.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| value);
+        let dir = script.below.as_ref().or(script.dir.as_ref()).or(set).map_or(".", String::as_str);
+        Self { dirs: vec![PathBuf::from(dir)], trees: Vec::new() }
+    }
+}
+
+/// An arm whose script has been read and planned, once for all that is asked before the first run.
+pub(super) struct PlannedArm {
+    /// Its options.
+    pub(super) line: ArmLine,
+    /// The script, and the digests of the texts that it loads.
+    text: String,
+    /// Where its file sets are. If the script has no plan, it is the directory that the options give.
+    pub(super) places: ArmPlaces,
+    /// What its plan says. An error if it has none.
+    plan: Result<ArmPlan, Failure>,
+}
+
+impl PlannedArm {
+    /// Reads and plans a script with the options in `words`. An error if there is nothing to plan. `has_places`: the
+    /// directories are those of its runs, and no command may change them before.
+    pub(super) fn read(words: &[String], has_places: bool) -> Result<Self, Failure> {
+        let line = ArmLine::read(words).map_err(|(text, help)| {
+            Failure::wrong(text, help.unwrap_or_else(|| "`wmlrun --help` lists the options of a run".to_owned()))
+        })?;
+        let script = super::find_script(line.script().unwrap_or_default())?;
+        let mut session = Session::new(super::workload_settings(&line.workload), Arc::default());
+        let planned = ArmPlan::of(&mut session, &script, has_places);
+        let (plan, places) = match planned {
+            Ok((plan, places)) => (Ok(plan), places),
+            Err(failure) => (Err(failure), ArmPlaces::of_options(&line)),
+        };
+        let loaded = plan.as_ref().map_or_else(|_| Vec::new(), |_| session.loaded_digests());
+        Ok(Self { line, text: script.text + &loaded.concat(), places, plan })
+    }
+
+    /// The same, for an arm whose plan has no errors, and whose runs may have these metrics.
+    pub(super) fn checked(words: &[String], metrics: &[Metric], has_places: bool) -> Result<Self, Failure> {
+        let arm = Self::read(words, has_places)?;
+        let plan = arm.plan.as_ref().map_err(Failure::clone)?;
+        let lacking = metrics.iter().filter_map(|metric| plan.lacks(metric));
+        Failure::all(lacking)?;
+        Ok(arm)
+    }
+
+    /// The lengths of its runs with their warm-ups; `None` for a run without a limit.
+    pub(super) fn lengths(&self) -> &[Option<Duration>] {
+        self.plan.as_ref().map_or(&[], |plan| &plan.lengths)
+    }
+
+    /// The expected bytes of its file sets before the run; 0 for an engine that creates no files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.plan.as_ref().map_or(0, |plan| plan.bytes)
+    }
 }
 
 /// What the plan of an arm says about its runs.
-pub(super) struct ArmPlan {
-    places: ArmPlaces,
-    /// The lengths of its runs with their warm-ups; `None` for a run without a limit.
-    pub(super) lengths: Vec<Option<Duration>>,
-    /// The expected bytes of its file sets before the run; 0 for an engine that creates no files.
-    pub(super) bytes: u64,
+struct ArmPlan {
+    lengths: Vec<Option<Duration>>,
+    bytes: u64,
     /// The names of its flowops: `NAME` and `PROCESS/THREAD/NAME`.
     flowops: BTreeSet<String>,
     /// The names of the flowops that have a response time.
     with_response: BTreeSet<String>,
-    /// The digests of the texts that the script loads.
-    loaded: Vec<String>,
+    /// Whether this machine can make its runs.
+    machine: Result<(), Failure>,
+    /// Whether its directories exist, or can be created, on file systems that are allowed.
+    directories: Result<(), Failure>,
 }
 
 impl ArmPlan {
-    fn of(plan: &Plan, is_on_disk: bool) -> Self {
+    fn of(session: &mut Session, script: &FoundScript, has_places: bool) -> Result<(Self, ArmPlaces), Failure> {
+        // Each run repeats the warnings and notes.
+        let front = &mut SilentFront::default();
+        let model = session.read(&script.name, &script.text, front)?;
+        let plan = match (session.plan(front), session.check_permission(&model)) {
+            (Ok(plan), Ok(())) => plan,
+            (Ok(_), Err(failure)) | (Err(failure), Ok(())) => return Err(failure),
+            (Err(first), Err(second)) => return Err(Failure { status: first.status, ..first.and(second) }),
+        };
         let names = |flowop: &FlowopInfo| {
             let process = &plan.processes[flowop.process];
             let whole = format!("{}/{}/{}", process.name, process.threads[flowop.thread].name, flowop.name);
             [flowop.name.clone(), whole]
         };
-        let places = if is_on_disk { ArmPlaces::of(plan) } else { ArmPlaces::default() };
+        let settings = &session.runner.settings;
+        let is_on_disk = settings.engine.real();
+        let warmup = match settings.warmup {
+            WarmupLength::Fixed(length) => length,
+            WarmupLength::UntilSteady => Duration::ZERO,
+        };
+        let lengths = session.run_lengths(&model).into_iter().map(|length| length.map(|length| length + warmup));
         let bytes = plan.filesets.iter().map(FilesetSpec::expected_bytes).fold(0, u64::saturating_add);
         // A script may make several runs, and only one of them an open loop.
         let has_rate = |flowop: &FlowopInfo| plan.processes[flowop.process].threads[flowop.thread].has_rate;
-        Self {
-            places,
-            lengths: Vec::new(),
+        let found = Self {
+            lengths: lengths.collect(),
             bytes: if is_on_disk { bytes } else { 0 },
             flowops: plan.flowops.iter().flat_map(names).collect(),
             with_response: plan.flowops.iter().filter(|f| f.has_response() && has_rate(f)).flat_map(names).collect(),
-            loaded: Vec::new(),
-        }
+            machine: session.check_machine(&plan),
+            directories: if has_places { session.check_places(&plan) } else { Ok(()) },
+        };
+        Ok((found, if is_on_disk { ArmPlaces::of(&plan) } else { ArmPlaces::default() }))
     }
 
-    /// Returns the error that no run of the plan has this metric, with its help, or `None` when runs may have it.
-    fn lacks(&self, metric: &Metric) -> Option<(String, String)> {
+    /// The error that no run of the plan has this metric. `None` if runs may have it.
+    fn lacks(&self, metric: &Metric) -> Option<Failure> {
         if metric.is_of_column() {
             let text = format!("no `{metric}`: it is the number of a column, which a run does not have");
-            return Some((text, "`wmlrun compare` compares columns; name another metric, such as `ops`".to_owned()));
+            let help = "`wmlrun compare` compares columns; name another metric, such as `ops`";
+            return Some(Failure::wrong(text, help));
         }
         let known = |name: &&str| self.flowops.contains(*name);
         if metric.is_response() && self.with_response.is_empty() && metric.flowop().is_none_or(|name| known(&name)) {
             let text = format!("no `{metric}`: no thread of the script is an open loop, which has a response time");
-            return Some((text, "add `rate=` or `totalrate=` to the threads, or name `latency.mean`".to_owned()));
+            return Some(Failure::wrong(text, "add `rate=` or `totalrate=` to the threads, or name `latency.mean`"));
         }
         let name = metric.flowop()?;
         if known(&name) {
             let lacks = metric.is_response() && !self.with_response.contains(name);
             return lacks.then(|| {
                 let text = format!("no `{metric}`: only the I/O operations of open loops have a response time");
-                (text, format!("add `rate=` or `totalrate=` to the thread of `{name}`, or name another metric"))
+                let help = format!("add `rate=` or `totalrate=` to the thread of `{name}`, or name another metric");
+                Failure::wrong(text, help)
             });
         }
         let simple = || self.flowops.iter().map(String::as_str).filter(|name| !name.contains('/'));
@@ -236,138 +250,82 @@ impl ArmPlan {
             Some(near) => format!("did you mean `{}`?", metric.of_flowop(near)),
             None => format!("its flowops are `{}`", simple().collect::<Vec<_>>().join("`, `")),
         };
-        Some((format!("no `{metric}`: the script has no flowop `{name}`"), help))
+        Some(Failure::wrong(format!("no `{metric}`: the script has no flowop `{name}`"), help))
     }
 }
 
-/// Reads and plans a script with the options in `words`, and checks that its runs may have the metrics. Returns `None`
-/// for the plan of a script that defines nothing. An error is the first one; with `print`, all errors are printed, each
-/// with this text before it.
-pub(super) fn inspect(
-    words: &[String],
-    metrics: &[Metric],
-    print: Option<String>,
-) -> Result<Option<ArmPlan>, ArmError> {
-    let mut probe = Probe { print, first: None };
-    let line = match ArmLine::read(words) {
-        Ok(line) => line,
-        Err((text, help)) => {
-            let help = help.unwrap_or_else(|| "`wmlrun --help` lists the options of a run".to_owned());
-            probe.error(None, &text, Some(&help));
-            return Err(ArmError::of_line(&text, &help));
+/// The message and the help of the first error of a failure, and whether it is in a script.
+pub(super) fn first_error(failure: &Failure) -> (&str, &str, bool) {
+    match failure.reasons.first() {
+        Some(Reason::Stated { message, help, .. }) => (message, help.first().map_or("", String::as_str), false),
+        Some(Reason::Script(Diagnostics { found, .. })) => {
+            let error = found.iter().find(|found| found.severity == Severity::Error);
+            error.map_or(("", "", true), |error| (&error.message, error.help.first().map_or("", String::as_str), true))
         }
-    };
-    let script = line.script().unwrap_or_default().to_owned();
-    let mut found = None;
-    if let Some(script) = super::find_for(&script, &mut |text, help| probe.error(None, text, Some(help))) {
-        let settings = super::workload_settings(&line.workload);
-        let is_on_disk = settings.engine.real();
-        let warmup = match settings.warmup {
-            WarmupLength::Fixed(length) => length,
-            WarmupLength::UntilSteady => Duration::ZERO,
-        };
-        let mut session = Session::new(settings, Arc::default());
-        if session.read(&script.name, &script.text, &mut probe) == Status::Done {
-            // A plan that is refused has printed its errors.
-            found = session.plan(&mut probe).map(|plan| ArmPlan::of(&plan, is_on_disk));
-            session.permits(&script.name, &script.text, &mut probe);
-            if let Some(plan) = &mut found {
-                let lengths = session.run_lengths(&script.name, &script.text, &mut probe);
-                plan.loaded = session.loaded_digests();
-                plan.lengths = lengths.into_iter().map(|length| length.map(|length| length + warmup)).collect();
+        None => ("", "", false),
+    }
+}
+
+/// Whether two failures have the same first error.
+pub(super) fn is_same(one: &Failure, other: &Failure) -> bool {
+    one.status == other.status && first_error(one) == first_error(other)
+}
+
+/// Puts a text before the errors of a failure. Its warnings are left out: each run repeats them.
+pub(super) fn within(place: &str, mut failure: Failure) -> Failure {
+    for reason in &mut failure.reasons {
+        match reason {
+            Reason::Stated { message, .. } => message.insert_str(0, place),
+            Reason::Script(Diagnostics { found, .. }) => {
+                found.retain(|found| found.severity == Severity::Error);
+                found.first_mut().into_iter().for_each(|first| first.message.insert_str(0, place));
             }
         }
     }
-    if let Some(plan) = &found {
-        for (text, help) in metrics.iter().filter_map(|metric| plan.lacks(metric)) {
-            probe.error(None, &text, Some(&help));
-        }
-    }
-    probe.first.map_or(Ok(found), Err)
+    failure
 }
 
-/// Checks the arms of an experiment. `common` is a command line with the options that all arms have, and `option` names
-/// the option that distinguishes an arm. Returns the exit status of an error, after the errors of the first wrong arm
-/// have been printed, with the name of its option if the common options do not have the same error.
-pub(super) fn check(
+/// Reads and plans the arms of an experiment. `common` is a command line with the options that all arms have, and
+/// `option` names the option that distinguishes an arm. The failure is that of the first wrong arm, with the name of its
+/// option unless the common options have the same error.
+pub(super) fn planned(
     arms: &[Arm],
     common: &[String],
     metrics: &[Metric],
+    has_places: bool,
     option: &dyn Fn(usize) -> &'static str,
-) -> Result<(), u8> {
-    let problem = |words: &[String]| inspect(words, metrics, None).err();
-    let Some((n, arm, found)) = arms.iter().enumerate().find_map(|(n, arm)| Some((n, arm, problem(&arm.words)?)))
-    else {
-        return Ok(());
+) -> Result<Vec<PlannedArm>, Failure> {
+    let plan = |words: &[String]| PlannedArm::checked(words, metrics, has_places);
+    let of_arm = |(n, arm): (usize, &Arm)| {
+        plan(&arm.words).map_err(|failure| {
+            let is_common = arm.words == common || plan(common).is_err_and(|of_common| is_same(&of_common, &failure));
+            within(&if is_common { String::new() } else { format!("in `{}`: ", option(n)) }, failure)
+        })
     };
-    let is_common = arm.words == common || problem(common).as_ref() == Some(&found);
-    let place = if is_common { String::new() } else { format!("in `{}`: ", option(n)) };
-    let _ = inspect(&arm.words, metrics, Some(place));
-    Err(found.status)
+    arms.iter().enumerate().map(of_arm).collect()
 }
 
-/// Checks that this machine can make the runs of all arms, and unless there are commands, which may still mount something,
-/// that their directories exist, or can be created, on file systems that are allowed. A load that the machine does not
-/// allow is a point of a curve. Returns the exit status of an error, after it has been printed.
-pub(super) fn check_places(experiment: &Experiment) -> Result<(), u8> {
-    let (arms, is_curve) = (&experiment.arms, experiment.kind() == ExperimentKind::Sweep);
-    for arm in arms {
-        let Some(line) = line(arm).filter(|line| !line.workload.script.allow_system) else { continue };
-        let Some(script) = super::find_for(line.script().unwrap_or_default(), &mut |_, _| ()) else { continue };
-        let mut session = Session::new(super::workload_settings(&line.workload), Arc::default());
-        // Other errors have been reported before.
-        let mut silent = Probe { print: None, first: None };
-        if session.read(&script.name, &script.text, &mut silent) != Status::Done {
-            continue;
-        }
-        let Some(plan) = session.plan(&mut silent) else { continue };
-        let place = if arms.len() > 1 { format!("in `{}`: ", arm.name) } else { String::new() };
-        let mut probe = Probe { print: Some(place), first: None };
-        if !is_curve {
-            session.check_machine(&plan, &mut probe).map_err(Status::code)?;
-        }
-        if !experiment.has_commands() {
-            session.check_places(&plan, &mut probe).map_err(Status::code)?;
+/// Checks that this machine can make the runs of all arms, and that their directories exist, or can be created, on file
+/// systems that are allowed. A load that the machine does not allow is a point of a curve.
+pub(super) fn check_places(experiment: &Experiment, planned: &[PlannedArm]) -> Result<(), Failure> {
+    let is_curve = experiment.kind() == ExperimentKind::Sweep;
+    for (arm, PlannedArm { line, plan, .. }) in experiment.arms.iter().zip(planned) {
+        let Some(plan) = plan.as_ref().ok().filter(|_| !line.workload.script.allow_system) else { continue };
+        let machine = if is_curve { &Ok(()) } else { &plan.machine };
+        if let Err(failure) = machine.as_ref().and(plan.directories.as_ref()) {
+            let place = if planned.len() > 1 { format!("in `{}`: ", arm.name) } else { String::new() };
+            return Err(within(&place, failure.clone()));
         }
     }
     Ok(())
 }
 
-/// Returns the options of an arm, or `None` when its words can't be parsed.
-pub(super) fn line(arm: &Arm) -> Option<ArmLine> {
-    ArmLine::read(&arm.words).ok()
-}
-
-/// Returns where the file sets of an arm are. If its script has no plan, it is the directory that its options give.
-pub(super) fn places(arm: &Arm) -> ArmPlaces {
-    if let Ok(Some(plan)) = inspect(&arm.words, &[], None) {
-        return plan.places;
-    }
-    let Some(workload) = line(arm).map(|line| line.workload) else { return ArmPlaces::default() };
-    let set = workload.script.set.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| value.clone());
-    let dir = workload.script.below.or(workload.script.dir).or(set).unwrap_or_else(|| ".".to_owned());
-    ArmPlaces { dirs: vec![PathBuf::from(dir)], trees: Vec::new() }
-}
-
 /// Returns the current conditions of an experiment with these arms: kernel, program, scripts, and the mounts unless
-/// commands between runs may change them. An error is the reason why a script can't be read, with its help.
-pub(super) fn identity(arms: &[Arm], has_hooks: bool) -> Result<Identity, (String, String)> {
-    let mut texts = Vec::new();
-    for arm in arms {
-        let script = line(arm).and_then(|line| line.script().map(str::to_owned)).unwrap_or_default();
-        let mut why = (String::new(), String::new());
-        let found = super::find_for(&script, &mut |text, help| why = (text.to_owned(), help.to_owned()));
-        let mut text = found.ok_or(why)?.text;
-        // What a script loads is a part of it.
-        if let Ok(Some(plan)) = inspect(&arm.words, &[], None) {
-            text.extend(plan.loaded);
-        }
-        texts.push(text);
-    }
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let dirs: Vec<PathBuf> =
-        if has_hooks { Vec::new() } else { arms.iter().flat_map(|arm| places(arm).dirs).collect() };
-    Ok(Identity::now(&texts, &dirs))
+/// commands between runs may change them.
+pub(super) fn identity(arms: &[PlannedArm], has_commands: bool) -> Identity {
+    let texts: Vec<&str> = arms.iter().map(|arm| arm.text.as_str()).collect();
+    let dirs = arms.iter().filter(|_| !has_commands).flat_map(|arm| arm.places.dirs.iter().cloned());
+    Identity::now(&texts, &dirs.collect::<Vec<_>>())
 }
 
 /// Changes to the directory in which an experiment was started, since relative paths and commands depend on it. Returns

@@ -2,7 +2,7 @@
 
 use super::console;
 use super::experiment_args::{CompareArgs, MethodName};
-use super::experiments::{Refused, print_text, refuse, status, verdict_status};
+use super::experiments::{print_text, verdict_status};
 use super::known_floor::{known_floor, missing_floor};
 use super::pages::page_target;
 use super::usage::import_help;
@@ -10,7 +10,7 @@ use crate::analysis::{Direction, NoiseFloor, Tolerance};
 use crate::comparison::{
     ANNOTATIONS, Comparer, IntervalDoubt, RunOrder, Runs, different_workloads, differs_text, sentence,
 };
-use crate::diag::meant;
+use crate::diag::{Failure, meant};
 use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, shortened};
 use crate::page::{self, ResultSource};
 use crate::util::printable;
@@ -21,19 +21,14 @@ use std::path::{Path, PathBuf};
 const OF_EXPERIMENT: &str = "the interim looks of the experiment are not considered here: `wmlrun report DIR --format text` \
     prints its verdict";
 
-/// Runs `wmlrun compare`. Returns the exit status.
-pub(super) fn compare(args: &CompareArgs) -> u8 {
-    status(try_compare(args))
-}
-
 /// Returns the metric of a comparison: that of the experiments, if it is the same, or else `ops`. That of columns is
 /// `value`, unless `--metric` says what they contain. Returns an error when only one side is a column, whose unit is
 /// unknown.
-fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> Result<Metric, Refused> {
+fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> Result<Metric, Failure> {
     match (a.is_column(), b.is_column(), &args.verdict.metric) {
         (false, false, _) if args.lower_is_better => {
             let help = "the direction of a metric is known; omit `--lower-is-better`";
-            Err(refuse("`--lower-is-better` is for columns of numbers", help, 2))
+            Err(Failure::wrong("`--lower-is-better` is for columns of numbers", help))
         }
         // Experiments of one metric are compared by it.
         (false, false, None) => {
@@ -49,19 +44,23 @@ fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> 
         (is_a, ..) => {
             let (column, other) = if is_a { ("A", "B") } else { ("B", "A") };
             let text = format!("{column} is a column of numbers, and {other} has the figures of runs");
-            Err(refuse(&text, "give a column for both sides, or results for both", 2))
+            Err(Failure::wrong(text, "give a column for both sides, or results for both"))
         }
     }
 }
 
-fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
+/// Runs `wmlrun compare`. Returns the exit status.
+pub(super) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     if args.output.as_deref().is_some_and(super::is_stdout) {
-        return Err(refuse("the page can't go to standard output, which has the comparison", "give `-o` a file", 2));
+        return Err(Failure::wrong(
+            "the page can't go to standard output, which has the comparison",
+            "give `-o` a file",
+        ));
     }
     let inputs: Vec<PathBuf> = [&args.a, &args.b].into_iter().map(|path| import::file_of(path)).collect();
     let target = args.output.as_deref().map(|output| page_target(output, &inputs, args.force));
-    let target = target.transpose().map_err(Refused::printed)?;
-    let read = |path: &Path| import::side(path).map_err(|e| refuse(&e.to_string(), &import_help(&e, &[path]), 2));
+    let target = target.transpose()?;
+    let read = |path: &Path| import::side(path).map_err(|e| Failure::wrong(e.to_string(), import_help(&e, &[path])));
     let (mut a, mut b) = (read(&args.a)?, read(&args.b)?);
     let metric = metric_of(args, &mut a, &mut b)?;
     let path = |path: &Path| path.display().to_string();
@@ -72,7 +71,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
             let text = format!("{name} has runs of different workloads: they differ in {}", shortened(&mixed));
             let help =
                 format!("`wmlrun wins {name_a} {name_b}` shows each by itself; `--anyway` takes them as one sample");
-            return Err(refuse(&text, &help, 2));
+            return Err(Failure::wrong(text, help));
         }
     }
     let comparer = Comparer {
@@ -90,7 +89,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     let are_same = args.a == args.b || arm(&a).is_some() && arm(&a) == arm(&b);
     let mut comparison = comparer
         .compare(&Runs { a: &a.runs, b: &b.runs, order })
-        .map_err(|e| refuse(&e, "name another metric with `--metric`", 2))?;
+        .map_err(|e| Failure::wrong(e, "name another metric with `--metric`"))?;
     comparison.notes.splice(0..0, a.notes.into_iter().chain(b.notes));
     if comparison.doubt == Some(IntervalDoubt::UnknownFloor) && comparison.floor.is_none() {
         comparison.notes.extend(missing_floor(&[&a.runs, &b.runs], &metric));
@@ -103,7 +102,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     }
     if let Some(text) = different_workloads(&comparison.differs).filter(|_| !args.anyway) {
         console::notice(&differs_text(&comparison));
-        return Err(refuse(&text, "use `--anyway` to compare them nevertheless", 2));
+        return Err(Failure::wrong(text, "use `--anyway` to compare them nevertheless"));
     }
     if let Some(permitted) = &args.may_differ {
         let all = a.runs.iter().chain(&b.runs).flat_map(|run| run.conditions.keys().map(String::as_str));
@@ -112,7 +111,7 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
             // A condition that these results do not have may be one of others.
             if let Some(near) = meant(name, known.iter().copied()) {
                 let text = format!("no condition of these results is named `{}`", printable::line(name));
-                return Err(refuse(&text, &format!("did you mean `{near}`?"), 2));
+                return Err(Failure::wrong(text, format!("did you mean `{near}`?")));
             }
         }
         let differs = comparison.differs.iter().filter(|found| !ANNOTATIONS.contains(&found.what.as_str()));
@@ -123,12 +122,12 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
         if !other.is_empty() {
             console::notice(&differs_text(&comparison));
             let text = format!("A and B differ in {}", shortened(&other));
-            return Err(refuse(&text, "make both alike, or name what does not matter with `--may-differ`", 2));
+            return Err(Failure::wrong(text, "make both alike, or name what does not matter with `--may-differ`"));
         }
         let is_unknown = |runs: &[Observation]| runs.iter().any(|run| run.conditions.is_empty());
         if let Some((_, name)) = [(&a.runs, &name_a), (&b.runs, &name_b)].into_iter().find(|(runs, _)| is_unknown(runs))
         {
-            return Err(refuse(&format!("the conditions of {name} are unknown"), "omit `--may-differ`", 2));
+            return Err(Failure::wrong(format!("the conditions of {name} are unknown"), "omit `--may-differ`"));
         }
     }
     if args.method == MethodName::Study && comparison.study.is_none() {
@@ -148,11 +147,11 @@ fn try_compare(args: &CompareArgs) -> Result<u8, Refused> {
     let status = verdict_status(&comparison, args.verdict.expect);
     if let Some(target) = target {
         let source = ResultSource::Comparison(Box::new(comparison));
-        let page =
-            page::html(&[source], None).map_err(|e| refuse(&format!("can't make the page: {e}"), "omit `-o`", 1))?;
+        let page = page::html(&[source], None)
+            .map_err(|e| Failure::failed(format!("can't make the page: {e}"), "omit `-o`"))?;
         target
             .write(&mut |out| out.write_all(page.as_bytes()))
-            .map_err(|e| refuse(&format!("the page can't be written: {e}"), "give `-o` another path", 1))?;
+            .map_err(|e| Failure::failed(format!("the page can't be written: {e}"), "give `-o` another path"))?;
     }
     Ok(status)
 }

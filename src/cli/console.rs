@@ -5,7 +5,7 @@ use super::live::{LiveScreen, stderr_width, stdout_width};
 use super::live_stream::LiveStream;
 use super::rank_errors::RankErrors;
 use super::stdout::Stdout;
-use crate::diag::{self, Diagnostic};
+use crate::diag::{self, Diagnostic, Diagnostics, Failure, Reason};
 use crate::disk::prepare::Progress;
 use crate::ranks::RanksInterval;
 use crate::report::live::LiveEvent;
@@ -26,12 +26,30 @@ pub(super) fn error(text: &str, help: Option<&str>) {
     coded_error(None, text, help);
 }
 
-fn coded_error(code: Option<&str>, text: &str, help: Option<&str>) {
+fn coded_error<'a>(code: Option<&str>, text: &str, help: impl IntoIterator<Item = &'a str>) {
     let code = code.map_or(String::new(), |c| format!("[{c}]"));
     notice(&format!("error{code}: {}", printable::short(text, MAX_MESSAGE_CHARS)));
-    if let Some(help) = help.filter(|h| !h.is_empty()) {
+    for help in help.into_iter().filter(|help| !help.is_empty()) {
         notice(&format!("  = help: {}", printable::short(help, MAX_MESSAGE_CHARS)));
     }
+}
+
+/// Prints why a command failed. Returns its exit status.
+pub(super) fn failure(failure: &Failure) -> u8 {
+    for reason in &failure.reasons {
+        match reason {
+            Reason::Stated { code, message, help } => {
+                coded_error(code.as_deref(), message, help.iter().map(String::as_str));
+            }
+            Reason::Script(Diagnostics { map, found }) => diagnostics(map, found),
+        }
+    }
+    failure.status.code()
+}
+
+/// The exit status of a command, whose failure is printed.
+pub(super) fn status(done: Result<u8, Failure>) -> u8 {
+    done.unwrap_or_else(|failed| failure(&failed))
 }
 
 /// The amount of output on standard error, besides errors and warnings.
@@ -230,10 +248,9 @@ impl Front for Console {
         }
     }
 
-    fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
-        diagnostics(map, found);
-        if let Some(errors) = &mut self.errors {
-            errors.add_diagnostics(map, found);
+    fn warnings(&mut self, map: &SourceMap, found: &[Diagnostic]) {
+        if !found.is_empty() {
+            diagnostics(map, found);
         }
     }
 
@@ -244,12 +261,12 @@ impl Front for Console {
         }
     }
 
-    fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>) {
+    fn failed(&mut self, failed: &Failure) {
         self.progress.finish();
         self.live.clear();
-        coded_error(code, text, help);
+        failure(failed);
         if let Some(errors) = &mut self.errors {
-            errors.add(code, text, help);
+            errors.add(failed);
         }
     }
 

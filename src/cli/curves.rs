@@ -1,14 +1,14 @@
 //! Load curves: `wmlrun sweep` measures one, `wmlrun ort` evaluates one from a file.
 
 use super::choices::FigureFormat;
-use super::console;
 use super::experiment_args::{ExperimentArgs, SweepArgs};
 use super::experiment_host::perform;
-use super::experiments::{Refused, print_text, refuse, status, wanted};
+use super::experiments::{print_text, wanted};
 use super::peak;
 use super::shell_text::set_option;
 use crate::analysis::{LoadPoint, OverallResponse, RepeatState, ResponseMethod, knee, overall_response};
 use crate::comparison;
+use crate::diag::Failure;
 use crate::experiment::{ExperimentKind, RuleWanted};
 use crate::import;
 use crate::util::count::{exact, fixed};
@@ -31,18 +31,12 @@ struct CurveDocument<'a> {
 }
 
 /// Prints the overall response time of the load curve in a file.
-pub(super) fn ort(file: &Path, method: ResponseMethod, format: FigureFormat) -> u8 {
-    let help = Some("the file needs one line per load: rate and mean response time, `-` if that is unknown");
-    let points = match import::load_curve(file) {
-        Ok(points) => points,
-        Err(e) => {
-            console::error(&e.to_string(), help);
-            return 2;
-        }
-    };
+pub(super) fn ort(file: &Path, method: ResponseMethod, format: FigureFormat) -> Result<u8, Failure> {
+    let help = "the file needs one line per load: rate and mean response time, `-` if that is unknown";
+    let points = import::load_curve(file).map_err(|e| Failure::wrong(e.to_string(), help))?;
     let Some(found) = overall_response(&points, method) else {
-        console::error(&format!("{} has no point with a rate and a response time", file.display()), help);
-        return 2;
+        let text = format!("{} has no point with a rate and a response time", file.display());
+        return Err(Failure::wrong(text, help));
     };
     let text = match format {
         FigureFormat::Json => {
@@ -52,20 +46,16 @@ pub(super) fn ort(file: &Path, method: ResponseMethod, format: FigureFormat) -> 
         FigureFormat::Text => table(&points, found, method),
     };
     print_text(&text);
-    0
+    Ok(0)
 }
 
 /// Runs `wmlrun sweep`. Returns the exit status.
-pub(super) fn sweep(args: &SweepArgs) -> u8 {
-    status(try_sweep(args))
-}
-
-fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
+pub(super) fn sweep(args: &SweepArgs) -> Result<u8, Failure> {
     let extended = args.repeats.map(|repeats| (repeats, repeats));
     let common = &ExperimentArgs { extended, ..args.experiment.clone() };
     let script = args.script.as_deref().unwrap_or_default();
     let (factor, levels) = args.vary.clone().unwrap_or_default();
-    let metric = "ops".parse().map_err(|e: String| refuse(&e, "", 2))?;
+    let metric = "ops".parse().map_err(|e: String| Failure::wrong(e, ""))?;
     let wanted = |interrupt: &AtomicUsize| {
         let levels = peak::resolve(args, &factor, levels, interrupt)?;
         let option = |level: &String| set_option(&format!("{factor}={level}"));
@@ -82,20 +72,19 @@ fn try_sweep(args: &SweepArgs) -> Result<u8, Refused> {
     let performed = perform(common, ExperimentKind::Sweep, "sweep", wanted)?;
     let (experiment, finished) = (&performed.folder.experiment, &performed.finished);
     let Some(mut found) = experiment.sweep(&finished.observations, args.method) else {
-        return Err(refuse("the experiment is not a sweep", "start a new one in another folder", 2));
+        return Err(Failure::wrong("the experiment is not a sweep", "start a new one in another folder"));
     };
     found.notes.extend(finished.notes.iter().cloned());
     performed.print(&(common.format.write)(&found));
-    let has_failed = performed.report_failures();
-    Ok(performed.status(exit_status(&found, has_failed)))
+    performed.check_runs()?;
+    Ok(performed.status(exit_status(&found)))
 }
 
-/// Returns the exit status of a sweep: 1 if a run failed, or for a curve without points, which is no result, and 11 if
-/// the budget ended before the last run.
-fn exit_status(found: &comparison::Sweep, has_failed: bool) -> u8 {
+/// The exit status of a sweep: 1 for a curve without points, which is no result, and 11 if the budget ended before the
+/// last run.
+fn exit_status(found: &comparison::Sweep) -> u8 {
     match (found.overall, found.missing_runs()) {
         (None, _) => 1,
-        _ if has_failed => 1,
         (Some(_), Some(_)) => RepeatState::NotConverged.code(),
         (Some(_), None) => 0,
     }

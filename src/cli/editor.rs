@@ -1,7 +1,8 @@
 //! `wmlrun editor`: files that teach an editor the language. All words come from the tables of the language. And `wmlrun
 //! lsp`: the language server (`lsp`).
 
-use super::console::{self, print_lines};
+use super::console::print_lines;
+use crate::diag::Failure;
 use crate::lsp;
 use crate::model::commands;
 use crate::prompt::ATTRIBUTES;
@@ -41,15 +42,14 @@ pub(super) fn print(editor: &Editor) -> u8 {
     0
 }
 
-/// Serves an editor on standard input and output. Returns the exit status, which the protocol prescribes.
-pub(super) fn serve() -> u8 {
+/// Serves an editor on standard input and output. The protocol prescribes the exit status.
+pub(super) fn serve() -> Result<u8, Failure> {
     let problem = match lsp::run() {
-        Ok(true) => return 0,
+        Ok(true) => return Ok(0),
         Ok(false) => "the editor went away without a `shutdown`".to_owned(),
         Err(error) => format!("can't read what the editor sends: {error}"),
     };
-    console::error(&problem, Some("editors start `wmlrun lsp` themselves; the manual has their settings"));
-    1
+    Err(Failure::failed(problem, "editors start `wmlrun lsp` themselves; the manual has their settings"))
 }
 
 /// The words of the language by their role.

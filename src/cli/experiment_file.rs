@@ -2,16 +2,15 @@
 //!
 //! Not in here: reading the file and deciding on the runs (`experiment`), and the result (`comparison`).
 
-use super::arms::{self, ArmError, inspect};
-use super::console;
+use super::arms::{self, PlannedArm, first_error, is_same, within};
 use super::experiment_args::{ExperimentArgs, FileArgs};
 use super::experiment_host::perform;
 use super::experiment_permission::hook_lines;
-use super::experiments::{Refused, describe, print_text, refuse, status};
+use super::experiments::{describe, print_text};
 use super::script_input;
 use super::shell_text::{set_option, split};
 use super::usage::near_path;
-use crate::diag::{Code, Diagnostic, nearest};
+use crate::diag::{Code, Diagnostic, Failure, Status, nearest};
 use crate::experiment::{
     Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
     SetVariable, WantedFactor, precision, read_file, suite,
@@ -28,11 +27,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 /// Runs `wmlrun experiment`. Returns the exit status.
-pub(super) fn experiment(args: &FileArgs) -> u8 {
-    status(try_experiment(args))
-}
-
-fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
+pub(super) fn experiment(args: &FileArgs) -> Result<u8, Failure> {
     let common = &ExperimentArgs { extended: args.repeats, ..args.experiment.clone() };
     if args.plan {
         let planned = Planned::read(args)?;
@@ -47,21 +42,20 @@ fn try_experiment(args: &FileArgs) -> Result<u8, Refused> {
     let performed = perform(common, ExperimentKind::Factorial, "experiment", wanted)?;
     let (folder, finished) = (&performed.folder, &performed.finished);
     let Next::Measured(state) = finished.end else {
-        return Err(refuse(
+        return Err(Failure::wrong(
             "the results folder is not that of an experiment file",
             "start a new one in another folder",
-            2,
         ));
     };
     let found = folder.experiment.factorial(&finished.observations, true, state);
     let mut found =
-        found.ok_or_else(|| refuse("the experiment has no factors", "start a new one in another folder", 2))?;
+        found.ok_or_else(|| Failure::wrong("the experiment has no factors", "start a new one in another folder"))?;
     found.notes.extend(finished.notes.iter().cloned());
     performed.print(&(common.format.write)(&found));
     // An experiment without complete runs has no result, and neither has one without a figure that it asks for.
     let has_result = found.cells.iter().any(|cell| cell.runs > 0) && found.missing_metrics().is_empty();
-    let has_failed = performed.report_failures();
-    Ok(performed.status(if has_result && !has_failed { state.code() } else { 1 }))
+    performed.check_runs()?;
+    Ok(performed.status(if has_result { state.code() } else { 1 }))
 }
 
 /// A text of an experiment file: a file, or a shipped one.
@@ -76,7 +70,7 @@ struct FoundFile {
 }
 
 impl FoundFile {
-    fn find(name: &str) -> Result<Self, Refused> {
+    fn find(name: &str) -> Result<Self, Failure> {
         let path = Path::new(name);
         let stem = path.file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
         let is_path = name.contains('/') || path.exists() || path.extension().is_some();
@@ -91,19 +85,19 @@ impl FoundFile {
             || is_there && path.extension().is_some_and(|extension| extension == "wml" || extension == "f");
         if is_script {
             let help = format!("`wmlrun {name}` runs it; the key `script` of an experiment file names it");
-            return Err(refuse(&format!("`{name}` is a script, not an experiment"), &help, 2));
+            return Err(Failure::wrong(format!("`{name}` is a script, not an experiment"), help));
         }
         if !is_path {
             let help = match nearest(name, SUITES.iter().map(|(name, _)| *name)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "`wmlrun list experiments` lists the shipped experiments".to_owned(),
             };
-            return Err(refuse(&format!("no file or experiment is named `{name}`"), &help, 2));
+            return Err(Failure::wrong(format!("no file or experiment is named `{name}`"), help));
         }
         let bytes = script_input::read(path).map_err(|e| {
             let help = near_path(path);
             let help = help.unwrap_or_else(|| "give an experiment file, or the name of a shipped one".to_owned());
-            refuse(&format!("{name} can't be read: {e}"), &help, script_input::unread_status())
+            Failure::new(script_input::unread_status(), format!("{name} can't be read: {e}"), help)
         })?;
         let text = library::text(bytes);
         let beside = path.parent().map(Path::to_path_buf);
@@ -128,32 +122,23 @@ struct Planned {
     file_name: String,
     name: String,
     arms: Vec<Arm>,
-    /// The lengths of the runs of each arm; `None` for a run without a limit.
-    lengths: Vec<Vec<Option<Duration>>>,
-    /// The expected bytes of the file sets of each arm before a run.
-    bytes: Vec<u64>,
+    cells: Vec<PlannedArm>,
     is_allowed: bool,
     budget: Option<Duration>,
 }
 
-/// Prints diagnostics. Returns the exit status.
-fn refuse_diagnostics(map: &SourceMap, found: &[Diagnostic], status: u8) -> Refused {
-    console::diagnostics(map, found);
-    Refused::printed(status)
-}
-
 impl Planned {
     /// Reads the file, and reads and plans the script of each cell with its options.
-    fn read(args: &FileArgs) -> Result<Self, Refused> {
+    fn read(args: &FileArgs) -> Result<Self, Failure> {
         let found = FoundFile::find(args.file.as_deref().unwrap_or_default())?;
         let mut map = SourceMap::new();
         let id = map.add(&found.name, &found.text);
-        let mut file = read_file(&map, id).map_err(|errors| refuse_diagnostics(&map, &errors, 2))?;
+        let mut file = read_file(&map, id).map_err(|errors| Failure::in_script(Status::Script, &map, errors))?;
         if let Some(repeats) = args.repeats {
             (file.repeats, file.until_ci) = (repeats, precision(repeats, file.until_ci));
         }
         let reader = CellReader { beside: found.beside, file: &file, given: &args.experiment.words.0 };
-        let cells = reader.cells().map_err(|error| refuse_diagnostics(&map, &[*error], 2))?;
+        let cells = reader.cells().map_err(|error| Failure::in_script(Status::Script, &map, vec![*error]))?;
         let own: Vec<Vec<String>> = cells
             .iter()
             .map(|cell| {
@@ -164,38 +149,31 @@ impl Planned {
             .collect();
         if let Some(word) = arms::without_effect(&args.experiment.words, &own) {
             let text = format!("`{word}` has no effect: the levels of {} set the same", found.name);
-            return Err(refuse(&text, "omit it, or change the levels in a copy of the file", 2));
+            return Err(Failure::wrong(text, "omit it, or change the levels in a copy of the file"));
         }
-        let (mut lengths, mut bytes) = (Vec::new(), Vec::new());
-        for cell in &cells {
+        let plan = |cell: &FileCell<'_>| {
             let metrics: Vec<Metric> = reader.metrics(&cell.levels).map(|metric| metric.node.clone()).collect();
-            match inspect(&cell.arm.words, &metrics, None) {
-                Ok(plan) => {
-                    bytes.push(plan.as_ref().map_or(0, |plan| plan.bytes));
-                    lengths.push(plan.map_or_else(Vec::new, |plan| plan.lengths));
+            PlannedArm::checked(&cell.arm.words, &metrics, file.hooks.is_empty()).map_err(|failure| {
+                let (text, help, is_in_script) = first_error(&failure);
+                if is_in_script {
+                    return within(&format!("in cell `{}`: ", cell.arm.name), failure);
                 }
-                Err(error) => {
-                    if error.in_script {
-                        let place = format!("in cell `{}`: ", cell.arm.name);
-                        let _ = inspect(&cell.arm.words, &metrics, Some(place));
-                        return Err(Refused::printed(error.status));
-                    }
-                    if reader.is_of_command_line(cell, &error) {
-                        return Err(refuse(&error.text, &error.help, 2));
-                    }
-                    return Err(refuse_diagnostics(&map, &[reader.diagnose(cell, &error)], 2));
+                if reader.is_of_command_line(cell, &failure) {
+                    return Failure::wrong(text, help);
                 }
-            }
-        }
+                Failure::in_script(Status::Script, &map, vec![reader.diagnose(cell, &failure)])
+            })
+        };
+        let planned = cells.iter().map(plan).collect::<Result<_, _>>()?;
         let arms: Vec<Arm> = cells.into_iter().map(|cell| cell.arm).collect();
         let is_allowed = args.experiment.words.allow_system();
         let name = file.name.clone().unwrap_or(found.stem);
         let budget = args.experiment.budget;
-        Ok(Self { map, file, file_name: found.name, name, arms, lengths, bytes, is_allowed, budget })
+        Ok(Self { map, file, file_name: found.name, name, arms, cells: planned, is_allowed, budget })
     }
 
     /// Returns an error with all commands of the file unless they are permitted.
-    fn check_commands(&self) -> Result<(), Refused> {
+    fn check_commands(&self) -> Result<(), Failure> {
         let commands = &self.file.commands;
         let (Some((first, rest)), false) = (commands.split_first(), self.is_allowed) else { return Ok(()) };
         let n = count(commands.len() as u64, "command");
@@ -203,11 +181,11 @@ impl Planned {
         let help = "if you trust the file, permit them with `--allow-system`";
         let error = Diagnostic::error(Code::Refused, *first, message).help(help);
         let error = rest.iter().fold(error, |error, span| error.also(*span, ""));
-        Err(refuse_diagnostics(&self.map, &[error], 3))
+        Err(Failure::in_script(Status::Refused, &self.map, vec![error]))
     }
 
     /// Builds the description of the experiment.
-    fn description(self, args: &FileArgs) -> Result<Experiment, Refused> {
+    fn description(self, args: &FileArgs) -> Result<(Experiment, Vec<PlannedArm>), Failure> {
         let (min_runs, max_runs) = self.file.repeats;
         let factor = |factor: &crate::experiment::FileFactor| WantedFactor {
             name: factor.name.node.clone(),
@@ -226,28 +204,22 @@ impl Planned {
         let mut common = args.experiment.clone();
         common.command_timeout = common.command_timeout.or(self.file.time_limit);
         common.retry_disturbed = common.retry_disturbed.or(self.file.retry_disturbed);
-        let described = describe(&common, &self.name, self.arms, &metrics, rule, Hooks::default())?;
+        let described = describe(&common, &self.name, (self.arms, &self.cells), &metrics, rule, Hooks::default())?;
         let records = self.file.records.into_iter().map(|record| record.node).collect();
         let (record_space, file) = (self.file.record_space, self.file_name);
-        let described = Experiment { file, records, record_space, scopes, ..described };
-        // Commands may mount file systems.
-        if described.has_commands() {
-            let identity = arms::identity(&described.arms, true).map_err(|(text, help)| refuse(&text, &help, 2))?;
-            return Ok(Experiment { identity, ..described });
-        }
-        Ok(described)
+        Ok((Experiment { file, records, record_space, scopes, ..described }, self.cells))
     }
 
     /// Formats the plan: the cells with their runs and measured times, the commands, and the whole time.
     fn text(&self) -> String {
         let (min, max) = self.file.repeats;
         let runs = if min == max { min.to_string() } else { format!("{min} to {max}") };
-        let total = |lengths: &Vec<Option<Duration>>| lengths.iter().copied().sum::<Option<Duration>>();
+        let total = |arm: &PlannedArm| arm.lengths().iter().copied().sum::<Option<Duration>>();
         let time = |length: Option<Duration>| length.map_or_else(|| "no limit".to_owned(), duration::format);
         let columns = [("cell", Align::Left), ("runs", Align::Right), ("each", Align::Right)];
         let mut table = Table::new(columns.into_iter().chain([("file sets", Align::Right)]));
-        for ((arm, lengths), bytes) in self.arms.iter().zip(&self.lengths).zip(&self.bytes) {
-            table.row([arm.name.clone(), runs.clone(), time(total(lengths)), size::format(*bytes)]);
+        for (arm, planned) in self.arms.iter().zip(&self.cells) {
+            table.row([arm.name.clone(), runs.clone(), time(total(planned)), size::format(planned.bytes())]);
         }
         let mut text = format!("{}\n\n", self.name);
         // The arguments are below the cell, because few terminals have columns enough for them.
@@ -274,7 +246,7 @@ impl Planned {
             true => "all runs of a cell before those of the next",
             false => "in random blocks of one run of each cell",
         };
-        let each = self.lengths.iter().map(total).sum::<Option<Duration>>();
+        let each = self.cells.iter().map(total).sum::<Option<Duration>>();
         let whole = |n: u64| each.and_then(|each| each.checked_mul(u32::try_from(n).ok()?));
         let measured = match (min == max, whole(min), whole(max)) {
             (true, _, Some(time)) => format!("measured for {} in all", duration::format(time)),
@@ -374,28 +346,28 @@ impl<'a> CellReader<'a> {
     }
 
     /// Returns whether the options of the command line cause the error of a cell. It then has no position in the file.
-    fn is_of_command_line(&self, cell: &FileCell<'_>, error: &ArmError) -> bool {
+    fn is_of_command_line(&self, cell: &FileCell<'_>, failure: &Failure) -> bool {
         let script = self.script(&cell.levels).map(|script| self.script_word(script));
         let has_error = |words: &[String]| {
             let words: Vec<String> = words.iter().chain(&script).cloned().collect();
-            inspect(&words, &[], None).as_ref().err() == Some(error)
+            has_failure(&words, &[], failure)
         };
         !has_error(&[]) && has_error(self.given)
     }
 
     /// Finds the text of the file that causes the error of a cell.
-    fn diagnose(&self, cell: &FileCell<'a>, error: &ArmError) -> Diagnostic {
-        let span = self.cause(cell, error);
+    fn diagnose(&self, cell: &FileCell<'a>, failure: &Failure) -> Diagnostic {
+        let span = self.cause(cell, failure);
+        let (text, help, _) = first_error(failure);
         let place = match self.file.factors.is_empty() {
             true => String::new(),
             false => format!("in cell `{}`: ", cell.arm.name),
         };
-        Diagnostic::error(Code::BadCell, span, format!("{place}{}", error.text)).help(error.help.clone())
+        Diagnostic::error(Code::BadCell, span, format!("{place}{text}")).help(help)
     }
 
-    fn cause(&self, cell: &FileCell<'a>, error: &ArmError) -> crate::source::Span {
-        let has_error =
-            |words: &[String], metrics: &[Metric]| inspect(words, metrics, None).as_ref().err() == Some(error);
+    fn cause(&self, cell: &FileCell<'a>, failure: &Failure) -> crate::source::Span {
+        let has_error = |words: &[String], metrics: &[Metric]| has_failure(words, metrics, failure);
         let script = self.script(&cell.levels);
         let with_script = |words: &[String]| {
             let mut words = words.to_vec();
@@ -403,7 +375,7 @@ impl<'a> CellReader<'a> {
             words
         };
         // A metric that the script does not have.
-        if inspect(&cell.arm.words, &[], None).is_ok() {
+        if PlannedArm::checked(&cell.arm.words, &[], false).is_ok() {
             let is_cause =
                 |metric: &&'a Spanned<Metric>| has_error(&cell.arm.words, std::slice::from_ref(&metric.node));
             if let Some(metric) = self.metrics(&cell.levels).find(is_cause) {
@@ -433,6 +405,11 @@ impl<'a> CellReader<'a> {
         let last = cell.levels.last().map(|level| level.name.span);
         last.or(script.map(|script| script.span)).unwrap_or_default()
     }
+}
+
+/// True if these words and metrics alone cause a failure.
+fn has_failure(words: &[String], metrics: &[Metric], failure: &Failure) -> bool {
+    PlannedArm::checked(words, metrics, false).is_err_and(|other| is_same(&other, failure))
 }
 
 /// Returns the words of options and variables, each with its position. An error is a text that can't be split into

@@ -3,16 +3,17 @@
 //!
 //! Not in here: the descriptions of experiments, and their results (`experiments`, `curves`, `experiment_file`).
 
-use super::arms;
+use super::arms::{self, PlannedArm};
 use super::console;
 use super::experiment_args::ExperimentArgs;
 use super::experiment_outputs::RunOutputs;
 use super::experiment_permission::{check_permission, command_lines};
-use super::experiments::{COMMAND_TIMEOUT, Refused, check_retries, print_text, program, refuse};
+use super::experiments::{COMMAND_TIMEOUT, check_retries, print_text, program};
 use super::{failed_command, watchdog};
 use crate::comparison::figure;
+use crate::diag::{Failure, Status};
 use crate::experiment::{
-    self, Arm, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, Folder, FolderError, RunEnd,
+    self, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, Folder, FolderError, RunEnd,
 };
 use crate::import::Observation;
 use crate::import::folder::RUNS;
@@ -45,14 +46,14 @@ impl Performed {
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
-    /// Prints an error with the numbers of failed runs of each arm, in one line. Returns whether there are any.
-    pub(super) fn report_failures(&self) -> bool {
+    /// An error with the numbers of failed runs of each arm, in one line, if there are any.
+    pub(super) fn check_runs(&self) -> Result<(), Failure> {
         const NAMED: usize = 5;
         let failed = |runs: &Vec<Observation>| runs.iter().filter(|run| run.failure.is_some()).count() as u64;
         let by_arm: Vec<u64> = self.finished.observations.iter().map(failed).collect();
         let arms: Vec<(usize, u64)> = by_arm.iter().copied().enumerate().filter(|(_, failed)| *failed > 0).collect();
         if arms.is_empty() {
-            return false;
+            return Ok(());
         }
         let label = |(arm, failed): &(usize, u64)| format!("{failed} of `{}`", self.folder.experiment.arm_label(*arm));
         let mut named: Vec<String> = arms.iter().take(NAMED).map(label).collect();
@@ -64,8 +65,7 @@ impl Performed {
             (by_arm.iter().sum::<u64>(), self.finished.observations.iter().map(Vec::len).sum::<usize>());
         let text = format!("{failed} of {} failed: {}", count(all as u64, "run"), named.join(", "));
         let runs = self.folder.path().join(RUNS);
-        console::error(&text, Some(&format!("the output of each run is in {}", runs.display())));
-        true
+        Err(Failure::failed(text, format!("the output of each run is in {}", runs.display())))
     }
 
     /// Returns the exit status: 1 instead of 0 if an output could not be written.
@@ -79,28 +79,26 @@ pub(super) fn perform(
     args: &ExperimentArgs,
     kind: ExperimentKind,
     command: &str,
-    wanted: impl FnOnce(&AtomicUsize) -> Result<Experiment, Refused>,
-) -> Result<Performed, Refused> {
+    wanted: impl FnOnce(&AtomicUsize) -> Result<(Experiment, Vec<PlannedArm>), Failure>,
+) -> Result<Performed, Failure> {
     let (interrupt, _) = signals::install_handlers();
     let _kept = signals::Kept::begin();
     watchdog::start_between_runs(format!("if the experiment has begun, `wmlrun {command} --resume DIR` continues it"));
     let outputs = RunOutputs::open(args)?;
-    let (mut folder, dirs) = match &args.resume {
+    let (mut folder, planned) = match &args.resume {
         Some(path) => resume(path, kind, args, &outputs)?,
         None => {
-            let experiment = wanted(&interrupt)?;
-            arms::check_places(&experiment).map_err(Refused::printed)?;
-            let dirs = outputs.check_outside(&experiment.arms)?;
+            let (experiment, planned) = checked(wanted(&interrupt)?, &outputs)?;
             let folder = match &args.results {
                 Some(path) => Folder::create(path, experiment),
                 None => Folder::create_beside(&default_results(&experiment.name), experiment),
             };
-            (folder.map_err(refuse_folder)?, dirs)
+            (folder.map_err(refuse_folder)?, planned)
         }
     };
     let path = folder.path().display().to_string();
-    let mut host = CliHost::of(args, &folder.experiment, dirs, interrupt, outputs);
-    announce(&folder, &mut host);
+    let mut host = CliHost::of(args, &folder.experiment, &planned, interrupt, outputs);
+    announce(&folder, &planned, &mut host);
     host.note(&match args.resume {
         Some(_) => format!("results folder {path}: {} so far", count(folder.run_count() as u64, "run")),
         None => format!("writing results to {path}"),
@@ -115,11 +113,11 @@ pub(super) fn perform(
         Err(ExperimentError::Folder(e @ (FolderError::Changed { .. } | FolderError::Moved { .. }))) => {
             Err(refuse_folder(e))
         }
-        Err(ExperimentError::Folder(e)) => Err(refuse(&e.to_string(), "the results up to here are kept", 3)),
+        Err(ExperimentError::Folder(e)) => Err(Failure::refused(e.to_string(), "the results up to here are kept")),
         Err(ExperimentError::Interrupted(signal)) => {
             // Also with `--quiet`: nothing else says why the result is missing.
             console::notice(&format!("interrupted; `wmlrun {command} --resume {path}` continues"));
-            Err(Refused::printed(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))))
+            Err(Failure::unexplained(Status::Interrupted(u8::try_from(signal).unwrap_or(0))))
         }
         Err(ExperimentError::Failed { why, help, status }) => {
             let help = match folder.experiment.keeps_failures() && folder.run_count() > 0 {
@@ -127,15 +125,25 @@ pub(super) fn perform(
                 false => help,
             };
             let kept = removed(args, folder)?;
-            Err(refuse(&why, &kept.unwrap_or(help), status))
+            Err(Failure::new(Status::of_code(status), why, kept.unwrap_or(help)))
         }
         Err(ExperimentError::Command(failed)) => {
             let experiment = folder.experiment.clone();
             let help = removed(args, folder)?.unwrap_or_else(|| format!("see {}", failed.log.display()));
-            failed_command::print(&experiment, &failed, &help);
-            Err(Refused::printed(1))
+            Err(failed_command::failure(&experiment, &failed, &help))
         }
     }
+}
+
+/// Checks a new experiment before its folder is made, and adds the current conditions to it.
+fn checked(
+    (mut experiment, planned): (Experiment, Vec<PlannedArm>),
+    outputs: &RunOutputs,
+) -> Result<(Experiment, Vec<PlannedArm>), Failure> {
+    arms::check_places(&experiment, &planned)?;
+    outputs.check_outside(&planned)?;
+    experiment.identity = arms::identity(&planned, experiment.has_commands());
+    Ok((experiment, planned))
 }
 
 /// Returns the line about a run that has ended: its number, its arm, and its first metric or the reason why it failed.
@@ -151,7 +159,7 @@ fn run_line(experiment: &Experiment, run: &RunEnd<'_>) -> String {
 
 /// Removes the results folder of an experiment that failed if no run has ended and no option names it. Returns the help
 /// that says so.
-fn removed(args: &ExperimentArgs, folder: Folder) -> Result<Option<String>, Refused> {
+fn removed(args: &ExperimentArgs, folder: Folder) -> Result<Option<String>, Failure> {
     if args.results.is_some() || args.resume.is_some() {
         return Ok(None);
     }
@@ -161,25 +169,25 @@ fn removed(args: &ExperimentArgs, folder: Folder) -> Result<Option<String>, Refu
     Ok(is_removed.then_some(text))
 }
 
-/// Prints the error of a results folder. Returns the exit status.
+/// The failure of a results folder.
 #[allow(clippy::needless_pass_by_value)] // for `map_err`
-fn refuse_folder(e: FolderError) -> Refused {
-    refuse(&e.to_string(), e.help(), 3)
+fn refuse_folder(e: FolderError) -> Failure {
+    Failure::refused(e.to_string(), e.help())
 }
 
 /// Opens the folder of an interrupted experiment of this kind, in the working directory in which it was started. Returns
-/// it with the directories of each arm's file sets.
+/// it with its arms.
 fn resume(
     path: &Path,
     kind: ExperimentKind,
     args: &ExperimentArgs,
     outputs: &RunOutputs,
-) -> Result<(Folder, Vec<Vec<PathBuf>>), Refused> {
+) -> Result<(Folder, Vec<PlannedArm>), Failure> {
     let experiment = Folder::description(path).map_err(refuse_folder)?;
     if experiment.kind() != kind {
         let other = experiment.kind().command();
         let text = format!("{} holds another kind of experiment", path.display());
-        return Err(refuse(&text, &format!("`wmlrun {other} --resume` continues it"), 2));
+        return Err(Failure::wrong(text, format!("`wmlrun {other} --resume` continues it")));
     }
     check_permission(path, &experiment, args.words.allow_system())?;
     let path = match arms::enter(&experiment.directory, path) {
@@ -189,12 +197,14 @@ fn resume(
         Err(e) => {
             let directory = printable::line(&experiment.directory).into_owned();
             let text = format!("the experiment was started in {directory}, which can't be entered: {e}");
-            return Err(refuse(&text, "to continue it in the current directory, give `--anyway`", 3));
+            return Err(Failure::refused(text, "to continue it in the current directory, give `--anyway`"));
         }
     };
-    let current =
-        arms::identity(&experiment.arms, experiment.has_commands()).map_err(|(text, help)| refuse(&text, &help, 3))?;
-    let dirs = outputs.check_outside(&experiment.arms)?;
+    let planned = experiment.arms.iter().map(|arm| PlannedArm::read(&arm.words, false));
+    let planned: Result<Vec<PlannedArm>, Failure> = planned.collect();
+    let planned = planned.map_err(|failure| Failure { status: Status::Refused, ..failure })?;
+    let current = arms::identity(&planned, experiment.has_commands());
+    outputs.check_outside(&planned)?;
     let mut folder = Folder::resume(&path, &current, args.anyway).map_err(refuse_folder)?;
     if let Some(retries) = args.retry_disturbed {
         check_retries(retries, &folder.experiment.rule)?;
@@ -203,15 +213,15 @@ fn resume(
     if let Some(runs) = args.extended {
         folder.extend(runs).map_err(refuse_folder)?;
     }
-    Ok((folder, dirs))
+    Ok((folder, planned))
 }
 
 /// Displays what happens beside the runs: the commands around them, the command that starts them, and eviction.
-fn announce(folder: &Folder, host: &mut dyn ExperimentHost) {
+fn announce(folder: &Folder, planned: &[PlannedArm], host: &mut dyn ExperimentHost) {
     let experiment = &folder.experiment;
     command_lines(experiment).iter().for_each(|line| host.note(line));
-    let is_cold = |arm: &Arm| arms::line(arm).is_some_and(|line| line.workload.cold);
-    let cold: Vec<&str> = experiment.arms.iter().filter(|arm| is_cold(arm)).map(|arm| arm.name.as_str()).collect();
+    let arms = experiment.arms.iter().zip(planned);
+    let cold: Vec<&str> = arms.filter(|(_, arm)| arm.line.workload.cold).map(|(arm, _)| arm.name.as_str()).collect();
     if !cold.is_empty() {
         let all = cold.len() == experiment.arms.len();
         let runs = if all { "each run".to_owned() } else { format!("runs with `{}`", cold.join("`, `")) };
@@ -249,10 +259,11 @@ impl CliHost {
     fn of(
         args: &ExperimentArgs,
         experiment: &Experiment,
-        dirs: Vec<Vec<PathBuf>>,
+        planned: &[PlannedArm],
         interrupt: Arc<AtomicUsize>,
         outputs: RunOutputs,
     ) -> Self {
+        let dirs = planned.iter().map(|arm| arm.places.dirs.clone()).collect();
         let recorded = Duration::try_from_secs_f64(experiment.command_timeout).unwrap_or(COMMAND_TIMEOUT);
         let hook_limit = args.command_timeout.unwrap_or(recorded);
         Self { quiet: args.quiet, interrupt, hook_limit, budget: args.budget, dirs, outputs }
@@ -296,5 +307,35 @@ impl ExperimentHost for CliHost {
     fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>) {
         self.note(&run_line(experiment, run));
         self.outputs.run_ended(experiment, run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::cli::args::{self, CliCommand};
+    use crate::cli::experiments::wanted;
+    use crate::experiment::{Blocks, RuleWanted};
+    use crate::import::Metric;
+    use crate::plan::COMPILED;
+
+    #[test]
+    fn each_arm_is_planned_once_before_the_first_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("x.wml");
+        let text = "set $n=1\ndefine fileset name=s,path=$dir,entries=$n,size=1k,prealloc\n\
+                    define process name=p { thread name=t { flowop statfile name=st,filesetname=s } }\n";
+        std::fs::write(&script, text).unwrap();
+        let (script, dir) = (script.to_str().unwrap(), dir.path().to_str().unwrap());
+        let words = ["wmlrun", "ab", script, "--a=--set n=2", "--b=--set n=3", "--dir", dir].map(Into::into);
+        let Some(CliCommand::Ab(args)) = args::read(&words).unwrap().command else { panic!("no comparison") };
+        let outputs = RunOutputs::open(&args.experiment).unwrap();
+        let before = COMPILED.get();
+        let rule = RuleWanted::Ab { tolerance: 0.01, blocks: Blocks::Pilot };
+        let arms = [&args.a, &args.b];
+        let wanted = wanted(&args.experiment, script, &arms, &[Metric::ops()], rule, args.hooks.0.clone());
+        let (experiment, planned) = checked(wanted.unwrap(), &outputs).unwrap();
+        assert_eq!((COMPILED.get() - before, planned.len(), experiment.identity.scripts.len()), (2, 2, 2));
     }
 }

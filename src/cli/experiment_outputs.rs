@@ -3,14 +3,14 @@
 //!
 //! An output that fails is reported and does not end the experiment, whose folder has all results.
 
-use super::arms::{self, ArmPlaces};
+use super::arms::PlannedArm;
 use super::console;
 use super::experiment_args::ExperimentArgs;
-use super::experiments::{Refused, refuse};
 use super::live_stream::LiveStream;
 use super::option_values::LiveOutput;
 use super::run_tables::{self, run_document};
-use crate::experiment::{Arm, Experiment, RunEnd};
+use crate::diag::Failure;
+use crate::experiment::{Experiment, RunEnd};
 use crate::output::{IN_TREE_HELP, TableFile, output_in_tree};
 use crate::report::csv_runs::{self, ExperimentRun};
 use crate::report::live::LiveEvent;
@@ -34,14 +34,12 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Refuses an output in a tree that the runs measure: it would be a foreign file there. Called before the first run.
-/// Returns the directories of each arm's file sets.
-pub(super) fn check_outside(named: &[(&str, PathBuf)], arms: &[Arm]) -> Result<Vec<Vec<PathBuf>>, Refused> {
-    let places: Vec<ArmPlaces> = arms.iter().map(arms::places).collect();
-    let trees: BTreeSet<&(String, PathBuf)> = places.iter().flat_map(|places| &places.trees).collect();
+pub(super) fn check_outside(named: &[(&str, PathBuf)], arms: &[PlannedArm]) -> Result<(), Failure> {
+    let trees: BTreeSet<&(String, PathBuf)> = arms.iter().flat_map(|arm| &arm.places.trees).collect();
     let trees: Vec<(&str, PathBuf)> = trees.into_iter().map(|(name, root)| (name.as_str(), root.clone())).collect();
     match output_in_tree(named, &trees) {
-        Some(text) => Err(refuse(&text, IN_TREE_HELP, 3)),
-        None => Ok(places.into_iter().map(|places| places.dirs).collect()),
+        Some(text) => Err(Failure::refused(text, IN_TREE_HELP)),
+        None => Ok(()),
     }
 }
 
@@ -57,19 +55,18 @@ pub(super) struct RunOutputs {
 }
 
 impl RunOutputs {
-    /// Opens the outputs that the options name. On an error it is printed, and nothing is created.
-    pub(super) fn open(args: &ExperimentArgs) -> Result<Self, Refused> {
+    /// Opens the outputs that the options name. On an error nothing is created.
+    pub(super) fn open(args: &ExperimentArgs) -> Result<Self, Failure> {
         let open = |path: &PathBuf| {
             TableFile::open(&absolute(path), &csv_runs::experiment_header(), &[]).map_err(|e| {
                 let text = format!("can't write the table {}: {e}", path.display());
-                console::error(&text, Some("give `--append` another path"));
-                Refused::printed(3)
+                Failure::refused(text, "give `--append` another path")
             })
         };
-        let table = args.append.as_ref().map(|path| Ok((open(path)?, path.clone()))).transpose()?;
+        let table = args.append.as_ref().map(|path| open(path).map(|table| (table, path.clone()))).transpose()?;
         let open = |live: &LiveOutput| {
             let live = LiveOutput { path: absolute(&live.path), ..live.clone() };
-            super::open_stream(&live, false, &[]).map_err(Refused::printed)
+            super::open_stream(&live, false, &[])
         };
         let stream = args.live.as_ref().map(open);
         let takes_stdout = args.live.as_ref().is_some_and(|live| super::is_stdout(&live.path));
@@ -78,7 +75,7 @@ impl RunOutputs {
     }
 
     /// Refuses outputs in a tree that the runs of these arms measure. See [`check_outside`].
-    pub(super) fn check_outside(&self, arms: &[Arm]) -> Result<Vec<Vec<PathBuf>>, Refused> {
+    pub(super) fn check_outside(&self, arms: &[PlannedArm]) -> Result<(), Failure> {
         check_outside(&self.named, arms)
     }
 

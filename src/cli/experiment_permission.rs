@@ -2,8 +2,8 @@
 
 use super::arms::{self, GivenBy};
 use super::console;
-use super::experiments::{Refused, refuse};
 use super::shell_text::joined;
+use crate::diag::Failure;
 use crate::experiment::{Experiment, HookTime, ScopeHook, is_made_here};
 use crate::util::printable;
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ pub(super) fn hook_lines(hook: &ScopeHook) -> Vec<String> {
 
 /// Refuses to resume an experiment whose folder is from elsewhere and would execute commands or permit its runs
 /// something, unless `is_allowed` is set. They are listed.
-pub(super) fn check_permission(folder: &Path, experiment: &Experiment, is_allowed: bool) -> Result<(), Refused> {
+pub(super) fn check_permission(folder: &Path, experiment: &Experiment, is_allowed: bool) -> Result<(), Failure> {
     if is_allowed {
         return Ok(());
     }
@@ -37,7 +37,7 @@ pub(super) fn check_permission(folder: &Path, experiment: &Experiment, is_allowe
     let lines: Vec<String> = command_lines(experiment).into_iter().chain(permissions).collect();
     let is_made_here = || {
         let help = "make the files of the folder readable";
-        is_made_here(folder).map_err(|e| refuse(&format!("{}: {e}", folder.display()), help, 3))
+        is_made_here(folder).map_err(|e| Failure::refused(format!("{}: {e}", folder.display()), help))
     };
     if lines.is_empty() || is_made_here()? {
         return Ok(());
@@ -47,5 +47,5 @@ pub(super) fn check_permission(folder: &Path, experiment: &Experiment, is_allowe
         "{} was not made on this host by this user, so what is listed above is not permitted",
         folder.display()
     );
-    Err(refuse(&text, "if you trust the folder, permit it with `--allow-system`", 3))
+    Err(Failure::refused(text, "if you trust the folder, permit it with `--allow-system`"))
 }

@@ -1,6 +1,6 @@
 //! `wmlrun repeat`, `ab` and `prune`, and what the commands of experiments share.
 
-use super::arms;
+use super::arms::{self, PlannedArm};
 use super::console;
 use super::experiment_args::{AbArgs, ArmLine, Expected, ExperimentArgs, RepeatArgs};
 use super::experiment_host::perform;
@@ -10,8 +10,9 @@ use super::shell_text::split;
 use super::stdout::Stdout;
 use crate::analysis::ComparisonVerdict;
 use crate::comparison::{Comparison, repeats};
+use crate::diag::Failure;
 use crate::experiment::{
-    self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, HOOKS, Hooks, Next, RuleWanted,
+    self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, HOOKS, Hooks, Identity, Next, RuleWanted,
 };
 use crate::import::folder::EXPERIMENT_SCHEMA;
 use crate::import::{Metric, Observation};
@@ -23,26 +24,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-/// The exit status of a command whose error has been printed.
-pub(super) struct Refused(u8);
-
-impl Refused {
-    /// Makes the exit status of an error that has been printed.
-    pub(super) fn printed(status: u8) -> Self {
-        Self(status)
-    }
-}
-
-/// Prints an error with its help. Returns the exit status as an error.
-pub(super) fn refuse(text: &str, help: &str, status: u8) -> Refused {
-    console::error(text, Some(help));
-    Refused(status)
-}
-
-pub(super) fn status(result: Result<u8, Refused>) -> u8 {
-    result.unwrap_or_else(|Refused(status)| status)
-}
-
 /// Writes a result to standard output. A last line that is wider than the terminal, which is a sentence, is broken between
 /// words.
 pub(super) fn print_text(text: &str) {
@@ -53,11 +34,7 @@ pub(super) fn print_text(text: &str) {
 }
 
 /// Runs `wmlrun repeat`. Returns the exit status.
-pub(super) fn repeat(args: &RepeatArgs) -> u8 {
-    status(try_repeat(args))
-}
-
-fn try_repeat(args: &RepeatArgs) -> Result<u8, Refused> {
+pub(super) fn repeat(args: &RepeatArgs) -> Result<u8, Failure> {
     let (min_runs, max_runs) = args.runs;
     let rule = RuleWanted::Repeat { min_runs, max_runs, until_ci: args.until_ci() };
     let common = &args.experiment;
@@ -67,25 +44,20 @@ fn try_repeat(args: &RepeatArgs) -> Result<u8, Refused> {
     let finished = &performed.finished;
     let (experiment, runs) = (&performed.folder.experiment, &finished.observations[0]);
     let (Next::Repeated(state), Some(rule)) = (finished.end, experiment.repeat_rule()) else {
-        return Err(refuse(
+        return Err(Failure::wrong(
             "the experiment is not a series of repeated runs",
             "`wmlrun ab --resume` continues a comparison",
-            2,
         ));
     };
     let mut document = repeats(&experiment.name, &experiment.metrics(), runs, &rule, state)
-        .map_err(|e| refuse(&e, "name another metric", 2))?;
+        .map_err(|e| Failure::wrong(e, "name another metric"))?;
     document.notes.extend(finished.notes.iter().cloned());
     performed.print(&(common.format.write)(&document));
     Ok(performed.status(state.code()))
 }
 
 /// Runs `wmlrun ab`. Returns the exit status.
-pub(super) fn ab(args: &AbArgs) -> u8 {
-    status(try_ab(args))
-}
-
-fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
+pub(super) fn ab(args: &AbArgs) -> Result<u8, Failure> {
     let blocks = match (args.blocks, args.until_clear) {
         (Some(n), _) => Blocks::Exactly(n),
         (None, true) => Blocks::UntilClear,
@@ -99,7 +71,7 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     let wanted = |_: &AtomicUsize| {
         let found = wanted(common, script, &[&args.a, &args.b], metric, rule, args.hooks.0.clone())?;
         // The runs may take half an hour.
-        if found.has_equal_arms() && !common.quiet {
+        if found.0.has_equal_arms() && !common.quiet {
             console::notice(&format!("note: {EQUAL_ARMS}"));
         }
         Ok(found)
@@ -107,10 +79,9 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
     let performed = perform(common, ExperimentKind::Ab, "ab", wanted)?;
     let (experiment, finished) = (&performed.folder.experiment, &performed.finished);
     let (Next::Compared(look), [metric, ..]) = (finished.end, &experiment.metrics()[..]) else {
-        return Err(refuse(
+        return Err(Failure::wrong(
             "the experiment is not a comparison",
             "`wmlrun repeat --resume` continues repeated runs",
-            2,
         ));
     };
     let floor = known_floor(&finished.observations, metric);
@@ -123,11 +94,11 @@ fn try_ab(args: &AbArgs) -> Result<u8, Refused> {
 pub(super) fn compared(
     finished: &Finished,
     compare: impl FnOnce([&[Observation]; 2]) -> Result<Comparison, String>,
-) -> Result<Comparison, Refused> {
+) -> Result<Comparison, Failure> {
     let [a, b] = &finished.observations[..] else {
-        return Err(refuse("the experiment does not have two arms", "start a new one in another folder", 2));
+        return Err(Failure::wrong("the experiment does not have two arms", "start a new one in another folder"));
     };
-    let mut comparison = compare([a, b]).map_err(|e| refuse(&e, "name another metric", 2))?;
+    let mut comparison = compare([a, b]).map_err(|e| Failure::wrong(e, "name another metric"))?;
     comparison.notes.extend(finished.notes.iter().cloned());
     Ok(comparison)
 }
@@ -143,27 +114,21 @@ pub(super) fn verdict_status(comparison: &Comparison, expected: Option<Expected>
 }
 
 /// Runs `wmlrun prune` on one folder. Returns the exit status.
-pub(super) fn prune(dir: &Path) -> u8 {
-    match experiment::prune(dir) {
-        Ok(pruned) => {
-            console::print_lines(&format!("{}: {} removed", dir.display(), size::format(pruned.bytes)));
-            for kept in pruned.kept {
-                let why = "it has files that the journal does not name as those of the run";
-                console::notice(&printable::line(&format!("note: {} is kept: {why}", kept.display())));
-            }
-            0
-        }
-        Err(e) => {
-            console::error(&e.to_string(), Some("give a results folder of an experiment, such as `repeat` or `ab`"));
-            3
-        }
+pub(super) fn prune(dir: &Path) -> Result<u8, Failure> {
+    let help = "give a results folder of an experiment, such as `repeat` or `ab`";
+    let pruned = experiment::prune(dir).map_err(|e| Failure::refused(e.to_string(), help))?;
+    console::print_lines(&format!("{}: {} removed", dir.display(), size::format(pruned.bytes)));
+    for kept in pruned.kept {
+        let why = "it has files that the journal does not name as those of the run";
+        console::notice(&printable::line(&format!("note: {} is kept: {why}", kept.display())));
     }
+    Ok(0)
 }
 
 /// The default of `--command-timeout`.
 pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Builds the description of a new experiment. `arms` holds the options of each arm.
+/// Builds the description of a new experiment, and plans its arms. `arms` holds the options of each arm.
 pub(super) fn wanted(
     args: &ExperimentArgs,
     script: &str,
@@ -171,12 +136,11 @@ pub(super) fn wanted(
     metrics: &[Metric],
     rule: RuleWanted,
     hooks: Hooks,
-) -> Result<Experiment, Refused> {
+) -> Result<(Experiment, Vec<PlannedArm>), Failure> {
     if script == "-" {
-        return Err(refuse(
+        return Err(Failure::wrong(
             "an experiment can't read its script from standard input, since each run reads it again",
             "give the script as a file",
-            2,
         ));
     }
     let is_sweep = matches!(rule, RuleWanted::Sweep { .. });
@@ -189,13 +153,13 @@ pub(super) fn wanted(
         arms.iter().enumerate().map(|(n, arm)| words_of(option(n), arm.as_ref())).collect::<Result<_, _>>()?;
     if let Some(word) = arms::without_effect(&args.words, &own) {
         let by = if is_sweep { "`--vary` sets" } else { "`--a` and `--b` set" };
-        return Err(refuse(&format!("`{word}` has no effect: {by} the same"), "omit it", 2));
+        return Err(Failure::wrong(format!("`{word}` has no effect: {by} the same"), "omit it"));
     }
-    let arm = |(n, (options, own)): (usize, (&str, Vec<String>))| -> Result<Arm, Refused> {
+    let arm = |(n, (options, own)): (usize, (&str, Vec<String>))| -> Result<Arm, Failure> {
         let option = option(n);
         let line = ArmLine::read(&own).map_err(|(text, help)| {
             let all = "it accepts a script and the options that define the workload (see `wmlrun ab --help`)";
-            refuse(&format!("in `{option}`: {text}"), help.as_deref().unwrap_or(all), 2)
+            Failure::wrong(format!("in `{option}`: {text}"), help.as_deref().unwrap_or(all))
         })?;
         let mut words = args.words.0.clone();
         words.extend(own);
@@ -210,13 +174,14 @@ pub(super) fn wanted(
     let mut common = args.words.0.clone();
     common.push(script.to_owned());
     let common = if arms.iter().all(|arm| arm.words == arms[0].words) { arms[0].words.clone() } else { common };
-    arms::check(&arms, &common, metrics, &option).map_err(Refused)?;
+    let planned = arms::planned(&arms, &common, metrics, hooks.0.is_empty(), &option)?;
     check_commands(metrics, &hooks)?;
-    describe(args, script, arms, metrics, rule, hooks)
+    let experiment = describe(args, script, (arms, &planned), metrics, rule, hooks)?;
+    Ok((experiment, planned))
 }
 
 /// Returns an error if a metric is the time of a command that is not executed for each run.
-fn check_commands(metrics: &[Metric], hooks: &Hooks) -> Result<(), Refused> {
+fn check_commands(metrics: &[Metric], hooks: &Hooks) -> Result<(), Failure> {
     let all: Vec<&str> = HOOKS.iter().filter(|hook| hook.arm.is_none()).map(|hook| hook.name).collect();
     for metric in metrics {
         let Some(command) = metric.command().filter(|name| !all.contains(name) || !hooks.0.contains_key(*name)) else {
@@ -226,7 +191,7 @@ fn check_commands(metrics: &[Metric], hooks: &Hooks) -> Result<(), Refused> {
             true => format!("give the command with `--{command}`"),
             false => format!("the commands of each run are `{}`", all.join("` and `")),
         };
-        return Err(refuse(&format!("no `{metric}`: no command `{command}` is executed for each run"), &help, 2));
+        return Err(Failure::wrong(format!("no `{metric}`: no command `{command}` is executed for each run"), help));
     }
     Ok(())
 }
@@ -245,41 +210,40 @@ pub(super) fn program() -> PathBuf {
 }
 
 /// Splits the value of an option into words.
-pub(super) fn words_of(option: &str, text: &str) -> Result<Vec<String>, Refused> {
-    split(text).map_err(|e| refuse(&format!("`{option}` {e}"), "use the quoting rules of a shell", 2))
+pub(super) fn words_of(option: &str, text: &str) -> Result<Vec<String>, Failure> {
+    split(text).map_err(|e| Failure::wrong(format!("`{option}` {e}"), "use the quoting rules of a shell"))
 }
 
 /// Returns an error if disturbed runs can't be made again, because the runs may change the file systems for good.
-pub(super) fn check_retries(retries: u64, rule: &RuleWanted) -> Result<(), Refused> {
+pub(super) fn check_retries(retries: u64, rule: &RuleWanted) -> Result<(), Failure> {
     if retries == 0 || !rule.is_in_order() {
         return Ok(());
     }
     let text = "disturbed runs can be made again only in random blocks: in order, the state of the file system depends on \
                 all runs before";
-    Err(refuse(text, "leave out `--retry-disturbed`, or the order of the runs", 2))
+    Err(Failure::wrong(text, "leave out `--retry-disturbed`, or the order of the runs"))
 }
 
-/// Builds the description of a new experiment from its arms, under the current conditions.
+/// Builds the description of a new experiment from its arms. Its conditions are those of its start.
 pub(super) fn describe(
     args: &ExperimentArgs,
     name: &str,
-    arms: Vec<Arm>,
+    (arms, planned): (Vec<Arm>, &[PlannedArm]),
     metrics: &[Metric],
     rule: RuleWanted,
     hooks: Hooks,
-) -> Result<Experiment, Refused> {
+) -> Result<Experiment, Failure> {
     check_retries(args.retry_disturbed.unwrap_or_default(), &rule)?;
     let launch = words_of("--launch", &args.launch)?;
-    let seed = arms::line(&arms[0]).and_then(|line| line.workload.script.seed).unwrap_or_else(super::fresh_seed);
-    let refuse_conditions = |(text, help): (String, String)| refuse(&text, &help, 2);
+    let seed = planned.first().and_then(|arm| arm.line.workload.script.seed).unwrap_or_else(super::fresh_seed);
     let directory = std::env::current_dir()
-        .map_err(|e| refuse(&format!("the working directory: {e}"), "change to an existing directory", 3))?;
+        .map_err(|e| Failure::refused(format!("the working directory: {e}"), "change to an existing directory"))?;
     let directory = directory.into_os_string().into_string().map_err(|directory| {
         let text = format!(
             "the working directory {} is not UTF-8, which an experiment needs to keep it",
             Path::new(&directory).display()
         );
-        refuse(&text, "start the experiment in another directory", 3)
+        Failure::refused(text, "start the experiment in another directory")
     })?;
     Ok(Experiment {
         schema: EXPERIMENT_SCHEMA.to_owned(),
@@ -297,7 +261,7 @@ pub(super) fn describe(
         retry_disturbed: args.retry_disturbed.unwrap_or_default(),
         verdict: if rule.is_comparison() { experiment::VERDICT.to_owned() } else { String::new() },
         rule,
-        identity: arms::identity(&arms, !hooks.0.is_empty()).map_err(refuse_conditions)?,
+        identity: Identity::default(),
         arms,
         hooks,
         scopes: Vec::new(),

@@ -1,21 +1,20 @@
 //! The error of a command of an experiment file, with the text of the file at its position.
 
-use super::console;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, Failure, Status};
 use crate::experiment::{Experiment, FailedCommand, HookTime, ScopeHook, read_file, suite};
 use crate::session::library;
 use crate::source::{SHIPPED, SourceMap, Span, Spanned};
 use std::path::Path;
 
-/// Prints the error of a failed command with its help. The text of the experiment file is part of it if the file still
-/// has the command.
-pub(super) fn print(experiment: &Experiment, failed: &FailedCommand, help: &str) {
+/// The failure of a command, with its help. The text of the experiment file is part of it if the file still has the
+/// command.
+pub(super) fn failure(experiment: &Experiment, failed: &FailedCommand, help: &str) -> Failure {
     match located(experiment, failed) {
         Some((map, span)) => {
             let error = Diagnostic::error(Code::CommandFailed, span, failed.why.clone()).help(help);
-            console::diagnostics(&map, &[error]);
+            Failure::in_script(Status::Failed, &map, vec![error])
         }
-        None => console::error(&failed.to_string(), Some(help)),
+        None => Failure::failed(failed.to_string(), help),
     }
 }
 

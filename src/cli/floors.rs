@@ -3,10 +3,11 @@
 use super::console;
 use super::experiment_args::{ExperimentArgs, FloorArgs};
 use super::experiment_host::{Performed, perform};
-use super::experiments::{Refused, compared, print_text, refuse, status, verdict_status, wanted};
+use super::experiments::{compared, print_text, verdict_status, wanted};
 use super::shell_text::joined;
 use crate::analysis::ComparisonVerdict;
 use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, figure, percent, ratio, with_level};
+use crate::diag::{Failure, Status};
 use crate::experiment::{
     self, Blocks, ExperimentKind, FloorSession, Floors, Folder, RuleWanted, StoredFloor, compare_arms,
 };
@@ -18,16 +19,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 
 /// Runs `wmlrun floor`. Returns the exit status.
-pub(super) fn floor(args: &FloorArgs) -> u8 {
-    status(try_floor(args))
-}
-
-fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
+pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
     let path = Floors::path().ok_or_else(|| {
-        refuse("no directory to store the noise floor in", "set HOME or XDG_STATE_HOME to an absolute path", 3)
+        Failure::refused("no directory to store the noise floor in", "set HOME or XDG_STATE_HOME to an absolute path")
     })?;
     let refuse_file = |e: std::io::Error| {
-        refuse(&format!("{}: {e}", path.display()), "repair or remove the file; a new one is created", 3)
+        Failure::refused(format!("{}: {e}", path.display()), "repair or remove the file; a new one is created")
     };
     if args.list {
         print_text(&stored(&Floors::read(&path).map_err(refuse_file)?, &path));
@@ -37,7 +34,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         let removed = Floors::forget(number, session, &path).map_err(refuse_file)?;
         let shown = session.map_or_else(|| number.to_string(), |session| format!("{number}.{session}"));
         let help = "`wmlrun floor --list` lists the noise floors with their numbers";
-        let removed = removed.ok_or_else(|| refuse(&format!("there is no noise floor {shown}"), help, 2))?;
+        let removed = removed.ok_or_else(|| Failure::wrong(format!("there is no noise floor {shown}"), help))?;
         let sessions = if session.is_some() { "one session".to_owned() } else { count(removed.sessions, "session") };
         console::print_lines(&format!("removed: `{}` of {}, {sessions}", removed.metric, removed.name));
         return Ok(0);
@@ -45,7 +42,7 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     // Before the runs, which take minutes.
     path.parent().map_or(Ok(()), |dir| HeldDir::create(dir).map(drop)).map_err(|e| {
         let text = format!("{} can't be created: {e}", path.parent().unwrap_or(&path).display());
-        refuse(&text, "set XDG_STATE_HOME to a directory that lasts", 3)
+        Failure::refused(text, "set XDG_STATE_HOME to a directory that lasts")
     })?;
     // Read the file before the runs, so that a damaged file is reported now.
     Floors::read(&path).map_err(refuse_file)?;
@@ -63,12 +60,12 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         && !experiment.has_equal_arms()
     {
         let text = format!("the arms of the experiment in {} are not equal", path.display());
-        return Err(refuse(&text, "`wmlrun ab --resume` continues a comparison", 2));
+        return Err(Failure::wrong(text, "`wmlrun ab --resume` continues a comparison"));
     }
     let performed = perform(common, ExperimentKind::Ab, "floor", wanted)?;
     let (folder, finished) = (&performed.folder, &performed.finished);
     let experiment = &folder.experiment;
-    let [metric, ..] = &experiment.metrics()[..] else { return Err(Refused::printed(2)) };
+    let [metric, ..] = &experiment.metrics()[..] else { return Err(Failure::unexplained(Status::Script)) };
     // The result is the noise floor, not the verdict.
     let names = experiment.arm_names();
     let sides = names.each_ref().map(String::as_str);
@@ -80,10 +77,9 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
     }
     let place = experiment::place(finished.observations.iter().flatten());
     let Some(place) = place.filter(|_| comparison.ratio.value.is_finite()) else {
-        return Err(refuse(
+        return Err(Failure::failed(
             "the conditions of the runs are unknown or differ between runs",
             "see the results in the folder",
-            1,
         ));
     };
     let values: Vec<f64> = comparison.a.values.iter().chain(&comparison.b.values).copied().collect();
@@ -101,8 +97,8 @@ fn try_floor(args: &FloorArgs) -> Result<u8, Refused> {
         print_session(&performed, common, &comparison, mean);
         let found = with_level(session.ratio, comparison.level);
         let text = format!("A/A {found}, is too wide for a noise floor: it is not stored");
-        console::error(&text, Some("make more blocks (`--blocks`), or longer runs (`--runtime`)"));
-        return Ok(performed.status(ComparisonVerdict::Unclear.code()));
+        let status = Status::of_code(ComparisonVerdict::Unclear.code());
+        return Err(Failure::new(status, text, "make more blocks (`--blocks`), or longer runs (`--runtime`)"));
     }
     let floors = Floors::add(session, &path).map_err(refuse_file)?;
     let floor = floors.of(&comparison.metric, &place, None);

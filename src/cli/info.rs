@@ -7,7 +7,7 @@ use super::man;
 use super::shell_text::joined;
 use super::stdout::Stdout;
 use crate::analysis::Direction;
-use crate::diag::{self, Code};
+use crate::diag::{self, Code, Failure};
 use crate::disk::{self, prepare};
 use crate::experiment::{RUN_MARKS, RunMark, SUITES, suite};
 use crate::import::METRICS;
@@ -167,16 +167,15 @@ pub(super) fn list(what: &str) -> u8 {
 }
 
 /// Prints the script of a shipped personality, or a shipped experiment file.
-pub(super) fn show(name: &str) -> u8 {
+pub(super) fn show(name: &str) -> Result<u8, Failure> {
     if let Some((_, text)) = library::personality(name).or_else(|| suite(name)) {
         print_lines(text.trim_end());
-        return 0;
+        return Ok(0);
     }
     let near = diag::nearest(name, library::PERSONALITIES.iter().chain(SUITES).map(|(n, _)| *n));
     let help = near
         .map_or("`wmlrun list` and `wmlrun list experiments` list them".to_owned(), |n| format!("did you mean `{n}`?"));
-    console::error(&format!("no personality or experiment is named `{name}`"), Some(&help));
-    2
+    Err(Failure::wrong(format!("no personality or experiment is named `{name}`"), help))
 }
 
 /// The explanation of a code.
@@ -203,23 +202,19 @@ pub(super) fn codes() -> impl Iterator<Item = Explanation> {
 }
 
 /// Prints the explanation of an error or warning code.
-pub(super) fn explain(code: &str) -> u8 {
+pub(super) fn explain(code: &str) -> Result<u8, Failure> {
     if let Some(RunMark { name, about, .. }) = RUN_MARKS.iter().find(|mark| mark.name.eq_ignore_ascii_case(code)) {
         print_wrapped(&format!("{name}: {about}"));
-        return 0;
+        return Ok(0);
     }
     if let Some(Explanation { code, title, text }) = codes().find(|e| e.code.eq_ignore_ascii_case(code)) {
         print_wrapped(format!("{code}: {title}\n\n{text}").trim_end());
-        0
-    } else {
-        let near = diag::meant(&code.replace('-', "_"), codes().map(|e| e.code));
-        let help = near.map_or_else(
-            || "`wmlrun list codes` lists all of them".to_owned(),
-            |near| format!("did you mean `{near}`?"),
-        );
-        console::error(&format!("no code is named `{code}`"), Some(&help));
-        2
+        return Ok(0);
     }
+    let near = diag::meant(&code.replace('-', "_"), codes().map(|e| e.code));
+    let help = near
+        .map_or_else(|| "`wmlrun list codes` lists all of them".to_owned(), |near| format!("did you mean `{near}`?"));
+    Err(Failure::wrong(format!("no code is named `{code}`"), help))
 }
 
 /// Removes the file sets in a directory, and in the fresh directories that killed runs left in it.
@@ -362,21 +357,21 @@ pub(super) fn completions(shell: &str) -> u8 {
 }
 
 /// Writes the manual pages.
-pub(super) fn manual(dir: &Path) -> u8 {
+pub(super) fn manual(dir: &Path) -> Result<u8, Failure> {
     let made = HeldDir::create(dir);
     let is_there = made.is_ok();
-    match made.and_then(|_| man::write_pages(args::full_command(), dir)) {
-        Ok(()) => 0,
-        Err(e) => {
-            let is_foreign = e.kind() == ErrorKind::AlreadyExists;
-            let help = match is_foreign {
-                true => "give another directory, or move the file away: it is not a manual page of wmlrun",
-                false => "give a directory in which files can be created",
-            };
-            console::error(&format!("can't write the manual pages to {}: {e}", dir.display()), Some(help));
-            if is_there && !is_foreign { 1 } else { 3 }
+    let written = made.and_then(|_| man::write_pages(args::full_command(), dir));
+    written.map(|()| 0).map_err(|e| {
+        let text = format!("can't write the manual pages to {}: {e}", dir.display());
+        match e.kind() {
+            ErrorKind::AlreadyExists => {
+                let help = "give another directory, or move the file away: it is not a manual page of wmlrun";
+                Failure::refused(text, help)
+            }
+            _ if is_there => Failure::failed(text, "give a directory in which files can be created"),
+            _ => Failure::refused(text, "give a directory in which files can be created"),
         }
-    }
+    })
 }
 
 #[cfg(test)]

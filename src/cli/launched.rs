@@ -2,7 +2,7 @@
 //! `mpirun` started several processes of this program.
 
 use super::args::CliCommand;
-use super::console;
+use crate::diag::{Failure, Status};
 use crate::ranks::{Launch, RankGroup};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -18,7 +18,7 @@ pub(super) fn is_one_of_several() -> bool {
 }
 
 /// Connects this process with the others that a launcher started with it. `None` if it is alone, or if the build has
-/// no MPI, for which [`refused`] has returned a status before.
+/// no MPI, which [`check`] has refused before.
 #[cfg(feature = "mpi")]
 pub(super) fn connect(interrupt: &Arc<AtomicUsize>) -> Result<Option<Arc<RankGroup>>, String> {
     use crate::ranks::Ranks as _;
@@ -41,40 +41,38 @@ pub(super) fn connect(_: &Arc<AtomicUsize>) -> Result<Option<Arc<RankGroup>>, St
     Ok(None)
 }
 
-/// Returns the exit status of a command that must not run in each process of a launcher; `None` if the command may run.
-/// The first process prints the error, once for all of them. `command` is `None` for a script or the shell.
-pub(super) fn refused(command: Option<&CliCommand>) -> Option<u8> {
-    let work = work(command)?;
-    let launch = launch()?;
+/// Refuses a command that must not run in each process of a launcher. The first process says why, once for all of them.
+/// `command` is `None` for a script or the shell.
+pub(super) fn check(command: Option<&CliCommand>) -> Result<(), Failure> {
+    let (Some(work), Some(Launch { command, size, rank })) = (work(command), launch()) else { return Ok(()) };
     if matches!(work, Work::Run) && cfg!(feature = "mpi") {
-        return None;
+        return Ok(());
     }
-    if launch.rank == 0 {
-        let Launch { command, size, .. } = launch;
-        let (what, help) = match work {
-            Work::Experiment(name) => (
-                format!("`{command}` started {size} processes, each of which would make the whole experiment"),
-                format!(
-                    "start `wmlrun {name}` once; the place for a command that starts each run is \
-                     `--launch '{command} -n {size} …'`"
-                ),
-            ),
-            Work::Run => (
-                format!("`{command}` started {size} processes, each of which would run the whole workload"),
-                format!("this build has no MPI: build it with `--features mpi`, or start it without `{command}`"),
-            ),
-            Work::Runs => (
-                format!("`{command}` started {size} processes, each of which would do the whole work"),
-                format!("start wmlrun once, without `{command}`"),
-            ),
-            Work::Removal(name) => (
-                format!("`{command}` started {size} processes, each of which would remove the same files"),
-                format!("start `wmlrun {name}` once, without `{command}`"),
-            ),
-        };
-        console::error(&what, Some(&help));
+    if rank > 0 {
+        return Err(Failure::unexplained(Status::Script));
     }
-    Some(2)
+    let (what, help) = match work {
+        Work::Experiment(name) => (
+            format!("`{command}` started {size} processes, each of which would make the whole experiment"),
+            format!(
+                "start `wmlrun {name}` once; the place for a command that starts each run is \
+                 `--launch '{command} -n {size} …'`"
+            ),
+        ),
+        Work::Run => (
+            format!("`{command}` started {size} processes, each of which would run the whole workload"),
+            format!("this build has no MPI: build it with `--features mpi`, or start it without `{command}`"),
+        ),
+        Work::Runs => (
+            format!("`{command}` started {size} processes, each of which would do the whole work"),
+            format!("start wmlrun once, without `{command}`"),
+        ),
+        Work::Removal(name) => (
+            format!("`{command}` started {size} processes, each of which would remove the same files"),
+            format!("start `wmlrun {name}` once, without `{command}`"),
+        ),
+    };
+    Err(Failure::wrong(what, help))
 }
 
 /// The work of a command that only one process may do.

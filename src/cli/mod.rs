@@ -46,6 +46,7 @@ mod watchdog;
 mod wins;
 
 use crate::batch;
+use crate::diag::Failure;
 use crate::engine;
 use crate::experiment::suite;
 use crate::measure::{Required, WarmupLength, Watch};
@@ -73,9 +74,11 @@ pub fn main() -> ExitCode {
     }
     limits::save_address_space();
     signals::set_status(called_as::status);
-    let status = on_enough_stack(|| match args::parse() {
-        Ok(cli) => stdout::finish(dispatch(cli)),
-        Err(code) => stdout::finish(code),
+    let status = on_enough_stack(|| {
+        stdout::finish(match args::parse() {
+            Ok(cli) => console::status(dispatch(cli)),
+            Err(e) => usage::print(&e),
+        })
     });
     ExitCode::from(called_as::status(status))
 }
@@ -98,29 +101,27 @@ fn on_enough_stack(work: fn() -> u8) -> u8 {
     worker.join().unwrap_or(101)
 }
 
-fn dispatch(cli: args::Cli) -> u8 {
+fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
     if cli.command.is_some() {
         called_as::executes_command();
     }
-    if let Some(status) = launched::refused(cli.command.as_ref()) {
-        return status;
-    }
+    launched::check(cli.command.as_ref())?;
     let script = cli.script.or(cli.file);
     match (cli.command, script) {
         (None, Some(script)) => run(&script, &cli.run),
         (None, None) if launched::is_one_of_several() => run("-", &cli.run),
         (None, None) if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => repl(None, &cli.run),
-        (None, None) if std::io::stdin().is_terminal() => nothing_to_run(),
+        (None, None) if std::io::stdin().is_terminal() => Err(nothing_to_run()),
         // `wmlrun << END` and `wmlrun < script` run the script, as in Filebench 1.4.
-        (None, None) => match find("-") {
-            Some(found) if found.text.trim().is_empty() => nothing_to_run(),
-            found => found.map_or(2, |found| run_found(&found, &cli.run, &signals::install_handlers().0)),
+        (None, None) => match find("-")? {
+            found if found.text.trim().is_empty() => Err(nothing_to_run()),
+            found => run_found(&found, &cli.run, &signals::install_handlers().0),
         },
         (Some(command), _) => match command {
             CliCommand::Run { script, run: args } => run(&script, &args),
             CliCommand::Repl { script, run } => repl(script.as_deref(), &run),
             CliCommand::Check { scripts, dump, differences, dialect, set } => {
-                stages::check(&scripts, dump, differences, dialect, &set)
+                Ok(stages::check(&scripts, dump, differences, dialect, &set))
             }
             CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
             CliCommand::Plan { script, list, values, quiet } => plan(&script, list, &values, quiet),
@@ -129,7 +130,9 @@ fn dispatch(cli: args::Cli) -> u8 {
             CliCommand::Ab(args) => experiments::ab(&args),
             CliCommand::Floor(args) => floors::floor(&args),
             CliCommand::Compare(args) => compare::compare(&args),
-            CliCommand::Prune { dirs } => dirs.iter().map(|dir| experiments::prune(dir)).max().unwrap_or_default(),
+            CliCommand::Prune { dirs } => {
+                Ok(dirs.iter().map(|dir| console::status(experiments::prune(dir))).max().unwrap_or_default())
+            }
             CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),
             CliCommand::Ort { file, method, format } => curves::ort(&file, method, format),
@@ -142,70 +145,61 @@ fn dispatch(cli: args::Cli) -> u8 {
                 pages::report(&paths, &metrics, &pages::PageOutputs { output, title, pictures, force }, format)
             }
             CliCommand::Age(args) => age::age(&args),
-            CliCommand::List { what } => info::list(&what),
+            CliCommand::List { what } => Ok(info::list(&what)),
             CliCommand::Show { name } => info::show(&name),
             CliCommand::Explain { code } => info::explain(&code),
-            CliCommand::Clean { dirs } => dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default(),
-            CliCommand::Completions { shell } => info::completions(&shell),
+            CliCommand::Clean { dirs } => Ok(dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default()),
+            CliCommand::Completions { shell } => Ok(info::completions(&shell)),
             CliCommand::Man { dir } => info::manual(&dir),
-            CliCommand::Editor { editor } => editor::print(editor),
+            CliCommand::Editor { editor } => Ok(editor::print(editor)),
             // The protocol has no other channel here than standard input and output.
             CliCommand::Lsp { stdio: _ } => editor::serve(),
         },
     }
 }
 
-/// Finds a script by its name: a file, `-` for standard input, or a personality. Returns `None` after it has printed
-/// an error.
-fn find(name: &str) -> Option<library::FoundScript> {
-    let found = find_for(name, &mut |text, help| console::error(text, Some(help)))?;
+/// Finds a script by its name: a file, `-` for standard input, or a personality. Notes that there is no file of the name.
+fn find(name: &str) -> Result<library::FoundScript, Failure> {
+    let found = find_script(name)?;
     if found.path.is_none() && [".wml", ".f"].iter().any(|end| name.ends_with(end)) {
         console::notice(&format!("note: there is no file `{name}`: this is {}", found.name));
     }
-    Some(found)
+    Ok(found)
 }
 
-/// Finds a script by its name. Returns `None` after it has passed an error and its help to `refuse`.
-fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::FoundScript> {
+/// Finds a script by its name.
+fn find_script(name: &str) -> Result<library::FoundScript, Failure> {
+    let wrong = |text: String, help: String| Err(Failure::new(script_input::unread_status(), text, help));
     if name == "-" {
         return match script_input::read_standard_input() {
-            Ok(bytes) => Some(library::FoundScript::new("<stdin>".to_owned(), bytes, None)),
-            Err(e) => {
-                refuse(&format!("can't read standard input: {e}"), "give the script as a file");
-                None
-            }
+            Ok(bytes) => Ok(library::FoundScript::new("<stdin>".to_owned(), bytes, None)),
+            Err(e) => wrong(format!("can't read standard input: {e}"), "give the script as a file".to_owned()),
         };
     }
     match library::find_named(name, script_input::read) {
         Ok(found) if library::is_result(&found.text) => {
             let help = "`wmlrun report` shows results of wmlrun, `wmlrun compare` compares them with others";
-            refuse(&format!("{} is a result, not a script", found.name), help);
-            None
+            wrong(format!("{} is a result, not a script", found.name), help.to_owned())
         }
         Ok(found) if found.path.as_deref().is_some_and(is_profile) => {
             let help = format!("`wmlrun batch {}` runs its workloads", found.name);
-            refuse(&format!("{} is a profile of Filebench, not a script", found.name), &help);
-            None
+            wrong(format!("{} is a profile of Filebench, not a script", found.name), help)
         }
-        Ok(found) => Some(found),
+        Ok(found) => Ok(found),
         Err(library::NotFound::Unreadable(path, e)) => {
-            refuse(&format!("{} can't be read: {e}", path.display()), library::help(&e));
-            None
+            wrong(format!("{} can't be read: {e}", path.display()), library::help(&e).to_owned())
         }
         Err(library::NotFound::Nowhere(_)) if suite(name).is_some() => {
             let (text, help) = library::instead_of_script(name);
-            refuse(&text, &help);
-            None
+            wrong(text, help)
         }
         Err(library::NotFound::Experiment) => {
             let (text, help) = library::instead_of_script(name);
-            refuse(&text, &help);
-            None
+            wrong(text, help)
         }
         Err(library::NotFound::Nowhere(_)) if profile_named(Path::new(name)).is_some() => {
             let help = format!("`wmlrun batch {name}` runs the workloads of {name}.prof");
-            refuse(&format!("no file or personality is named `{name}`"), &help);
-            None
+            wrong(format!("no file or personality is named `{name}`"), help)
         }
         Err(library::NotFound::Nowhere(near)) => {
             let all = "`wmlrun list` lists the shipped personalities";
@@ -215,15 +209,14 @@ fn find_for(name: &str, refuse: &mut dyn FnMut(&str, &str)) -> Option<library::F
                 None if assigns => format!("`--set {name}` sets a variable; {all}"),
                 None => all.to_owned(),
             };
-            refuse(&format!("no file or personality is named `{name}`"), &help);
-            None
+            wrong(format!("no file or personality is named `{name}`"), help)
         }
     }
 }
 
 /// Prepares a run that an experiment has started. Its output is kept beside its result, and its files are in a directory
 /// that the experiment holds. Returns a guard of that directory.
-fn enter_experiment(args: &RunArgs) -> Result<Option<DirGuard>, u8> {
+fn enter_experiment(args: &RunArgs) -> Result<Option<DirGuard>, Failure> {
     let Some(fd) = args.of_experiment else { return Ok(None) };
     // The experiment reads the status.
     called_as::executes_command();
@@ -233,53 +226,32 @@ fn enter_experiment(args: &RunArgs) -> Result<Option<DirGuard>, u8> {
     let dir = args.output.json.as_deref().and_then(Path::parent).filter(|_| fd >= 0);
     let Some(dir) = dir else { return Ok(None) };
     let known = HeldDir::inherited(fd, dir).and_then(|dir| dir.make_known());
-    known.map(Some).map_err(|e| {
-        console::error(&format!("the directory {} of the experiment: {e}", dir.display()), None);
-        3
-    })
+    known.map(Some).map_err(|e| Failure::refused(format!("the directory {} of the experiment: {e}", dir.display()), ""))
 }
 
 /// Runs a script, as one of several ranks if a launcher started this process as one of several.
-fn run(script: &str, args: &RunArgs) -> u8 {
-    let _known = match enter_experiment(args) {
-        Ok(known) => known,
-        Err(status) => return status,
-    };
+fn run(script: &str, args: &RunArgs) -> Result<u8, Failure> {
+    let _known = enter_experiment(args)?;
     let (interrupt, _) = signals::install_handlers();
-    match launched::connect(&interrupt) {
-        Ok(Some(group)) => ranked::run(script, args, &group, &interrupt),
-        Ok(None) => match find(script) {
-            Some(found) => run_found(&found, args, &interrupt),
-            None => {
-                suggest_command(script);
-                script_input::unread_status()
-            }
-        },
-        Err(e) => {
-            console::error(&format!("the ranks can't be connected: {e}"), Some("check the installation of MPI"));
-            3
-        }
+    let group = launched::connect(&interrupt)
+        .map_err(|e| Failure::refused(format!("the ranks can't be connected: {e}"), "check the installation of MPI"))?;
+    if let Some(group) = group {
+        return Ok(ranked::run(script, args, &group, &interrupt));
     }
-}
-
-/// Prints the command that a word was probably meant to be, if its name is similar. The word has been refused as the
-/// name of a script.
-fn suggest_command(word: &str) {
-    if let Some(near) = usage::meant_command(word, &args::full_command()) {
-        console::notice(&format!("  = help: for the command `{near}`, see `wmlrun {near} --help`"));
-    }
+    let found = find(script).map_err(|failure| match usage::meant_command(script, &args::full_command()) {
+        Some(near) => failure.help(format!("for the command `{near}`, see `wmlrun {near} --help`")),
+        None => failure,
+    })?;
+    run_found(&found, args, &interrupt)
 }
 
 /// Runs a script in this process alone.
-fn run_found(found: &library::FoundScript, args: &RunArgs, interrupt: &Arc<AtomicUsize>) -> u8 {
+fn run_found(found: &library::FoundScript, args: &RunArgs, interrupt: &Arc<AtomicUsize>) -> Result<u8, Failure> {
     let settings = run_settings(args);
     let scripts: Vec<PathBuf> = found.path.iter().cloned().collect();
-    let mut console = match console_of(args, &settings, &scripts) {
-        Ok(console) => console,
-        Err(status) => return status,
-    };
+    let mut console = console_of(args, &settings, &scripts)?;
     let (watch, status) = run_script(settings, found, &scripts, interrupt, args.output.quiet, &mut console);
-    end_run(&watch, status, &mut console)
+    Ok(end_run(&watch, status, &mut console))
 }
 
 /// Executes a script in a session of its own. Returns what the watchdog watches, and the exit status.
@@ -292,10 +264,11 @@ fn run_script(
     front: &mut dyn Front,
 ) -> (Arc<Watch>, u8) {
     let mut session = watched(settings, interrupt, quiet);
-    let mut status = session.runner.open_outputs(scripts, front);
+    let mut status = front.status(session.runner.open_outputs(scripts));
     if status == Status::Done {
         front.begin(&session.runner.document);
-        status = session.script(&found.name, &found.text, front);
+        let done = session.script(&found.name, &found.text, front);
+        status = front.status(done);
         session.runner.end_script(status);
         front.end(&session.runner.document);
     }
@@ -335,33 +308,29 @@ fn profile_named(name: &Path) -> Option<PathBuf> {
     (!name.exists()).then(|| PathBuf::from(file)).filter(|file| file.is_file())
 }
 
-fn run_batch(profile: &Path, only: &[String], workload: &WorkloadArgs, output: &OutputArgs) -> u8 {
+fn run_batch(profile: &Path, only: &[String], workload: &WorkloadArgs, output: &OutputArgs) -> Result<u8, Failure> {
     let settings = settings(workload, output);
-    if stdout_taken(&settings, None).is_none() {
-        return 2;
-    }
     let mut host = TerminalHost {
-        settings: &settings,
+        stdout_taken: stdout_taken(&settings, None)?,
         format: output.format,
         verbosity: output.verbosity(),
         interrupt: signals::install_handlers().0,
     };
     let named = profile_named(profile);
-    batch::run(named.as_deref().unwrap_or(profile), &settings, only, &mut host)
+    batch::run(named.as_deref().unwrap_or(profile), &settings, only, &mut host).map(|()| 0)
 }
 
 /// The command line's implementation of [`batch::BatchHost`].
-struct TerminalHost<'a> {
-    settings: &'a Settings,
+struct TerminalHost {
+    stdout_taken: bool,
     format: &'static dyn report::Report,
     verbosity: Verbosity,
     interrupt: Arc<AtomicUsize>,
 }
 
-impl batch::BatchHost for TerminalHost<'_> {
+impl batch::BatchHost for TerminalHost {
     fn front(&mut self, follows: bool) -> Box<dyn Front> {
-        let taken = stdout_taken(self.settings, None).unwrap_or_default();
-        Box::new(console_for(taken, self.format, self.verbosity).after_another(follows))
+        Box::new(console_for(self.stdout_taken, self.format, self.verbosity).after_another(follows))
     }
 
     fn session(&mut self, settings: Settings) -> Session {
@@ -378,25 +347,24 @@ fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
-/// Returns whether an output, such as that of `--json`, is standard output, so that the report must not be. If several
-/// outputs are, prints an error and returns `None`.
-fn stdout_taken(settings: &Settings, live: Option<&Path>) -> Option<bool> {
+/// True if an output, such as that of `--json`, is standard output, so that the report must not be. An error if several
+/// outputs are.
+fn stdout_taken(settings: &Settings, live: Option<&Path>) -> Result<bool, Failure> {
     let trace = settings.trace.as_ref().map(|(path, _)| path.as_path());
     let outputs = [("--json", settings.json.as_deref()), ("--trace", trace), ("--live", live)];
     let names: Vec<&str> =
         outputs.iter().filter(|(_, path)| path.is_some_and(is_stdout)).map(|(name, _)| *name).collect();
     if let [first, second, ..] = names[..] {
         let text = format!("`{first}` and `{second}` both go to standard output");
-        console::error(&text, Some("give one of them a file"));
-        return None;
+        return Err(Failure::wrong(text, "give one of them a file"));
     }
-    Some(!names.is_empty())
+    Ok(!names.is_empty())
 }
 
-/// Creates the console of a command with its live stream. `Err` holds the exit status after an error was printed.
-fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Result<Console, u8> {
+/// Creates the console of a command with its live stream.
+fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Result<Console, Failure> {
     let live = args.live.as_ref();
-    let taken = stdout_taken(settings, live.map(|live| live.path.as_path())).ok_or(2)?;
+    let taken = stdout_taken(settings, live.map(|live| live.path.as_path()))?;
     let format: &'static dyn report::Report = match args.output.format {
         text if args.per_host && text.name() == "text" => &report::text::Text { per_host: true },
         format => format,
@@ -407,15 +375,14 @@ fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Resul
     Ok(console.with_stream(live.map(open).transpose()?))
 }
 
-/// Opens the live stream. `Err` holds the exit status after an error was printed.
-fn open_stream(live: &LiveOutput, force: bool, scripts: &[FileIdentity]) -> Result<LiveStream, u8> {
+/// Opens the live stream.
+fn open_stream(live: &LiveOutput, force: bool, scripts: &[FileIdentity]) -> Result<LiveStream, Failure> {
     LiveStream::open(live.format, &live.path, force, scripts).map_err(|e| {
         let help = match e.kind() {
             ErrorKind::AlreadyExists => "give `--live` another path, or replace the file with `--force`",
             _ => "give `--live` another path",
         };
-        console::error(&format!("can't write the live stream {}: {e}", live.path.display()), Some(help));
-        3
+        Failure::refused(format!("can't write the live stream {}: {e}", live.path.display()), help)
     })
 }
 
@@ -426,47 +393,34 @@ fn console_for(taken: bool, format: &'static dyn report::Report, verbosity: Verb
     Console::new(none.unwrap_or(format), verbosity).without_stdout(taken)
 }
 
-fn plan(script: &str, list: bool, values: &ScriptArgs, quiet: bool) -> u8 {
+fn plan(script: &str, list: bool, values: &ScriptArgs, quiet: bool) -> Result<u8, Failure> {
     let settings = script_settings(values);
-    let Some(found) = find(script) else { return 2 };
+    let found = find(script)?;
     let verbosity = if quiet { Verbosity::Quiet } else { Verbosity::Normal };
     let mut console = Console::new(report::TABLE[0], verbosity);
     let mut session = Session::new(settings, signals::install_handlers().0);
     stages::plan(&mut session, &found, list, &mut console)
 }
 
-/// Prints the error that there is no script. Returns the exit status.
-fn nothing_to_run() -> u8 {
-    console::error(
-        "no script given",
-        Some("`wmlrun SCRIPT` runs a script, `wmlrun list` lists the shipped ones; see also `wmlrun --help`"),
-    );
-    2
+/// The error that there is no script.
+fn nothing_to_run() -> Failure {
+    let help = "`wmlrun SCRIPT` runs a script, `wmlrun list` lists the shipped ones; see also `wmlrun --help`";
+    Failure::wrong("no script given", help)
 }
 
-fn repl(script: Option<&str>, args: &RunArgs) -> u8 {
+fn repl(script: Option<&str>, args: &RunArgs) -> Result<u8, Failure> {
     let settings = run_settings(args);
-    let found = match script.map(find) {
-        Some(None) => return 2,
-        Some(found) => found,
-        None => None,
-    };
+    let found = script.map(find).transpose()?;
     let scripts: Vec<PathBuf> = found.iter().filter_map(|f| f.path.clone()).collect();
-    let mut console = match console_of(args, &settings, &scripts) {
-        Ok(console) => console,
-        Err(status) => return status,
-    };
+    let mut console = console_of(args, &settings, &scripts)?;
     let (number, first) = signals::install_handlers();
     let mut session = watched(settings, &number, args.output.quiet);
     let watch = session.watch();
-    let status = session.runner.open_outputs(&scripts, &mut console);
-    if status != Status::Done {
-        return status.code();
-    }
+    session.runner.open_outputs(&scripts)?;
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let script = found.as_ref().map(|f| (f.name.as_str(), f.text.as_str()));
     let status = crate::prompt::run(session, script, terminal, crate::prompt::Signals { first }, &mut console);
-    watchdog::end(&watch, status.code().max(console.end_stream()))
+    Ok(watchdog::end(&watch, status.code().max(console.end_stream())))
 }
 
 /// Converts the options that give a script its values to settings.
@@ -545,4 +499,42 @@ fn workload_settings(workload: &WorkloadArgs) -> Settings {
 fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id()) >> 20
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::plan::COMPILED;
+    use crate::session::SilentFront;
+    use std::time::Duration;
+
+    /// How many plans a script with one run compiles. With `dir` its files are there.
+    fn compiled(script: &str, dir: Option<&Path>) -> u32 {
+        let settings = Settings {
+            engine: engine::find(if dir.is_some() { "posix" } else { "null" }).unwrap(),
+            runtime: Some(Duration::from_millis(10)),
+            sets: dir.iter().map(|dir| ("dir".to_owned(), dir.display().to_string())).collect(),
+            quiesce: false,
+            ..Settings::default()
+        };
+        let before = COMPILED.get();
+        let mut session = Session::new(settings, Arc::default());
+        // On a busy machine so short a run may do nothing.
+        let _ = session.script("x.wml", script, &mut SilentFront::default());
+        assert_eq!(session.runner.document.runs.len(), 1);
+        session.finish(&mut SilentFront::default());
+        COMPILED.get() - before
+    }
+
+    #[test]
+    fn a_run_has_one_plan() {
+        let script = "define fileset name=s,path=$dir,entries=2,size=1k,prealloc\n\
+                      define process name=p { thread name=t { flowop statfile name=st,filesetname=s } }\n";
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(compiled(script, None), 1);
+        assert_eq!(compiled(script, Some(dir.path())), 1);
+        // `create files` has one too: variables may be set between them.
+        assert_eq!(compiled(&format!("{script}create files\nrun 1\n"), Some(dir.path())), 2);
+    }
 }

@@ -8,6 +8,7 @@ use super::run_tables::RUN_TABLES;
 use super::usage::near_path;
 use crate::analysis::NoiseFloor;
 use crate::comparison::{FORMATS, find_format};
+use crate::diag::Failure;
 use crate::experiment::{ExperimentKind, RecordedExperiment};
 use crate::import::{self, Metric, Observation};
 use crate::os::held_dir::HeldDir;
@@ -33,34 +34,31 @@ pub(super) struct PageOutputs {
 
 /// Writes the results at `paths` as a page or in another format, and their pictures. `metrics` replaces those of
 /// experiments unless it is empty. Without `force` only a page or a picture is replaced. Returns the exit status.
-pub(super) fn report(paths: &[PathBuf], metrics: &[Metric], outputs: &PageOutputs, format: ExportFormat) -> u8 {
+pub(super) fn report(
+    paths: &[PathBuf],
+    metrics: &[Metric],
+    outputs: &PageOutputs,
+    format: ExportFormat,
+) -> Result<u8, Failure> {
     let output = outputs.output.as_deref();
     if outputs.title.is_some() && (format.0.is_some() || outputs.pictures.is_some() && output.is_none()) {
-        console::error(
+        return Err(Failure::wrong(
             "`--title` is the title of a page, and none is written",
-            Some("omit `--title`, or write a page"),
-        );
-        return 2;
+            "omit `--title`, or write a page",
+        ));
     }
     if output.is_none() && outputs.pictures.is_none() && format.0.is_none() && std::io::stdout().is_terminal() {
-        console::error(
+        return Err(Failure::wrong(
             "the page is HTML, which a terminal can't show",
-            Some("write it to a file, with `-o page.html`"),
-        );
-        return 2;
+            "write it to a file, with `-o page.html`",
+        ));
     }
     let opened = |output: &Path| match format.0 {
         None => page_target(output, paths, outputs.force),
         Some(_) => open(output, paths, |_| false, "", outputs.force),
     };
-    let target = match output.map(opened).transpose() {
-        Ok(target) => target,
-        Err(status) => return status,
-    };
-    let sources = match read(paths, metrics) {
-        Ok(sources) => sources,
-        Err(status) => return status,
-    };
+    let target = output.map(opened).transpose()?;
+    let sources = read(paths, metrics)?;
     let is_curve = |source: &ResultSource| match source {
         ResultSource::Experiment { recorded, .. } => recorded.experiment.kind() == ExperimentKind::Sweep,
         _ => false,
@@ -68,33 +66,25 @@ pub(super) fn report(paths: &[PathBuf], metrics: &[Metric], outputs: &PageOutput
     if let (Some(format), false, true) = (format.0, metrics.is_empty(), sources.iter().all(is_curve)) {
         let text =
             format!("`--metric` has no effect: a load curve as `{}` has rates and response times", format.name());
-        console::error(&text, Some("omit `--metric`; a page of the curve shows the metric"));
-        return 2;
+        return Err(Failure::wrong(text, "omit `--metric`; a page of the curve shows the metric"));
     }
     if let Some(dir) = &outputs.pictures {
-        match write_pictures(dir, paths, &sources, outputs.force) {
-            0 => {}
-            status => return status,
-        }
+        write_pictures(dir, paths, &sources, outputs.force)?;
         if target.is_none() {
-            return 0;
+            return Ok(0);
         }
     }
     let text = match format.0 {
-        Some(format) => exported(format, &sources),
-        None => page::html(&sources, outputs.title.as_deref()).map_err(|e| {
-            console::error(&format!("can't make the page: {e}"), None);
-            1
-        }),
+        Some(format) => exported(format, &sources)?,
+        None => page::html(&sources, outputs.title.as_deref())
+            .map_err(|e| Failure::failed(format!("can't make the page: {e}"), ""))?,
     };
-    match text {
-        Ok(text) => written(target, &text),
-        Err(status) => status,
-    }
+    write(target, &text)?;
+    Ok(0)
 }
 
-/// Reads the results. `Err` holds the exit status after an error was printed.
-fn read(paths: &[PathBuf], metrics: &[Metric]) -> Result<Vec<ResultSource>, u8> {
+/// Reads the results.
+fn read(paths: &[PathBuf], metrics: &[Metric]) -> Result<Vec<ResultSource>, Failure> {
     let mut sources = Vec::new();
     for path in paths {
         match page::read(path) {
@@ -116,83 +106,58 @@ fn read(paths: &[PathBuf], metrics: &[Metric]) -> Result<Vec<ResultSource>, u8> 
                     }
                     _ => "give a file that `--json` wrote, or the results folder of an experiment".to_owned(),
                 };
-                console::error(&e.to_string(), Some(&help));
-                return Err(2);
+                return Err(Failure::wrong(e.to_string(), help));
             }
         }
     }
     let is_experiment = |source: &ResultSource| matches!(source, ResultSource::Experiment { .. });
     if !metrics.is_empty() && !sources.iter().any(is_experiment) {
-        console::error(
+        return Err(Failure::wrong(
             "`--metric` needs an experiment, and there is none among the results",
-            Some("give the results folder of `experiment`, `sweep`, `ab` or `repeat`"),
-        );
-        return Err(2);
+            "give the results folder of `experiment`, `sweep`, `ab` or `repeat`",
+        ));
     }
     Ok(sources)
 }
 
-/// Writes a text to a target, or else to standard output. Returns the exit status.
-fn written(target: Option<Target>, text: &str) -> u8 {
-    match target.map(|target| target.write(&mut |out| out.write_all(text.as_bytes()))) {
-        None => print_text(text),
-        Some(Ok(())) => {}
-        Some(Err(e)) => {
-            console::error(&format!("the output can't be written: {e}"), Some("give another path"));
-            return 1;
-        }
-    }
-    0
+/// Writes a text to a target, or else to standard output.
+fn write(target: Option<Target>, text: &str) -> Result<(), Failure> {
+    let Some(target) = target else {
+        print_text(text);
+        return Ok(());
+    };
+    let written = target.write(&mut |out| out.write_all(text.as_bytes()));
+    written.map_err(|e| Failure::failed(format!("the output can't be written: {e}"), "give another path"))
 }
 
-/// Writes the pictures of the page to files in a directory. All files are checked before the first is written. Returns
-/// the exit status.
-fn write_pictures(dir: &Path, paths: &[PathBuf], sources: &[ResultSource], force: bool) -> u8 {
+/// Writes the pictures of the page to files in a directory. All files are checked before the first is written.
+fn write_pictures(dir: &Path, paths: &[PathBuf], sources: &[ResultSource], force: bool) -> Result<(), Failure> {
     let files = page::pictures(sources);
     if files.is_empty() {
-        console::error("the results have no pictures", Some("a picture needs at least one run that was measured"));
-        return 2;
+        let help = "a picture needs at least one run that was measured";
+        return Err(Failure::wrong("the results have no pictures", help));
     }
     let held = HeldDir::create(dir).and_then(|(dir, _)| dir.make_known());
-    let _known = match held {
-        Ok(known) => known,
-        Err(e) => {
-            let text = format!("{} can't be created: {e}", dir.display());
-            console::error(&text, Some("give `--pictures` another path"));
-            return 3;
-        }
-    };
-    let mut targets = Vec::new();
-    for file in &files {
-        match open(&dir.join(&file.name), paths, crate::sheet::is_picture, ", and is not a picture of wmlrun", force) {
-            Ok(target) => targets.push(target),
-            Err(status) => return status,
-        }
-    }
-    for (file, target) in files.iter().zip(targets) {
-        match written(Some(target), &file.text) {
-            0 => {}
-            status => return status,
-        }
-    }
-    0
+    let _known = held.map_err(|e| {
+        Failure::refused(format!("{} can't be created: {e}", dir.display()), "give `--pictures` another path")
+    })?;
+    let open =
+        |name: &str| open(&dir.join(name), paths, crate::sheet::is_picture, ", and is not a picture of wmlrun", force);
+    let targets = files.iter().map(|file| open(&file.name)).collect::<Result<Vec<_>, _>>()?;
+    files.iter().zip(targets).try_for_each(|(file, target)| write(Some(target), &file.text))
 }
 
-/// Returns the result of an experiment in a format. `Err` holds the exit status after an error was printed.
+/// The result of an experiment in a format.
 fn experiment_text(
     format: &dyn Report,
     name: &str,
     recorded: &RecordedExperiment,
     floor: Option<NoiseFloor>,
-) -> Result<String, u8> {
-    let refuse = |text: &str, help: &str| {
-        console::error(text, Some(help));
-        Err(2)
-    };
+) -> Result<String, Failure> {
     if let Some((_, table)) = RUN_TABLES.iter().find(|(of, _)| of.name() == format.name()) {
         recorded.state_notes().iter().for_each(|note| console::notice(&format!("note: {note}")));
         return table(recorded)
-            .or_else(|e| refuse(&format!("the runs of {name} can't be written: {e}"), "try another format"));
+            .map_err(|e| Failure::wrong(format!("the runs of {name} can't be written: {e}"), "try another format"));
     }
     let Some(found) = find_format(format.name()) else {
         let both = FORMATS.iter().map(|format| format.name).filter(|name| report::find(name).is_some());
@@ -200,17 +165,17 @@ fn experiment_text(
         let formats: Vec<String> = both.chain(tables).map(|name| format!("`{name}`")).collect();
         let text = format!("{name} is an experiment, whose result has no format `{}`", format.name());
         let help = format!("its formats are {}; the results of the runs are in {name}/runs", formats.join(", "));
-        return refuse(&text, &help);
+        return Err(Failure::wrong(text, help));
     };
-    match recorded.document(floor) {
-        Ok(document) => Ok(document.formatted(found)),
-        Err(e) => refuse(&format!("{name} has no result: {e}"), &format!("its runs are in {name}/runs")),
-    }
+    let document = recorded.document(floor);
+    let document = document
+        .map_err(|e| Failure::wrong(format!("{name} has no result: {e}"), format!("its runs are in {name}/runs")))?;
+    Ok(document.formatted(found))
 }
 
 /// Returns the results of several experiments, each below its path. `None` if one of the results is no experiment, or the
 /// format has no headings.
-fn joined_experiments(format: &dyn Report, sources: &[ResultSource]) -> Option<Result<String, u8>> {
+fn joined_experiments(format: &dyn Report, sources: &[ResultSource]) -> Option<Result<String, Failure>> {
     let heading = match format.name() {
         "text" => |name: &str| format!("{name}:\n\n"),
         "markdown" => |name: &str| format!("## {}\n\n", literal(name)),
@@ -228,9 +193,8 @@ fn joined_experiments(format: &dyn Report, sources: &[ResultSource]) -> Option<R
     Some(experiments.into_iter().map(text).collect::<Result<Vec<_>, _>>().map(|texts| texts.join("\n")))
 }
 
-/// Returns the results of runs, or of experiments, in a format. `Err` holds the exit status after an error was
-/// printed.
-fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8> {
+/// Returns the results of runs, or of experiments, in a format.
+fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, Failure> {
     if let [ResultSource::Experiment { name, recorded, floor }] = sources {
         return experiment_text(format, name, recorded, *floor);
     }
@@ -244,26 +208,23 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, u8>
             ResultSource::Comparison(_) => {}
             ResultSource::Experiment { name, .. } => {
                 let text = format!("the result of the experiment {name} can't be joined with others");
-                console::error(&text, Some("give its folder alone; `text` and `markdown` join experiments only"));
-                return Err(2);
+                let help = "give its folder alone; `text` and `markdown` join experiments only";
+                return Err(Failure::wrong(text, help));
             }
         }
     }
     if documents.len() > 1 && !format.can_be_joined() {
         let text = format!("`{}` has one result in a file, not {}", format.name(), documents.len());
-        console::error(&text, Some("write each result to a file of its own"));
-        return Err(2);
+        return Err(Failure::wrong(text, "write each result to a file of its own"));
     }
     let mut bytes = Vec::new();
-    report::write_all(format, &documents, &mut bytes).map_err(|e| {
-        console::error(&format!("can't write the result as `{}`: {e}", format.name()), None);
-        1
-    })?;
+    report::write_all(format, &documents, &mut bytes)
+        .map_err(|e| Failure::failed(format!("can't write the result as `{}`: {e}", format.name()), ""))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Replaces the metrics of an experiment. `Err` holds the exit status after an error was printed: no run has one of them.
-fn with_metrics(source: ResultSource, metrics: &[Metric]) -> Result<ResultSource, u8> {
+/// Replaces the metrics of an experiment. An error if no run has one of them.
+fn with_metrics(source: ResultSource, metrics: &[Metric]) -> Result<ResultSource, Failure> {
     let ResultSource::Experiment { name, mut recorded, floor } = source else { return Ok(source) };
     let has = |metric: &&Metric| recorded.runs.iter().any(|run| metric.of(&run.observation).is_some());
     let missing: Vec<&Metric> = metrics.iter().filter(|metric| !has(metric)).collect();
@@ -271,8 +232,7 @@ fn with_metrics(source: ResultSource, metrics: &[Metric]) -> Result<ResultSource
         let run = recorded.runs.iter().find(|run| run.observation.failure.is_none());
         let help = run.map(|run| missing[0].help_in(&run.observation));
         let missing: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
-        console::error(&format!("no run of {name} has {}", missing.join(" or ")), help.as_deref());
-        return Err(2);
+        return Err(Failure::wrong(format!("no run of {name} has {}", missing.join(" or ")), help.unwrap_or_default()));
     }
     if !metrics.is_empty() {
         recorded.experiment.metrics = metrics.iter().map(Metric::to_string).collect();
@@ -295,15 +255,20 @@ fn with_floor(source: ResultSource) -> ResultSource {
     }
 }
 
-/// Opens the file of a page, which must not be one of the results. Without `force` only a page is replaced. `Err` holds the
-/// exit status after an error was printed.
-pub(super) fn page_target(output: &Path, results: &[PathBuf], force: bool) -> Result<Target, u8> {
+/// Opens the file of a page, which must not be one of the results. Without `force` only a page is replaced.
+pub(super) fn page_target(output: &Path, results: &[PathBuf], force: bool) -> Result<Target, Failure> {
     open(output, results, page::is_page, ", and is not a page of wmlrun", force)
 }
 
 /// Opens an output. It must not be one of the results, nor, unless `force` is set, an existing file that `is_own` does not
-/// accept; `kind` then ends the error. `Err` holds the exit status after an error was printed.
-fn open(output: &Path, paths: &[PathBuf], is_own: fn(&[u8]) -> bool, kind: &str, force: bool) -> Result<Target, u8> {
+/// accept; `kind` then ends the error.
+fn open(
+    output: &Path,
+    paths: &[PathBuf],
+    is_own: fn(&[u8]) -> bool,
+    kind: &str,
+    force: bool,
+) -> Result<Target, Failure> {
     let results: Vec<FileIdentity> = paths.iter().filter_map(|path| file_id(path)).collect();
     let target = Target::open(output, &results).and_then(|target| target.recognizing(is_own).unless_foreign(force));
     target.map_err(|e| {
@@ -313,7 +278,6 @@ fn open(output: &Path, paths: &[PathBuf], is_own: fn(&[u8]) -> bool, kind: &str,
             }
             _ => (format!("{} can't be written: {e}", output.display()), "give another path"),
         };
-        console::error(&text, Some(help));
-        3
+        Failure::refused(text, help)
     })
 }

@@ -1,12 +1,13 @@
 //! The values of `wmlrun sweep --vary NAME=10%..120%`: parts of the value at which the measured rate of an open loop
 //! reaches its peak.
 
+use super::arms::PlannedArm;
 use super::console;
 use super::experiment_args::SweepArgs;
 use super::experiment_outputs::{check_outside, named_outputs};
-use super::experiments::{Refused, program, refuse, words_of};
+use super::experiments::{program, words_of};
 use super::shell_text::{set_option, split};
-use crate::experiment::Arm;
+use crate::diag::{Failure, Status};
 use crate::import;
 use crate::os::child;
 use crate::util::count::measured;
@@ -30,18 +31,18 @@ pub(super) fn resolve(
     factor: &str,
     levels: Vec<String>,
     interrupt: &AtomicUsize,
-) -> Result<Vec<String>, Refused> {
+) -> Result<Vec<String>, Failure> {
     let parts: Vec<Option<f64>> = levels.iter().map(|level| percentage(level)).collect();
     if parts.iter().all(Option::is_none) {
         return Ok(levels);
     }
     let Some(parts) = parts.into_iter().collect::<Option<Vec<f64>>>() else {
         let help = "give percentages of the peak, or values";
-        return Err(refuse("`--vary` has both values and percentages", help, 2));
+        return Err(Failure::wrong("`--vary` has both values and percentages", help));
     };
     if args.hooks.0 != crate::experiment::Hooks::default() {
         let help = "measure the peak first, and give values";
-        return Err(refuse("the peak can't be measured between commands of `--before` and `--after`", help, 2));
+        return Err(Failure::wrong("the peak can't be measured between commands of `--before` and `--after`", help));
     }
     let peak = peak(args, factor, interrupt)?;
     let values: Vec<String> = parts.into_iter().map(|part| value(peak * part)).collect();
@@ -53,7 +54,7 @@ pub(super) fn resolve(
                 value(peak),
                 pair[0]
             );
-            Err(refuse(&text, "give percentages with larger distances, or values", 1))
+            Err(Failure::failed(text, "give percentages with larger distances, or values"))
         }
     }
 }
@@ -70,10 +71,10 @@ fn value(value: f64) -> String {
 
 /// Measures the value of a variable at which the rate reaches its peak. The value is increased until the file system
 /// does not keep the offered rate.
-fn peak(args: &SweepArgs, factor: &str, interrupt: &AtomicUsize) -> Result<f64, Refused> {
+fn peak(args: &SweepArgs, factor: &str, interrupt: &AtomicUsize) -> Result<f64, Failure> {
     let script = args.script.clone().unwrap_or_default();
-    let words = args.experiment.words.0.iter().cloned().chain([script]).collect();
-    check_outside(&named_outputs(&args.experiment), &[Arm { name: String::new(), words, metric: None }])?;
+    let words: Vec<String> = args.experiment.words.0.iter().cloned().chain([script]).collect();
+    check_outside(&named_outputs(&args.experiment), &[PlannedArm::read(&words, false)?])?;
     let mut tried = FIRST;
     for _ in 0..MAX_RUNS {
         let (offered, achieved) = run(args, factor, tried, interrupt)?;
@@ -91,11 +92,11 @@ fn peak(args: &SweepArgs, factor: &str, interrupt: &AtomicUsize) -> Result<f64, 
         tried *= GROWTH;
     }
     let help = "the variable must raise the offered rate; give values instead of percentages";
-    Err(refuse(&format!("no peak was found up to `{factor}={}`", tried / GROWTH), help, 1))
+    Err(Failure::failed(format!("no peak was found up to `{factor}={}`", tried / GROWTH), help))
 }
 
 /// Runs the workload with a value of the variable. Returns the offered and the achieved rate in requests per second.
-fn run(args: &SweepArgs, factor: &str, value: f64, interrupt: &AtomicUsize) -> Result<(f64, f64), Refused> {
+fn run(args: &SweepArgs, factor: &str, value: f64, interrupt: &AtomicUsize) -> Result<(f64, f64), Failure> {
     let common = &args.experiment;
     let script = args.script.as_deref().unwrap_or_default();
     let mut words = words_of("--launch", &common.launch)?;
@@ -104,13 +105,17 @@ fn run(args: &SweepArgs, factor: &str, value: f64, interrupt: &AtomicUsize) -> R
     words.extend(split(&set_option(&format!("{factor}={value}"))).unwrap_or_default());
     words.extend([script, "--quiet", "--format=none", "--json=-"].map(str::to_owned));
     let failed = |why: &str, status: u8| {
-        refuse(&format!("the run with `{factor}={value}` failed: {why}"), "run the script with this value", status)
+        Failure::new(
+            Status::of_code(status),
+            format!("the run with `{factor}={value}` failed: {why}"),
+            "run the script with this value",
+        )
     };
     let signal = || interrupt.load(Ordering::SeqCst);
     let ended = child::output(&words, &|| signal() != 0).map_err(|e| {
-        refuse(&format!("can't start `{}`: {e}", words[0]), "check the program that `--launch` names", 3)
+        Failure::refused(format!("can't start `{}`: {e}", words[0]), "check the program that `--launch` names")
     })?;
-    let Some((status, text)) = ended else { return Err(Refused::printed(128 + signal() as u8)) };
+    let Some((status, text)) = ended else { return Err(Failure::unexplained(Status::Interrupted(signal() as u8))) };
     if !status.success() {
         let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
         return Err(failed(&status.to_string(), code));
@@ -120,7 +125,7 @@ fn run(args: &SweepArgs, factor: &str, value: f64, interrupt: &AtomicUsize) -> R
         runs.last().and_then(|run| run.figures.get("offered").copied().zip(run.figures.get("achieved").copied()));
     rates.filter(|(offered, _)| *offered > 0.0).ok_or_else(|| {
         let help = "give values instead of percentages, or add `rate=` or `totalrate=` to the threads";
-        refuse(&format!("`{script}` is not an open loop, so that percentages of the peak have no meaning"), help, 2)
+        Failure::wrong(format!("`{script}` is not an open loop, so that percentages of the peak have no meaning"), help)
     })
 }
 

@@ -3,11 +3,10 @@
 
 use super::console;
 use super::rank_errors::RankErrors;
-use crate::diag::Diagnostic;
+use crate::diag::Failure;
 use crate::report::{Report, json};
 use crate::result::Document;
 use crate::session::Front;
-use crate::source::SourceMap;
 
 /// Collects errors as text.
 pub(super) struct RankFront {
@@ -25,14 +24,6 @@ impl RankFront {
 }
 
 impl Front for RankFront {
-    fn line(&mut self, _: &str) {}
-
-    fn note(&mut self, _: &str) {}
-
-    fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
-        self.errors.add_diagnostics(map, found);
-    }
-
     fn result_kept(&mut self, text: &str) {
         console::notice(&format!("{}: {text}", self.name));
     }
@@ -41,7 +32,7 @@ impl Front for RankFront {
         let _ = json::Json.end(document, &mut std::io::stderr());
     }
 
-    fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>) {
-        self.errors.add(code, text, help);
+    fn failed(&mut self, failure: &Failure) {
+        self.errors.add(failure);
     }
 }

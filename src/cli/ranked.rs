@@ -6,7 +6,8 @@
 use super::args::RunArgs;
 use super::rank_errors::RankErrors;
 use super::rank_front::RankFront;
-use super::{console, console_of, end_run, find_for, run_script, run_settings, script_input, watchdog};
+use super::{console, console_of, end_run, find_script, run_script, run_settings, watchdog};
+use crate::diag::Failure;
 use crate::os::signals;
 use crate::ranks::{self, LostRank, RankEnd, RankGroup, Ranks, RanksLost, rank_on_host};
 use crate::session::{Settings, library::FoundScript};
@@ -21,50 +22,41 @@ pub(super) fn run(script: &str, args: &RunArgs, group: &Arc<RankGroup>, interrup
     let settings = Settings { ranks: Arc::clone(group) as Arc<dyn Ranks>, ..run_settings(args) };
     let rank = group.rank();
     let mut errors = RankErrors::default();
-    let found = find(script, group, &mut |text, help| {
-        errors.add(None, text, Some(help));
-        if rank == 0 {
-            console::error(text, Some(help));
-        }
-    });
+    let found = find(script, group);
+    if let Err(failure) = &found {
+        errors.add(failure);
+    }
     let scripts: Vec<PathBuf> = found.iter().filter_map(|found| found.path.clone()).collect();
     if rank > 0 {
         let settings = of_other_rank(settings, rank);
         let mut front = RankFront::new(rank_on_host(rank, group.host()), errors);
         let done = found.map(|found| run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut front));
-        let status = done.as_ref().map_or_else(script_input::unread_status, |(_, status)| *status);
+        let status = done.as_ref().map_or_else(|failure| failure.status.code(), |(_, status)| *status);
         group.end(status, &front.errors.0);
         let status = if group.has_lost_ranks() { status } else { 0 };
         return done.map_or(status, |(watch, _)| watchdog::end(&watch, status));
     }
-    let status = match console_of(args, &settings, &scripts) {
-        Err(status) => status,
-        Ok(console) => found.map_or_else(script_input::unread_status, |found| {
-            let mut console = console.collecting(std::mem::take(&mut errors));
-            let (watch, status) = run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut console);
-            let status = end_run(&watch, status, &mut console);
-            errors = console.collected();
-            status
-        }),
-    };
+    let done = found.and_then(|found| Ok((found, console_of(args, &settings, &scripts)?)));
+    let status = console::status(done.map(|(found, console)| {
+        let mut console = console.collecting(std::mem::take(&mut errors));
+        let (watch, status) = run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut console);
+        let status = end_run(&watch, status, &mut console);
+        errors = console.collected();
+        status
+    }));
     let ends = group.end(status, "");
     report(&ends, group.hosts(), &errors.0);
     ends.iter().map(status_of).fold(status, u8::max)
 }
 
 /// Finds the script. All ranks read it, but standard input is that of rank 0, which has its text.
-fn find(name: &str, group: &RankGroup, refuse: &mut dyn FnMut(&str, &str)) -> Option<FoundScript> {
+fn find(name: &str, group: &RankGroup) -> Result<FoundScript, Failure> {
     if name != "-" {
-        return find_for(name, refuse);
+        return find_script(name);
     }
-    let own = if group.rank() == 0 { find_for(name, refuse)?.text } else { String::new() };
-    match ranks::of_first(group, own) {
-        Ok(text) => Some(FoundScript::new("<stdin>".to_owned(), text.into_bytes(), None)),
-        Err(lost) => {
-            refuse(&lost.to_string(), RanksLost::HELP);
-            None
-        }
-    }
+    let own = if group.rank() == 0 { find_script(name)?.text } else { String::new() };
+    let text = ranks::of_first(group, own).map_err(|lost| Failure::wrong(lost.to_string(), RanksLost::HELP))?;
+    Ok(FoundScript::new("<stdin>".to_owned(), text.into_bytes(), None))
 }
 
 /// Returns the settings of a rank other than 0: it writes no result, and a trace of its own.

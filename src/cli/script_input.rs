@@ -3,6 +3,7 @@
 //!
 //! The first signal ends the wait for the writer of a pipe.
 
+use crate::diag::Status;
 use crate::os::pipe::{Pipe, PipeLimits, StandardInput};
 use crate::os::{handle, signals};
 use crate::session::library;
@@ -29,9 +30,9 @@ pub(super) fn read_standard_input() -> io::Result<Vec<u8>> {
     library::read_bytes(StandardInput::open()?)
 }
 
-/// Returns the exit status if a script can't be read: that of the signal that ended the wait for it, if there was one.
-pub(super) fn unread_status() -> u8 {
-    signals::received().map_or(2, |signal| 128_u8.saturating_add(signal))
+/// The outcome if a script can't be read: that of the signal that ended the wait for it, if there was one.
+pub(super) fn unread_status() -> Status {
+    signals::received().map_or(Status::Script, Status::Interrupted)
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ use super::differences::FoundDifferences;
 use super::stdout::Stdout;
 use super::{find, is_profile};
 use crate::batch;
-use crate::diag::has_errors;
+use crate::diag::{Failure, has_errors};
 use crate::os::OFlags;
 use crate::os::held_dir::HeldDir;
 use crate::output;
 use crate::plan;
 use crate::report;
-use crate::session::{Session, Settings, Status, library};
+use crate::session::{Front as _, Session, Settings, Status, library};
 use crate::source::SourceMap;
 use crate::spec::Dialect;
 use crate::syntax;
@@ -43,12 +43,16 @@ pub(super) fn check(
             };
             // A run needs the permission; as for a script, a warning says so.
             let settings = Settings { allow_system: true, ..settings };
-            worst = worst.max(batch::check_profile(Path::new(script), &settings, &mut console, &mut checked));
+            let checked = batch::check_profile(Path::new(script), &settings, &mut console, &mut checked);
+            worst = worst.max(console.status(checked).code());
             continue;
         }
-        let Some(found) = find(script) else {
-            worst = 2;
-            continue;
+        let found = match find(script) {
+            Ok(found) => found,
+            Err(failure) => {
+                worst = worst.max(console::failure(&failure));
+                continue;
+            }
         };
         let mut session = Session::new(settings, std::sync::Arc::default());
         let file = session.map.add(&found.name, &found.text);
@@ -60,7 +64,8 @@ pub(super) fn check(
             None => {}
         }
         let mut console = Console::new(report::TABLE[0], Verbosity::Normal);
-        let (_, problems, status) = session.check_script(file, &mut console);
+        let (_, problems, applied) = session.check_script(file, &mut console);
+        let status = console.status(applied);
         if status != Status::Done {
             worst = status.code();
         }
@@ -82,97 +87,78 @@ pub(super) fn check(
 
 /// Formats scripts. Returns the exit status: 1 if `check` finds an unformatted script or a file can't be written, 2
 /// after other errors.
-pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> u8 {
+pub(super) fn fmt(scripts: &[String], write: bool, check: bool) -> Result<u8, Failure> {
     if write && scripts.iter().any(|script| script == "-") {
-        console::error(
-            "can't write the formatted script back to standard input",
-            Some("leave out `-w` to print it to standard output"),
-        );
-        return 2;
+        let help = "leave out `-w` to print it to standard output";
+        return Err(Failure::wrong("can't write the formatted script back to standard input", help));
     }
-    let mut worst = 0;
-    for script in scripts {
-        let Some(found) = find(script) else {
-            worst = 2;
-            continue;
-        };
-        if !found.utf8 {
-            let help = "convert the file first (`iconv -t UTF-8`), or formatting would lose the invalid bytes";
-            console::error(&format!("{} is not UTF-8", found.name), Some(help));
-            worst = 2;
-            continue;
-        }
-        let mut map = SourceMap::new();
-        let file = map.add(&found.name, &found.text);
-        let text = match syntax::format(&map, file) {
-            Ok(text) => text,
-            Err(problems) => {
-                console::diagnostics(&map, &problems);
-                worst = 2;
-                continue;
-            }
-        };
-        if check {
-            if text != found.text {
-                print_lines(&format!("{} is not formatted", printable::line(script)));
-                worst = worst.max(1);
-            }
-        } else if write {
-            worst = worst.max(write_back(&found, &text));
-        } else {
-            // Escape control characters on a terminal only: a file or pipe gets the exact text.
-            let shown = if std::io::stdout().is_terminal() { printable::lines(&text) } else { text.into() };
-            let _ = Stdout.write_all(shown.as_bytes());
-        }
-    }
-    worst
+    Ok(scripts.iter().map(|script| console::status(fmt_one(script, write, check))).max().unwrap_or_default())
 }
 
-/// Replaces a script file atomically with its formatted text. Follows a symbolic link. Returns the exit status.
-fn write_back(found: &library::FoundScript, text: &str) -> u8 {
+fn fmt_one(script: &str, write: bool, check: bool) -> Result<u8, Failure> {
+    let found = find(script)?;
+    if !found.utf8 {
+        let help = "convert the file first (`iconv -t UTF-8`), or formatting would lose the invalid bytes";
+        return Err(Failure::wrong(format!("{} is not UTF-8", found.name), help));
+    }
+    let mut map = SourceMap::new();
+    let file = map.add(&found.name, &found.text);
+    let text = syntax::format(&map, file).map_err(|found| Failure::in_script(Status::Script, &map, found))?;
+    if check {
+        if text != found.text {
+            print_lines(&format!("{} is not formatted", printable::line(script)));
+            return Ok(1);
+        }
+    } else if write {
+        write_back(&found, &text)?;
+    } else {
+        // Escape control characters on a terminal only: a file or pipe gets the exact text.
+        let shown = if std::io::stdout().is_terminal() { printable::lines(&text) } else { text.into() };
+        let _ = Stdout.write_all(shown.as_bytes());
+    }
+    Ok(0)
+}
+
+/// Replaces a script file atomically with its formatted text. Follows a symbolic link.
+fn write_back(found: &library::FoundScript, text: &str) -> Result<(), Failure> {
     let Some(path) = &found.path else {
         let help = "`wmlrun show NAME > FILE` makes a copy that can be edited";
-        console::error(&format!("{} is not a file", found.name), Some(help));
-        return 2;
+        return Err(Failure::wrong(format!("{} is not a file", found.name), help));
     };
     if text == found.text {
-        return 0;
+        return Ok(());
     }
-    let refuse = |e: std::io::Error, status| {
-        console::error(&format!("can't write {}: {e}", found.name), Some("the file was not changed"));
-        status
-    };
     let held = HeldDir::of_file(path).and_then(|(dir, name)| {
         // Replacing needs write access to the directory only. Refuse it if the file itself is not writable.
         dir.open_file(&name, OFlags::WRONLY)?;
         Ok((dir, name))
     });
-    match held {
-        Ok((dir, name)) => output::replace_in(&dir, &name, &mut |out| out.write_all(text.as_bytes()))
-            .map_or_else(|e| refuse(e, 1), |()| 0),
-        Err(e) => {
-            // Not an error of the system: such as a link of another user.
-            let status = if e.raw_os_error().is_none() { 3 } else { 1 };
-            refuse(e, status)
-        }
-    }
+    let refuse = |e: std::io::Error, status| {
+        Failure::new(status, format!("can't write {}: {e}", found.name), "the file was not changed")
+    };
+    let (dir, name) = held.map_err(|e| {
+        // Not an error of the system: such as a link of another user.
+        let status = if e.raw_os_error().is_none() { Status::Refused } else { Status::Failed };
+        refuse(e, status)
+    })?;
+    output::replace_in(&dir, &name, &mut |out| out.write_all(text.as_bytes())).map_err(|e| refuse(e, Status::Failed))
 }
 
-/// Prints the plan of a script, or with `list` the path and size of every file. Returns the exit status.
-pub(super) fn plan(session: &mut Session, found: &library::FoundScript, list: bool, console: &mut Console) -> u8 {
-    let status = session.read(&found.name, &found.text, console);
-    if status != Status::Done {
-        return status.code();
-    }
-    let Some(plan) = session.plan(console) else { return Status::Script.code() };
-    let Some(sets) = crate::measure::trees(&plan, session.runner.settings.layout_seed, console) else {
-        return Status::Refused.code();
-    };
+/// Prints the plan of a script, or with `list` the path and size of every file.
+pub(super) fn plan(
+    session: &mut Session,
+    found: &library::FoundScript,
+    list: bool,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    session.read(&found.name, &found.text, console)?;
+    let plan = session.plan(console)?;
+    let sets = crate::measure::trees(&plan, session.runner.settings.layout_seed)?;
     if !list {
         print_wrapped(plan::dump(&plan, &sets).trim_end());
         let script = &session.runner.document.script;
         print_wrapped(&format!("dialect {}: {}", script.dialect, script.dialect_reason));
-        return 0;
+        return Ok(0);
     }
     let mut out = std::io::BufWriter::with_capacity(1 << 20, Stdout);
     for set in &sets {
@@ -190,12 +176,12 @@ pub(super) fn plan(session: &mut Session, found: &library::FoundScript, list: bo
             if writeln!(out, "{root}/{}{slash}{name} {}", dir.1, set.tree.size_of(file)).is_err() {
                 // The pipe is closed, or `stdout::finish` reports the error.
                 let _ = out.into_parts();
-                return 0;
+                return Ok(0);
             }
         }
     }
     // `Stdout` records the error.
     let _ = out.flush();
     let _ = out.into_parts();
-    0
+    Ok(0)
 }

@@ -4,12 +4,15 @@
 //! Not in here: the definition of the command line (`args`), and the errors of values, which their parsers explain.
 
 use super::console::notice;
-use crate::diag::{meant, similar_path};
+use super::live::stderr_width;
+use super::stdout::Stdout;
+use crate::diag::{meant, similar_path, wants_colours};
 use crate::import::ImportError;
-use crate::util::printable;
+use crate::util::{printable, wrap};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 /// Warns of options that are accepted without effect.
@@ -221,6 +224,21 @@ fn about_whole_word(mut error: clap::Error, words: &[&str]) -> clap::Error {
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error.remove(ContextKind::SuggestedArg);
     error
+}
+
+/// Prints what is wrong with the command line, or the help or version that it asks for. Returns the exit status.
+pub(super) fn print(e: &clap::Error) -> u8 {
+    let text = |terminal: bool| match terminal && wants_colours() {
+        true => e.render().ansi().to_string(),
+        false => e.render().to_string(),
+    };
+    if e.use_stderr() {
+        let text = text(std::io::stderr().is_terminal());
+        let _ = std::io::stderr().write_all(wrap::message(&text, stderr_width()).as_bytes());
+        return 2;
+    }
+    let _ = Stdout.write_all(text(std::io::stdout().is_terminal()).as_bytes());
+    0
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::comparison::{
     Comparer, DifferenceKind, IntervalDoubt, SuiteComparison, differences, disturbed_note, doubt_text, figure,
     may_be_chance, outcome_cells, wins_line, with_direction,
 };
+use crate::diag::Failure;
 use crate::import::{self, Metric, Observation, TestFigures, TestPairs, TestSample};
 use crate::util::count::{count, exact};
 use crate::util::printable;
@@ -55,23 +56,16 @@ struct TestLine<'a> {
 }
 
 /// Prints the outcomes of the tests in a file. Returns the exit status.
-pub(super) fn of_file(file: &Path, lower_is_better: bool, format: FigureFormat) -> u8 {
+pub(super) fn of_file(file: &Path, lower_is_better: bool, format: FigureFormat) -> Result<u8, Failure> {
     if file.is_dir() {
         let help = format!("give the results of B too: `wmlrun wins {} B`", file.display());
-        console::error(&format!("{} is a directory", file.display()), Some(&help));
-        return 2;
+        return Err(Failure::wrong(format!("{} is a directory", file.display()), help));
     }
-    let found = match import::test_figures(file) {
-        Ok(found) => found,
-        Err(e) => {
-            let help = "the file needs one line per test: its name and two figures, `-` for one that is unknown";
-            console::error(&e.to_string(), Some(help));
-            return 2;
-        }
-    };
+    let help = "the file needs one line per test: its name and two figures, `-` for one that is unknown";
+    let found = import::test_figures(file).map_err(|e| Failure::wrong(e.to_string(), help))?;
     let direction = if lower_is_better { Direction::LowerIsBetter } else { Direction::HigherIsBetter };
     print(&document(&found, direction, None, &[]), format);
-    0
+    Ok(0)
 }
 
 /// Prints the outcomes of the tests of which A and B have results. The figure of a test is the mean of its runs. With
@@ -82,21 +76,15 @@ pub(super) fn of_results(
     metric: Option<Metric>,
     limits: Option<SuiteLimits>,
     format: FigureFormat,
-) -> u8 {
-    let TestPairs { tests, notes } = match import::test_pairs(a, b) {
-        Ok(found) => found,
-        Err(e) => {
-            console::error(&e.to_string(), Some(&import_help(&e, &[a, b])));
-            return 2;
-        }
-    };
+) -> Result<u8, Failure> {
+    let found = import::test_pairs(a, b);
+    let TestPairs { tests, notes } = found.map_err(|e| Failure::wrong(e.to_string(), import_help(&e, &[a, b])))?;
     notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
     let metric = metric.unwrap_or_else(Metric::ops);
     let all = || tests.iter().flat_map(|test| test.runs.iter().flatten());
     if all().all(|run| metric.of(run).is_none()) {
         let help = all().next().map(|run| metric.help_in(run));
-        console::error(&format!("no result has `{metric}`"), help.as_deref());
-        return 2;
+        return Err(Failure::wrong(format!("no result has `{metric}`"), help.unwrap_or_default()));
     }
     let shared = |notes: Vec<String>| notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
     let sides: Vec<&[Observation]> = tests.iter().flat_map(|test| test.runs.iter().map(Vec::as_slice)).collect();
@@ -107,7 +95,7 @@ pub(super) fn of_results(
     }
     if let Some(limits) = limits {
         shared(of_runs);
-        return verdicts(&tests, names, &metric, &limits, format);
+        return Ok(verdicts(&tests, names, &metric, &limits, format));
     }
     let values = |runs: &Vec<Observation>| -> Vec<f64> { runs.iter().filter_map(|run| metric.of(run)).collect() };
     let samples: Vec<[Vec<f64>; 2]> = tests.iter().map(|test| test.runs.each_ref().map(values)).collect();
@@ -123,7 +111,7 @@ pub(super) fn of_results(
             "note: one run does not show its variation: for verdicts, repeat the tests, and give `--tolerance`",
         );
     }
-    0
+    Ok(0)
 }
 
 /// Prints the verdicts on the tests, with what their notes have in common. Returns the exit status.

@@ -1,4 +1,5 @@
-//! Errors and warnings about a script: as data ([`Diagnostic`]), and rendered as text ([`render()`]).
+//! Errors and warnings about a script: as data ([`Diagnostic`]), and rendered as text ([`render()`]). And the failure of a
+//! command ([`Failure`]).
 //!
 //! Only `render.rs` uses the drawing library. Not in here: anything about the language. The stage that finds an error
 //! writes its message.
@@ -7,11 +8,15 @@
 //! help states what to do.
 
 mod code;
+mod failure;
 mod render;
+mod status;
 mod suggest;
 
 pub use code::Code;
+pub use failure::{Diagnostics, Failure, Reason};
 pub use render::{Style, render, texts, wants_colours};
+pub use status::Status;
 pub use suggest::{meant, nearest, similar_path};
 
 use crate::source::Span;

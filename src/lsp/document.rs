@@ -41,7 +41,8 @@ impl CheckedScript {
         let file = session.map.add(&name, if is_long { "" } else { text });
         let (model, mut found, _) = session.check_script(file, &mut SilentFront::default());
         if has_errors(&found) && !session.has_read() {
-            session.read_definitions(&model, &name, &mut SilentFront::default());
+            // The errors are those of the check.
+            let _ = session.read_definitions(&model, &name, &mut SilentFront::default());
         }
         if is_long {
             let message = format!("the script has more than {} MiB", library::LONGEST >> 20);

@@ -1,7 +1,8 @@
 //! The agreement of all ranks on a run before anything is created, and what every rank takes from rank 0.
 
+use super::Runner;
 use super::settings::WarmupLength;
-use super::{Front, Runner, Status};
+use crate::diag::{Failure, Status};
 use crate::model::ModelValue;
 use crate::random;
 use crate::ranks::{self, Conditions, NoAgreement, RanksLost};
@@ -11,8 +12,8 @@ use crate::util::version::VERSION;
 
 impl Runner {
     /// Compares the conditions of the next run on this rank with those on rank 0. `own` has the names and values of
-    /// those of the session. Every rank calls this. Reports a difference as an error, on every rank.
-    pub fn agree(&self, own: Vec<(String, String)>, front: &mut dyn Front) -> Result<(), Status> {
+    /// those of the session. Every rank calls this. A difference is a failure on every rank.
+    pub fn agree(&self, own: Vec<(String, String)>) -> Result<(), Failure> {
         let settings = &self.settings;
         // Other ranks may come to it much later, which says nothing about the file system.
         let _waiting = self.watch.pause();
@@ -52,38 +53,30 @@ impl Runner {
         conditions.0.extend(own);
         let agreed = ranks::agree(settings.ranks.as_ref(), &conditions);
         if agreed.is_ok() && settings.ranks.size() > 1 && settings.warmup == WarmupLength::UntilSteady {
-            if settings.ranks.rank() == 0 {
-                let message =
-                    "the ranks of a run have one time of measurement, and `--warmup auto` ends on each at another";
-                front.error(None, message, Some("give the length of the warm-up"));
-            }
-            return Err(Status::Refused);
+            let message =
+                "the ranks of a run have one time of measurement, and `--warmup auto` ends on each at another";
+            return Err(self.stated_once(Status::Refused, message.to_owned(), "give the length of the warm-up"));
         }
         agreed.map_err(|why| match why {
             NoAgreement::Different(disagreement) => {
-                // All ranks know the difference: one of them reports it.
-                if settings.ranks.rank() == 0 {
-                    let help = "start the same wmlrun, with the same script and options, on every host";
-                    front.error(None, &disagreement.to_string(), Some(help));
-                }
-                Status::Refused
+                let help = "start the same wmlrun, with the same script and options, on every host";
+                self.stated_once(Status::Refused, disagreement.to_string(), help)
             }
-            NoAgreement::Lost(lost) => Self::report_lost(&lost, front),
+            NoAgreement::Lost(lost) => lost_ranks(&lost),
         })
     }
 
-    /// Reports ranks that do not answer. Returns the status of the session.
-    pub(crate) fn report_lost(lost: &RanksLost, front: &mut dyn Front) -> Status {
-        front.error(None, &lost.to_string(), Some(RanksLost::HELP));
-        Status::Failed
+    /// A failure that all ranks find: rank 0 says why.
+    pub fn stated_once(&self, status: Status, message: String, help: &str) -> Failure {
+        match self.settings.ranks.rank() {
+            0 => Failure::new(status, message, help),
+            _ => Failure::unexplained(status),
+        }
     }
 
-    /// Waits until all ranks have called this. Reports an error if some do not answer.
-    pub fn wait_for_ranks(&self, front: &mut dyn Front) -> Status {
-        match self.settings.ranks.barrier() {
-            Ok(()) => Status::Done,
-            Err(lost) => Self::report_lost(&lost, front),
-        }
+    /// Waits until all ranks have called this. An error if some do not answer.
+    pub fn wait_for_ranks(&self) -> Result<(), Failure> {
+        self.settings.ranks.barrier().map_err(|lost| lost_ranks(&lost))
     }
 
     /// Returns the predefined variables that differ between ranks, with their values on rank 0.
@@ -96,4 +89,9 @@ impl Runner {
     pub(crate) fn stream_seed(&self) -> u64 {
         random::seed_of_rank(self.settings.seed, self.settings.ranks.rank() as u64)
     }
+}
+
+/// The failure of ranks that do not answer.
+pub(super) fn lost_ranks(lost: &RanksLost) -> Failure {
+    Failure::failed(lost.to_string(), RanksLost::HELP)
 }

@@ -3,12 +3,11 @@
 //! A rank that fails alone would leave the others waiting. So after each step that can fail, the ranks exchange their
 //! outcomes, and all continue with the same one. Not here: what the steps do.
 
+use super::agreement::lost_ranks;
 use super::watch::Watch;
-use super::{Front, Runner, Status};
-use crate::diag::{self, Diagnostic, Severity, Style};
-use crate::disk::prepare::Progress;
+use super::{Front, Runner};
+use crate::diag::{self, Diagnostics, Failure, Reason, Severity, Status, Style};
 use crate::ranks::{Ranks, RanksLost, rank_on_host};
-use crate::source::SourceMap;
 use crate::util::json;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -18,80 +17,98 @@ use std::sync::Arc;
 /// The most errors of other ranks that rank 0 shows after a step.
 const SHOWN: usize = 5;
 
-/// An error that a rank has reported, or an error in a script as text.
+/// One reason of a failure, as a rank sends it: an error in a script is its text.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct RankReport {
     code: Option<String>,
     text: String,
-    help: Option<String>,
+    help: Vec<String>,
 }
 
-/// The failure of a step on one rank.
+/// The failure of a step, as a rank sends it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct StepFailure {
     status: Status,
     reports: Vec<RankReport>,
 }
 
-/// The front end of a step. On rank 0 it shows errors and warnings at once. On the other ranks it collects errors for
-/// rank 0, which shows them after the step with the number and the host of the rank.
+impl StepFailure {
+    fn of(failure: &Failure) -> Self {
+        let mut reports = Vec::new();
+        for reason in &failure.reasons {
+            match reason {
+                Reason::Stated { code, message, help } => {
+                    reports.push(RankReport { code: code.clone(), text: message.clone(), help: help.clone() });
+                }
+                Reason::Script(Diagnostics { map, found }) => {
+                    for error in found.iter().filter(|found| found.severity == Severity::Error) {
+                        let text = diag::render(map, std::slice::from_ref(error), Style::Plain);
+                        reports.push(RankReport { code: None, text: text.trim_end().to_owned(), help: Vec::new() });
+                    }
+                }
+            }
+        }
+        Self { status: failure.status, reports }
+    }
+}
+
+/// A step that all ranks take.
 pub(crate) struct AllRanks<'a> {
-    ranks: Arc<dyn Ranks>,
-    watch: Arc<Watch>,
+    ranks: &'a dyn Ranks,
+    watch: &'a Arc<Watch>,
     front: &'a mut dyn Front,
-    reports: Vec<RankReport>,
 }
 
 impl Runner {
-    /// Returns the front end of a step that all ranks take. [`AllRanks::agree`] or [`AllRanks::exchange`] ends the step.
-    pub(crate) fn all_ranks<'a>(&self, front: &'a mut dyn Front) -> AllRanks<'a> {
-        let (ranks, watch) = (Arc::clone(&self.settings.ranks), self.watch());
-        AllRanks { ranks, watch, front, reports: Vec::new() }
+    /// A step that all ranks take. [`AllRanks::agree`] or [`AllRanks::exchange`] ends it.
+    pub(crate) fn all_ranks<'a>(&'a self, front: &'a mut dyn Front) -> AllRanks<'a> {
+        AllRanks { ranks: self.settings.ranks.as_ref(), watch: &self.watch, front }
     }
 }
 
 impl AllRanks<'_> {
-    /// Ends a step with the outcome of this rank. Returns the worst status if the step failed on any rank.
+    /// Ends a step with the outcome of this rank. It fails on all ranks if it fails on any, and rank 0 says why.
     ///
     /// All ranks call this with the same name of the step.
-    pub(crate) fn agree<T>(self, step: &str, own: Result<T, Status>) -> Result<T, Status> {
+    pub(crate) fn agree<T>(self, step: &str, own: Result<T, Failure>) -> Result<T, Failure> {
         self.exchange(step, own.map(|value| (value, ()))).map(|(value, _)| value)
     }
 
     /// The same, with a message to all ranks. Returns the messages of all ranks, in the order of their numbers.
     pub(crate) fn exchange<T, M: Serialize + DeserializeOwned>(
-        mut self,
+        self,
         step: &str,
-        own: Result<(T, M), Status>,
-    ) -> Result<(T, Vec<M>), Status> {
+        own: Result<(T, M), Failure>,
+    ) -> Result<(T, Vec<M>), Failure> {
         if self.ranks.size() == 1 {
             return own.map(|(value, message)| (value, vec![message]));
         }
-        let (value, own) = match own {
-            Ok((value, message)) => (Some(value), Ok(message)),
-            Err(status) => (None, Err(StepFailure { status, reports: self.reports.clone() })),
+        let (own, message) = match own {
+            Ok((value, message)) => (Ok(value), Ok(message)),
+            Err(failure) => {
+                let sent = StepFailure::of(&failure);
+                (Err(failure), Err(sent))
+            }
         };
-        let outcomes = match self.outcomes(step, &own) {
+        let outcomes = match self.outcomes(step, &message) {
             Ok(outcomes) => outcomes,
             Err(lost) => {
-                if self.ranks.rank() > 0 {
-                    for report in std::mem::take(&mut self.reports) {
-                        self.front.error(report.code.as_deref(), &report.text, report.help.as_deref());
-                    }
-                }
-                return Err(Runner::report_lost(&lost, self.front));
+                let lost = lost_ranks(&lost);
+                return Err(own.err().map_or_else(|| lost.clone(), |own| own.and(lost.clone())));
             }
         };
-        let worst = outcomes.iter().filter_map(|outcome| Some(outcome.as_ref().err()?.status)).max();
-        match (worst, value) {
-            (None, Some(value)) => Ok((value, outcomes.into_iter().filter_map(Result::ok).collect())),
-            (worst, _) => {
-                if self.ranks.rank() == 0 {
-                    self.show(outcomes.iter().enumerate().filter_map(|(rank, o)| Some((rank, o.as_ref().err()?))));
-                }
-                Err(worst.unwrap_or(Status::Failed))
-            }
+        let failures =
+            || outcomes.iter().enumerate().filter_map(|(rank, outcome)| Some((rank, outcome.as_ref().err()?)));
+        let Some(worst) = failures().map(|(_, failure)| failure.status).max() else {
+            let messages = outcomes.into_iter().filter_map(Result::ok).collect();
+            return own.map(|value| (value, messages));
+        };
+        let all = Failure::unexplained(worst);
+        if self.ranks.rank() > 0 {
+            return Err(all);
         }
+        let own = own.err().map_or_else(|| all.clone(), |own| own.and(all.clone()));
+        Err(self.with_others(own, failures()))
     }
 
     /// Returns the outcomes of all ranks.
@@ -114,22 +131,23 @@ impl AllRanks<'_> {
         };
         let elsewhere = || {
             let text = "it has reached another step of the run".to_owned();
-            Err(StepFailure { status: Status::Failed, reports: vec![RankReport { code: None, text, help: None }] })
+            let reports = vec![RankReport { code: None, text, help: Vec::new() }];
+            Err(StepFailure { status: Status::Failed, reports })
         };
         Ok((0..self.ranks.size()).map(|rank| outcome_of(rank).unwrap_or_else(elsewhere)).collect())
     }
 
-    /// Shows on rank 0 the errors of other ranks, the same one only once.
-    fn show<'f>(&mut self, failures: impl Iterator<Item = (usize, &'f StepFailure)>) {
-        let mut seen: BTreeSet<String> = self.reports.iter().map(|report| report.text.clone()).collect();
-        let (mut shown, mut more) = (0, BTreeSet::new());
+    /// Adds the failures of other ranks to that of rank 0, the same one only once.
+    fn with_others<'f>(self, own: Failure, failures: impl Iterator<Item = (usize, &'f StepFailure)>) -> Failure {
+        let mut seen: BTreeSet<String> = StepFailure::of(&own).reports.into_iter().map(|report| report.text).collect();
+        let (mut all, mut shown, mut more) = (own, 0, BTreeSet::new());
         for (rank, failure) in failures.filter(|(rank, _)| *rank > 0) {
             let named = rank_on_host(rank, self.ranks.hosts().get(rank).map_or("", String::as_str));
             if matches!(failure.status, Status::Interrupted(_)) && failure.reports.is_empty() {
                 self.front.note(&format!("{named} was interrupted"));
             }
-            for report in &failure.reports {
-                if !seen.insert(report.text.clone()) {
+            for RankReport { code, text, help } in &failure.reports {
+                if !seen.insert(text.clone()) {
                     continue;
                 }
                 if shown == SHOWN {
@@ -137,67 +155,14 @@ impl AllRanks<'_> {
                     continue;
                 }
                 shown += 1;
-                let text = format!("{named}: {}", report.text);
-                self.front.error(report.code.as_deref(), &text, report.help.as_deref());
+                let message = format!("{named}: {text}");
+                all.reasons.push(Reason::Stated { code: code.clone(), message, help: help.clone() });
             }
         }
         if !more.is_empty() {
             let ranks = crate::util::count::count(more.len() as u64, "more rank");
-            self.front.error(None, &format!("{ranks} reported other errors"), None);
+            all = all.and(Failure::new(Status::Done, format!("{ranks} reported other errors"), ""));
         }
-    }
-
-    fn shows_errors(&self) -> bool {
-        self.ranks.rank() == 0
-    }
-}
-
-impl Front for AllRanks<'_> {
-    fn line(&mut self, text: &str) {
-        self.front.line(text);
-    }
-
-    fn script_line(&mut self, text: &str) {
-        self.front.script_line(text);
-    }
-
-    fn note(&mut self, text: &str) {
-        self.front.note(text);
-    }
-
-    fn remains(&mut self, text: &str) {
-        self.front.remains(text);
-    }
-
-    fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
-        for error in found.iter().filter(|found| found.severity == Severity::Error) {
-            let text = diag::render(map, std::slice::from_ref(error), Style::Plain);
-            self.reports.push(RankReport { code: None, text: text.trim_end().to_owned(), help: None });
-        }
-        if self.shows_errors() {
-            self.front.diagnostics(map, found);
-        }
-    }
-
-    fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>) {
-        let [code_text, help_text] = [code, help].map(|text| text.map(str::to_owned));
-        self.reports.push(RankReport { code: code_text, text: text.to_owned(), help: help_text });
-        if self.shows_errors() {
-            self.front.error(code, text, help);
-        }
-    }
-
-    fn warning(&mut self, text: &str, help: &str) {
-        if self.shows_errors() {
-            self.front.warning(text, help);
-        }
-    }
-
-    fn progress(&self) -> &dyn Progress {
-        self.front.progress()
-    }
-
-    fn check_outputs(&self) -> std::io::Result<()> {
-        self.front.check_outputs()
+        all
     }
 }

@@ -2,7 +2,8 @@
 
 use super::cache::{Cache, common_state, inspect, missed_state, state_of};
 use super::watch::WatchedProgress;
-use super::{Front, Runner, Status};
+use super::{Front, Runner};
+use crate::diag::{Failure, Status};
 use crate::disk::prepare::{Phase, Progress as _};
 use crate::disk::{Error, Fileset, cache, quiesce};
 use crate::result::NoteCode;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 impl Runner {
     /// `fsflush`: writes the file sets back and evicts them from the page cache. Drops the caches of the whole machine
     /// only if the user allows it. Filebench calls a separate script for each file system type instead.
-    pub fn fsflush(&mut self, front: &mut dyn Front) -> Status {
+    pub fn fsflush(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         let sets: Vec<Arc<Fileset>> = self.trees.sets.iter().map(|ready| Arc::clone(&ready.set)).collect();
         let threads = self.settings.populate_threads;
         let dropped = self.interruptible(|stop| {
@@ -26,20 +27,19 @@ impl Runner {
                 "`fsflush` evicts the file sets only; `--allow-drop-caches` lets it drop all caches of the machine",
             );
         }
-        match dropped {
-            Ok(true) => {
-                self.trees.caches_dropped |= self.settings.allow_drop_caches;
-                Status::Done
-            }
-            Ok(false) => {
-                front.note("the caches of the machine can't be dropped: that needs root");
-                Status::Done
-            }
-            Err(_) if self.signal() != 0 => Status::Interrupted(self.signal()),
-            Err(e) => {
-                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                Status::Refused
-            }
+        if dropped.map_err(|e| self.stopped_or(e))? {
+            self.trees.caches_dropped |= self.settings.allow_drop_caches;
+        } else {
+            front.note("the caches of the machine can't be dropped: that needs root");
+        }
+        Ok(())
+    }
+
+    /// The failure of work on trees: that of a signal, if one has stopped it.
+    fn stopped_or(&self, e: Error) -> Failure {
+        match self.signal() {
+            0 => e.into(),
+            signal => Failure::unexplained(Status::Interrupted(signal)),
         }
     }
 
@@ -52,7 +52,7 @@ impl Runner {
         sets: &[Arc<Fileset>],
         dropped_before: bool,
         front: &mut dyn Front,
-    ) -> Result<Cache, Status> {
+    ) -> Result<Cache, Failure> {
         if !self.settings.engine.real() {
             return Ok(Cache::none());
         }
@@ -84,14 +84,7 @@ impl Runner {
             let dropped_again = dropped || (dropped_before && !is_any_warm && cache::drop_all(sets, stop)?);
             Ok((caches, dropped, dropped_again))
         });
-        let (found, dropped, dropped_again) = match done {
-            Ok(done) => done,
-            Err(_) if self.signal() != 0 => return Err(Status::Interrupted(self.signal())),
-            Err(e) => {
-                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                return Err(Status::Refused);
-            }
-        };
+        let (found, dropped, dropped_again) = done.map_err(|e| self.stopped_or(e))?;
         if cold && !dropped {
             front.note("only file data was dropped from memory: dropping directories and inodes needs root");
         }

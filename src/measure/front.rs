@@ -1,6 +1,6 @@
 //! The interface to the front end of a session: a script runner, a prompt, a test.
 
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Failure, Status};
 use crate::disk::prepare::{Progress, Quiet};
 use crate::ranks::RanksInterval;
 use crate::result::{Document, Run};
@@ -8,10 +8,11 @@ use crate::runtime::Tick;
 use crate::source::SourceMap;
 use std::time::Duration;
 
-/// The front end of a session. Every notification is optional: a front end that ignores all of them loses no result.
+/// The front end of a session, which hears of its progress. What ends a command is returned, not shown. Every notification
+/// is optional: a front end that ignores all of them loses no result.
 pub trait Front {
     /// Shows a line that the script requested: `help`, `vars`, `list`.
-    fn line(&mut self, text: &str);
+    fn line(&mut self, _text: &str) {}
     /// Returns the width of the terminal on which lines are shown; `None` if there is none.
     fn columns(&self) -> Option<usize> {
         None
@@ -25,17 +26,27 @@ pub trait Front {
         self.line(text);
     }
     /// Shows a note on the progress of the session, which is not part of the results.
-    fn note(&mut self, text: &str);
+    fn note(&mut self, _text: &str) {}
     /// Shows a note on files that remain, at the very end of the session.
     fn remains(&mut self, text: &str) {
         self.note(text);
     }
-    /// Shows errors and warnings in a script.
-    fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]);
-    /// Shows an error that is not in a script (the environment or an operation failed), and a line of help.
-    fn error(&mut self, code: Option<&str>, text: &str, help: Option<&str>);
+    /// Shows warnings about a script.
+    fn warnings(&mut self, _map: &SourceMap, _found: &[Diagnostic]) {}
     /// Shows a warning that is not about a script, and a line of help.
     fn warning(&mut self, _text: &str, _help: &str) {}
+    /// Shows a failure that the session survives, such as that of an output or of one command at the prompt.
+    fn failed(&mut self, _failure: &Failure) {}
+    /// Shows a failure that the session survives, if there is one. Returns the status.
+    fn status(&mut self, done: Result<(), Failure>) -> Status {
+        done.map_or_else(
+            |failure| {
+                self.failed(&failure);
+                failure.status
+            },
+            |()| Status::Done,
+        )
+    }
     /// Called at the start of a report, before the first run.
     fn begin(&mut self, _document: &Document) {}
     /// Called at the end of a report, after the last run.

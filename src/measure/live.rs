@@ -6,6 +6,7 @@ use super::record;
 use super::results::JOIN_TIMEOUT;
 use super::series::RunTimeline;
 use super::{Description, Front, Measurement, Record, Runner, Status};
+use crate::diag::Failure;
 use crate::os::kernel_threads::KernelThreads;
 use crate::os::{Clock, schedule};
 use crate::runtime::{Ended, FaultKind, Waited};
@@ -44,33 +45,25 @@ impl Runner {
     }
 
     /// `create processes`: starts the processes, which run while further commands are executed.
-    pub fn create_processes(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Status {
-        let status = self.start_live(what, front);
+    pub fn create_processes(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Result<(), Failure> {
+        let started = self.start_live(what, front);
         if self.live.is_none() {
             self.release_sets();
         }
-        status
+        started
     }
 
-    fn start_live(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Status {
-        let mut ready = match self.make_ready(what, front) {
-            Ok(ready) => ready,
-            Err(status) => return status,
-        };
+    fn start_live(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Result<(), Failure> {
+        let mut ready = self.make_ready(what, front)?;
         ready.cache.start_counting();
         self.limit_trace(ready.plan.n_threads(), front);
-        let (mut running, printed) = match self.start(&ready, front) {
-            Ok(started) => started,
-            Err(status) => {
-                self.report_unready();
-                return status;
-            }
-        };
+        let (mut running, printed) = self.start(&ready).inspect_err(|_| self.report_unready())?;
         let start = match self.open(&mut running, None) {
             Ok(start) => start,
             Err(ended) => {
-                let status = report_end(&ended, front);
-                return status.max(self.join_or_abandon(running, &ready.plan, JOIN_TIMEOUT, front));
+                let status = front.status(failure_of(ended));
+                let status = status.max(self.join_or_abandon(running, &ready.plan, JOIN_TIMEOUT, front));
+                return Err(Failure::unexplained(status));
             }
         };
         let timeline = RunTimeline::new(&running, self.settings.interval);
@@ -89,7 +82,7 @@ impl Runner {
             start,
             reports: None,
         });
-        Status::Done
+        Ok(())
     }
 
     /// `sleep` while processes run. Between `stats clear` and `stats snap` its length is the measured time, which the
@@ -220,7 +213,7 @@ impl Runner {
         if live.ended.is_none()
             && let Waited { ended: ended @ Ended::Fault(_), .. } = live.running.status()
         {
-            status = report_end(&ended, front);
+            status = front.status(failure_of(ended));
         }
         live.running.stop(Clock::get().raw());
         if self.requested_stream().is_some() {
@@ -236,7 +229,7 @@ impl Runner {
         let (plan, printed) = (Arc::clone(&live.ready.plan), live.printed);
         live.running.join_within(JOIN_TIMEOUT);
         if let Some(fault) = live.running.closing_fault() {
-            status = status.max(report_end(&Ended::Fault(fault), front));
+            status = status.max(front.status(failure_of(Ended::Fault(fault))));
         }
         let status = status.max(self.join_or_abandon(live.running, &plan, JOIN_TIMEOUT, front));
         printed.show(&mut |message| front.note(message));
@@ -245,14 +238,11 @@ impl Runner {
     }
 }
 
-/// Reports why processes ended or did not start.
-fn report_end(ended: &Ended, front: &mut dyn Front) -> Status {
+/// Why processes ended or did not start.
+fn failure_of(ended: Ended) -> Result<(), Failure> {
     match ended {
-        Ended::Fault(fault) => {
-            front.error(None, &fault.what, Some(&fault.help));
-            record::status_of(fault.kind)
-        }
-        Ended::Interrupted(signal) => Status::Interrupted(*signal as u8),
-        _ => Status::Done,
+        Ended::Fault(fault) => Err(Failure::new(record::status_of(fault.kind), fault.what, fault.help)),
+        Ended::Interrupted(signal) => Err(Failure::unexplained(Status::Interrupted(signal as u8))),
+        _ => Ok(()),
     }
 }

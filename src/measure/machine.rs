@@ -3,7 +3,8 @@
 //!
 //! The input is a plan and its file sets. The result is an error with both numbers, and help.
 
-use super::{Front, Runner, Status};
+use super::{Front, Runner};
+use crate::diag::Failure;
 use crate::disk::Fileset;
 use crate::os::limits;
 use crate::plan::{self, Plan, Process};
@@ -32,33 +33,28 @@ pub(crate) const MAX_DESCRIPTORS: u64 = 1 << 20;
 const MEMORY_HELP: &str =
     "make `memsize` or `iosize` smaller, start fewer threads, or raise the control group's memory limit";
 
-/// Reports an error if memory, address space, threads or file size are not sufficient for the run. `sets` is empty
-/// before the sets are known.
-pub(crate) fn check(plan: &Plan, sets: &[Arc<Fileset>], front: &mut dyn Front) -> Result<(), Status> {
-    let refusals = [memory(plan, sets), address_space(plan, sets), threads(plan), file_size(sets)];
-    let Some((what, help)) = refusals.into_iter().flatten().next() else { return Ok(()) };
-    front.error(None, &what, Some(help));
-    Err(Status::Refused)
+/// Checks that memory, address space, threads and file size suffice for the run. `sets` is empty before the sets are
+/// known.
+pub(crate) fn check(plan: &Plan, sets: &[Arc<Fileset>]) -> Result<(), Failure> {
+    memory(plan, sets)?;
+    address_space(plan, sets)?;
+    threads(plan)?;
+    file_size(sets)
 }
 
-/// Reports an error if descriptors are not sufficient for the run, after raising the limit as far as permitted. Not
-/// needed for an engine that makes no calls.
-pub(crate) fn check_descriptors(plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
-    let Some((what, help)) = descriptors(plan) else { return Ok(()) };
-    front.error(None, &what, Some(help));
-    Err(Status::Refused)
+/// Returns the failure, if `lacks`.
+fn refuse_if(lacks: bool, what: impl FnOnce() -> String, help: &str) -> Result<(), Failure> {
+    if lacks { Err(Failure::refused(what(), help)) } else { Ok(()) }
 }
 
-type Refusal = Option<(String, &'static str)>;
-
-fn memory(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {
+fn memory(plan: &Plan, sets: &[Arc<Fileset>]) -> Result<(), Failure> {
     let needed = plan::totals(plan, sets).memory;
     let (_, free) = limits::memory();
-    (free > 0 && needed > free).then(|| {
+    let what = || {
         let (needed, free) = (size::format(needed), size::format(free));
-        let what = format!("the run needs {needed} of memory, but only {free} is available");
-        (what, MEMORY_HELP)
-    })
+        format!("the run needs {needed} of memory, but only {free} is available")
+    };
+    refuse_if(free > 0 && needed > free, what, MEMORY_HELP)
 }
 
 /// The memory that a rank needs for its run, and that of its host.
@@ -79,13 +75,9 @@ impl RankMemory {
     }
 }
 
-/// Reports an error if the memory of a host is not sufficient for all of its ranks. Each rank has made this check for
-/// itself. `hosts`: the host of each rank.
-pub(super) fn check_memory_of_ranks(
-    needs: &[RankMemory],
-    hosts: &[String],
-    front: &mut dyn Front,
-) -> Result<(), Status> {
+/// Checks that the memory of each host suffices for all of its ranks. Each rank has made this check for itself. `hosts`:
+/// the host of each rank.
+pub(super) fn check_memory_of_ranks(needs: &[RankMemory], hosts: &[String]) -> Result<(), Failure> {
     let mut by_host: BTreeMap<(&str, u64), Vec<RankMemory>> = BTreeMap::new();
     for (need, host) in needs.iter().zip(hosts) {
         by_host.entry((host, need.groups)).or_default().push(*need);
@@ -96,8 +88,7 @@ pub(super) fn check_memory_of_ranks(
         if free > 0 && needed > free {
             let (n, needed, free) = (ranks.len(), size::format(needed), size::format(free));
             let what = format!("{n} ranks on `{host}` need {needed} of memory together, but only {free} is available");
-            front.error(None, &what, Some(MEMORY_HELP));
-            return Err(Status::Refused);
+            return Err(Failure::refused(what, MEMORY_HELP));
         }
     }
     Ok(())
@@ -111,8 +102,8 @@ impl Runner {
         plan: &Plan,
         sets: &[Arc<Fileset>],
         front: &mut dyn Front,
-    ) -> Result<(), Status> {
-        check(plan, sets, front)?;
+    ) -> Result<(), Failure> {
+        check(plan, sets)?;
         let most = plan::totals(plan, sets).max_memory;
         let (_, free) = limits::memory();
         if free > 0 && most > free && !sets.is_empty() && self.noted_memory.insert(most) {
@@ -126,8 +117,8 @@ impl Runner {
     }
 }
 
-fn address_space(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {
-    let free = limits::address_space_left()?;
+fn address_space(plan: &Plan, sets: &[Arc<Fileset>]) -> Result<(), Failure> {
+    let Some(free) = limits::address_space_left() else { return Ok(()) };
     let totals = plan::totals(plan, sets);
     let counters = plan
         .threads()
@@ -135,65 +126,51 @@ fn address_space(plan: &Plan, sets: &[Arc<Fileset>]) -> Refusal {
     let counters = counters.fold(0, u64::saturating_add).saturating_mul(COUNTER_SPACE);
     let threads = (totals.threads + HELPER_THREADS).saturating_mul(THREAD_SPACE);
     let needed = totals.memory.saturating_add(counters).saturating_add(threads).saturating_add(SPARE_SPACE);
-    (needed > free).then(|| {
+    let what = || {
         let (needed, free) = (size::format(needed), size::format(free));
-        let what = format!("the run needs {needed} of address space, but only {free} is left");
-        (what, "raise the limit (`ulimit -v`, `ulimit -d`), or start fewer threads")
-    })
+        format!("the run needs {needed} of address space, but only {free} is left")
+    };
+    refuse_if(needed > free, what, "raise the limit (`ulimit -v`, `ulimit -d`), or start fewer threads")
 }
 
-fn threads(plan: &Plan) -> Refusal {
-    let left = limits::threads_left()?;
-    let needed = plan.n_threads() + HELPER_THREADS;
+fn threads(plan: &Plan) -> Result<(), Failure> {
+    let Some(left) = limits::threads_left() else { return Ok(()) };
     // The first thread of a process needs a thread too; the calling thread exists already.
-    (needed > left).then(|| {
-        let what = format!("the run needs {}, but only {left} more are allowed", count(needed, "thread"));
-        (what, "raise `ulimit -u`, the control group's `pids.max` or `vm.max_map_count`, or start fewer")
-    })
+    let needed = plan.n_threads() + HELPER_THREADS;
+    let what = || format!("the run needs {}, but only {left} more are allowed", count(needed, "thread"));
+    let help = "raise `ulimit -u`, the control group's `pids.max` or `vm.max_map_count`, or start fewer";
+    refuse_if(needed > left, what, help)
 }
 
-/// Checks the descriptors of the process that needs most: each process has a separate table.
-fn descriptors(plan: &Plan) -> Refusal {
-    let needed = plan.processes.iter().map(Process::descriptors).max()?;
+/// Checks that descriptors suffice for the process that needs most, after raising the limit as far as permitted: each
+/// process has a table of its own. Not needed for an engine that makes no calls.
+pub(crate) fn check_descriptors(plan: &Plan) -> Result<(), Failure> {
+    let Some(needed) = plan.processes.iter().map(Process::descriptors).max() else { return Ok(()) };
     let limit = limits::raise_descriptors(MAX_DESCRIPTORS);
-    (needed > limit).then(|| {
-        let what =
-            format!("the run keeps up to {} open at once, but only {limit} are allowed", count(needed, "descriptor"));
-        (what, "raise the limit (`ulimit -n`), start fewer threads, or keep fewer files open in each")
-    })
+    let what =
+        || format!("the run keeps up to {} open at once, but only {limit} are allowed", count(needed, "descriptor"));
+    let help = "raise the limit (`ulimit -n`), start fewer threads, or keep fewer files open in each";
+    refuse_if(needed > limit, what, help)
 }
 
-fn file_size(sets: &[Arc<Fileset>]) -> Refusal {
-    let limit = limits::file_size()?;
-    sets.iter().find_map(|set| {
-        let largest =
-            (0..set.tree.n_files()).filter(|i| set.tree.exists_at_start(*i)).map(|i| set.tree.size_of(i)).max()?;
-        (largest > limit).then(|| {
+fn file_size(sets: &[Arc<Fileset>]) -> Result<(), Failure> {
+    let Some(limit) = limits::file_size() else { return Ok(()) };
+    for set in sets {
+        let at_start = (0..set.tree.n_files()).filter(|file| set.tree.exists_at_start(*file));
+        let largest = at_start.map(|file| set.tree.size_of(file)).max().unwrap_or(0);
+        let what = || {
             let (name, largest, limit) = (&set.spec.name, size::format(largest), size::format(limit));
-            let what = format!("file set `{name}` has files of {largest}, but only {limit} are allowed");
-            (what, "raise the limit (`ulimit -f`), or make the files smaller")
-        })
-    })
+            format!("file set `{name}` has files of {largest}, but only {limit} are allowed")
+        };
+        refuse_if(largest > limit, what, "raise the limit (`ulimit -f`), or make the files smaller")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diag::Diagnostic;
-    use crate::source::SourceMap;
-
-    /// Keeps the errors.
-    #[derive(Default)]
-    struct Errors(Vec<String>);
-
-    impl Front for Errors {
-        fn line(&mut self, _: &str) {}
-        fn note(&mut self, _: &str) {}
-        fn diagnostics(&mut self, _: &SourceMap, _: &[Diagnostic]) {}
-        fn error(&mut self, _: Option<&str>, text: &str, _: Option<&str>) {
-            self.0.push(text.to_owned());
-        }
-    }
+    use crate::diag::Reason;
 
     #[test]
     fn the_ranks_of_a_host_need_memory_together() {
@@ -202,10 +179,9 @@ mod tests {
         let check = |needs: [(u64, u64, u64); 3]| {
             let needs =
                 needs.map(|(needed, free, groups)| RankMemory { needed: needed * GIB, free: free * GIB, groups });
-            let mut errors = Errors::default();
-            let status = check_memory_of_ranks(&needs, &hosts, &mut errors);
-            assert_eq!(status, if errors.0.is_empty() { Ok(()) } else { Err(Status::Refused) });
-            errors.0.concat()
+            let Err(failure) = check_memory_of_ranks(&needs, &hosts) else { return String::new() };
+            let [Reason::Stated { message, .. }] = &failure.reasons[..] else { panic!("{failure:?}") };
+            message.clone()
         };
         assert_eq!(check([(5, 10, 1), (10, 10, 1), (5, 10, 1)]), "");
         let message = "2 ranks on `a` need 11.0 GiB of memory together, but only 10.0 GiB is available";

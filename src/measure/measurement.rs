@@ -12,6 +12,7 @@ use super::snapshots::SNAPSHOT_PERIOD;
 use super::ticker::Ticker;
 use super::watch::Stage;
 use super::{Front, Runner, Status, WarmupLength, direct, machine};
+use crate::diag::Failure;
 use crate::disk::quiesce;
 use crate::engine::Asynchronous;
 use crate::exec::messages::{self, MessageReader};
@@ -129,42 +130,35 @@ struct End {
 impl Runner {
     /// Makes a measurement: prepares the file sets and the caches, starts the threads, waits for their end, and adds a
     /// run to the document.
-    pub fn measure(&mut self, what: Measurement<'_>, front: &mut dyn Front) -> Record {
-        let record = match self.make_ready(&what, front) {
-            Ok(mut ready) => {
-                self.limit_trace(ready.plan.n_threads(), front);
-                self.run(&mut ready, what, front)
-            }
-            Err(status) => Record::of(status),
-        };
+    pub fn measure(&mut self, what: Measurement<'_>, front: &mut dyn Front) -> Result<Record, Failure> {
+        let record = self.make_ready(&what, front).and_then(|mut ready| {
+            self.limit_trace(ready.plan.n_threads(), front);
+            self.run(&mut ready, what, front)
+        });
         self.release_sets();
         record
     }
 
     /// Prepares the file sets of a plan on disk, and the caches.
-    pub(crate) fn make_ready(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Result<Ready, Status> {
+    pub(crate) fn make_ready(&mut self, what: &Measurement<'_>, front: &mut dyn Front) -> Result<Ready, Failure> {
         let plan = Arc::clone(&what.plan);
         let roots: Vec<PathBuf> = plan.filesets.iter().map(FilesetSpec::root).collect();
         let _watch = self.begin(Stage::Prepare, "checking the file sets", roots.clone());
         let real = self.settings.engine.real();
         let unaligned = if real { direct::unaligned(&plan) } else { Vec::new() };
-        let mut all = self.all_ranks(front);
-        let aligned = if unaligned.is_empty() {
-            Ok(())
-        } else {
-            all.diagnostics(what.map, &unaligned);
-            Err(Status::Refused)
+        let aligned = match unaligned.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::in_script(Status::Refused, what.map, unaligned)),
         };
-        all.agree("the sizes of direct I/O", aligned)?;
+        self.all_ranks(front).agree("the sizes of direct I/O", aligned)?;
         let as_is = what.as_is || self.settings.as_is;
         let request = PrepareRequest { purpose: Purpose::Run, as_is };
         let (sets, prepared) = self.prepare(&plan, request, what.map, front)?;
         // The files of a tree that has only now been created are in memory, as they would be without these commands.
         let existed = prepared.iter().flatten().all(|set| set.reused || set.unchanged);
         let dropped = std::mem::take(&mut self.trees.caches_dropped) && existed;
-        let mut all = self.all_ranks(front);
-        let cache = self.prepare_caches(&sets, dropped, &mut all);
-        let cache = all.agree("the caches", cache)?;
+        let cache = self.prepare_caches(&sets, dropped, front);
+        let cache = self.all_ranks(front).agree("the caches", cache)?;
         let dirty_before = quiesce::dirty_bytes();
         self.trees.wrote |= plan.writes();
         let location = RunLocation::of(if real { &roots } else { &[] });
@@ -173,38 +167,29 @@ impl Runner {
     }
 
     /// `create files`: prepares the file sets of a plan on disk now. `map`: the source texts of the plan.
-    pub fn create_files(&mut self, plan: &Plan, map: &SourceMap, front: &mut dyn Front) -> Status {
+    pub fn create_files(&mut self, plan: &Plan, map: &SourceMap, front: &mut dyn Front) -> Result<(), Failure> {
         let roots = plan.filesets.iter().map(FilesetSpec::root).collect();
         let _watch = self.begin(Stage::Prepare, "checking the file sets", roots);
         let request = PrepareRequest { purpose: Purpose::CreateOnly, as_is: self.settings.as_is };
         let prepared = self.prepare(plan, request, map, front);
         self.release_sets();
-        prepared.map_or_else(|status| status, |_| Status::Done)
+        prepared.map(drop)
     }
 
-    /// Reports an error for a plan that this machine can't run for lack of memory, threads or descriptors.
-    pub fn check_machine(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
-        machine::check(plan, &[], front)?;
-        if self.settings.engine.real() {
-            machine::check_descriptors(plan, front)?;
-        }
-        Ok(())
+    /// Checks that this machine has memory, threads and descriptors enough for a plan.
+    pub fn check_machine(&self, plan: &Plan) -> Result<(), Failure> {
+        machine::check(plan, &[])?;
+        if self.settings.engine.real() { machine::check_descriptors(plan) } else { Ok(()) }
     }
 
-    /// Returns how asynchronous operations are executed on this machine. Reports an error if `io_uring` was requested
-    /// by name and is not available.
-    pub fn asynchronous(&self, front: &mut dyn Front) -> Result<Asynchronous, Status> {
+    /// Returns how asynchronous operations are executed on this machine. An error if `io_uring` was requested by name and
+    /// is not available.
+    pub fn asynchronous(&self) -> Result<Asynchronous, Failure> {
         self.settings.engine.asynchronous().resolve().map_err(|errno| {
             let why = crate::os::errno_text(errno.raw_os_error());
-            front.error(
-                None,
-                &format!("io_uring is not available: {why}"),
-                Some(
-                    "use `--engine posix` or omit the option; \
-                     `kernel.io_uring_disabled` or the container may forbid io_uring",
-                ),
-            );
-            Status::Refused
+            let help = "use `--engine posix` or omit the option; \
+                        `kernel.io_uring_disabled` or the container may forbid io_uring";
+            Failure::refused(format!("io_uring is not available: {why}"), help)
         })
     }
 
@@ -214,11 +199,11 @@ impl Runner {
     }
 
     /// Starts the threads. Returns the handle of the run and the receiver of `print` messages.
-    pub(crate) fn start(&self, ready: &Ready, front: &mut dyn Front) -> Result<(Running, MessageReader), Status> {
+    pub(crate) fn start(&self, ready: &Ready) -> Result<(Running, MessageReader), Failure> {
         let (sender, printed) = messages::queue();
         let options = runtime::Options {
             engine: self.settings.engine,
-            asynchronous: self.asynchronous(front)?,
+            asynchronous: self.asynchronous()?,
             seed: self.stream_seed(),
             run_seed: self.settings.seed,
             count_errors: self.settings.count_errors,
@@ -234,25 +219,15 @@ impl Runner {
         }
         // Calibrate now, before threads of the run disturb it.
         record::overhead();
-        match runtime::start(Arc::clone(&ready.plan), &ready.sets, options) {
-            Ok(running) => Ok((running, printed)),
-            Err(fault) => {
-                front.error(None, &fault.what, Some(&fault.help));
-                Err(Status::Refused)
-            }
-        }
+        let started = runtime::start(Arc::clone(&ready.plan), &ready.sets, options);
+        let running = started.map_err(|fault| Failure::refused(fault.what, fault.help))?;
+        Ok((running, printed))
     }
 
-    fn run(&mut self, ready: &mut Ready, what: Measurement<'_>, front: &mut dyn Front) -> Record {
+    fn run(&mut self, ready: &mut Ready, what: Measurement<'_>, front: &mut dyn Front) -> Result<Record, Failure> {
         let Measurement { length, warmup, mut periodic, about, .. } = what;
         let length = length.limit(front);
-        let (mut running, printed) = match self.start(ready, front) {
-            Ok(started) => started,
-            Err(status) => {
-                self.report_unready();
-                return Record::of(status);
-            }
-        };
+        let (mut running, printed) = self.start(ready).inspect_err(|_| self.report_unready())?;
         let mut run = self.new_run(ready, &running, length, &about);
         ready.cache.start_counting();
         let mut kernel = KernelThreads::before(length);
@@ -263,7 +238,7 @@ impl Runner {
             Err(ended) => {
                 let waited = Waited { ended, tick: running.from() };
                 let end = self.end_before_measurement(&running, waited, printed);
-                return self.conclude(ready, running, run, end, &about.secrets, front);
+                return Ok(self.conclude(ready, running, run, end, &about.secrets, front));
             }
         };
         front.run_started(&self.document, &run, length);
@@ -272,7 +247,7 @@ impl Runner {
                 Ok(read) => kernel = read,
                 Err(waited) => {
                     let end = End { start: Some(start), ..self.end_before_measurement(&running, waited, printed) };
-                    return self.conclude(ready, running, run, end, &about.secrets, front);
+                    return Ok(self.conclude(ready, running, run, end, &about.secrets, front));
                 }
             }
             ready.cache.start_counting();
@@ -311,7 +286,7 @@ impl Runner {
             })
         };
         let end = End { waited, timeline, cpu_before, printed, start: Some(start), reports };
-        self.conclude(ready, running, run, end, &about.secrets, front)
+        Ok(self.conclude(ready, running, run, end, &about.secrets, front))
     }
 
     /// Returns the end of a run that ended before its measurement.

@@ -8,8 +8,8 @@
 use super::machine;
 use super::trees::{DefinitionKey, ReadySet, data_properties, size_properties, trees};
 use super::watch::{Stage, WatchedProgress};
-use super::{Front, Runner, Status};
-use crate::diag::similar_path;
+use super::{Front, Runner};
+use crate::diag::{Failure, Reason, Status, similar_path};
 use crate::disk::prepare::{self, Prepared, Repairs};
 use crate::disk::{Error, Existing, Fileset, StartState};
 use crate::fileset::FilesetSpec;
@@ -79,21 +79,19 @@ pub(crate) struct PrepareRequest {
 impl Runner {
     /// Checks that the directories that an option names exist: a mistyped mount point would measure another file system. With
     /// `--mkdir` they are created, on a file system that is allowed.
-    pub(crate) fn check_dirs(&self, named: &NamedDirs, front: &mut dyn Front) -> Result<(), Status> {
-        for dir in self.missing_dirs(named, front)? {
-            self.settings.required.check(std::iter::once(dir.clone()), front)?;
+    pub(crate) fn check_dirs(&self, named: &NamedDirs, front: &mut dyn Front) -> Result<(), Failure> {
+        for dir in self.missing_dirs(named)? {
+            self.settings.required.check(std::iter::once(dir.clone()))?;
             let shown = dir.display();
-            if let Err(e) = HeldDir::create(&dir) {
-                front.error(None, &format!("can't create {shown}: {e}"), Some("name another directory"));
-                return Err(Status::Refused);
-            }
+            HeldDir::create(&dir)
+                .map_err(|e| Failure::refused(format!("can't create {shown}: {e}"), "name another directory"))?;
             front.note(&format!("created {shown} (`--mkdir`)"));
         }
         Ok(())
     }
 
-    /// Returns the directories that `--mkdir` is to create. Reports an error if one does not exist without it.
-    pub(crate) fn missing_dirs(&self, named: &NamedDirs, front: &mut dyn Front) -> Result<Vec<PathBuf>, Status> {
+    /// The directories that `--mkdir` is to create. An error if one does not exist without it.
+    pub(crate) fn missing_dirs(&self, named: &NamedDirs) -> Result<Vec<PathBuf>, Failure> {
         let mut missing = Vec::new();
         if !self.settings.engine.real() {
             return Ok(missing);
@@ -118,19 +116,18 @@ impl Runner {
                 }
                 Err(e) => (format!("`{option} {shown}`: {e}"), "name another directory".to_owned()),
             };
-            front.error(None, &what, Some(&help));
-            return Err(Status::Refused);
+            return Err(Failure::refused(what, help));
         }
         Ok(missing)
     }
 
-    /// Reports an error if a file set of a plan would be on a file system that is not allowed.
-    pub(crate) fn check_file_systems(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+    /// Checks that the file sets of a plan would be on file systems that are allowed.
+    pub(crate) fn check_file_systems(&self, plan: &Plan) -> Result<(), Failure> {
         // The fresh directory of a run is created in the current directory.
         let place =
             |set: &FilesetSpec| if set.root().starts_with(plan::FRESH) { PathBuf::from(".") } else { set.root() };
         match self.settings.engine.real() {
-            true => self.settings.required.check(plan.filesets.iter().map(place), front),
+            true => self.settings.required.check(plan.filesets.iter().map(place)),
             false => Ok(()),
         }
     }
@@ -139,7 +136,7 @@ impl Runner {
     ///
     /// With several ranks one of each host creates it, or one of all ranks if the sets are `shared_by_all`. All ranks call
     /// this.
-    pub fn make_fresh_dir(&mut self, shared_by_all: bool, front: &mut dyn Front) -> Result<Option<PathBuf>, Status> {
+    pub fn make_fresh_dir(&mut self, shared_by_all: bool, front: &mut dyn Front) -> Result<Option<PathBuf>, Failure> {
         if self.trees.fresh.is_some() || !self.settings.engine.real() {
             return Ok(None);
         }
@@ -147,10 +144,10 @@ impl Runner {
         let ranks = Arc::clone(&self.settings.ranks);
         let same_host = ranks.hosts().iter().position(|host| host == ranks.host()).unwrap_or(0);
         let maker = if shared_by_all { 0 } else { same_host };
-        let mut all = self.all_ranks(front);
-        let made = if maker == ranks.rank() { new_directory(&mut all).map(Some) } else { Ok(None) };
+        let made = if maker == ranks.rank() { new_directory().map(Some) } else { Ok(None) };
         let text = |dir: &Option<PathBuf>| dir.as_ref().map(|dir| dir.to_string_lossy().into_owned());
-        let (own, made) = all.exchange("the fresh directory", made.map(|dir| (dir.clone(), text(&dir))))?;
+        let made = made.map(|dir| (dir.clone(), text(&dir)));
+        let (own, made) = self.all_ranks(front).exchange("the fresh directory", made)?;
         self.trees.fresh_of_other = own.is_none();
         self.trees.fresh = own.or_else(|| made.get(maker).cloned().flatten().map(PathBuf::from));
         Ok(self.trees.fresh.clone())
@@ -169,7 +166,7 @@ impl Runner {
         request: PrepareRequest,
         map: &SourceMap,
         front: &mut dyn Front,
-    ) -> Result<OnDisk, Status> {
+    ) -> Result<OnDisk, Failure> {
         self.kept.get_or_insert_with(Kept::begin);
         if self.settings.ranks.size() > 1 {
             return self.prepare_with_ranks(plan, request, map, front);
@@ -177,7 +174,7 @@ impl Runner {
         let PrepareRequest { purpose, as_is } = request;
         if !self.settings.engine.real() {
             self.check_outputs_in_place(front)?;
-            let sets = trees(plan, self.settings.layout_seed, front).ok_or(Status::Refused)?;
+            let sets = trees(plan, self.settings.layout_seed)?;
             self.check_run(plan, &sets, front)?;
             let nothing = sets.iter().map(|_| None).collect();
             return Ok((sets, nothing));
@@ -198,7 +195,7 @@ impl Runner {
         // Before the first file is created.
         match purpose {
             Purpose::Run => self.check_run(plan, &sets, front)?,
-            Purpose::CreateOnly => machine::check(plan, &sets, front)?,
+            Purpose::CreateOnly => machine::check(plan, &sets)?,
         }
         // Before any file is created, because the marker records whether files of a set may have several names.
         let linked = plan.linked_sets();
@@ -211,11 +208,10 @@ impl Runner {
         let new_roots: Vec<PathBuf> = roots.filter(|root| !known.contains(root) && !prepare::is_marked(root)).collect();
         let prepared = match self.prepare_on_disk(&sets, as_is, front) {
             Ok(prepared) => prepared,
-            Err(status) => {
+            Err(failure) => {
                 // The state of the trees is unknown.
                 self.trees.sets.iter_mut().for_each(|ready| ready.stamp = None);
-                self.clean_unfinished(new_roots, front);
-                return Err(status);
+                return Err(self.clean_unfinished(new_roots, failure));
             }
         };
         self.trees.sets = sets
@@ -241,7 +237,8 @@ impl Runner {
             if definitions.contains(&ready.definition) || roots.contains(&ready.set.spec.root()) {
                 self.trees.sets.push(ready);
             } else {
-                self.release_or_remove(&ready, front);
+                let released = self.release_or_remove(&ready, front);
+                front.status(released);
             }
         }
         self.trees.leftovers.retain(|leftover| !roots.contains(&leftover.root));
@@ -329,7 +326,7 @@ impl Runner {
         sets: &[Arc<Fileset>],
         as_is: bool,
         front: &mut dyn Front,
-    ) -> Result<Vec<Prepared>, Status> {
+    ) -> Result<Vec<Prepared>, Failure> {
         if sets.is_empty() {
             return Ok(Vec::new());
         }
@@ -365,36 +362,40 @@ impl Runner {
         }
     }
 
-    /// Does work on trees so that a signal stops it, and the watchdog sees its progress. Reports an error.
+    /// Does work on trees so that a signal stops it, and the watchdog sees its progress.
     pub(super) fn on_disk<T>(
         &self,
         front: &mut dyn Front,
         work: impl FnOnce(&dyn prepare::Progress, &AtomicBool) -> Result<T, Error>,
-    ) -> Result<T, Status> {
+    ) -> Result<T, Failure> {
         let watch = Arc::clone(&self.watch);
         let progress = WatchedProgress { watch: &watch, progress: front.progress() };
         match self.interruptible(|stop| work(&progress, stop)) {
             Ok(done) => Ok(done),
             Err(_) if self.signal() != 0 => {
                 front.note("interrupted while files were created: there was no run");
-                Err(Status::Interrupted(self.signal()))
+                Err(Failure::unexplained(Status::Interrupted(self.signal())))
             }
-            Err(e) => {
-                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                Err(Status::Refused)
-            }
+            Err(e) => Err(e.into()),
         }
     }
 }
 
+impl From<Error> for Failure {
+    fn from(e: Error) -> Self {
+        let (code, message) = (Some(e.code().to_owned()), e.to_string());
+        let reason = Reason::Stated { code, message, help: e.help().into_iter().collect() };
+        Self { status: Status::Refused, reasons: vec![reason] }
+    }
+}
+
 /// Creates a directory in the current one, with a name that no other has.
-fn new_directory(front: &mut dyn Front) -> Result<PathBuf, Status> {
+fn new_directory() -> Result<PathBuf, Failure> {
     let base = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     // The variable `$dir` is a text, in which such a path would become another one.
     if base.to_str().is_none() {
         let text = format!("the path of the current directory is not UTF-8: {}", base.display());
-        front.error(None, &text, Some("give a directory with `--dir`"));
-        return Err(Status::Refused);
+        return Err(Failure::refused(text, "give a directory with `--dir`"));
     }
     let held = HeldDir::open(Path::new("."));
     for n in 0..1000 {
@@ -404,21 +405,13 @@ fn new_directory(front: &mut dyn Front) -> Result<PathBuf, Status> {
             Ok(Some(_)) => return Ok(base.join(name)),
             Ok(None) => {}
             Err(e) => {
-                front.error(
-                    None,
-                    &format!("can't create a directory in {}: {e}", base.display()),
-                    Some("give a directory with `--dir`"),
-                );
-                return Err(Status::Refused);
+                let text = format!("can't create a directory in {}: {e}", base.display());
+                return Err(Failure::refused(text, "give a directory with `--dir`"));
             }
         }
     }
-    front.error(
-        None,
-        &format!("{} has too many directories of other runs", base.display()),
-        Some("`wmlrun clean` removes them"),
-    );
-    Err(Status::Refused)
+    let text = format!("{} has too many directories of other runs", base.display());
+    Err(Failure::refused(text, "`wmlrun clean` removes them"))
 }
 
 /// Returns the message on the changes that brought existing trees to their definitions, or on their use as they are.

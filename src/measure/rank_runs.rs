@@ -6,6 +6,7 @@
 
 use super::measurement::RunFigures;
 use super::rank_start::{MergedRun, RankStart};
+use super::record::status_of_state;
 use super::{Front, Runner, Status};
 use crate::os::clock::{monotonic_ns, wait_until};
 use crate::plan::Plan;
@@ -136,7 +137,7 @@ impl Runner {
         let numbers: Vec<usize> = runs.iter().map(|run| run.rank as usize).collect();
         runs.iter_mut().zip(ranks.clocks(&numbers)).for_each(|(run, clock)| run.clock = clock);
         let merged = merge_ranks(runs, lost);
-        let of_state = if merged.state == RunState::Interrupted { status } else { Status::of_state(merged.state) };
+        let of_state = if merged.state == RunState::Interrupted { status } else { status_of_state(merged.state) };
         MergedRun { run: merged, status: status.max(of_state), of_all_ranks: true }
     }
 

@@ -13,7 +13,7 @@ use crate::plan::{self, Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
 use crate::result::{
-    DirtyBytes, Failure, FilesetResult, FlowopClass, FlowopResult, NoteCode, OpenLoop, PhaseResult, Repaired, Run,
+    DirtyBytes, FilesetResult, FlowopClass, FlowopResult, NoteCode, OpenLoop, PhaseResult, Repaired, Run, RunFailure,
     RunState, Straggler,
 };
 use crate::runtime::{ArrivalProgress, Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
@@ -254,7 +254,7 @@ fn fault_of(run: &mut Run, ready: &Ready, fault: &Fault) -> (RunState, String, S
     let line = fault.flowop.map(|id| ready.lines[id]);
     let flowop = fault.flowop.map(|id| qualified_name(&ready.plan, id));
     let by = flowop.as_ref().map_or_else(|| fault.what.clone(), |flowop| format!("{flowop}: {}", fault.what));
-    run.failure = Some(Failure {
+    run.failure = Some(RunFailure {
         flowop,
         line,
         what: fault.what.clone(),
@@ -301,6 +301,15 @@ fn nothing_done(run: &Run, plan: &Plan) -> bool {
         process.instances > 0 && thread.steps.iter().any(is_op)
     };
     run.flowops.iter().all(|flowop| flowop.ops == 0) && plan.threads().any(is_requested)
+}
+
+/// The status of a run by its state alone.
+pub(crate) fn status_of_state(state: RunState) -> Status {
+    match state {
+        RunState::Complete => Status::Done,
+        RunState::Interrupted | RunState::Failed | RunState::Stuck | RunState::NothingDone => Status::Failed,
+        RunState::LowSpace => Status::Refused,
+    }
 }
 
 /// Returns the status for a kind of fault: the run failed, or the environment refused it.

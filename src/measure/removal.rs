@@ -2,10 +2,10 @@
 //!
 //! Not here: how a tree is removed (`disk`).
 
-use super::all_ranks::AllRanks;
 use super::leftovers::{self, Leftover};
 use super::trees::ReadySet;
 use super::{Front, Runner, Status};
+use crate::diag::Failure;
 use crate::disk::prepare;
 use crate::os::held_dir::HeldDir;
 use crate::util::printable;
@@ -14,57 +14,45 @@ use std::sync::atomic::AtomicBool;
 
 impl Runner {
     /// `shutdown files`: removes the trees.
-    pub fn remove_trees(&mut self, front: &mut dyn Front) -> Status {
-        let mut worst = Status::Done;
+    pub fn remove_trees(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         let _watch = self.removing();
-        let mut all = self.all_ranks(front);
+        let mut failed = Vec::new();
         for ready in std::mem::take(&mut self.trees.sets) {
-            worst = worst.max(self.remove_tree(&ready, &mut all));
+            failed.extend(self.remove_tree(&ready, front).err());
         }
-        agree_on_removal(all, worst)
+        self.all_ranks(front).agree(REMOVAL, Failure::all(failed))
     }
 
-    fn remove_tree(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Status {
+    fn remove_tree(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Result<(), Failure> {
         // The rank that has prepared a shared tree removes it.
-        let Some(set) = ready.owner() else { return Status::Done };
+        let Some(set) = ready.owner() else { return Ok(()) };
         if ready.is_shared && self.trees.in_use_by_ranks {
-            return leave_in_use(&set.spec.root(), front);
+            return Err(left_in_use(&set.spec.root()));
         }
         // The file system may have been unmounted or recreated, or another program has moved or removed the tree.
         if !prepare::is_marked(&set.spec.root()) {
             self.trees.roots.remove(&set.spec.root());
             set.close();
             front.note(&format!("{} is not removed: no tree of wmlrun is there any more", set.spec.root().display()));
-            return Status::Done;
+            return Ok(());
         }
-        let stop = AtomicBool::new(false);
-        match prepare::remove(set, self.settings.populate_threads, &stop) {
-            Ok(removed) => {
-                // A tree that is adopted again has the files of its owner.
-                self.trees.roots.remove(&set.spec.root());
-                if removed.adopted {
-                    front.note(&format!(
-                        "{} was adopted: its marker is removed, its files stay",
-                        removed.path.display()
-                    ));
-                }
-                Status::Done
-            }
-            Err(e) => {
-                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                Status::Refused
-            }
+        let removed = prepare::remove(set, self.settings.populate_threads, &AtomicBool::new(false))?;
+        // A tree that is adopted again has the files of its owner.
+        self.trees.roots.remove(&set.spec.root());
+        if removed.adopted {
+            front.note(&format!("{} was adopted: its marker is removed, its files stay", removed.path.display()));
         }
+        Ok(())
     }
 
     /// Releases a set that no run needs any more. Its tree is removed in the fresh directory or with `--clean`; else it
     /// remains.
-    pub(crate) fn release_or_remove(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Status {
+    pub(crate) fn release_or_remove(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Result<(), Failure> {
         let is_fresh = self.trees.is_in_fresh_dir(&ready.set.spec.root());
         if (is_fresh && !self.settings.keep) || self.settings.clean {
             return self.remove_tree(ready, front);
         }
-        let Some(set) = ready.owner().filter(|set| prepare::is_marked(&set.spec.root())) else { return Status::Done };
+        let Some(set) = ready.owner().filter(|set| prepare::is_marked(&set.spec.root())) else { return Ok(()) };
         let files = if ready.is_shared { set.tree.n_files() } else { set.state.n_existing() };
         let adopted = ready.prepared.adopted;
         let (root, bytes) = (set.spec.root(), Some(ready.prepared.bytes));
@@ -72,12 +60,12 @@ impl Runner {
         if !(ready.is_shared && self.trees.in_use_by_ranks) {
             set.close();
         }
-        Status::Done
+        Ok(())
     }
 
     /// Handles trees in a directory of the user whose creation was interrupted: removes them with `--clean`, else keeps
-    /// them.
-    pub(crate) fn clean_unfinished(&mut self, roots: Vec<PathBuf>, front: &mut dyn Front) {
+    /// them. Adds to the failure of the creation why some can't be removed.
+    pub(crate) fn clean_unfinished(&mut self, roots: Vec<PathBuf>, mut failure: Failure) -> Failure {
         for root in roots.into_iter().filter(|root| prepare::is_marked(root)) {
             if self.trees.is_in_fresh_dir(&root) {
                 continue;
@@ -86,34 +74,35 @@ impl Runner {
                 self.trees.leftovers.push(Leftover { root, bytes: None, files: 0, adopted: false });
                 continue;
             }
-            match prepare::clean(&root, self.settings.populate_threads, &AtomicBool::new(false)) {
-                Ok(cleaned) => report_refused(&cleaned, front),
-                Err(e) => front.error(Some(e.code()), &e.to_string(), e.help().as_deref()),
-            }
+            let cleaned = prepare::clean(&root, self.settings.populate_threads, &AtomicBool::new(false));
+            let errors = cleaned.map_or_else(|e| vec![e], |cleaned| cleaned.refused);
+            failure.reasons.extend(errors.into_iter().flat_map(|e| Failure::from(e).reasons));
         }
+        failure
     }
 
     /// Ends the work on trees at the end of the session: removes the fresh directory, and reports the trees that
     /// remain.
     pub(crate) fn finish_trees(&mut self, front: &mut dyn Front) -> Status {
-        let mut status = Status::Done;
-        let mut all = self.all_ranks(front);
         if self.trees.stalled {
-            let status = self.report_stalled(&mut all);
-            return agree_on_removal(all, status);
+            self.report_stalled(front);
+            let stalled = self.all_ranks(front).agree(REMOVAL, Err(Failure::unexplained(Status::Failed)));
+            return front.status(stalled);
         }
         let _watch = self.removing();
+        let mut failed = Vec::new();
         for ready in std::mem::take(&mut self.trees.sets) {
-            status = status.max(self.release_or_remove(&ready, &mut all));
+            failed.extend(self.release_or_remove(&ready, front).err());
         }
         let mut fresh = self.trees.fresh.take().filter(|_| !self.settings.keep && !self.trees.fresh_of_other);
         if self.trees.in_use_by_ranks
             && let Some(dir) = fresh.take()
         {
-            status = status.max(leave_in_use(&dir, &mut all));
+            failed.push(left_in_use(&dir));
         }
         // The fresh directory may contain trees of several ranks.
-        let status = agree_on_removal(all, status);
+        let removed = self.all_ranks(front).agree(REMOVAL, Failure::all(failed));
+        let status = front.status(removed);
         if let Some(dir) = fresh {
             // Paths through the directory to trees outside it will not exist.
             for leftover in self.trees.leftovers.iter_mut().filter(|leftover| leftover.root.starts_with(&dir)) {
@@ -122,7 +111,7 @@ impl Runner {
             // A tree whose creation was interrupted is in no list; it is found by its marker.
             let (parents, stop) = (std::mem::take(&mut self.trees.parent_dirs), AtomicBool::new(false));
             let cleaned = prepare::clean_places(&dir, &parents, self.settings.populate_threads, &stop);
-            report_refused(&cleaned, front);
+            cleaned.refused.into_iter().for_each(|e| front.failed(&e.into()));
             let removed = HeldDir::of_entry(&dir).and_then(|(parent, name)| parent.remove_dir(&name));
             if let Err(e) = removed
                 && e.kind() != std::io::ErrorKind::NotFound
@@ -137,23 +126,12 @@ impl Runner {
     }
 }
 
-/// Reports a tree, or a directory of trees, that other ranks may still use. It stays.
-fn leave_in_use(path: &Path, front: &mut dyn Front) -> Status {
+/// The step in which all ranks remove their trees.
+const REMOVAL: &str = "the removal";
+
+/// The failure to remove a tree, or a directory of trees, that other ranks may still use. It stays.
+fn left_in_use(path: &Path) -> Failure {
     let shown = printable::path(path);
     let help = format!("`wmlrun clean {shown}` removes it when all ranks have ended");
-    front.error(None, &format!("{shown} stays: other ranks may still use it"), Some(&help));
-    Status::Failed
-}
-
-/// Returns the worst status of all ranks, after all have removed their trees.
-fn agree_on_removal(all: AllRanks<'_>, own: Status) -> Status {
-    let own = if own == Status::Done { Ok(()) } else { Err(own) };
-    all.agree("the removal", own).map_or_else(|status| status, |()| Status::Done)
-}
-
-/// Reports trees that could not be removed, and why.
-fn report_refused(cleaned: &prepare::CleanReport, front: &mut dyn Front) {
-    for e in &cleaned.refused {
-        front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-    }
+    Failure::failed(format!("{shown} stays: other ranks may still use it"), help)
 }

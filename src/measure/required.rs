@@ -1,7 +1,8 @@
 //! The file systems on which a run is allowed (`--require-fs`, `--require-mount`). They are checked before each run,
 //! before any file is created: if a `mount` has failed, the run would measure the file system below the mount point.
 
-use super::{Front, Status, environment};
+use super::environment;
+use crate::diag::Failure;
 use crate::util::printable;
 use std::path::{Path, PathBuf};
 
@@ -15,21 +16,18 @@ pub struct Required {
 }
 
 impl Required {
-    /// Reports an error if the root of a file set is on another file system. A root need not exist.
-    pub(super) fn check(&self, roots: impl Iterator<Item = PathBuf>, front: &mut dyn Front) -> Result<(), Status> {
+    /// Checks that the roots of file sets, which need not exist, are on such a file system.
+    pub(super) fn check(&self, roots: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
         if self.types.is_empty() && self.mount.is_none() {
             return Ok(());
         }
         for root in roots {
             let Some(mount) = environment::mount(&root) else {
                 let what = format!("the mount of `{}` can't be determined", printable::path(&root));
-                front.error(None, &what, Some("check that /proc is mounted"));
-                return Err(Status::Refused);
+                return Err(Failure::refused(what, "check that /proc is mounted"));
             };
-            if let Err((what, help)) = self.allows(&root, &mount.kind, Path::new(&mount.path)) {
-                front.error(None, &what, Some(&help));
-                return Err(Status::Refused);
-            }
+            let allowed = self.allows(&root, &mount.kind, Path::new(&mount.path));
+            allowed.map_err(|(what, help)| Failure::refused(what, help))?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use super::names::{qualified_name, roots_text};
 use super::time_limit::with_timeout;
 use super::watch::{Stage, Watch, WatchGuard};
 use super::{Front, Runner, Status};
+use crate::diag::Failure;
 use crate::plan::Plan;
 use crate::runtime::{Ended, Running, Waited};
 use std::path::PathBuf;
@@ -126,11 +127,10 @@ impl Runner {
         let kept = self.result_in_results(false);
         let place =
             kept.as_ref().map_or("the result follows here".to_owned(), |kept| format!("it is in {}", kept.display()));
-        front.error(
-            None,
-            &format!("can't write the result file {path}: {NO_ANSWER}; {place}"),
-            Some("give `--json` a path on another file system than the one that is measured"),
-        );
+        front.failed(&Failure::failed(
+            format!("can't write the result file {path}: {NO_ANSWER}; {place}"),
+            "give `--json` a path on another file system than the one that is measured",
+        ));
         if kept.is_none() {
             front.result_aside(&self.document);
         }
@@ -158,11 +158,9 @@ impl Runner {
         for thread in running.stragglers().iter().take(5) {
             let flowop = qualified_name(plan, thread.flowop);
             let path = thread.path.clone().unwrap_or_else(|| roots_text(plan, thread.flowop));
-            front.error(
-                None,
-                &format!("{flowop} (thread {}) is still in a system call on {path}; it is left behind", thread.tid),
-                None,
-            );
+            let text =
+                format!("{flowop} (thread {}) is still in a system call on {path}; it is left behind", thread.tid);
+            front.failed(&Failure::failed(text, ""));
         }
         running.join(Duration::ZERO);
         self.trees.stalled = true;
@@ -179,7 +177,7 @@ impl Runner {
 
     /// Reports trees on which threads are still in system calls. They are left as they are, and their file systems are not
     /// accessed.
-    pub(crate) fn report_stalled(&mut self, front: &mut dyn Front) -> Status {
+    pub(crate) fn report_stalled(&mut self, front: &mut dyn Front) {
         let sets = std::mem::take(&mut self.trees.sets);
         let roots = sets.iter().map(|ready| ready.set.spec.root());
         let places: Vec<PathBuf> = self.trees.fresh.take().map_or_else(|| roots.collect(), |dir| vec![dir]);
@@ -190,6 +188,5 @@ impl Runner {
                 place.display()
             ));
         }
-        Status::Failed
     }
 }

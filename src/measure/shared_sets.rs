@@ -9,7 +9,7 @@ use super::machine::{self, RankMemory};
 use super::preparation::{OnDisk, PrepareRequest, Purpose, changes_line};
 use super::trees::{DefinitionKey, ReadySet};
 use super::{Front, Runner, Status};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, Failure};
 use crate::disk::prepare::{self, Preparation, PrepareOptions, Prepared};
 use crate::disk::shared::TreeReport;
 use crate::disk::space_sums;
@@ -200,14 +200,13 @@ impl Runner {
         request: PrepareRequest,
         map: &SourceMap,
         front: &mut dyn Front,
-    ) -> Result<OnDisk, Status> {
+    ) -> Result<OnDisk, Failure> {
         let definitions: Vec<DefinitionKey> = plan.filesets.iter().map(DefinitionKey::of).collect();
         let PrepareRequest { purpose, as_is } = request;
         let changes = purpose.changes(plan);
         let own: Vec<SetKey> = plan.filesets.iter().zip(&changes).map(|(spec, c)| SetKey::of(spec, *c)).collect();
-        let mut all = self.all_ranks(front);
-        let checked = self.check_sets(plan, &mut all);
-        let ((), keys) = all.exchange("the file sets", checked.map(|()| ((), own)))?;
+        let checked = self.check_sets(plan, front);
+        let ((), keys) = self.all_ranks(front).exchange("the file sets", checked.map(|()| ((), own)))?;
         let by_root: Vec<HashMap<&str, &SetKey>> =
             keys.iter().map(|keys| keys.iter().map(|key| (key.root.as_str(), key)).collect()).collect();
         let ranks = Arc::clone(&self.settings.ranks);
@@ -222,25 +221,22 @@ impl Runner {
         let known = self.trees.roots_of_sets();
         let new_roots: Vec<PathBuf> = led().filter(|root| !known.contains(root) && !prepare::is_marked(root)).collect();
         let mut work = SharedWork::default();
-        let mut all = self.all_ranks(front);
         let found = shared_changes(plan, &groups, purpose);
-        let refused = if found.is_empty() {
-            Ok(())
-        } else {
-            all.diagnostics(map, &found);
-            Err(Status::Refused)
+        let refused = match found.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::in_script(Status::Refused, map, found)),
         };
         let begun = refused.and_then(|()| {
             if real {
-                refuse_other_definitions(plan, &others, &mut all)?;
+                refuse_other_definitions(plan, &others)?;
             }
-            self.begin_sets(&mut work, plan, groups, &definitions, request, &mut all)
+            self.begin_sets(&mut work, plan, groups, &definitions, request, front)
         });
-        let done = all.exchange("the roots", begun.map(|taken| ((), taken))).and_then(|((), taken)| {
+        let begun = self.all_ranks(front).exchange("the roots", begun.map(|taken| ((), taken)));
+        let done = begun.and_then(|((), taken)| {
             let needs: Vec<RankMemory> = taken.iter().map(|taken| taken.memory).collect();
-            let mut all = self.all_ranks(front);
-            let enough = machine::check_memory_of_ranks(&needs, self.settings.ranks.hosts(), &mut all);
-            all.agree("the memory", enough)?;
+            let enough = machine::check_memory_of_ranks(&needs, self.settings.ranks.hosts());
+            self.all_ranks(front).agree("the memory", enough)?;
             if !real {
                 return Ok(work.sets.iter().map(|_| None).collect());
             }
@@ -248,24 +244,23 @@ impl Runner {
         });
         match done {
             Ok(prepared) => Ok(self.keep_sets(work, prepared, definitions, as_is)),
-            Err(status) => {
+            Err(failure) => {
                 work.abandon();
                 // The state of the trees is unknown.
                 self.trees.sets.iter_mut().for_each(|ready| ready.stamp = None);
-                self.clean_unfinished(new_roots, front);
-                Err(status)
+                Err(self.clean_unfinished(new_roots, failure))
             }
         }
     }
 
     /// Makes the checks of a plan's file sets that need no access to them.
-    pub(super) fn check_sets(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+    pub(super) fn check_sets(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<(), Failure> {
         self.check_outputs_in_place(front)?;
         if !self.settings.engine.real() {
             return Ok(());
         }
-        self.check_file_systems(plan, front)?;
-        self.outputs_outside(plan, front)
+        self.check_file_systems(plan)?;
+        self.outputs_outside(plan)
     }
 
     /// Creates the sets of this rank, and takes the roots of those that it prepares.
@@ -277,7 +272,7 @@ impl Runner {
         definitions: &[DefinitionKey],
         request: PrepareRequest,
         front: &mut dyn Front,
-    ) -> Result<TakenRoots, Status> {
+    ) -> Result<TakenRoots, Failure> {
         work.sets = self.on_disk(front, |_, stop| {
             let before = self.trees.by_definition();
             let wanted = plan.filesets.iter().zip(groups).zip(definitions);
@@ -289,7 +284,7 @@ impl Runner {
         let memory = RankMemory::of(plan, &work.used());
         match request.purpose {
             Purpose::Run => self.check_run(plan, &work.used(), front)?,
-            Purpose::CreateOnly => machine::check(plan, &work.used(), front)?,
+            Purpose::CreateOnly => machine::check(plan, &work.used())?,
         }
         if !self.settings.engine.real() {
             return Ok(TakenRoots { trees: BTreeMap::new(), memory });
@@ -366,7 +361,7 @@ impl Runner {
         mut taken: Vec<BTreeMap<String, TreeReport>>,
         as_is: bool,
         front: &mut dyn Front,
-    ) -> Result<Vec<Option<Prepared>>, Status> {
+    ) -> Result<Vec<Option<Prepared>>, Failure> {
         let mut options = self.prepare_options();
         // What several ranks create on one file system.
         let (ranks, keep_free) = (Arc::clone(&self.settings.ranks), options.keep_free);
@@ -379,34 +374,30 @@ impl Runner {
         };
         if fit(&taken).is_err() {
             // Only if it matters, as with one rank. All ranks have found the same.
-            let mut all = self.all_ranks(front);
             let measured = match &mut work.preparation {
-                Some(preparation) => self.on_disk(&mut all, |_, stop| preparation.measure_freed(stop)),
+                Some(preparation) => self.on_disk(front, |_, stop| preparation.measure_freed(stop)),
                 None => Ok(()),
             };
-            taken = all.exchange("the space", measured.map(|()| ((), work.own_reports())))?.1;
+            let measured = measured.map(|()| ((), work.own_reports()));
+            taken = self.all_ranks(front).exchange("the space", measured)?.1;
         }
         // The same directory on all ranks of a group. Checked before anything is changed.
-        let mut all = self.all_ranks(front);
-        let fits = self.on_disk(&mut all, |_, _| fit(&taken));
-        let opened = fits.and_then(|()| self.open_trees(work, &taken, &mut all));
-        all.agree("the directories", opened)?;
+        let fits = self.on_disk(front, |_, _| fit(&taken));
+        let opened = fits.and_then(|()| self.open_trees(work, &taken, front));
+        self.all_ranks(front).agree("the directories", opened)?;
         // The trees: removed, repaired, or their directories made.
-        let mut all = self.all_ranks(front);
         let performed = match &mut work.preparation {
-            Some(preparation) => self.on_disk(&mut all, |progress, stop| preparation.perform(&options, progress, stop)),
+            Some(preparation) => self.on_disk(front, |progress, stop| preparation.perform(&options, progress, stop)),
             None => Ok(()),
         };
-        all.agree("the trees", performed)?;
+        self.all_ranks(front).agree("the trees", performed)?;
         // The files.
-        let mut all = self.all_ranks(front);
-        let created = self.create_parts(work, &options, &mut all);
-        all.agree("the files", created)?;
+        let created = self.create_parts(work, &options, front);
+        self.all_ranks(front).agree("the files", created)?;
         let changed = work.reports.iter().any(|report| !report.unchanged);
         options.quiesce = self.settings.quiesce && (self.trees.wrote || changed);
-        let mut all = self.all_ranks(front);
-        let completed = self.complete_trees(work, &options, as_is, &mut all);
-        all.agree("the complete trees", completed)
+        let completed = self.complete_trees(work, &options, as_is, front);
+        self.all_ranks(front).agree("the complete trees", completed)
     }
 
     /// Opens the roots that other ranks have taken, and checks that no other rank has taken those of this one.
@@ -415,15 +406,14 @@ impl Runner {
         work: &mut SharedWork,
         reports: &[BTreeMap<String, TreeReport>],
         front: &mut dyn Front,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Failure> {
         if let Some(preparation) = &work.preparation {
             self.on_disk(front, |_, _| preparation.check_tokens())?;
         }
         for set in &work.sets {
             let first = set.group.ranks.first().and_then(|first| reports.get(*first));
             let Some(report) = first.and_then(|reports| reports.get(&root_text(&set.used.spec))) else {
-                front.error(None, "the rank that prepares a file set has not reported it", None);
-                return Err(Status::Failed);
+                return Err(Failure::failed("the rank that prepares a file set has not reported it", ""));
             };
             if set.opens_shared() {
                 self.on_disk(front, |_, _| set.used.open_shared(report))?;
@@ -439,7 +429,7 @@ impl Runner {
         work: &mut SharedWork,
         options: &PrepareOptions,
         front: &mut dyn Front,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Failure> {
         for (set, _) in work.sets.iter_mut().zip(&work.reports).filter(|(_, report)| report.in_parts) {
             let part = set.created.as_ref().unwrap_or(&set.used);
             set.seconds = self.on_disk(front, |progress, stop| set.used.create_part(part, options, progress, stop))?;
@@ -455,7 +445,7 @@ impl Runner {
         options: &PrepareOptions,
         as_is: bool,
         front: &mut dyn Front,
-    ) -> Result<Vec<Option<Prepared>>, Status> {
+    ) -> Result<Vec<Option<Prepared>>, Failure> {
         if let Some(preparation) = &mut work.preparation {
             self.on_disk(front, |_, _| preparation.complete())?;
         }
@@ -519,12 +509,10 @@ impl Runner {
 }
 
 /// Refuses a set that has the root of another rank's set with another definition. `others`: the rank for each set.
-fn refuse_other_definitions(plan: &Plan, others: &[Option<usize>], front: &mut dyn Front) -> Result<(), Status> {
+fn refuse_other_definitions(plan: &Plan, others: &[Option<usize>]) -> Result<(), Failure> {
     let Some((spec, _)) = plan.filesets.iter().zip(others).find(|(_, other)| other.is_some()) else { return Ok(()) };
     let (set, path) = (spec.name.clone(), spec.root());
-    let e = Error::Shared { set, path, why: NotShared::OtherDefinition };
-    front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-    Err(Status::Refused)
+    Err(Error::Shared { set, path, why: NotShared::OtherDefinition }.into())
 }
 
 /// Returns what a set needs so that `n` ranks can divide it: the kinds of members of which it has too few.

@@ -1,9 +1,8 @@
 //! The trees of file sets that a session has worked on.
 
-use super::Front;
 use super::leftovers::Leftover;
 use crate::disk::prepare::{self, Prepared};
-use crate::disk::{Fileset, Stamp};
+use crate::disk::{Error, Fileset, Stamp};
 use crate::fileset::FilesetSpec;
 use crate::plan::Plan;
 use crate::random::mix;
@@ -135,18 +134,7 @@ pub(crate) fn size_properties(spec: &FilesetSpec) -> String {
     format!("{:?}", (name, part, instance, entries, size, sizes, empty, symlinks))
 }
 
-/// Returns the file sets of a plan as trees that are not on disk. Reports an error and returns `None` if one is
-/// invalid.
-pub fn trees(plan: &Plan, layout_seed: u64, front: &mut dyn Front) -> Option<Vec<Arc<Fileset>>> {
-    let mut sets = Vec::new();
-    for spec in &plan.filesets {
-        match Fileset::new(spec.clone(), layout_seed) {
-            Ok(set) => sets.push(Arc::new(set)),
-            Err(e) => {
-                front.error(Some(e.code()), &e.to_string(), e.help().as_deref());
-                return None;
-            }
-        }
-    }
-    Some(sets)
+/// Returns the file sets of a plan as trees that are not on disk.
+pub fn trees(plan: &Plan, layout_seed: u64) -> Result<Vec<Arc<Fileset>>, Error> {
+    plan.filesets.iter().map(|spec| Fileset::new(spec.clone(), layout_seed).map(Arc::new)).collect()
 }

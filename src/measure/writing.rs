@@ -5,8 +5,8 @@
 use super::results::{ANSWER_TIMEOUT, NO_ANSWER, answer_timeout};
 use super::time_limit::with_timeout;
 use super::watch::Stage;
-use super::{Front, Runner, Settings, Status};
-use crate::diag::{Code, Diagnostic};
+use super::{Front, Runner, Settings};
+use crate::diag::{Code, Diagnostic, Failure, Status};
 use crate::os::held_dir::HeldDir;
 use crate::output::{
     Appender, FileIdentity, IN_TREE_HELP, Placed, ResultPlace, TableFile, Target, file_id, first_in_tree,
@@ -20,16 +20,15 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Reports that the output of an option can't be written.
-fn refused(front: &mut dyn Front, what: &str, path: &Path, e: &io::Error, option: &str) -> Status {
+/// The failure of an option's output that can't be written.
+fn refused(what: &str, path: &Path, e: &io::Error, option: &str) -> Failure {
     let help = match e.kind() {
         ErrorKind::AlreadyExists if option != "--append" => {
             format!("give `{option}` another path, or replace the file with `--force`")
         }
         _ => format!("give `{option}` another path"),
     };
-    front.error(None, &format!("can't write the {what} {}: {e}", path.display()), Some(&help));
-    Status::Refused
+    Failure::refused(format!("can't write the {what} {}: {e}", path.display()), help)
 }
 
 impl Runner {
@@ -40,7 +39,7 @@ impl Runner {
 
     /// Opens the outputs that the command line names. Called before any file is created, so that a wrong path costs no
     /// time. `scripts` are files that are read.
-    pub fn open_outputs(&mut self, scripts: &[PathBuf], front: &mut dyn Front) -> Status {
+    pub fn open_outputs(&mut self, scripts: &[PathBuf]) -> Result<(), Failure> {
         let named = self.named_outputs();
         let named = named.iter().map(|(_, path)| *path).chain([&self.settings.results]);
         let places = named.filter_map(|path| std::path::absolute(path).ok()).collect();
@@ -48,38 +47,27 @@ impl Runner {
         let read: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
         // The current directory is the default, and most scripts write no file.
         if self.settings.results != Settings::default().results {
-            let checked = self.check_results(front);
-            if checked != Status::Done {
-                return checked;
-            }
+            self.check_results()?;
         }
-        if let Err((path, e)) = self.outputs.results.check_allowed() {
-            return refused(front, "location", path, &e, "--allow-write");
-        }
+        let allowed = self.outputs.results.check_allowed();
+        allowed.map_err(|(path, e)| refused("location", path, &e, "--allow-write"))?;
         if let Some(message) = self.conflict() {
-            front.error(None, &message, Some("give each a different path"));
-            return Status::Script;
+            return Err(Failure::wrong(message, "give each a different path"));
         }
-        if let Some(path) = self.settings.json.clone() {
-            match json::Writer::create(&path, &read, self.settings.force) {
-                Ok(writer) => self.outputs.json = Some(writer),
-                Err(e) => return refused(front, "result file", &path, &e, "--json"),
-            }
+        if let Some(path) = &self.settings.json {
+            let writer = json::Writer::create(path, &read, self.settings.force);
+            self.outputs.json = Some(writer.map_err(|e| refused("result file", path, &e, "--json"))?);
         }
-        if let Some((path, _)) = self.settings.trace.clone() {
-            let target = Target::open(&path, &read);
-            match target.and_then(|target| target.recognizing(is_trace).unless_foreign(self.settings.force)) {
-                Ok(target) => self.outputs.trace = Some(Appender::new(target)),
-                Err(e) => return refused(front, "trace", &path, &e, "--trace"),
-            }
+        if let Some((path, _)) = &self.settings.trace {
+            let target = Target::open(path, &read);
+            let target = target.and_then(|target| target.recognizing(is_trace).unless_foreign(self.settings.force));
+            self.outputs.trace = Some(Appender::new(target.map_err(|e| refused("trace", path, &e, "--trace"))?));
         }
-        if let Some(path) = self.settings.append.clone() {
-            match TableFile::open(&path, &csv_runs::header_line(), &read) {
-                Ok(table) => self.outputs.table = Some(table),
-                Err(e) => return refused(front, "table", &path, &e, "--append"),
-            }
+        if let Some(path) = &self.settings.append {
+            let table = TableFile::open(path, &csv_runs::header_line(), &read);
+            self.outputs.table = Some(table.map_err(|e| refused("table", path, &e, "--append"))?);
         }
-        Status::Done
+        Ok(())
     }
 
     /// Returns the outputs that the command line names, each with its option.
@@ -92,9 +80,9 @@ impl Runner {
         named.into_iter().filter_map(|(option, path)| Some((option, path?))).collect()
     }
 
-    /// Reports an output in the tree of a file set: it would be a foreign file there, and its writes would be measured.
+    /// Refuses an output in the tree of a file set: it would be a foreign file there, and its writes would be measured.
     /// The directories of the files that scripts write are outputs too.
-    pub(super) fn outputs_outside(&mut self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+    pub(super) fn outputs_outside(&mut self, plan: &Plan) -> Result<(), Failure> {
         let trees: Vec<(String, PathBuf)> = plan.filesets.iter().map(|set| (set.name.clone(), set.root())).collect();
         let new = trees.iter().filter(|tree| !self.outputs.trees.contains(tree)).cloned().collect::<Vec<_>>();
         self.outputs.trees.extend(new);
@@ -113,17 +101,16 @@ impl Runner {
             Some(format!("the current directory (`--results`) is in the tree of the file set `{set}`"))
         });
         let Some(message) = message else { return Ok(()) };
-        front.error(None, &message, Some(IN_TREE_HELP));
         self.give_up_outputs();
         // An empty directory would be foreign in the tree too.
         for dir in std::mem::take(&mut self.outputs.made_dirs) {
             dir.remove();
         }
-        Err(Status::Refused)
+        Err(Failure::refused(message, IN_TREE_HELP))
     }
 
-    /// Reports an output whose directory is no longer at its path: nothing may be written into another one.
-    pub(super) fn check_outputs_in_place(&self, front: &mut dyn Front) -> Result<(), Status> {
+    /// Refuses an output whose directory is no longer at its path: nothing may be written into another one.
+    pub(super) fn check_outputs_in_place(&self, front: &dyn Front) -> Result<(), Failure> {
         if self.trees.stalled {
             return Ok(());
         }
@@ -135,9 +122,8 @@ impl Runner {
         ];
         let checked = dirs.into_iter().flatten().try_for_each(HeldDir::check_in_place);
         let checked = checked.and_then(|()| outputs.results.check_in_place()).and_then(|()| front.check_outputs());
-        let Err(e) = checked else { return Ok(()) };
-        front.error(None, &e.to_string(), Some("start again when nothing else changes the directories of the outputs"));
-        Err(Status::Refused)
+        let help = "start again when nothing else changes the directories of the outputs";
+        checked.map_err(|e| Failure::refused(e.to_string(), help))
     }
 
     /// Returns the trees in which no output may be written. On a file system that does not answer, none is looked for.
@@ -146,11 +132,9 @@ impl Runner {
     }
 
     /// Checks that the results directory is writable, or can be created. Creates nothing.
-    pub fn check_results(&self, front: &mut dyn Front) -> Status {
-        match self.outputs.results.check() {
-            Ok(()) => Status::Done,
-            Err(e) => refused(front, "results directory", &self.settings.results, &e, "--results"),
-        }
+    pub fn check_results(&self) -> Result<(), Failure> {
+        let checked = self.outputs.results.check();
+        checked.map_err(|e| refused("results directory", &self.settings.results, &e, "--results"))
     }
 
     /// Returns an error message if two outputs have the same file.
@@ -177,7 +161,8 @@ impl Runner {
         if let Err(e) = written.unwrap_or_else(|| Err(NO_ANSWER.to_owned())) {
             self.outputs.write_failed = true;
             let path = self.settings.append.as_ref().map_or(String::new(), |path| path.display().to_string());
-            front.error(None, &format!("can't append the run to {path}: {e}"), Some("give `--append` another path"));
+            let text = format!("can't append the run to {path}: {e}");
+            front.failed(&Failure::failed(text, "give `--append` another path"));
         }
     }
 
@@ -201,7 +186,7 @@ impl Runner {
             Some(kept) => format!("it is in {}", kept.display()),
             None => "free some space, or give `--json` another path".to_owned(),
         };
-        front.error(None, &format!("can't write the result file {}: {e}", path.display()), Some(&help));
+        front.failed(&Failure::failed(format!("can't write the result file {}: {e}", path.display()), help));
     }
 
     /// Writes the result to the results directory. If that is the path of the result file, the next free name is used if
@@ -243,11 +228,8 @@ impl Runner {
         }
         self.outputs.write_failed = true;
         let path = self.settings.trace.as_ref().map_or(String::new(), |(path, _)| path.display().to_string());
-        front.error(
-            None,
-            &format!("can't write the trace {path}: {why}"),
-            Some("free some space, or give `--trace` another path"),
-        );
+        let text = format!("can't write the trace {path}: {why}");
+        front.failed(&Failure::failed(text, "free some space, or give `--trace` another path"));
     }
 
     /// Returns the current directory of the script's files: that of `stats directory`, else the results directory.
@@ -268,10 +250,13 @@ impl Runner {
 
     /// `stats directory`: sets the directory of the script's files. Filebench changes into it, so that a second one is
     /// relative to the first.
-    pub fn results_directory(&mut self, dir: &Spanned<String>, map: &SourceMap, front: &mut dyn Front) -> Status {
-        if is_left_to_shell(dir, map, front) {
-            return Status::Script;
-        }
+    pub fn results_directory(
+        &mut self,
+        dir: &Spanned<String>,
+        map: &SourceMap,
+        front: &mut dyn Front,
+    ) -> Result<(), Failure> {
+        check_path(dir, map)?;
         let place = self.place(&dir.node);
         warn_if_mapped(dir, &place, &place.path(), map, front);
         let (results, to, trees) = (self.outputs.results.clone(), place.clone(), self.forbidden_trees());
@@ -283,15 +268,11 @@ impl Runner {
             }
             results.make_dir(&to).map_err(|e| cannot(&path, &e.to_string()))
         });
-        match made.unwrap_or_else(|| Err(cannot(&place.path(), NO_ANSWER))) {
-            Ok(made) => drop(self.outputs.made_dirs.splice(0..0, made)),
-            Err(text) => {
-                front.error(None, &text, Some("name another directory, or give `--results`"));
-                return Status::Refused;
-            }
-        }
+        let made = made.unwrap_or_else(|| Err(cannot(&place.path(), NO_ANSWER)));
+        let made = made.map_err(|text| Failure::refused(text, "name another directory, or give `--results`"))?;
+        drop(self.outputs.made_dirs.splice(0..0, made));
         self.outputs.stats_dir = Some(place);
-        Status::Done
+        Ok(())
     }
 
     /// `stats dump`, `multidump` and `xmldump`: writes the last run to a file.
@@ -300,8 +281,9 @@ impl Runner {
         if self.settings.ranks.rank() > 0 {
             return;
         }
-        if is_left_to_shell(file, map, front) {
+        if let Err(failure) = check_path(file, map) {
             self.outputs.write_failed = true;
+            front.failed(&failure);
             return;
         }
         let place = self.place(&file.node);
@@ -340,7 +322,7 @@ impl Runner {
             Err(text) => {
                 self.outputs.write_failed = true;
                 // The measurements that follow are still possible.
-                front.error(None, &text, Some("name another file, or give `--results`"));
+                front.failed(&Failure::failed(text, "name another file, or give `--results`"));
             }
         }
     }
@@ -354,12 +336,12 @@ fn is_trace(head: &[u8]) -> bool {
     columns.len() == 8 && [1, 3, 7].into_iter().all(|n| is_number(columns[n]))
 }
 
-/// Reports a path that only a shell would complete: a directory of its name would be made.
-fn is_left_to_shell(asked: &Spanned<String>, map: &SourceMap, front: &mut dyn Front) -> bool {
-    let Some(what) = plan::left_to_shell(&asked.node) else { return false };
+/// Refuses a path that only a shell would complete: a directory of its name would be made.
+fn check_path(asked: &Spanned<String>, map: &SourceMap) -> Result<(), Failure> {
+    let Some(what) = plan::left_to_shell(&asked.node) else { return Ok(()) };
     let found = Diagnostic::error(Code::OutOfRange, asked.span, format!("{what} in the path of an output"));
-    front.diagnostics(map, &[found.help("no shell reads it; write the path out")]);
-    true
+    let found = found.help("no shell reads it; write the path out");
+    Err(Failure::in_script(Status::Script, map, vec![found]))
 }
 
 /// Warns that a file is not written where the script names it, but in the results directory.
@@ -371,5 +353,5 @@ fn warn_if_mapped(asked: &Spanned<String>, place: &ResultPlace, path: &Path, map
     let d = Diagnostic::warning(Code::WritesFile, asked.span, message);
     let help =
         format!("`--results DIR` names that directory; `--allow-write {}` allows this path", place.asked.display());
-    front.diagnostics(map, &[d.help(help)]);
+    front.warnings(map, &[d.help(help)]);
 }

@@ -2,7 +2,7 @@
 
 use super::Prompt;
 use crate::diag::{Code, Diagnostic};
-use crate::session::{Front, Status};
+use crate::session::{CommandError, Front};
 use crate::source::{Span, Spanned};
 use crate::spec::{CommandSpec, Origin};
 
@@ -24,7 +24,7 @@ pub(super) enum Argument {
 }
 
 /// Executes a command with its argument.
-type RunCommand = fn(&mut Prompt, Spanned<&str>, &mut dyn Front) -> Result<Status, Box<Diagnostic>>;
+type RunCommand = fn(&mut Prompt, Spanned<&str>, &mut dyn Front) -> Result<(), CommandError>;
 
 /// A command that exists only in the shell.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use super::command::count;
 use crate::diag::{Code, Diagnostic};
 use crate::flowop::MEASURE;
 use crate::result::{FlowopResult, Latency, Run, RunState};
-use crate::session::{Front, Status};
+use crate::session::{CommandError, Front};
 use crate::source::Spanned;
 use crate::util::count::measured;
 use crate::util::duration::latency;
@@ -19,11 +19,7 @@ const COMPARED_RUNS: RangeInclusive<usize> = 2..=8;
 
 impl Prompt {
     /// Executes `compare [COUNT]`. Returns an error when the count is not one of [`COMPARED_RUNS`].
-    pub(super) fn compare(
-        &mut self,
-        argument: Spanned<&str>,
-        front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn compare(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
         const FORM: &str = "compare [COUNT]";
         let runs = &self.session.runner.document.runs;
         let wanted = count(argument, *COMPARED_RUNS.start(), FORM)?;
@@ -31,15 +27,15 @@ impl Prompt {
             let text =
                 format!("`compare` shows {} to {} runs, not {wanted}", COMPARED_RUNS.start(), COMPARED_RUNS.end());
             let error = Diagnostic::error(Code::BadArgument, argument.span, text);
-            return Err(Box::new(error.help(format!("usage: `{FORM}`"))));
+            return Err(error.help(format!("usage: `{FORM}`")).into());
         }
         if runs.len() < 2 {
             front.note(&format!("`compare` needs two runs; there are {}", runs.len()));
-            return Ok(Status::Done);
+            return Ok(());
         }
         let first = runs.len().saturating_sub(wanted);
         front.line(side_by_side(&runs[first..], first).render_fitted(front.columns()).trim_end());
-        Ok(Status::Done)
+        Ok(())
     }
 }
 

@@ -5,30 +5,31 @@
 
 use super::Prompt;
 use super::command::{Argument, PromptCommand};
+use crate::diag::Failure;
 use crate::fileset::FilesetSpec;
 use crate::measure::mount;
 use crate::result::environment::MountInfo;
-use crate::session::{Front, Status};
+use crate::session::Front;
 use crate::util::size;
 use crate::util::table::{Align, Table};
 
 pub(super) const DF: PromptCommand = PromptCommand::new(
     ["df", "df", "lists the file systems of the file sets: path, type, device, total and free space", "df"],
     Argument::Nothing,
-    |prompt, _, front| Ok(prompt.file_systems(front)),
+    |prompt, _, front| Ok(prompt.file_systems(front)?),
 );
 
 impl Prompt {
     /// Executes `df`.
-    fn file_systems(&mut self, front: &mut dyn Front) -> Status {
+    fn file_systems(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         if self.session.definitions.filesets.is_empty() {
             front.note("no file set is defined");
-            return Status::Done;
+            return Ok(());
         }
-        let Some(plan) = self.session.plan(front) else { return Status::Script };
+        let plan = self.session.plan(front)?;
         let rows = plan.filesets.iter().map(|spec| (spec, mount(&spec.root())));
         front.line(table_of(rows).render_fitted(front.columns()).trim_end());
-        Status::Done
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::PromptLoop;
 use super::complete::{self, Names};
 use super::table::prompt_command;
-use crate::diag::wants_colours;
+use crate::diag::{Failure, wants_colours};
 use crate::os::held_dir::HeldDir;
 use crate::os::{OFlags, signals};
 use crate::syntax::is_incomplete;
@@ -51,11 +51,8 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
     let mut editor = match editor {
         Ok(editor) => editor,
         Err(e) => {
-            shell.front.error(
-                None,
-                &format!("can't use the terminal: {e}"),
-                Some("`wmlrun repl < FILE` works without one"),
-            );
+            let text = format!("can't use the terminal: {e}");
+            shell.front.failed(&Failure::failed(text, "`wmlrun repl < FILE` works without one"));
             return;
         }
     };

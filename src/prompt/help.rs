@@ -3,7 +3,7 @@
 use super::{Prompt, complete, script, table};
 use crate::diag::{self, Code, Diagnostic};
 use crate::model::{ModelValue, commands};
-use crate::session::{Front, Session, Status, library};
+use crate::session::{CommandError, Front, Session, library};
 use crate::source::Spanned;
 use crate::spec::attrs::{COMPOSITE, CVAR, FILESET, FLOWOP, PROCESS, RANDVAR, THREAD};
 use crate::spec::predefined;
@@ -25,10 +25,10 @@ pub(crate) const ATTRIBUTES: &[(&str, &[Attr])] = &[
 
 impl Prompt {
     /// Executes `help [TOPIC]`.
-    pub(super) fn help_on(&mut self, topic: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn help_on(&mut self, topic: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
         if topic.node.is_empty() {
             self.print_overview(front);
-            return Ok(Status::Done);
+            return Ok(());
         }
         let word = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut sections = Vec::new();
@@ -49,10 +49,10 @@ impl Prompt {
         sections.extend(distribution_help(&word));
         sections.extend(personality_help(&word));
         if sections.is_empty() {
-            return Err(self.unknown_topic(&word, topic));
+            return Err(self.unknown_topic(&word, topic).into());
         }
         front.line(&wrap::message(&sections.join("\n\n"), front.columns()));
-        Ok(Status::Done)
+        Ok(())
     }
 
     /// Returns the error that a topic is unknown, with the nearest topic.

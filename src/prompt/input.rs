@@ -2,8 +2,8 @@
 
 use super::PromptLoop;
 use super::split::Splitter;
+use crate::diag::Failure;
 use crate::os::handle;
-use crate::session::Status;
 use std::io::Read;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -43,8 +43,8 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
     };
     if let Err(e) = std::thread::Builder::new().name("input".to_owned()).spawn(reader) {
         let help = "raise `ulimit -u` or the control group's `pids.max`";
-        shell.front.error(None, &format!("can't start a thread to read standard input: {e}"), Some(help));
-        shell.worst = shell.worst.max(Status::Refused);
+        let failure = Failure::refused(format!("can't start a thread to read standard input: {e}"), help);
+        shell.worst = shell.worst.max(shell.front.status(Err(failure)));
         return;
     }
     execute_stream(shell, &blocks, !file);

@@ -67,12 +67,11 @@ pub fn run(
     signals: Signals,
     front: &mut dyn Front,
 ) -> Status {
-    let mut worst = session.apply_sets(front);
-    if worst == Status::Done
-        && let Some((name, text)) = script
-    {
-        worst = session.load(name, text, front);
-    }
+    let loaded = session.apply_sets().and_then(|()| match script {
+        Some((name, text)) => session.load(name, text, front),
+        None => Ok(()),
+    });
+    let worst = front.status(loaded);
     let prompt = Prompt { session, history: Vec::new(), sourcing: 0 };
     // At a prompt ^C ends a run or a line, not the shell.
     let _kept = terminal.then(signals::Kept::begin);
@@ -97,7 +96,8 @@ pub fn run(
 impl PromptLoop<'_> {
     /// Executes a statement. Returns whether the shell should continue.
     fn execute(&mut self, name: &str, text: &StatementText) -> bool {
-        let status = self.prompt.typed(name, text, self.front);
+        let done = self.prompt.typed(name, text, self.front);
+        let status = self.front.status(done);
         self.stopped = self.terminal && self.prompt.session.runner.signal() == SIGINT;
         if self.stopped {
             // The signal has ended the run. Clear it, so that the shell continues.

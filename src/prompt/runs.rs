@@ -3,7 +3,7 @@
 use super::command::{Argument, PromptCommand};
 use super::compare::{differing, value_in};
 use crate::result::Run;
-use crate::session::{Front, Status};
+use crate::session::Front;
 use crate::util::count::measured;
 use crate::util::duration::latency;
 use crate::util::table::{Align, Table};
@@ -11,16 +11,18 @@ use crate::util::table::{Align, Table};
 pub(super) const RUNS: PromptCommand = PromptCommand::new(
     ["runs", "runs", "lists the runs of this session: results and differing variables", "runs"],
     Argument::Nothing,
-    |prompt, _, front| Ok(show(&prompt.session.runner.document.runs, front)),
+    |prompt, _, front| {
+        show(&prompt.session.runner.document.runs, front);
+        Ok(())
+    },
 );
 
-fn show(runs: &[Run], front: &mut dyn Front) -> Status {
+fn show(runs: &[Run], front: &mut dyn Front) {
     if runs.is_empty() {
         front.note("there are no runs yet");
     } else {
         front.line(table_of(runs).render_fitted(front.columns()).trim_end());
     }
-    Status::Done
 }
 
 fn table_of(runs: &[Run]) -> Table {

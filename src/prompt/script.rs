@@ -6,7 +6,7 @@ use crate::diag::{self, Code, Diagnostic, Severity};
 use crate::model::scope::Binding;
 use crate::model::visit::{self, CommandPart};
 use crate::model::{self, Expr, Known, RandomCall, SetBy};
-use crate::session::{Front, Session, Settings, Status};
+use crate::session::{CommandError, Front, Session, Settings};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::Dialect;
 use crate::spec::predefined::predefined_names;
@@ -194,29 +194,29 @@ fn error_offsets(text: &str) -> Vec<usize> {
 
 impl Prompt {
     /// Executes `show [NAME]`.
-    pub(super) fn show(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn show(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
         if argument.node.is_empty() {
             let text = self.current_script(front);
             front.line(text.trim_end());
-            return Ok(Status::Done);
+            return Ok(());
         }
         let name = argument.node.trim_start_matches('$');
         if let Some(binding) = self.session.scope.binding(name) {
             front.line(&format!("set ${name} = {}", source_text(&self.session.map, &binding.value)));
-            return Ok(Status::Done);
+            return Ok(());
         }
         let named = self.named_definitions();
         if let Some((_, span, block)) = named.iter().find(|(n, ..)| n == name) {
             front.line(definition(&self.session.map, *span, *block));
-            return Ok(Status::Done);
+            return Ok(());
         }
         let known = named.iter().map(|(n, ..)| n.as_str()).chain(self.session.scope.names());
         let d =
             Diagnostic::error(Code::BadArgument, argument.span, format!("no variable or definition is named `{name}`"));
-        Err(Box::new(match diag::nearest(name, known) {
-            Some(near) => d.help(format!("did you mean `{near}`?")),
-            None => d.help("`show` prints the whole script"),
-        }))
+        Err(match diag::nearest(name, known) {
+            Some(near) => d.help(format!("did you mean `{near}`?")).into(),
+            None => d.help("`show` prints the whole script").into(),
+        })
     }
 
     /// Returns the name and span of each definition, and whether it has a block.

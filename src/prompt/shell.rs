@@ -6,13 +6,13 @@ use super::command::{Argument, bad, count};
 use super::split::{StatementText, statements};
 use super::table::{COMMANDS, prompt_command};
 use super::{Prompt, script};
-use crate::diag::{self, Code, Diagnostic};
+use crate::diag::{self, Code, Diagnostic, Failure};
 use crate::model::{self, Expr, ModelValue, SetBy, Unset};
 use crate::os::held_dir::HeldDir;
 use crate::output;
 use crate::plan::{self, Definitions, FRESH};
 use crate::report::json;
-use crate::session::{Front, Status, library};
+use crate::session::{CommandError, Front, Status, library};
 use crate::source::{FileId, Span, Spanned};
 use crate::spec::words::STATEMENT_WORDS;
 use crate::util::table::{Align, Table};
@@ -29,7 +29,7 @@ pub(super) const SAVED_HEADER: &str = "# Saved by wmlrun";
 
 impl Prompt {
     /// Executes a statement. `name` is the name of its source in diagnostics: the prompt, a pipe or a sourced file.
-    pub(super) fn typed(&mut self, name: &str, text: &StatementText, front: &mut dyn Front) -> Status {
+    pub(super) fn typed(&mut self, name: &str, text: &StatementText, front: &mut dyn Front) -> Result<(), Failure> {
         if self.sourcing == 0 {
             self.history.push(text.text.trim_end().to_owned());
         }
@@ -40,32 +40,24 @@ impl Prompt {
             let argument = Spanned::new(rest, Span::new(file, start, start + rest.len()));
             let is_wrong = command.argument == Argument::Nothing && !rest.is_empty();
             let done = if is_wrong {
-                Err(bad(argument.span, command.spec.form))
+                Err(bad(argument.span, command.spec.form).into())
             } else {
                 (command.run)(self, argument, front)
             };
-            return match done {
-                Ok(status) => status,
-                Err(d) => {
-                    front.diagnostics(&self.session.map, &[*d]);
-                    Status::Script
-                }
-            };
+            return done.map_err(|e| match e {
+                CommandError::Wrong(found) => self.session.wrong(vec![*found]),
+                CommandError::Failed(failure) => failure,
+            });
         }
         let dialect = self.session.runner.settings.dialect.or(Some(self.session.loaded.dialect));
         let (model, mut found) =
             model::check(&self.session.map, file, &self.session.table, dialect, &self.session.known(true));
         found.iter_mut().for_each(|d| self.suggest(d));
-        if !found.is_empty() {
-            front.diagnostics(&self.session.map, &found);
-        }
-        if diag::has_errors(&found) {
-            return Status::Script;
-        }
+        self.session.without_errors(found, front)?;
         let outer = std::mem::replace(&mut self.session.flow.typing, true);
-        let status = self.session.commands(&model.commands, front);
+        let done = self.session.commands(&model.commands, front);
         self.session.flow.typing = outer;
-        status
+        done
     }
 
     /// Replaces the help of an unknown command: suggests the nearest command, including those of the shell.
@@ -83,30 +75,26 @@ impl Prompt {
     }
 
     /// Executes `check`.
-    pub(super) fn check(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn check(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
         self.require_definitions(argument.span)?;
-        if self.session.plan(front).is_none() {
-            return Ok(Status::Script);
-        }
+        self.session.plan(front)?;
         front.line("no errors");
-        Ok(Status::Done)
+        Ok(())
     }
 
     /// Executes `stats`.
-    pub(super) fn show_report(&self, front: &mut dyn Front) -> Status {
+    pub(super) fn show_report(&self, front: &mut dyn Front) {
         match self.session.runner.document.runs.is_empty() {
             true => front.note("there are no runs yet"),
             false => front.run_ended(&self.session.runner.document),
         }
-        Status::Done
     }
 
     /// Executes `history`.
-    pub(super) fn show_history(&self, front: &mut dyn Front) -> Status {
+    pub(super) fn show_history(&self, front: &mut dyn Front) {
         for (n, text) in self.history.iter().enumerate() {
             front.line(&format!("{:>4}  {}", n + 1, text.replace('\n', "\n      ")));
         }
-        Status::Done
     }
 
     /// Returns an error if neither a process nor a file set is defined.
@@ -119,22 +107,16 @@ impl Prompt {
     }
 
     /// Executes `plan`.
-    pub(super) fn show_plan(
-        &mut self,
-        argument: Spanned<&str>,
-        front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn show_plan(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
         self.require_definitions(argument.span)?;
-        let Some(plan) = self.session.plan(front) else { return Ok(Status::Script) };
-        let Some(sets) = crate::measure::trees(&plan, self.session.runner.settings.layout_seed, front) else {
-            return Ok(Status::Refused);
-        };
+        let plan = self.session.plan(front)?;
+        let sets = crate::measure::trees(&plan, self.session.runner.settings.layout_seed).map_err(Failure::from)?;
         front.line(&wrap::message(plan::dump(&plan, &sets).trim_end(), front.columns()));
-        Ok(Status::Done)
+        Ok(())
     }
 
     /// Executes `vars`.
-    pub(super) fn show_variables(&self, front: &mut dyn Front) -> Status {
+    pub(super) fn show_variables(&self, front: &mut dyn Front) {
         let columns =
             [("name", Align::Left), ("value", Align::Left), ("set by", Align::Left), ("if unset", Align::Left)];
         let mut table = Table::new(columns);
@@ -160,14 +142,13 @@ impl Prompt {
             table.row([format!("${name}"), value, "machine".to_owned(), String::new()]);
         }
         front.line(table.render_fitted(front.columns()).trim_end());
-        Status::Done
     }
 
     /// Executes `unset`.
-    pub(super) fn unset(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn unset(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
         let name = argument.node.trim_start_matches('$');
         if name.is_empty() {
-            return Err(bad(argument.span, "unset $NAME"));
+            return Err(bad(argument.span, "unset $NAME").into());
         }
         let fresh = self.session.runner.fresh_dir();
         let now = match self.session.scope.unset(name) {
@@ -175,14 +156,14 @@ impl Prompt {
                 let scope = &self.session.scope;
                 if scope.predefined(name).is_some() {
                     let d = Diagnostic::error(Code::UndefinedVariable, argument.span, format!("`${name}` was not set"));
-                    return Err(Box::new(d.help("the variable is predefined and can't be unset")));
+                    return Err(d.help("the variable is predefined and can't be unset").into());
                 }
                 let message = format!("unknown variable `${name}`");
                 let d = Diagnostic::error(Code::UndefinedVariable, argument.span, message);
-                return Err(Box::new(match diag::nearest(name, scope.bindings().map(|b| b.name.as_str())) {
-                    Some(near) => d.help(format!("did you mean `${near}`?")),
-                    None => d.help("`vars` lists the variables"),
-                }));
+                return Err(match diag::nearest(name, scope.bindings().map(|b| b.name.as_str())) {
+                    Some(near) => d.help(format!("did you mean `${near}`?")).into(),
+                    None => d.help("`vars` lists the variables").into(),
+                });
             }
             Unset::Restored(binding) => Some(script::source_text(&self.session.map, &binding.value)),
             Unset::Removed if name == "dir" => {
@@ -196,17 +177,16 @@ impl Prompt {
             Some(value) => format!("`${name}` is {value}"),
             None => format!("`${name}` is not set any more"),
         });
-        Ok(Status::Done)
+        Ok(())
     }
 
     /// Executes `reload`: reads the loaded scripts again and keeps the variables set at the prompt. If a script can't
     /// be read, nothing changes.
-    pub(super) fn reload(&mut self, front: &mut dyn Front) -> Status {
+    pub(super) fn reload(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         // Those that a script loads, it loads again.
         let loaded: Vec<_> = self.session.loaded.texts.iter().filter(|text| !text.nested).collect();
         if loaded.is_empty() {
-            front.error(None, "no script is loaded", Some("`load NAME` loads a script or a personality"));
-            return Status::Script;
+            return Err(Failure::wrong("no script is loaded", "`load NAME` loads a script or a personality"));
         }
         let mut texts = Vec::new();
         for text in loaded {
@@ -215,8 +195,8 @@ impl Prompt {
             match library::find(shipped.unwrap_or(name), None) {
                 Ok(found) => texts.push(found),
                 Err(_) => {
-                    front.error(None, &format!("can't read {name} again"), Some("the loaded script was not changed"));
-                    return Status::Script;
+                    let text = format!("can't read {name} again");
+                    return Err(Failure::wrong(text, "the loaded script was not changed"));
                 }
             }
         }
@@ -236,20 +216,20 @@ impl Prompt {
             .collect();
         self.session.loaded.texts.clear();
         for found in texts {
-            let status = self.session.load(&found.name, &found.text, front);
-            if status != Status::Done {
+            if let Err(failure) = self.session.load(&found.name, &found.text, front) {
                 (self.session.scope, self.session.definitions, self.session.loaded.usage, self.session.loaded.texts) =
                     before;
+                front.failed(&failure);
                 front.note("the loaded script was not changed");
-                return status;
+                return Err(Failure::unexplained(failure.status));
             }
         }
         for (name, value) in typed {
-            if let Err(d) = self.session.scope.set(&name, value, SetBy::Prompt) {
-                front.diagnostics(&self.session.map, &[d]);
+            if let Err(found) = self.session.scope.set(&name, value, SetBy::Prompt) {
+                front.failed(&self.session.wrong(vec![found]));
             }
         }
-        Status::Done
+        Ok(())
     }
 
     /// Removes the definitions and variables of loaded scripts.
@@ -272,38 +252,33 @@ impl Prompt {
     }
 
     /// Executes `repeat`.
-    pub(super) fn repeat(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn repeat(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
         let times = count(argument, 1, "repeat [TIMES]")?;
         let Some(time) = self.session.options.last else {
-            front.error(None, "there is no run to repeat", Some("start one with `run SECONDS`"));
-            return Ok(Status::Script);
+            return Err(Failure::wrong("there is no run to repeat", "start one with `run SECONDS`").into());
         };
         for n in 1..=times {
             if times > 1 {
                 front.note(&format!("run {n} of {times}"));
             }
-            let status = self.session.run_with(time, None, argument.span, front);
-            if status != Status::Done {
-                return Ok(status);
-            }
+            self.session.run_with(time, None, argument.span, front)?;
         }
-        Ok(Status::Done)
+        Ok(())
     }
 
     /// Executes `save`.
-    pub(super) fn save(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn save(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
         let path = PathBuf::from(file_name(argument)?);
         let results = results_path(&path);
         // Replace only files that `save` wrote: a script, and the results beside one. For a symbolic link that applies to
         // its target.
         let mut places = Vec::new();
         for path in [&path, &results].into_iter().take(1 + usize::from(!self.session.runner.document.runs.is_empty())) {
-            let place = match HeldDir::of_file(path) {
-                Ok(place) => place,
+            let place = HeldDir::of_file(path).map_err(|e| {
                 // A link of another user is refused.
-                Err(e) if e.raw_os_error().is_none() => return Ok(cannot_save(path, &e, Status::Refused, front)),
-                Err(e) => return Ok(cannot_save(path, &e, Status::Failed, front)),
-            };
+                let status = if e.raw_os_error().is_none() { Status::Refused } else { Status::Failed };
+                cannot_save(path, &e, status)
+            })?;
             let is_own = match places.len() {
                 0 => begins_with(&place, |head: &[u8]| head.starts_with(SAVED_HEADER.as_bytes())),
                 _ => {
@@ -315,17 +290,17 @@ impl Prompt {
             if !is_own && !dir.find(name).is_ok_and(|found| found.is_none()) {
                 let message = format!("{} exists and was not written by `save`", path.display());
                 let d = Diagnostic::error(Code::Refused, argument.span, message);
-                return Err(Box::new(d.help("use another file name")));
+                return Err(d.help("use another file name").into());
             }
             places.push(place);
         }
         if self.session.definitions.processes.is_empty() {
             let d = Diagnostic::error(Code::Refused, argument.span, "nothing to save: no process is defined");
-            return Err(Box::new(d.help("`load` a script, or define a process")));
+            return Err(d.help("`load` a script, or define a process").into());
         }
         let Some((text, left_out)) = self.valid_script(front) else {
             let d = Diagnostic::error(Code::Refused, argument.span, "the definitions do not form a valid script");
-            return Err(Box::new(d.help("`show` prints them, `check` reports the errors")));
+            return Err(d.help("`show` prints them, `check` reports the errors").into());
         };
         for (n, (dir, name)) in places.iter().enumerate() {
             let document = &self.session.runner.document;
@@ -333,9 +308,7 @@ impl Prompt {
                 0 => out.write_all(text.as_bytes()),
                 _ => json::serialize(document, out),
             });
-            if let Err(e) = written {
-                return Ok(cannot_save(if n == 0 { &path } else { &results }, &e, Status::Failed, front));
-            }
+            written.map_err(|e| cannot_save(if n == 0 { &path } else { &results }, &e, Status::Failed))?;
         }
         for statement in left_out {
             front.note(&format!("omitted, since it is invalid: `{statement}`"));
@@ -346,20 +319,21 @@ impl Prompt {
             n => format!("{} in {}", crate::util::count::count(n, "run"), results.display()),
         };
         front.note(&format!("saved to {}; {results_text}", path.display()));
-        Ok(Status::Done)
+        Ok(())
     }
 
     /// Executes `source`.
-    pub(super) fn source(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn source(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
         let name = unquoted(argument.node);
         if name.is_empty() {
-            return Err(bad(argument.span, "source FILE"));
+            return Err(bad(argument.span, "source FILE").into());
         }
         let wrong = |message: String, help: &str| {
             Box::new(Diagnostic::error(Code::BadArgument, argument.span, message).help(help))
         };
         if self.sourcing >= MAX_DEPTH {
-            return Err(wrong("`source` commands form a cycle".to_owned(), "remove one of the `source` commands"));
+            let text = "`source` commands form a cycle".to_owned();
+            return Err(wrong(text, "remove one of the `source` commands").into());
         }
         let bytes = library::read_file(Path::new(name)).map_err(|e| {
             wrong(format!("can't read {name}: {e}"), "give a file of commands; use `load` for a script")
@@ -367,19 +341,20 @@ impl Prompt {
         self.sourcing += 1;
         let mut worst = Status::Done;
         for text in statements(&String::from_utf8_lossy(&bytes)) {
-            worst = worst.max(self.typed(name, &text, front));
+            let done = self.typed(name, &text, front);
+            worst = worst.max(front.status(done));
             if self.session.flow.quit || self.session.runner.signal() != 0 {
                 break;
             }
         }
         self.sourcing -= 1;
-        Ok(worst)
+        Ok(Failure::outcome(worst)?)
     }
 
     /// Executes `clear`.
-    pub(super) fn clear(&mut self, front: &mut dyn Front) -> Status {
+    pub(super) fn clear(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         // Keep the trees for the next definitions. The next run releases those that it does not need.
-        let status = self.session.shutdown_processes(front);
+        let shut_down = self.session.shutdown_processes(front);
         self.session.definitions = Definitions::default();
         let names: Vec<(String, SetBy)> = self.session.scope.bindings().map(|b| (b.name.clone(), b.by)).collect();
         for (name, by) in names.into_iter().filter(|(_, by)| *by != SetBy::Default) {
@@ -406,7 +381,7 @@ impl Prompt {
         self.session.loaded.usage.clear();
         self.session.loaded.variables = indexmap::IndexSet::new();
         self.session.loaded.texts.clear();
-        status
+        shut_down
     }
 }
 
@@ -437,10 +412,9 @@ fn file_name(argument: Spanned<&str>) -> Result<&str, Box<Diagnostic>> {
     Ok(name)
 }
 
-/// Reports that `save` can't write a file. Returns the status.
-fn cannot_save(path: &Path, e: &std::io::Error, status: Status, front: &mut dyn Front) -> Status {
-    front.error(None, &format!("can't write {}: {e}", path.display()), Some("use another file name"));
-    status
+/// The failure of `save` to write a file.
+fn cannot_save(path: &Path, e: &std::io::Error, status: Status) -> Failure {
+    Failure::new(status, format!("can't write {}: {e}", path.display()), "use another file name")
 }
 
 /// Returns whether a file is a regular one whose first bytes satisfy `known`. Opens no other kinds of files.

@@ -23,7 +23,10 @@ pub const COMMANDS: &[PromptCommand] = &[
     PromptCommand::new(
         ["vars", "vars", "lists variables: name, value, where it was set, value if unset", "vars"],
         Argument::Nothing,
-        |prompt, _, front| Ok(prompt.show_variables(front)),
+        |prompt, _, front| {
+            prompt.show_variables(front);
+            Ok(())
+        },
     ),
     PromptCommand::new(
         [
@@ -38,7 +41,7 @@ pub const COMMANDS: &[PromptCommand] = &[
     PromptCommand::new(
         ["reload", "reload", "reads the loaded script again; keeps the variables set at the prompt", "reload"],
         Argument::Nothing,
-        |prompt, _, front| Ok(prompt.reload(front)),
+        |prompt, _, front| Ok(prompt.reload(front)?),
     ),
     PromptCommand::new(
         ["plan", "plan", "shows what a run would do, without running it", "plan"],
@@ -59,7 +62,10 @@ pub const COMMANDS: &[PromptCommand] = &[
     PromptCommand::new(
         ["stats", "stats", "shows the report of the last run again", "stats"],
         Argument::Nothing,
-        |prompt, _, front| Ok(prompt.show_report(front)),
+        |prompt, _, front| {
+            prompt.show_report(front);
+            Ok(())
+        },
     ),
     PromptCommand::new(
         [
@@ -90,12 +96,15 @@ pub const COMMANDS: &[PromptCommand] = &[
     PromptCommand::new(
         ["history", "history", "lists the statements of this session", "history"],
         Argument::Nothing,
-        |prompt, _, front| Ok(prompt.show_history(front)),
+        |prompt, _, front| {
+            prompt.show_history(front);
+            Ok(())
+        },
     ),
     PromptCommand::new(
         ["clear", "clear", "removes all definitions and variables; keeps the results", "clear"],
         Argument::Nothing,
-        |prompt, _, front| Ok(prompt.clear(front)),
+        |prompt, _, front| Ok(prompt.clear(front)?),
     ),
 ];
 

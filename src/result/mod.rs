@@ -281,7 +281,7 @@ pub struct Run {
     /// Beginning of the steady part of the run; null if it has fewer than twenty intervals, or several phases.
     pub steady: Option<Steadiness>,
     /// The error that ended the run early; null without one.
-    pub failure: Option<Failure>,
+    pub failure: Option<RunFailure>,
     /// Digest of the threads' operations (`--digest`); null if not requested.
     pub digest: Option<Digest>,
     /// Threads that were still in a system call when the result was written.
@@ -337,7 +337,7 @@ impl Run {
 /// The error that ended a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Failure {
+pub struct RunFailure {
     /// The flowop, as `process/thread/name`; null if the error is not one of a flowop.
     pub flowop: Option<String>,
     /// Line of the flowop in the script, from 1.

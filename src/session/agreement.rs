@@ -2,7 +2,8 @@
 //!
 //! Deliberately absent: the comparison itself, and the conditions of the command line (`measure`).
 
-use super::{Front, Session, Status};
+use super::Session;
+use crate::diag::Failure;
 use crate::measure::sha256;
 use crate::model::scope::literal;
 use crate::model::{ModelValue, Scope, SetBy};
@@ -12,23 +13,27 @@ use crate::spec::predefined::DIR;
 
 impl Session {
     /// Compares the next run with that of rank 0. Every rank calls this before it creates anything, whatever the result
-    /// of its own checks, `checked`, is. Returns that result, or reports an error if a rank differs.
-    pub(super) fn agree(&self, checked: Result<(), Status>, front: &mut dyn Front) -> Result<(), Status> {
-        if self.runner.settings.ranks.size() > 1 {
-            self.runner.agree(self.conditions(checked), front)?;
+    /// of its own checks, `checked`, is. Returns that result, or an error if a rank differs.
+    pub(super) fn agree<T>(&self, checked: Result<T, Failure>) -> Result<T, Failure> {
+        if self.runner.settings.ranks.size() == 1 {
+            return checked;
         }
-        checked
+        match (self.runner.agree(self.conditions(checked.is_ok())), checked) {
+            (Ok(()), checked) => checked,
+            (Err(differs), Ok(_)) => Err(differs),
+            (Err(differs), Err(own)) => Err(Failure { status: differs.status, ..own.and(differs) }),
+        }
     }
 
     /// Returns the names and values of the conditions that all ranks must share. They are those of a run on rank 0, so
     /// that what a script computes from `$rank` and `$host` may differ.
-    fn conditions(&self, checked: Result<(), Status>) -> Vec<(String, String)> {
+    fn conditions(&self, is_checked: bool) -> Vec<(String, String)> {
         let scope = self.scope_of_first();
         let of_variable = |name: &str| match scope.value(name) {
             Some(Ok(value)) => value.print(),
             _ => "an error".to_owned(),
         };
-        let check = if checked.is_ok() { "passed" } else { "failed" };
+        let check = if is_checked { "passed" } else { "failed" };
         let mut found = vec![("the check before the run".to_owned(), check.to_owned())];
         found.extend(scope.bindings().map(|b| (format!("`${}`", b.name), of_variable(&b.name))));
         found.push(("the SHA-256 digest of the plan".to_owned(), sha256(self.plan_text(&scope))));

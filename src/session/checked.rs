@@ -1,26 +1,23 @@
 //! Checks a script: reads its definitions and makes its plan, and does nothing else.
 
 use super::constants::is_same;
-use super::{BeforeRun, Extent, Front, Session, Status, definitions_of, library};
-use crate::diag::{Diagnostic, has_errors};
+use super::{BeforeRun, Extent, Front, Session, definitions_of, library};
+use crate::diag::{Diagnostic, Failure, Reason, has_errors};
 use crate::model::{self, Scope};
 use crate::source::{FileId, SourceMap};
 use std::sync::Arc;
 
-/// A front end that keeps diagnostics, and shows nothing.
-#[derive(Default)]
-pub(crate) struct SilentFront {
-    /// The diagnostics so far.
-    pub(crate) found: Vec<Diagnostic>,
+/// A front end that keeps warnings, and shows nothing.
+#[derive(Default, Debug)]
+pub struct SilentFront {
+    /// The warnings so far.
+    pub found: Vec<Diagnostic>,
 }
 
 impl Front for SilentFront {
-    fn line(&mut self, _: &str) {}
-    fn note(&mut self, _: &str) {}
-    fn diagnostics(&mut self, _: &SourceMap, found: &[Diagnostic]) {
+    fn warnings(&mut self, _: &SourceMap, found: &[Diagnostic]) {
         self.found.extend_from_slice(found);
     }
-    fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
 }
 
 impl Session {
@@ -30,33 +27,29 @@ impl Session {
     }
 
     /// Checks a script with the values that the command line gives its variables. Returns its model, and all errors and
-    /// warnings in source order: those of its text, and without errors in it those of its values and the lints. `front`
-    /// shows errors of the command line, for which the status is not [`Status::Done`].
+    /// warnings in source order: those of its text, and without errors in it those of its values and the lints. And the
+    /// failure of the command line.
     pub(crate) fn check_script(
         &mut self,
         file: FileId,
         front: &mut dyn Front,
-    ) -> (model::Model, Vec<Diagnostic>, Status) {
+    ) -> (model::Model, Vec<Diagnostic>, Result<(), Failure>) {
         let dialect = self.runner.settings.dialect;
         let (model, mut found) = model::check(&self.map, file, &self.table, dialect, &self.known(false));
         if has_errors(&found) {
-            return (model, found, Status::Done);
+            return (model, found, Ok(()));
         }
         self.note_dialect(&model, front);
         let name = self.map.file(file).name.clone();
-        let status = match self.apply_settings(&name, &model, front) {
-            Ok(true) => {
-                found.extend(self.check_values(&model, &name));
-                Status::Done
-            }
-            Ok(false) => Status::Script,
-            Err(status) => status,
-        };
+        let applied = self.apply_sets_for(&name).and_then(|()| self.apply_settings(&model));
+        if applied.is_ok() {
+            found.extend(self.check_values(&model, &name));
+        }
         if !has_errors(&found) {
             found.extend(model::lint::lint(&model, &Scope::default(), false));
         }
         found.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
-        (model, found, status)
+        (model, found, applied)
     }
 
     /// Returns whether the definitions of a script were read, or tried to be.
@@ -69,11 +62,15 @@ impl Session {
     pub fn check_values(&mut self, model: &model::Model, name: &str) -> Vec<Diagnostic> {
         let of_commands = self.constant_errors(&model.commands);
         let mut front = SilentFront::default();
-        if self.read_definitions(model, name, &mut front) == Status::Done {
-            // The errors are those that the front end gets.
-            let _ = self.plan(&mut front).map(|plan| self.refuse_endless_phases(&plan, &mut front));
-        }
+        let defined = self.read_definitions(model, name, &mut front);
+        let planned = defined.and_then(|()| self.plan(&mut front));
+        let checked = planned.and_then(|plan| self.refuse_endless_phases(&plan));
         let mut found = front.found;
+        for reason in checked.err().into_iter().flat_map(|failure| failure.reasons) {
+            if let Reason::Script(errors) = reason {
+                found.extend(errors.found);
+            }
+        }
         let new = of_commands.into_iter().filter(|d| !found.iter().any(|other| is_same(other, d)));
         let new: Vec<Diagnostic> = new.collect();
         found.extend(new);
@@ -88,10 +85,10 @@ impl Session {
         model: &model::Model,
         name: &str,
         front: &mut dyn Front,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Failure> {
         let mut before = BeforeRun::default();
         before.read(&model.commands);
-        if !before.creates_files || !before.has_run {
+        if !before.defines_later || !before.has_run {
             return Ok(());
         }
         let settings = &self.runner.settings;
@@ -99,17 +96,20 @@ impl Session {
         ahead.map = self.map.clone();
         ahead.extent = Extent::Check;
         let mut silent = SilentFront::default();
-        let plan = match ahead.apply_settings(name, model, &mut silent) {
-            Ok(true) if ahead.commands(&before.definitions, &mut silent) == Status::Done => ahead.plan(&mut silent),
-            _ => None,
-        };
-        let mut all = self.runner.all_ranks(front);
-        let checked = plan.map_or(Ok(()), |plan| self.check_machine(&plan, &mut all));
-        all.agree("the machine", checked)
+        let applied = ahead.apply_sets_for(name).and_then(|()| ahead.apply_settings(model));
+        let defined = applied.and_then(|()| ahead.commands(&before.definitions, &mut silent));
+        let plan = defined.and_then(|()| ahead.plan(&mut silent));
+        let checked = plan.map_or(Ok(()), |plan| self.check_machine(&plan));
+        self.runner.all_ranks(front).agree("the machine", checked)
     }
 
     /// Executes the definitions and settings of a script, and of the texts that it loads, up to the first one that fails.
-    pub(crate) fn read_definitions(&mut self, model: &model::Model, name: &str, front: &mut dyn Front) -> Status {
+    pub(crate) fn read_definitions(
+        &mut self,
+        model: &model::Model,
+        name: &str,
+        front: &mut dyn Front,
+    ) -> Result<(), Failure> {
         self.extent = Extent::Check;
         self.set_folder(name);
         self.loaded.reads = model::lint::read_beside_load(&model.commands);

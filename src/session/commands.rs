@@ -2,7 +2,7 @@
 
 use super::run::RunTime;
 use super::{Front, Session, Status};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, Failure};
 use crate::model::{self, Command, CommandKind, Expr, Object, ProcessDef, TextPart, VariableForm};
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
@@ -15,44 +15,47 @@ use std::time::Duration;
 /// The longest time that a command may give.
 pub(crate) const LONGEST_TIME: Duration = Duration::from_secs(1_000_000_000);
 
-/// Why a command for the shell is not executed.
-pub(super) enum NotExecuted {
-    /// The script ends with this status; the reason was reported.
-    Ended(Status),
-    /// The script has this error.
-    Error(Box<Diagnostic>),
+/// Why a command was not executed.
+pub(crate) enum CommandError {
+    /// It has this error.
+    Wrong(Box<Diagnostic>),
+    /// It failed.
+    Failed(Failure),
 }
 
-impl NotExecuted {
-    /// Returns the outcome of the statement that has the command.
-    pub(super) fn outcome(self) -> Result<Status, Box<Diagnostic>> {
-        match self {
-            Self::Ended(status) => Ok(status),
-            Self::Error(diagnostic) => Err(diagnostic),
-        }
+impl From<Diagnostic> for CommandError {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Wrong(Box::new(diagnostic))
     }
 }
 
-impl From<Diagnostic> for NotExecuted {
-    fn from(diagnostic: Diagnostic) -> Self {
-        Self::Error(Box::new(diagnostic))
+impl From<Box<Diagnostic>> for CommandError {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
+        Self::Wrong(diagnostic)
+    }
+}
+
+impl From<Failure> for CommandError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
     }
 }
 
 impl Session {
     /// Executes commands in order, until one fails, a `quit`, or a signal.
-    pub fn commands(&mut self, commands: &[Command], front: &mut dyn Front) -> Status {
+    pub fn commands(&mut self, commands: &[Command], front: &mut dyn Front) -> Result<(), Failure> {
         for command in commands {
             // A loop of commands that never wait notices a signal only here.
             if self.runner.signal() != 0 {
-                return Status::Interrupted(self.runner.signal());
+                return Err(Failure::unexplained(Status::Interrupted(self.runner.signal())));
             }
-            let status = self.command(command, front);
-            if status != Status::Done || self.flow.quit {
-                return status;
+            let done = self.command(command, front);
+            done.map_err(|e| self.failure(e))?;
+            if self.flow.quit {
+                break;
             }
         }
-        Status::Done
+        Ok(())
     }
 
     /// Whether `quit` was executed.
@@ -60,13 +63,11 @@ impl Session {
         self.flow.quit
     }
 
-    fn command(&mut self, command: &Command, front: &mut dyn Front) -> Status {
-        match self.try_command(command, front) {
-            Ok(status) => status,
-            Err(d) => {
-                front.diagnostics(&self.map, &self.values_named(vec![*d]));
-                Status::Script
-            }
+    /// The failure of a command.
+    fn failure(&self, e: CommandError) -> Failure {
+        match e {
+            CommandError::Wrong(found) => self.wrong(self.values_named(vec![*found])),
+            CommandError::Failed(failure) => failure,
         }
     }
 
@@ -76,7 +77,7 @@ impl Session {
         self.scope.renew_budget();
     }
 
-    fn try_command(&mut self, command: &Command, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
+    fn command(&mut self, command: &Command, front: &mut dyn Front) -> Result<(), CommandError> {
         let span = command.span;
         if !super::only_defines(&command.kind) {
             self.begin_command();
@@ -87,7 +88,7 @@ impl Session {
                 self.loaded.variables.insert(name.node.clone());
                 let new = self.scope.binding(&name.node).is_none();
                 let before = self.live_value(&name.node);
-                self.scope.set(&name.node, value.clone(), self.set_by()).map_err(Box::new)?;
+                self.scope.set(&name.node, value.clone(), self.set_by())?;
                 self.follow_event_rate();
                 self.warn_of_live(name, before, front);
                 self.warn_without_effect(name, new, front);
@@ -101,7 +102,7 @@ impl Session {
                         format!("`${}` is not a random variable", name.node),
                     )
                     .help("only random variables have fields; make it with `randvar(…)` or `define randvar`");
-                    return Err(Box::new(d));
+                    return Err(d.into());
                 }
                 self.follow_event_rate();
                 self.warn_of_live(name, before, front);
@@ -109,7 +110,7 @@ impl Session {
             CommandKind::SetMode(mode) => self.options.mode = *mode,
             // The check of the text has reported that they have no effect.
             CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti => {}
-            CommandKind::DoMultiSync => return Ok(self.runner.wait_for_ranks(front)),
+            CommandKind::DoMultiSync => self.runner.wait_for_ranks()?,
             CommandKind::DefineFileset(def) => {
                 self.definitions.add_fileset(def.clone());
             }
@@ -119,27 +120,28 @@ impl Session {
             CommandKind::DefineFlowop(def) => {
                 self.definitions.add_composite(def.clone());
             }
-            CommandKind::Create(Object::Processes) => return Ok(self.create_processes(front)),
+            CommandKind::Create(Object::Processes) => self.create_processes(front)?,
             CommandKind::Create(_) => {
                 // A loaded text only prepares what the text that loads it does.
                 self.flow.has_created |= self.loaded.depth == 0;
-                return Ok(self.create_files(front));
+                self.create_files(front)?;
             }
-            CommandKind::Run { seconds, as_is } => return self.run_command(seconds.as_ref(), *as_is, span, front),
+            CommandKind::Run { seconds, as_is } => self.run_command(seconds.as_ref(), *as_is, span, front)?,
             CommandKind::PsRun { period, seconds, as_is } => {
-                return self.psrun(period.as_ref(), seconds.as_ref(), *as_is, span, front);
+                self.psrun(period.as_ref(), seconds.as_ref(), *as_is, span, front)?;
             }
-            CommandKind::Sleep(seconds) => return Ok(self.sleep(self.seconds(seconds)?, front)),
+            CommandKind::Sleep(seconds) => self.sleep(self.seconds(seconds)?, front)?,
             CommandKind::Warmup(seconds) => {
                 let length = self.seconds(seconds)?;
                 if self.runner.is_live() {
-                    return Ok(self.sleep(length, front));
+                    self.sleep(length, front)?;
+                } else {
+                    self.options.warm_next = Some(length);
                 }
-                self.options.warm_next = Some(length);
             }
-            CommandKind::System(text) => return self.system(text, span, front),
+            CommandKind::System(text) => self.system(text, span, front)?,
             CommandKind::Echo(text) | CommandKind::Log(text) => {
-                let text = self.printed(text).map_err(Box::new)?;
+                let text = self.printed(text)?;
                 front.script_line(&text);
             }
             CommandKind::Usage(text) => self.loaded.usage.push(text.clone()),
@@ -156,33 +158,33 @@ impl Session {
                         && error.code != Code::UndefinedVariable
                     {
                         self.options.event_rate = before;
-                        return Err(error);
+                        return Err(error.into());
                     }
                     self.follow_event_rate();
                 }
             }
             CommandKind::LatHist(is_on) => self.options.lathist = *is_on,
             CommandKind::List(object) => self.list(*object, front),
-            CommandKind::Stats(stats) => return self.stats(stats, span, front),
+            CommandKind::Stats(stats) => self.stats(stats, span, front)?,
             CommandKind::Shutdown(object) => {
                 // A script with `shutdown` expects no run at its end.
                 self.flow.has_run = true;
-                return Ok(match object {
-                    Object::Processes => self.shutdown_processes(front),
-                    _ => self.remove_trees(front),
-                });
+                match object {
+                    Object::Processes => self.shutdown_processes(front)?,
+                    _ => self.remove_trees(front)?,
+                }
             }
-            CommandKind::Load(name) => return self.load_command(name, front),
+            CommandKind::Load(name) => self.load_command(name, front)?,
             CommandKind::ForEach { name, values, body } => {
                 for value in values {
-                    let written = model::eval(value, &self.scope).map_err(Box::new)?.print();
-                    let now = model::scope::constant(value, &self.scope).map_err(Box::new)?;
+                    let written = model::eval(value, &self.scope)?.print();
+                    let now = model::scope::constant(value, &self.scope)?;
                     let literal = Spanned::new(now, value.span);
                     if self.scope.reads_environment(value) {
                         self.scope.note_environment(&name.node);
                     }
                     let before = self.live_value(&name.node);
-                    self.scope.set(&name.node, literal, self.set_by()).map_err(Box::new)?;
+                    self.scope.set(&name.node, literal, self.set_by())?;
                     self.follow_event_rate();
                     self.warn_of_live(name, before, front);
                     // The command line has precedence.
@@ -193,17 +195,17 @@ impl Session {
                         .map_or_else(|| written.clone(), |value| value.print());
                     let instead = if now == written { String::new() } else { format!(" instead of {written}") };
                     front.note(&format!("iterating ${}={now}{instead}", name.node));
-                    let status = self.commands(body, front);
-                    if status != Status::Done || self.flow.quit {
-                        return Ok(status);
+                    self.commands(body, front)?;
+                    if self.flow.quit {
+                        break;
                     }
                 }
             }
-            CommandKind::FsCheck { path, fstype } => return self.fscheck(path.as_ref(), fstype.as_ref(), span, front),
-            CommandKind::FsFlush => return Ok(self.runner.fsflush(front)),
+            CommandKind::FsCheck { path, fstype } => self.fscheck(path.as_ref(), fstype.as_ref(), span, front)?,
+            CommandKind::FsFlush => self.runner.fsflush(front)?,
             CommandKind::Quit => self.flow.quit = true,
         }
-        Ok(Status::Done)
+        Ok(())
     }
 
     /// Returns the text of an expression to print. An undefined variable is in it as it is written. Values of the
@@ -255,13 +257,8 @@ impl Session {
 
     /// Creates the session's temporary directory, if a text that is used outside the program names it. The text has to
     /// be evaluated again then.
-    pub(super) fn make_dir_for(&mut self, text: &str, front: &mut dyn Front) -> Status {
-        if text.contains(FRESH)
-            && let Err(status) = self.make_dir_if_used(front)
-        {
-            return status;
-        }
-        Status::Done
+    pub(super) fn make_dir_for(&mut self, text: &str, front: &mut dyn Front) -> Result<(), Failure> {
+        if text.contains(FRESH) { self.make_dir_if_used(front).map(drop) } else { Ok(()) }
     }
 
     /// Evaluates a time in seconds, from 0 to 10⁹.
@@ -315,12 +312,12 @@ impl Session {
         as_is: bool,
         span: Span,
         front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
+    ) -> Result<(), CommandError> {
         let length = self.length(seconds)?;
         if self.only_loaded("run", seconds, front) {
-            return Ok(Status::Done);
+            return Ok(());
         }
-        Ok(self.run_with(RunTime { length, as_is }, None, span, front))
+        Ok(self.run_with(RunTime { length, as_is }, None, span, front)?)
     }
 
     /// Whether the command is in a text that is only loaded. If so, its time becomes the default run time.
@@ -367,19 +364,16 @@ impl Session {
         text: &Spanned<Expr>,
         span: Span,
         front: &mut dyn Front,
-    ) -> Result<String, NotExecuted> {
+    ) -> Result<String, CommandError> {
         let command = self.shell_text(text)?;
         if let Some(d) = self.refusal(&command, span) {
-            front.diagnostics(&self.map, &[d]);
-            return Err(NotExecuted::Ended(Status::Refused));
+            return Err(self.not_permitted(d).into());
         }
         if let Some(d) = self.unset_in_shell(text, &command) {
             return Err(d.into());
         }
-        match self.make_dir_for(&command, front) {
-            Status::Done => Ok(self.shell_text(text)?),
-            status => Err(NotExecuted::Ended(status)),
-        }
+        self.make_dir_for(&command, front)?;
+        Ok(self.shell_text(text)?)
     }
 
     /// Returns the error for a variable of a command that neither the script nor the shell has: the shell would replace it
@@ -407,24 +401,20 @@ impl Session {
         )
     }
 
-    fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<Status, Box<Diagnostic>> {
-        let command = match self.shell_command(text, span, front) {
-            Ok(command) => command,
-            Err(not_executed) => return not_executed.outcome(),
-        };
-        match self.runner.run_command(&command, front) {
-            Ok(None) => return Ok(Status::Interrupted(self.runner.signal())),
-            Ok(Some(status)) if status.success() => return Ok(Status::Done),
+    fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<(), CommandError> {
+        let command = self.shell_command(text, span, front)?;
+        Err(CommandError::Failed(match self.runner.run_command(&command, front) {
+            Ok(None) => Failure::unexplained(Status::Interrupted(self.runner.signal())),
+            Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => {
                 let help = "its output is above; if the script should go on after a failure: `COMMAND || true`";
-                front.error(None, &format!("`{command}` ended with {status}"), Some(help));
+                Failure::failed(format!("`{command}` ended with {status}"), help)
             }
             Err(e) => {
                 let help = "`system` starts commands with /bin/sh";
-                front.error(None, &format!("`{command}` could not be run: {e}"), Some(help));
+                Failure::failed(format!("`{command}` could not be run: {e}"), help)
             }
-        }
-        Ok(Status::Failed)
+        }))
     }
 
     fn help(&self, front: &mut dyn Front) {
@@ -474,32 +464,24 @@ impl Session {
         fstype: Option<&Spanned<Expr>>,
         span: Span,
         front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
+    ) -> Result<(), CommandError> {
         let (Some(path), Some(fstype)) = (path, fstype) else {
             let d = Diagnostic::error(Code::BadArgument, span, "`fscheck` needs a path and a type");
-            return Err(Box::new(d.help("write `fscheck path=PATH fstype=TYPE`")));
+            return Err(d.help("write `fscheck path=PATH fstype=TYPE`").into());
         };
-        let made = self.make_dir_for(&self.text(path)?, front);
-        if made != Status::Done {
-            return Ok(made);
-        }
+        self.make_dir_for(&self.text(path)?, front)?;
         let (path, wanted) = (self.text(path)?, self.text(fstype)?);
         let _looking = self.runner.looking("looking what a path lies on", Some(&path));
         if !std::path::Path::new(&path).exists() {
-            front.error(
-                None,
-                &format!("{path} does not exist"),
-                Some("the script's `fscheck` asks for its file system"),
-            );
-            return Ok(Status::Refused);
+            let help = "the script's `fscheck` asks for its file system";
+            return Err(Failure::refused(format!("{path} does not exist"), help).into());
         }
         let kind = crate::measure::file_system(path.as_ref()).unwrap_or_else(|| "unknown".to_owned());
         if kind == wanted {
-            return Ok(Status::Done);
+            return Ok(());
         }
         let help = format!("`fscheck` in line {} of the script asks for it", self.map.line(span));
-        front.error(None, &format!("{path} is on {kind}, not on {wanted}"), Some(&help));
-        Ok(Status::Refused)
+        Err(Failure::refused(format!("{path} is on {kind}, not on {wanted}"), help).into())
     }
 }
 

@@ -49,7 +49,7 @@ impl Session {
             }
             let message = format!("`${}` keeps the value that the command line gave it", name.node);
             let d = Diagnostic::warning(Code::Ignored, name.span, message);
-            front.diagnostics(&self.map, &[d.help(format!("`unset ${}` takes that value back", name.node))]);
+            front.warnings(&self.map, &[d.help(format!("`unset ${}` takes that value back", name.node))]);
             return;
         }
         if !new || self.definitions.processes.is_empty() {
@@ -67,7 +67,7 @@ impl Session {
             false => format!("what was loaded uses `${}`", used.join("`, `$")),
         };
         let help = near.map_or_else(all, |near| format!("did you mean `${near}`?"));
-        front.diagnostics(&self.map, &[d.help(help)]);
+        front.warnings(&self.map, &[d.help(help)]);
     }
 
     /// The variables that definitions and other variables use.

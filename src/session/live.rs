@@ -58,7 +58,7 @@ impl Session {
         self.flow.live.reported.insert(name.node.clone());
         let message = format!("live processes keep the value of `${}` that they have started with", name.node);
         let help = "`shutdown processes` and `create processes` use the new value";
-        front.diagnostics(&self.map, &[Diagnostic::warning(Code::KeptValue, name.span, message).help(help)]);
+        front.warnings(&self.map, &[Diagnostic::warning(Code::KeptValue, name.span, message).help(help)]);
     }
 }
 

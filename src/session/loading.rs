@@ -1,7 +1,7 @@
 //! `load`: finds a text, bounds the cost of loading, and executes its definitions.
 
-use super::{Extent, Front, Session, Status, library};
-use crate::diag::{Code, Diagnostic};
+use super::{CommandError, Extent, Front, Session, library};
+use crate::diag::{Code, Diagnostic, Failure};
 use crate::measure::sha256;
 use crate::model::scope::Binding;
 use crate::model::visit::CommandPart;
@@ -97,31 +97,27 @@ impl Session {
         digests(self.loaded.texts.iter())
     }
 
-    pub(super) fn load_command(
-        &mut self,
-        name: &Spanned<Expr>,
-        front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn load_command(&mut self, name: &Spanned<Expr>, front: &mut dyn Front) -> Result<(), CommandError> {
         let wanted = self.text(name)?;
         let reading = self.runner.reading("reading a script to load");
         let found = library::find(&wanted, self.loaded.beside.as_deref());
         drop(reading);
-        let found = found.map_err(|e| Box::new(e.diagnostic(&Spanned::new(wanted, name.span))))?;
+        let found = found.map_err(|e| e.diagnostic(&Spanned::new(wanted, name.span)))?;
         if self.loaded.depth >= DEEPEST {
             let d = Diagnostic::error(Code::BadArgument, name.span, "scripts that load each other in a cycle");
-            return Err(Box::new(d.help("break the cycle")));
+            return Err(d.help("break the cycle").into());
         }
         let known = self.definitions.filesets.len() + self.definitions.processes.len() + self.scope.bindings().count();
         self.loaded.cost += found.text.len() + LOAD + 64 * known;
         if self.loaded.cost > MOST_LOADED {
             let d = Diagnostic::error(Code::BadArgument, name.span, "too many scripts are loaded");
-            return Err(Box::new(d.help("load each script once; variables that are set later change what it does")));
+            return Err(d.help("load each script once; variables that are set later change what it does").into());
         }
         if let Some(path) = found.path.as_deref().filter(|path| self.runner.is_output(path)) {
             let message = format!("{} is what `--json` or `--trace` would replace", path.display());
             self.runner.give_up_outputs();
             let d = Diagnostic::error(Code::Refused, name.span, message);
-            return Err(Box::new(d.help("give the option another path")));
+            return Err(d.help("give the option another path").into());
         }
         self.note_other_processes(front);
         let elsewhere = self.set_by() != SetBy::Prompt && library::is_elsewhere(&found, self.loaded.beside.as_deref());
@@ -131,19 +127,19 @@ impl Session {
                 name.span,
                 format!("{} is outside the script's folder", found.name),
             );
-            front.diagnostics(
+            front.warnings(
                 &self.map,
                 &[d.help("check this file; before you share the script, copy the file into the script's folder")],
             );
         }
         let is_typed = self.set_by() == SetBy::Prompt;
         let typed: Vec<Binding> = self.typed_variables().filter(|_| is_typed).cloned().collect();
-        let status = self.load_text(&found.name, &found.text, elsewhere, front);
-        if status == Status::Done && is_typed {
+        let loaded = self.load_text(&found.name, &found.text, elsewhere, front);
+        if loaded.is_ok() && is_typed {
             self.note_definitions(front);
         }
         self.note_replaced(&typed, front);
-        Ok(status)
+        Ok(loaded?)
     }
 
     /// Says what is defined after a script was loaded at the prompt.
@@ -196,12 +192,18 @@ impl Session {
     }
 
     /// Executes a text as `load` does: a `run` in it only sets the default run time.
-    pub fn load(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
+    pub fn load(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Result<(), Failure> {
         self.load_text(name, text, false, front)
     }
 
     /// The same. Messages quote nothing of a `hidden` text.
-    pub(crate) fn load_text(&mut self, name: &str, text: &str, hidden: bool, front: &mut dyn Front) -> Status {
+    pub(crate) fn load_text(
+        &mut self,
+        name: &str,
+        text: &str,
+        hidden: bool,
+        front: &mut dyn Front,
+    ) -> Result<(), Failure> {
         let file = self.map.add(name, text);
         if hidden {
             self.map.hide(file);
@@ -211,17 +213,10 @@ impl Session {
         known.variables.extend(self.loaded.promised.iter().cloned());
         let (model, found) = model::check(&self.map, file, &self.table, dialect, &known);
         self.promise(&model);
-        if !found.is_empty() {
-            front.diagnostics(&self.map, &found);
-        }
-        if crate::diag::has_errors(&found) {
-            return Status::Script;
-        }
-        if self.extent == Extent::Check {
-            front.diagnostics(&self.map, &model::lint::effects(&model.commands, &self.scope));
-        } else if let Some(d) = self.refused(&model.commands) {
-            front.diagnostics(&self.map, &[d]);
-            return Status::Refused;
+        self.without_errors(found, front)?;
+        match self.extent {
+            Extent::Check => front.warnings(&self.map, &model::lint::effects(&model.commands, &self.scope)),
+            _ => self.check_permission(&model)?,
         }
         if self.loaded.depth == 0 && !self.loaded.whole {
             self.loaded.notes.clear();
@@ -238,7 +233,7 @@ impl Session {
             self.loaded.beside = library::folder_of(name);
         }
         self.loaded.depth += 1;
-        let status = if self.extent == Extent::Whole {
+        let done = if self.extent == Extent::Whole {
             self.commands(&model.commands, front)
         } else {
             self.commands(&super::definitions_of(&model.commands), front)
@@ -246,7 +241,7 @@ impl Session {
         self.loaded.depth -= 1;
         self.loaded.beside = beside;
         self.flow.quit = false;
-        status
+        done
     }
 
     /// Reports what spoils a run of the only text that was loaded, as before the run of a script. `scope`: the variables
@@ -258,7 +253,7 @@ impl Session {
         let (model, found) = model::check(&self.map, text.file, &self.table, dialect, &self.known(false));
         let found = if crate::diag::has_errors(&found) { Vec::new() } else { model::lint::lint(&model, scope, true) };
         if !found.is_empty() {
-            front.diagnostics(&self.map, &found);
+            front.warnings(&self.map, &found);
         }
     }
 }

@@ -18,13 +18,13 @@ mod typed;
 mod unused;
 
 pub use crate::measure::{Front, Settings, Status};
-pub(crate) use checked::SilentFront;
-pub(crate) use commands::LONGEST_TIME;
+pub use checked::SilentFront;
+pub(crate) use commands::{CommandError, LONGEST_TIME};
 pub(crate) use loading::Loaded;
 pub(crate) use run::RunOptions;
 pub(crate) use typed::{TypedValue, typed_value};
 
-use crate::diag::{Code, Diagnostic, Severity, has_errors};
+use crate::diag::{Code, Diagnostic, Failure, Severity, has_errors};
 use crate::flowop;
 use crate::measure::{FIGURES, Runner, ScriptOrigin, Watch};
 use crate::model::{self, Command, CommandKind, Expr, Known, Object, Scope, SetBy, TextPart};
@@ -139,128 +139,115 @@ impl Session {
         known
     }
 
-    /// Checks a text and reports its errors. Returns its commands, or `None` if there are errors.
-    pub fn check(&mut self, file: FileId, open: bool, front: &mut dyn Front) -> Option<model::Model> {
+    /// Checks a text, and reports its warnings unless there are errors.
+    pub fn check(&mut self, file: FileId, open: bool, front: &mut dyn Front) -> Result<model::Model, Failure> {
         let dialect = self.runner.settings.dialect.or(open.then_some(self.loaded.dialect));
         let (model, found) = model::check(&self.map, file, &self.table, dialect, &self.known(open));
         self.promise(&model);
-        if !found.is_empty() {
-            front.diagnostics(&self.map, &found);
+        self.without_errors(found, front)?;
+        Ok(model)
+    }
+
+    /// Fails if there are errors among these diagnostics. Otherwise they are warnings, which are shown.
+    pub(crate) fn without_errors(&self, found: Vec<Diagnostic>, front: &mut dyn Front) -> Result<(), Failure> {
+        if has_errors(&found) {
+            return Err(self.wrong(found));
         }
-        (!has_errors(&found)).then_some(model)
+        if !found.is_empty() {
+            front.warnings(&self.map, &found);
+        }
+        Ok(())
+    }
+
+    /// The failure of a script with these errors.
+    pub(crate) fn wrong(&self, found: Vec<Diagnostic>) -> Failure {
+        Failure::in_script(Status::Script, &self.map, found)
+    }
+
+    /// The failure of a script that is not permitted something.
+    fn not_permitted(&self, found: Diagnostic) -> Failure {
+        Failure::in_script(Status::Refused, &self.map, vec![found])
     }
 
     /// Executes a whole script, and starts a run at its end if there was none.
-    pub fn script(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
+    pub fn script(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Result<(), Failure> {
         let file = self.map.add(name, text);
-        let Some(model) = self.check(file, false, front) else {
-            self.describe_faulty(file);
-            return Status::Script;
-        };
+        let model = self.check(file, false, front).inspect_err(|_| self.describe_faulty(file))?;
         self.note_dialect(&model, front);
         self.describe_script(file, &model);
         self.loaded.whole = true;
-        if let Some(d) = self.refused(&model.commands) {
-            front.diagnostics(&self.map, &[d]);
-            return Status::Refused;
-        }
+        self.check_permission(&model)?;
         if model::visit::all(&model.commands).any(Command::writes_file) {
-            let checked = self.runner.check_results(front);
-            if checked != Status::Done {
-                return checked;
-            }
+            self.runner.check_results()?;
         }
-        let used = match self.apply_settings(name, &model, front) {
-            Ok(used) => used,
-            Err(status) => return status,
-        };
-        if !used {
+        self.apply_sets_for(name)?;
+        if let Err(unused) = self.apply_settings(&model) {
             // Errors of the command line do not hide those of the script.
-            let found = self.check_values(&model, name);
-            front.diagnostics(
-                &self.map,
-                &found.into_iter().filter(|d| d.severity == Severity::Error).collect::<Vec<_>>(),
-            );
-            return Status::Script;
+            let mut found = self.check_values(&model, name);
+            found.retain(|d| d.severity == Severity::Error);
+            return Err(if found.is_empty() { unused } else { unused.and(self.wrong(found)) });
         }
         let found = self.constant_errors(&model.commands);
         if !found.is_empty() {
-            front.diagnostics(&self.map, &found);
-            return Status::Script;
+            return Err(self.wrong(found));
         }
         let warnings = model::lint::lint(&model, &self.scope, true);
         if !warnings.is_empty() {
-            front.diagnostics(&self.map, &warnings);
+            front.warnings(&self.map, &warnings);
         }
-        if let Err(status) = self.check_first_run(&model, name, front) {
-            return status;
-        }
-        let status = self.commands(&model.commands, front);
-        if status != Status::Done || self.flow.quit || self.flow.has_run || self.runner.is_live() {
-            if status == Status::Done && self.flow.has_run && self.runner.document.runs.is_empty() {
+        self.check_first_run(&model, name, front)?;
+        self.commands(&model.commands, front)?;
+        if self.flow.quit || self.flow.has_run || self.runner.is_live() {
+            if self.flow.has_run && self.runner.document.runs.is_empty() {
                 front.note("nothing was measured: `run N`, or `stats snap` while processes live, makes it a result");
             }
-            return status;
+            return Ok(());
         }
         if self.definitions.processes.is_empty() {
             // A script that prints, creates files or loads texts needs no process.
             if model.commands.iter().all(|c| only_defines(&c.kind)) {
                 let help = "add `define process name=… { thread … { flowop … } }`";
                 let d = self.nothing_to_run(Span::new(file, 0, 0), "the script defines no process", help);
-                front.diagnostics(&self.map, &[d]);
-                return Status::Script;
+                return Err(self.wrong(vec![d]));
             }
-            return status;
+            return Ok(());
         }
         // A run would change the files that the script was to create.
         if self.flow.has_created && self.runner.settings.runtime.is_none() {
             front.note("nothing was measured: after `create files`, only `run` or `--runtime` starts a run");
-            return status;
+            return Ok(());
         }
-        self.run(None, Span::new(file, 0, 0), front).max(status)
+        self.run(None, Span::new(file, 0, 0), front)
     }
 
     /// Executes the definitions and settings of a script, for its plan. Nothing runs, and no file is created.
-    pub fn read(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Status {
+    pub fn read(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Result<model::Model, Failure> {
         let file = self.map.add(name, text);
-        let Some(model) = self.check(file, false, front) else { return Status::Script };
+        let model = self.check(file, false, front)?;
         self.describe_script(file, &model);
-        match self.apply_settings(name, &model, front) {
-            Ok(true) => {}
-            Ok(false) => return Status::Script,
-            Err(status) => return status,
-        }
+        self.apply_sets_for(name)?;
+        self.apply_settings(&model)?;
         self.only_define();
-        self.commands(&definitions_of(&model.commands), front)
+        self.commands(&definitions_of(&model.commands), front)?;
+        Ok(model)
     }
 
-    /// Returns whether the settings permit the commands that a script runs in the shell. The first one that they do not
-    /// permit is reported, as [`Self::script`] does.
-    pub fn permits(&mut self, name: &str, text: &str, front: &mut dyn Front) -> bool {
-        let file = self.map.add(name, text);
-        let Some(model) = self.check(file, false, front) else { return false };
-        let refused = self.refused(&model.commands);
-        front.diagnostics(&self.map, refused.as_slice());
-        refused.is_none()
+    /// Fails at the first command for the shell that the settings do not permit.
+    pub fn check_permission(&self, model: &model::Model) -> Result<(), Failure> {
+        self.refused(&model.commands).map_or(Ok(()), |found| Err(self.not_permitted(found)))
     }
 
-    /// Sets the variables of the command line for a whole script, before its commands. Returns false if one of them is not used,
-    /// which is reported.
-    pub(crate) fn apply_settings(
-        &mut self,
-        name: &str,
-        model: &model::Model,
-        front: &mut dyn Front,
-    ) -> Result<bool, Status> {
+    /// Sets the variables of the command line for the script with this path, before its commands.
+    pub(crate) fn apply_sets_for(&mut self, name: &str) -> Result<(), Failure> {
         self.set_folder(name);
-        let applied = self.apply_sets(front);
-        if applied != Status::Done {
-            return Err(applied);
-        }
-        let unused = self.unused_settings(model);
-        unused.iter().for_each(|(text, help)| front.error(None, text, Some(help)));
+        self.apply_sets()
+    }
+
+    /// Prepares the session for the commands of a whole script. Fails if a setting of the command line changes nothing in
+    /// it.
+    pub(crate) fn apply_settings(&mut self, model: &model::Model) -> Result<(), Failure> {
         self.loaded.reads = model::lint::read_beside_load(&model.commands);
-        Ok(unused.is_empty())
+        Failure::all(self.unused_settings(model))
     }
 
     /// Describes a script with errors, so that its result says which one it is.
@@ -334,44 +321,31 @@ impl Session {
         self.extent = Extent::Definitions;
     }
 
-    /// Makes the plan of all definitions, or this rank's part of it, and reports its errors. `None` if there are errors.
-    pub fn plan(&mut self, front: &mut dyn Front) -> Option<Plan> {
-        let event_rate = match self.event_rate_now() {
-            Ok(rate) => rate,
-            Err(d) => {
-                front.diagnostics(&self.map, &self.values_named(vec![*d]));
-                return None;
-            }
-        };
+    /// Makes the plan of all definitions, or this rank's part of it, and reports its warnings.
+    pub fn plan(&mut self, front: &mut dyn Front) -> Result<Plan, Failure> {
+        let event_rate = self.event_rate_now().map_err(|d| self.wrong(self.values_named(vec![*d])))?;
         self.scope.renew_budget();
         let below = self.runner.settings.below.as_deref();
         let options = plan::CompileOptions { mode: self.options.mode, event_rate, below };
-        match plan::compile(&self.definitions, &self.scope, &self.table, options) {
-            Ok((plan, warnings)) => {
-                // A script with `create files` and `run` makes two plans with the same warnings, which are reported once.
-                let new: Vec<Diagnostic> =
-                    warnings.iter().filter(|d| !self.plan_warnings.contains(d)).cloned().collect();
-                self.plan_warnings = warnings;
-                if !new.is_empty() {
-                    front.diagnostics(&self.map, &self.values_named(new));
-                }
-                self.part_of(plan, front)
-            }
-            Err(found) => {
-                front.diagnostics(&self.map, &self.values_named(found));
-                None
-            }
+        let compiled = plan::compile(&self.definitions, &self.scope, &self.table, options);
+        let (plan, warnings) = compiled.map_err(|found| self.wrong(self.values_named(found)))?;
+        // A script with `create files` and `run` makes two plans with the same warnings, which are reported once.
+        let new: Vec<Diagnostic> = warnings.iter().filter(|d| !self.plan_warnings.contains(d)).cloned().collect();
+        self.plan_warnings = warnings;
+        if !new.is_empty() {
+            front.warnings(&self.map, &self.values_named(new));
         }
+        self.part_of(plan)
     }
 
-    /// Returns what this rank runs of a plan. Reports an error if the ranks can't divide it.
-    fn part_of(&self, plan: Plan, front: &mut dyn Front) -> Option<Plan> {
+    /// Returns what this rank runs of a plan.
+    fn part_of(&self, plan: Plan) -> Result<Plan, Failure> {
         let settings = &self.runner.settings;
-        let part = match settings.division {
+        match settings.division {
             Division::Copy => Ok(plan),
-            Division::Split => plan::split(plan, settings.ranks.rank(), settings.ranks.size()),
-        };
-        part.inspect_err(|fault| front.error(None, &fault.to_string(), Some(&fault.help()))).ok()
+            Division::Split => plan::split(plan, settings.ranks.rank(), settings.ranks.size())
+                .map_err(|fault| Failure::wrong(fault.to_string(), fault.help())),
+        }
     }
 
     /// Adds to diagnostics about values the place where each value was set.
@@ -448,6 +422,8 @@ struct BeforeRun {
     definitions: Vec<Command>,
     /// Whether it creates files by a command.
     creates_files: bool,
+    /// Whether it defines or sets something after that.
+    defines_later: bool,
     /// Whether there is a run.
     has_run: bool,
 }
@@ -466,18 +442,23 @@ impl BeforeRun {
                 CommandKind::ForEach { name, values, body } => {
                     let Some(value) = values.first() else { continue };
                     let kind = CommandKind::Set { name: name.clone(), value: value.clone(), copies: false };
-                    self.definitions.push(Command { span: command.span, kind });
+                    self.define(Command { span: command.span, kind });
                     if !self.read(body) {
                         return false;
                     }
                 }
                 kind if only_defines(kind) || matches!(kind, CommandKind::Load(_)) => {
-                    self.definitions.push(command.clone());
+                    self.define(command.clone());
                 }
                 _ => {}
             }
         }
         true
+    }
+
+    fn define(&mut self, command: Command) {
+        self.defines_later |= self.creates_files;
+        self.definitions.push(command);
     }
 }
 

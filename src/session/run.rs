@@ -3,9 +3,9 @@
 //! Deliberately absent: the measurement itself (`measure`).
 
 use super::{Front, Session, Status};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, Failure};
 use crate::measure::{Description, Length, Measurement, NamedDirs, Periodic, Record, WarmupLength};
-use crate::model::{CommandKind, Expr, FilesetDef, ModelValue, Object, QuitMode, SetBy};
+use crate::model::{self, CommandKind, Expr, FilesetDef, ModelValue, Object, QuitMode, SetBy};
 use crate::plan::{self, Plan};
 use crate::source::{Span, Spanned};
 use crate::spec::Sharing;
@@ -64,9 +64,7 @@ impl Session {
 
     /// Returns the lengths of the runs that a script makes, after [`Session::read`] has executed its definitions. `None`
     /// is a run without a limit. A script without a run makes one, unless it creates its files by a command.
-    pub fn run_lengths(&mut self, name: &str, text: &str, front: &mut dyn Front) -> Vec<Option<Duration>> {
-        let file = self.map.add(name, text);
-        let Some(model) = self.check(file, false, front) else { return Vec::new() };
+    pub fn run_lengths(&self, model: &model::Model) -> Vec<Option<Duration>> {
         let creates = |what: fn(&Object) -> bool| {
             model.commands.iter().any(|c| matches!(&c.kind, CommandKind::Create(object) if what(object)))
         };
@@ -90,7 +88,7 @@ impl Session {
     }
 
     /// Makes a run.
-    pub(super) fn run(&mut self, length: Option<Duration>, span: Span, front: &mut dyn Front) -> Status {
+    pub(super) fn run(&mut self, length: Option<Duration>, span: Span, front: &mut dyn Front) -> Result<(), Failure> {
         self.run_with(RunTime { length, as_is: false }, None, span, front)
     }
 
@@ -101,17 +99,11 @@ impl Session {
         periodic: Option<Periodic>,
         span: Span,
         front: &mut dyn Front,
-    ) -> Status {
+    ) -> Result<(), Failure> {
         self.flow.has_run = true;
         self.options.last = Some(time);
-        let status = self.shutdown_processes(front);
-        if status != Status::Done {
-            return status;
-        }
-        let plan = match self.checked_plan(span, front) {
-            Ok(plan) => plan,
-            Err(status) => return status,
-        };
+        self.shutdown_processes(front)?;
+        let plan = self.checked_plan(span, front)?;
         if time.length.is_some() && self.runner.settings.runtime.is_none() && self.ignores_time() {
             front.note(
                 "the time of `run` has no effect with `set mode quit` in the dialect sun (`--runtime` limits the run)",
@@ -130,16 +122,16 @@ impl Session {
             periodic,
             about: self.description(),
         };
-        let record = self.runner.measure(measurement, front);
+        let record = self.runner.measure(measurement, front)?;
         if !record.figures.is_empty() {
             self.options.warm_next = None;
         }
         self.measured(record, front)
     }
 
-    /// Sets the variables `${stats.…}` to the figures of a measurement, and returns its status. If that says that the run
+    /// Sets the variables `${stats.…}` to the figures of a measurement, whose report says whether it failed. If the run
     /// failed, says also that the dialect of its script is a guess.
-    pub(super) fn measured(&mut self, record: Record, front: &mut dyn Front) -> Status {
+    pub(super) fn measured(&mut self, record: Record, front: &mut dyn Front) -> Result<(), Failure> {
         if record.status == Status::Failed
             && let Some(guess) = &self.loaded.guess
         {
@@ -148,7 +140,7 @@ impl Session {
         for (name, value) in record.figures {
             self.scope.set_internal(&format!("stats.{name}"), value.to_string());
         }
-        record.status
+        Failure::outcome(record.status)
     }
 
     /// Describes a run that begins now, for the result.
@@ -179,9 +171,9 @@ impl Session {
     }
 
     /// Stops live processes.
-    pub(crate) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Status {
+    pub(crate) fn shutdown_processes(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         let secrets = self.secrets();
-        self.runner.shutdown_processes(&secrets, front)
+        Failure::outcome(self.runner.shutdown_processes(&secrets, front))
     }
 
     /// Ends the session: stops live processes, removes temporary directories, and writes the result.
@@ -191,16 +183,10 @@ impl Session {
     }
 
     /// `create processes`.
-    pub(crate) fn create_processes(&mut self, front: &mut dyn Front) -> Status {
-        let status = self.shutdown_processes(front);
-        if status != Status::Done {
-            return status;
-        }
+    pub(crate) fn create_processes(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
+        self.shutdown_processes(front)?;
         self.flow.has_run = true;
-        let plan = match self.checked_plan(Span::default(), front) {
-            Ok(plan) => plan,
-            Err(status) => return status,
-        };
+        let plan = self.checked_plan(Span::default(), front)?;
         let measurement = Measurement {
             plan,
             map: &self.map,
@@ -210,48 +196,43 @@ impl Session {
             periodic: None,
             about: self.description(),
         };
-        let status = self.runner.create_processes(&measurement, front);
+        let created = self.runner.create_processes(&measurement, front);
         self.note_live_variables();
-        status
+        created
     }
 
     /// Makes the plan of a run, after checking that this machine can run it, and creates its directory. On an error all
     /// file sets are released.
-    fn checked_plan(&mut self, span: Span, front: &mut dyn Front) -> Result<Arc<Plan>, Status> {
+    fn checked_plan(&mut self, span: Span, front: &mut dyn Front) -> Result<Arc<Plan>, Failure> {
         let plan = self.plan_that_fits(span, front).inspect_err(|_| self.runner.release_sets())?;
         self.definitions.note_run();
         Ok(plan)
     }
 
-    fn plan_that_fits(&mut self, span: Span, front: &mut dyn Front) -> Result<Arc<Plan>, Status> {
-        let defined = self.check_definitions(span, front);
+    fn plan_that_fits(&mut self, span: Span, front: &mut dyn Front) -> Result<Arc<Plan>, Failure> {
+        let defined = self.check_definitions(span);
         let _looking = self.runner.looking("determining the file systems of the file sets", None);
         let checked = defined.and_then(|()| self.check_before_run(front));
-        self.agree(checked, front)?;
-        self.plan_in_dir(front).map(Arc::new)
+        let plan = self.agree(checked)?;
+        self.plan_in_dir(Some(plan), front).map(Arc::new)
     }
 
-    /// Makes the plan after its directory: checks that of the user, or creates one. With several ranks this succeeds on
-    /// all or on none.
-    fn plan_in_dir(&mut self, front: &mut dyn Front) -> Result<Plan, Status> {
-        self.make_dir_if_used(front)?;
-        let mut all = self.runner.all_ranks(front);
-        let plan = self.plan(&mut all).ok_or(Status::Script);
-        let checked = plan.and_then(|plan| self.check_dir(&mut all).map(|()| plan));
+    /// Returns the plan after its directory: checks that of the user, or creates one. The plan that was made before is
+    /// made again only for a new directory. With several ranks this succeeds on all or on none.
+    fn plan_in_dir(&mut self, before: Option<Plan>, front: &mut dyn Front) -> Result<Plan, Failure> {
+        let is_new = self.make_dir_if_used(front)?;
+        let plan = before.filter(|_| !is_new).map_or_else(|| self.plan(front), Ok);
+        let checked = plan.and_then(|plan| self.check_dir(front).map(|()| plan));
         let own = checked.map(|plan| {
             let rates = plan.own_rates();
             (plan, rates)
         });
-        let (mut plan, rates) = all.exchange("the plan", own)?;
+        let (mut plan, rates) = self.runner.all_ranks(front).exchange("the plan", own)?;
         let ranks = self.runner.settings.ranks.as_ref();
         let shared = plan.share_rates(&rates, ranks.rank());
         shared.map_err(|difference| {
-            // All ranks find one: one of them reports it.
-            if ranks.rank() == 0 {
-                let help = "it is the rate of all ranks together: give it a value that does not depend on the rank";
-                front.error(None, &difference, Some(help));
-            }
-            Status::Script
+            let help = "it is the rate of all ranks together: give it a value that does not depend on the rank";
+            self.runner.stated_once(Status::Script, difference, help)
         })?;
         Ok(plan)
     }
@@ -266,85 +247,75 @@ impl Session {
     }
 
     /// Refuses a run without a process, or with asynchronous I/O that the machine does not have.
-    fn check_definitions(&self, span: Span, front: &mut dyn Front) -> Result<(), Status> {
+    fn check_definitions(&self, span: Span) -> Result<(), Failure> {
         if self.definitions.processes.is_empty() {
             let d = self.nothing_to_run(span, "no process is defined", "define one, or `load` a personality");
-            front.diagnostics(&self.map, &[d]);
-            return Err(Status::Script);
+            return Err(self.wrong(vec![d]));
         }
-        self.runner.asynchronous(front)?;
-        Ok(())
+        self.runner.asynchronous().map(drop)
     }
 
-    /// Refuses a plan that the machine can't run, before anything is created.
-    fn check_before_run(&mut self, front: &mut dyn Front) -> Result<(), Status> {
-        self.refuse_devices(front)?;
-        let plan = self.plan(front).ok_or(Status::Script)?;
-        self.refuse_endless_phases(&plan, front)?;
-        self.refuse_commands(&plan, front)?;
-        self.runner.check_machine(&plan, front)
+    /// Makes the plan of a run, and refuses one that the machine can't run, before anything is created.
+    fn check_before_run(&mut self, front: &mut dyn Front) -> Result<Plan, Failure> {
+        self.refuse_devices()?;
+        let plan = self.plan(front)?;
+        self.refuse_endless_phases(&plan)?;
+        self.refuse_commands(&plan)?;
+        self.runner.check_machine(&plan)?;
+        Ok(plan)
     }
 
     /// Refuses a plan with a phase that never begins.
-    pub(super) fn refuse_endless_phases(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+    pub(super) fn refuse_endless_phases(&self, plan: &Plan) -> Result<(), Failure> {
         let found = plan::never_begun(&self.definitions, plan);
-        if found.is_empty() {
-            return Ok(());
-        }
-        front.diagnostics(&self.map, &found);
-        Err(Status::Script)
+        if found.is_empty() { Ok(()) } else { Err(self.wrong(found)) }
     }
 
     /// Refuses flowops that run commands without permission, as for `system`. The null engine runs no commands.
-    fn refuse_commands(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+    fn refuse_commands(&self, plan: &Plan) -> Result<(), Failure> {
         if !self.runner.settings.engine.real() {
             return Ok(());
         }
         let mut refused = plan.flowops.iter().filter(|flowop| flowop.runs_command);
-        match refused.find_map(|flowop| self.refusal(&flowop.name, flowop.span)) {
-            Some(d) => {
-                front.diagnostics(&self.map, &[d]);
-                Err(Status::Refused)
-            }
-            None => Ok(()),
-        }
+        let refused = refused.find_map(|flowop| self.refusal(&flowop.name, flowop.span));
+        refused.map_or(Ok(()), |found| Err(self.not_permitted(found)))
     }
 
     /// `create files`. While processes run, their file sets are in use and exist, and nothing is created, as in Filebench.
-    pub(crate) fn create_files(&mut self, front: &mut dyn Front) -> Status {
+    pub(crate) fn create_files(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         if self.runner.is_live() {
             front.note(
                 "`create files` has no effect while processes run: their file sets exist; \
                  the next `create processes` or `run` creates those that have been defined since",
             );
-            return Status::Done;
+            return Ok(());
         }
         let looking = self.runner.looking("determining the file systems of the file sets", None);
-        let checked = self.refuse_devices(front).and_then(|()| self.check_later_run(front));
-        let plan = match self.agree(checked, front).and_then(|()| self.plan_in_dir(front)) {
-            Ok(plan) => plan,
-            Err(status) => return status,
-        };
+        let checked = self.refuse_devices().and_then(|()| self.check_later_run(front));
+        let plan = self.agree(checked)?;
+        let plan = self.plan_in_dir(plan, front)?;
         drop(looking);
         self.runner.create_files(&plan, &self.map, front)
     }
 
     /// Refuses processes that this machine can't run, before their files are created.
-    fn check_later_run(&mut self, front: &mut dyn Front) -> Result<(), Status> {
+    fn check_later_run(&mut self, front: &mut dyn Front) -> Result<Option<Plan>, Failure> {
         if self.definitions.processes.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
-        let plan = self.plan(front).ok_or(Status::Script)?;
-        self.runner.check_machine(&plan, front)
+        let plan = self.plan(front)?;
+        self.runner.check_machine(&plan)?;
+        Ok(Some(plan))
     }
 
     /// `shutdown files`: removes the trees.
-    pub(super) fn remove_trees(&mut self, front: &mut dyn Front) -> Status {
-        let status = self.shutdown_processes(front);
-        self.runner.remove_trees(front).max(status)
+    pub(super) fn remove_trees(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
+        let shut_down = self.shutdown_processes(front);
+        let removed = self.runner.remove_trees(front);
+        Failure::all([shut_down.err(), removed.err()].into_iter().flatten())
     }
 
-    fn check_dir(&self, front: &mut dyn Front) -> Result<(), Status> {
+    fn check_dir(&self, front: &mut dyn Front) -> Result<(), Failure> {
         self.dirs_of_user().map_or(Ok(()), |dirs| self.runner.check_dirs(&dirs, front))
     }
 
@@ -358,21 +329,21 @@ impl Session {
     }
 
     /// Checks that this machine can run a plan.
-    pub fn check_machine(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
-        self.runner.check_machine(plan, front)
+    pub fn check_machine(&self, plan: &Plan) -> Result<(), Failure> {
+        self.runner.check_machine(plan)
     }
 
     /// Checks, without creating anything, that the directories of a plan exist, or can be created, on file systems that are
     /// allowed.
-    pub fn check_places(&self, plan: &Plan, front: &mut dyn Front) -> Result<(), Status> {
+    pub fn check_places(&self, plan: &Plan) -> Result<(), Failure> {
         if let Some(dirs) = self.dirs_of_user() {
-            self.runner.missing_dirs(&dirs, front)?;
+            self.runner.missing_dirs(&dirs)?;
         }
-        self.runner.check_file_systems(plan, front)
+        self.runner.check_file_systems(plan)
     }
 
     /// Refuses files that are block devices, whose data would be lost.
-    fn refuse_devices(&self, front: &mut dyn Front) -> Result<(), Status> {
+    fn refuse_devices(&self) -> Result<(), Failure> {
         use std::os::unix::fs::FileTypeExt;
         if !self.runner.settings.engine.real() {
             return Ok(());
@@ -389,26 +360,23 @@ impl Session {
             let Some(root) = [Some(spec.root()), meant].into_iter().flatten().find(is_device) else { continue };
             let what = format!("`{}` is a block device, whose data would be lost", root.display());
             let help = "make a file system on it, mount it, and give that directory with `path=`";
-            let found = Diagnostic::error(Code::Refused, def.span, what).help(help);
-            front.diagnostics(&self.map, &[found]);
-            return Err(Status::Refused);
+            return Err(self.not_permitted(Diagnostic::error(Code::Refused, def.span, what).help(help)));
         }
         Ok(())
     }
 
-    /// Creates the session's temporary directory, if `$dir` is not set otherwise.
-    pub(super) fn make_dir_if_used(&mut self, front: &mut dyn Front) -> Result<(), Status> {
+    /// Creates the session's temporary directory, if `$dir` is not set otherwise. True if it was created now.
+    pub(super) fn make_dir_if_used(&mut self, front: &mut dyn Front) -> Result<bool, Failure> {
         let is_set = self.scope.binding("dir").is_none_or(|b| b.by != SetBy::Default);
         if is_set || self.runner.settings.below.is_some() {
-            return Ok(());
+            return Ok(false);
         }
         let shared_by_all = self.runner.settings.ranks.size() > 1 && self.shares_with_all();
-        if let Some(path) = self.runner.make_fresh_dir(shared_by_all, front)? {
-            let path = path.display().to_string();
-            let file = self.map.add("<fresh directory>", path.clone());
-            self.set_default_dir(&path, Span::new(file, 0, 0));
-        }
-        Ok(())
+        let Some(path) = self.runner.make_fresh_dir(shared_by_all, front)? else { return Ok(false) };
+        let path = path.display().to_string();
+        let file = self.map.add("<fresh directory>", path.clone());
+        self.set_default_dir(&path, Span::new(file, 0, 0));
+        Ok(true)
     }
 
     /// Returns whether ranks of several hosts share a tree.

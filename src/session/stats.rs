@@ -1,8 +1,8 @@
 //! `stats …`, `sleep` and `psrun`: measurements of live processes, and periodic reports.
 
 use super::run::RunTime;
-use super::{Front, Session, Status};
-use crate::diag::Diagnostic;
+use super::{CommandError, Front, Session};
+use crate::diag::Failure;
 use crate::measure::{Description, Periodic, form_of};
 use crate::model::{self, Expr, ModelValue, Stats};
 use crate::source::{Span, Spanned};
@@ -10,15 +10,10 @@ use std::time::Duration;
 
 impl Session {
     /// `stats …`.
-    pub(super) fn stats(
-        &mut self,
-        stats: &Stats,
-        span: Span,
-        front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
+    pub(super) fn stats(&mut self, stats: &Stats, span: Span, front: &mut dyn Front) -> Result<(), CommandError> {
         match stats {
             Stats::Clear => self.runner.clear_live(),
-            Stats::Snap => return Ok(self.snap(front)),
+            Stats::Snap => self.snap(front)?,
             Stats::Dump(file) | Stats::MultiDump(file) | Stats::XmlDump(file) => {
                 let file = Spanned::new(self.text(file)?, file.span);
                 if let Some(form) = form_of(stats) {
@@ -26,30 +21,27 @@ impl Session {
                 }
             }
             Stats::Directory(path) => {
-                let made = self.make_dir_for(&self.text(path)?, front);
-                if made != Status::Done {
-                    return Ok(made);
-                }
+                self.make_dir_for(&self.text(path)?, front)?;
                 let path = Spanned::new(self.text(path)?, path.span);
-                return Ok(self.runner.results_directory(&path, &self.map, front));
+                self.runner.results_directory(&path, &self.map, front)?;
             }
-            Stats::Command(command) => match self.shell_command(command, span, front) {
-                Ok(command) => self.runner.collect(&command, front),
-                Err(not_executed) => return not_executed.outcome(),
-            },
+            Stats::Command(command) => {
+                let command = self.shell_command(command, span, front)?;
+                self.runner.collect(&command, front);
+            }
         }
-        Ok(Status::Done)
+        Ok(())
     }
 
     /// `stats snap`: adds the measurement so far to the result, as a run.
-    pub(crate) fn snap(&mut self, front: &mut dyn Front) -> Status {
+    pub(crate) fn snap(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         let about = self.description();
         let record = self.runner.snap(&about, front);
         self.measured(record, front)
     }
 
     /// `sleep`, and `warmup` while processes live.
-    pub(crate) fn sleep(&mut self, length: Duration, front: &mut dyn Front) -> Status {
+    pub(crate) fn sleep(&mut self, length: Duration, front: &mut dyn Front) -> Result<(), Failure> {
         let about = if self.runner.is_live() { self.description() } else { Description::default() };
         let record = self.runner.sleep(length, &about, front);
         self.measured(record, front)
@@ -63,21 +55,21 @@ impl Session {
         as_is: bool,
         span: Span,
         front: &mut dyn Front,
-    ) -> Result<Status, Box<Diagnostic>> {
+    ) -> Result<(), CommandError> {
         const PERIOD: Duration = Duration::from_secs(10);
         let (period, reset) = match period {
             None => (PERIOD, false),
-            Some(other) => match model::eval(other, &self.scope).map_err(Box::new)? {
+            Some(other) => match model::eval(other, &self.scope)? {
                 ModelValue::Int(n @ ..0) => (Duration::from_secs(n.unsigned_abs().min(1_000_000_000)), true),
                 _ => (self.seconds(other)?, false),
             },
         };
         if self.only_loaded("psrun", seconds, front) {
-            return Ok(Status::Done);
+            return Ok(());
         }
         let length = self.length(seconds)?;
         let periodic = Periodic::new(if period.is_zero() { PERIOD } else { period }, reset);
         let time = RunTime { length, as_is };
-        Ok(self.run_with(time, Some(periodic), span, front))
+        Ok(self.run_with(time, Some(periodic), span, front)?)
     }
 }

@@ -3,8 +3,8 @@
 //! Such a value is read as the right side of `set $name =`, with the same parser and the same checks; anything else is
 //! a text.
 
-use super::{Front, Session, Status};
-use crate::diag::{Diagnostic, has_errors};
+use super::Session;
+use crate::diag::{Diagnostic, Failure, has_errors};
 use crate::model::{self, Command, CommandKind, Expr, Known, SetBy, TextPart};
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::{Dialect, SpecTable};
@@ -64,41 +64,26 @@ pub(crate) fn typed_value(
 
 impl Session {
     /// Sets the variables of the command line, which no `set` changes.
-    pub fn apply_sets(&mut self, front: &mut dyn Front) -> Status {
+    pub fn apply_sets(&mut self) -> Result<(), Failure> {
         for (name, value) in self.runner.settings.sets.clone() {
             let shown = format!("--set {name}={value}");
             let (start, end) = (shown.len() - value.len(), shown.len());
             let file = self.map.add("<command line>", shown);
-            let status = match typed_value(&self.map, &self.table, &name, Span::new(file, start, end)) {
-                Ok(typed) => self.set_typed(&name, typed, SetBy::CommandLine, front),
-                Err(found) if found.is_empty() => {
-                    front.error(
-                        None,
-                        &format!("`--set {name}={value}` is not an assignment"),
-                        Some("write `--set NAME=VALUE`, such as `--set nfiles=10k`"),
-                    );
-                    Status::Script
-                }
-                Err(found) => {
-                    front.diagnostics(&self.map, &found);
-                    Status::Script
-                }
-            };
-            if status != Status::Done {
-                return status;
-            }
+            let typed = typed_value(&self.map, &self.table, &name, Span::new(file, start, end));
+            let typed = typed.map_err(|found| match found.is_empty() {
+                true => Failure::wrong(
+                    format!("`--set {name}={value}` is not an assignment"),
+                    "write `--set NAME=VALUE`, such as `--set nfiles=10k`",
+                ),
+                false => self.wrong(found),
+            })?;
+            self.set_typed(&name, typed, SetBy::CommandLine)?;
         }
-        Status::Done
+        Ok(())
     }
 
     /// Sets a variable to a typed value.
-    pub(crate) fn set_typed(&mut self, name: &str, typed: TypedValue, by: SetBy, front: &mut dyn Front) -> Status {
-        match self.scope.set(name, typed.value, by) {
-            Ok(()) => Status::Done,
-            Err(d) => {
-                front.diagnostics(&self.map, &[d]);
-                Status::Script
-            }
-        }
+    pub(crate) fn set_typed(&mut self, name: &str, typed: TypedValue, by: SetBy) -> Result<(), Failure> {
+        self.scope.set(name, typed.value, by).map_err(|found| self.wrong(vec![found]))
     }
 }

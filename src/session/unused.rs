@@ -2,6 +2,7 @@
 //! misspelt.
 
 use super::{Front, Session, listed};
+use crate::diag::Failure;
 use crate::model::{self, Command, CommandKind, ModelValue};
 use indexmap::IndexSet;
 
@@ -12,8 +13,8 @@ const RUNTIME: &str = "runtime";
 const MOST_UNUSED: usize = 100;
 
 impl Session {
-    /// Returns an error and a help for each setting of the command line that changes nothing in a script.
-    pub(super) fn unused_settings(&self, model: &model::Model) -> Vec<(String, String)> {
+    /// An error for each setting of the command line that changes nothing in a script.
+    pub(super) fn unused_settings(&self, model: &model::Model) -> Vec<Failure> {
         let used = used_variables(&model.commands);
         let read = model::lint::read_variables(&model.commands);
         if model.commands.iter().any(|c| matches!(c.kind, CommandKind::Load(_))) {
@@ -25,7 +26,7 @@ impl Session {
             let names: Vec<&str> = used.iter().map(String::as_str).collect();
             if name == "dir" {
                 let paths: Vec<String> = self.paths(model);
-                problems.push((
+                problems.push(Failure::wrong(
                     format!("the script does not use `$dir`, so that `--dir {value}` would change nothing"),
                     format!(
                         "its file sets are in {}, which `--below {value}` puts below that directory; its variables are {}",
@@ -42,14 +43,14 @@ impl Session {
                 };
                 let text =
                     format!("`--set {name}={value}` has no effect: the script sets `${name}` and never reads it");
-                problems.push((text, help));
+                problems.push(Failure::wrong(text, help));
                 continue;
             }
             let help = match crate::diag::nearest(name, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("its variables are {}", listed(&names)),
             };
-            problems.push((format!("`--set {name}=…`: the script has no variable `${name}`"), help));
+            problems.push(Failure::wrong(format!("`--set {name}=…`: the script has no variable `${name}`"), help));
         }
         problems
     }

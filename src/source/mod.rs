@@ -4,6 +4,7 @@
 //! [`Span`]. Not in here: reading files, which the front ends do, and anything about the language.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// The identifier of a source text in a [`SourceMap`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
@@ -74,10 +75,10 @@ pub struct SourceFile {
     first_line: u32,
 }
 
-/// The source texts of a session.
+/// The source texts of a session. A copy shares them.
 #[derive(Debug, Clone, Default)]
 pub struct SourceMap {
-    files: Vec<SourceFile>,
+    files: Vec<Arc<SourceFile>>,
     /// The number of the first text; not 0 in a map of one text that has the identifier of a text in another map.
     first: u32,
 }
@@ -98,7 +99,8 @@ impl SourceMap {
         let text = text.into();
         let mut line_starts = vec![0];
         line_starts.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
-        self.files.push(SourceFile { name: name.into(), text, hidden: false, line_starts, first_line });
+        let name = name.into();
+        self.files.push(Arc::new(SourceFile { name, text, hidden: false, line_starts, first_line }));
         FileId(self.first + self.files.len() as u32 - 1)
     }
 
@@ -111,7 +113,7 @@ impl SourceMap {
 
     /// Marks a text as hidden, so that diagnostics do not quote it.
     pub fn hide(&mut self, id: FileId) {
-        self.files[(id.0 - self.first) as usize].hidden = true;
+        Arc::make_mut(&mut self.files[(id.0 - self.first) as usize]).hidden = true;
     }
 
     /// Returns the source text with this identifier.
@@ -121,7 +123,7 @@ impl SourceMap {
 
     /// Returns all source texts, in the order in which they were added.
     pub fn files(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
-        (self.first..).map(FileId).zip(&self.files)
+        (self.first..).map(FileId).zip(self.files.iter().map(|file| &**file))
     }
 
     /// Returns the text that a span covers.

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use wml::result::FlowopResult;
-use wml::session::Status;
+use wml::session::{SilentFront, Status};
 
 /// Nothing here is measured: a bound, so that a mistake does not hang.
 const PATIENCE: u64 = 60_000;
@@ -551,15 +551,6 @@ fn a_finish_counts_its_target_from_the_end_of_the_warm_up_on() {
 
 #[test]
 fn the_time_of_a_run_is_ignored_in_the_other_modes_of_the_sun_dialect() {
-    struct Silent;
-    impl wml::session::Front for Silent {
-        fn line(&mut self, _: &str) {}
-        fn note(&mut self, _: &str) {}
-        fn diagnostics(&mut self, _: &wml::source::SourceMap, _: &[wml::diag::Diagnostic]) {}
-        fn error(&mut self, _: Option<&str>, text: &str, _: Option<&str>) {
-            panic!("{text}");
-        }
-    }
     let seconds = |n| Some(std::time::Duration::from_secs(n));
     for (dialect, mode, option, wanted) in [
         ("sun", "timeout", None, seconds(5)),
@@ -574,7 +565,7 @@ fn the_time_of_a_run_is_ignored_in_the_other_modes_of_the_sun_dialect() {
         );
         let settings = wml::session::Settings { runtime: option, ..support::null(0) };
         let mut session = wml::session::Session::new(settings, std::sync::Arc::default());
-        assert_eq!(session.read("test.wml", &text, &mut Silent), Status::Done);
-        assert_eq!(session.run_lengths("test.wml", &text, &mut Silent), [wanted], "{dialect} {mode}");
+        let model = session.read("test.wml", &text, &mut SilentFront::default()).unwrap();
+        assert_eq!(session.run_lengths(&model), [wanted], "{dialect} {mode}");
     }
 }

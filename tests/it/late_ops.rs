@@ -9,9 +9,9 @@ use wml::exec::{OpCx, Stop};
 use wml::flowop::Stateless;
 use wml::os::Clock;
 use wml::runtime::{self, Sample};
-use wml::session::{Session, Status};
+use wml::session::{Session, SilentFront};
 
-use crate::support::{Listener, null, processes};
+use crate::support::{null, processes};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -49,8 +49,8 @@ fn late(sample: &Sample) -> (u64, u64) {
 fn an_operation_that_returns_during_the_report_is_counted_once() {
     let script = "define process name=p { thread name=t,instances=2 { flowop hog name=h,value=1 } }\n";
     let mut session = Session::new(null(1000), Arc::default());
-    let mut front = Listener::default();
-    assert_eq!(session.read("x.wml", script, &mut front), Status::Done, "{}", front.0);
+    let mut front = SilentFront::default();
+    session.read("x.wml", script, &mut front).unwrap();
     let mut plan = session.plan(&mut front).unwrap();
     let held = Arc::new(Held::default());
     let wml::plan::PlanStep::Op { op, .. } = &mut plan.processes[0].threads[0].steps[0] else { panic!("no flowop") };

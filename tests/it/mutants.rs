@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use wml::diag::{self, Diagnostic, Style};
+use wml::diag::{self, Reason, Style};
 use wml::disk::Fileset;
 use wml::plan;
 use wml::random::mix;
-use wml::session::{Front, Session, Settings, Status};
+use wml::session::{Session, Settings, SilentFront};
 use wml::source::SourceMap;
 use wml::syntax;
 
@@ -26,17 +26,6 @@ const FILES: u64 = 50_000;
 
 /// The longest that one mutant may take, with everything else that runs on the machine.
 const LIMIT: Duration = Duration::from_mins(1);
-
-struct Silent;
-
-impl Front for Silent {
-    fn line(&mut self, _: &str) {}
-    fn note(&mut self, _: &str) {}
-    fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
-        let _ = diag::render(map, found, Style::Plain);
-    }
-    fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
-}
 
 /// Numbers that a seed gives, one after another.
 struct Numbers(u64, u64);
@@ -180,11 +169,21 @@ fn planned(text: &str) -> Option<String> {
     let sets = vec![("freememory".to_owned(), "8g".to_owned())];
     let settings = Settings { engine: wml::engine::find("null").unwrap(), sets, ..Settings::default() };
     let mut session = Session::new(settings, Arc::default());
-    assert_eq!(session.apply_sets(&mut Silent), Status::Done);
-    if session.read("mutant.wml", text, &mut Silent) != Status::Done {
-        return None;
-    }
-    let plan = session.plan(&mut Silent)?;
+    session.apply_sets().unwrap();
+    let mut front = SilentFront::default();
+    let planned = session.read("mutant.wml", text, &mut front).and_then(|_| session.plan(&mut front));
+    let _ = diag::render(&session.map, &front.found, Style::Plain);
+    let plan = match planned {
+        Ok(plan) => plan,
+        Err(failure) => {
+            for reason in failure.reasons {
+                if let Reason::Script(wrong) = reason {
+                    let _ = diag::render(&wrong.map, &wrong.found, Style::Plain);
+                }
+            }
+            return None;
+        }
+    };
     let small = |spec: &&wml::fileset::FilesetSpec| spec.entries.saturating_add(spec.leafdirs) <= FILES;
     let specs = plan.filesets.iter().filter(small);
     let sets = specs.map(|spec| Fileset::new(spec.clone(), 1).ok().map(Arc::new)).collect::<Option<Vec<_>>>()?;

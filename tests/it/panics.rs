@@ -7,7 +7,7 @@ use std::time::Duration;
 use wml::exec::{OpCx, Stop};
 use wml::flowop::{Op, Step, StepInit};
 use wml::runtime::{self, FaultKind};
-use wml::session::{Front, Session, Status};
+use wml::session::{Session, SilentFront};
 
 use crate::support::{null, processes};
 
@@ -39,15 +39,6 @@ impl Step for BrokenStep {
     }
 }
 
-struct Silent;
-
-impl Front for Silent {
-    fn line(&mut self, _: &str) {}
-    fn note(&mut self, _: &str) {}
-    fn diagnostics(&mut self, _: &wml::source::SourceMap, _: &[wml::diag::Diagnostic]) {}
-    fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
-}
-
 #[test]
 fn a_panic_in_a_thread_fails_the_run_and_names_it() {
     // The last of the threads has the broken step; the others wait for what never comes.
@@ -56,8 +47,8 @@ fn a_panic_in_a_thread_fails_the_run_and_names_it() {
         thread name=breaks { flowop hog name=h,value=1 }\n}\n";
     for at_once in [false, true] {
         let mut session = Session::new(null(1000), Arc::default());
-        assert_eq!(session.read("x.wml", script, &mut Silent), Status::Done);
-        let mut plan = session.plan(&mut Silent).unwrap();
+        session.read("x.wml", script, &mut SilentFront::default()).unwrap();
+        let mut plan = session.plan(&mut SilentFront::default()).unwrap();
         let thread = plan.processes[0].threads.iter_mut().find(|thread| thread.name == "breaks").unwrap();
         let wml::plan::PlanStep::Op { op, .. } = &mut thread.steps[0] else { panic!("no flowop") };
         *op = Arc::new(Broken { at_once });

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wml::fileset::Tree;
-use wml::session::{Session, Status};
+use wml::session::{Session, SilentFront};
 
 use crate::cmd::Wml;
 use crate::experiments::{Lab, exits, series};
-use crate::support::{Listener, null};
+use crate::support::null;
 use crate::tree;
 
 /// A row of the table: the sets in the order of their definitions, and the members that Filebench creates of each.
@@ -49,10 +49,10 @@ fn script(sets: &[(u64, u64, u64)], dir: &str) -> String {
 /// The numbers of members that exist at the start, by the plan of a script.
 fn planned(text: &str, layout_seed: u64) -> Vec<u64> {
     let text = format!("{text}define process name=p {{ thread name=t {{ flowop hog name=h,value=1 }} }}\n");
-    let mut front = Listener::default();
+    let mut front = SilentFront::default();
     let mut session = Session::new(null(100), Arc::default());
-    assert_eq!(session.read("x.wml", &text, &mut front), Status::Done, "{}", front.0);
-    let plan = session.plan(&mut front).unwrap_or_else(|| panic!("{}", front.0));
+    session.read("x.wml", &text, &mut front).unwrap();
+    let plan = session.plan(&mut front).unwrap();
     let trees = plan.filesets.iter().map(|spec| Tree::new(spec, layout_seed).unwrap());
     trees.map(|tree| tree.files_at_start() + tree.leafdirs_at_start()).collect()
 }

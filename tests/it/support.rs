@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use wml::diag::{self, Diagnostic, Style};
+use wml::diag::{self, Diagnostic, Failure, Reason, Style};
 use wml::result::{Document, Run};
 use wml::session::{Front, Session, Settings, Status};
 use wml::source::SourceMap;
@@ -39,12 +39,19 @@ impl Front for Listener {
     fn note(&mut self, text: &str) {
         self.say(text);
     }
-    fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
+    fn warnings(&mut self, map: &SourceMap, found: &[Diagnostic]) {
         self.say(&diag::render(map, found, Style::Plain));
     }
-    fn error(&mut self, _code: Option<&str>, text: &str, help: Option<&str>) {
-        self.say(&format!("error: {text}"));
-        help.into_iter().for_each(|help| self.say(&format!("help: {help}")));
+    fn failed(&mut self, failure: &Failure) {
+        for reason in &failure.reasons {
+            match reason {
+                Reason::Script(wrong) => self.warnings(&wrong.map, &wrong.found),
+                Reason::Stated { message, help, .. } => {
+                    self.say(&format!("error: {message}"));
+                    help.iter().for_each(|help| self.say(&format!("help: {help}")));
+                }
+            }
+        }
     }
 }
 
@@ -89,7 +96,8 @@ pub(crate) fn processes() -> wml::runtime::Options {
 pub(crate) fn run(name: &str, text: &str, settings: Settings) -> Outcome {
     let mut front = Listener::default();
     let mut session = Session::new(settings, Arc::default());
-    let status = session.script(name, text, &mut front);
+    let done = session.script(name, text, &mut front);
+    let status = front.status(done);
     let document = session.runner.document.clone();
     let status = status.max(session.finish(&mut front));
     Outcome { status, document, said: front.0 }
@@ -100,14 +108,13 @@ pub(crate) fn run(name: &str, text: &str, settings: Settings) -> Outcome {
 pub(crate) fn plan(name: &str, text: &str, settings: Settings) -> String {
     let mut front = Listener::default();
     let mut session = Session::new(settings, Arc::default());
-    if session.read(name, text, &mut front) != Status::Done {
-        return front.0;
-    }
-    match session
-        .plan(&mut front)
-        .and_then(|plan| Some((wml::measure::trees(&plan, session.runner.settings.layout_seed, &mut front)?, plan)))
-    {
-        Some((sets, plan)) => wml::plan::dump(&plan, &sets),
-        None => front.0,
-    }
+    let planned = session.read(name, text, &mut front).and_then(|_| session.plan(&mut front));
+    let planned = planned.and_then(|plan| {
+        let sets = wml::measure::trees(&plan, session.runner.settings.layout_seed)?;
+        Ok(wml::plan::dump(&plan, &sets))
+    });
+    planned.unwrap_or_else(|failure| {
+        front.failed(&failure);
+        front.0
+    })
 }

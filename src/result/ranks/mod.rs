@@ -18,8 +18,8 @@ use self::figures::{FlowopMap, weighted_mean};
 use self::window::CommonTime;
 use super::environment::MountInfo;
 use super::{
-    CacheState, Digest, DirtyBytes, Environment, Failure, HostResult, Interval, PhaseResult, RankResult, Run,
-    RunEnvironment, RunState, Straggler, Warmup,
+    CacheState, Digest, DirtyBytes, Environment, HostResult, Interval, PhaseResult, RankResult, Run, RunEnvironment,
+    RunFailure, RunState, Straggler, Warmup,
 };
 use crate::os::proc::DescriptorTable;
 use crate::random;
@@ -108,7 +108,7 @@ pub fn merge_ranks(mut runs: Vec<RankRun>, mut lost: Vec<LostRank>) -> Run {
 
 /// Returns how the run ended: complete if it is on all ranks, else as on the rank with the lowest number among those
 /// with the worst state. A lost rank has failed.
-fn outcome(ranks: &[RankRun], lost: &[LostRank]) -> (RunState, String, Option<Failure>) {
+fn outcome(ranks: &[RankRun], lost: &[LostRank]) -> (RunState, String, Option<RunFailure>) {
     // A rank without threads had nothing to do.
     let idle = |rank: &RankRun| rank.run.threads == 0 && rank.run.state == RunState::NothingDone;
     let working: Vec<&RankRun> = match ranks.iter().filter(|rank| !idle(rank)).collect::<Vec<_>>() {
@@ -126,7 +126,7 @@ fn outcome(ranks: &[RankRun], lost: &[LostRank]) -> (RunState, String, Option<Fa
             "the figures are those of the other ranks; look for errors of rank {rank}, and, if it ran for a second, for its \
              last figures in `rank-{rank}.snapshots` on its host"
         );
-        let failure = Failure { what: text.clone(), help, ..Failure::default() };
+        let failure = RunFailure { what: text.clone(), help, ..RunFailure::default() };
         return (RunState::Failed, text, Some(failure));
     }
     let Some(worst) = worst else { return (RunState::Failed, String::new(), None) };
@@ -137,7 +137,7 @@ fn outcome(ranks: &[RankRun], lost: &[LostRank]) -> (RunState, String, Option<Fa
     };
     let run = &worst.run;
     let ended_by = text(&run.ended_by, &|other| other.ended_by == run.ended_by);
-    let failure = run.failure.as_ref().map(|failure| Failure {
+    let failure = run.failure.as_ref().map(|failure| RunFailure {
         what: text(&failure.what, &|other| other.failure.as_ref().is_some_and(|other| other.what == failure.what)),
         ..failure.clone()
     });

@@ -7,7 +7,8 @@ use crate::ranks::{ClockDrift, LostRank, RankClock};
 use crate::result::build::{self, CpuTime};
 use crate::result::fixture::{fixture, of_ranks, rank_runs};
 use crate::result::{
-    Digest, DirtyBytes, Failure, FlowopClass, FlowopResult, OpenLoop, PhaseResult, Run, RunState, Straggler, warnings,
+    Digest, DirtyBytes, FlowopClass, FlowopResult, OpenLoop, PhaseResult, Run, RunFailure, RunState, Straggler,
+    warnings,
 };
 use crate::stats::snapshot::{Dist, Snapshot};
 use crate::util::bounded::{self, Budget};
@@ -95,7 +96,7 @@ fn the_run_of_a_single_rank_is_unchanged() {
     let whole =
         PhaseResult { number: 1, start_seconds: Some(5.0), seconds: 60.0, complete: true, ..PhaseResult::default() };
     own.phases = vec![whole, PhaseResult { number: 2, ..PhaseResult::default() }];
-    own.failure = Some(Failure { what: "a call failed".to_owned(), ..Failure::default() });
+    own.failure = Some(RunFailure { what: "a call failed".to_owned(), ..RunFailure::default() });
     let merged = merge_ranks(vec![rank(0, "h1", own.clone())], Vec::new());
     assert_eq!((merged.ranks.len(), merged.hosts.len()), (1, 1));
     assert_eq!(merged.hosts[0].summary, own.summary);
@@ -348,7 +349,7 @@ fn work_of_ranks_at_different_times_has_a_rate() {
 fn the_worst_state_counts() {
     let with = |number, state, by: &str| {
         let failure =
-            (state == RunState::Failed).then(|| Failure { what: "write: EIO".to_owned(), ..Failure::default() });
+            (state == RunState::Failed).then(|| RunFailure { what: "write: EIO".to_owned(), ..RunFailure::default() });
         rank(number, "h1", Run { state, ended_by: by.to_owned(), failure, ..steady_run(10, 1) })
     };
     let complete = || with(0, RunState::Complete, "time");

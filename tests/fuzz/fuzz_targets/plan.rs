@@ -4,25 +4,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
-use wml::diag::Diagnostic;
+use wml::diag::{Diagnostic, Reason};
 use wml::disk::Fileset;
 use wml::plan;
-use wml::session::{Front, Session, Settings, Status};
+use wml::session::{Session, Settings, SilentFront};
 use wml::source::SourceMap;
 
 /// Files that are made into a tree here: more are right, and take their time.
 const FILES: u64 = 100_000;
-
-struct Silent;
-
-impl Front for Silent {
-    fn line(&mut self, _: &str) {}
-    fn note(&mut self, _: &str) {}
-    fn diagnostics(&mut self, map: &SourceMap, found: &[Diagnostic]) {
-        let _ = wml::diag::render(map, found, wml::diag::Style::Plain);
-    }
-    fn error(&mut self, _: Option<&str>, _: &str, _: Option<&str>) {}
-}
 
 fuzz_target!(|text: &str| {
     // What it loads is not its own.
@@ -31,10 +20,21 @@ fuzz_target!(|text: &str| {
     }
     let settings = Settings { engine: wml::engine::find("null").expect("the engine"), ..Settings::default() };
     let mut session = Session::new(settings, Arc::default());
-    if session.read("fuzz.wml", text, &mut Silent) != Status::Done {
-        return;
-    }
-    let Some(plan) = session.plan(&mut Silent) else { return };
+    let mut front = SilentFront::default();
+    let planned = session.read("fuzz.wml", text, &mut front).and_then(|_| session.plan(&mut front));
+    let render = |map: &SourceMap, found: &[Diagnostic]| drop(wml::diag::render(map, found, wml::diag::Style::Plain));
+    render(&session.map, &front.found);
+    let plan = match planned {
+        Ok(plan) => plan,
+        Err(failure) => {
+            for reason in failure.reasons {
+                if let Reason::Script(wrong) = reason {
+                    render(&wrong.map, &wrong.found);
+                }
+            }
+            return;
+        }
+    };
     let mut sets = Vec::new();
     for spec in &plan.filesets {
         if spec.entries.saturating_add(spec.leafdirs) <= FILES {

@@ -1,6 +1,5 @@
 //! The outcome of a command, and its exit status.
 
-use crate::result::RunState;
 use serde::{Deserialize, Serialize};
 
 /// The outcome of a command. The greatest one of a session is the exit status.
@@ -15,20 +14,13 @@ pub enum Status {
     Script,
     /// The environment does not permit it.
     Refused,
+    /// A program that was started ended with this status.
+    Other(u8),
     /// Interrupted by the signal with this number.
     Interrupted(u8),
 }
 
 impl Status {
-    /// Returns the status of a run by its state alone.
-    pub(crate) fn of_state(state: RunState) -> Self {
-        match state {
-            RunState::Complete => Self::Done,
-            RunState::Interrupted | RunState::Failed | RunState::Stuck | RunState::NothingDone => Self::Failed,
-            RunState::LowSpace => Self::Refused,
-        }
-    }
-
     /// Returns the exit status of the process.
     pub fn code(self) -> u8 {
         match self {
@@ -36,7 +28,20 @@ impl Status {
             Self::Failed => 1,
             Self::Script => 2,
             Self::Refused => 3,
-            Self::Interrupted(signal) => 128 + signal,
+            Self::Other(code) => code,
+            Self::Interrupted(signal) => 128_u8.saturating_add(signal),
+        }
+    }
+
+    /// The outcome that an exit status stands for.
+    pub fn of_code(code: u8) -> Self {
+        match code {
+            0 => Self::Done,
+            1 => Self::Failed,
+            2 => Self::Script,
+            3 => Self::Refused,
+            128.. => Self::Interrupted(code - 128),
+            _ => Self::Other(code),
         }
     }
 }
