@@ -1,4 +1,8 @@
 //! The table of all codes of diagnostics, with the explanations that `wmlrun explain CODE` prints.
+//!
+//! To add a code: a line here (number, title, explanation), and a case that shows it in `tests/cases/check/`; if its
+//! message is enough to correct the script, also the corrected script in `tests/cases/mended/`. A message states the
+//! fact, in lower case and without a full stop; the help says what to do. The code that finds the error supplies both.
 
 /// Makes the enumeration [`Code`] from the table: variant, number, title and explanation of each code.
 macro_rules! codes {

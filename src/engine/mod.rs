@@ -1,6 +1,7 @@
 //! I/O engines: the file-system calls that operations make.
 //!
-//! An engine is an implementation of [`Engine`] and one line in [`TABLE`].
+//! An engine is an implementation of [`Engine`] and one line in [`TABLE`]; its file says which features of the kernel
+//! it needs, and what happens without them.
 //!
 //! - `posix` makes system calls; a pool of threads executes asynchronous I/O.
 //! - `uring` makes the same system calls; `io_uring` executes asynchronous I/O.

@@ -1,4 +1,7 @@
 //! The keys of an experiment file, as tables from which checking, suggestions and the manual are derived.
+//!
+//! To add a key: a line in the table of its kind, read in `file`, and a case in `tests/cases/experiment/` for each
+//! mistake that its value allows.
 
 /// A key of a table of an experiment file.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,7 @@
 //! The names of metrics, and the direction in which each improves.
+//!
+//! To add a metric: an entry in [`METRICS`], which `wmlrun list metrics` and `--metric` take, and its value in `own`. A
+//! figure that the document of a run lacks goes into `result` and `docs/result.schema.json` first.
 
 use super::Observation;
 use crate::analysis::Direction;

@@ -1,4 +1,9 @@
 //! Options of the command line that apply to a whole session.
+//!
+//! To add an option of a run: a field of `WorkloadArgs` (`cli/args.rs`) with its help, a field of [`Settings`] with its
+//! default, and a line in `workload_settings` (`cli/mod.rs`). `repeat`, `ab` and the like pass it on as text and keep it
+//! for `--resume`. Help, completion, manual pages and the table of docs/options.md come from `cli/args.rs`; add it to
+//! the topics of that page. One that names a path has a row in `tests/it/places.rs`.
 
 use super::Required;
 use crate::engine::Engine;

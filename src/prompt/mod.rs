@@ -3,6 +3,10 @@
 //! Splits the input into statements and executes them in a session. On a terminal a statement ends with its line unless
 //! it is incomplete. In a pipe or file it ends where the next one begins, or where the writer of a pipe pauses. Not
 //! here: the commands of the language (`session`); only the commands that exist just in the shell.
+//!
+//! To add a command of the prompt: a `PromptCommand` in a file here (name, form, documentation, example, the kind of
+//! its argument, the function), its name in `table::COMMANDS`, a transcript `tests/cases/repl/NAME.txt` whose first
+//! line is `# options: --engine null …`, and a line in docs/shell.md.
 
 mod command;
 mod compare;

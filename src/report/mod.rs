@@ -2,8 +2,13 @@
 //! Filebench.
 //!
 //! A report is written from a [`Document`] only, so it can also be generated from a JSON file on another machine:
-//! `report::write(report::find("csv")?, &report::json::read(&text)?, &mut out)`.
-//! A new format is one file in this module and one line in [`TABLE`]. Not here: measuring, and terminal control.
+//! `report::write(report::find("csv")?, &report::json::read(&text)?, &mut out)`. Not here: measuring, and terminal
+//! control.
+//!
+//! To add a format: a file with a `Report`, and an entry in [`TABLE`], from which help, completion and the manual come.
+//! `run` writes a run when it ends, `end` after all of them. A report escapes names, because they come from scripts:
+//! add it to the lists of `tests/it/escape.rs` and `tests/it/commands.rs`. A figure that the document lacks goes into
+//! `result`, `docs/result.schema.json` and `result::fixture`; a test checks that the three agree.
 
 pub mod benchstat;
 mod conclusion;

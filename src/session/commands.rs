@@ -1,4 +1,8 @@
 //! Executes commands.
+//!
+//! To add a command of the language: an entry in `model::commands::COMMANDS`; for a new first word a row in
+//! `spec::words::STATEMENT_WORDS`; a match arm here, with the work in a file of this module (measuring belongs to
+//! `measure`); and its use in a transcript of `tests/cases/repl/`, which a test requires.
 
 use super::run::RunTime;
 use super::{Front, Session, Status};

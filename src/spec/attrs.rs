@@ -1,7 +1,7 @@
 //! Tables of the attributes of file sets, processes, threads, flowops and random variables.
 //!
-//! To add an attribute, add a line here and read its value where it takes effect. The grammar knows no attribute by
-//! name.
+//! To add an attribute, add a line here, read its value where it takes effect, and name it in `uses` of each flowop
+//! that reads it. The grammar knows no attribute by name.
 
 use super::{Attr, Kind, Origin, Sharing, find_attr};
 

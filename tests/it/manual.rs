@@ -11,7 +11,7 @@ use wml::model::commands;
 use wml::random::{DISTRIBUTIONS, UsableIn};
 use wml::session::library::about;
 use wml::spec::predefined::PREDEFINED;
-use wml::spec::{Attr, Kind, attrs};
+use wml::spec::{Attr, Kind, Origin, attrs};
 
 const START: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
@@ -50,12 +50,17 @@ fn kind(attr: &Attr) -> String {
     if attr.random { format!("{text}, drawn") } else { text }
 }
 
+/// The versions of Filebench that have a word; empty for all of them.
+fn origin(origin: Origin) -> String {
+    if matches!(origin, Origin::Both) { String::new() } else { origin.label().to_owned() }
+}
+
 fn attributes(list: &[Attr]) -> String {
     table(
         &["Attribute", "Value", "Default", "From", "What it says"],
         list.iter().map(|a| {
             let names: Vec<String> = std::iter::once(a.name).chain(a.aliases.iter().copied()).map(code).collect();
-            vec![names.join(", "), kind(a), a.default.to_owned(), a.origin.label().to_owned(), a.doc.to_owned()]
+            vec![names.join(", "), kind(a), a.default.to_owned(), origin(a.origin), a.doc.to_owned()]
         }),
     )
 }
@@ -63,7 +68,7 @@ fn attributes(list: &[Attr]) -> String {
 /// Attributes that many flowops have in common, each list with the word that stands for it in their table.
 const GROUPS: &[(&str, &[&str])] = &[
     ("*file*", &["filesetname", "fd"]),
-    ("*pick*", &["indexed", "uniform", "recent"]),
+    ("*pick*", &["indexed", "uniform", "recent", "maystarve"]),
     ("*place*", &["random", "shuffle", "workingset", "align", "stride", "offset", "backward", "reoffset"]),
 ];
 
@@ -89,13 +94,7 @@ fn flowops() -> String {
                 }
             }
             words.extend(rest.into_iter().map(code));
-            vec![
-                code(f.name),
-                f.class.name().to_owned(),
-                f.origin.label().to_owned(),
-                f.doc.to_owned(),
-                words.join(" "),
-            ]
+            vec![code(f.name), f.class.name().to_owned(), origin(f.origin), f.doc.to_owned(), words.join(" ")]
         }),
     )
 }
@@ -126,7 +125,7 @@ fn generated(part: &str) -> String {
     match part {
         "commands" => table(
             &["Command", "From", "What it does"],
-            commands::specs().map(|c| vec![code(c.form), c.origin.label().to_owned(), c.doc.to_owned()]),
+            commands::specs().map(|c| vec![code(c.form), origin(c.origin), c.doc.to_owned()]),
         ),
         "predefined" => table(
             &["Variable", "What it is"],

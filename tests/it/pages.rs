@@ -180,15 +180,10 @@ static HELP: LazyLock<(String, Vec<(String, String)>)> = LazyLock::new(|| {
     (top, helps)
 });
 
-/// A row for each command: how it is called, and what it does.
+/// A row for each command.
 fn commands() -> String {
     let about = |help: &str| help.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-    let usage = |help: &str| {
-        let lines = help.lines().skip_while(|line| !line.starts_with("Usage:")).take_while(|line| !line.is_empty());
-        let lines = lines.map(|line| code(&line.trim_start_matches("Usage:").trim().replace("[OPTIONS] ", "")));
-        lines.collect::<Vec<_>>().join(" ")
-    };
-    table(&["Command", "What it does"], HELP.1.iter().map(|(_, help)| vec![usage(help), about(help)]))
+    table(&["Command", "What it does"], HELP.1.iter().map(|(name, help)| vec![code(name), about(help)]))
 }
 
 /// Commands that have many options in common, each list with the words that stand for it in the table of options.

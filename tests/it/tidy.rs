@@ -333,6 +333,29 @@ fn golden_cases_are_complete() {
     assert!(folders >= 3, "the golden cases were not found");
 }
 
+/// What stands before the index of the tests.
+const ABOUT_TESTS: &str = "\
+# Tests of the program
+
+One binary; each file is a module. `cargo test --test it -- MODULE::` runs one of them.
+
+To add a test:
+
+- The output of a stage: `tests/cases/STAGE/NAME.wml`; run `cargo test --test cases`, read the new snapshot, accept it.
+- A script with a mistake: `tests/cases/check/NAME.wml`, and the corrected one in `tests/cases/mended/`. An old script in
+  an odd form: `tests/cases/old/NAME.f`.
+- A behaviour of the program: a function here, with
+  `Wml::new().file(\"x.wml\", \"…\").args([\"x.wml\"]).result().run().exits(0)`.
+- A real file system: `Mount::new(Fs::Xfs, bytes)`, which is unmounted when it is dropped. A test that needs the whole
+  machine uses `.alone()`. System calls: `strace::run(call)`, whose `log.of_steps()` has those of the steps of a thread.
+- A command in a document: each `$ ` line of README.md and docs/ is run; comments before its block, such as
+  `<!-- test: args=--runtime 1 -->`, say how (`documented`).
+- A page of docs/: a line in docs/SUMMARY.md and in README.md.
+
+A random case is seeded, no test is ignored, and none asserts a speed. Where the machine lacks something, the test
+reports that it was skipped (`cmd::skip`).
+";
+
 /// `tests/it/README.md` has a line for each file, with the first sentence of its header. `UPDATE_DOCS=1` writes it.
 #[test]
 fn the_index_of_the_tests_agrees_with_their_headers() {
@@ -343,9 +366,7 @@ fn the_index_of_the_tests_agrees_with_their_headers() {
         .filter(|name| name != "main")
         .collect();
     names.sort();
-    let mut index = "# Tests of the program\n\nOne binary; each file is a module. `cargo test --test it -- MODULE::` runs one of them.\n\n\
-        | module | what it tests |\n|---|---|\n"
-        .to_owned();
+    let mut index = format!("{ABOUT_TESTS}\n| module | what it tests |\n|---|---|\n");
     for name in names {
         let text = fs::read_to_string(root.join(format!("{name}.rs"))).unwrap();
         let head: Vec<_> = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
