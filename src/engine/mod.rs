@@ -15,19 +15,15 @@
 mod null;
 mod posix;
 
-use crate::os::fd::{Fd, Result, Stat};
-use crate::os::inode::InodeChange;
-use crate::os::mapped::FileMap;
-use crate::os::range::Lock;
-use crate::os::uring;
-use crate::os::{Advice, FileType, OFlags};
+use crate::os::fd::{self, Fd, NONE, Result};
+use crate::os::{OFlags, SeekFrom, uring};
 use posix::Posix;
 use std::ffi::CStr;
 
 /// An open file of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handle {
-    /// The file descriptor; [`crate::os::NONE`] in an engine without files.
+    /// The file descriptor; [`NONE`] in an engine without files.
     pub fd: Fd,
     /// The file position of the kernel, in bytes, as far as this descriptor's own calls have moved it.
     pub position: u64,
@@ -39,7 +35,32 @@ pub struct Handle {
     pub size: u64,
 }
 
-/// File-system calls. `dir` is the descriptor of the file's directory, `name` the last component of its path.
+impl Handle {
+    /// Sets the file position to an offset from the start.
+    #[inline]
+    pub fn seek(&mut self, offset: u64) -> Result<()> {
+        call(self.fd, |fd| fd::seek(fd, SeekFrom::Start(offset)))?;
+        self.position = offset;
+        Ok(())
+    }
+
+    /// Truncates or extends the file to `size` bytes.
+    #[inline]
+    pub fn truncate(&mut self, size: u64) -> Result<()> {
+        call(self.fd, |fd| fd::ftruncate(fd, size))?;
+        self.size = size;
+        Ok(())
+    }
+
+    /// Reads the size of the file in bytes.
+    #[inline]
+    pub fn read_size(&self) -> Result<u64> {
+        let read = call(self.fd, |fd| fd::fstat(fd).map(|stat| Some(stat.size)))?;
+        Ok(read.unwrap_or(self.size))
+    }
+}
+
+/// The file-system calls that move data or the file position, and what depends on these. All others: [`call`]. `dir` is the descriptor of the file's directory, `name` the last component of its path.
 pub trait Engine: Send + Sync + std::fmt::Debug {
     /// Returns its name on the command line and in results.
     fn name(&self) -> &'static str;
@@ -60,76 +81,25 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     fn read(&self, file: &mut Handle, buf: &mut [u8]) -> Result<usize>;
     /// Writes at the file position and advances it.
     fn write(&self, file: &mut Handle, buf: &[u8]) -> Result<usize>;
-    /// Sets the file position to an offset from the start.
-    fn seek(&self, file: &mut Handle, offset: u64) -> Result<()>;
     /// Sets the file position to the end of the file.
     fn seek_end(&self, file: &mut Handle) -> Result<()>;
-    /// Truncates or extends the file to `size` bytes.
-    fn truncate(&self, file: &mut Handle, size: u64) -> Result<()>;
-    /// Flushes data and metadata of a file to the device.
-    fn fsync(&self, file: &mut Handle) -> Result<()>;
-    /// Flushes a directory to the device: opens it for reading, flushes and closes it.
-    fn fsync_dir(&self, dir: Fd) -> Result<()>;
-    /// Flushes the data of a file to the device.
-    fn fdatasync(&self, file: &mut Handle) -> Result<()>;
-    /// Returns the attributes of an open file.
-    fn stat_open(&self, file: &Handle) -> Result<Stat>;
-    /// Returns the type of the file with a name. Follows no symbolic link.
-    fn stat(&self, dir: Fd, name: &CStr) -> Result<FileType>;
-    /// Removes a file.
-    fn unlink(&self, dir: Fd, name: &CStr) -> Result<()>;
-    /// Creates a directory.
-    fn mkdir(&self, dir: Fd, name: &CStr) -> Result<()>;
-    /// Removes a directory.
-    fn rmdir(&self, dir: Fd, name: &CStr) -> Result<()>;
     /// Reads a whole directory, or a part of it if `may_go_on` returns false meanwhile. Returns the bytes of its
     /// entries and the number of system calls.
     fn list(&self, dir: Fd, name: &CStr, buf: &mut [u8], may_go_on: &dyn Fn() -> bool) -> Result<(u64, u64)>;
     /// Reads a directory as [`Engine::list`] does, and the attributes of each entry. Returns the same.
     fn list_plus(&self, dir: Fd, name: &CStr, buf: &mut [u8], may_go_on: &dyn Fn() -> bool) -> Result<(u64, u64)>;
-    /// Renames a file; replaces an existing file of the new name.
-    fn rename(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()>;
-    /// Creates a hard link.
-    fn link(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()>;
-    /// Creates a symbolic link with the target `text`.
-    fn symlink(&self, text: &CStr, dir: Fd, name: &CStr) -> Result<()>;
-    /// Reads the target of a symbolic link. Returns its length in bytes.
-    fn read_link(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize>;
-    /// Allocates space for a range of the file. Extends the file to the end of the range, unless `keep_size` is set.
-    fn allocate(&self, file: &mut Handle, offset: u64, len: u64, keep_size: bool) -> Result<()>;
-    /// Deallocates a range of the file, which then reads as zeros.
-    fn punch(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()>;
-    /// Advises the kernel how a range of the file will be used; `len` 0: to the end of the file.
-    fn advise(&self, file: &Handle, offset: u64, len: u64, advice: Advice) -> Result<()>;
-    /// Starts writeback of the dirty pages of a range, and waits for it if `wait` is set; `len` 0: to the end of the
-    /// file.
-    fn sync_range(&self, file: &Handle, offset: u64, len: u64, wait: bool) -> Result<()>;
-    /// Locks a range, or unlocks it if `lock` is `None`; `len` 0: to the end of the file. Does not wait: returns
-    /// `AGAIN` if another open file description holds the lock.
-    fn lock(&self, file: &Handle, offset: u64, len: u64, lock: Option<Lock>) -> Result<()>;
     /// Copies a range of one file to another inside the kernel. Returns the bytes copied.
     fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64>;
     /// Sends a range of the file to the open file `sink` without a copy to user space. Returns the bytes sent, fewer than
     /// `len` at the end of the file. Does not move the file position.
     fn send(&self, file: &Handle, offset: u64, sink: Fd, len: u64) -> Result<u64>;
-    /// Changes times, mode or owner of the file with a name. Returns the number of system calls beyond the first.
-    fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<u64>;
-    /// Changes times, mode or owner of an open file.
-    fn change_open(&self, file: &Handle, change: &InodeChange) -> Result<()>;
-    /// Checks whether the file with a name can be read.
-    fn access(&self, dir: Fd, name: &CStr) -> Result<()>;
-    /// Sets an extended attribute.
-    fn set_xattr(&self, file: &Handle, name: &CStr, value: &[u8]) -> Result<()>;
-    /// Reads an extended attribute. Returns its length in bytes.
-    fn get_xattr(&self, file: &Handle, name: &CStr, buf: &mut [u8]) -> Result<usize>;
-    /// Reads the names of the extended attributes. Returns their length in bytes.
-    fn list_xattrs(&self, file: &Handle, buf: &mut [u8]) -> Result<usize>;
-    /// Queries the statistics of the file system of a directory.
-    fn statfs(&self, dir: Fd) -> Result<()>;
-    /// Flushes the whole file system of a file to the device.
-    fn syncfs(&self, file: &Handle) -> Result<()>;
-    /// Maps the first `len` bytes of a file into memory. `None` when the engine has no files.
-    fn map(&self, file: &Handle, len: u64, write: bool) -> Result<Option<FileMap>>;
+}
+
+/// Makes a system call on a file or directory that neither transfers data nor moves the file position, and so needs no
+/// method of each engine. An engine without files has no descriptors, only [`NONE`]: there it succeeds without a call.
+#[inline]
+pub fn call<T: Default>(fd: Fd, call: impl FnOnce(Fd) -> Result<T>) -> Result<T> {
+    if fd == NONE { Ok(T::default()) } else { call(fd) }
 }
 
 /// How an engine is to execute asynchronous I/O.

@@ -1,11 +1,8 @@
 //! The `null` engine: every call succeeds immediately and only updates the position and size of its file.
 
 use super::{AsyncChoice, Engine, Handle};
-use crate::os::fd::{Fd, NONE, Result, Stat};
-use crate::os::inode::InodeChange;
-use crate::os::mapped::FileMap;
-use crate::os::range::Lock;
-use crate::os::{Advice, FileType, OFlags};
+use crate::os::OFlags;
+use crate::os::fd::{Fd, NONE, Result};
 use std::ffi::CStr;
 
 /// The engine without I/O.
@@ -66,52 +63,8 @@ impl Engine for Null {
         Ok(buf.len())
     }
 
-    fn seek(&self, file: &mut Handle, offset: u64) -> Result<()> {
-        file.position = offset;
-        Ok(())
-    }
-
     fn seek_end(&self, file: &mut Handle) -> Result<()> {
         file.position = file.size;
-        Ok(())
-    }
-
-    fn truncate(&self, file: &mut Handle, size: u64) -> Result<()> {
-        file.size = size;
-        Ok(())
-    }
-
-    fn fsync(&self, _file: &mut Handle) -> Result<()> {
-        Ok(())
-    }
-
-    fn fsync_dir(&self, _dir: Fd) -> Result<()> {
-        Ok(())
-    }
-
-    fn fdatasync(&self, _file: &mut Handle) -> Result<()> {
-        Ok(())
-    }
-
-    fn stat_open(&self, file: &Handle) -> Result<Stat> {
-        let kind = FileType::RegularFile;
-        Ok(Stat { kind, size: file.size, blocks: 0, device: 0, special: 0, inode: 0, links: 1 })
-    }
-
-    #[inline]
-    fn stat(&self, _dir: Fd, _name: &CStr) -> Result<FileType> {
-        Ok(FileType::RegularFile)
-    }
-
-    fn unlink(&self, _dir: Fd, _name: &CStr) -> Result<()> {
-        Ok(())
-    }
-
-    fn mkdir(&self, _dir: Fd, _name: &CStr) -> Result<()> {
-        Ok(())
-    }
-
-    fn rmdir(&self, _dir: Fd, _name: &CStr) -> Result<()> {
         Ok(())
     }
 
@@ -123,33 +76,6 @@ impl Engine for Null {
         Ok((0, 0))
     }
 
-    fn rename(&self, _dir: Fd, _name: &CStr, _new_dir: Fd, _new_name: &CStr) -> Result<()> {
-        Ok(())
-    }
-
-    fn link(&self, _dir: Fd, _name: &CStr, _new_dir: Fd, _new_name: &CStr) -> Result<()> {
-        Ok(())
-    }
-
-    fn symlink(&self, _text: &CStr, _dir: Fd, _name: &CStr) -> Result<()> {
-        Ok(())
-    }
-
-    fn read_link(&self, _dir: Fd, _name: &CStr, _buf: &mut [u8]) -> Result<usize> {
-        Ok(0)
-    }
-
-    fn allocate(&self, file: &mut Handle, offset: u64, len: u64, keep_size: bool) -> Result<()> {
-        if !keep_size {
-            file.size = file.size.max(offset + len);
-        }
-        Ok(())
-    }
-
-    fn punch(&self, _file: &mut Handle, _offset: u64, _len: u64) -> Result<()> {
-        Ok(())
-    }
-
     fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64> {
         let n = len.min(from.size.saturating_sub(from_offset));
         to.size = to.size.max(to_offset + n);
@@ -159,53 +85,5 @@ impl Engine for Null {
     #[inline]
     fn send(&self, file: &Handle, offset: u64, _sink: Fd, len: u64) -> Result<u64> {
         Ok(len.min(file.size.saturating_sub(offset)))
-    }
-
-    fn change(&self, _dir: Fd, _name: &CStr, _change: &InodeChange) -> Result<u64> {
-        Ok(0)
-    }
-
-    fn change_open(&self, _file: &Handle, _change: &InodeChange) -> Result<()> {
-        Ok(())
-    }
-
-    fn access(&self, _dir: Fd, _name: &CStr) -> Result<()> {
-        Ok(())
-    }
-
-    fn set_xattr(&self, _file: &Handle, _name: &CStr, _value: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn get_xattr(&self, _file: &Handle, _name: &CStr, _buf: &mut [u8]) -> Result<usize> {
-        Ok(0)
-    }
-
-    fn list_xattrs(&self, _file: &Handle, _buf: &mut [u8]) -> Result<usize> {
-        Ok(0)
-    }
-
-    fn statfs(&self, _dir: Fd) -> Result<()> {
-        Ok(())
-    }
-
-    fn syncfs(&self, _file: &Handle) -> Result<()> {
-        Ok(())
-    }
-
-    fn map(&self, _file: &Handle, _len: u64, _write: bool) -> Result<Option<FileMap>> {
-        Ok(None)
-    }
-
-    fn advise(&self, _file: &Handle, _offset: u64, _len: u64, _advice: Advice) -> Result<()> {
-        Ok(())
-    }
-
-    fn sync_range(&self, _file: &Handle, _offset: u64, _len: u64, _wait: bool) -> Result<()> {
-        Ok(())
-    }
-
-    fn lock(&self, _file: &Handle, _offset: u64, _len: u64, _lock: Option<Lock>) -> Result<()> {
-        Ok(())
     }
 }

@@ -2,11 +2,8 @@
 //! the execution of asynchronous I/O, which is in `exec::aio`.
 
 use super::{AsyncChoice, Engine, Handle};
-use crate::os::fd::{self, Fd, Result, Stat};
-use crate::os::inode::{self, InodeChange};
-use crate::os::mapped::FileMap;
-use crate::os::range::{self, Lock};
-use crate::os::{Advice, FileType, Mode, OFlags, SeekFrom};
+use crate::os::fd::{self, Fd, Result};
+use crate::os::{Mode, OFlags, SeekFrom, range};
 use std::ffi::CStr;
 
 /// The engine of system calls, with the way it is to execute asynchronous I/O.
@@ -68,58 +65,10 @@ impl Engine for Posix {
         Ok(n)
     }
 
-    fn seek(&self, file: &mut Handle, offset: u64) -> Result<()> {
-        file.position = fd::seek(file.fd, SeekFrom::Start(offset))?;
-        Ok(())
-    }
-
     #[inline]
     fn seek_end(&self, file: &mut Handle) -> Result<()> {
         file.position = fd::seek(file.fd, SeekFrom::End(0))?;
         Ok(())
-    }
-
-    fn truncate(&self, file: &mut Handle, size: u64) -> Result<()> {
-        fd::ftruncate(file.fd, size)?;
-        file.size = size;
-        Ok(())
-    }
-
-    fn fsync(&self, file: &mut Handle) -> Result<()> {
-        fd::fsync(file.fd)
-    }
-
-    fn fsync_dir(&self, dir: Fd) -> Result<()> {
-        // The descriptors for `*at` calls allow nothing else.
-        let opened = fd::open_at(dir, c".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
-        let done = fd::fsync(opened);
-        fd::close(opened);
-        done
-    }
-
-    fn fdatasync(&self, file: &mut Handle) -> Result<()> {
-        fd::fdatasync(file.fd)
-    }
-
-    fn stat_open(&self, file: &Handle) -> Result<Stat> {
-        fd::fstat(file.fd)
-    }
-
-    #[inline]
-    fn stat(&self, dir: Fd, name: &CStr) -> Result<FileType> {
-        fd::stat_at(dir, name).map(|stat| stat.kind)
-    }
-
-    fn unlink(&self, dir: Fd, name: &CStr) -> Result<()> {
-        fd::unlink_at(dir, name)
-    }
-
-    fn mkdir(&self, dir: Fd, name: &CStr) -> Result<()> {
-        fd::mkdir_at(dir, name, Mode::from_raw_mode(0o755))
-    }
-
-    fn rmdir(&self, dir: Fd, name: &CStr) -> Result<()> {
-        fd::rmdir_at(dir, name)
     }
 
     fn list(&self, dir: Fd, name: &CStr, buf: &mut [u8], may_go_on: &dyn Fn() -> bool) -> Result<(u64, u64)> {
@@ -141,34 +90,6 @@ impl Engine for Posix {
         Ok((bytes, calls + stats))
     }
 
-    fn rename(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()> {
-        fd::rename_at(dir, name, new_dir, new_name)
-    }
-
-    fn link(&self, dir: Fd, name: &CStr, new_dir: Fd, new_name: &CStr) -> Result<()> {
-        fd::link_at(dir, name, new_dir, new_name)
-    }
-
-    fn symlink(&self, text: &CStr, dir: Fd, name: &CStr) -> Result<()> {
-        fd::symlink_at(text, dir, name)
-    }
-
-    fn read_link(&self, dir: Fd, name: &CStr, buf: &mut [u8]) -> Result<usize> {
-        fd::read_link_at(dir, name, buf)
-    }
-
-    fn allocate(&self, file: &mut Handle, offset: u64, len: u64, keep_size: bool) -> Result<()> {
-        range::allocate(file.fd, offset, len, keep_size)?;
-        if !keep_size {
-            file.size = file.size.max(offset + len);
-        }
-        Ok(())
-    }
-
-    fn punch(&self, file: &mut Handle, offset: u64, len: u64) -> Result<()> {
-        range::punch_hole(file.fd, offset, len)
-    }
-
     fn copy_range(&self, from: &Handle, from_offset: u64, to: &mut Handle, to_offset: u64, len: u64) -> Result<u64> {
         let n = range::copy_range(from.fd, from_offset, to.fd, to_offset, len as usize)? as u64;
         to.size = to.size.max(to_offset + n);
@@ -178,54 +99,6 @@ impl Engine for Posix {
     #[inline]
     fn send(&self, file: &Handle, offset: u64, sink: Fd, len: u64) -> Result<u64> {
         range::send(file.fd, offset, sink, len as usize).map(|n| n as u64)
-    }
-
-    fn change(&self, dir: Fd, name: &CStr, change: &InodeChange) -> Result<u64> {
-        inode::change_at(dir, name, change)
-    }
-
-    fn change_open(&self, file: &Handle, change: &InodeChange) -> Result<()> {
-        inode::change(file.fd, change)
-    }
-
-    fn access(&self, dir: Fd, name: &CStr) -> Result<()> {
-        inode::access_at(dir, name)
-    }
-
-    fn set_xattr(&self, file: &Handle, name: &CStr, value: &[u8]) -> Result<()> {
-        inode::set_xattr(file.fd, name, value)
-    }
-
-    fn get_xattr(&self, file: &Handle, name: &CStr, buf: &mut [u8]) -> Result<usize> {
-        inode::get_xattr(file.fd, name, buf)
-    }
-
-    fn list_xattrs(&self, file: &Handle, buf: &mut [u8]) -> Result<usize> {
-        inode::list_xattrs(file.fd, buf)
-    }
-
-    fn statfs(&self, dir: Fd) -> Result<()> {
-        fd::file_system_kind(dir).map(drop)
-    }
-
-    fn syncfs(&self, file: &Handle) -> Result<()> {
-        fd::syncfs(file.fd)
-    }
-
-    fn map(&self, file: &Handle, len: u64, write: bool) -> Result<Option<FileMap>> {
-        FileMap::new(file.fd, len as usize, write).map(Some)
-    }
-
-    fn advise(&self, file: &Handle, offset: u64, len: u64, advice: Advice) -> Result<()> {
-        range::advise(file.fd, offset, len, advice)
-    }
-
-    fn sync_range(&self, file: &Handle, offset: u64, len: u64, wait: bool) -> Result<()> {
-        range::sync_range(file.fd, offset, len, wait)
-    }
-
-    fn lock(&self, file: &Handle, offset: u64, len: u64, lock: Option<Lock>) -> Result<()> {
-        range::lock(file.fd, offset, len, lock)
     }
 }
 

@@ -36,12 +36,12 @@ impl BufferedStream {
 
     /// Discards the data that was read ahead and moves the file position back to the reader's. Returns the number of
     /// system calls.
-    fn discard_read_ahead(&mut self, engine: &dyn Engine, handle: &mut Handle) -> Result<u64, Errno> {
+    fn discard_read_ahead(&mut self, handle: &mut Handle) -> Result<u64, Errno> {
         let ahead = std::mem::take(&mut self.held).len() as u64;
         if ahead == 0 {
             return Ok(0);
         }
-        engine.seek(handle, handle.position - ahead).map(|()| 1)
+        handle.seek(handle.position - ahead).map(|()| 1)
     }
 
     /// Reads until `out` is full or the file ends. Returns the number of bytes, and of system calls.
@@ -82,7 +82,7 @@ impl BufferedStream {
 
     /// Buffers or writes all of `data`. Returns the number of system calls.
     pub(crate) fn write(&mut self, engine: &dyn Engine, handle: &mut Handle, data: &[u8]) -> Result<u64, Errno> {
-        let mut calls = if self.dirty { 0 } else { self.discard_read_ahead(engine, handle)? };
+        let mut calls = if self.dirty { 0 } else { self.discard_read_ahead(handle)? };
         let mut done = 0;
         while done < data.len() {
             let rest = &data[done..];

@@ -19,10 +19,10 @@ use super::starvation::{Starvation, View};
 use super::trace::Stream;
 use super::{OpFailure, Outstanding, Stop, StopReason};
 use crate::disk::dirs::{Dirs, ThreadDirs};
-use crate::engine::{Engine, Handle};
+use crate::engine::{self, Engine, Handle};
 use crate::fileset::{Name, OwnRotor, Rotor};
 use crate::os::{self, Clock, Errno, Fd, Scale};
-use crate::os::{Advice, OFlags};
+use crate::os::{Advice, OFlags, range};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate};
@@ -401,7 +401,10 @@ impl<'r> OpCx<'r> {
     pub fn dir(&mut self, set: usize, dir: u64) -> Result<Fd, Errno> {
         match &self.files.dirs[set] {
             Some(dirs) => dirs.dir(dir, &mut self.files.thread_dirs[set]),
-            None => Ok(crate::os::NONE),
+            None => {
+                debug_assert!(!self.files.has_disk, "the effects of the flowop name each set that it works on");
+                Ok(os::NONE)
+            }
         }
     }
 
@@ -448,7 +451,7 @@ impl<'r> OpCx<'r> {
         }
         self.io.slots.fill(slot, handle, file, nominal);
         if !readahead {
-            let _ = self.env.engine.advise(&handle, 0, 0, Advice::Random);
+            let _ = engine::call(handle.fd, |fd| range::advise(fd, 0, 0, Advice::Random));
             self.cell().add_calls(1);
         }
         Ok(())

@@ -11,8 +11,9 @@
 use super::pick::{PartRotation, PickAttempt, PickBy};
 use super::slots::FileRef;
 use super::{OpCx, Stop, UnitKind};
+use crate::engine;
 use crate::fileset::{How, Picked, Want};
-use crate::os::{Errno, Fd};
+use crate::os::{Errno, Fd, fd};
 use std::ffi::CStr;
 
 /// The file to move.
@@ -126,11 +127,10 @@ impl OpCx<'_> {
             return unchanged(stop);
         }
         self.begin();
-        let engine = self.env.engine;
-        let done = match change {
-            NameUpdate::Link => engine.link(dirs.0, old.as_c(), dirs.1, new.as_c()),
-            NameUpdate::Rename | NameUpdate::Replace => engine.rename(dirs.0, old.as_c(), dirs.1, new.as_c()),
-        };
+        let done = engine::call(dirs.0, |dir| match change {
+            NameUpdate::Link => fd::link_at(dir, old.as_c(), dirs.1, new.as_c()),
+            NameUpdate::Rename | NameUpdate::Replace => fd::rename_at(dir, old.as_c(), dirs.1, new.as_c()),
+        });
         let done = done.map(|()| {
             let ended = self.end(0);
             match change {
@@ -167,7 +167,7 @@ impl OpCx<'_> {
             return Ok(());
         }
         self.cell().add_calls(1);
-        match self.env.engine.unlink(dir, name) {
+        match engine::call(dir, |dir| fd::unlink_at(dir, name)) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(self.failed("removing the old name failed", errno, Some(file))),
         }

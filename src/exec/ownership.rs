@@ -102,7 +102,7 @@ impl OpCx<'_> {
         self.cell().add_calls(1);
         self.inspect_file(handle, file, true)?;
         if empties {
-            if let Err(errno) = self.env.engine.truncate(&mut handle, 0) {
+            if let Err(errno) = handle.truncate(0) {
                 let _ = self.env.engine.close(handle);
                 return Err(self.failed("truncate failed", errno, Some(file)));
             }

@@ -22,8 +22,8 @@ impl OpCx<'_> {
     #[cold]
     fn read_size(&mut self, slot: usize, handle: Handle) -> Result<u64, Stop> {
         self.begin();
-        let read = match self.env.engine.stat_open(&handle) {
-            Ok(stat) => stat.size,
+        let read = match handle.read_size() {
+            Ok(size) => size,
             Err(errno) => return Err(self.failed_in_slot("fstat failed", errno, slot)),
         };
         self.cell().add_calls(1);

@@ -6,72 +6,52 @@
 //! Deliberately absent: the backend, `io_uring` or a pool of threads (`exec::aio`).
 
 use super::args::Args;
+use super::op::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, entry, lost_aio, lost_file, stateless};
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd, constant_size, max_size, units};
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit, lost_aio, lost_file};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::aio::{Aio, AioRequest, Outstanding};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::{Class, IoDirection, Origin, Role};
 use std::sync::Arc;
 
 const IO: &[&str] = placed!("directio", "dsync", "iodepth");
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    FlowopEntry {
-        spec: Flowop {
-            name: "aiowrite",
-            class: Class::Aio,
-            direction: IoDirection::Write,
-            uses: IO,
-            roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Both,
-            doc: "submits an asynchronous write of `iosize` bytes; its latency is the time to its completion",
-            example: "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiowait name=wait",
-        },
-        build: |args| Submit::build(args, true),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "aioread",
-            class: Class::Aio,
-            direction: IoDirection::Read,
-            uses: IO,
-            roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Wmlrun,
-            doc: "submits an asynchronous read of `iosize` bytes; its latency is the time to its completion",
-            example: "flowop aioread name=rd,filename=data,iosize=4k,random\nflowop aiowait name=wait",
-        },
-        build: |args| Submit::build(args, false),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "aiosubmit",
-            class: Class::Other,
-            direction: IoDirection::None,
-            uses: &[],
-            roles: &[],
-            origin: Origin::Sun,
-            doc: "does nothing, because `aiowrite` submits its write itself; for scripts of Filebench 1.1",
-            example: "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiosubmit name=submit\n\
-                      flowop aiowait name=wait",
-        },
-        build: |_| Ok(Arc::new(Submitted)),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "aiowait",
-            class: Class::Aio,
-            direction: IoDirection::None,
-            uses: &[],
-            roles: &[],
-            origin: Origin::Both,
-            doc: "waits until half of the thread's asynchronous operations in flight have completed",
-            example: "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiowait name=wait",
-        },
-        build: |_| Ok(Arc::new(Wait)),
-    },
+    entry("aiowrite", |args| Submit::build(args, true))
+        .class(Class::Aio)
+        .direction(IoDirection::Write)
+        .origin(Origin::Both)
+        .uses(IO)
+        .roles(&[Role::UsesSlot, Role::NeedsFile])
+        .doc("submits an asynchronous write of `iosize` bytes; its latency is the time to its completion")
+        .example("flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiowait name=wait"),
+    entry("aioread", |args| Submit::build(args, false))
+        .class(Class::Aio)
+        .direction(IoDirection::Read)
+        .uses(IO)
+        .roles(&[Role::UsesSlot, Role::NeedsFile])
+        .doc("submits an asynchronous read of `iosize` bytes; its latency is the time to its completion")
+        .example("flowop aioread name=rd,filename=data,iosize=4k,random\nflowop aiowait name=wait"),
+    entry("aiosubmit", |_| {
+        Ok(stateless(String::new(), Effects { preserves: true, non_blocking: true, ..Effects::default() }, |cx| {
+            cx.begin();
+            cx.end(0)
+        }))
+    })
+    .class(Class::Other)
+    .origin(Origin::Sun)
+    .doc("does nothing, because `aiowrite` submits its write itself; for scripts of Filebench 1.1")
+    .example(
+        "flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiosubmit name=submit\n\
+             flowop aiowait name=wait",
+    ),
+    entry("aiowait", |_| Ok(wait()))
+        .class(Class::Aio)
+        .origin(Origin::Both)
+        .doc("waits until half of the thread's asynchronous operations in flight have completed")
+        .example("flowop aiowrite name=wr,filename=data,iosize=4k,random\nflowop aiowait name=wait"),
 ];
 
 impl Submit {
@@ -126,24 +106,18 @@ impl Op for Submit {
         format!("{} iosize={}{}{depth}", self.file.describe(), self.iosize, self.offset_source.describe())
     }
 
-    fn preserves(&self) -> bool {
-        !self.write
-    }
-
     fn effects(&self) -> Effects {
         let size = max_size(&self.iosize);
         let aio = Aio { depth: self.max_in_flight(), size, bounded: self.depth > 0 };
         Effects {
+            preserves: !self.write,
+            non_blocking: true,
             aio: Some(aio),
             buffer: size,
             exact_buffer: constant_size(&self.iosize),
             units: units(&self.iosize, &self.offset_source),
             ..self.file.effects()
         }
-    }
-
-    fn non_blocking(&self) -> bool {
-        true
     }
 }
 
@@ -218,51 +192,9 @@ impl SubmitStep<'_> {
     }
 }
 
-#[derive(Debug)]
-struct Submitted;
-
-impl Stateless for Submitted {
-    fn describe(&self) -> String {
-        String::new()
-    }
-
-    fn preserves(&self) -> bool {
-        true
-    }
-
-    fn non_blocking(&self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        cx.begin();
-        cx.end(0)
-    }
-}
-
-#[derive(Debug)]
-struct Wait;
-
-impl Stateless for Wait {
-    fn describe(&self) -> String {
-        String::new()
-    }
-
-    fn preserves(&self) -> bool {
-        true
-    }
-
-    fn effects(&self) -> Effects {
-        Effects { aio: Some(Aio { depth: 0, size: 0, bounded: true }), ..Effects::default() }
-    }
-
-    fn non_blocking(&self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+fn wait() -> Arc<dyn Op> {
+    let aio = Some(Aio { depth: 0, size: 0, bounded: true });
+    stateless(String::new(), Effects { aio, preserves: true, non_blocking: true, ..Effects::default() }, |cx| {
         cx.begin();
         let Some(mut aio) = cx.io.aio.take() else { return Err(lost_aio(cx)) };
         let noticed = aio.reap(cx, aio.in_flight().div_ceil(2), false);
@@ -272,5 +204,5 @@ impl Stateless for Wait {
             Err(stop) if !stop.is_over() => Err(stop),
             _ => cx.end(0),
         }
-    }
+    })
 }

@@ -7,80 +7,48 @@
 //! only data that has been written, not data in the buffer.
 
 use super::args::Args;
+use super::op::{BuiltOp, Effects, FlowopEntry, entry, stateless};
 use super::transfer::{FileUse, constant_size, max_size};
-use super::{BuiltOp, Effects, FlowopEntry, Stateless};
 use crate::exec::buffered::{BufferState, ready};
 use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::{IoDirection, Role};
 use std::ops::Range;
-use std::sync::Arc;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    FlowopEntry {
-        spec: Flowop {
-            name: "bufread",
-            class: Class::Io,
-            direction: IoDirection::Read,
-            uses: &[
-                "filesetname",
-                "fd",
-                "iosize",
-                "opennext",
-                "indexed",
-                "uniform",
-                "recent",
-                "directio",
-                "noreadahead",
-            ],
-            roles: &[Role::UsesSlot, Role::NeedsFile, Role::Buffers],
-            origin: Origin::Wmlrun,
-            doc: "reads `iosize` bytes sequentially through a buffer of 4 KiB in user space, as `fread`; returns to \
-                  the start at the end of the file",
-            example: "flowop bufread name=rd,filename=data,iosize=100,iters=50",
-        },
-        build: |args| Buffered::build(args, false),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "bufwrite",
-            class: Class::Io,
-            direction: IoDirection::Write,
-            uses: &[
-                "filesetname",
-                "fd",
-                "iosize",
-                "opennext",
-                "indexed",
-                "uniform",
-                "recent",
-                "directio",
-                "dsync",
-                "wrap",
-            ],
-            roles: &[Role::UsesSlot, Role::NeedsFile, Role::Buffers],
-            origin: Origin::Wmlrun,
-            doc: "writes `iosize` bytes sequentially through a buffer of 4 KiB in user space, as `fwrite`; extends its \
-                  file without limit, unless `wrap=` is given",
-            example: "flowop bufwrite name=wr,filename=data,fd=1,iosize=100,iters=50\nflowop closefile name=cl,fd=1",
-        },
-        build: |args| Buffered::build(args, true),
-    },
+    entry("bufread", |args| Buffered::build(args, false))
+        .direction(IoDirection::Read)
+        .uses(&["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "recent", "directio", "noreadahead"])
+        .roles(&[Role::UsesSlot, Role::NeedsFile, Role::Buffers])
+        .doc(
+            "reads `iosize` bytes sequentially through a buffer of 4 KiB in user space, as `fread`; returns to \
+             the start at the end of the file",
+        )
+        .example("flowop bufread name=rd,filename=data,iosize=100,iters=50"),
+    entry("bufwrite", |args| Buffered::build(args, true))
+        .direction(IoDirection::Write)
+        .uses(&["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "recent", "directio", "dsync", "wrap"])
+        .roles(&[Role::UsesSlot, Role::NeedsFile, Role::Buffers])
+        .doc(
+            "writes `iosize` bytes sequentially through a buffer of 4 KiB in user space, as `fwrite`; extends its \
+             file without limit, unless `wrap=` is given",
+        )
+        .example("flowop bufwrite name=wr,filename=data,fd=1,iosize=100,iters=50\nflowop closefile name=cl,fd=1"),
 ];
 
 impl Buffered {
     fn build(args: &Args<'_>, write: bool) -> BuiltOp {
-        Ok(Arc::new(Self {
-            file: FileUse::new(args, true)?,
-            iosize: args.need_iosize()?,
-            write,
-            wrap: args.int("wrap", 0)?,
-        }))
+        let (file, iosize, wrap) = (FileUse::new(args, true)?, args.need_iosize()?, args.int("wrap", 0)?);
+        let wraps = if wrap > 0 { format!(" wrap={wrap}") } else { String::new() };
+        let described = format!("{} iosize={iosize}{wraps}", file.describe());
+        let (buffer, exact_buffer) = (max_size(&iosize), constant_size(&iosize));
+        let effects = Effects { preserves: !write, buffer, exact_buffer, ..file.effects() };
+        let op = Self { file, iosize, write, wrap };
+        Ok(stateless(described, effects, move |cx| op.run(cx)))
     }
 }
 
-#[derive(Debug)]
 struct Buffered {
     file: FileUse,
     iosize: Quantity,
@@ -88,20 +56,7 @@ struct Buffered {
     wrap: u64,
 }
 
-impl Stateless for Buffered {
-    fn describe(&self) -> String {
-        let wrap = if self.wrap > 0 { format!(" wrap={}", self.wrap) } else { String::new() };
-        format!("{} iosize={}{wrap}", self.file.describe(), self.iosize)
-    }
-
-    fn preserves(&self) -> bool {
-        !self.write
-    }
-
-    fn effects(&self) -> Effects {
-        Effects { buffer: max_size(&self.iosize), exact_buffer: constant_size(&self.iosize), ..self.file.effects() }
-    }
-
+impl Buffered {
     #[inline]
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         let slot = self.file.ensure_open(cx)?;
@@ -140,7 +95,7 @@ fn read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Result<(u64, u64
     let mut done = stream.read(engine, &mut handle, out)?;
     if done.0 == 0 && !out.is_empty() {
         // End of the file: return to its start.
-        engine.seek(&mut handle, 0)?;
+        handle.seek(0)?;
         let calls = done.1 + 1;
         done = stream.read(engine, &mut handle, out)?;
         done.1 += calls;
@@ -163,7 +118,7 @@ impl Buffered {
         if self.wrap > 0 && handle.position + buffered + len > self.wrap {
             calls += stream.flush(engine, &mut handle)? + 1;
             stream.held = 0..0;
-            engine.seek(&mut handle, 0)?;
+            handle.seek(0)?;
         }
         calls += stream.write(engine, &mut handle, cx.io.buffer.get(range))?;
         cx.io.slots.get_mut(slot).handle = Some(handle);

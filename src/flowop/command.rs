@@ -1,31 +1,25 @@
 //! `command`: execution of another program as an operation.
 
 use super::args::Args;
-use super::{BuiltOp, FlowopEntry, Stateless};
+use super::op::{BuiltOp, Effects, FlowopEntry, entry, stateless};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::os::COMMAND_FAILED;
 use crate::os::child::Group;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::{Class, Role};
 use std::io;
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
-    spec: Flowop {
-        name: "command",
-        class: Class::Other,
-        direction: IoDirection::None,
-        roles: &[Role::RunsCommand, Role::TakesSpace],
-        uses: &["value"],
-        origin: Origin::Wmlrun,
-        doc: "runs the command `value` with /bin/sh and waits for its end; needs `--allow-system`. Its processor time \
+pub(super) const FLOWOPS: &[FlowopEntry] = &[entry("command", command)
+    .class(Class::Other)
+    .uses(&["value"])
+    .roles(&[Role::RunsCommand, Role::TakesSpace])
+    .doc(
+        "runs the command `value` with /bin/sh and waits for its end; needs `--allow-system`. Its processor time \
               is reported separately",
-        example: "flowop command name=list,value=\"ls / > /dev/null\"",
-    },
-    build: ShellCommand::build,
-}];
+    )
+    .example("flowop command name=list,value=\"ls / > /dev/null\"")];
 
 /// Interval at which a thread that waits for its command checks for the end of the run.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -34,57 +28,21 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// threads.
 const GRACE_PERIOD: Duration = Duration::from_millis(100);
 
-#[derive(Debug)]
-struct ShellCommand {
-    text: String,
-}
-
-impl ShellCommand {
-    fn build(args: &Args<'_>) -> BuiltOp {
-        match args.text("value") {
-            Some(text) if !text.trim().is_empty() => Ok(Arc::new(Self { text })),
-            _ => {
-                let message = format!("flowop `{}` of type `command` has no command", args.name);
-                let d = Diagnostic::error(Code::MissingAttribute, args.span_of("value"), message);
-                Err(d.help("add `value=\"…\"`, such as `value=\"tar cf /dev/null $dir\"`"))
-            }
-        }
-    }
-
-    /// Returns the failure to run the command.
-    fn not_run(&self, cx: &mut OpCx<'_>, error: &io::Error) -> Stop {
-        let what = || format!("`{}` could not be run: {error}", self.text);
-        cx.failed_as(COMMAND_FAILED, what, "`command` starts commands with /bin/sh")
-    }
-}
-
-/// Waits for the end of the command. `None` if the run has ended before, which ends the command too.
-fn wait(cx: &OpCx<'_>, group: &mut Group) -> io::Result<Option<ExitStatus>> {
-    loop {
-        if let Some(status) = group.wait(POLL_INTERVAL)? {
-            return Ok(Some(status));
-        }
-        if cx.env.gate.is_stopped() || cx.expired() {
-            group.end(GRACE_PERIOD);
-            return Ok(None);
-        }
-    }
-}
-
-impl Stateless for ShellCommand {
-    fn describe(&self) -> String {
-        format!(" value=\"{}\"", self.text)
-    }
-
-    /// Unlike other operations this one allocates: it forks and builds the arguments, as a shell does.
-    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+/// Unlike other operations this one allocates: it forks and builds the arguments, as a shell does.
+fn command(args: &Args<'_>) -> BuiltOp {
+    let Some(text) = args.text("value").filter(|text| !text.trim().is_empty()) else {
+        let message = format!("flowop `{}` of type `command` has no command", args.name);
+        let d = Diagnostic::error(Code::MissingAttribute, args.span_of("value"), message);
+        return Err(d.help("add `value=\"…\"`, such as `value=\"tar cf /dev/null $dir\"`"));
+    };
+    Ok(stateless(format!(" value=\"{text}\""), Effects::default(), move |cx| {
         cx.begin();
         if !cx.env.engine.real() {
             return cx.end(0);
         }
-        let mut group = match Group::start(&self.text, true, None) {
+        let mut group = match Group::start(&text, true, None) {
             Ok(group) => group,
-            Err(e) => return Err(self.not_run(cx, &e)),
+            Err(e) => return Err(not_run(&text, cx, &e)),
         };
         match wait(cx, &mut group) {
             Ok(Some(status)) if status.success() => {
@@ -97,12 +55,31 @@ impl Stateless for ShellCommand {
                 done
             }
             Ok(Some(status)) => {
-                let what = || format!("`{}` ended with {status}", self.text);
+                let what = || format!("`{text}` ended with {status}");
                 let help = "its output is above; to accept a failure, write `COMMAND || true`";
                 Err(cx.failed_as(COMMAND_FAILED, what, help))
             }
             Ok(None) => cx.end(0).and(Err(Stop::over())),
-            Err(e) => Err(self.not_run(cx, &e)),
+            Err(e) => Err(not_run(&text, cx, &e)),
+        }
+    }))
+}
+
+/// Returns the failure to run the command.
+fn not_run(text: &str, cx: &mut OpCx<'_>, error: &io::Error) -> Stop {
+    let what = || format!("`{text}` could not be run: {error}");
+    cx.failed_as(COMMAND_FAILED, what, "`command` starts commands with /bin/sh")
+}
+
+/// Waits for the end of the command. `None` if the run has ended before, which ends the command too.
+fn wait(cx: &OpCx<'_>, group: &mut Group) -> io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = group.wait(POLL_INTERVAL)? {
+            return Ok(Some(status));
+        }
+        if cx.env.gate.is_stopped() || cx.expired() {
+            group.end(GRACE_PERIOD);
+            return Ok(None);
         }
     }
 }

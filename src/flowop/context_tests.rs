@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::args::SetInfo;
-use super::meta::call_by_name;
+use super::by_name::call_by_name;
 use super::pick_rule::PickRule;
 use super::transfer::FileUse;
 use crate::disk::Fileset;
@@ -89,7 +89,7 @@ fn next_begins_at_the_end(cx: &mut OpCx<'_>) -> bool {
 fn the_release_of_a_file_is_in_no_latency() {
     for is_live in [false, true] {
         in_context(is_live, |cx| {
-            call_by_name::<false>(&next_file(), cx, "stat failed", |_, _, _| Ok(0)).unwrap();
+            call_by_name::<false>(&next_file(), cx, "stat failed", |_, _| Ok(0)).unwrap();
             assert_eq!(next_begins_at_the_end(cx), !is_live, "a call by name");
             next_file().ensure_open(cx).unwrap();
             assert_eq!(next_begins_at_the_end(cx), !is_live, "an implicit open");

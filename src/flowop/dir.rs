@@ -1,196 +1,207 @@
-//! Directories: `makedir`, `removedir`, `listdir`, `listdirplus`.
+//! Directories and whole sets: `makedir`, `removedir`, `listdir`, `listdirplus`, `fsyncdir`, `fsyncset`, `statfs`.
 
 use super::args::Args;
-use super::expected::{ExpectedError, NamedCall};
+use super::by_name::named_file;
+use super::op::{BuiltOp, Effects, FlowopEntry, entry, stateful, stateless};
 use super::pick_rule::PickRule;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
+use crate::engine;
+use crate::exec::UnitKind;
 use crate::exec::slots::FileRef;
-use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
-use std::sync::Arc;
+use crate::os::fd::{self, Fd, Result as OsResult};
+use crate::os::{Mode, OFlags};
+use crate::spec::{Origin, Role};
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    FlowopEntry {
-        spec: Flowop {
-            name: "makedir",
-            class: Class::Io,
-            direction: IoDirection::None,
-            uses: &["filesetname", "indexed", "expect"],
-            roles: &[Role::MakesDirectory],
-            origin: Origin::Both,
-            doc: "creates one of the `leafdirs` of the set that does not exist",
-            example: "flowop makedir name=mk,filesetname=leaves\nflowop removedir name=rm,filesetname=leaves",
-        },
-        build: |args| Leaf::build(args, true),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "removedir",
-            class: Class::Io,
-            direction: IoDirection::None,
-            uses: &["filesetname", "indexed"],
-            roles: &[Role::RemovesDirectory],
-            origin: Origin::Both,
-            doc: "removes one of the existing `leafdirs` of the set",
-            example: "flowop makedir name=mk,filesetname=leaves\nflowop removedir name=rm,filesetname=leaves",
-        },
-        build: |args| Leaf::build(args, false),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "listdir",
-            class: Class::Io,
-            direction: IoDirection::None,
-            uses: &["filesetname"],
-            roles: &[],
-            origin: Origin::Both,
-            doc: "reads all names in a directory of the set, each time in the next directory",
-            example: "flowop listdir name=ls,filesetname=data",
-        },
-        build: |args| List::build(args, false),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "listdirplus",
-            class: Class::Io,
-            direction: IoDirection::None,
-            uses: &["filesetname"],
-            roles: &[],
-            origin: Origin::Wmlrun,
-            doc: "as `listdir`, and reads the attributes of each name, as `ls -l` and READDIRPLUS of NFS do",
-            example: "flowop listdirplus name=ll,filesetname=data",
-        },
-        build: |args| List::build(args, true),
-    },
+    entry("makedir", |args| change_leaf(args, true))
+        .origin(Origin::Both)
+        .uses(&["filesetname", "indexed", "expect"])
+        .roles(&[Role::MakesDirectory])
+        .doc("creates one of the `leafdirs` of the set that does not exist")
+        .example("flowop makedir name=mk,filesetname=leaves\nflowop removedir name=rm,filesetname=leaves"),
+    entry("removedir", |args| change_leaf(args, false))
+        .origin(Origin::Both)
+        .uses(&["filesetname", "indexed"])
+        .roles(&[Role::RemovesDirectory])
+        .doc("removes one of the existing `leafdirs` of the set")
+        .example("flowop makedir name=mk,filesetname=leaves\nflowop removedir name=rm,filesetname=leaves"),
+    entry("listdir", |args| list(args, false))
+        .origin(Origin::Both)
+        .uses(&["filesetname"])
+        .doc("reads all names in a directory of the set, each time in the next directory")
+        .example("flowop listdir name=ls,filesetname=data"),
+    entry("listdirplus", |args| list(args, true))
+        .uses(&["filesetname"])
+        .doc("as `listdir`, and reads the attributes of each name, as `ls -l` and READDIRPLUS of NFS do")
+        .example("flowop listdirplus name=ll,filesetname=data"),
+    entry("fsyncdir", fsync_dir)
+        .uses(&["filesetname", "fd"])
+        .doc(
+            "flushes a directory to the device (open, `fsync`, close), so that a name created or renamed in it \
+             outlives a crash: the directory of the file that is or was open in the slot, else the next directory of \
+             the set",
+        )
+        .example(
+            "flowop createfile name=cr,filesetname=spare,fd=1\nflowop closefile name=cl,fd=1\n\
+             flowop fsyncdir name=fd,fd=1\nflowop deletefile name=rm,fd=1",
+        ),
+    entry("fsyncset", fsync_set)
+        .origin(Origin::Both)
+        .uses(&["filesetname"])
+        .doc("calls fsync for every file of the set that the thread has open; each call is one operation")
+        .example("flowop write name=wr,filename=data,iosize=4k,random\nflowop fsyncset name=fs,filesetname=data"),
+    entry("statfs", statfs)
+        .uses(&["filesetname"])
+        .doc("queries the statistics of the set's file system (`statfs`)")
+        .example("flowop statfs name=fs,filesetname=data"),
 ];
 
-impl List {
-    fn build(args: &Args<'_>, plus: bool) -> BuiltOp {
-        let set = args.need_fileset()?;
-        Ok(Arc::new(Self { set: set.id, name: set.name, plus }))
-    }
-}
-
-impl Leaf {
-    fn build(args: &Args<'_>, make: bool) -> BuiltOp {
-        if make && let Some(op) = ExpectedError::from_args(args, NamedCall::MakeDir)? {
-            return Ok(op);
-        }
-        let set = args.need_fileset()?;
-        let pick = PickRule::of_leafdirs(args, &set)?;
-        Ok(Arc::new(Self { set: set.id, name: set.name, pick, make }))
-    }
-}
-
-#[derive(Debug)]
-struct Leaf {
-    set: usize,
-    name: String,
-    pick: PickRule,
-    make: bool,
-}
-
-impl Stateless for Leaf {
-    fn describe(&self) -> String {
-        format!(" {}{}", self.name, self.pick.describe())
-    }
-
-    fn effects(&self) -> Effects {
-        let made = if self.make { Want::Existing } else { Want::Absent };
-        Effects { makes: vec![(self.set, made, UnitKind::LeafDir)], sets: vec![self.set], ..Effects::default() }
-    }
-
-    #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let want = if self.make { Want::Absent } else { Want::Existing };
-        let by = self.pick.draw(cx);
-        let FileRef { set, index } = cx.pick_leaf(self.set, want, by)?;
+fn change_leaf(args: &Args<'_>, make: bool) -> BuiltOp {
+    let set = args.need_fileset()?;
+    let pick = PickRule::of_leafdirs(args, &set)?;
+    let (want, made) = if make { (Want::Absent, Want::Existing) } else { (Want::Existing, Want::Absent) };
+    let makes = vec![(set.id, made, UnitKind::LeafDir)];
+    let effects = Effects { makes, sets: vec![set.id], ..Effects::default() };
+    Ok(stateless(format!(" {}{}", set.name, pick.describe()), effects, move |cx| {
+        let by = pick.draw(cx);
+        let leaf @ FileRef { set, index } = cx.pick_leaf(set.id, want, by)?;
         let tree = &cx.files.views[set].set.tree;
         let name = tree.leafdir_name(index);
         let above = tree.dir_of_leafdir(index);
         let result = cx.dir(set, above).and_then(|dir| {
             cx.begin();
-            if self.make { cx.env.engine.mkdir(dir, name.as_c()) } else { cx.env.engine.rmdir(dir, name.as_c()) }
+            engine::call(dir, |dir| match make {
+                true => fd::mkdir_at(dir, name.as_c(), Mode::from_raw_mode(0o755)),
+                false => fd::rmdir_at(dir, name.as_c()),
+            })
         });
         match result {
             Ok(()) => {
                 let outcome = cx.end(0);
-                cx.files.views[set].set.state.leafdirs.set_exists(index, self.make);
+                cx.files.views[set].set.state.leafdirs.set_exists(index, make);
                 cx.restamp();
                 outcome
             }
             Err(errno) => {
                 cx.files.views[set].set.state.leafdirs.release(index);
-                Err(cx.leaf_failed(
-                    if self.make { "mkdir failed" } else { "rmdir failed" },
-                    errno,
-                    FileRef { set, index },
-                ))
+                Err(cx.leaf_failed(if make { "mkdir failed" } else { "rmdir failed" }, errno, leaf))
             }
         }
-    }
-}
-
-#[derive(Clone, Debug)]
-struct List {
-    set: usize,
-    name: String,
-    plus: bool,
+    }))
 }
 
 /// Buffer size of one `getdents64` call in bytes, as in `readdir` of the C library.
 const ENTRIES: u64 = 32 << 10;
 
-impl Op for List {
-    fn instantiate<'r>(&'r self, _init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        Box::new(ListStep { set: self.set, plus: self.plus, buf: vec![0; ENTRIES as usize] })
-    }
-
-    fn describe(&self) -> String {
-        format!(" {}", self.name)
-    }
-
-    fn preserves(&self) -> bool {
-        true
-    }
-
-    fn effects(&self) -> Effects {
-        Effects { sets: vec![self.set], ..Effects::default() }
-    }
-}
-
-struct ListStep {
-    set: usize,
-    plus: bool,
-    buf: Vec<u8>,
-}
-
-impl Step for ListStep {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        cx.restamp();
-        let set = cx.any_part(self.set);
-        let dir = cx.files.views[set].set.state.next_dir();
-        let result = cx.dir(set, dir).and_then(|fd| {
-            cx.begin();
-            // A listing of millions of names that the end of the run interrupts is late.
-            let may_go_on = || !cx.expired();
-            if self.plus {
-                cx.env.engine.list_plus(fd, c".", &mut self.buf, &may_go_on)
-            } else {
-                cx.env.engine.list(fd, c".", &mut self.buf, &may_go_on)
+fn list(args: &Args<'_>, plus: bool) -> BuiltOp {
+    let set = args.need_fileset()?;
+    let described = format!(" {}", set.name);
+    Ok(stateful(
+        described,
+        Effects::preserving(set.id),
+        |_| vec![0; ENTRIES as usize],
+        move |buf: &mut Vec<u8>, cx| {
+            cx.restamp();
+            let set = cx.any_part(set.id);
+            let dir = cx.files.views[set].set.state.next_dir();
+            let result = cx.dir(set, dir).and_then(|fd| {
+                cx.begin();
+                // A listing of millions of names that the end of the run interrupts is late.
+                let may_go_on = || !cx.expired();
+                if plus {
+                    cx.env.engine.list_plus(fd, c".", buf, &may_go_on)
+                } else {
+                    cx.env.engine.list(fd, c".", buf, &may_go_on)
+                }
+            });
+            match result {
+                Ok((bytes, calls)) => {
+                    cx.cell().add_calls(calls.saturating_sub(1));
+                    let ended = cx.end(0);
+                    if ended.is_ok() {
+                        cx.cell().add_listed(bytes);
+                    }
+                    ended
+                }
+                Err(errno) => Err(cx.failed("reading a directory failed", errno, None)),
             }
+        },
+    ))
+}
+
+fn fsync_dir(args: &Args<'_>) -> BuiltOp {
+    let file = named_file(args)?;
+    Ok(stateless(file.describe(), Effects { preserves: true, ..file.effects() }, move |cx| {
+        cx.restamp();
+        let fd = file.slot.fd;
+        let held = if fd > 0 { cx.io.slots.get(fd).file } else { None };
+        let (set, dir) = match (held, &file.set) {
+            (Some(file), _) => (file.set, cx.files.views[file.set].set.tree.dir_of(file.index)),
+            (None, Some(set)) => {
+                let set = cx.any_part(set.id);
+                (set, cx.files.views[set].set.state.next_dir())
+            }
+            (None, None) => {
+                let what = || format!("slot {fd} has no file whose directory could be flushed");
+                return Err(cx.misuse(what, "open a file there first, or add `filesetname=`"));
+            }
+        };
+        let done = cx.dir(set, dir).and_then(|dir| {
+            cx.begin();
+            engine::call(dir, open_and_fsync)
+        });
+        match done {
+            Ok(()) => {
+                // Open and close.
+                cx.cell().add_calls(2);
+                cx.end(0)
+            }
+            Err(errno) => Err(cx.failed("fsync of a directory failed", errno, held)),
+        }
+    }))
+}
+
+fn open_and_fsync(dir: Fd) -> OsResult<()> {
+    // The descriptors for `*at` calls allow nothing else.
+    let opened = fd::open_at(dir, c".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+    let done = fd::fsync(opened);
+    fd::close(opened);
+    done
+}
+
+fn fsync_set(args: &Args<'_>) -> BuiltOp {
+    let set = args.need_fileset()?;
+    Ok(stateless(format!(" {}", set.name), Effects::preserving(set.id), move |cx| {
+        let mut any = false;
+        for slot in 0..cx.io.slots.len() {
+            let state = *cx.io.slots.get(slot);
+            let Some(handle) = state.handle else { continue };
+            if state.file.is_none_or(|f| cx.io.slots.set_of(f) != set.id) {
+                continue;
+            }
+            any = true;
+            cx.io.slots.set_last(slot);
+            cx.begin();
+            match engine::call(handle.fd, fd::fsync) {
+                Ok(()) => cx.end(0)?,
+                Err(errno) => return Err(cx.failed("fsync failed", errno, state.file)),
+            }
+        }
+        if any { Ok(()) } else { cx.skip() }
+    }))
+}
+
+fn statfs(args: &Args<'_>) -> BuiltOp {
+    let set = args.need_fileset()?;
+    Ok(stateless(format!(" {}", set.name), Effects::preserving(set.id), move |cx| {
+        let part = cx.any_part(set.id);
+        let result = cx.dir(part, 0).and_then(|root| {
+            cx.begin();
+            engine::call(root, |root| fd::file_system_kind(root).map(drop))
         });
         match result {
-            Ok((bytes, calls)) => {
-                cx.cell().add_calls(calls.saturating_sub(1));
-                let ended = cx.end(0);
-                if ended.is_ok() {
-                    cx.cell().add_listed(bytes);
-                }
-                ended
-            }
-            Err(errno) => Err(cx.failed("reading a directory failed", errno, None)),
+            Ok(()) => cx.end(0),
+            Err(errno) => Err(cx.failed("statfs failed", errno, None)),
         }
-    }
+    }))
 }

@@ -2,39 +2,45 @@
 //! (`missing`, `expect=ENOENT`), or try to create a lock file or directory that exists already (`expect=EEXIST`).
 
 use super::args::Args;
+use super::op::{Effects, Op, stateless};
 use super::pick_rule::PickRule;
-use super::{Effects, Op, Stateless};
 use crate::diag::{Code, Diagnostic};
-use crate::engine::Engine;
+use crate::engine::{self, Engine};
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop};
 use crate::fileset::{Name, Want};
-use crate::os::OFlags;
-use crate::os::{Errno, Fd, errno_name};
+use crate::os::{Errno, Fd, Mode, OFlags, errno_name, fd, inode};
 use crate::random;
 use std::ffi::CStr;
 use std::sync::Arc;
 
 /// A call on a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NamedCall {
-    /// `openfile`.
+enum NamedCall {
     Open,
-    /// `statfile`.
     Stat,
-    /// `access`.
     Access,
-    /// `readlink`.
     ReadLink,
-    /// `deletefile`.
     Unlink,
-    /// `createfile`.
     Create,
-    /// `makedir`.
     MakeDir,
 }
 
 impl NamedCall {
+    /// The call of a flowop; `None` for those that know neither `missing` nor `expect`.
+    fn of(flowop: &str) -> Option<Self> {
+        Some(match flowop {
+            "openfile" => Self::Open,
+            "statfile" => Self::Stat,
+            "access" => Self::Access,
+            "readlink" => Self::ReadLink,
+            "deletefile" => Self::Unlink,
+            "createfile" => Self::Create,
+            "makedir" => Self::MakeDir,
+            _ => return None,
+        })
+    }
+
     /// Returns the error that `expect` can ask for.
     fn expected_error(self) -> Errno {
         match self {
@@ -56,11 +62,11 @@ impl NamedCall {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
                 engine.open(dir, name, flags, 0).and_then(|handle| engine.close(handle))
             }
-            Self::Stat => engine.stat(dir, name).map(drop),
-            Self::Access => engine.access(dir, name),
-            Self::ReadLink => engine.read_link(dir, name, &mut [0; 256]).map(drop),
-            Self::Unlink => engine.unlink(dir, name),
-            Self::MakeDir => engine.mkdir(dir, name),
+            Self::Stat => engine::call(dir, |dir| fd::stat_at(dir, name).map(drop)),
+            Self::Access => engine::call(dir, |dir| inode::access_at(dir, name)),
+            Self::ReadLink => engine::call(dir, |dir| fd::read_link_at(dir, name, &mut [0; 256]).map(drop)),
+            Self::Unlink => engine::call(dir, |dir| fd::unlink_at(dir, name)),
+            Self::MakeDir => engine::call(dir, |dir| fd::mkdir_at(dir, name, Mode::from_raw_mode(0o755))),
         }
     }
 }
@@ -69,7 +75,6 @@ impl NamedCall {
 const FIRST_MISSING: u64 = 1_000_000_000_000_000_000;
 
 /// An operation that succeeds if its call fails with a certain error.
-#[derive(Debug)]
 pub(super) struct ExpectedError {
     call: NamedCall,
     set: usize,
@@ -82,7 +87,8 @@ pub(super) struct ExpectedError {
 
 impl ExpectedError {
     /// Makes the operation of a flowop with `missing` or `expect`. `None` when it has neither.
-    pub(super) fn from_args(args: &Args<'_>, call: NamedCall) -> Result<Option<Arc<dyn Op>>, Diagnostic> {
+    pub(super) fn from_args(args: &Args<'_>) -> Result<Option<Arc<dyn Op>>, Diagnostic> {
+        let Some(call) = NamedCall::of(args.spec.name) else { return Ok(None) };
         // `missing` uses a name without checking first that it is free. It must not be accepted by a call that would
         // change the file if the name did exist.
         let harmless = call.expected_error() == Errno::NOENT && call != NamedCall::Unlink;
@@ -99,7 +105,10 @@ impl ExpectedError {
         let set = args.need_fileset()?;
         let pick = PickRule::new(args, Some(&set), false)?;
         let entries = set.entries.max(1);
-        Ok(Some(Arc::new(Self { call, set: set.id, set_name: set.name, entries, missing, pick })))
+        let what = if missing { " missing".to_owned() } else { format!(" expect={}", call.error_name()) };
+        let described = format!(" {}{}{what}", set.name, pick.describe());
+        let op = Self { call, set: set.id, set_name: set.name, entries, missing, pick };
+        Ok(Some(stateless(described, Effects::preserving(set.id), move |cx| op.run(cx))))
     }
 
     /// Returns a name that never exists in the set, in the directory of one of its files; without files, in its root.
@@ -147,21 +156,6 @@ impl ExpectedError {
             }
             Err(errno) => Err(cx.failed(&format!("expected {}", self.call.error_name()), errno, file)),
         }
-    }
-}
-
-impl Stateless for ExpectedError {
-    fn describe(&self) -> String {
-        let what = if self.missing { " missing".to_owned() } else { format!(" expect={}", self.call.error_name()) };
-        format!(" {}{}{what}", self.set_name, self.pick.describe())
-    }
-
-    fn preserves(&self) -> bool {
-        true
-    }
-
-    fn effects(&self) -> Effects {
-        Effects { sets: vec![self.set], ..Effects::default() }
     }
 
     fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {

@@ -1,92 +1,50 @@
 //! `finishoncount`, `finishonbytes`: end of a thread at a count; and the counters that they and the limiters read.
 
 use super::args::Args;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Peer, Step, StepInit};
+use super::op::{BuiltOp, Effects, FlowopEntry, Peer, StepInit, entry, stateful};
 use crate::diag::{Code, Diagnostic};
-use crate::exec::{OpCx, Stop, StopReason};
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::exec::{OpCx, StopReason};
+use crate::spec::{Class, Origin, Role};
 use std::sync::Arc;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    FlowopEntry {
-        spec: Flowop {
-            name: "finishoncount",
-            class: Class::Other,
-            direction: IoDirection::None,
-            uses: &["value", "target"],
-            roles: &[Role::Finishes],
-            origin: Origin::Both,
-            doc: "ends the run (in mode `alldone` only the thread) once `value` operations have been done: by \
-                  `target` in the same thread, default by the whole process",
-            example: "flowop statfile name=st,filesetname=data\nflowop finishoncount name=end,value=10,target=st",
-        },
-        build: |args| Finish::build(args, false),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "finishonbytes",
-            class: Class::Other,
-            direction: IoDirection::None,
-            uses: &["value", "target"],
-            roles: &[Role::Finishes],
-            origin: Origin::Both,
-            doc: "ends the run (in mode `alldone` only the thread) once more than `value` bytes have been \
-                  transferred: by `target` in the same thread, default by the whole process",
-            example: "flowop read name=rd,filename=data,iosize=4k,random\nflowop finishonbytes name=end,value=64k",
-        },
-        build: |args| Finish::build(args, true),
-    },
+    entry("finishoncount", |args| finish(args, false))
+        .class(Class::Other)
+        .origin(Origin::Both)
+        .uses(&["value", "target"])
+        .roles(&[Role::Finishes])
+        .doc(
+            "ends the run (in mode `alldone` only the thread) once `value` operations have been done: by \
+             `target` in the same thread, default by the whole process",
+        )
+        .example("flowop statfile name=st,filesetname=data\nflowop finishoncount name=end,value=10,target=st"),
+    entry("finishonbytes", |args| finish(args, true))
+        .class(Class::Other)
+        .origin(Origin::Both)
+        .uses(&["value", "target"])
+        .roles(&[Role::Finishes])
+        .doc(
+            "ends the run (in mode `alldone` only the thread) once more than `value` bytes have been \
+             transferred: by `target` in the same thread, default by the whole process",
+        )
+        .example("flowop read name=rd,filename=data,iosize=4k,random\nflowop finishonbytes name=end,value=64k"),
 ];
 
-impl Finish {
-    fn build(args: &Args<'_>, bytes: bool) -> BuiltOp {
-        let value = args.int("value", 0)?;
-        Ok(Arc::new(Self { value, bytes, counter: Counter::new(args, false)?, target: args.text("target") }))
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Finish {
-    value: u64,
-    bytes: bool,
-    counter: Counter,
-    target: Option<String>,
-}
-
-impl Op for Finish {
-    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        Box::new(Finish { counter: self.counter.clone().bind(init), ..self.clone() })
-    }
-
-    fn describe(&self) -> String {
-        let target = self.target.as_ref().map_or(String::new(), |t| format!(" target={t}"));
-        format!(" value={}{target}", self.value)
-    }
-
-    fn effects(&self) -> Effects {
-        Effects { totals: self.counter.is_total(), ..Effects::default() }
-    }
-
-    fn non_blocking(&self) -> bool {
-        true
-    }
-}
-
-impl Step for Finish {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+fn finish(args: &Args<'_>, bytes: bool) -> BuiltOp {
+    let (value, counter) = (args.int("value", 0)?, Counter::new(args, false)?);
+    let target = args.text("target").map_or(String::new(), |target| format!(" target={target}"));
+    let effects = Effects { totals: counter.is_total(), non_blocking: true, ..Effects::default() };
+    let make = move |init: &StepInit<'_>| counter.clone().bind(init);
+    Ok(stateful(format!(" value={value}{target}"), effects, make, move |counter, cx| {
         cx.begin();
-        let reached = if self.bytes {
-            self.counter.measured_bytes(cx) > self.value
-        } else {
-            self.counter.measured_ops(cx) >= self.value
-        };
+        let reached = if bytes { counter.measured_bytes(cx) > value } else { counter.measured_ops(cx) >= value };
         if !reached {
             return cx.end(0);
         }
         // Operations in flight are part of the count: they complete, and are counted, before the end.
         cx.drain()?;
         Err(StopReason::Finished.into())
-    }
+    }))
 }
 
 /// Operations and bytes so far, of flowops of the same thread or of a whole process. As in Filebench, an asynchronous

@@ -5,69 +5,46 @@
 //! them. See [`crate::sync::Semaphore`] for the protocol.
 
 use super::args::Args;
-use super::{BuiltOp, Effects, FlowopEntry, Op, SemPair, Step, StepInit};
+use super::op::{BuiltOp, Effects, FlowopEntry, Op, SemPair, Step, StepInit, entry, stateful};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::{Class, Origin, Role};
 use crate::sync::{Latch, Stopped};
 use std::sync::Arc;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    FlowopEntry {
-        spec: Flowop {
-            name: "semblock",
-            class: Class::Sync,
-            direction: IoDirection::None,
-            uses: &["value", "highwater"],
-            roles: &[Role::WaitsFor { kind: "sempost", verb: "posts to" }],
-            origin: Origin::Both,
-            doc: "waits for `value` posts of a `sempost`, and takes them; a blocking `sempost` can be `highwater` \
-                  posts ahead",
-            example: "flowop sempost name=post,value=1,target=wait\nflowop semblock name=wait,value=1,highwater=1",
-        },
-        build: SemBlockOp::build,
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "sempost",
-            class: Class::Sync,
-            direction: IoDirection::None,
-            uses: &["value", "target", "blocking"],
-            roles: &[],
-            origin: Origin::Both,
-            doc: "adds `value` posts to every instance of the `semblock` `target`; with `blocking` waits while one of \
-                  them is `highwater` posts behind",
-            example: "flowop sempost name=post,value=1,target=wait\nflowop semblock name=wait,value=1,highwater=1",
-        },
-        build: Post::build,
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "block",
-            class: Class::Sync,
-            direction: IoDirection::None,
-            uses: &[],
-            roles: &[Role::WaitsFor { kind: "wakeup", verb: "wakes" }],
-            origin: Origin::Both,
-            doc: "waits for a `wakeup`; a wake-up before the wait is kept, but only one",
-            example: "flowop wakeup name=wake,target=sleep\nflowop block name=sleep",
-        },
-        build: |args| Ok(Arc::new(BlockOp { id: args.id })),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "wakeup",
-            class: Class::Sync,
-            direction: IoDirection::None,
-            uses: &["target"],
-            roles: &[],
-            origin: Origin::Both,
-            doc: "wakes up every instance of the `block` `target`",
-            example: "flowop wakeup name=wake,target=sleep\nflowop block name=sleep",
-        },
-        build: Wake::build,
-    },
+    entry("semblock", SemBlockOp::build)
+        .class(Class::Sync)
+        .origin(Origin::Both)
+        .uses(&["value", "highwater"])
+        .roles(&[Role::WaitsFor { kind: "sempost", verb: "posts to" }])
+        .doc(
+            "waits for `value` posts of a `sempost`, and takes them; a blocking `sempost` can be `highwater` \
+             posts ahead",
+        )
+        .example("flowop sempost name=post,value=1,target=wait\nflowop semblock name=wait,value=1,highwater=1"),
+    entry("sempost", Post::build)
+        .class(Class::Sync)
+        .origin(Origin::Both)
+        .uses(&["value", "target", "blocking"])
+        .doc(
+            "adds `value` posts to every instance of the `semblock` `target`; with `blocking` waits while one of \
+             them is `highwater` posts behind",
+        )
+        .example("flowop sempost name=post,value=1,target=wait\nflowop semblock name=wait,value=1,highwater=1"),
+    entry("block", |args| Ok(block(args.id)))
+        .class(Class::Sync)
+        .origin(Origin::Both)
+        .roles(&[Role::WaitsFor { kind: "wakeup", verb: "wakes" }])
+        .doc("waits for a `wakeup`; a wake-up before the wait is kept, but only one")
+        .example("flowop wakeup name=wake,target=sleep\nflowop block name=sleep"),
+    entry("wakeup", wake)
+        .class(Class::Sync)
+        .origin(Origin::Both)
+        .uses(&["target"])
+        .doc("wakes up every instance of the `block` `target`")
+        .example("flowop wakeup name=wake,target=sleep\nflowop block name=sleep"),
 ];
 
 impl SemBlockOp {
@@ -88,12 +65,6 @@ impl Post {
             target: args.text("target").unwrap_or_default(),
             targets: targets_of_type(args, "semblock")?,
         }))
-    }
-}
-
-impl Wake {
-    fn build(args: &Args<'_>) -> BuiltOp {
-        Ok(Arc::new(Self { target: args.text("target").unwrap_or_default(), targets: targets_of_type(args, "block")? }))
     }
 }
 
@@ -256,68 +227,27 @@ fn clamp_count(value: u64) -> u32 {
     value.min(u64::from(i32::MAX.unsigned_abs())) as u32
 }
 
-#[derive(Clone, Debug)]
-struct BlockOp {
-    id: usize,
-}
-
-impl Op for BlockOp {
-    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        Box::new(BlockStep { latch: init.latches[self.id][init.ordinal].clone() })
-    }
-
-    fn describe(&self) -> String {
-        String::new()
-    }
-
-    fn effects(&self) -> Effects {
-        Effects { latch: true, ..Effects::default() }
-    }
-}
-
-struct BlockStep {
-    latch: Arc<Latch>,
-}
-
-impl Step for BlockStep {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+fn block(id: usize) -> Arc<dyn Op> {
+    let latch = move |init: &StepInit<'_>| init.latches[id][init.ordinal].clone();
+    stateful(String::new(), Effects { latch: true, ..Effects::default() }, latch, |latch, cx| {
         cx.begin();
-        match self.latch.pass() {
+        match latch.pass() {
             Ok(()) => cx.end(0),
             Err(_) => Err(Stop::over()),
         }
-    }
+    })
 }
 
-#[derive(Clone, Debug)]
-struct Wake {
-    target: String,
-    targets: Vec<usize>,
-}
-
-impl Op for Wake {
-    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        let latches = self.targets.iter().flat_map(|id| init.latches[*id].iter().cloned()).collect();
-        Box::new(WakeStep { latches })
-    }
-
-    fn describe(&self) -> String {
-        format!(" target={}", self.target)
-    }
-
-    fn effects(&self) -> Effects {
-        Effects { wakes: self.targets.clone(), ..Effects::default() }
-    }
-}
-
-struct WakeStep {
-    latches: Vec<Arc<Latch>>,
-}
-
-impl Step for WakeStep {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+fn wake(args: &Args<'_>) -> BuiltOp {
+    let targets = targets_of_type(args, "block")?;
+    let described = format!(" target={}", args.text("target").unwrap_or_default());
+    let effects = Effects { wakes: targets.clone(), ..Effects::default() };
+    let latches = move |init: &StepInit<'_>| -> Vec<Arc<Latch>> {
+        targets.iter().flat_map(|id| init.latches[*id].iter().cloned()).collect()
+    };
+    Ok(stateful(described, effects, latches, |latches, cx| {
         cx.begin();
-        self.latches.iter().for_each(|latch| latch.raise());
+        latches.iter().for_each(|latch| latch.raise());
         cx.end(0)
-    }
+    }))
 }

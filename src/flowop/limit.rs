@@ -5,93 +5,68 @@
 
 use super::args::Args;
 use super::finish::Counter;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit};
+use super::op::{BuiltOp, Effects, FlowopEntry, Op, StepInit, entry, stateful, stateless};
 use crate::exec::{OpCx, Stop};
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::{Class, Origin, Role};
 use crate::sync::Claim;
 use std::sync::Arc;
 
 const EXAMPLE: &str = "flowop read name=rd,filename=data,iosize=4k,random\nflowop iopslimit name=limit,target=rd";
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    FlowopEntry {
-        spec: Flowop {
-            name: "eventlimit",
-            class: Class::Other,
-            direction: IoDirection::None,
-            uses: &[],
-            roles: &[Role::TakesEvent],
-            origin: Origin::Both,
-            doc: "claims one event of the event generator; waits until one is due",
-            example: "flowop eventlimit name=limit",
-        },
-        build: |_| Ok(Arc::new(EventLimit)),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "iopslimit",
-            class: Class::Other,
-            direction: IoDirection::None,
-            uses: &["target"],
-            roles: &[Role::TakesEvents],
-            origin: Origin::Both,
-            doc: "claims one event for each operation of `target` (default: each read and write of the process) since \
-                  the limiter's last execution; waits until the events are due",
-            example: EXAMPLE,
-        },
-        build: |args| Limit::build(args, LimitUnit::Io),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "opslimit",
-            class: Class::Other,
-            direction: IoDirection::None,
-            uses: &["target"],
-            roles: &[Role::TakesEvents],
-            origin: Origin::Both,
-            doc: "claims one event for each operation of `target` (default: the whole process) since the limiter's \
-                  last execution; waits until the events are due",
-            example: "flowop statfile name=st,filesetname=data\nflowop opslimit name=limit",
-        },
-        build: |args| Limit::build(args, LimitUnit::Op),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "bwlimit",
-            class: Class::Other,
-            direction: IoDirection::None,
-            uses: &["target"],
-            roles: &[Role::TakesEvents],
-            origin: Origin::Both,
-            doc: "claims one event for each MiB that `target` (default: the whole process) transferred since the \
-                  limiter's last execution; waits until the events are due",
-            example: "flowop read name=rd,filename=data,iosize=4k,random\nflowop bwlimit name=limit,target=rd",
-        },
-        build: |args| Limit::build(args, LimitUnit::MiB),
-    },
+    entry("eventlimit", |_| Ok(event_limit()))
+        .class(Class::Other)
+        .origin(Origin::Both)
+        .roles(&[Role::TakesEvent])
+        .doc("claims one event of the event generator; waits until one is due")
+        .example("flowop eventlimit name=limit"),
+    entry("iopslimit", |args| limit(args, LimitUnit::Io))
+        .class(Class::Other)
+        .origin(Origin::Both)
+        .uses(&["target"])
+        .roles(&[Role::TakesEvents])
+        .doc(
+            "claims one event for each operation of `target` (default: each read and write of the process) since \
+             the limiter's last execution; waits until the events are due",
+        )
+        .example(EXAMPLE),
+    entry("opslimit", |args| limit(args, LimitUnit::Op))
+        .class(Class::Other)
+        .origin(Origin::Both)
+        .uses(&["target"])
+        .roles(&[Role::TakesEvents])
+        .doc(
+            "claims one event for each operation of `target` (default: the whole process) since the limiter's \
+             last execution; waits until the events are due",
+        )
+        .example("flowop statfile name=st,filesetname=data\nflowop opslimit name=limit"),
+    entry("bwlimit", |args| limit(args, LimitUnit::MiB))
+        .class(Class::Other)
+        .origin(Origin::Both)
+        .uses(&["target"])
+        .roles(&[Role::TakesEvents])
+        .doc(
+            "claims one event for each MiB that `target` (default: the whole process) transferred since the \
+             limiter's last execution; waits until the events are due",
+        )
+        .example("flowop read name=rd,filename=data,iosize=4k,random\nflowop bwlimit name=limit,target=rd"),
 ];
 
-impl Limit {
-    fn build(args: &Args<'_>, unit: LimitUnit) -> BuiltOp {
-        Ok(Arc::new(Self { unit, counter: Counter::new(args, unit != LimitUnit::Op)?, target: args.text("target") }))
-    }
+fn event_limit() -> Arc<dyn Op> {
+    stateless(String::new(), Effects::default(), |cx| if cx.env.events.is_on() { claim_events(cx, 1) } else { Ok(()) })
 }
 
-#[derive(Debug)]
-struct EventLimit;
-
-impl Stateless for EventLimit {
-    fn describe(&self) -> String {
-        String::new()
-    }
-
-    #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        if !cx.env.events.is_on() {
-            return Ok(());
-        }
-        claim_events(cx, 1)
-    }
+fn limit(args: &Args<'_>, unit: LimitUnit) -> BuiltOp {
+    let counter = Counter::new(args, unit != LimitUnit::Op)?;
+    let described = args.text("target").map_or(String::new(), |target| format!(" target={target}"));
+    let effects = Effects { totals: counter.is_total(), ..Effects::default() };
+    let make = move |init: &StepInit<'_>| LimitStep {
+        unit,
+        counter: counter.clone().bind(init),
+        last_count: None,
+        claimed_ahead: 0,
+    };
+    Ok(stateful(described, effects, make, LimitStep::run))
 }
 
 /// Claims events and waits until they are due. `Err` when the run ends meanwhile.
@@ -115,32 +90,6 @@ enum LimitUnit {
     MiB,
 }
 
-#[derive(Clone, Debug)]
-struct Limit {
-    unit: LimitUnit,
-    counter: Counter,
-    target: Option<String>,
-}
-
-impl Op for Limit {
-    fn instantiate<'r>(&'r self, init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        Box::new(LimitStep {
-            unit: self.unit,
-            counter: self.counter.clone().bind(init),
-            last_count: None,
-            claimed_ahead: 0,
-        })
-    }
-
-    fn describe(&self) -> String {
-        self.target.as_ref().map_or(String::new(), |t| format!(" target={t}"))
-    }
-
-    fn effects(&self) -> Effects {
-        Effects { totals: self.counter.is_total(), ..Effects::default() }
-    }
-}
-
 struct LimitStep {
     unit: LimitUnit,
     counter: Counter,
@@ -150,7 +99,7 @@ struct LimitStep {
     claimed_ahead: u64,
 }
 
-impl Step for LimitStep {
+impl LimitStep {
     #[inline]
     fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
         if !cx.env.events.is_on() {
@@ -168,9 +117,7 @@ impl Step for LimitStep {
         }
         claim_events(cx, events)
     }
-}
 
-impl LimitStep {
     /// Returns the events for a number of bytes: whole MiB, rounded up. The surplus is credited to the next call.
     fn bytes_to_events(&mut self, moved: u64) -> u64 {
         let due = moved.saturating_sub(self.claimed_ahead);

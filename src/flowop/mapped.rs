@@ -8,48 +8,37 @@
 //! and starts over. A file that is shorter than its nominal size is extended to it before it is written.
 
 use super::args::Args;
+use super::op::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, entry};
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd, constant_size, max_size};
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit};
 use crate::diag::{Code, Diagnostic};
+use crate::engine;
 use crate::exec::{OpCx, Stop};
 use crate::os::Errno;
 use crate::os::mapped::FileMap;
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::{IoDirection, Role};
 use std::ops::Range;
 use std::sync::Arc;
 
 const USES: &[&str] = placed!("align", "stride", "offset", "backward", "reoffset");
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    FlowopEntry {
-        spec: Flowop {
-            name: "mmapread",
-            class: Class::Io,
-            direction: IoDirection::Read,
-            uses: USES,
-            roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Wmlrun,
-            doc: "copies `iosize` bytes from the memory-mapped file in the slot, sequentially or at random offsets",
-            example: "flowop mmapread name=rd,filename=data,iosize=4k,random",
-        },
-        build: |args| Mapped::build(args, false),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "mmapwrite",
-            class: Class::Io,
-            direction: IoDirection::Write,
-            uses: USES,
-            roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Wmlrun,
-            doc: "copies `iosize` bytes to the memory-mapped file in the slot, sequentially or at random offsets; \
-                  extends it first to its defined size",
-            example: "flowop mmapwrite name=wr,filename=data,iosize=4k,random",
-        },
-        build: |args| Mapped::build(args, true),
-    },
+    entry("mmapread", |args| Mapped::build(args, false))
+        .direction(IoDirection::Read)
+        .uses(USES)
+        .roles(&[Role::UsesSlot, Role::NeedsFile])
+        .doc("copies `iosize` bytes from the memory-mapped file in the slot, sequentially or at random offsets")
+        .example("flowop mmapread name=rd,filename=data,iosize=4k,random"),
+    entry("mmapwrite", |args| Mapped::build(args, true))
+        .direction(IoDirection::Write)
+        .uses(USES)
+        .roles(&[Role::UsesSlot, Role::NeedsFile])
+        .doc(
+            "copies `iosize` bytes to the memory-mapped file in the slot, sequentially or at random offsets; \
+             extends it first to its defined size",
+        )
+        .example("flowop mmapwrite name=wr,filename=data,iosize=4k,random"),
 ];
 
 impl Mapped {
@@ -93,12 +82,9 @@ impl Op for Mapped {
         format!("{} iosize={}{}", self.file.describe(), self.iosize, self.offset_source.describe())
     }
 
-    fn preserves(&self) -> bool {
-        !self.write
-    }
-
     fn effects(&self) -> Effects {
-        Effects { buffer: max_size(&self.iosize), exact_buffer: constant_size(&self.iosize), ..self.file.effects() }
+        let (buffer, exact_buffer) = (max_size(&self.iosize), constant_size(&self.iosize));
+        Effects { preserves: !self.write, buffer, exact_buffer, ..self.file.effects() }
     }
 }
 
@@ -165,17 +151,20 @@ impl MappedStep<'_> {
     /// Maps the file in the slot. For a write that ends at `end`, extends a shorter file first.
     #[cold]
     fn map(&self, cx: &mut OpCx<'_>, slot: usize, end: u64) -> Result<CachedMap, Errno> {
-        let engine = cx.env.engine;
         let (opening, nominal) = (cx.io.slots.get(slot).opening, cx.io.slots.get(slot).nominal);
         let handle = cx.handle(slot).ok_or(Errno::BADF)?;
-        let mut len = engine.stat_open(handle)?.size;
+        let mut len = handle.read_size()?;
         let mut calls = 2;
         if self.op.write && len < end {
             len = nominal.max(end);
-            engine.truncate(handle, len)?;
+            handle.truncate(len)?;
             calls += 1;
         }
-        let map = if len > 0 { engine.map(handle, len, self.op.write)? } else { None };
+        let map = if len > 0 {
+            engine::call(handle.fd, |fd| FileMap::new(fd, len as usize, self.op.write).map(Some))?
+        } else {
+            None
+        };
         cx.cell().add_calls(calls);
         Ok(CachedMap { opening, map, len })
     }

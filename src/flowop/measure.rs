@@ -3,8 +3,7 @@
 //! The plan puts a start in front of the measured steps and an end behind them. The end has the counters; the start
 //! only notes the time in the thread, under the number of the same row. Neither makes a system call.
 
-use super::{Effects, FlowopEntry, Op, Stateless};
-use crate::exec::{OpCx, Stop};
+use super::op::{Effects, FlowopEntry, Op, stateless};
 use crate::spec::{Class, Flowop, IoDirection, Origin};
 use std::sync::Arc;
 
@@ -20,59 +19,24 @@ pub const MEASURE: Flowop = Flowop {
     example: "",
 };
 
-pub(super) const ENTRY: FlowopEntry = FlowopEntry { spec: MEASURE, build: |_| Ok(Arc::new(MeasureEnd)) };
+pub(super) const ENTRY: FlowopEntry = FlowopEntry { spec: MEASURE, build: |_| Ok(measure_end()) };
 
-/// Returns the step in front of the measured ones. It belongs to the same row as the end.
-pub fn measure_start() -> Arc<dyn Op> {
-    Arc::new(MeasureStart)
+/// The step behind the measured ones.
+fn measure_end() -> Arc<dyn Op> {
+    let effects = Effects { measures: true, preserves: true, non_blocking: true, ..Effects::default() };
+    stateless(String::new(), effects, |cx| {
+        cx.begin_at(cx.io.starts[cx.current()]);
+        cx.end(0)
+    })
 }
 
-#[derive(Debug)]
-struct MeasureStart;
-
-impl Stateless for MeasureStart {
-    fn describe(&self) -> String {
-        " starts".to_owned()
-    }
-
-    fn preserves(&self) -> bool {
-        true
-    }
-
-    fn non_blocking(&self) -> bool {
-        true
-    }
-
-    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+/// The step in front of the measured ones. It belongs to the same row as the end.
+pub fn measure_start() -> Arc<dyn Op> {
+    let effects = Effects { preserves: true, non_blocking: true, ..Effects::default() };
+    stateless(" starts".to_owned(), effects, |cx| {
         cx.skip()?;
         let row = cx.current();
         cx.io.starts[row] = cx.last();
         Ok(())
-    }
-}
-
-#[derive(Debug)]
-struct MeasureEnd;
-
-impl Stateless for MeasureEnd {
-    fn describe(&self) -> String {
-        String::new()
-    }
-
-    fn preserves(&self) -> bool {
-        true
-    }
-
-    fn non_blocking(&self) -> bool {
-        true
-    }
-
-    fn effects(&self) -> Effects {
-        Effects { measures: true, ..Effects::default() }
-    }
-
-    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        cx.begin_at(cx.io.starts[cx.current()]);
-        cx.end(0)
-    }
+    })
 }

@@ -4,8 +4,8 @@
 //! A slot that has the file keeps it, under its new name.
 
 use super::args::{Args, SetInfo};
+use super::op::{BuiltOp, Effects, stateless};
 use super::transfer::FileUse;
-use super::{BuiltOp, Effects, Stateless};
 use crate::diag::{Code, Diagnostic};
 use crate::exec::slots::FileRef;
 use crate::exec::{MoveSource, NameUpdate, OpCx, Renamed, Stop, UnitKind};
@@ -17,7 +17,6 @@ use std::sync::Arc;
 const ATTRIBUTES: [&str; 6] = ["fd", "toset", "indexed", "uniform", "shuffle", "recent"];
 
 /// `rename` of a certain file, or to another set.
-#[derive(Debug)]
 pub(super) struct Move {
     file: FileUse,
     from: SetInfo,
@@ -61,7 +60,8 @@ impl Move {
                 "give both file sets a `path` with the same directories, in the same order",
             );
         }
-        Ok(Arc::new(Self { file: FileUse::new(args, false)?, from, to, over }))
+        let op = Self { file: FileUse::new(args, false)?, from, to, over };
+        Ok(stateless(op.describe(), op.effects(), move |cx| op.run(cx)))
     }
 
     /// Returns the file to move: the one in the slot, if it belongs to the set, else any of the set.
@@ -93,7 +93,7 @@ impl Move {
     }
 }
 
-impl Stateless for Move {
+impl Move {
     fn describe(&self) -> String {
         let to = if self.from.id == self.to.id { String::new() } else { format!(" toset={}", self.to.name) };
         format!("{}{to}{}", self.file.describe(), if self.over { " over" } else { "" })

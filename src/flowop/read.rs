@@ -1,41 +1,27 @@
 //! `read`: one sequential or random read from a file.
 
 use super::args::Args;
+use super::op::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, entry, lost_file};
 use super::transfer::{
     FileUse, OffsetSource, Offsets, Transfer, TransferTarget, UnsizedEnd, constant_size, max_size, units,
 };
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, lost_file};
 use crate::exec::{OpCx, Stop, short};
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::{IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry {
-    spec: Flowop {
-        name: "read",
-        class: Class::Io,
-        direction: IoDirection::Read,
-        uses: placed!(
-            "partial",
-            "directio",
-            "dsync",
-            "noreadahead",
-            "align",
-            "stride",
-            "offset",
-            "backward",
-            "reoffset"
-        ),
-        roles: &[Role::UsesSlot, Role::NeedsFile],
-        origin: Origin::Both,
-        doc: "reads `iosize` bytes of the file in the slot, sequentially or at random offsets; at its end a sequential \
+pub(super) const FLOWOPS: &[FlowopEntry] = &[entry("read", Read::build)
+    .direction(IoDirection::Read)
+    .origin(Origin::Both)
+    .uses(placed!("partial", "directio", "dsync", "noreadahead", "align", "stride", "offset", "backward", "reoffset"))
+    .roles(&[Role::UsesSlot, Role::NeedsFile])
+    .doc(
+        "reads `iosize` bytes of the file in the slot, sequentially or at random offsets; at its end a sequential \
               reader returns to its start",
-        example: "flowop read name=rd,filename=data,iosize=8k,random",
-    },
-    build: Read::build,
-}];
+    )
+    .example("flowop read name=rd,filename=data,iosize=8k,random")];
 
 impl Read {
     fn build(args: &Args<'_>) -> BuiltOp {
@@ -68,12 +54,9 @@ impl Op for Read {
         format!("{} iosize={}{places}{set}", self.file.describe(), self.iosize)
     }
 
-    fn preserves(&self) -> bool {
-        true
-    }
-
     fn effects(&self) -> Effects {
         Effects {
+            preserves: true,
             buffer: max_size(&self.iosize),
             exact_buffer: constant_size(&self.iosize),
             units: units(&self.iosize, &self.offset_source),
@@ -153,7 +136,7 @@ fn end_short(cx: &mut OpCx<'_>, slot: usize, len: u64, offset: Option<u64>, done
 fn rewind_and_read(cx: &mut OpCx<'_>, slot: usize, range: Range<usize>) -> Result<(), Stop> {
     let engine = cx.env.engine;
     let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
-    if let Err(errno) = engine.seek(handle, 0) {
+    if let Err(errno) = handle.seek(0) {
         return Err(cx.failed_in_slot("read failed", errno, slot));
     }
     cx.cell().add_calls(2);

@@ -1,7 +1,6 @@
 //! `transaction`: the end of a transaction, several operations that are one to the application.
 
-use super::{FlowopEntry, Op, Step, StepInit};
-use crate::exec::{OpCx, Stop};
+use super::op::{Effects, FlowopEntry, Op, StepInit, stateful};
 use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
 
@@ -18,36 +17,16 @@ pub const TRANSACTION: Flowop = Flowop {
     example: "flowop statfile name=look,filesetname=data\nflowop transaction name=done",
 };
 
-pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry { spec: TRANSACTION, build: |_| Ok(Arc::new(Transaction)) }];
+pub(super) const FLOWOPS: &[FlowopEntry] = &[FlowopEntry { spec: TRANSACTION, build: |_| Ok(transaction()) }];
 
-#[derive(Debug)]
-struct Transaction;
-
-impl Op for Transaction {
-    fn instantiate<'r>(&'r self, _init: &StepInit<'_>) -> Box<dyn Step + 'r> {
-        Box::new(TransactionStep { ended: 0 })
-    }
-
-    fn describe(&self) -> String {
-        String::new()
-    }
-
-    fn preserves(&self) -> bool {
-        true
-    }
-}
-
-struct TransactionStep {
-    /// End of the previous transaction, in ticks of the clock; 0 before the first, which began with the thread.
-    ended: u64,
-}
-
-impl Step for TransactionStep {
-    fn run(&mut self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
+fn transaction() -> Arc<dyn Op> {
+    // The end of the previous transaction, in ticks of the clock; 0 before the first, which began with the thread.
+    let previous = |_: &StepInit<'_>| 0;
+    stateful(String::new(), Effects { preserves: true, ..Effects::default() }, previous, |previous, cx| {
         // In an open loop the wait for the next iteration belongs to no transaction.
-        cx.begin_at(self.ended.max(cx.account.started));
+        cx.begin_at((*previous).max(cx.account.started));
         let done = cx.end(0);
-        self.ended = cx.last();
+        *previous = cx.last();
         done
-    }
+    })
 }

@@ -2,8 +2,8 @@
 //! the offset.
 
 use super::args::{Args, SetInfo};
+use super::op::{Effects, Unit};
 use super::pick_rule::PickRule;
-use super::{Effects, Unit};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::Handle;
 use crate::exec::slots::{MAX_FD, SlotRule, Slots};

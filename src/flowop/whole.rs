@@ -1,78 +1,60 @@
 //! `readwholefile`, `writewholefile`, `sendfile`: transfers of a whole file in chunks, as one operation.
 
 use super::args::Args;
+use super::op::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, Unit, entry, lost_file, stateless};
 use super::transfer::{FileUse, constant_size, max_size};
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Stateless, Step, StepInit, Unit, lost_file, write};
+use super::write;
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::{IoDirection, Origin, Role};
 use std::sync::Arc;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    FlowopEntry {
-        spec: Flowop {
-            name: "readwholefile",
-            class: Class::Io,
-            direction: IoDirection::Read,
-            uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "recent", "directio"],
-            roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Both,
-            doc: "reads the file in the slot from start to end, in calls of `iosize` bytes, default the whole file; \
-                  one operation",
-            example: "flowop readwholefile name=rd,filesetname=data,iosize=1m",
-        },
-        build: ReadWhole::build,
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "writewholefile",
-            class: Class::Io,
-            direction: IoDirection::Write,
-            uses: &[
-                "filesetname",
-                "fd",
-                "srcfd",
-                "iosize",
-                "workingset",
-                "opennext",
-                "indexed",
-                "uniform",
-                "recent",
-                "directio",
-                "dsync",
-                "exact",
-            ],
-            roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Both,
-            doc: "writes as many bytes as the file in slot `srcfd` has (default: the file that slot 0 holds or has held; \
-                  without one `workingset`, else the size of the file itself) from the current position, in calls of \
-                  `iosize` bytes (default: all); one operation",
-            example: "flowop writewholefile name=wr,filesetname=data,iosize=1m",
-        },
-        build: WriteWhole::build,
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "sendfile",
-            class: Class::Io,
-            direction: IoDirection::Read,
-            uses: &["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "recent", "directio"],
-            roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Wmlrun,
-            doc: "sends the file in the slot from start to end to /dev/null, in calls of `iosize` bytes, default the \
-                  whole file, without a copy to user space (`sendfile`), as a web server sends a page; one operation",
-            example: "flowop sendfile name=send,filesetname=data",
-        },
-        build: SendFile::build,
-    },
+    entry("readwholefile", read_whole)
+        .direction(IoDirection::Read)
+        .origin(Origin::Both)
+        .uses(&["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "recent", "directio"])
+        .roles(&[Role::UsesSlot, Role::NeedsFile])
+        .doc(
+            "reads the file in the slot from start to end, in calls of `iosize` bytes, default the whole file; \
+             one operation",
+        )
+        .example("flowop readwholefile name=rd,filesetname=data,iosize=1m"),
+    entry("writewholefile", WriteWhole::build)
+        .direction(IoDirection::Write)
+        .origin(Origin::Both)
+        .uses(&[
+            "filesetname",
+            "fd",
+            "srcfd",
+            "iosize",
+            "workingset",
+            "opennext",
+            "indexed",
+            "uniform",
+            "recent",
+            "directio",
+            "dsync",
+            "exact",
+        ])
+        .roles(&[Role::UsesSlot, Role::NeedsFile])
+        .doc(
+            "writes as many bytes as the file in slot `srcfd` has (default: the file that slot 0 holds or has held; \
+             without one `workingset`, else the size of the file itself) from the current position, in calls of \
+             `iosize` bytes (default: all); one operation",
+        )
+        .example("flowop writewholefile name=wr,filesetname=data,iosize=1m"),
+    entry("sendfile", send_file)
+        .direction(IoDirection::Read)
+        .uses(&["filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "recent", "directio"])
+        .roles(&[Role::UsesSlot, Role::NeedsFile])
+        .doc(
+            "sends the file in the slot from start to end to /dev/null, in calls of `iosize` bytes, default the \
+             whole file, without a copy to user space (`sendfile`), as a web server sends a page; one operation",
+        )
+        .example("flowop sendfile name=send,filesetname=data"),
 ];
-
-impl ReadWhole {
-    fn build(args: &Args<'_>) -> BuiltOp {
-        Ok(Arc::new(Self { file: FileUse::new(args, true)?, iosize: args.quantity_or("iosize", 0)? }))
-    }
-}
 
 impl WriteWhole {
     fn build(args: &Args<'_>) -> BuiltOp {
@@ -108,35 +90,19 @@ fn chunk_unit(iosize: &Quantity) -> Vec<Unit> {
     vec![if let Quantity::Const(0) = iosize { Unit::FileSize } else { Unit::Attribute("iosize", iosize.clone()) }]
 }
 
-#[derive(Debug)]
-struct ReadWhole {
-    file: FileUse,
-    iosize: Quantity,
-}
-
-impl Stateless for ReadWhole {
-    fn describe(&self) -> String {
-        format!("{} iosize={}", self.file.describe(), self.iosize)
-    }
-
-    fn preserves(&self) -> bool {
-        true
-    }
-
-    fn effects(&self) -> Effects {
-        Effects {
-            buffer: whole_buffer(&self.iosize),
-            exact_buffer: constant_size(&self.iosize),
-            whole_files: matches!(self.iosize, Quantity::Const(0)),
-            units: chunk_unit(&self.iosize),
-            ..self.file.effects()
-        }
-    }
-
-    #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let slot = self.file.ensure_open(cx)?;
-        let chunk = match self.iosize.draw(&mut cx.rng) {
+fn read_whole(args: &Args<'_>) -> BuiltOp {
+    let (file, iosize) = (FileUse::new(args, true)?, args.quantity_or("iosize", 0)?);
+    let effects = Effects {
+        buffer: whole_buffer(&iosize),
+        exact_buffer: constant_size(&iosize),
+        whole_files: matches!(iosize, Quantity::Const(0)),
+        units: chunk_unit(&iosize),
+        preserves: true,
+        ..file.effects()
+    };
+    Ok(stateless(format!("{} iosize={iosize}", file.describe()), effects, move |cx| {
+        let slot = file.ensure_open(cx)?;
+        let chunk = match iosize.draw(&mut cx.rng) {
             0 => whole_file(cx, slot),
             n => n,
         };
@@ -146,7 +112,7 @@ impl Stateless for ReadWhole {
         let mut calls = 0;
         let Some(handle) = cx.io.slots.get_mut(slot).handle.as_mut() else { return Err(lost_file(cx, slot)) };
         if handle.position != 0 {
-            if let Err(errno) = engine.seek(handle, 0) {
+            if let Err(errno) = handle.seek(0) {
                 return Err(cx.failed_in_slot("read failed", errno, slot));
             }
             calls += 1;
@@ -180,44 +146,21 @@ impl Stateless for ReadWhole {
             cx.cell().add_calls(calls);
         }
         cx.end(bytes)
-    }
+    }))
 }
 
 /// Length of a call that is to send the whole file, however long it has become: what one call can transfer at most, in
 /// whole pages.
 const WHOLE: u64 = 0x7fff_f000;
 
-#[derive(Debug)]
-struct SendFile {
-    file: FileUse,
-    iosize: Quantity,
-}
-
-impl SendFile {
-    fn build(args: &Args<'_>) -> BuiltOp {
-        Ok(Arc::new(Self { file: FileUse::new(args, true)?, iosize: args.quantity_or("iosize", 0)? }))
-    }
-}
-
-impl Stateless for SendFile {
-    fn describe(&self) -> String {
-        format!("{} iosize={}", self.file.describe(), self.iosize)
-    }
-
-    fn preserves(&self) -> bool {
-        true
-    }
-
-    fn effects(&self) -> Effects {
-        // A call that sends the whole file asks for whole pages, which direct I/O accepts on files of any size.
-        let units = if let Quantity::Const(0) = self.iosize { Vec::new() } else { chunk_unit(&self.iosize) };
-        Effects { sends: true, units, ..self.file.effects() }
-    }
-
-    #[inline]
-    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        let slot = self.file.ensure_open(cx)?;
-        let chunk = match self.iosize.draw(&mut cx.rng) {
+fn send_file(args: &Args<'_>) -> BuiltOp {
+    let (file, iosize) = (FileUse::new(args, true)?, args.quantity_or("iosize", 0)?);
+    // A call that sends the whole file asks for whole pages, which direct I/O accepts on files of any size.
+    let units = if let Quantity::Const(0) = iosize { Vec::new() } else { chunk_unit(&iosize) };
+    let effects = Effects { sends: true, units, preserves: true, ..file.effects() };
+    Ok(stateless(format!("{} iosize={iosize}", file.describe()), effects, move |cx| {
+        let slot = file.ensure_open(cx)?;
+        let chunk = match iosize.draw(&mut cx.rng) {
             0 => WHOLE,
             n => n,
         };
@@ -250,7 +193,7 @@ impl Stateless for SendFile {
             cx.cell().add_calls(calls);
         }
         cx.end(bytes)
-    }
+    }))
 }
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! `workingset=`: the part of a file in which the offsets of a flowop lie.
 
-use super::StepInit;
 use super::args::Args;
+use super::op::StepInit;
 use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
 

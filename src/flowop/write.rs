@@ -1,15 +1,16 @@
 //! `write`, `appendfile`, `appendfilerand`: one write to a file, sequential, random, or at its end.
 
 use super::args::Args;
+use super::op::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, Unit, entry, lost_file};
 use super::transfer::{
     FileUse, OffsetSource, Offsets, Transfer, TransferTarget, UnsizedEnd, constant_size, max_size, units,
 };
 use super::working_set::WorkingSet;
-use super::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, Unit, lost_file};
+use crate::engine;
 use crate::exec::{OpCx, Stop, short};
-use crate::os::Errno;
+use crate::os::{Errno, fd};
 use crate::random::{self, Quantity};
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
+use crate::spec::{IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,58 +43,44 @@ const APPEND_RANDOM: &[&str] = &[
 ];
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
-    FlowopEntry {
-        spec: Flowop {
-            name: "write",
-            class: Class::Io,
-            direction: IoDirection::Write,
-            uses: placed!(
-                "partial",
-                "directio",
-                "dsync",
-                "wrap",
-                "align",
-                "stride",
-                "offset",
-                "backward",
-                "reoffset",
-                "fsyncevery"
-            ),
-            roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Both,
-            doc: "writes `iosize` bytes to the file in the slot, sequentially or at random offsets; a sequential \
-                  writer extends its file without limit, unless `wrap=` is given",
-            example: "flowop write name=wr,filename=data,iosize=8k,random",
-        },
-        build: |args| Write::build(args, AppendMode::No),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "appendfile",
-            class: Class::Io,
-            direction: IoDirection::Write,
-            uses: APPEND,
-            roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Both,
-            doc: "writes `iosize` bytes at the end of the file in the slot",
-            example: "flowop appendfile name=ap,filename=data,iosize=8k,wrap=1m",
-        },
-        build: |args| Write::build(args, AppendMode::Whole),
-    },
-    FlowopEntry {
-        spec: Flowop {
-            name: "appendfilerand",
-            class: Class::Io,
-            direction: IoDirection::Write,
-            uses: APPEND_RANDOM,
-            roles: &[Role::UsesSlot, Role::NeedsFile],
-            origin: Origin::Both,
-            doc: "writes a random number of bytes, 0 to `iosize` − 1, at the end of the file in the slot; with \
-                  `maxsize`, a random part of the bytes between the end and `maxsize`, in writes of `iosize`",
-            example: "flowop appendfilerand name=ap,filename=data,iosize=16k,wrap=1m",
-        },
-        build: |args| Write::build(args, AppendMode::Random),
-    },
+    entry("write", |args| Write::build(args, AppendMode::No))
+        .direction(IoDirection::Write)
+        .origin(Origin::Both)
+        .uses(placed!(
+            "partial",
+            "directio",
+            "dsync",
+            "wrap",
+            "align",
+            "stride",
+            "offset",
+            "backward",
+            "reoffset",
+            "fsyncevery"
+        ))
+        .roles(&[Role::UsesSlot, Role::NeedsFile])
+        .doc(
+            "writes `iosize` bytes to the file in the slot, sequentially or at random offsets; a sequential \
+             writer extends its file without limit, unless `wrap=` is given",
+        )
+        .example("flowop write name=wr,filename=data,iosize=8k,random"),
+    entry("appendfile", |args| Write::build(args, AppendMode::Whole))
+        .direction(IoDirection::Write)
+        .origin(Origin::Both)
+        .uses(APPEND)
+        .roles(&[Role::UsesSlot, Role::NeedsFile])
+        .doc("writes `iosize` bytes at the end of the file in the slot")
+        .example("flowop appendfile name=ap,filename=data,iosize=8k,wrap=1m"),
+    entry("appendfilerand", |args| Write::build(args, AppendMode::Random))
+        .direction(IoDirection::Write)
+        .origin(Origin::Both)
+        .uses(APPEND_RANDOM)
+        .roles(&[Role::UsesSlot, Role::NeedsFile])
+        .doc(
+            "writes a random number of bytes, 0 to `iosize` − 1, at the end of the file in the slot; with \
+             `maxsize`, a random part of the bytes between the end and `maxsize`, in writes of `iosize`",
+        )
+        .example("flowop appendfilerand name=ap,filename=data,iosize=16k,wrap=1m"),
 ];
 
 impl Write {
@@ -267,9 +254,8 @@ impl WriteStep<'_> {
         self.unsynced += len;
         if self.unsynced >= self.op.fsync_every {
             self.unsynced = 0;
-            let engine = cx.env.engine;
             let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
-            if let Err(errno) = engine.fsync(handle) {
+            if let Err(errno) = engine::call(handle.fd, fd::fsync) {
                 cx.moved(len);
                 return Err(cx.failed_in_slot("write failed", errno, slot));
             }
@@ -314,12 +300,11 @@ fn seek_end(cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
 /// This is not part of the operation: neither timed nor counted as one.
 #[inline]
 fn wrap_writer(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64) -> Result<(), Stop> {
-    let engine = cx.env.engine;
     let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
     if handle.position + len <= wrap {
         return Ok(());
     }
-    let wrapped = engine.seek(handle, 0);
+    let wrapped = handle.seek(0);
     cx.cell().add_calls(1);
     cx.restamp();
     wrapped.map_err(|errno| cx.failed_in_slot("write failed", errno, slot))
@@ -332,9 +317,8 @@ fn wrap_writer(cx: &mut OpCx<'_>, slot: usize, len: u64, wrap: u64) -> Result<()
 /// appended, while the size in the handle is only what this open knows. `#[cold]`: an append wraps rarely.
 #[cold]
 fn wrap_append(cx: &mut OpCx<'_>, slot: usize) -> Result<u64, Stop> {
-    let engine = cx.env.engine;
     let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
-    if let Err(errno) = engine.truncate(handle, 0) {
+    if let Err(errno) = handle.truncate(0) {
         return Err(cx.failed_in_slot("write failed", errno, slot));
     }
     cx.cell().add_calls(2);

@@ -381,6 +381,8 @@ fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
         highwater: _,
         latch: _,
         wakes: _,
+        preserves: _,
+        non_blocking: _,
     } = &mut one;
     for numbers in [sets, moves, left_in_slot, by_age, links] {
         *numbers = numbers.iter().copied().flat_map(parts).collect();
@@ -471,6 +473,8 @@ impl Together {
             units: _,
             whole_files: _,
             wakes: _,
+            preserves: _,
+            non_blocking: _,
         } = one;
         all.makes.extend(makes.into_iter().filter(|made| self.makes.insert(*made)));
         all.sets.extend(sets.into_iter().filter(|set| self.sets.insert(*set)));

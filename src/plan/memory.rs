@@ -94,31 +94,13 @@ fn in_flight(steps: &[PlanStep], aio: Aio) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::{OpCx, Stop};
-    use crate::flowop::{Effects, Stateless};
+    use crate::flowop::{Effects, stateless};
 
     /// An operation that submits asynchronous I/O, or with a depth of 0 waits for it.
-    #[derive(Debug)]
-    struct Submits {
-        depth: u64,
-    }
-
-    impl Stateless for Submits {
-        fn describe(&self) -> String {
-            String::new()
-        }
-
-        fn effects(&self) -> Effects {
-            Effects { aio: Some(Aio { depth: self.depth, size: 4096, bounded: false }), ..Effects::default() }
-        }
-
-        fn run(&self, _: &mut OpCx<'_>) -> Result<(), Stop> {
-            Ok(())
-        }
-    }
-
     fn op(depth: u64, iters: u64) -> PlanStep {
-        PlanStep::Op { local: 0, iters: Quantity::Const(iters), op: Arc::new(Submits { depth }) }
+        let effects = Effects { aio: Some(Aio { depth, size: 4096, bounded: false }), ..Effects::default() };
+        let op = stateless(String::new(), effects, |_| Ok(()));
+        PlanStep::Op { local: 0, iters: Quantity::Const(iters), op }
     }
 
     #[test]

@@ -294,7 +294,7 @@ impl Plan {
         for (_, thread) in self.threads() {
             for step in &thread.steps {
                 let PlanStep::Op { local, op, .. } = step else { continue };
-                if op.preserves() {
+                if op.effects().preserves {
                     continue;
                 }
                 let own = &self.flowops[thread.first + local].sets;

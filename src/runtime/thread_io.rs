@@ -71,7 +71,7 @@ pub(super) fn outstanding(
 ) -> Result<Outstanding, Fault> {
     let options = &context.shared.options;
     let thread = &context.process.threads[thread_slot.thread];
-    let non_blocking = |step: &PlanStep| !matches!(step, PlanStep::Op { op, .. } if !op.non_blocking());
+    let non_blocking = |step: &PlanStep| !matches!(step, PlanStep::Op { op, .. } if !op.effects().non_blocking);
     let how = match (context.pool, options.asynchronous) {
         (Some(pool), _) => AioMode::Pool(pool),
         (None, Asynchronous::AtOnce) => AioMode::AtOnce,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-use wml::exec::{OpCx, Stop};
-use wml::flowop::Stateless;
+use wml::flowop::{Effects, stateless};
 use wml::os::Clock;
 use wml::runtime::{self, Sample};
 use wml::session::{Session, SilentFront};
@@ -16,25 +15,10 @@ use crate::support::{null, processes};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An operation that lasts until it is released.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Held {
     begun: AtomicU32,
     released: AtomicBool,
-}
-
-impl Stateless for Held {
-    fn describe(&self) -> String {
-        String::new()
-    }
-
-    fn run(&self, cx: &mut OpCx<'_>) -> Result<(), Stop> {
-        cx.begin();
-        self.begun.fetch_add(1, SeqCst);
-        while !self.released.load(SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        cx.end(0)
-    }
 }
 
 /// The late operations that have been counted, and those in flight.
@@ -54,7 +38,15 @@ fn an_operation_that_returns_during_the_report_is_counted_once() {
     let mut plan = session.plan(&mut front).unwrap();
     let held = Arc::new(Held::default());
     let wml::plan::PlanStep::Op { op, .. } = &mut plan.processes[0].threads[0].steps[0] else { panic!("no flowop") };
-    *op = held.clone();
+    let own = held.clone();
+    *op = stateless(String::new(), Effects::default(), move |cx| {
+        cx.begin();
+        own.begun.fetch_add(1, SeqCst);
+        while !own.released.load(SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        cx.end(0)
+    });
     let mut running = runtime::start(Arc::new(plan), &[], processes()).unwrap();
     running.wait_until_ready().unwrap();
     assert_eq!(late(&running.measured_at_end()), (0, 0), "nothing has begun");
