@@ -5,7 +5,7 @@
 
 use super::dirs::{Dirs, ThreadDirs};
 use super::error::{Error, Foreign};
-use super::scan::is_own_link;
+use super::foreign::is_own_link;
 use super::thread_pool;
 use super::{Fileset, quiesce};
 use crate::fileset::{How, Picked, Want};

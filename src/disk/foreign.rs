@@ -1,6 +1,7 @@
 //! Why a file or directory is not part of a file set, with the messages. Each message is a sentence on a path, which
 //! the error or the operation names.
 
+use crate::fileset::Name;
 use crate::os::fd::{self, FileInfo};
 use crate::os::{Errno, Fd, FileType};
 use std::ffi::CStr;
@@ -69,7 +70,7 @@ impl Foreign {
     /// part of the set.
     pub fn of_name(dir: Fd, name: &CStr, links: bool) -> Result<Option<Self>, Errno> {
         let found = Self::of_file(&fd::file_info_at(dir, name)?, links);
-        Ok(found.filter(|what| *what != Self::Link || !super::scan::is_own_link(dir, name)))
+        Ok(found.filter(|what| *what != Self::Link || !is_own_link(dir, name)))
     }
 
     /// Returns why a path is not a directory of a file set, given the error of a system call on it. `None` when the
@@ -122,6 +123,13 @@ impl fmt::Display for Foreign {
             Self::OtherName => "it has another name elsewhere (a hard link), and would be changed under that name too",
         })
     }
+}
+
+/// Returns whether a symbolic link is one that a `symlink` flowop creates: its target is the name of a file in the same
+/// directory, and nothing else.
+pub(super) fn is_own_link(dir: Fd, name: &CStr) -> bool {
+    let mut target = [0; 32];
+    fd::read_link_at(dir, name, &mut target).is_ok_and(|n| Name::parse(&target[..n]).is_some())
 }
 
 #[cfg(test)]

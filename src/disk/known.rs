@@ -4,74 +4,9 @@
 //! parameters are not in the marker, the names are bounded by the largest numbers in the tree instead. Does not access
 //! the disk.
 
-use super::Fileset;
 use super::marker::Marker;
-use crate::fileset::{FilesetSpec, Tree};
-use crate::random::Quantity;
-use serde::{Deserialize, Serialize};
-
-/// Properties of the names of a tree that do not follow from the layout.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct DirNames {
-    /// Whether `dirwidth` and `dirdepthrv` are constants, so that `width` and `depth` describe them completely.
-    exact: bool,
-    /// Value of `dirwidth`; 0 if absent.
-    width: u64,
-    /// Value of `dirdepthrv`; 0 if absent.
-    depth: u64,
-    /// Number of directories, including the root but not the leaf directories.
-    dirs: u64,
-    /// Maximum number of files in a directory.
-    files: u64,
-    /// Maximum number of subdirectories of a directory.
-    subdirs: u64,
-    /// Maximum number of leaf directories in a directory.
-    leafdirs: u64,
-    /// Number of levels below the root.
-    levels: u32,
-}
-
-impl DirNames {
-    /// Determines the properties of the tree of a set.
-    pub(super) fn of(set: &Fileset) -> Self {
-        let tree = &set.tree;
-        let (mut files, mut leafdirs, mut subdirs) = (0, 0, 0);
-        for dir in 0..tree.n_dirs() {
-            let count = |range: std::ops::Range<u64>| range.end - range.start;
-            files = files.max(count(tree.files_in(dir)));
-            leafdirs = leafdirs.max(count(tree.leafdirs_in(dir)));
-            subdirs = subdirs.max(u64::from(tree.dir_serial(dir)));
-        }
-        let number = |quantity: &Option<Quantity>| match quantity {
-            None => Some(0),
-            Some(Quantity::Const(n)) => Some(*n),
-            Some(Quantity::Random(_)) => None,
-        };
-        let (width, depth) = (number(&set.spec.dirwidth), number(&set.spec.dirdepth));
-        Self {
-            exact: width.is_some() && depth.is_some(),
-            width: width.unwrap_or(0),
-            depth: depth.unwrap_or(0),
-            dirs: tree.n_dirs(),
-            files,
-            subdirs,
-            leafdirs,
-            levels: tree.levels(),
-        }
-    }
-
-    /// Recomputes the tree from the layout. `None` when that is not possible, or gives another tree.
-    fn tree(&self, marker: &Marker) -> Option<Tree> {
-        let layout = marker.layout.as_ref().filter(|_| self.exact)?;
-        let mut spec = FilesetSpec::new("", "", layout.entries, 0);
-        spec.leafdirs = layout.leafdirs;
-        spec.dirwidth = Some(Quantity::Const(self.width));
-        spec.dirdepth = Some(Quantity::Const(self.depth)).filter(|_| self.depth > 0);
-        (spec.width_gamma, spec.depth_gamma) = (layout.width_gamma, layout.depth_gamma);
-        let tree = Tree::new(&spec, layout.seed).ok()?;
-        (tree.n_dirs() == self.dirs && tree.levels() == self.levels).then_some(tree)
-    }
-}
+use super::record::DirNames;
+use crate::fileset::Tree;
 
 /// The names that a tree may contain.
 #[derive(Debug)]
@@ -104,7 +39,7 @@ impl KnownTree {
             return Self::Any;
         }
         let Some(names) = &marker.names else { return Self::Nothing };
-        match names.tree(marker) {
+        match names.tree(marker.layout.as_ref()) {
             Some(tree) => {
                 let mut dirs: Vec<_> =
                     (1..tree.n_dirs()).map(|d| (tree.parent(d) as u32, tree.dir_serial(d), d as u32)).collect();

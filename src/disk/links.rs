@@ -12,7 +12,7 @@ impl Populator<'_> {
     pub(super) fn is_link(&self, dir: Fd, i: u64, name: Name, found: &FileInfo) -> Result<bool, Error> {
         match Foreign::of_file(found, self.job.root.marker.links) {
             None => Ok(false),
-            Some(Foreign::Link) if super::scan::is_own_link(dir, name.as_c()) => Ok(true),
+            Some(Foreign::Link) if super::foreign::is_own_link(dir, name.as_c()) => Ok(true),
             Some(what) => Err(self.foreign(i, what)),
         }
     }

@@ -8,15 +8,19 @@
 //! [`super::root`].
 
 use super::aging::AgingRecord;
-use super::known::DirNames;
+use super::record::{DirNames, MadeMembers, MarkerLayout};
 use crate::fileset::Tree;
 use crate::os::{Errno, Fd, fd};
 use crate::util::json;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::path::Path;
 
+/// Name of the marker.
+pub(super) const MARKER: &str = ".wmlrun";
+/// Name of the marker until it is complete.
+pub(super) const UNFINISHED: &str = ".wmlrun.new";
 /// Size of a record in bytes.
 const RECORD: usize = 8192;
 /// Length of a marker in bytes: its first write has both records, and later ones keep the length.
@@ -25,42 +29,6 @@ const LENGTH: u64 = 2 * RECORD as u64;
 const MAGIC: &str = "wmlrun marker ";
 /// Version of the contents.
 const FORMAT: u32 = 2;
-
-/// The parameters that determine the directories of a tree. File sizes are not included.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct MarkerLayout {
-    pub(super) entries: u64,
-    pub(super) leafdirs: u64,
-    pub(super) dirwidth: String,
-    pub(super) width_gamma: f64,
-    pub(super) depth_gamma: f64,
-    pub(super) dirdepth: String,
-    pub(super) seed: u64,
-}
-
-impl fmt::Display for MarkerLayout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { entries, leafdirs, dirwidth, width_gamma, depth_gamma, dirdepth, seed } = self;
-        write!(
-            f,
-            "entries={entries} leafdirs={leafdirs} dirwidth={dirwidth} gamma={width_gamma}/{depth_gamma} dirdepthrv={dirdepth} layout seed {seed}"
-        )
-    }
-}
-
-/// How many members of a set were created. Which ones follows from that, the layout seed and the name of the set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct MadeMembers {
-    pub(super) files: u64,
-    pub(super) leafdirs: u64,
-}
-
-impl MadeMembers {
-    /// Returns those of a tree as it is defined.
-    pub(super) fn of(tree: &Tree) -> Self {
-        Self { files: tree.files_at_start(), leafdirs: tree.leafdirs_at_start() }
-    }
-}
 
 /// The progress of the creation or removal of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -21,6 +21,7 @@ mod parents;
 mod populate;
 mod preparation;
 pub mod prepare;
+mod record;
 mod remove;
 mod root;
 mod scan;
@@ -34,7 +35,6 @@ pub mod disk_usage;
 
 use crate::fileset::{FilesetSpec, Interleave, State, Tree};
 use crate::os::{Errno, Fd, fd, limits};
-use crate::random::Quantity;
 pub use error::{CODES, Error, Foreign, NotShared};
 use parking_lot::Mutex;
 pub use root::Stamp;
@@ -224,20 +224,6 @@ fn memory_for(spec: &FilesetSpec) -> Result<(), Error> {
 }
 
 impl FilesetSpec {
-    /// Returns the parameters that determine the directories of the tree.
-    fn layout(&self, layout_seed: u64) -> marker::MarkerLayout {
-        let text = |quantity: &Option<Quantity>| quantity.as_ref().map_or_else(|| "none".into(), ToString::to_string);
-        marker::MarkerLayout {
-            entries: self.entries,
-            leafdirs: self.leafdirs,
-            dirwidth: text(&self.dirwidth),
-            width_gamma: self.width_gamma,
-            depth_gamma: self.depth_gamma,
-            dirdepth: text(&self.dirdepth),
-            seed: layout_seed,
-        }
-    }
-
     /// Returns the parent directory of the root, and the name of the root in it. Symbolic links in the parent path are
     /// followed, since the user named it, unless another user made one in a shared directory; the last name is never
     /// followed. `None` when the name of the set can't be a directory name.
@@ -248,6 +234,6 @@ impl FilesetSpec {
             None => (self.path.clone(), name.clone().into_owned()),
         };
         let plain = Path::new(&*name).components().all(|part| matches!(part, Component::Normal(_)));
-        (plain && !last.is_empty() && last != root::MARKER && last != root::UNFINISHED).then_some((parent, last))
+        (plain && !last.is_empty() && last != marker::MARKER && last != marker::UNFINISHED).then_some((parent, last))
     }
 }

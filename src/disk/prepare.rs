@@ -5,10 +5,10 @@
 //! everything that was created is removed again. The work itself is done in `populate` and `remove`.
 
 use super::error::Error;
-use super::known::DirNames;
-use super::marker::{MadeMembers, MarkerProgress as Stage};
+use super::marker::MarkerProgress as Stage;
 use super::populate::{self, Changes, Mode, PopulateJob};
 use super::quiesce::{self, Quiesced};
+use super::record::{DirNames, MadeMembers};
 use super::root::{self, Root, Taken};
 use super::scan::{self, Scan};
 use super::space::{self, Demand};
@@ -499,7 +499,7 @@ impl PrepareTask {
             self.begun = true;
             name.clone_into(&mut self.root.marker.set);
             self.root.marker.layout = Some(layout);
-            self.root.marker.names = Some(DirNames::of(&set));
+            self.root.marker.names = Some(DirNames::of(&set.spec, &set.tree));
             self.root.marker.made = Some(MadeMembers::of(tree));
             self.root.marker.below = set.spec.levels_below();
             self.root.marker.links |= set.has_links();

@@ -4,7 +4,7 @@
 use super::super::Fileset;
 use super::super::dirs::{Dirs, ThreadDirs};
 use super::super::error::{Error, Foreign, Special};
-use super::super::marker::MarkerProgress;
+use super::super::marker::{MARKER, MarkerProgress};
 use super::{
     Demand, Phase, PrepareOptions, Prepared, Progress, Quiet, Taken, clean, prepare, remove, root, scan, space,
 };
@@ -386,7 +386,7 @@ fn closing_unlocks_a_root_despite_duplicates_of_the_descriptor() {
     let first = set(&spec);
     prepare(std::slice::from_ref(&first), &options(), &Quiet, &NO_STOP).unwrap();
     // A program that another thread starts has copies of all descriptors for a moment.
-    let marker = spec.root().join(root::MARKER).canonicalize().unwrap();
+    let marker = spec.root().join(MARKER).canonicalize().unwrap();
     let is_it = |fd: &PathBuf| fs::read_link(fd).is_ok_and(|to| to == marker);
     let descriptor = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path()).find(is_it).unwrap();
     let copy = fd::duplicate(descriptor.file_name().unwrap().to_str().unwrap().parse().unwrap()).unwrap();

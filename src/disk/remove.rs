@@ -5,6 +5,7 @@
 //! meanwhile are kept. No shell is involved.
 
 use super::error::{Error, Foreign};
+use super::marker::MARKER;
 use super::root::{self, Root};
 use super::scan::{self, LIST_BUFFER, Scan, ScanItem};
 use super::walk::{self, AT_DIR, CloseOnDrop, READ_DIR};
@@ -220,7 +221,7 @@ fn remove_root(mut root: Root, threads: usize, stop: &AtomicBool) -> Result<Remo
             return Err(e);
         }
     }
-    let (set, marker) = (root.set.clone(), root.path.join(root::MARKER));
+    let (set, marker) = (root.set.clone(), root.path.join(MARKER));
     removed.root_removed = root.unmark().map_err(|e| Error::call(&set, "remove", &marker, e))?;
     Ok(removed)
 }
@@ -384,7 +385,7 @@ pub fn is_inside(path: &Path, dir: &Path) -> bool {
 
 /// Returns whether a directory contains a marker.
 pub fn is_marked(dir: &Path) -> bool {
-    dir.join(root::MARKER).is_file()
+    dir.join(MARKER).is_file()
 }
 
 /// The largest number of directories that are searched for marked roots.

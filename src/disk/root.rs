@@ -6,7 +6,7 @@
 
 use super::error::{Error, NotShared};
 use super::known::KnownTree;
-use super::marker::{self, Invalid, Marker, MarkerProgress};
+use super::marker::{self, Invalid, MARKER, Marker, MarkerProgress, UNFINISHED};
 use super::parent_lock::ParentLock;
 use super::parents;
 use super::walk::{self, READ_DIR};
@@ -19,11 +19,7 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-/// Name of the marker.
-pub(super) const MARKER: &str = ".wmlrun";
 const MARKER_C: &std::ffi::CStr = c".wmlrun";
-/// Name of the marker until it is complete.
-pub(super) const UNFINISHED: &str = ".wmlrun.new";
 const UNFINISHED_C: &std::ffi::CStr = c".wmlrun.new";
 /// Mode of directories, as in Filebench.
 pub(super) const DIR_MODE: Mode = Mode::from_raw_mode(0o755);

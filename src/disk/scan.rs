@@ -5,8 +5,10 @@
 //! write; it opens only directories, and none through a symbolic link or on another mount.
 
 use super::error::{Error, Foreign};
+use super::foreign::is_own_link;
 use super::known::{self, KnownTree};
-use super::root::{self, MARKER, Root, UNFINISHED};
+use super::marker::{MARKER, UNFINISHED};
+use super::root::{self, Root};
 use super::walk::{self, READ_DIR};
 use crate::fileset::FilesetSpec;
 use crate::fileset::shape::FoundShape;
@@ -237,13 +239,6 @@ pub(super) fn classify(dir: Fd, is_root: bool, name: &CStr, kind: FileType) -> R
         (FileType::RegularFile | FileType::Directory, None) => Err(Foreign::Name),
         _ => Err(Foreign::of_kind(kind).unwrap_or(Foreign::Name)),
     }
-}
-
-/// Returns whether a symbolic link is one that a `symlink` flowop creates: its target is the name of a file in the same
-/// directory, and nothing else.
-pub(super) fn is_own_link(dir: Fd, name: &CStr) -> bool {
-    let mut target = [0; 32];
-    fd::read_link_at(dir, name, &mut target).is_ok_and(|n| Name::parse(&target[..n]).is_some())
 }
 
 impl Scan {

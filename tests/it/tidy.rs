@@ -150,20 +150,17 @@ fn a_session_imports_few_modules_and_has_few_fields() {
 
 /// Files of a room that may need one another in a circle.
 const LONGEST_CYCLE: usize = 4;
-
-/// What a `use` in a room names of the room: paths below it, one name each, with everything in braces spelt out.
-fn names_used(code: &str, room: &str, is_root: bool) -> Vec<Vec<String>> {
-    let prefixes = [format!("use crate::{room}::"), if is_root { "use self::".into() } else { "use super::".into() }];
-    let mut found = Vec::new();
-    for statement in code.split(';') {
-        let Some(at) = statement.find("use ") else { continue };
-        let statement = statement[at..].split_whitespace().collect::<Vec<_>>().join(" ");
-        for rest in prefixes.iter().filter_map(|prefix| statement.strip_prefix(prefix.as_str())) {
-            spell_out(&mut Vec::new(), rest, &mut found);
-        }
-    }
-    found
-}
+/// Rooms with longer circles, each with the number of its files. No other may be added, and none of them may grow.
+const LONGER_CYCLES: &[(&str, usize)] = &[
+    ("batch", 5),
+    ("cli", 16),
+    ("import", 9),
+    ("model", 10),
+    ("page", 11),
+    ("prompt", 13),
+    ("report", 16),
+    ("runtime", 8),
+];
 
 /// The paths of a `use` tree below a path.
 fn spell_out(above: &mut Vec<String>, tree: &str, found: &mut Vec<Vec<String>>) {
@@ -187,31 +184,84 @@ fn spell_out(above: &mut Vec<String>, tree: &str, found: &mut Vec<Vec<String>>) 
     }
 }
 
-/// Which file of a room uses which, by their names. A name that the room's `mod.rs` gets from a file counts as that file's.
-fn uses_in_room(room: &str, files: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
-    let is_file = |name: &str| files.iter().any(|(file, _)| file == name);
-    let mut given = BTreeMap::new();
-    if let Some((_, root)) = files.iter().find(|(file, _)| file == "mod") {
-        for statement in code(root).split(';').filter_map(|s| Some(s[s.find("use ")?..].to_owned())) {
-            let mut paths = Vec::new();
-            spell_out(&mut Vec::new(), statement.trim_start_matches("use ").trim(), &mut paths);
-            for path in paths.into_iter().filter(|path| path.len() > 1 && is_file(&path[0])) {
-                given.insert(path.last().unwrap().clone(), path[0].clone());
+/// The names of a path, in order.
+type Names = Vec<String>;
+
+/// The paths that a piece of code names in `use` statements, each with whether that passes it on (`pub use`), and those
+/// in all other code.
+fn paths_named(code: &str) -> (Vec<(bool, Names)>, Vec<Names>) {
+    let (mut used, mut others) = (Vec::new(), Vec::new());
+    for statement in code.split(';') {
+        let visible = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "];
+        let starts = |line: &str| visible.iter().any(|start| line.trim_start().starts_with(start));
+        let lines: Vec<&str> = statement.lines().collect();
+        let at = lines.iter().position(|line| starts(line)).unwrap_or(lines.len());
+        let tree = lines[at..].iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ");
+        let mut paths = Vec::new();
+        if let Some((visibility, tree)) = tree.split_once("use ") {
+            spell_out(&mut Vec::new(), tree, &mut paths);
+            used.extend(paths.into_iter().map(|path| (!visibility.is_empty(), path)));
+        }
+        let other = lines[..at].join("\n").replace("pub(in crate::", "");
+        let words = other.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).map(str::to_owned);
+        others.extend(words.filter_map(|word| {
+            let path: Names = word.trim_end_matches(':').split("::").map(str::to_owned).collect();
+            (path.len() > 1).then_some(path)
+        }));
+    }
+    (used, others)
+}
+
+/// A path from the root of the crate, as a name of the file `file` means it. `None` if it is not of its room.
+fn absolute(path: &[String], file: &str, is_file: &dyn Fn(&str) -> bool) -> Option<Names> {
+    let mut base: Names = file.split("::").map(str::to_owned).collect();
+    let room = base[0].clone();
+    let mut rest = path;
+    match path[0].as_str() {
+        "crate" => {
+            base.clear();
+            rest = &path[1..];
+        }
+        "self" => rest = &path[1..],
+        "super" => {
+            while rest.first().is_some_and(|name| name == "super") {
+                base.pop();
+                rest = &rest[1..];
+            }
+        }
+        first if is_file(&format!("{file}::{first}")) => {}
+        _ => return None,
+    }
+    base.extend_from_slice(rest);
+    (base.first() == Some(&room)).then_some(base)
+}
+
+/// Which file of a room uses which, by their paths. A name that a file passes on counts as that of the file that it is
+/// from: a `mod.rs` that only gathers names stands in no circle.
+fn uses_in_room(files: &BTreeMap<String, String>) -> BTreeMap<String, BTreeSet<String>> {
+    let is_file = |name: &str| files.contains_key(name);
+    // The longest part of a path that is a file, and the name that follows it.
+    let split = |path: &[String]| {
+        let longest = (1..=path.len()).rev().find(|n| is_file(&path[..*n].join("::")))?;
+        Some((path[..longest].join("::"), path.get(longest).cloned()))
+    };
+    let named: BTreeMap<&String, _> = files.iter().map(|(file, text)| (file, paths_named(&code(text)))).collect();
+    let mut given: BTreeMap<(String, String), String> = BTreeMap::new();
+    for (file, (used, _)) in &named {
+        for (from, name) in used.iter().filter_map(|(_, path)| split(&absolute(path, file, &is_file)?)) {
+            if let Some(name) = name.filter(|_| from != **file) {
+                given.insert(((*file).clone(), name), from);
             }
         }
     }
-    let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (file, text) in files {
-        let own = edges.entry(file.clone()).or_default();
-        // Tests see everything.
-        let text = text.split("#[cfg(test)]").next().unwrap();
-        for path in names_used(&code(text), room, file == "mod") {
-            let Some(first) = path.first() else { continue };
-            let to = if is_file(first) { first.clone() } else { given.get(first).cloned().unwrap_or("mod".into()) };
-            if to != *file {
-                own.insert(to);
-            }
-        }
+    let mut edges = BTreeMap::new();
+    for (file, (used, others)) in named {
+        let own = used.iter().filter(|(passed_on, _)| !passed_on).map(|(_, path)| path).chain(&others);
+        let to = own.filter_map(|path| {
+            let (to, name) = split(&absolute(path, file, &is_file)?)?;
+            Some(name.and_then(|name| given.get(&(to.clone(), name)).cloned()).unwrap_or(to))
+        });
+        edges.insert(file.clone(), to.filter(|to| to != file).collect());
     }
     edges
 }
@@ -235,41 +285,45 @@ fn circles(edges: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> 
 #[test]
 fn cycles_are_found() {
     let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-    let files = [
-        file("mod", "mod a;\npub use b::{B, O};\npub struct Root;"),
-        file("a", "use super::{Root, B};\nuse crate::x::c::{self, C};"),
-        file("b", "use super::c::C;\n#[cfg(test)]\nmod tests { use super::a; }"),
-        file("c", "use super::{\n    d,\n    O,\n};"),
-        file("d", ""),
-    ];
-    let edges = uses_in_room("x", &files);
+    let files = BTreeMap::from([
+        file("x", "mod a;\npub use b::{B, O};\npub struct Root;"),
+        file("x::a", "use super::{Root, B};\nuse crate::y::c::{self, C};"),
+        file("x::b", "use super::c::C;\nfn f() { g(Vec::new()) }"),
+        file("x::c", "use super::{\n    d,\n    O,\n};"),
+        file("x::d", "fn f() -> u8 { crate::x::e::f::g() }"),
+        file("x::e", "use super::a::A;"),
+        file("x::e::f", "use super::super::a::A;"),
+    ]);
+    let edges = uses_in_room(&files);
     let of = |file: &str| edges[file].iter().map(String::as_str).collect::<Vec<_>>();
-    assert_eq!((of("a"), of("b"), of("c")), (vec!["b", "c", "mod"], vec!["c"], vec!["b", "d"]));
-    assert_eq!(circles(&edges).into_iter().collect::<Vec<_>>(), [["b", "c"]]);
+    assert_eq!((of("x"), of("x::a"), of("x::b")), (vec![], vec!["x", "x::b"], vec!["x::c"]));
+    assert_eq!((of("x::c"), of("x::d")), (vec!["x::b", "x::d"], vec!["x::e::f"]));
+    assert_eq!(of("x::e::f"), ["x::a"]);
+    let found = circles(&edges).into_iter().collect::<Vec<_>>();
+    assert_eq!(found, [["x::a", "x::b", "x::c", "x::d", "x::e::f"]]);
 }
 
 /// Files of a room that need one another are read together: there must be few of them.
 #[test]
 fn no_module_has_a_long_import_cycle() {
-    let sources = sources();
-    let rooms: BTreeSet<&str> = sources.iter().filter_map(|(path, _)| Some(path.split_once('/')?.0)).collect();
-    let mut wrong = Vec::new();
-    for room in rooms {
-        let own = sources.iter().filter_map(|(path, text)| Some((path.strip_prefix(room)?.strip_prefix('/')?, text)));
-        // A folder in a room is one of its modules.
-        let mut files: BTreeMap<String, String> = BTreeMap::new();
-        for (path, text) in own {
-            let name = path.split(['/', '.']).next().unwrap().to_owned();
-            files.entry(name).or_default().push_str(if path.contains('/') { "" } else { text });
-        }
-        let files: Vec<_> = files.into_iter().collect();
-        for circle in circles(&uses_in_room(room, &files)) {
-            if circle.len() > LONGEST_CYCLE {
-                wrong.push(format!("{room}: {} files need one another: {}", circle.len(), circle.join(", ")));
+    let mut rooms: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for (path, text) in sources().into_iter().filter(|(path, _)| path.contains('/') && !path.ends_with("tests.rs")) {
+        let file = path.trim_end_matches(".rs").trim_end_matches("/mod").replace('/', "::");
+        let room = file.split("::").next().unwrap().to_owned();
+        // Tests see everything.
+        let text = text.split("#[cfg(test)]").next().unwrap().to_owned();
+        rooms.entry(room).or_default().insert(file, text);
+    }
+    let mut longer = BTreeMap::new();
+    for (room, files) in &rooms {
+        for circle in circles(&uses_in_room(files)).into_iter().filter(|circle| circle.len() > LONGEST_CYCLE) {
+            let n = circle.len();
+            if LONGER_CYCLES.iter().all(|(known, most)| known != room || n > *most) {
+                longer.insert(room, format!("{n} files need one another: {}", circle.join(", ")));
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(longer.is_empty(), "{longer:#?}");
 }
 
 /// One file, or one room, knows a foreign library's types.

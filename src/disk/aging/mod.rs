@@ -5,13 +5,14 @@
 //! marker also has the parameters and the number of completed steps, so that an interrupted aging continues. What the
 //! steps are is decided in [`crate::fileset::aging`].
 
+mod record;
 mod score;
 mod steps;
 
 use super::error::Error;
-use super::known::DirNames;
 use super::marker::MarkerProgress;
 use super::prepare::{self, Phase, PrepareOptions, Progress};
+use super::record::DirNames;
 use super::root::{self, Root, Taken};
 use super::space::Demand;
 use super::{Fileset, disk_usage};
@@ -20,8 +21,9 @@ use crate::fileset::aging::{AgingError, AgingParameters, AgingSequence, AgingWor
 use crate::fileset::content::BLOCK;
 use crate::os::{FileType, fd};
 use crate::random::Quantity;
-pub use score::{Figure, FileScore, FreeSpaceClass, FreeSpaceScore};
-use serde::{Deserialize, Serialize};
+pub(super) use record::AgingRecord;
+pub use record::{Figure, FileScore, FreeSpaceClass, FreeSpaceScore};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -42,25 +44,6 @@ pub struct AgingOptions {
     pub rounds: u32,
     /// Seed of names, sizes, contents and sequence.
     pub seed: u64,
-}
-
-/// The parameters and the progress of an aging, in the marker of its root.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct AgingRecord {
-    /// The requested fullness, as text.
-    to: String,
-    rounds: u32,
-    seed: u64,
-    /// Capacity of the file system at the start, in bytes.
-    capacity: u64,
-    /// Bytes to reach.
-    bytes: u64,
-    /// Number of completed steps.
-    steps: usize,
-    /// Free extents at the start.
-    free_at_start: Figure<FreeSpaceScore>,
-    /// Extents of the files of the first source trees. `None` before they are complete.
-    first_trees: Option<Figure<FileScore>>,
 }
 
 /// The result of an aging.
@@ -189,7 +172,7 @@ impl Aging {
         }
         aging.check_space(root)?;
         root.marker.layout = Some(layout);
-        root.marker.names = Some(DirNames::of(&aging.set));
+        root.marker.names = Some(DirNames::of(&aging.set.spec, &aging.set.tree));
         root.marker.state = MarkerProgress::Populating;
         aging.write(root)?;
         // From here on the files of the tree belong to the root, which is kept.
