@@ -1,14 +1,33 @@
 //! The flowops: one file for each family, and the table of all families.
 //!
 //! A family file has an entry for each of its flowops ([`FlowopEntry`]: descriptor and constructor) and implements the
-//! operations. To add a flowop, add an entry to its family's file; to add a family, also add a line to `FAMILIES`. A
-//! flowop of one system call on one file is a row in `calls`.
+//! operations. A flowop of one system call on one file is a row in `calls`.
 //!
 //! A flowop has two stages: [`Op`] holds its parameters and is part of the plan, [`Step`] holds its state in one
 //! thread. A step accesses its thread through [`OpCx`](crate::exec::OpCx). Most operations are two functions, which
 //! `op::stateful` joins.
 //!
 //! Deliberately absent: threads, and the order in which flowops run.
+//!
+//! # To add a flowop
+//!
+//! Of one system call on one file: a row in `calls`, with the attributes that it uses, its roles (see `Role` in
+//! `spec`), a line of documentation, an example, and one of the forms below the table, such as `on_slot`, with the
+//! function of `os` that makes the call.
+//!
+//! Any other: a row of its family's `FLOWOPS`, or of a new file with a line in `FAMILIES`, and a constructor. That
+//! evaluates the attributes and passes two functions to `op::stateful`, or one to `op::stateless`: the first makes the
+//! state of a thread, the second is the operation. It selects the file, calls `cx.begin()`, makes the call, and calls
+//! `cx.end(bytes)`; further calls are counted by `cx.cell().add_calls`. Its [`Effects`] say what it takes from file
+//! sets and gives back, its buffer, the units of its sizes, and whether it changes a file.
+//!
+//! Both: a case `tests/cases/run/flowop_NAME.wml` that begins with `# covers = flowop NAME` and the figures that its
+//! result must have, and `UPDATE_DOCS=1 cargo test --test it -- manual:: coverage::`.
+//!
+//! Calls that move data or the file position are methods of `engine::Engine`; all others are made by `engine::call`. A
+//! new system call is a function in `os/fd.rs` or `os/range.rs`; name it in `call_file` of `os/blocked.rs` and in
+//! `TRACED` of `tests/it/strace.rs`. A resource of a thread, such as a descriptor, is a field of [`Effects`], joined in
+//! `plan/lower.rs` and acquired in `runtime` before the gate; `Sink` is an example.
 
 pub mod args;
 
