@@ -85,20 +85,14 @@ pub fn test_pairs(a: &Path, b: &Path) -> Result<TestPairs, ImportError> {
     for side in [&mut a, &mut b] {
         *side = std::mem::take(side).into_iter().flat_map(|sample| split(sample, &mixed)).collect();
     }
-    let mut tests: Vec<TestSample> = Vec::new();
+    let mut tests: IndexMap<String, TestSample> = IndexMap::new();
     for (index, side) in [a, b].into_iter().enumerate() {
         for (name, runs) in side {
-            match tests.iter_mut().find(|test| test.name == name) {
-                Some(test) => test.runs[index].extend(runs),
-                None => {
-                    let mut test = TestSample { name, ..TestSample::default() };
-                    test.runs[index] = runs;
-                    tests.push(test);
-                }
-            }
+            let new = || TestSample { name: name.clone(), ..TestSample::default() };
+            tests.entry(name.clone()).or_insert_with(new).runs[index].extend(runs);
         }
     }
-    Ok(TestPairs { tests, notes })
+    Ok(TestPairs { tests: tests.into_values().collect(), notes })
 }
 
 /// The name of a test, and its runs.

@@ -31,7 +31,7 @@ use lsp_types::{
     TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions, Uri,
 };
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
@@ -71,14 +71,6 @@ struct OpenDocument {
     text: String,
     /// The result of checking the text. `None` since the text, or one that it may load, was changed.
     checked: Option<CheckedScript>,
-    /// Whether the editor has the diagnostics of the text.
-    is_published: bool,
-}
-
-impl OpenDocument {
-    fn checked(&mut self) -> &CheckedScript {
-        self.checked.get_or_insert_with(|| CheckedScript::new(&self.uri, &self.text))
-    }
 }
 
 /// A server for one editor.
@@ -86,22 +78,32 @@ struct LanguageServer<'a> {
     connection: &'a Connection,
     /// By URI.
     documents: BTreeMap<String, OpenDocument>,
+    /// The documents whose diagnostics the editor does not have.
+    unpublished: BTreeSet<String>,
+    /// The checked documents that load scripts.
+    loaders: BTreeSet<String>,
     is_initialized: bool,
     is_shut_down: bool,
 }
 
 impl<'a> LanguageServer<'a> {
     fn new(connection: &'a Connection) -> Self {
-        Self { connection, documents: BTreeMap::new(), is_initialized: false, is_shut_down: false }
+        Self {
+            connection,
+            documents: BTreeMap::new(),
+            unpublished: BTreeSet::new(),
+            loaders: BTreeSet::new(),
+            is_initialized: false,
+            is_shut_down: false,
+        }
     }
 
     /// Answers messages until the editor ends the server.
     fn serve(&mut self) -> ServerEnd {
         loop {
-            let is_pending = self.documents.values().any(|document| !document.is_published);
-            let received = match is_pending {
-                true => self.connection.receiver.recv_timeout(QUIET),
-                false => self.connection.receiver.recv().map_err(RecvTimeoutError::from),
+            let received = match self.unpublished.is_empty() {
+                false => self.connection.receiver.recv_timeout(QUIET),
+                true => self.connection.receiver.recv().map_err(RecvTimeoutError::from),
             };
             let is_read = match received {
                 Ok(Message::Request(request)) => {
@@ -179,7 +181,15 @@ impl<'a> LanguageServer<'a> {
 
     /// Returns a document, checked. `None` if it is not open.
     fn checked(&mut self, uri: &Uri) -> Option<&CheckedScript> {
-        self.documents.get_mut(uri.as_str()).map(OpenDocument::checked)
+        let document = self.documents.get_mut(uri.as_str())?;
+        if document.checked.is_none() {
+            let checked = CheckedScript::new(&document.uri, &document.text);
+            if checked.has_loads() {
+                self.loaders.insert(uri.as_str().to_owned());
+            }
+            document.checked = Some(checked);
+        }
+        document.checked.as_ref()
     }
 
     /// Handles a notification. One with wrong parameters is ignored, because a notification has no answer. Returns
@@ -203,7 +213,10 @@ impl<'a> LanguageServer<'a> {
             DidSaveTextDocument::METHOD => self.expire_loaders(),
             DidCloseTextDocument::METHOD => {
                 if let Some(params) = params_of::<DidCloseTextDocument>(notification) {
-                    self.documents.remove(params.text_document.uri.as_str());
+                    let name = params.text_document.uri.as_str();
+                    self.documents.remove(name);
+                    self.unpublished.remove(name);
+                    self.loaders.remove(name);
                     self.expire_loaders();
                     return self.send_diagnostics(params.text_document.uri, None, Vec::new());
                 }
@@ -215,27 +228,33 @@ impl<'a> LanguageServer<'a> {
 
     fn change(&mut self, uri: Uri, version: i32, text: String) {
         let name = uri.as_str().to_owned();
-        self.documents.insert(name, OpenDocument { uri, version, text, checked: None, is_published: false });
+        self.loaders.remove(&name);
+        self.unpublished.insert(name.clone());
+        self.documents.insert(name, OpenDocument { uri, version, text, checked: None });
         self.expire_loaders();
     }
 
     /// Has all documents that load scripts checked again, since a file that they load may have changed.
     fn expire_loaders(&mut self) {
-        for document in self.documents.values_mut() {
-            if document.checked.take_if(|checked| checked.has_loads()).is_some() {
-                document.is_published = false;
+        for name in std::mem::take(&mut self.loaders) {
+            if let Some(document) = self.documents.get_mut(&name) {
+                document.checked = None;
+                self.unpublished.insert(name);
             }
         }
     }
 
     /// Sends the diagnostics of all changed documents. Returns whether the editor still reads.
     fn publish(&mut self) -> bool {
-        let mut changed = Vec::new();
-        for document in self.documents.values_mut().filter(|document| !document.is_published) {
-            document.is_published = true;
-            changed.push((document.uri.clone(), document.version, document.checked().diagnostics()));
+        for name in std::mem::take(&mut self.unpublished) {
+            let Some(document) = self.documents.get(&name) else { continue };
+            let (uri, version) = (document.uri.clone(), document.version);
+            let found = self.checked(&uri).map(CheckedScript::diagnostics).unwrap_or_default();
+            if !self.send_diagnostics(uri, Some(version), found) {
+                return false;
+            }
         }
-        changed.into_iter().all(|(uri, version, found)| self.send_diagnostics(uri, Some(version), found))
+        true
     }
 
     fn send_diagnostics(&self, uri: Uri, version: Option<i32>, found: Vec<lsp_types::Diagnostic>) -> bool {

@@ -88,10 +88,12 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
         write_sets(out, alike)?;
     }
     let several_phases = plan.phases.len() > 1;
+    let phase_times = plan.phase_times();
+    let threads: Vec<&str> = plan.threads().map(|(_, thread)| &*thread.name).collect();
     for process in &plan.processes {
         let nice = if process.nice == 0 { String::new() } else { format!(", nice {:+}", process.nice) };
         let phase = if several_phases { format!(", phase {}", process.phase) } else { String::new() };
-        let times = plan.times_of(process.phase);
+        let times = phase_times[&process.phase];
         let time = |word: &str, time: Option<Duration>| {
             time.map_or(String::new(), |time| format!(", {word} {}", duration::seconds(time.as_secs_f64())))
         };
@@ -100,7 +102,7 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
         for thread in &process.threads {
             let memsize = if thread.memsize > 0 { thread.memsize } else { thread.effects.buffer };
             let pace = thread.pace.map_or(String::new(), pace);
-            let limits = limits(plan, thread);
+            let limits = limits(thread, &threads);
             let (name, n, memsize) = (&thread.name, thread.instances, size::format(memsize));
             writeln!(out, "  thread {name} × {n}, buffer {memsize}{pace}{limits}")?;
             steps(out, plan, thread)?;
@@ -217,12 +219,12 @@ fn rounded(x: f64) -> f64 {
     format!("{x:.11e}").parse().unwrap_or(x)
 }
 
-/// Returns the limits of a thread's iterations as text.
-fn limits(plan: &Plan, thread: &Thread) -> String {
+/// Returns the limits of a thread's iterations as text. `threads`: the names of all threads.
+fn limits(thread: &Thread, threads: &[&str]) -> String {
     let stonewall =
         thread.stonewall.map_or(String::new(), |time| format!(", stonewall after {}", duration::format(time)));
-    let other = thread.iterations_of.and_then(|index| plan.threads().nth(index));
-    other.map_or(stonewall.clone(), |(_, other)| format!("{stonewall}, as many iterations as {}", other.name))
+    let other = thread.iterations_of.and_then(|index| threads.get(index));
+    other.map_or(stonewall.clone(), |other| format!("{stonewall}, as many iterations as {other}"))
 }
 
 fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {

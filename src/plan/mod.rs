@@ -35,7 +35,7 @@ use crate::model::QuitMode;
 use crate::random::Quantity;
 use crate::source::Span;
 use crate::spec::{Class, Dialect, IoDirection};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -259,11 +259,19 @@ impl Plan {
         phases
     }
 
-    /// Returns the times of a phase. All processes of it that give one give the same.
-    pub fn times_of(&self, phase: u32) -> PhaseTimes {
-        let own = || self.processes.iter().filter(|process| process.phase == phase).map(|process| process.times);
-        let first = |of: fn(PhaseTimes) -> Option<Duration>| own().find_map(of).filter(|time| !time.is_zero());
-        PhaseTimes { length: first(|times| times.length), start: first(|times| times.start) }
+    /// The times of each phase. All processes of a phase that give one give the same.
+    pub fn phase_times(&self) -> HashMap<u32, PhaseTimes> {
+        let mut all: HashMap<u32, PhaseTimes> = HashMap::new();
+        for process in &self.processes {
+            let times = all.entry(process.phase).or_default();
+            times.length = times.length.or(process.times.length);
+            times.start = times.start.or(process.times.start);
+        }
+        let given = |time: Option<Duration>| time.filter(|time| !time.is_zero());
+        for times in all.values_mut() {
+            *times = PhaseTimes { length: given(times.length), start: given(times.start) };
+        }
+        all
     }
 
     /// Returns this rank's share of the events in a phase.

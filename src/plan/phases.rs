@@ -41,19 +41,26 @@ pub(super) fn check(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diag
 /// wait for another phase. `definitions`: those that the plan is made of.
 pub fn never_begun(definitions: &Definitions, plan: &Plan) -> Vec<Diagnostic> {
     let mut found = Vec::new();
+    let times = plan.phase_times();
     let woken: HashSet<usize> = plan.threads().flat_map(|(_, thread)| &thread.steps).flat_map(wakes).collect();
-    for (pair, brought) in plan.phases.windows(2).zip(brought_about(plan)) {
-        let own = plan.processes.iter().zip(&definitions.processes).filter(|(process, _)| process.phase == pair[0]);
-        let threads = own.filter(|(process, _)| process.instances > 0).flat_map(|(process, def)| {
-            process.threads.iter().zip(&def.threads).map(move |(thread, def)| (process, thread, def.span))
-        });
+    let mut by_phase: HashMap<u32, Vec<(&Process, &Thread, Span)>> = HashMap::new();
+    for (process, def) in plan.processes.iter().zip(&definitions.processes).filter(|(process, _)| process.instances > 0)
+    {
+        let threads = process.threads.iter().zip(&def.threads).map(|(thread, def)| (process, thread, def.span));
+        by_phase.entry(process.phase).or_default().extend(threads);
+    }
+    let mut brought = Brought::default();
+    for pair in plan.phases.windows(2) {
+        let threads = by_phase.remove(&pair[0]).unwrap_or_default();
+        brought.next_phase(threads.iter().map(|(_, thread, _)| *thread));
         for (process, thread, at) in threads {
-            if let Some(report) = never_ends(plan, process, thread, (&brought, &woken), at, pair[1]) {
+            let length = times[&process.phase].length;
+            if let Some(report) = never_ends(plan, process, thread, length, (&brought, &woken), at, pair[1]) {
                 diag::push(&mut found, report);
             }
         }
     }
-    posts_to_other_phases(plan, &mut found);
+    posts_to_other_phases(plan, &times, &mut found);
     found
 }
 
@@ -77,40 +84,35 @@ fn differing(
     }
 }
 
-/// The states of files and empty directories that threads bring about, by file set.
+/// The states of files and empty directories that threads bring about, each a file set and the number of its maker.
+#[derive(Default)]
 struct Brought {
     /// Threads of the phase.
-    now: Vec<[bool; 4]>,
+    now: HashSet<(usize, usize)>,
     /// Threads of the phase and of those before it.
-    so_far: Vec<[bool; 4]>,
+    so_far: HashSet<(usize, usize)>,
 }
 
-/// Returns the states that the threads of each phase bring about.
-fn brought_about(plan: &Plan) -> Vec<Brought> {
-    let mut so_far = vec![[false; 4]; plan.filesets.len()];
-    let of_phase = |phase: &u32| {
-        let mut now = vec![[false; 4]; plan.filesets.len()];
-        let own = plan.threads().filter(|(process, _)| process.phase == *phase && process.instances > 0);
-        for (set, want, kind) in own.flat_map(|(_, thread)| &thread.effects.makes) {
-            now[*set][maker(*kind, *want)] = true;
-            so_far[*set][maker(*kind, *want)] = true;
-        }
-        Brought { now, so_far: so_far.clone() }
-    };
-    plan.phases.iter().map(of_phase).collect()
+impl Brought {
+    /// Goes on to the next phase, which has these threads.
+    fn next_phase<'a>(&mut self, threads: impl Iterator<Item = &'a Thread>) {
+        let makes = threads.flat_map(|thread| &thread.effects.makes);
+        self.now = makes.map(|(set, want, kind)| (*set, maker(*kind, *want))).collect();
+        self.so_far.extend(&self.now);
+    }
 }
 
-/// Returns the error for a thread because of which the phase `next` never begins.
+/// Returns the error for a thread because of which the phase `next` never begins. `length`: that of its own phase.
 fn never_ends(
     plan: &Plan,
     process: &Process,
     thread: &Thread,
+    length: Option<Duration>,
     (brought, woken): (&Brought, &HashSet<usize>),
     at: Span,
     next: u32,
 ) -> Option<Diagnostic> {
     let flowops = &plan.flowops[thread.first..thread.first + thread.count];
-    let length = plan.times_of(process.phase).length;
     let (what, name) = (format!("phase {next} never begins"), &thread.name);
     if let Some(finish) = flowops.iter().find(|flowop| flowop.finishes) {
         // In Filebench up to 1.4 it ends the run, not only its thread.
@@ -135,13 +137,15 @@ fn never_ends(
 fn may_run_out(plan: &Plan, thread: &Thread, brought: &Brought) -> bool {
     let opposite = |want: Want| if want == Want::Existing { Want::Absent } else { Want::Existing };
     // To make one of a state uses up one of the other.
-    let uses_up = |(set, want, kind): &(usize, Want, UnitKind)| !brought.now[*set][maker(*kind, opposite(*want))];
+    let uses_up =
+        |(set, want, kind): &(usize, Want, UnitKind)| !brought.now.contains(&(*set, maker(*kind, opposite(*want))));
     let existing = maker(UnitKind::File, Want::Existing);
     let may_lack = |set: &usize| {
         let spec = &plan.filesets[*set];
-        let had_some = spec.entries > 0 && (spec.prealloc > 0 || spec.empty) || brought.so_far[*set][existing];
-        let loses_some = brought.so_far[*set][maker(UnitKind::File, Want::Absent)];
-        (!had_some || loses_some) && !brought.now[*set][existing]
+        let had_some =
+            spec.entries > 0 && (spec.prealloc > 0 || spec.empty) || brought.so_far.contains(&(*set, existing));
+        let loses_some = brought.so_far.contains(&(*set, maker(UnitKind::File, Want::Absent)));
+        (!had_some || loses_some) && !brought.now.contains(&(*set, existing))
     };
     thread.effects.makes.iter().any(uses_up) || thread.effects.sets.iter().any(may_lack)
 }
@@ -164,8 +168,8 @@ fn may_stop(plan: &Plan, thread: &Thread, woken: &HashSet<usize>) -> bool {
 
 /// Reports posts to a waiting flowop of another phase if one of the two phases ends after a time: a blocking post might
 /// wait for ever.
-fn posts_to_other_phases(plan: &Plan, found: &mut Vec<Diagnostic>) {
-    let is_timed = |phase: u32| plan.times_of(phase).length.is_some();
+fn posts_to_other_phases(plan: &Plan, times: &HashMap<u32, PhaseTimes>, found: &mut Vec<Diagnostic>) {
+    let is_timed = |phase: u32| times[&phase].length.is_some();
     for (process, thread) in plan.threads() {
         for step in &thread.steps {
             let PlanStep::Op { local, .. } = step else { continue };

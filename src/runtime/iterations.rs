@@ -15,6 +15,7 @@ use crate::plan::Plan;
 use crate::ranks::MeetingPoint;
 use crate::sync::{Latch, NEVER, Stopped};
 use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -50,7 +51,7 @@ pub(super) struct IterationTallies {
 impl IterationTallies {
     pub(super) fn new(plan: &Plan) -> Self {
         let (mut tallies, mut first) = (Vec::new(), Vec::new());
-        let counted: Vec<usize> = plan.threads().filter_map(|(_, thread)| thread.iterations_of).collect();
+        let counted: HashSet<usize> = plan.threads().filter_map(|(_, thread)| thread.iterations_of).collect();
         for process in &plan.processes {
             first.push(tallies.len());
             for thread in &process.threads {

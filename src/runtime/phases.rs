@@ -97,8 +97,9 @@ impl Phases {
             threads.get_mut(*place).into_iter().for_each(|all| *all += process.instances as usize * own);
         }
         let ticks = |time: Duration| clock.ticks(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let phase_times = plan.phase_times();
         let phase = |(number, threads)| {
-            let times = plan.times_of(number);
+            let times = phase_times.get(&number).copied().unwrap_or_default();
             PhaseState {
                 number,
                 unfinished: AtomicUsize::new(threads),
