@@ -32,9 +32,9 @@ impl Estimate {
         Self { value, low: value - half, high: value + half }
     }
 
-    /// The half-width of a symmetric interval divided by the absolute value. It is not finite if there is no interval.
+    /// The upper half of the interval divided by the absolute value. It is not finite if there is no interval.
     pub fn relative(self) -> f64 {
-        // The lower end may be cut at 0.
+        // The lower half may be cut at 0.
         (self.high - self.value) / self.value.abs()
     }
 

@@ -9,6 +9,7 @@ use crate::experiment::{Arm, Experiment, ExperimentKind, Identity};
 use crate::fileset::FilesetSpec;
 use crate::import::Metric;
 use crate::measure::WarmupLength;
+use crate::os::limits;
 use crate::plan::{self, FlowopInfo, Plan};
 use crate::session::library::FoundScript;
 use crate::session::{Session, SilentFront};
@@ -218,7 +219,7 @@ impl ArmPlan {
             bytes: if is_on_disk { bytes } else { 0 },
             flowops: plan.flowops.iter().flat_map(names).collect(),
             with_response: plan.flowops.iter().filter(|f| f.has_response() && has_rate(f)).flat_map(names).collect(),
-            machine: session.check_machine(&plan),
+            machine: limits::keep_descriptors(|| session.check_machine(&plan)),
             directories: if has_places { session.check_places(&plan) } else { Ok(()) },
         };
         Ok((found, if is_on_disk { ArmPlaces::of(&plan) } else { ArmPlaces::default() }))
@@ -283,6 +284,15 @@ pub(super) fn within(place: &str, mut failure: Failure) -> Failure {
         }
     }
     failure
+}
+
+/// Has the messages of a failure quote nothing of scripts.
+pub(super) fn hide_scripts(failure: &mut Failure) {
+    for reason in &mut failure.reasons {
+        if let Reason::Script(Diagnostics { map, .. }) = reason {
+            map.hide_all();
+        }
+    }
 }
 
 /// Reads and plans the arms of an experiment. `common` is a command line with the options that all arms have, and

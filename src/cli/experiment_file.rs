@@ -2,7 +2,7 @@
 //!
 //! Not in here: reading the file and deciding on the runs (`experiment`), and the result (`comparison`).
 
-use super::arms::{self, PlannedArm, first_error, is_same, within};
+use super::arms::{self, PlannedArm, first_error, hide_scripts, is_same, within};
 use super::experiment_args::{ExperimentArgs, FileArgs};
 use super::experiment_host::perform;
 use super::experiment_permission::hook_lines;
@@ -156,7 +156,11 @@ impl Planned {
             PlannedArm::checked(&cell.arm.words, &metrics, file.hooks.is_empty()).map_err(|failure| {
                 let (text, help, is_in_script) = first_error(&failure);
                 if is_in_script {
-                    return within(&format!("in cell `{}`: ", cell.arm.name), failure);
+                    let mut failure = within(&format!("in cell `{}`: ", cell.arm.name), failure);
+                    if reader.is_elsewhere(cell) {
+                        hide_scripts(&mut failure);
+                    }
+                    return failure;
                 }
                 if reader.is_of_command_line(cell, &failure) {
                     return Failure::wrong(text, help);
@@ -336,6 +340,12 @@ impl<'a> CellReader<'a> {
     /// Returns the script of a cell.
     fn script<'b>(&'b self, levels: &[&'b FileLevel]) -> Option<&'b Spanned<String>> {
         levels.iter().rev().find_map(|level| level.script.as_ref()).or(self.file.script.as_ref())
+    }
+
+    /// True if the script of a cell is outside of the folder of the experiment file, so that messages quote nothing of it.
+    fn is_elsewhere(&self, cell: &FileCell<'_>) -> bool {
+        let (Some(script), Some(dir)) = (self.script(&cell.levels), self.beside.as_deref()) else { return false };
+        library::find(&script.node, Some(dir)).is_ok_and(|found| library::is_elsewhere(&found, Some(dir)))
     }
 
     /// Returns the script as an argument: a file beside the experiment file, or the name as it is.

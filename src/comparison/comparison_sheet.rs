@@ -59,7 +59,9 @@ pub(super) fn disturbed_side(comparison: &Comparison) -> Option<String> {
         (false, true) => ("B", &comparison.b),
         _ => return None,
     };
-    differs.then(|| format!("other programs disturbed {} of {} runs of {name}", side.disturbed, side.sample.n))
+    differs.then(|| {
+        format!("other programs disturbed {} of {} runs of {name}", grouped(side.disturbed), grouped(side.sample.n))
+    })
 }
 
 /// Returns the lines of a comparison, each with its label.
@@ -119,7 +121,10 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     // A change that was found needs no further runs.
     let is_found = matches!(comparison.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
     if let Some(needed) = comparison.runs_needed.filter(|_| !is_found) {
-        line("runs needed", format!("{needed} in total, to find equal sides not worse with a probability of 80 %"));
+        line(
+            "runs needed",
+            format!("{} in total, to find equal sides not worse with a probability of 80 %", grouped(needed)),
+        );
     }
     if let Some(floor) = comparison.floor {
         let days = if floor.spans_days { "" } else { " of one day" };

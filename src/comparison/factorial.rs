@@ -303,6 +303,9 @@ impl FactorialDesign<'_> {
                 true => mean_interval(&values, LEVEL).map(|found| found.interval()),
                 false => independent_mean(&values, LEVEL),
             };
+            // A figure that was recorded may be negative.
+            let is_positive = values.iter().all(|value| *value >= 0.0);
+            let estimate = estimate.map(|found| if is_positive { found.from_zero() } else { found });
             CellMetric { metric: metric.to_string(), estimate, values }
         };
         let mean = |figure: &str| {

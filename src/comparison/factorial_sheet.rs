@@ -121,7 +121,7 @@ fn cells_by_metric(result: &Factorial) -> SheetTable {
 pub fn factorial_ending(result: &Factorial, state: &str) -> String {
     let runs: u64 = result.cells.iter().map(|cell| cell.runs + cell.failed).sum();
     let failed: u64 = result.cells.iter().map(|cell| cell.failed).sum();
-    let failed = if failed > 0 { format!(", of which {failed} failed") } else { String::new() };
+    let failed = if failed > 0 { format!(", of which {} failed", grouped(failed)) } else { String::new() };
     let state = match (result.state, result.target) {
         // The budget ended before all of the runs were made.
         (RepeatState::NotConverged, None) => "not complete".to_owned(),
@@ -130,7 +130,7 @@ pub fn factorial_ending(result: &Factorial, state: &str) -> String {
     };
     let cells = count(result.cells.len() as u64, "cell");
     let runs = match result.planned_runs {
-        Some(planned) if planned > runs => format!("{runs} of {}", count(planned, "run")),
+        Some(planned) if planned > runs => format!("{} of {}", grouped(runs), count(planned, "run")),
         _ => count(runs, "run"),
     };
     format!("{state}: {runs} in {cells}{failed}")

@@ -70,9 +70,9 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
 /// the points is doubtful.
 fn ending(sweep: &Sweep) -> String {
     // The budget ended before all of the runs were made.
-    let missing = sweep
-        .missing_runs()
-        .map_or_else(String::new, |(made, planned)| format!("not complete: {made} of {}; ", count(planned, "run")));
+    let missing = sweep.missing_runs().map_or_else(String::new, |(made, planned)| {
+        format!("not complete: {} of {}; ", grouped(made), count(planned, "run"))
+    });
     let Some(overall) = sweep.overall else { return format!("{missing}no point has results") };
     let knee = match (sweep.knee.and_then(|n| sweep.points.get(n)), analysis::knee(&curve(&sweep.points))) {
         (Some(point), _) => format!("knee at {}={}", sweep.factor, point.level),

@@ -63,7 +63,7 @@ impl Runner {
             Err(ended) => {
                 let status = front.status(failure_of(ended));
                 let status = status.max(self.join_or_abandon(running, &ready.plan, JOIN_TIMEOUT, front));
-                return Err(Failure::unexplained(status));
+                return Failure::outcome(status);
             }
         };
         let timeline = RunTimeline::new(&running, self.settings.interval);

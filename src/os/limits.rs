@@ -20,6 +20,15 @@ pub fn raise_descriptors(wanted: u64) -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
+/// Does some work, and then sets the limit of open files back: the programs that an experiment starts inherit it, and some
+/// close every descriptor up to it.
+pub fn keep_descriptors<T>(work: impl FnOnce() -> T) -> T {
+    let before = getrlimit(Resource::Nofile);
+    let result = work();
+    let _ = setrlimit(Resource::Nofile, before);
+    result
+}
+
 /// Returns the number of descriptors that a table of this process may hold.
 pub fn descriptors() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)

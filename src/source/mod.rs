@@ -66,8 +66,8 @@ pub struct SourceFile {
     pub name: String,
     /// The complete text.
     pub text: String,
-    /// Whether diagnostics show positions in the text but do not quote it, because it was loaded from outside the
-    /// script's folder.
+    /// Whether diagnostics show positions in the text but do not quote it, because a text names it that is in another
+    /// folder.
     pub hidden: bool,
     /// Offset of the first byte of each line.
     line_starts: Vec<u32>,
@@ -114,6 +114,11 @@ impl SourceMap {
     /// Marks a text as hidden, so that diagnostics do not quote it.
     pub fn hide(&mut self, id: FileId) {
         Arc::make_mut(&mut self.files[(id.0 - self.first) as usize]).hidden = true;
+    }
+
+    /// Marks all texts as hidden.
+    pub fn hide_all(&mut self) {
+        self.files.iter_mut().for_each(|file| Arc::make_mut(file).hidden = true);
     }
 
     /// Returns the source text with this identifier.

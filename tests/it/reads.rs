@@ -144,6 +144,10 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
                 ],
             },
             ReadPlace {
+                file: "elsewhere/named.wml",
+                commands: &["experiment in/names.toml --engine null --no-quiesce --runtime 0.1 --quiet"],
+            },
+            ReadPlace {
                 file: "elsewhere/own.f",
                 commands: &["check in/p.prof", "batch in/p.prof --engine null --runtime 0.1"],
             },
@@ -221,6 +225,8 @@ fn prepared() -> Wml {
         .file("on-disk.wml", &format!("{SCRIPT}run 0.1\n"))
         .file("in/loads.wml", "load ../elsewhere/other.wml\nrun 0.1\n")
         .file("elsewhere/other.wml", SCRIPT)
+        .file("elsewhere/named.wml", SCRIPT)
+        .file("in/names.toml", "script = \"../elsewhere/named.wml\"\nrepeats = 2\n")
         .file("elsewhere/own.f", SCRIPT)
         .file(
             "in/p.prof",
