@@ -47,7 +47,8 @@ const PAGE: &str = "report.html";
 /// A profile that is run.
 struct Batch<'a> {
     path: &'a Path,
-    text: &'a str,
+    /// The profile's text alone. Each session begins with it, so that places in the profile are right there.
+    source: &'a SourceMap,
     profile: &'a Profile,
     /// The names of all workloads of the profile, also of those that are not run.
     names: &'a [String],
@@ -59,6 +60,11 @@ impl Batch<'_> {
     /// The name of the profile in messages.
     fn name(&self) -> String {
         self.path.display().to_string()
+    }
+
+    /// The text of the profile.
+    fn text(&self) -> &str {
+        self.source.files().next().map_or("", |(_, file)| &file.text)
     }
 
     /// The value of a key in a workload.
@@ -152,13 +158,14 @@ fn with_workloads(
     let help = "a profile is a file that lists workloads, each with its personality (`CONFIG name { … }`)";
     let text = read(path).map_err(|e| Failure::wrong(format!("{} can't be read: {e}", path.display()), help))?;
     let file = map.add(path.display().to_string(), &text);
+    let source = map.clone();
     let (mut profile, mut found) = profile::parse(file, &text);
     if has_errors(&found) {
         return Err(Failure::in_script(Status::Script, map, found));
     }
     let names: Vec<String> = profile.configs.iter().map(|config| config.name.node.clone()).collect();
     select(&mut profile, only)?;
-    let batch = Batch { path, text: &text, profile: &profile, names: &names, settings };
+    let batch = Batch { path, source: &source, profile: &profile, names: &names, settings };
     let workloads = workloads(&batch, map, &mut found);
     if !has_errors(&found) {
         let variables: Vec<Vec<String>> = workloads.iter().map(|w| w.variables.clone()).collect();
@@ -501,7 +508,7 @@ fn run_one<'a>(
     // A redacted result does not have the current directory.
     let script = workload.script(&stem, !batch.settings.redact);
     let description = batch.value(workload.config, "description").unwrap_or_default();
-    held.write_new("thisrun.prof".as_ref(), format!("# \"{description}\"\n{}", batch.text).as_bytes())?;
+    held.write_new("thisrun.prof".as_ref(), format!("# \"{description}\"\n{}", batch.text()).as_bytes())?;
     let settings = Settings {
         json: Some(dir.join(BATCH_RESULT)),
         results: dir.clone(),

@@ -81,8 +81,8 @@ pub(super) fn index_page(results_dir: &Path, batch: &Batch<'_>, all: &[Done<'_>]
 pub(super) fn joined(batch: &Batch<'_>, all: &[Done<'_>], wanted: usize) -> Document {
     let mut document = all.first().map(|d| d.document.clone()).unwrap_or_default();
     document.script.path = batch.name();
-    batch.text.clone_into(&mut document.script.text);
-    document.script.sha256 = crate::measure::sha256(batch.text);
+    batch.text().clone_into(&mut document.script.text);
+    document.script.sha256 = crate::measure::sha256(batch.text());
     if batch.settings.redact {
         crate::measure::redact_script(&mut document.script);
     }
@@ -105,11 +105,13 @@ mod tests {
     #[test]
     fn a_result_that_lacks_a_workload_is_not_complete() {
         let text = "CONFIG one {\n personality = varmail;\n}\nCONFIG two {\n personality = varmail;\n}\n";
-        let file = SourceMap::new().add("p.prof", text);
+        let mut source = SourceMap::new();
+        let file = source.add("p.prof", text);
         let (profile, found) = profile::parse(file, text);
         assert!(found.is_empty(), "{found:?}");
         let settings = Settings::default();
-        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, names: &[], settings: &settings };
+        let batch =
+            Batch { path: Path::new("p.prof"), source: &source, profile: &profile, names: &[], settings: &settings };
         let done =
             |config| Done { config, personality: "varmail".to_owned(), document: fixture(), status: Status::Done };
         let all: Vec<Done<'_>> = profile.configs.iter().map(done).collect();

@@ -93,13 +93,15 @@ mod tests {
     #[test]
     fn variables_of_one_workload_override_those_of_all() {
         let text = "CONFIG a {\n personality = varmail;\n}\nCONFIG a.b {\n personality = varmail;\n}\n";
-        let file = SourceMap::new().add("p.prof", text);
+        let mut source = SourceMap::new();
+        let file = source.add("p.prof", text);
         let (profile, _) = profile::parse(file, text);
         let names: Vec<String> = ["a", "a.b", "c"].map(str::to_owned).to_vec();
         let sets = [("a.n", "1"), ("n", "2"), ("a.b.n", "3"), ("c.n", "4")];
         let sets = sets.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let settings = Settings { sets, ..Settings::default() };
-        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, names: &names, settings: &settings };
+        let batch =
+            Batch { path: Path::new("p.prof"), source: &source, profile: &profile, names: &names, settings: &settings };
         let of = |config: usize| {
             let found = batch.sets_of(&profile.configs[config]);
             found.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()

@@ -73,8 +73,7 @@ impl ProfileWorkload<'_> {
         session: &mut Session,
         front: &mut dyn Front,
     ) -> Result<(), Failure> {
-        // Places in the profile are right in every session whose first text it is.
-        session.map.add(batch.name(), batch.text);
+        session.map = batch.source.clone();
         session.apply_sets_for(&batch.name())?;
         let mut scope = session.scope.clone();
         session.begin_command();
@@ -203,8 +202,10 @@ mod tests {
         let settings = Settings { sets, ..Settings::default() };
         let mut map = SourceMap::new();
         let file = map.add("p.prof", text);
+        let source = map.clone();
         let (profile, mut found) = profile::parse(file, text);
-        let batch = Batch { path: Path::new("p.prof"), text, profile: &profile, names: &[], settings: &settings };
+        let batch =
+            Batch { path: Path::new("p.prof"), source: &source, profile: &profile, names: &[], settings: &settings };
         let all = workloads(&batch, &mut map, &mut found);
         assert_eq!(found, [], "{}", render(&map, &found, Style::Plain));
         let [workload] = &all[..] else { panic!("one workload") };

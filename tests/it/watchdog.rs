@@ -145,9 +145,10 @@ fn programs_started_by_a_test_are_found_and_described() {
     let pid = child.id() as i32;
     let found = |pids: &[Program]| pids.iter().any(|program| program.pid == pid);
     let since = Instant::now();
-    // The shell's own child too, once it has started it.
+    // The shell's own child too, once the shell has started it and waits.
     let own = || descendants(pid);
-    while own().is_empty() && since.elapsed() < Duration::from_mins(1) {
+    let waits = || state(pid).contains(&format!("thread {pid} sh S"));
+    while (own().is_empty() || !waits()) && since.elapsed() < Duration::from_mins(1) {
         std::thread::sleep(Duration::from_millis(10));
     }
     let (all, own) = (descendants(std::process::id() as i32), own());
