@@ -15,8 +15,9 @@ TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\w+|[^\w\s]', re.S)
 
 
 def program(text):
-    """A source without its tests: they are the last item of a file."""
-    return re.split(r"^#\[cfg\((?:all\()?test", text, maxsplit=1, flags=re.M)[0]
+    """A source up to its module of tests."""
+    module = r"^#\[cfg\((?:all\()?test[^\n]*\n(?:#\[[^\n]*\n)*(?:pub(?:\([^)]*\))? )?mod "
+    return re.split(module, text, maxsplit=1, flags=re.M)[0]
 
 
 def is_test(path):
@@ -51,7 +52,9 @@ def main(root, binary):
     print(f"{sum(len(text.split()) for text in words):7,} words of the manual")
     print(f"{len((root / 'CONTRIBUTING.md').read_bytes()):7,} bytes of CONTRIBUTING.md")
     if binary:
-        help_of = lambda *words: subprocess.run([binary, *words, "--help"], capture_output=True, text=True).stdout
+        def help_of(*words):
+            return subprocess.run([binary, *words, "--help"], capture_output=True, text=True).stdout
+
         commands = re.findall(r"^  ([a-z-]+) {2,}", help_of("help") or help_of(), flags=re.M)
         options = [len(set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", help_of(*words), flags=re.M)))
                    for words in [(), *((command,) for command in commands)]]

@@ -60,16 +60,15 @@ impl Estimate {
         }
     }
 
-    /// The estimate of a figure that is never negative: its interval ends at 0 at the lowest.
+    /// The estimate of a figure that is never negative, such as a rate or a time: its interval ends at 0 at the lowest.
     #[must_use]
     pub fn from_zero(self) -> Self {
         Self { low: if self.low.is_finite() { self.low.max(0.0) } else { self.low }, ..self }
     }
 
-    /// Returns the ends of the interval of a figure that is never negative, such as a rate or a time: the lower end is
-    /// at least 0. Returns `None` if there is no interval, as for a single run.
-    pub fn ends_from_zero(self) -> Option<(f64, f64)> {
-        (self.low.is_finite() && self.high.is_finite()).then(|| (self.low.max(0.0), self.high))
+    /// The ends of the interval. `None` if there is none, as for a single run.
+    pub fn ends(self) -> Option<(f64, f64)> {
+        (self.low.is_finite() && self.high.is_finite()).then_some((self.low, self.high))
     }
 }
 
@@ -143,10 +142,10 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_figure_ends_at_0_and_a_single_run_has_none() {
-        assert_eq!(Estimate::around(5.0, 2.0).ends_from_zero(), Some((3.0, 7.0)));
-        assert_eq!(Estimate::around(5.0, 8.0).ends_from_zero(), Some((0.0, 13.0)));
-        assert_eq!(Estimate::around(5.0, f64::INFINITY).ends_from_zero(), None);
-        assert_eq!(Estimate::around(5.0, f64::NAN).ends_from_zero(), None);
+        assert_eq!(Estimate::around(5.0, 2.0).from_zero().ends(), Some((3.0, 7.0)));
+        assert_eq!(Estimate::around(5.0, 8.0).from_zero().ends(), Some((0.0, 13.0)));
+        assert_eq!(Estimate::around(5.0, f64::INFINITY).from_zero().ends(), None);
+        assert_eq!(Estimate::around(5.0, f64::NAN).from_zero().ends(), None);
     }
 
     #[test]

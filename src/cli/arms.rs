@@ -286,13 +286,14 @@ pub(super) fn within(place: &str, mut failure: Failure) -> Failure {
     failure
 }
 
-/// Has the messages of a failure quote nothing of scripts.
-pub(super) fn hide_scripts(failure: &mut Failure) {
+/// The same failure, whose messages quote nothing of scripts.
+pub(super) fn hiding_scripts(mut failure: Failure) -> Failure {
     for reason in &mut failure.reasons {
         if let Reason::Script(Diagnostics { map, .. }) = reason {
             map.hide_all();
         }
     }
+    failure
 }
 
 /// Reads and plans the arms of an experiment. `common` is a command line with the options that all arms have, and

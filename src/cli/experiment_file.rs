@@ -2,7 +2,7 @@
 //!
 //! Not in here: reading the file and deciding on the runs (`experiment`), and the result (`comparison`).
 
-use super::arms::{self, PlannedArm, first_error, hide_scripts, is_same, within};
+use super::arms::{self, PlannedArm, first_error, hiding_scripts, is_same, within};
 use super::experiment_args::{ExperimentArgs, FileArgs};
 use super::experiment_host::perform;
 use super::experiment_permission::hook_lines;
@@ -156,11 +156,12 @@ impl Planned {
             PlannedArm::checked(&cell.arm.words, &metrics, file.hooks.is_empty()).map_err(|failure| {
                 let (text, help, is_in_script) = first_error(&failure);
                 if is_in_script {
-                    let mut failure = within(&format!("in cell `{}`: ", cell.arm.name), failure);
-                    if reader.is_elsewhere(cell) {
-                        hide_scripts(&mut failure);
+                    let name = &cell.arm.name;
+                    if !reader.is_elsewhere(cell) {
+                        return within(&format!("in cell `{name}`: "), failure);
                     }
-                    return failure;
+                    // What is in backquotes is left out, as a quotation.
+                    return hiding_scripts(within(&format!("in cell {name}: "), failure));
                 }
                 if reader.is_of_command_line(cell, &failure) {
                     return Failure::wrong(text, help);

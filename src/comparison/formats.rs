@@ -64,7 +64,7 @@ pub(super) fn json_text(document: &impl Serialize) -> String {
     serde_json::to_string_pretty(document).map_or_else(|e| e.to_string(), |text| text + "\n")
 }
 
-/// The observations of a metric, whose estimate is never negative.
+/// The observations of a metric, with its estimate.
 pub(super) fn series(metric: &str, estimate: Option<Estimate>, values: &[f64]) -> Series {
     let direction = metric.parse::<Metric>().map_or(Direction::HigherIsBetter, |metric| metric.direction());
     Series {
@@ -72,7 +72,7 @@ pub(super) fn series(metric: &str, estimate: Option<Estimate>, values: &[f64]) -
         unit: go_unit(metric),
         better: go_direction(direction),
         value: estimate.map(|estimate| estimate.value),
-        ends: estimate.and_then(Estimate::ends_from_zero),
+        ends: estimate.and_then(Estimate::ends),
         values: values.to_vec(),
         ..Series::default()
     }

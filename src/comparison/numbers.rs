@@ -150,9 +150,9 @@ pub(super) fn half_width(share: f64) -> String {
     if share.is_finite() { percent(share) } else { dash() }
 }
 
-/// The interval of a metric that is never negative; `-` if there is none, as for a single run.
+/// The interval of a metric; `-` if there is none, as for a single run.
 pub fn interval_text(metric: &str, estimate: Estimate) -> String {
-    match estimate.ends_from_zero() {
+    match estimate.ends() {
         Some((low, high)) => format!("{} to {}", figure(metric, low), figure(metric, high)),
         None => dash(),
     }

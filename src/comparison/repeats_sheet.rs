@@ -17,7 +17,7 @@ fn table(repeats: &Repeats) -> SheetTable {
     for metric in &repeats.metrics {
         let e = &metric.estimate;
         let value = |v| figure(&metric.metric, v);
-        let ends = e.interval().ends_from_zero();
+        let ends = e.interval().from_zero().ends();
         table.row([
             metric.metric.clone(),
             grouped(e.n),
@@ -63,7 +63,8 @@ impl ResultDocument for Repeats {
     }
 
     fn figures(&self) -> Figures {
-        let of = |m: &RepeatedMetric| -> Series { series(&m.metric, Some(m.estimate.interval()), &m.values) };
+        let of =
+            |m: &RepeatedMetric| -> Series { series(&m.metric, Some(m.estimate.interval().from_zero()), &m.values) };
         Figures {
             name: self.name.clone(),
             series: self.metrics.iter().map(of).collect(),

@@ -49,7 +49,7 @@ impl Failure {
         Self { status, reasons: vec![reason] }.help(help)
     }
 
-    /// Adds a help to the last reason, unless it is empty.
+    /// Adds a help to the last reason, unless it is empty. An error in a script has its own.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
         let text = text.into();

@@ -143,8 +143,8 @@ pub fn texts(map: &SourceMap, diagnostic: &Diagnostic) -> (String, Vec<String>) 
         return (short(&diagnostic.message), diagnostic.help.iter().map(|help| short(help)).collect());
     }
     let help = diagnostic.help.iter().filter(|help| !help.contains('`')).map(|help| short(help));
-    let why = "its text is not shown: it is outside the folder of the file that names it".to_owned();
-    (short(&without_quotations(&diagnostic.message)), help.chain([why]).collect())
+    let why = "its text is not shown, because it is outside the folder of the file that names it: `wmlrun check FILE` shows it";
+    (short(&without_quotations(&diagnostic.message)), help.chain([why.to_owned()]).collect())
 }
 
 /// Replaces the quotations (texts in backticks) of a message by `…`.

@@ -60,7 +60,8 @@ impl Handle {
     }
 }
 
-/// The file-system calls that move data or the file position, and what depends on these. All others: [`call`]. `dir` is the descriptor of the file's directory, `name` the last component of its path.
+/// The file-system calls that move data or the file position, and what depends on these. All others: [`call`]. `dir` is
+/// the descriptor of the file's directory, `name` the last component of its path.
 pub trait Engine: Send + Sync + std::fmt::Debug {
     /// Returns its name on the command line and in results.
     fn name(&self) -> &'static str;

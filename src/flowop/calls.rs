@@ -232,12 +232,12 @@ fn on_open_slot(
     failure: &'static str,
     call: impl Fn(Fd) -> OsResult<()> + Send + Sync + 'static,
 ) -> BuiltOp {
-    let file = FileUse::new(args, false)?;
+    let (file, name) = (FileUse::new(args, false)?, args.spec.name);
     Ok(stateless(file.describe(), Effects { preserves: true, ..file.effects() }, move |cx| {
         let slot = cx.io.slots.choose(&file.slot);
         cx.begin();
         let Some(handle) = cx.handle(slot) else {
-            return Err(cx.misuse(|| format!("fsync of slot {slot}, which is closed"), "open or write the file first"));
+            return Err(cx.misuse(|| format!("{name} of slot {slot}, which is closed"), "open or write the file first"));
         };
         match engine::call(handle.fd, &call) {
             Ok(()) => cx.end(0),

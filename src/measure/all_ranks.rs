@@ -161,7 +161,8 @@ impl AllRanks<'_> {
         }
         if !more.is_empty() {
             let ranks = crate::util::count::count(more.len() as u64, "more rank");
-            all = all.and(Failure::new(Status::Done, format!("{ranks} reported other errors"), ""));
+            let message = format!("{ranks} reported other errors");
+            all.reasons.push(Reason::Stated { code: None, message, help: Vec::new() });
         }
         all
     }

@@ -74,7 +74,7 @@ pub(super) fn metric_title(metric: &str) -> String {
 
 /// Returns the values that an axis must contain to show an estimate with its interval.
 pub(super) fn extent(estimate: Estimate) -> impl Iterator<Item = f64> {
-    let ends = estimate.ends_from_zero().into_iter().flat_map(|(low, high)| [low, high]);
+    let ends = estimate.ends().into_iter().flat_map(|(low, high)| [low, high]);
     std::iter::once(estimate.value).chain(ends)
 }
 
@@ -112,7 +112,7 @@ pub(super) fn run_picture(
     let x = ChartAxis::fitted(x_title, AxisUnit::Number, [1.0, last as f64]);
     let mut chart = Chart::new(x, ChartAxis::linear(&metric_title(name), unit, all.chain(ends)));
     for (mean, class) in means.iter().zip(ARM_CLASSES) {
-        if let Some((low, high)) = mean.ends_from_zero() {
+        if let Some((low, high)) = mean.ends() {
             let label = format!("{} to {}", unit.format(low), unit.format(high));
             chart.horizontal_band((low, high), &format!("{class} interval-band"), &label);
         }

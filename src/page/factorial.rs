@@ -136,7 +136,7 @@ fn dots(found: &Factorial, n: usize, name: &str) -> Option<Picture> {
     for (at, cell) in shown().enumerate() {
         let metric = of(cell);
         let x = at as f64;
-        if let Some(ends) = metric.estimate.and_then(Estimate::ends_from_zero) {
+        if let Some(ends) = metric.estimate.and_then(Estimate::ends) {
             chart.vertical_interval(x, ends, "b");
         }
         for (run, value) in metric.values.iter().enumerate() {

@@ -56,7 +56,7 @@ fn over_load(
     chart.join(found().map(|(at, _, found)| (at, found.value)), "a");
     let mut table = SheetTable::new(title, [sweep.factor.as_str(), y_title, "95 % interval"]);
     for (x, point, found) in found() {
-        if let Some(ends) = found.ends_from_zero() {
+        if let Some(ends) = found.ends() {
             chart.vertical_interval(x, ends, "a");
         }
         let label = format!("{}={}: {}", sweep.factor, point.level, figure(metric, found.value));

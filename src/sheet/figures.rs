@@ -1,4 +1,4 @@
-//! The figures of a document for programs: one list, from which CSV, benchstat and Bencher are written.
+//! The figures of a document for programs, from which CSV, benchstat and Bencher are written.
 
 /// The figures of a document.
 #[derive(Clone, Debug, Default)]

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::cmd::{Wml, binary, long, tool};
+use crate::tidy::program;
 use crate::tmux::{Terminal, terminals};
 
 /// What is in the place of a file.
@@ -199,7 +200,7 @@ fn every_reader_has_a_place() {
     let reads = |path: &PathBuf| {
         let text = fs::read_to_string(path).unwrap();
         // Not the threads of MPI.
-        let program = text.split("#[cfg(test)]").next().unwrap().replace("Threading::", "");
+        let program = program(&text).replace("Threading::", "");
         READS.iter().any(|name| program.contains(name))
     };
     let relative = |path: PathBuf| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();

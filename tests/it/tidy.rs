@@ -176,6 +176,25 @@ fn spell_out(above: &mut Vec<String>, tree: &str, found: &mut Vec<Vec<String>>) 
     }
 }
 
+/// A source up to its module of tests. Single items that only tests have may stand before it.
+pub(crate) fn program(text: &str) -> &str {
+    let is_module = |at: &usize| {
+        let item = text[*at..].lines().skip(2).find(|line| !line.starts_with("#[")).unwrap_or_default();
+        item.starts_with("mod ") || item.starts_with("pub") && item.contains(" mod ")
+    };
+    let at = text.match_indices("\n#[cfg(test)]\n").map(|(at, _)| at).find(is_module);
+    &text[..at.unwrap_or(text.len())]
+}
+
+#[test]
+fn the_tests_of_a_source_are_left_out() {
+    let item = "fn a() {}\n#[cfg(test)]\nuse x::Y;\nfn b() {}\n";
+    for module in ["mod tests {}\n", "#[path = \"x.rs\"]\nmod tests;\n", "pub(super) mod shown {}\n"] {
+        assert_eq!(program(&format!("{item}\n#[cfg(test)]\n{module}")).trim_end(), item.trim_end());
+    }
+    assert_eq!(program(item), item);
+}
+
 /// The names of a path, in order.
 type Names = Vec<String>;
 
@@ -303,7 +322,7 @@ fn no_module_has_a_long_import_cycle() {
         let file = path.trim_end_matches(".rs").trim_end_matches("/mod").replace('/', "::");
         let room = file.split("::").next().unwrap().to_owned();
         // Tests see everything.
-        let text = text.split("#[cfg(test)]").next().unwrap().to_owned();
+        let text = program(&text).to_owned();
         rooms.entry(room).or_default().insert(file, text);
     }
     let mut longer = BTreeMap::new();
