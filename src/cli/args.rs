@@ -3,8 +3,7 @@
 //! Only this file, `experiment_args`, `choices`, `completion`, `examples`, `man` and `usage` use the argument parser.
 
 use super::choices::{
-    DumpStage, EngineChoice, ExportFormat, FigureFormat, Format, OnError, PAGE_FORMAT, choice, dialect_parser,
-    division_parser, engine_parser, export_parser, format_parser, sharing_parser,
+    DumpStage, ExportFormat, FigureFormat, Format, PAGE_FORMAT, choice, dialect_parser, export_parser, format_parser,
 };
 use super::completion::{self, SHELLS};
 use super::console::Verbosity;
@@ -14,32 +13,23 @@ use super::experiment_args::{
     AbArgs, AgeArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable, two_directories,
 };
 use super::live::stdout_width;
-use super::option_values::{
-    LiveOutput, assignment, file_and_count, interval, live_output, mount_point, run_time, time, warmup,
-};
+use super::option_values::{LiveOutput, live_output};
+use super::run_options::{ALL, OUTPUT, PLAN, RARE, RunSettings};
 use super::usage::{explained, warn_of_old_options};
 use super::{called_as, info};
 use crate::analysis::ResponseMethod;
 use crate::experiment::share;
-use crate::fileset::DEFAULT_LAYOUT_SEED;
 use crate::import::Metric;
-use crate::measure::WarmupLength;
-use crate::spec::{Dialect, Division, Sharing};
+use crate::measure::assignment;
+use crate::spec::Dialect;
 use crate::util::printable;
 use crate::util::version::VERSION;
-use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
-
-// The headings of options in the help.
-pub(super) const MEASUREMENT: &str = "Measurement";
-pub(super) const FILES: &str = "Files and permissions";
-pub(super) const OUTPUT: &str = "Output";
-pub(super) const EXPERIMENT: &str = "Experiment";
 
 /// Runs file-system workloads written in WML and reports their throughput and latency.
 #[derive(Parser)]
@@ -81,7 +71,7 @@ pub(super) struct Cli {
 #[derive(Args, Clone)]
 pub(super) struct RunArgs {
     #[command(flatten)]
-    pub(super) workload: WorkloadArgs,
+    pub(super) settings: RunSettings<ALL>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
     /// While a run is in progress, write a line of JSON for each interval of the time series (FORMAT: `jsonl`), to FILE or
@@ -90,7 +80,7 @@ pub(super) struct RunArgs {
         help_heading = OUTPUT)]
     pub(super) live: Option<LiveOutput>,
     /// Add a table of the hosts to the text report of a run of several ranks
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(long, help_heading = RARE)]
     pub(super) per_host: bool,
     /// Said by an experiment to each of its runs, whose output it keeps: the descriptor of the directory of `--json` and
     /// `--results`, unless another program starts the runs
@@ -98,26 +88,9 @@ pub(super) struct RunArgs {
     pub(super) of_experiment: Option<i32>,
 }
 
-/// Options on the output of results.
+/// How results are printed.
 #[derive(Args, Clone)]
 pub(super) struct OutputArgs {
-    /// Write the result as JSON to FILE; with `-`, to standard output, and the report to standard error
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub(super) json: Option<PathBuf>,
-    /// Append a row for each run to FILE, a table in CSV that is created if it does not exist
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub(super) append: Option<PathBuf>,
-    /// Write the first N operations of each thread to FILE, one per line: process, its instance, thread, its instance,
-    /// flowop, file, offset, size; a line `# run N` precedes the operations of each run after the first
-    #[arg(long, value_name = "FILE:N", allow_hyphen_values = true, value_parser = file_and_count,
-        help_heading = OUTPUT)]
-    pub(super) trace: Option<(PathBuf, usize)>,
-    /// Replace a file of `--json`, `--trace` or `--live` even if wmlrun has not written it
-    #[arg(long, help_heading = OUTPUT)]
-    pub(super) force: bool,
-    /// Directory for the files that a script writes, such as statistics dumps [default: the current directory]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = OUTPUT)]
-    pub(super) results: Option<PathBuf>,
     /// Format of the report
     #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser(), help_heading = OUTPUT)]
     pub(super) format: Format,
@@ -138,132 +111,6 @@ impl OutputArgs {
             (false, false) => Verbosity::Normal,
         }
     }
-}
-
-/// Options that define a measurement: workload, directory and conditions. Not the output of its result.
-#[derive(Args, Clone)]
-pub(super) struct WorkloadArgs {
-    /// Measured time of each run (seconds, or with a unit as in `10m`) [default: as in the script, else 60 s]
-    #[arg(long, value_name = "TIME", value_parser = run_time)]
-    pub(super) runtime: Option<Duration>,
-    #[command(flatten)]
-    pub(super) script: ScriptArgs,
-    /// Run the workload for TIME (seconds, or with a unit as in `10m`) before measuring; `auto`: until the rate is steady,
-    /// at most the run time [default: 0]
-    #[arg(long, value_name = "TIME|auto", value_parser = warmup, help_heading = MEASUREMENT)]
-    pub(super) warmup: Option<WarmupLength>,
-    /// Record a hash of the first N operations of each thread (flowop, file, offset, size) in the result [default N:
-    /// 1000]. Runs with equal operations have equal digests, if threads that share files also pick them in the
-    /// same order
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000",
-        help_heading = MEASUREMENT)]
-    pub(super) digest: Option<u64>,
-    /// Allow the script to write to PATH, a file or directory outside the results directory. May be repeated
-    #[arg(long, value_name = "PATH", help_heading = FILES)]
-    pub(super) allow_write: Vec<PathBuf>,
-    /// Length of the intervals of the time series (seconds, or with a unit as in `10m`), at least 10ms [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = interval, help_heading = MEASUREMENT)]
-    pub(super) interval: Option<Duration>,
-    /// I/O engine [default: uring for scripts with asynchronous I/O, if the kernel allows it, else posix]
-    #[arg(long, value_name = "ENGINE", value_parser = engine_parser(), help_heading = MEASUREMENT)]
-    pub(super) engine: Option<EngineChoice>,
-    /// Number of threads that create files before a run, 1 to 1024 [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = MEASUREMENT)]
-    pub(super) populate_threads: Option<u16>,
-    /// Bind each thread to a processor, round robin
-    #[arg(long, help_heading = MEASUREMENT)]
-    pub(super) pin: bool,
-    /// Evict the file sets from the page cache before each run; as root, drop the page cache, dentries and inodes of the
-    /// whole machine instead
-    #[arg(long, help_heading = MEASUREMENT)]
-    pub(super) cold: bool,
-    /// Do not wait for the disks to become idle before measuring. Between the runs of `ab` and `floor` wmlrun waits in any
-    /// case. Runs of `repeat` that do not wait have no control
-    #[arg(long, alias = "no-settle", help_heading = MEASUREMENT)]
-    pub(super) no_quiesce: bool,
-    /// Create the directory of the file sets if it does not exist
-    #[arg(long, help_heading = FILES)]
-    pub(super) mkdir: bool,
-    /// Refuse to run, with status 3, unless every file set is on a file system of this type, such as `xfs`. Several
-    /// types are separated by commas
-    #[arg(long, value_name = "TYPE", value_delimiter = ',', help_heading = FILES)]
-    pub(super) require_fs: Vec<String>,
-    /// Refuse to run, with status 3, unless every file set is on the file system that is mounted at PATH; without PATH:
-    /// on a file system other than that of `/`
-    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true, default_missing_value = "",
-        value_parser = mount_point, help_heading = FILES)]
-    pub(super) require_mount: Option<PathBuf>,
-    /// The ranks that share the tree of a file set, unless the script sets `share=` [default: host]
-    #[arg(long, value_name = "RANKS", value_parser = sharing_parser(), help_heading = MEASUREMENT)]
-    pub(super) share: Option<Sharing>,
-    /// What each rank runs: the whole workload, or a part of its process instances [default: copy]
-    #[arg(long, value_name = "HOW", value_parser = division_parser(), help_heading = MEASUREMENT)]
-    pub(super) ranks: Option<Division>,
-    /// Start every run with the existing files: do not restore the file sets to their definitions first
-    #[arg(long, help_heading = MEASUREMENT)]
-    pub(super) as_is: bool,
-    /// Give up, with status 3, if creating the files makes no progress for TIME (seconds, or with a unit as in `10m`); 0:
-    /// never [default: 10m]
-    #[arg(long, value_name = "TIME", value_parser = time, help_heading = MEASUREMENT)]
-    pub(super) prepare_timeout: Option<Duration>,
-    /// Keep the fresh directory that is used if neither the script nor `--dir` names one
-    #[arg(long, conflicts_with = "clean", help_heading = FILES)]
-    pub(super) keep: bool,
-    /// Remove the file sets at the end, also from a directory that the script or `--dir` names
-    #[arg(long, help_heading = FILES)]
-    pub(super) clean: bool,
-    /// Use an existing tree in Filebench's layout that wmlrun did not create
-    #[arg(long, help_heading = FILES)]
-    pub(super) adopt: bool,
-    /// What to do when an operation fails
-    #[arg(long, value_enum, default_value_t = OnError::Stop, value_name = "ACTION", help_heading = MEASUREMENT)]
-    pub(super) on_error: OnError,
-    /// Accepted without effect: block devices are refused
-    #[arg(long, value_name = "PATH", hide = true)]
-    pub(super) allow_device: Vec<PathBuf>,
-    /// Name the result, such as `before the upgrade`; shown in reports and comparisons
-    #[arg(long, value_name = "TEXT", value_parser = super::option_values::label, help_heading = OUTPUT)]
-    pub(super) label: Option<String>,
-    /// Add a remark to the result, which reports and comparisons show
-    #[arg(long, value_name = "TEXT", value_parser = super::option_values::note, help_heading = OUTPUT)]
-    pub(super) note: Option<String>,
-    /// Record the values of environment variables that the script reads with `$(NAME)`; otherwise they are masked
-    #[arg(long, help_heading = OUTPUT)]
-    pub(super) record_env: bool,
-    /// Omit the host name, mount sources, marks of devices such as serial numbers, paths and the command line from the
-    /// result and the report
-    #[arg(long, help_heading = OUTPUT)]
-    pub(super) redact: bool,
-    /// Allow the script's `fsflush` to drop the caches of the whole machine
-    #[arg(long, help_heading = FILES)]
-    pub(super) allow_drop_caches: bool,
-}
-
-/// Options that give a script its values, for all commands that plan or run it.
-#[derive(Args, Clone)]
-pub(super) struct ScriptArgs {
-    /// Set a variable; overrides every `set` of it in the script. May be repeated
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment, add = completion::variables())]
-    pub(super) set: Vec<(String, String)>,
-    /// Directory for the file sets, the same as `--set dir=DIR` [default: as in the script, else temporary]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(super) dir: Option<String>,
-    /// Directory for the file sets of a script that names paths of its own: `/mnt/x` becomes DIR/mnt/x
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = NonEmptyStringValueParser::new(),
-        conflicts_with = "dir")]
-    pub(super) below: Option<String>,
-    /// Seed of the run's random streams [default: a new one for each invocation, recorded in the result]
-    #[arg(long)]
-    pub(super) seed: Option<u64>,
-    /// Seed of directory trees and file sizes
-    #[arg(long, default_value_t = DEFAULT_LAYOUT_SEED)]
-    pub(super) layout_seed: u64,
-    /// WML dialect of the script [default: detected from the script]
-    #[arg(long, value_name = "DIALECT", value_parser = dialect_parser())]
-    pub(super) dialect: Option<Dialect>,
-    /// Allow the script or the experiment file to run shell commands
-    #[arg(long, help_heading = FILES)]
-    pub(super) allow_system: bool,
 }
 
 /// The commands other than running a script.
@@ -325,7 +172,7 @@ pub(super) enum CliCommand {
         #[arg(long)]
         list: bool,
         #[command(flatten)]
-        values: ScriptArgs,
+        settings: Box<RunSettings<PLAN>>,
         /// Print only the plan and errors: no notes
         #[arg(long)]
         quiet: bool,
@@ -339,7 +186,7 @@ pub(super) enum CliCommand {
         #[arg(long, value_name = "CONFIG", value_delimiter = ',')]
         only: Vec<String>,
         #[command(flatten)]
-        workload: Box<WorkloadArgs>,
+        settings: Box<RunSettings<ALL>>,
         #[command(flatten)]
         output: OutputArgs,
     },

@@ -3,12 +3,13 @@
 //!
 //! Not in here: whether the directories have space, which the commands before a run may change.
 
-use super::experiment_args::{ArmLine, WorkloadWords};
+use super::experiment_args::ArmLine;
+use super::run_options::WorkloadWords;
 use crate::diag::{self, Diagnostics, Failure, Reason, Severity};
 use crate::experiment::{Arm, Experiment, ExperimentKind, Identity};
 use crate::fileset::FilesetSpec;
 use crate::import::Metric;
-use crate::measure::WarmupLength;
+use crate::measure::{GivenBy, RunOption, Settings, WarmupLength};
 use crate::os::limits;
 use crate::plan::{self, FlowopInfo, Plan};
 use crate::session::library::FoundScript;
@@ -53,34 +54,9 @@ fn setting(word: &str) -> Option<GivenSetting<'_>> {
     }
 }
 
-/// Who may give an option of a workload.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum GivenBy {
-    /// It loosens what wmlrun promises: only the caller. A text from elsewhere, such as an experiment file, can't give it.
-    Caller,
-    /// It holds runs back: a text from elsewhere, if the caller does not give it.
-    CallerFirst,
-    /// Everyone.
-    Anyone,
-}
-
-/// The options of a workload that not everyone may give.
-pub(super) const RESTRICTED: [(&str, GivenBy); 9] = [
-    ("--adopt", GivenBy::Caller),
-    ("--allow-device", GivenBy::Caller),
-    ("--allow-drop-caches", GivenBy::Caller),
-    ("--allow-system", GivenBy::Caller),
-    ("--allow-write", GivenBy::Caller),
-    ("--below", GivenBy::CallerFirst),
-    ("--record-env", GivenBy::Caller),
-    ("--require-fs", GivenBy::CallerFirst),
-    ("--require-mount", GivenBy::CallerFirst),
-];
-
 /// Returns who may give the option that a word of a command line is.
 pub(super) fn given_by(word: &str) -> GivenBy {
-    let name = word.split_once('=').map_or(word, |(name, _)| name);
-    RESTRICTED.iter().find(|(option, _)| *option == name).map_or(GivenBy::Anyone, |(_, by)| *by)
+    RunOption::of_word(word).map_or(GivenBy::Anyone, |option| option.given_by)
 }
 
 /// Returns why a text from elsewhere can't give an option, or `None` if it can. `given` has the words of the caller.
@@ -118,10 +94,10 @@ impl ArmPlaces {
 
     /// The directory that options give.
     fn of_options(line: &ArmLine) -> Self {
-        let script = &line.workload.script;
-        let set = script.set.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| value);
-        let dir = script.below.as_ref().or(script.dir.as_ref()).or(set).map_or(".", String::as_str);
-        Self { dirs: vec![PathBuf::from(dir)], trees: Vec::new() }
+        let Settings { below, sets, .. } = &line.settings.0;
+        let set = sets.iter().rev().find(|(name, _)| name == "dir").map(|(_, value)| PathBuf::from(value));
+        let dir = below.clone().or(set).unwrap_or_else(|| PathBuf::from("."));
+        Self { dirs: vec![dir], trees: Vec::new() }
     }
 }
 
@@ -145,7 +121,7 @@ impl PlannedArm {
             Failure::wrong(text, help.unwrap_or_else(|| "`wmlrun --help` lists the options of a run".to_owned()))
         })?;
         let script = super::find_script(line.script().unwrap_or_default())?;
-        let mut session = Session::new(super::workload_settings(&line.workload), Arc::default());
+        let mut session = Session::new(line.settings.0.clone(), Arc::default());
         let planned = ArmPlan::of(&mut session, &script, has_places);
         let (plan, places) = match planned {
             Ok((plan, places)) => (Ok(plan), places),
@@ -321,7 +297,7 @@ pub(super) fn planned(
 pub(super) fn check_places(experiment: &Experiment, planned: &[PlannedArm]) -> Result<(), Failure> {
     let is_curve = experiment.kind() == ExperimentKind::Sweep;
     for (arm, PlannedArm { line, plan, .. }) in experiment.arms.iter().zip(planned) {
-        let Some(plan) = plan.as_ref().ok().filter(|_| !line.workload.script.allow_system) else { continue };
+        let Some(plan) = plan.as_ref().ok().filter(|_| !line.settings.0.allow_system) else { continue };
         let machine = if is_curve { &Ok(()) } else { &plan.machine };
         if let Err(failure) = machine.as_ref().and(plan.directories.as_ref()) {
             let place = if planned.len() > 1 { format!("in `{}`: ", arm.name) } else { String::new() };

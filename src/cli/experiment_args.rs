@@ -1,67 +1,22 @@
 //! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`, `experiment`), of `compare` and of `age`.
 
-use super::args::{EXPERIMENT, OUTPUT, WorkloadArgs};
 use super::choices::choice;
 use super::completion;
-use super::option_values::{LiveOutput, live_output, time};
+use super::option_values::{LiveOutput, live_output};
+use super::run_options::{EXPERIMENT, OUTPUT, RUN, RunSettings, WorkloadWords};
 use super::usage::{explained, suggestion};
 use crate::analysis::{DEFAULT_PRECISION, ResponseMethod};
 use crate::comparison::{ComparisonFormat, ComparisonMethod, FORMATS, find_format};
 use crate::experiment::{HOOKS, Hook, Hooks, MAX_RETRIES, run_range, share};
 use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
 use crate::import::{Metric, STUDY};
+use crate::measure::time;
 use clap::builder::TypedValueParser;
-use clap::error::ErrorKind;
-use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, ValueEnum, ValueHint};
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// The workload options of a command line, as words to pass on to a child process of this program.
-#[derive(Clone, Debug, Default)]
-pub(super) struct WorkloadWords(pub(super) Vec<String>);
-
-impl FromArgMatches for WorkloadWords {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        // Parse them here, so that a wrong option is reported before the first run.
-        WorkloadArgs::from_arg_matches(matches)?;
-        let form = WorkloadArgs::augment_args(Command::new(""));
-        let given = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-        let mut words = Vec::new();
-        for arg in form.get_arguments().filter(given) {
-            let name = arg.get_long().unwrap_or_default();
-            if matches!(arg.get_action(), ArgAction::SetTrue) {
-                words.push(format!("--{name}"));
-                continue;
-            }
-            for value in matches.get_raw_occurrences(arg.get_id().as_str()).into_iter().flatten().flatten() {
-                // An experiment keeps the options as text. A path with other characters in it would be another path.
-                let Some(value) = value.to_str() else {
-                    let text = format!("the value of `--{name}` is not UTF-8, which an experiment needs to keep it");
-                    return Err(clap::Error::raw(ErrorKind::ValueValidation, text));
-                };
-                words.push(format!("--{name}={value}"));
-            }
-        }
-        Ok(Self(words))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for WorkloadWords {
-    fn augment_args(command: Command) -> Command {
-        WorkloadArgs::augment_args(command)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        WorkloadArgs::augment_args_for_update(command)
-    }
-}
 
 /// The options that set hooks, generated from [`HOOKS`]. With `ARMS`, includes the hooks of single arms.
 #[derive(Clone, Debug, Default)]
@@ -98,18 +53,9 @@ impl<const ARMS: bool> Args for HookArgs<ARMS> {
     }
 }
 
-impl WorkloadWords {
-    /// Returns whether `--allow-system` is given.
-    pub(super) fn allow_system(&self) -> bool {
-        self.0.iter().any(|word| word == "--allow-system")
-    }
-}
-
 /// Options that all experiments share.
 #[derive(Args, Clone)]
 pub(super) struct ExperimentArgs {
-    #[command(flatten)]
-    pub(super) words: WorkloadWords,
     /// Results folder, new or empty [default: wmlrun-results/NAME-TIME]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "resume",
         help_heading = EXPERIMENT)]
@@ -155,13 +101,15 @@ pub(super) struct ExperimentArgs {
     /// The number of runs of each arm of a resumed experiment, if it changes.
     #[arg(skip)]
     pub(super) extended: Option<(u64, u64)>,
+    #[command(flatten)]
+    pub(super) words: WorkloadWords,
 }
 
 /// The options that do not change the runs of an experiment but their number, and may be given with `--resume`.
 const WITH_RESUME: [&str; 13] = [
     "resume",
     "anyway",
-    "allow_system",
+    "allow-system",
     "command_timeout",
     "budget",
     "retry_disturbed",
@@ -221,10 +169,6 @@ pub(super) struct RepeatArgs {
     #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume",
         add = completion::scripts())]
     pub(super) script: Option<String>,
-    #[command(flatten)]
-    pub(super) experiment: ExperimentArgs,
-    #[command(flatten)]
-    pub(super) hooks: HookArgs<false>,
     /// Number of runs: `MIN..MAX`, both included, or exactly N
     #[arg(long, value_name = "RUNS", default_value = "10..30", value_parser = run_range)]
     pub(super) runs: (u64, u64),
@@ -239,6 +183,10 @@ pub(super) struct RepeatArgs {
     /// Use a predefined set of metrics instead of `--metric`
     #[arg(long, value_enum, value_name = "NAME", conflicts_with = "metrics")]
     pub(super) preset: Option<Preset>,
+    #[command(flatten)]
+    pub(super) hooks: HookArgs<false>,
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArgs,
 }
 
 impl RepeatArgs {
@@ -270,10 +218,6 @@ pub(super) struct AbArgs {
     #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume",
         add = completion::scripts())]
     pub(super) script: Option<String>,
-    #[command(flatten)]
-    pub(super) experiment: ExperimentArgs,
-    #[command(flatten)]
-    pub(super) hooks: HookArgs<true>,
     /// Options of configuration A as one argument, such as '--set nthreads=1'; override the common options
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, default_value = "", hide_default_value = true)]
     pub(super) a: String,
@@ -288,6 +232,10 @@ pub(super) struct AbArgs {
     pub(super) until_clear: bool,
     #[command(flatten)]
     pub(super) verdict: VerdictArgs,
+    #[command(flatten)]
+    pub(super) hooks: HookArgs<true>,
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArgs,
 }
 
 /// Arguments of `wmlrun floor`.
@@ -300,10 +248,6 @@ pub(super) struct FloorArgs {
     /// Script file, or name of a personality
     #[arg(value_name = "SCRIPT", default_value = "varmail", add = completion::scripts())]
     pub(super) script: String,
-    #[command(flatten)]
-    pub(super) experiment: ExperimentArgs,
-    #[command(flatten)]
-    pub(super) hooks: HookArgs<false>,
     /// Number of blocks of four runs, at least 2
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     pub(super) blocks: u64,
@@ -317,6 +261,10 @@ pub(super) struct FloorArgs {
     /// Remove the noise floor with this number in `--list`, or one of its sessions, such as `2.3`, and measure nothing
     #[arg(long, value_name = "NUMBER", value_parser = floor_number, exclusive = true)]
     pub(super) forget: Option<(usize, Option<usize>)>,
+    #[command(flatten)]
+    pub(super) hooks: HookArgs<false>,
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArgs,
 }
 
 /// Arguments of `wmlrun sweep`.
@@ -331,10 +279,6 @@ pub(super) struct SweepArgs {
     /// of 10 %
     #[arg(long, value_name = "NAME=VALUES", required_unless_present = "resume", value_parser = factor)]
     pub(super) vary: Option<(String, Vec<String>)>,
-    #[command(flatten)]
-    pub(super) experiment: ExperimentArgs,
-    #[command(flatten)]
-    pub(super) hooks: HookArgs<false>,
     /// Number of runs for each value; with `--resume`, also of a complete sweep [default: 3; with `--resume`: as before]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(super) repeats: Option<u64>,
@@ -345,6 +289,10 @@ pub(super) struct SweepArgs {
     /// Method for the overall response time [default: sfs3; with `--resume`: as before]
     #[arg(long, value_name = "METHOD", value_parser = method_parser())]
     pub(super) method: Option<ResponseMethod>,
+    #[command(flatten)]
+    pub(super) hooks: HookArgs<false>,
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArgs,
 }
 
 /// Arguments of `wmlrun experiment`.
@@ -506,7 +454,7 @@ pub(super) struct ArmLine {
     #[arg(short = 'f', value_name = "FILE", conflicts_with = "script")]
     file: Option<String>,
     #[command(flatten)]
-    pub(super) workload: WorkloadArgs,
+    pub(super) settings: RunSettings<RUN>,
 }
 
 impl ArmLine {
@@ -552,10 +500,11 @@ pub(super) fn two_directories(matches: &ArgMatches) -> Option<String> {
     if let Some((_, of_command)) = matches.subcommand() {
         return two_directories(of_command);
     }
-    // Some commands have an argument of the same name and another type, or none.
-    let dir = matches.try_get_one::<String>("dir").ok().flatten()?;
-    let mut sets = matches.try_get_many::<(String, String)>("set").ok().flatten()?;
-    let (_, other) = sets.rfind(|(name, _)| name == "dir").filter(|(_, other)| other != dir)?;
+    // Some commands have none of the name.
+    let values = |id: &str| Some(matches.try_get_raw(id).ok()??.filter_map(OsStr::to_str));
+    let dir = values("dir")?.next()?;
+    let mut sets = values("set")?.filter_map(|set| set.trim_start_matches('$').strip_prefix("dir="));
+    let other = sets.next_back().filter(|other| *other != dir)?;
     Some(format!("`--dir {dir}` and `--set dir={other}` set the same variable: give one of them"))
 }
 

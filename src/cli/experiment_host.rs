@@ -221,7 +221,7 @@ fn announce(folder: &Folder, planned: &[PlannedArm], host: &mut dyn ExperimentHo
     let experiment = &folder.experiment;
     command_lines(experiment).iter().for_each(|line| host.note(line));
     let arms = experiment.arms.iter().zip(planned);
-    let cold: Vec<&str> = arms.filter(|(_, arm)| arm.line.workload.cold).map(|(arm, _)| arm.name.as_str()).collect();
+    let cold: Vec<&str> = arms.filter(|(_, arm)| arm.line.settings.0.cold).map(|(arm, _)| arm.name.as_str()).collect();
     if !cold.is_empty() {
         let all = cold.len() == experiment.arms.len();
         let runs = if all { "each run".to_owned() } else { format!("runs with `{}`", cold.join("`, `")) };

@@ -1,10 +1,11 @@
 //! The commands that an experiment executes, and the permission for those of a results folder from elsewhere.
 
-use super::arms::{self, GivenBy};
+use super::arms;
 use super::console;
 use super::shell_text::joined;
 use crate::diag::Failure;
 use crate::experiment::{Experiment, HookTime, ScopeHook, is_made_here};
+use crate::measure::GivenBy;
 use crate::util::printable;
 use std::collections::BTreeSet;
 use std::path::Path;

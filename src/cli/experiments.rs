@@ -6,6 +6,7 @@ use super::experiment_args::{AbArgs, ArmLine, Expected, ExperimentArgs, RepeatAr
 use super::experiment_host::perform;
 use super::known_floor::known_floor;
 use super::live::stdout_width;
+use super::run_options::fresh_seed;
 use super::shell_text::split;
 use super::stdout::Stdout;
 use crate::analysis::ComparisonVerdict;
@@ -235,7 +236,7 @@ pub(super) fn describe(
 ) -> Result<Experiment, Failure> {
     check_retries(args.retry_disturbed.unwrap_or_default(), &rule)?;
     let launch = words_of("--launch", &args.launch)?;
-    let seed = planned.first().and_then(|arm| arm.line.workload.script.seed).unwrap_or_else(super::fresh_seed);
+    let seed = planned.first().map_or_else(fresh_seed, |arm| arm.line.settings.0.seed);
     let directory = std::env::current_dir()
         .map_err(|e| Failure::refused(format!("the working directory: {e}"), "change to an existing directory"))?;
     let directory = directory.into_os_string().into_string().map_err(|directory| {

@@ -36,6 +36,7 @@ mod peak;
 mod rank_errors;
 mod rank_front;
 mod ranked;
+mod run_options;
 mod run_tables;
 mod script_input;
 mod shell_text;
@@ -47,17 +48,15 @@ mod wins;
 
 use crate::batch;
 use crate::diag::Failure;
-use crate::engine;
 use crate::experiment::suite;
-use crate::measure::{Required, WarmupLength, Watch};
+use crate::measure::Watch;
 use crate::os::held_dir::{DirGuard, HeldDir};
 use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
 use crate::report;
 use crate::session::{Front, Session, Settings, Status, library};
 use crate::util::secrets;
-use args::{CliCommand, OutputArgs, RunArgs, ScriptArgs, WorkloadArgs};
-use choices::OnError;
+use args::{CliCommand, OutputArgs, RunArgs};
 use console::{Console, Verbosity};
 use live_stream::LiveStream;
 use option_values::LiveOutput;
@@ -124,8 +123,8 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
                 Ok(stages::check(&scripts, dump, differences, dialect, &set))
             }
             CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
-            CliCommand::Plan { script, list, values, quiet } => plan(&script, list, &values, quiet),
-            CliCommand::Batch { profile, only, workload, output } => run_batch(&profile, &only, &workload, &output),
+            CliCommand::Plan { script, list, settings, quiet } => plan(&script, list, settings.0, quiet),
+            CliCommand::Batch { profile, only, settings, output } => run_batch(&profile, &only, &settings.0, &output),
             CliCommand::Repeat(args) => experiments::repeat(&args),
             CliCommand::Ab(args) => experiments::ab(&args),
             CliCommand::Floor(args) => floors::floor(&args),
@@ -220,10 +219,10 @@ fn enter_experiment(args: &RunArgs) -> Result<Option<DirGuard>, Failure> {
     let Some(fd) = args.of_experiment else { return Ok(None) };
     // The experiment reads the status.
     called_as::executes_command();
-    if !args.workload.record_env {
+    if !args.settings.0.record_env {
         secrets::hide();
     }
-    let dir = args.output.json.as_deref().and_then(Path::parent).filter(|_| fd >= 0);
+    let dir = args.settings.0.json.as_deref().and_then(Path::parent).filter(|_| fd >= 0);
     let Some(dir) = dir else { return Ok(None) };
     let known = HeldDir::inherited(fd, dir).and_then(|dir| dir.make_known());
     known.map(Some).map_err(|e| Failure::refused(format!("the directory {} of the experiment: {e}", dir.display()), ""))
@@ -308,16 +307,15 @@ fn profile_named(name: &Path) -> Option<PathBuf> {
     (!name.exists()).then(|| PathBuf::from(file)).filter(|file| file.is_file())
 }
 
-fn run_batch(profile: &Path, only: &[String], workload: &WorkloadArgs, output: &OutputArgs) -> Result<u8, Failure> {
-    let settings = settings(workload, output);
+fn run_batch(profile: &Path, only: &[String], settings: &Settings, output: &OutputArgs) -> Result<u8, Failure> {
     let mut host = TerminalHost {
-        stdout_taken: stdout_taken(&settings, None)?,
+        stdout_taken: stdout_taken(settings, None)?,
         format: output.format,
         verbosity: output.verbosity(),
         interrupt: signals::install_handlers().0,
     };
     let named = profile_named(profile);
-    batch::run(named.as_deref().unwrap_or(profile), &settings, only, &mut host).map(|()| 0)
+    batch::run(named.as_deref().unwrap_or(profile), settings, only, &mut host).map(|()| 0)
 }
 
 /// The command line's implementation of [`batch::BatchHost`].
@@ -371,7 +369,7 @@ fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Resul
     };
     let console = console_for(taken, format, args.output.verbosity());
     let scripts: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
-    let open = |live: &LiveOutput| open_stream(live, args.output.force, &scripts);
+    let open = |live: &LiveOutput| open_stream(live, args.settings.0.force, &scripts);
     Ok(console.with_stream(live.map(open).transpose()?))
 }
 
@@ -393,8 +391,7 @@ fn console_for(taken: bool, format: &'static dyn report::Report, verbosity: Verb
     Console::new(none.unwrap_or(format), verbosity).without_stdout(taken)
 }
 
-fn plan(script: &str, list: bool, values: &ScriptArgs, quiet: bool) -> Result<u8, Failure> {
-    let settings = script_settings(values);
+fn plan(script: &str, list: bool, settings: Settings, quiet: bool) -> Result<u8, Failure> {
     let found = find(script)?;
     let verbosity = if quiet { Verbosity::Quiet } else { Verbosity::Normal };
     let mut console = Console::new(report::TABLE[0], verbosity);
@@ -423,88 +420,17 @@ fn repl(script: Option<&str>, args: &RunArgs) -> Result<u8, Failure> {
     Ok(watchdog::end(&watch, status.code().max(console.end_stream())))
 }
 
-/// Converts the options that give a script its values to settings.
-fn script_settings(script: &ScriptArgs) -> Settings {
-    let mut sets = script.set.clone();
-    if let Some(dir) = &script.dir {
-        sets.push(("dir".to_owned(), dir.clone()));
-    }
-    Settings {
-        sets,
-        below: script.below.as_ref().map(PathBuf::from),
-        seed: script.seed.unwrap_or_else(fresh_seed),
-        layout_seed: script.layout_seed,
-        dialect: script.dialect,
-        allow_system: script.allow_system,
-        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-        ..Settings::default()
-    }
-}
-
-/// Converts the options of a command that runs scripts in this process to settings.
+/// The settings of a command that runs scripts in this process.
 fn run_settings(args: &RunArgs) -> Settings {
     let live = args.live.as_ref().map(|live| live.path.clone());
-    Settings { live, ..settings(&args.workload, &args.output) }
-}
-
-/// Converts the options to settings, with defaults for those that were not given.
-fn settings(workload: &WorkloadArgs, output: &OutputArgs) -> Settings {
-    let defaults = workload_settings(workload);
-    Settings {
-        json: output.json.clone(),
-        append: output.append.clone(),
-        trace: output.trace.clone(),
-        force: output.force,
-        results: output.results.clone().unwrap_or(defaults.results),
-        ..defaults
-    }
-}
-
-/// Converts the options of a workload to settings.
-fn workload_settings(workload: &WorkloadArgs) -> Settings {
-    let defaults = script_settings(&workload.script);
-    Settings {
-        runtime: workload.runtime,
-        warmup: workload.warmup.unwrap_or(WarmupLength::NONE),
-        interval: workload.interval.unwrap_or(defaults.interval),
-        engine: workload.engine.unwrap_or(engine::DEFAULT),
-        populate_threads: workload.populate_threads.map_or(defaults.populate_threads, usize::from),
-        pin: workload.pin,
-        cold: workload.cold,
-        quiesce: !workload.no_quiesce,
-        mkdir: workload.mkdir,
-        required: Required { types: workload.require_fs.clone(), mount: workload.require_mount.clone() },
-        as_is: workload.as_is,
-        share: workload.share.unwrap_or_default(),
-        division: workload.ranks.unwrap_or_default(),
-        prepare_timeout: workload
-            .prepare_timeout
-            .map_or(defaults.prepare_timeout, |t| Some(t).filter(|t| !t.is_zero())),
-        keep: workload.keep,
-        clean: workload.clean,
-        adopt: workload.adopt,
-        count_errors: workload.on_error == OnError::Count,
-        digest: workload.digest,
-        label: workload.label.clone(),
-        note: workload.note.clone(),
-        record_env: workload.record_env,
-        redact: workload.redact,
-        allow_write: workload.allow_write.clone(),
-        allow_drop_caches: workload.allow_drop_caches,
-        ..defaults
-    }
-}
-
-/// Returns a new random seed of at most 44 bits, short enough to be typed.
-fn fresh_seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::process::id()) >> 20
+    Settings { live, ..args.settings.0.clone() }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::engine;
     use crate::plan::COMPILED;
     use crate::session::SilentFront;
     use std::time::Duration;

@@ -1,14 +1,20 @@
 //! Options of the command line that apply to a whole session.
 //!
-//! To add an option of a run: a field of `WorkloadArgs` (`cli/args.rs`) with its help, a field of [`Settings`] with its
-//! default, and a line in `workload_settings` (`cli/mod.rs`). `repeat`, `ab` and the like pass it on as text and keep it
-//! for `--resume`. Help, completion, manual pages and the table of docs/options.md come from `cli/args.rs`; add it to
-//! the topics of that page. One that names a path has a row in `tests/it/places.rs`.
+//! To add an option of a run: a field of [`Settings`] with its default, and a row of [`OPTIONS`]. Help, completion,
+//! manual pages, the table of docs/options.md, what `repeat`, `ab` and the like pass on and keep for `--resume`, and
+//! what an arm accepts come from the row. Add it to the topics of docs/options.md. One that names a path has a row in
+//! `tests/it/places.rs`.
+//!
+//! Not in here: the argument parser, which `cli` makes of the rows.
 
 use super::Required;
-use crate::engine::Engine;
+use super::option_values::{annotation, assignment, file_and_count, interval, number, run_time, time, warmup};
+use crate::engine::{self, Engine};
+use crate::fileset::DEFAULT_LAYOUT_SEED;
 use crate::ranks::{Ranks, SingleRank};
+use crate::result::{MAX_LABEL, MAX_NOTE};
 use crate::spec::{Dialect, Division, Sharing};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,88 +48,58 @@ impl WarmupLength {
     }
 }
 
-/// The options of a session after their evaluation.
+/// The options of a session after their evaluation. Each field is what the option of its name in [`OPTIONS`] says; the
+/// others have a comment.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the options explain them")]
 pub struct Settings {
     /// The processes that make the runs together.
     pub ranks: Arc<dyn Ranks>,
-    /// The ranks that share the trees of file sets for which the script does not say it.
     pub share: Sharing,
-    /// What each of the ranks runs.
+    /// What each of the ranks runs (`--ranks`).
     pub division: Division,
-    /// Overrides the run time of every run.
     pub runtime: Option<Duration>,
     /// The values of `--set NAME=VALUE` in order. `--dir D` is `dir=D`.
     pub sets: Vec<(String, String)>,
-    /// The directory below which the paths of file sets are.
     pub below: Option<PathBuf>,
-    /// The run seed.
     pub seed: u64,
-    /// The seed of trees and file sizes.
     pub layout_seed: u64,
-    /// The warm-up of each run.
     pub warmup: WarmupLength,
-    /// The interval of the time series.
     pub interval: Duration,
-    /// Overrides the dialect of the scripts.
     pub dialect: Option<Dialect>,
-    /// The engine that makes the calls.
     pub engine: &'static dyn Engine,
-    /// The number of threads that create files.
     pub populate_threads: usize,
-    /// Bind threads to processors.
     pub pin: bool,
-    /// Drop the caches before each run.
     pub cold: bool,
-    /// Wait until the disks are idle after files were created.
     pub quiesce: bool,
-    /// Create the directory of the command line if it does not exist.
     pub mkdir: bool,
-    /// The file systems on which a run is allowed.
+    /// The file systems on which a run is allowed (`--require-fs`, `--require-mount`).
     pub required: Required,
-    /// Start every run with the existing files.
     pub as_is: bool,
-    /// The limit on the time in which preparation makes no progress. `None` for no limit.
     pub prepare_timeout: Option<Duration>,
-    /// Keep the fresh directory.
     pub keep: bool,
-    /// Remove the trees in a directory that the user named.
     pub clean: bool,
-    /// Use trees that wmlrun did not create.
     pub adopt: bool,
-    /// Count errors of operations and continue the run.
+    /// Count errors of operations and continue the run (`--on-error`).
     pub count_errors: bool,
-    /// Allow `system` to run commands.
     pub allow_system: bool,
-    /// The number of operations of each thread that are hashed for the digest, from the first on.
     pub digest: Option<u64>,
-    /// The trace file, and the number of operations of each thread that are written to it, from the first on.
     pub trace: Option<(PathBuf, usize)>,
-    /// The result file.
     pub json: Option<PathBuf>,
     /// The name of the workload, if it is one of a profile.
     pub workload: Option<String>,
     /// The file of the joined result of a batch of which this is one workload. The batch writes it.
     pub joined: Option<PathBuf>,
-    /// The table to which each run is appended.
     pub append: Option<PathBuf>,
     /// The file of the live stream, which the front end writes.
     pub live: Option<PathBuf>,
-    /// Replace files of the result and the trace that this program has not written.
     pub force: bool,
-    /// The label of the result.
     pub label: Option<String>,
-    /// The remark on the result.
     pub note: Option<String>,
-    /// Include values of environment variables that a script reads in the result.
     pub record_env: bool,
-    /// Redact the result: host name, mounts, paths, the command line.
     pub redact: bool,
-    /// The results directory: the directory of all files that scripts write.
     pub results: PathBuf,
-    /// Files and directories elsewhere that scripts may write.
     pub allow_write: Vec<PathBuf>,
-    /// Allow `fsflush` to drop the caches of the whole machine.
     pub allow_drop_caches: bool,
     /// The arguments of the command line, for the result.
     pub command_line: Vec<String>,
@@ -139,11 +115,11 @@ impl Default for Settings {
             sets: Vec::new(),
             below: None,
             seed: 0,
-            layout_seed: crate::fileset::DEFAULT_LAYOUT_SEED,
+            layout_seed: DEFAULT_LAYOUT_SEED,
             warmup: WarmupLength::NONE,
             interval: Duration::from_secs(1),
             dialect: None,
-            engine: crate::engine::DEFAULT,
+            engine: engine::DEFAULT,
             populate_threads: crate::os::limits::processors(),
             pin: false,
             cold: false,
@@ -175,4 +151,286 @@ impl Default for Settings {
             command_line: Vec::new(),
         }
     }
+}
+
+/// What an option takes, and how it changes the settings.
+#[derive(Clone, Copy)]
+pub enum Takes {
+    /// No value.
+    Nothing(fn(&mut Settings)),
+    /// A value, which has this name in the help.
+    Text(&'static str, Change),
+    /// The same, each time that the option is given.
+    Texts(&'static str, Change),
+    /// A value behind an equals sign. Without it the value is this one.
+    Optional(&'static str, &'static str, Change),
+    /// One of several names.
+    Name(&'static str, fn() -> Names, Change),
+    /// A path.
+    Path(&'static str, fn(&mut Settings, PathBuf)),
+    /// The same, each time that the option is given.
+    Paths(&'static str, fn(&mut Settings, PathBuf)),
+}
+
+/// Changes settings by the text of a value, or says what is wrong with it.
+type Change = fn(&mut Settings, &str) -> Result<(), String>;
+
+/// Names that an option takes, with a line about each.
+type Names = Vec<(&'static str, &'static str)>;
+
+/// The commands that have an option.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Scope {
+    /// All that plan or run a script.
+    Plan,
+    /// All that run one, also as runs of an experiment, which keeps the option for `--resume`.
+    Run,
+    /// Those that run one in this process.
+    Output,
+}
+
+/// Who may give an option.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GivenBy {
+    /// It loosens what wmlrun promises: only the caller. A text from elsewhere, such as an experiment file, can't.
+    Caller,
+    /// It holds runs back: also a text from elsewhere, if the caller does not give it.
+    CallerFirst,
+    /// Everyone.
+    Anyone,
+}
+
+/// The part of the help in which an option stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Group {
+    /// The first.
+    Main,
+    /// How a run is measured.
+    Measurement,
+    /// The places of files, and permissions.
+    Files,
+    /// What becomes of the result.
+    Output,
+    /// Options that few need, at the end.
+    Rare,
+    /// It is not in the help.
+    Hidden,
+}
+
+/// What a shell completes for a value, beside the names of [`Takes::Name`] and files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Completes {
+    /// Nothing in particular.
+    Nothing,
+    /// A directory.
+    Directories,
+    /// A variable of the scripts of the line.
+    Variables,
+}
+
+/// An option of a run.
+pub struct RunOption {
+    /// Its name without the hyphens.
+    pub name: &'static str,
+    /// An older name, which still works.
+    pub old_name: Option<&'static str>,
+    /// Its value.
+    pub takes: Takes,
+    /// The commands that have it.
+    pub scope: Scope,
+    /// Who may give it.
+    pub given_by: GivenBy,
+    /// Its part of the help.
+    pub group: Group,
+    /// What it does, in lines.
+    lines: &'static [&'static str],
+    /// What a shell completes.
+    pub completes: Completes,
+    /// The option that can't be given with it.
+    pub excludes: Option<&'static str>,
+}
+
+impl RunOption {
+    /// The option of a word `--NAME` or `--NAME=VALUE`.
+    pub fn of_word(word: &str) -> Option<&'static Self> {
+        let name = word.strip_prefix("--")?.split('=').next()?;
+        OPTIONS.iter().find(|option| option.name == name)
+    }
+
+    /// What it does.
+    pub fn about(&self) -> String {
+        self.lines.concat().trim_start().to_owned()
+    }
+
+    /// Changes settings by a value, or says what is wrong with it.
+    pub fn apply(&self, settings: &mut Settings, value: &OsStr) -> Result<(), String> {
+        match self.takes {
+            Takes::Nothing(change) => change(settings),
+            Takes::Path(..) | Takes::Paths(..) if value.is_empty() => return Err("a value is required".to_owned()),
+            Takes::Path(_, change) | Takes::Paths(_, change) => change(settings, value.into()),
+            Takes::Text(_, change)
+            | Takes::Texts(_, change)
+            | Takes::Optional(_, _, change)
+            | Takes::Name(_, _, change) => change(settings, value.to_str().ok_or("it is not UTF-8")?)?,
+        }
+        Ok(())
+    }
+}
+
+/// Makes the table: what an option does, then its name, group, commands, who may give it, and its value.
+macro_rules! options {
+    ($($(#[doc = $about:literal])* $name:literal, $group:ident, $scope:ident, $by:ident, $takes:expr
+        $(, $field:ident: $value:expr)*;)*) => {
+        /// The options of a run, in the order in which the help has those of a group.
+        pub static OPTIONS: &[RunOption] = &[$(RunOption {
+            $($field: $value,)*
+            ..RunOption {
+                name: $name,
+                old_name: None,
+                takes: $takes,
+                scope: Scope::$scope,
+                given_by: GivenBy::$by,
+                group: Group::$group,
+                lines: &[$($about),*],
+                completes: Completes::Nothing,
+                excludes: None,
+            }
+        }),*];
+    };
+}
+
+/// Stores a value that could be read.
+fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *place = value?;
+    Ok(())
+}
+
+/// Stores the value of a name, which is one of its table.
+fn pick<T>(place: &mut T, found: Option<T>) -> Result<(), String> {
+    put(place, found.ok_or_else(|| "not in the table".to_owned()))
+}
+
+use Takes::{Name, Nothing, Optional, Path, Paths, Text, Texts};
+
+fn engines() -> Names {
+    engine::TABLE.iter().map(|(engine, about)| (engine.name(), *about)).collect()
+}
+
+/// The dialects, which `check` takes too.
+pub fn dialects() -> Names {
+    Dialect::ALL.map(|dialect| (dialect.name(), dialect.about())).to_vec()
+}
+
+fn sharings() -> Names {
+    Sharing::ALL.map(|sharing| (sharing.name(), sharing.about())).to_vec()
+}
+
+fn divisions() -> Names {
+    Division::ALL.map(|division| (division.name(), division.about())).to_vec()
+}
+
+/// What becomes of a run in which an operation fails.
+const ON_ERROR: [(&str, &str); 2] =
+    [("stop", "End the run at the first error"), ("count", "Count the error and continue the run")];
+
+options! {
+    /// Measured time of each run (seconds, or with a unit as in `10m`) [default: as in the script, else 60 s]
+    "runtime", Main, Run, Anyone, Text("TIME", |s, v| put(&mut s.runtime, run_time(v).map(Some)));
+    /// Set a variable; overrides every `set` of it in the script. May be repeated
+    "set", Main, Plan, Anyone,
+        Texts("NAME=VALUE", |s, v| assignment(v).map(|pair| s.sets.push(pair))), completes: Completes::Variables;
+    /// Directory for the file sets, the same as `--set dir=DIR` [default: as in the script, else temporary]
+    "dir", Main, Plan, Anyone,
+        Text("DIR", |s, v| { s.sets.push(("dir".to_owned(), v.to_owned())); Ok(()) }),
+        completes: Completes::Directories;
+    /// Seed of the run's random streams [default: a new one for each invocation, recorded in the result]
+    "seed", Main, Plan, Anyone, Text("SEED", |s, v| put(&mut s.seed, number(v, 0..=u64::MAX)));
+    /// Run the workload for TIME (seconds, or with a unit as in `10m`) before measuring; `auto`: until the rate is
+    /// steady, at most the run time [default: 0]
+    "warmup", Measurement, Run, Anyone, Text("TIME|auto", |s, v| put(&mut s.warmup, warmup(v)));
+    /// Length of the intervals of the time series (seconds, or with a unit as in `10m`), at least 10ms [default: 1s]
+    "interval", Measurement, Run, Anyone, Text("TIME", |s, v| put(&mut s.interval, interval(v)));
+    /// I/O engine [default: uring for scripts with asynchronous I/O, if the kernel allows it, else posix]
+    "engine", Measurement, Run, Anyone, Name("ENGINE", engines, |s, v| pick(&mut s.engine, engine::find(v)));
+    /// Evict the file sets from the page cache before each run; as root, drop the page cache, dentries and inodes of
+    /// the whole machine instead
+    "cold", Measurement, Run, Anyone, Nothing(|s| s.cold = true);
+    /// Do not wait for the disks to become idle before measuring. Between the runs of `ab` and `floor` wmlrun waits in
+    /// any case. Runs of `repeat` that do not wait have no control
+    "no-quiesce", Measurement, Run, Anyone, Nothing(|s| s.quiesce = false), old_name: Some("no-settle");
+    /// Start every run with the existing files: do not restore the file sets to their definitions first
+    "as-is", Measurement, Run, Anyone, Nothing(|s| s.as_is = true);
+    /// What to do when an operation fails [default: stop]
+    "on-error", Measurement, Run, Anyone,
+        Name("ACTION", || ON_ERROR.to_vec(), |s, v| { s.count_errors = v == ON_ERROR[1].0; Ok(()) });
+    /// Create the directory of the file sets if it does not exist
+    "mkdir", Files, Run, Anyone, Nothing(|s| s.mkdir = true);
+    /// Refuse to run, with status 3, unless every file set is on a file system of this type, such as `xfs`. Several
+    /// types are separated by commas
+    "require-fs", Files, Run, CallerFirst,
+        Texts("TYPE", |s, v| { s.required.types.extend(v.split(',').map(str::to_owned)); Ok(()) });
+    /// Refuse to run, with status 3, unless every file set is on the file system that is mounted at PATH; without PATH:
+    /// on a file system other than that of `/`
+    "require-mount", Files, Run, CallerFirst,
+        Optional("PATH", "", |s, v| { s.required.mount = Some(PathBuf::from(v)); Ok(()) });
+    /// Keep the fresh directory that is used if neither the script nor `--dir` names one
+    "keep", Files, Run, Anyone, Nothing(|s| s.keep = true), excludes: Some("clean");
+    /// Remove the file sets at the end, also from a directory that the script or `--dir` names
+    "clean", Files, Run, Anyone, Nothing(|s| s.clean = true);
+    /// Allow the script or the experiment file to run shell commands
+    "allow-system", Files, Plan, Caller, Nothing(|s| s.allow_system = true);
+    /// Allow the script to write to PATH, a file or directory outside the results directory. May be repeated
+    "allow-write", Files, Run, Caller, Paths("PATH", |s, path| s.allow_write.push(path));
+    /// Write the result as JSON to FILE; with `-`, to standard output, and the report to standard error
+    "json", Output, Output, Anyone, Path("FILE", |s, path| s.json = Some(path));
+    /// Append a row for each run to FILE, a table in CSV that is created if it does not exist
+    "append", Output, Output, Anyone, Path("FILE", |s, path| s.append = Some(path));
+    /// Directory for the files that a script writes, such as statistics dumps [default: the current directory]
+    "results", Output, Output, Anyone, Path("DIR", |s, path| s.results = path), completes: Completes::Directories;
+    /// Replace a file of `--json`, `--trace` or `--live` even if wmlrun has not written it
+    "force", Output, Output, Anyone, Nothing(|s| s.force = true);
+    /// Name the result, such as `before the upgrade`; shown in reports and comparisons
+    "label", Output, Run, Anyone, Text("TEXT", |s, v| put(&mut s.label, annotation(v, MAX_LABEL).map(Some)));
+    /// Add a remark to the result, which reports and comparisons show
+    "note", Output, Run, Anyone, Text("TEXT", |s, v| put(&mut s.note, annotation(v, MAX_NOTE).map(Some)));
+    /// Omit the host name, mount sources, marks of devices such as serial numbers, paths and the command line from the
+    /// result and the report
+    "redact", Output, Run, Anyone, Nothing(|s| s.redact = true);
+    /// Directory for the file sets of a script that names paths of its own: `/mnt/x` becomes DIR/mnt/x
+    "below", Rare, Plan, CallerFirst,
+        Text("DIR", |s, v| put(&mut s.below, annotation(v, usize::MAX).map(|dir| Some(dir.into())))),
+        completes: Completes::Directories, excludes: Some("dir");
+    /// Seed of directory trees and file sizes [default: 1]
+    "layout-seed", Rare, Plan, Anyone, Text("LAYOUT_SEED", |s, v| put(&mut s.layout_seed, number(v, 0..=u64::MAX)));
+    /// WML dialect of the script [default: detected from the script]
+    "dialect", Rare, Plan, Anyone,
+        Name("DIALECT", dialects, |s, v| pick(&mut s.dialect, Dialect::from_name(v).map(Some)));
+    /// Record a hash of the first N operations of each thread (flowop, file, offset, size) in the result [default N:
+    /// 1000]. Runs with equal operations have equal digests, if threads that share files also pick them in the same
+    /// order
+    "digest", Rare, Run, Anyone, Optional("N", "1000", |s, v| put(&mut s.digest, number(v, 0..=u64::MAX).map(Some)));
+    /// Write the first N operations of each thread to FILE, one per line: process, its instance, thread, its instance,
+    /// flowop, file, offset, size; a line `# run N` precedes the operations of each run after the first
+    "trace", Rare, Output, Anyone, Text("FILE:N", |s, v| put(&mut s.trace, file_and_count(v).map(Some)));
+    /// Number of threads that create files before a run, 1 to 1024 [default: one per processor]
+    "populate-threads", Rare, Run, Anyone,
+        Text("N", |s, v| { s.populate_threads = number(v, 1..=1024)? as usize; Ok(()) });
+    /// Bind each thread to a processor, round robin
+    "pin", Rare, Run, Anyone, Nothing(|s| s.pin = true);
+    /// The ranks that share the tree of a file set, unless the script sets `share=` [default: host]
+    "share", Rare, Run, Anyone, Name("RANKS", sharings, |s, v| pick(&mut s.share, Sharing::from_name(v)));
+    /// What each rank runs: the whole workload, or a part of its process instances [default: copy]
+    "ranks", Rare, Run, Anyone, Name("HOW", divisions, |s, v| pick(&mut s.division, Division::from_name(v)));
+    /// Give up, with status 3, if creating the files makes no progress for TIME (seconds, or with a unit as in `10m`);
+    /// 0: never [default: 10m]
+    "prepare-timeout", Rare, Run, Anyone,
+        Text("TIME", |s, v| { s.prepare_timeout = Some(time(v)?).filter(|time| !time.is_zero()); Ok(()) });
+    /// Use an existing tree in Filebench's layout that wmlrun did not create
+    "adopt", Rare, Run, Caller, Nothing(|s| s.adopt = true);
+    /// Allow the script's `fsflush` to drop the caches of the whole machine
+    "allow-drop-caches", Rare, Run, Caller, Nothing(|s| s.allow_drop_caches = true);
+    /// Record the values of environment variables that the script reads with `$(NAME)`; otherwise they are masked
+    "record-env", Rare, Run, Caller, Nothing(|s| s.record_env = true);
+    /// Accepted without effect: block devices are refused
+    "allow-device", Hidden, Run, Caller, Paths("PATH", |_, _| ());
 }

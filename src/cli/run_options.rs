@@ -1,0 +1,167 @@
+//! The options of a run in the argument parser. They are the rows of a table of `measure`.
+
+use super::completion;
+use crate::measure::{Completes, Group, OPTIONS, RunOption, Scope, Settings, Takes};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
+use std::ffi::{OsStr, OsString};
+
+// The headings of options in the help.
+pub(super) const MEASUREMENT: &str = "Measurement";
+pub(super) const FILES: &str = "Files and permissions";
+pub(super) const OUTPUT: &str = "Output";
+pub(super) const EXPERIMENT: &str = "Experiment";
+pub(super) const RARE: &str = "Rarely needed";
+
+/// The options of the commands of a scope.
+fn options(scope: Scope) -> impl Iterator<Item = &'static RunOption> {
+    OPTIONS.iter().filter(move |option| option.scope <= scope)
+}
+
+/// An option in the argument parser, which refuses a wrong value.
+fn arg(option: &'static RunOption) -> Arg {
+    let arg = Arg::new(option.name).long(option.name).help(option.about());
+    let arg = match option.group {
+        Group::Main => arg,
+        Group::Measurement => arg.help_heading(MEASUREMENT),
+        Group::Files => arg.help_heading(FILES),
+        Group::Output => arg.help_heading(OUTPUT),
+        Group::Rare => arg.help_heading(RARE),
+        Group::Hidden => arg.hide(true),
+    };
+    let arg = option.old_name.into_iter().fold(arg, Arg::alias);
+    let arg = option.excludes.into_iter().fold(arg, Arg::conflicts_with);
+    let arg = match option.completes {
+        Completes::Nothing => arg,
+        Completes::Directories => arg.value_hint(ValueHint::DirPath),
+        Completes::Variables => arg.add(completion::variables()),
+    };
+    let check = |value: &OsStr| option.apply(&mut Settings::default(), value);
+    let parser = OsStringValueParser::new().try_map(move |value| check(&value).map(|()| value));
+    match option.takes {
+        Takes::Nothing(_) => arg.action(ArgAction::SetTrue),
+        Takes::Name(name, names, _) => {
+            let names = names().into_iter().map(|(name, about)| PossibleValue::new(name).help(about));
+            arg.value_name(name).value_parser(PossibleValuesParser::new(names).map(OsString::from))
+        }
+        Takes::Text(name, _) => arg.value_name(name).value_parser(parser),
+        Takes::Texts(name, _) => arg.value_name(name).value_parser(parser).action(ArgAction::Append),
+        Takes::Optional(name, missing, _) => {
+            let arg = arg.value_name(name).value_parser(parser).num_args(0..=1);
+            arg.require_equals(true).default_missing_value(missing)
+        }
+        Takes::Path(name, _) => any_path(arg).value_name(name).value_parser(parser),
+        Takes::Paths(name, _) => any_path(arg).value_name(name).value_parser(parser).action(ArgAction::Append),
+    }
+}
+
+/// Lets shells complete a path, unless it is that of a directory.
+fn any_path(arg: Arg) -> Arg {
+    let hint = if arg.get_value_hint() == ValueHint::Unknown { ValueHint::AnyPath } else { arg.get_value_hint() };
+    arg.value_hint(hint)
+}
+
+/// The options of a scope that a command line gives, each with its value, in the order of the table.
+fn given(matches: &ArgMatches, scope: Scope) -> impl Iterator<Item = (&'static RunOption, &OsStr)> {
+    let is_given = |option: &&RunOption| matches.value_source(option.name) == Some(ValueSource::CommandLine);
+    let values = |option: &'static RunOption| {
+        let values = matches.get_raw(option.name).into_iter().flatten();
+        values.map(move |value| (option, value))
+    };
+    options(scope).filter(is_given).flat_map(values)
+}
+
+/// The settings that the options of a command line make. `SCOPE`: which options it has, as a number of [`Scope`].
+#[derive(Clone, Debug)]
+pub(super) struct RunSettings<const SCOPE: u8>(pub(super) Settings);
+
+// The scopes of commands.
+pub(super) const PLAN: u8 = Scope::Plan as u8;
+pub(super) const RUN: u8 = Scope::Run as u8;
+pub(super) const ALL: u8 = Scope::Output as u8;
+
+/// The scope of a number.
+fn scope(number: u8) -> Scope {
+    [Scope::Plan, Scope::Run].into_iter().find(|scope| *scope as u8 == number).unwrap_or(Scope::Output)
+}
+
+impl<const SCOPE: u8> FromArgMatches for RunSettings<SCOPE> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut settings = Settings {
+            seed: fresh_seed(),
+            command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            ..Settings::default()
+        };
+        for (option, value) in given(matches, scope(SCOPE)) {
+            option.apply(&mut settings, value).map_err(|e| clap::Error::raw(ErrorKind::ValueValidation, e))?;
+        }
+        Ok(Self(settings))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<const SCOPE: u8> Args for RunSettings<SCOPE> {
+    fn augment_args(command: Command) -> Command {
+        options(scope(SCOPE)).fold(command, |command, option| command.arg(arg(option)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// The options of the runs of an experiment, as words to pass on to child processes of this program.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WorkloadWords(pub(super) Vec<String>);
+
+impl WorkloadWords {
+    /// Returns whether `--allow-system` is given.
+    pub(super) fn allow_system(&self) -> bool {
+        self.0.iter().any(|word| word == "--allow-system")
+    }
+}
+
+impl FromArgMatches for WorkloadWords {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let word = |(option, value): (&RunOption, &OsStr)| {
+            let name = option.name;
+            if matches!(option.takes, Takes::Nothing(_)) {
+                return Ok(format!("--{name}"));
+            }
+            // An experiment keeps the options as text. A path with other characters in it would be another path.
+            let Some(value) = value.to_str() else {
+                let text = format!("the value of `--{name}` is not UTF-8, which an experiment needs to keep it");
+                return Err(clap::Error::raw(ErrorKind::ValueValidation, text));
+            };
+            Ok(format!("--{name}={value}"))
+        };
+        given(matches, Scope::Run).map(word).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for WorkloadWords {
+    fn augment_args(command: Command) -> Command {
+        RunSettings::<RUN>::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// Returns a new random seed of at most 44 bits, short enough to be typed.
+pub(super) fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id()) >> 20
+}
