@@ -2,8 +2,8 @@
 
 use super::console;
 use super::experiment_args::{CompareArgs, MethodName};
+use super::experiment_host::known_floor;
 use super::experiments::{print_text, verdict_status};
-use super::known_floor::{known_floor, missing_floor};
 use super::pages::page_target;
 use super::usage::import_help;
 use crate::analysis::{Direction, NoiseFloor, Tolerance};
@@ -11,6 +11,7 @@ use crate::comparison::{
     ANNOTATIONS, Comparer, IntervalDoubt, RunOrder, Runs, different_workloads, differs_text, sentence,
 };
 use crate::diag::{Failure, meant};
+use crate::experiment::missing_floor;
 use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, shortened};
 use crate::page::{self, ResultSource};
 use crate::util::printable;

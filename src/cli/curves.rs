@@ -2,14 +2,13 @@
 
 use super::choices::FigureFormat;
 use super::experiment_args::{ExperimentArgs, SweepArgs};
-use super::experiment_host::perform;
+use super::experiment_host::study;
 use super::experiments::{print_text, wanted};
 use super::peak;
 use super::shell_text::set_option;
-use crate::analysis::{LoadPoint, OverallResponse, RepeatState, ResponseMethod, knee, overall_response};
-use crate::comparison;
+use crate::analysis::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
 use crate::diag::Failure;
-use crate::experiment::{ExperimentKind, RuleWanted};
+use crate::experiment::{Experiment, ExperimentKind, RuleWanted};
 use crate::import;
 use crate::util::count::{exact, fixed};
 use crate::util::table::{Align, Table};
@@ -69,25 +68,12 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<u8, Failure> {
         };
         wanted(common, script, &arms, &[metric], rule, args.hooks.0.clone())
     };
-    let performed = perform(common, ExperimentKind::Sweep, "sweep", wanted)?;
-    let (experiment, finished) = (&performed.folder.experiment, &performed.finished);
-    let Some(mut found) = experiment.sweep(&finished.observations, args.method) else {
-        return Err(Failure::wrong("the experiment is not a sweep", "start a new one in another folder"));
+    let by_method = |experiment: &mut Experiment| {
+        if let RuleWanted::Sweep { method, .. } = &mut experiment.rule {
+            *method = args.method.or(*method);
+        }
     };
-    found.notes.extend(finished.notes.iter().cloned());
-    performed.print(&(common.format.write)(&found));
-    performed.check_runs()?;
-    Ok(performed.status(exit_status(&found)))
-}
-
-/// The exit status of a sweep: 1 for a curve without points, which is no result, and 11 if the budget ended before the
-/// last run.
-fn exit_status(found: &comparison::Sweep) -> u8 {
-    match (found.overall, found.missing_runs()) {
-        (None, _) => 1,
-        (Some(_), Some(_)) => RepeatState::NotConverged.code(),
-        (Some(_), None) => 0,
-    }
+    study(common, ExperimentKind::Sweep, None, wanted, by_method)
 }
 
 fn table(points: &[LoadPoint], found: OverallResponse, method: ResponseMethod) -> String {

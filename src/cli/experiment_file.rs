@@ -4,7 +4,7 @@
 
 use super::arms::{self, PlannedArm, first_error, hiding_scripts, is_same, within};
 use super::experiment_args::{ExperimentArgs, FileArgs};
-use super::experiment_host::perform;
+use super::experiment_host::study;
 use super::experiment_permission::hook_lines;
 use super::experiments::{describe, print_text};
 use super::script_input;
@@ -12,8 +12,8 @@ use super::shell_text::{set_option, split};
 use super::usage::near_path;
 use crate::diag::{Code, Diagnostic, Failure, Status, nearest};
 use crate::experiment::{
-    Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Next, RuleWanted, SUITES, ScopeHook,
-    SetVariable, WantedFactor, precision, read_file, suite,
+    Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, RuleWanted, SUITES, ScopeHook, SetVariable,
+    WantedFactor, precision, read_file, suite,
 };
 use crate::import::Metric;
 use crate::session::library;
@@ -39,23 +39,7 @@ pub(super) fn experiment(args: &FileArgs) -> Result<u8, Failure> {
         planned.check_commands()?;
         planned.description(args)
     };
-    let performed = perform(common, ExperimentKind::Factorial, "experiment", wanted)?;
-    let (folder, finished) = (&performed.folder, &performed.finished);
-    let Next::Measured(state) = finished.end else {
-        return Err(Failure::wrong(
-            "the results folder is not that of an experiment file",
-            "start a new one in another folder",
-        ));
-    };
-    let found = folder.experiment.factorial(&finished.observations, true, state);
-    let mut found =
-        found.ok_or_else(|| Failure::wrong("the experiment has no factors", "start a new one in another folder"))?;
-    found.notes.extend(finished.notes.iter().cloned());
-    performed.print(&(common.format.write)(&found));
-    // An experiment without complete runs has no result, and neither has one without a figure that it asks for.
-    let has_result = found.cells.iter().any(|cell| cell.runs > 0) && found.missing_metrics().is_empty();
-    performed.check_runs()?;
-    Ok(performed.status(if has_result { state.code() } else { 1 }))
+    study(common, ExperimentKind::Factorial, None, wanted, |_| ())
 }
 
 /// A text of an experiment file: a file, or a shipped one.

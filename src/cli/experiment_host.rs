@@ -5,18 +5,20 @@
 
 use super::arms::{self, PlannedArm};
 use super::console;
-use super::experiment_args::ExperimentArgs;
+use super::experiment_args::{Expected, ExperimentArgs};
 use super::experiment_outputs::RunOutputs;
 use super::experiment_permission::{check_permission, command_lines};
-use super::experiments::{COMMAND_TIMEOUT, check_retries, print_text, program};
+use super::experiments::{COMMAND_TIMEOUT, check_retries, print_text, program, verdict_status};
 use super::{failed_command, watchdog};
+use crate::analysis::NoiseFloor;
 use crate::comparison::figure;
 use crate::diag::{Failure, Status};
 use crate::experiment::{
-    self, Experiment, ExperimentError, ExperimentHost, ExperimentKind, Finished, Folder, FolderError, RunEnd,
+    self, Experiment, ExperimentDocument, ExperimentError, ExperimentHost, ExperimentKind, Folder, FolderError,
+    RecordedExperiment, RunEnd,
 };
-use crate::import::Observation;
 use crate::import::folder::RUNS;
+use crate::import::{Metric, Observation};
 use crate::measure::now;
 use crate::os::signals;
 use crate::util::count::count;
@@ -29,8 +31,7 @@ use std::time::Duration;
 
 /// A complete experiment, of which the result is to be printed.
 pub(super) struct Performed {
-    pub(super) folder: Folder,
-    pub(super) finished: Finished,
+    pub(super) recorded: RecordedExperiment,
     pub(super) outputs: RunOutputs,
     /// Whether all outputs besides the result could be written.
     has_outputs: bool,
@@ -47,24 +48,25 @@ impl Performed {
     }
 
     /// An error with the numbers of failed runs of each arm, in one line, if there are any.
-    pub(super) fn check_runs(&self) -> Result<(), Failure> {
+    fn check_runs(&self) -> Result<(), Failure> {
         const NAMED: usize = 5;
         let failed = |runs: &Vec<Observation>| runs.iter().filter(|run| run.failure.is_some()).count() as u64;
-        let by_arm: Vec<u64> = self.finished.observations.iter().map(failed).collect();
+        let observations = self.recorded.observations();
+        let by_arm: Vec<u64> = observations.iter().map(failed).collect();
         let arms: Vec<(usize, u64)> = by_arm.iter().copied().enumerate().filter(|(_, failed)| *failed > 0).collect();
         if arms.is_empty() {
             return Ok(());
         }
-        let label = |(arm, failed): &(usize, u64)| format!("{failed} of `{}`", self.folder.experiment.arm_label(*arm));
+        let label =
+            |(arm, failed): &(usize, u64)| format!("{failed} of `{}`", self.recorded.experiment.arm_label(*arm));
         let mut named: Vec<String> = arms.iter().take(NAMED).map(label).collect();
         if arms.len() > NAMED {
             let others: u64 = arms[NAMED..].iter().map(|(_, failed)| failed).sum();
             named.push(format!("{others} in {} others", arms.len() - NAMED));
         }
-        let (failed, all) =
-            (by_arm.iter().sum::<u64>(), self.finished.observations.iter().map(Vec::len).sum::<usize>());
+        let (failed, all) = (by_arm.iter().sum::<u64>(), self.recorded.runs.len());
         let text = format!("{failed} of {} failed: {}", count(all as u64, "run"), named.join(", "));
-        let runs = self.folder.path().join(RUNS);
+        let runs = self.recorded.path.join(RUNS);
         Err(Failure::failed(text, format!("the output of each run is in {}", runs.display())))
     }
 
@@ -72,6 +74,41 @@ impl Performed {
     pub(super) fn status(&self, status: u8) -> u8 {
         if status == 0 && !self.has_outputs { 1 } else { status }
     }
+}
+
+/// Starts or resumes an experiment, performs all its runs and prints their result. `wanted` describes a new one, `adapt`
+/// changes what is shown of it. Returns the exit status.
+pub(super) fn study(
+    args: &ExperimentArgs,
+    kind: ExperimentKind,
+    expected: Option<Expected>,
+    wanted: impl FnOnce(&AtomicUsize) -> Result<(Experiment, Vec<PlannedArm>), Failure>,
+    adapt: impl FnOnce(&mut Experiment),
+) -> Result<u8, Failure> {
+    let mut performed = perform(args, kind, kind.command(), wanted)?;
+    adapt(&mut performed.recorded.experiment);
+    let recorded = &performed.recorded;
+    let document = recorded.document(floor_of(recorded)).map_err(|e| Failure::wrong(e, "name another metric"))?;
+    performed.print(&document.formatted(args.format));
+    performed.check_runs()?;
+    let code = match &document {
+        ExperimentDocument::Comparison(found) => verdict_status(found, expected),
+        other => other.code(),
+    };
+    Ok(performed.status(code))
+}
+
+/// The noise floor of the workload of a comparison, if it has been measured.
+pub(super) fn floor_of(recorded: &RecordedExperiment) -> Option<NoiseFloor> {
+    let [metric, ..] = &recorded.experiment.metrics()[..] else { return None };
+    let is_comparison = recorded.experiment.kind() == ExperimentKind::Ab;
+    is_comparison.then(|| known_floor(&recorded.observations(), metric)).flatten()
+}
+
+/// The noise floor of a comparison of these sides, if it has been measured. See [`experiment::known_floor`].
+pub(super) fn known_floor<S: AsRef<[Observation]>>(sides: &[S], metric: &Metric) -> Option<NoiseFloor> {
+    let found = experiment::known_floor(sides, metric);
+    found.inspect_err(|e| console::notice(&format!("note: can't read the noise floors: {e}"))).ok().flatten()
 }
 
 /// Starts or resumes an experiment and performs all its runs. `command` is the command that resumes it.
@@ -106,9 +143,9 @@ pub(super) fn perform(
     let result = experiment::run(&mut folder, &mut host);
     let has_outputs = host.outputs.finish();
     match result {
-        Ok(finished) => {
+        Ok(recorded) => {
             host.note(&format!("results are in {path} ({})", size::format(experiment::bytes_below(folder.path()))));
-            Ok(Performed { folder, finished, outputs: host.outputs, has_outputs })
+            Ok(Performed { recorded, outputs: host.outputs, has_outputs })
         }
         Err(ExperimentError::Folder(e @ (FolderError::Changed { .. } | FolderError::Moved { .. }))) => {
             Err(refuse_folder(e))
@@ -317,7 +354,6 @@ mod tests {
     use crate::cli::args::{self, CliCommand};
     use crate::cli::experiments::wanted;
     use crate::experiment::{Blocks, RuleWanted};
-    use crate::import::Metric;
     use crate::plan::COMPILED;
 
     #[test]

@@ -3,20 +3,19 @@
 use super::arms::{self, PlannedArm};
 use super::console;
 use super::experiment_args::{AbArgs, ArmLine, Expected, ExperimentArgs, RepeatArgs};
-use super::experiment_host::perform;
-use super::known_floor::known_floor;
+use super::experiment_host::study;
 use super::live::stdout_width;
 use super::run_options::fresh_seed;
 use super::shell_text::split;
 use super::stdout::Stdout;
 use crate::analysis::ComparisonVerdict;
-use crate::comparison::{Comparison, repeats};
+use crate::comparison::Comparison;
 use crate::diag::Failure;
 use crate::experiment::{
-    self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, Finished, HOOKS, Hooks, Identity, Next, RuleWanted,
+    self, Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, HOOKS, Hooks, Identity, RuleWanted,
 };
+use crate::import::Metric;
 use crate::import::folder::EXPERIMENT_SCHEMA;
-use crate::import::{Metric, Observation};
 use crate::measure::now;
 use crate::output::file_id;
 use crate::util::{printable, size, wrap};
@@ -41,20 +40,7 @@ pub(super) fn repeat(args: &RepeatArgs) -> Result<u8, Failure> {
     let common = &args.experiment;
     let script = args.script.as_deref().unwrap_or_default();
     let wanted = |_: &AtomicUsize| wanted(common, script, &[""], &args.metrics(), rule, args.hooks.0.clone());
-    let performed = perform(common, ExperimentKind::Repeat, "repeat", wanted)?;
-    let finished = &performed.finished;
-    let (experiment, runs) = (&performed.folder.experiment, &finished.observations[0]);
-    let (Next::Repeated(state), Some(rule)) = (finished.end, experiment.repeat_rule()) else {
-        return Err(Failure::wrong(
-            "the experiment is not a series of repeated runs",
-            "`wmlrun ab --resume` continues a comparison",
-        ));
-    };
-    let mut document = repeats(&experiment.name, &experiment.metrics(), runs, &rule, state)
-        .map_err(|e| Failure::wrong(e, "name another metric"))?;
-    document.notes.extend(finished.notes.iter().cloned());
-    performed.print(&(common.format.write)(&document));
-    Ok(performed.status(state.code()))
+    study(common, ExperimentKind::Repeat, None, wanted, |_| ())
 }
 
 /// Runs `wmlrun ab`. Returns the exit status.
@@ -77,31 +63,7 @@ pub(super) fn ab(args: &AbArgs) -> Result<u8, Failure> {
         }
         Ok(found)
     };
-    let performed = perform(common, ExperimentKind::Ab, "ab", wanted)?;
-    let (experiment, finished) = (&performed.folder.experiment, &performed.finished);
-    let (Next::Compared(look), [metric, ..]) = (finished.end, &experiment.metrics()[..]) else {
-        return Err(Failure::wrong(
-            "the experiment is not a comparison",
-            "`wmlrun repeat --resume` continues repeated runs",
-        ));
-    };
-    let floor = known_floor(&finished.observations, metric);
-    let comparison = compared(finished, |arms| experiment.comparison(arms, floor, look))?;
-    performed.print(&(common.format.write)(&comparison));
-    Ok(performed.status(verdict_status(&comparison, args.verdict.expect)))
-}
-
-/// Returns the comparison of the arms of an experiment, with the notes on its runs.
-pub(super) fn compared(
-    finished: &Finished,
-    compare: impl FnOnce([&[Observation]; 2]) -> Result<Comparison, String>,
-) -> Result<Comparison, Failure> {
-    let [a, b] = &finished.observations[..] else {
-        return Err(Failure::wrong("the experiment does not have two arms", "start a new one in another folder"));
-    };
-    let mut comparison = compare([a, b]).map_err(|e| Failure::wrong(e, "name another metric"))?;
-    comparison.notes.extend(finished.notes.iter().cloned());
-    Ok(comparison)
+    study(common, ExperimentKind::Ab, args.verdict.expect, wanted, |_| ())
 }
 
 /// Returns the exit status of a verdict.

@@ -3,7 +3,7 @@
 use super::console;
 use super::experiment_args::{ExperimentArgs, FloorArgs};
 use super::experiment_host::{Performed, perform};
-use super::experiments::{compared, print_text, verdict_status, wanted};
+use super::experiments::{print_text, verdict_status, wanted};
 use super::shell_text::joined;
 use crate::analysis::ComparisonVerdict;
 use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, figure, percent, ratio, with_level};
@@ -63,19 +63,22 @@ pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
         return Err(Failure::wrong(text, "`wmlrun ab --resume` continues a comparison"));
     }
     let performed = perform(common, ExperimentKind::Ab, "floor", wanted)?;
-    let (folder, finished) = (&performed.folder, &performed.finished);
-    let experiment = &folder.experiment;
+    let recorded = &performed.recorded;
+    let experiment = &recorded.experiment;
     let [metric, ..] = &experiment.metrics()[..] else { return Err(Failure::unexplained(Status::Script)) };
     // The result is the noise floor, not the verdict.
     let names = experiment.arm_names();
     let sides = names.each_ref().map(String::as_str);
     let comparer = Comparer { advises: false, ..Comparer::of(&experiment.name, sides, metric) };
-    let comparison = compared(finished, |arms| compare_arms(&comparer, arms))?;
+    let observations = recorded.observations();
+    let [a, b] = &observations[..] else { return Err(Failure::unexplained(Status::Script)) };
+    let mut comparison = compare_arms(&comparer, [a, b]).map_err(|e| Failure::wrong(e, "name another metric"))?;
+    comparison.notes.extend(recorded.notes.iter().cloned());
     if comparison.verdict == ComparisonVerdict::Invalid {
         performed.print(&(common.format.write)(&comparison));
         return Ok(performed.status(verdict_status(&comparison, None)));
     }
-    let place = experiment::place(finished.observations.iter().flatten());
+    let place = experiment::place(observations.iter().flatten());
     let Some(place) = place.filter(|_| comparison.ratio.value.is_finite()) else {
         return Err(Failure::failed(
             "the conditions of the runs are unknown or differ between runs",
@@ -103,7 +106,7 @@ pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
     let floors = Floors::add(session, &path).map_err(refuse_file)?;
     let floor = floors.of(&comparison.metric, &place, None);
     print_session(&performed, common, &Comparison { floor, ..comparison }, mean);
-    if !common.quiet && finished.observations.iter().flatten().any(|run| run.disturbed) {
+    if !common.quiet && observations.iter().flatten().any(|run| run.disturbed) {
         let note = "the session is stored all the same: `wmlrun floor --list` numbers it, `--forget N.M` removes it";
         console::notice(&format!("note: {note}"));
     }

@@ -25,7 +25,6 @@ mod experiments;
 mod failed_command;
 mod floors;
 mod info;
-mod known_floor;
 mod launched;
 mod live;
 mod live_stream;

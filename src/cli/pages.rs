@@ -2,15 +2,15 @@
 
 use super::choices::ExportFormat;
 use super::console;
+use super::experiment_host::floor_of;
 use super::experiments::print_text;
-use super::known_floor::known_floor;
 use super::run_tables::RUN_TABLES;
 use super::usage::near_path;
 use crate::analysis::NoiseFloor;
 use crate::comparison::{FORMATS, find_format};
 use crate::diag::Failure;
 use crate::experiment::{ExperimentKind, RecordedExperiment};
-use crate::import::{self, Metric, Observation};
+use crate::import::{self, Metric};
 use crate::os::held_dir::HeldDir;
 use crate::output::{FileIdentity, Target, file_id};
 use crate::page::{self, PageError, ResultSource};
@@ -244,11 +244,8 @@ fn with_metrics(source: ResultSource, metrics: &[Metric]) -> Result<ResultSource
 /// Adds the noise floor of the workload of a comparison, if it has been measured.
 fn with_floor(source: ResultSource) -> ResultSource {
     match source {
-        ResultSource::Experiment { name, recorded, .. } if recorded.experiment.kind() == ExperimentKind::Ab => {
-            let arms = recorded.by_arm();
-            let sides: Vec<Vec<Observation>> =
-                arms.iter().map(|runs| runs.iter().map(|run| run.observation.clone()).collect()).collect();
-            let floor = recorded.experiment.metrics().first().and_then(|metric| known_floor(&sides, metric));
+        ResultSource::Experiment { name, recorded, .. } => {
+            let floor = floor_of(&recorded);
             ResultSource::Experiment { name, recorded, floor }
         }
         other => other,

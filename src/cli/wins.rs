@@ -3,8 +3,8 @@
 
 use super::choices::FigureFormat;
 use super::console;
+use super::experiment_host::known_floor;
 use super::experiments::print_text;
-use super::known_floor::{known_floor, missing_floor};
 use super::usage::import_help;
 use crate::analysis::{Direction, NoiseFloor, TestOutcome, Tolerance, Wins, outcome, wins as count_wins};
 use crate::comparison::{
@@ -12,6 +12,7 @@ use crate::comparison::{
     may_be_chance, outcome_cells, wins_line, with_direction,
 };
 use crate::diag::Failure;
+use crate::experiment::missing_floor;
 use crate::import::{self, Metric, Observation, TestFigures, TestPairs, TestSample};
 use crate::util::count::{count, exact};
 use crate::util::printable;

@@ -31,6 +31,24 @@ impl ExperimentDocument {
             Self::Factorial(found) => (format.write)(found),
         }
     }
+
+    /// The exit status of a command with this result. A curve without a point is no result, nor is an experiment without
+    /// a complete run or without a figure that it asks for. That the budget ended before the last run has a status.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Repeats(found) => found.state.code(),
+            Self::Comparison(found) => found.verdict.code(),
+            Self::Sweep(found) => match (found.overall, found.missing_runs()) {
+                (None, _) => 1,
+                (Some(_), Some(_)) => RepeatState::NotConverged.code(),
+                (Some(_), None) => 0,
+            },
+            Self::Factorial(found) => {
+                let has_result = found.cells.iter().any(|cell| cell.runs > 0) && found.missing_metrics().is_empty();
+                if has_result { found.state.code() } else { 1 }
+            }
+        }
+    }
 }
 
 impl RecordedExperiment {
@@ -125,11 +143,5 @@ impl RecordedExperiment {
             _ => RepeatState::Running,
         };
         self.experiment.factorial(&self.observations(), self.unreadable.is_empty(), state)
-    }
-
-    /// Returns the observations of each arm.
-    fn observations(&self) -> Vec<Vec<Observation>> {
-        let of_arm = |runs: &Vec<&RecordedRun>| runs.iter().map(|run| run.observation.clone()).collect();
-        self.by_arm().iter().map(of_arm).collect()
     }
 }

@@ -2,7 +2,7 @@
 //! experiment may be complete, interrupted or in progress.
 
 use super::design::{Design, Next};
-use super::folder::read_text;
+use super::folder::{Folder, KeptRun, read_text};
 use super::folder_error::{FolderError, io_error};
 use super::journal::{self, Event};
 use super::replay::{EndedRun, Replayed};
@@ -44,6 +44,26 @@ pub struct RecordedExperiment {
 /// Returns whether a directory is the results folder of an experiment.
 pub fn is_folder(path: &Path) -> bool {
     path.join(EXPERIMENT).is_file()
+}
+
+impl Folder {
+    /// The experiment after its last run.
+    pub(super) fn recorded(&self) -> RecordedExperiment {
+        let run = |(number, run): (u64, &KeptRun)| RecordedRun {
+            number,
+            arm: run.arm,
+            observation: self.experiment.in_arm(run.arm, run.observation.clone()),
+        };
+        RecordedExperiment {
+            path: self.path().to_owned(),
+            experiment: self.experiment.clone(),
+            runs: (1..).zip(&self.runs).map(run).collect(),
+            is_complete: true,
+            is_interrupted: false,
+            unreadable: Vec::new(),
+            notes: self.notes(),
+        }
+    }
 }
 
 impl RecordedExperiment {
@@ -105,6 +125,12 @@ impl RecordedExperiment {
         let mut arms = vec![Vec::new(); self.experiment.arms.len()];
         self.runs.iter().for_each(|run| arms[run.arm].push(run));
         arms
+    }
+
+    /// The observations of each arm.
+    pub fn observations(&self) -> Vec<Vec<Observation>> {
+        let of_arm = |runs: &Vec<&RecordedRun>| runs.iter().map(|run| run.observation.clone()).collect();
+        self.by_arm().iter().map(of_arm).collect()
     }
 
     /// Returns the runs of the complete blocks of a comparison, each with two runs of each arm. A block lacks runs if the

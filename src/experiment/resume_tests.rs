@@ -273,11 +273,11 @@ fn the_times_of_commands_are_figures_of_their_run() {
     for of in [&found, &again] {
         let times =
             |runs: &Vec<Observation>| -> Vec<f64> { runs.iter().map(|run| run.figures["after-run.seconds"]).collect() };
-        let by_arm: Vec<Vec<f64>> = of.observations.iter().map(times).collect();
+        let by_arm: Vec<Vec<f64>> = of.observations().iter().map(times).collect();
         let expected = recorded.by_arm();
         let expected = expected.iter().map(|runs| runs.iter().map(|run| time(run.number)).collect::<Vec<f64>>());
         assert_eq!(by_arm, expected.collect::<Vec<_>>());
-        assert!(of.observations.iter().flatten().all(|run| run.figures["record-1.seconds"] >= 0.0));
+        assert!(of.observations().iter().flatten().all(|run| run.figures["record-1.seconds"] >= 0.0));
     }
     assert_eq!(host.ended, (1..=18).collect::<Vec<usize>>());
 }

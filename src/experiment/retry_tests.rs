@@ -61,7 +61,7 @@ fn a_disturbed_run_is_made_again_and_its_result_is_kept() {
     drop(folder);
     let events = events(&path);
     assert_eq!((host.made(), finished_runs(&events), retried(&events)), (7, vec![1, 2, 3], vec![2, 2, 3, 3]));
-    let is_disturbed: Vec<bool> = finished.observations[0].iter().map(|run| run.disturbed).collect();
+    let is_disturbed: Vec<bool> = finished.observations()[0].iter().map(|run| run.disturbed).collect();
     assert_eq!(is_disturbed, [false, false, true], "the last attempt counts");
     for (attempt, run) in [(1, 2), (2, 2), (3, 3), (4, 3)] {
         assert!(path.join(format!("dropped/{attempt}/{run:04}.json")).exists(), "{attempt}");
@@ -82,7 +82,7 @@ fn a_run_is_not_made_again_unless_that_is_wanted() {
         let mut host = host(&disturbed);
         let path = host.path("r");
         let finished = run(&mut Folder::create(&path, experiment(3, &[])).unwrap(), &mut host).unwrap();
-        assert!(host.made() == 3 && finished.observations[0][0].disturbed && finished.notes.is_empty());
+        assert!(host.made() == 3 && finished.observations()[0][0].disturbed && finished.notes.is_empty());
         let is_proposed = host.notes.iter().any(|note| note.starts_with("`--retry-disturbed 2` makes"));
         assert_eq!(is_proposed, helps, "{:#?}", host.notes);
     }
@@ -108,7 +108,7 @@ fn on_a_busy_machine_no_run_is_made_again() {
     let path = host.path("r");
     let wanted = Experiment { retry_disturbed: 1, ..experiment(6, &[]) };
     let finished = run(&mut Folder::create(&path, wanted).unwrap(), &mut host).unwrap();
-    assert_eq!((finished.observations[0].len(), retried(&events(&path))), (6, vec![1, 2, 3, 4]));
+    assert_eq!((finished.observations()[0].len(), retried(&events(&path))), (6, vec![1, 2, 3, 4]));
     let until = "; until a run is undisturbed, none is made again";
     assert!(host.notes.iter().any(|note| note.ends_with(until)), "{:#?}", host.notes);
 }
@@ -124,7 +124,7 @@ fn the_result_of_an_attempt_that_is_not_used_is_not_recorded_after_a_kill() {
     let side = crate::import::side(&path).map(|_| ()).unwrap_err().to_string();
     assert!(side.contains("none of its runs has finished"), "{side}");
     let finished = run(&mut Folder::resume(&path, &identity(), false).unwrap(), &mut host).unwrap();
-    assert_eq!((host.made(), finished.observations[0][0].disturbed), (3, false));
+    assert_eq!((host.made(), finished.observations()[0][0].disturbed), (3, false));
     assert_eq!(retried(&events(&path)), [1]);
     assert!(path.join("dropped/1/0001.json").exists());
 }
@@ -138,7 +138,7 @@ fn a_disturbed_result_is_not_recorded_after_a_kill() {
     run(&mut Folder::create(&path, wanted).unwrap(), &mut host).unwrap();
     cut(&path, false);
     let finished = run(&mut Folder::resume(&path, &identity(), false).unwrap(), &mut host).unwrap();
-    assert_eq!((host.made(), finished.observations[0][0].disturbed), (3, false));
+    assert_eq!((host.made(), finished.observations()[0][0].disturbed), (3, false));
     assert_eq!((retried(&events(&path)), finished.notes.len()), (vec![1], 1));
 }
 
@@ -149,8 +149,8 @@ fn no_attempt_is_discarded_without_time_for_another() {
     let path = host.path("r");
     let wanted = Experiment { retry_disturbed: 5, budget: Some(0.0), ..experiment(3, &[]) };
     let finished = run(&mut Folder::create(&path, wanted).unwrap(), &mut host).unwrap();
-    assert_eq!((retried(&events(&path)), finished.observations[0].len()), (vec![], 3));
-    assert!(finished.observations[0].iter().all(|run| run.disturbed));
+    assert_eq!((retried(&events(&path)), finished.observations()[0].len()), (vec![], 3));
+    assert!(finished.observations()[0].iter().all(|run| run.disturbed));
 }
 
 /// Scopes that began with the run end, and begin again with its next attempt; the others continue. Commands that nothing

@@ -10,11 +10,12 @@ use super::identity;
 use super::journal::Event;
 use super::program::{failed, reason, run_program};
 use super::progress::{pilot_text, report, time_left};
+use super::recorded::RecordedExperiment;
 use super::replay::UnderWay;
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, ExperimentKind};
 use crate::disk::quiesce;
-use crate::import::{Metric, Observation};
+use crate::import::Metric;
 use crate::measure::now;
 use crate::util::duration;
 use std::collections::BTreeSet;
@@ -67,17 +68,6 @@ pub struct RunEnd<'a> {
     pub metrics: Vec<(String, f64)>,
 }
 
-/// A complete experiment.
-#[derive(Debug)]
-pub struct Finished {
-    /// The observations of each arm, in the order of time.
-    pub observations: Vec<Vec<Observation>>,
-    /// The last step of the design.
-    pub end: Next,
-    /// Notes on how the runs were made.
-    pub notes: Vec<String>,
-}
-
 /// The reason why an experiment stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
@@ -124,14 +114,14 @@ impl std::fmt::Display for FailedCommand {
     }
 }
 
-/// Executes all remaining runs of an experiment. Returns an error when it is interrupted, or when a run or a command
-/// fails.
-pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
+/// Executes all remaining runs of an experiment. Returns all of its runs, or an error when it is interrupted, or when a run
+/// or a command fails.
+pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<RecordedExperiment, ExperimentError> {
     let result = run_all(folder, host);
     // However the runs ended, the commands at the end of their scopes undo those at the begin. After an error, that error
     // is the result.
     let left = commands::end_scopes(folder, None, commands::Failing::Error, host);
-    let result = result.and_then(|found| left.map(|()| found));
+    let result = result.and(left);
     let experiment = &folder.experiment;
     // Where most runs are disturbed, further attempts are too.
     let disturbed = folder.runs.iter().filter(|run| run.observation.disturbed).count();
@@ -140,20 +130,19 @@ pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
         host.note("`--retry-disturbed 2` makes runs again that other programs disturb");
     }
     let event = match &result {
-        Ok(_) => Event::Ended { time: now() },
-        // The journal may be what can't be written.
-        Err(ExperimentError::Folder(error)) => {
-            let _ = folder.write(&Event::Stopped { why: error.to_string(), time: now() });
-            return result;
-        }
+        Ok(()) => Event::Ended { time: now() },
         Err(error) => Event::Stopped { why: error.to_string(), time: now() },
     };
-    folder.write(&event)?;
-    result
+    let written = folder.write(&event);
+    // The journal may be what can't be written.
+    if !matches!(result, Err(ExperimentError::Folder(_))) {
+        written?;
+    }
+    result.map(|()| folder.recorded())
 }
 
 /// Executes the remaining runs without the last event of the journal.
-fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finished, ExperimentError> {
+fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
     let began = Instant::now();
     let mut set_up = recover(folder, host)?;
     let budget = budget(folder, host);
@@ -170,9 +159,7 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                 let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
                 let longest = |arm: usize| folder.longest_of(arm);
                 let fits = left.and_then(|left| design.runs_within(values.len(), left, &longest));
-                if fits.is_some_and(|fits| fits <= values.len())
-                    && let Some(end) = design.early_end(&values)
-                {
+                if fits.is_some_and(|fits| fits <= values.len()) && design.early_end(&values).is_some() {
                     let (done, wanted) = (values.len(), progress.predicted_runs);
                     let how = if host.budget().is_none() { "; `--budget` continues the experiment" } else { "" };
                     let of = format!("after {done} of {wanted} runs");
@@ -185,7 +172,7 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                         ),
                         None => format!("the budget is spent {of}{how}"),
                     });
-                    return Ok(finished(folder, end));
+                    return Ok(());
                 }
                 let is_first_attempt = folder.unused.of_run(values.len() + 1) == 0;
                 if let Some(pilot) = progress.pilot.filter(|_| is_first_attempt) {
@@ -206,7 +193,7 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Finishe
                 let spare = left.map(|left| left.saturating_sub(needed));
                 make_run(folder, arm, design.seed(values.len()), &std::mem::take(&mut set_up), spare, host)?;
             }
-            end => return Ok(finished(folder, end)),
+            _ => return Ok(()),
         }
     }
 }
@@ -243,17 +230,6 @@ fn values<'a>(
         })
     };
     runs.map(of_run).collect()
-}
-
-/// Collects the results of all runs by arm.
-fn finished(folder: &Folder, end: Next) -> Finished {
-    let arms = folder.experiment.arms.len();
-    let mut found = Finished { observations: vec![Vec::new(); arms], end, notes: folder.notes() };
-    for run in &folder.runs {
-        let arm = run.arm.min(arms - 1);
-        found.observations[arm].push(folder.experiment.in_arm(arm, run.observation.clone()));
-    }
-    found
 }
 
 /// Handles an interruption: ends the scopes that were begun, and handles the run that was in progress. Its commands
