@@ -36,6 +36,7 @@ mod crowd;
 mod delays;
 mod division;
 mod documented;
+mod earlier;
 mod editors;
 mod escape;
 mod examples;
