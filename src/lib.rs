@@ -22,7 +22,6 @@ pub mod syntax;
 pub mod model;
 #[allow(clippy::disallowed_methods, reason = "files are opened here")]
 pub mod os;
-pub mod ranks;
 pub mod random;
 pub mod sync;
 pub mod stats;
@@ -36,6 +35,7 @@ pub mod plan;
 pub mod runtime;
 pub mod output;
 pub mod result;
+pub mod ranks;
 pub mod report;
 pub mod measure;
 pub mod import;

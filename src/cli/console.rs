@@ -3,14 +3,13 @@
 use super::bars::Bars;
 use super::live::{LiveScreen, stderr_width, stdout_width};
 use super::live_stream::LiveStream;
-use super::rank_errors::RankErrors;
 use super::stdout::Stdout;
 use crate::diag::{self, Diagnostic, Diagnostics, Failure, Reason};
 use crate::disk::prepare::Progress;
-use crate::ranks::RanksInterval;
 use crate::report::live::LiveEvent;
 use crate::report::{Report, json};
 use crate::result::environment::MountInfo;
+use crate::result::ranks::RanksInterval;
 use crate::result::warnings;
 use crate::result::{Document, Run};
 use crate::runtime::Tick;
@@ -142,7 +141,7 @@ pub(super) struct Console {
     /// The live stream of `--live`.
     stream: Option<LiveStream>,
     /// The errors so far, if other ranks may have the same.
-    errors: Option<RankErrors>,
+    errors: Option<String>,
 }
 
 impl Console {
@@ -174,13 +173,15 @@ impl Console {
         Self { stream, ..self }
     }
 
-    /// Collects the errors, after these.
-    pub(super) fn collecting(self, errors: RankErrors) -> Self {
-        Self { errors: Some(errors), ..self }
+    /// Collects the errors as text.
+    #[cfg(feature = "mpi")]
+    pub(super) fn collecting(self) -> Self {
+        Self { errors: Some(String::new()), ..self }
     }
 
-    /// Returns the errors that were collected.
-    pub(super) fn collected(self) -> RankErrors {
+    /// The errors that were collected.
+    #[cfg(feature = "mpi")]
+    pub(super) fn collected(self) -> String {
         self.errors.unwrap_or_default()
     }
 
@@ -266,7 +267,7 @@ impl Front for Console {
         self.live.clear();
         failure(failed);
         if let Some(errors) = &mut self.errors {
-            errors.add(failed);
+            errors.push_str(&failed.text());
         }
     }
 

@@ -3,9 +3,11 @@
 
 use super::args::CliCommand;
 use crate::diag::{Failure, Status};
-use crate::ranks::{Launch, RankGroup};
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use crate::ranks::Launch;
+#[cfg(feature = "mpi")]
+use crate::ranks::{Others as _, RankGroup};
+#[cfg(feature = "mpi")]
+use std::sync::{Arc, atomic::AtomicUsize};
 
 /// Returns the launch of this process by a launcher of several.
 fn launch() -> Option<Launch> {
@@ -17,11 +19,9 @@ pub(super) fn is_one_of_several() -> bool {
     launch().is_some()
 }
 
-/// Connects this process with the others that a launcher started with it. `None` if it is alone, or if the build has
-/// no MPI, which [`check`] has refused before.
+/// Connects this process with the others that a launcher started with it. `None` if it is alone.
 #[cfg(feature = "mpi")]
 pub(super) fn connect(interrupt: &Arc<AtomicUsize>) -> Result<Option<Arc<RankGroup>>, String> {
-    use crate::ranks::Ranks as _;
     let Some(Launch { command, size, .. }) = launch() else { return Ok(None) };
     let group = crate::ranks::connect(Arc::clone(interrupt))?;
     // Each process would be rank 0, and run the whole workload.
@@ -32,13 +32,6 @@ pub(super) fn connect(interrupt: &Arc<AtomicUsize>) -> Result<Option<Arc<RankGro
         ));
     }
     Ok(Some(Arc::new(group)))
-}
-
-/// The same in a build without MPI.
-#[cfg(not(feature = "mpi"))]
-#[allow(clippy::unnecessary_wraps, reason = "the build with MPI can fail")]
-pub(super) fn connect(_: &Arc<AtomicUsize>) -> Result<Option<Arc<RankGroup>>, String> {
-    Ok(None)
 }
 
 /// Refuses a command that must not run in each process of a launcher. The first process says why, once for all of them.

@@ -5,7 +5,7 @@
 
 use super::console::notice;
 use crate::diag::wants_colours;
-use crate::ranks::{RankRate, RanksInterval};
+use crate::result::ranks::{RankRate, RanksInterval};
 use crate::result::{FlowopResult, Interval, Run};
 use crate::runtime::Tick;
 use crate::util::count::{count, grouped, measured};

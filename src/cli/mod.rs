@@ -32,8 +32,7 @@ mod option_values;
 mod man;
 mod pages;
 mod peak;
-mod rank_errors;
-mod rank_front;
+#[cfg(feature = "mpi")]
 mod ranked;
 mod run_options;
 mod run_tables;
@@ -231,9 +230,10 @@ fn enter_experiment(args: &RunArgs) -> Result<Option<DirGuard>, Failure> {
 fn run(script: &str, args: &RunArgs) -> Result<u8, Failure> {
     let _known = enter_experiment(args)?;
     let (interrupt, _) = signals::install_handlers();
-    let group = launched::connect(&interrupt)
-        .map_err(|e| Failure::refused(format!("the ranks can't be connected: {e}"), "check the installation of MPI"))?;
-    if let Some(group) = group {
+    #[cfg(feature = "mpi")]
+    if let Some(group) = launched::connect(&interrupt)
+        .map_err(|e| Failure::refused(format!("the ranks can't be connected: {e}"), "check the installation of MPI"))?
+    {
         return Ok(ranked::run(script, args, &group, &interrupt));
     }
     let found = find(script).map_err(|failure| match usage::meant_command(script, &args::full_command()) {
@@ -284,9 +284,9 @@ fn end_run(watch: &Arc<Watch>, status: u8, console: &mut Console) -> u8 {
 /// Creates a session and starts its watchdog thread.
 fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Session {
     let limit = settings.prepare_timeout;
-    let rank = match settings.ranks.rank() {
+    let rank = match settings.together.rank() {
         0 => String::new(),
-        rank => crate::ranks::rank_on_host(rank, settings.ranks.host()) + ": ",
+        rank => settings.together.name_of(rank) + ": ",
     };
     let session = Session::new(settings, Arc::clone(interrupt));
     watchdog::start(&session.watch(), Arc::clone(interrupt), limit, quiet, rank);

@@ -4,13 +4,13 @@
 //! 0 if rank 0 can report for them: a launcher ends all ranks when one ends with another status.
 
 use super::args::RunArgs;
-use super::rank_errors::RankErrors;
-use super::rank_front::RankFront;
 use super::{console, console_of, end_run, find_script, run_script, run_settings, watchdog};
 use crate::diag::Failure;
 use crate::os::signals;
-use crate::ranks::{self, LostRank, RankEnd, RankGroup, Ranks, RanksLost, rank_on_host};
-use crate::session::{Settings, library::FoundScript};
+use crate::ranks::{RankEnd, RankGroup, RanksLost, Together};
+use crate::report::{Report, json};
+use crate::result::{Document, LostRank};
+use crate::session::{Front, Settings, library::FoundScript};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -19,43 +19,63 @@ use std::sync::atomic::AtomicUsize;
 pub(super) fn run(script: &str, args: &RunArgs, group: &Arc<RankGroup>, interrupt: &Arc<AtomicUsize>) -> u8 {
     // The ranks end together.
     let _kept = signals::Kept::begin();
-    let settings = Settings { ranks: Arc::clone(group) as Arc<dyn Ranks>, ..run_settings(args) };
-    let rank = group.rank();
-    let mut errors = RankErrors::default();
-    let found = find(script, group);
-    if let Err(failure) = &found {
-        errors.add(failure);
-    }
+    let together = Together::with(Arc::<RankGroup>::clone(group));
+    let (rank, name) = (together.rank(), together.name_of(together.rank()));
+    let found = find(script, &together);
+    let settings = Settings { together, ..run_settings(args) };
     let scripts: Vec<PathBuf> = found.iter().filter_map(|found| found.path.clone()).collect();
+    let mut errors = found.as_ref().err().map_or(String::new(), Failure::text);
     if rank > 0 {
         let settings = of_other_rank(settings, rank);
-        let mut front = RankFront::new(rank_on_host(rank, group.host()), errors);
+        let mut front = RankFront { name, errors };
         let done = found.map(|found| run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut front));
         let status = done.as_ref().map_or_else(|failure| failure.status.code(), |(_, status)| *status);
-        group.end(status, &front.errors.0);
+        group.end(status, &front.errors);
         let status = if group.has_lost_ranks() { status } else { 0 };
         return done.map_or(status, |(watch, _)| watchdog::end(&watch, status));
     }
+    let together = settings.together.clone();
     let done = found.and_then(|found| Ok((found, console_of(args, &settings, &scripts)?)));
     let status = console::status(done.map(|(found, console)| {
-        let mut console = console.collecting(std::mem::take(&mut errors));
+        let mut console = console.collecting();
         let (watch, status) = run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut console);
         let status = end_run(&watch, status, &mut console);
         errors = console.collected();
         status
     }));
     let ends = group.end(status, "");
-    report(&ends, group.hosts(), &errors.0);
+    report(&ends, &together, &errors);
     ends.iter().map(status_of).fold(status, u8::max)
 }
 
+/// The front end of a rank other than 0: it collects the errors, which rank 0 prints, and shows only what rank 0 does not
+/// have.
+struct RankFront {
+    name: String,
+    errors: String,
+}
+
+impl Front for RankFront {
+    fn result_kept(&mut self, text: &str) {
+        console::notice(&format!("{}: {text}", self.name));
+    }
+
+    fn result_aside(&mut self, document: &Document) {
+        let _ = json::Json.end(document, &mut std::io::stderr());
+    }
+
+    fn failed(&mut self, failure: &Failure) {
+        self.errors.push_str(&failure.text());
+    }
+}
+
 /// Finds the script. All ranks read it, but standard input is that of rank 0, which has its text.
-fn find(name: &str, group: &RankGroup) -> Result<FoundScript, Failure> {
+fn find(name: &str, together: &Together) -> Result<FoundScript, Failure> {
     if name != "-" {
         return find_script(name);
     }
-    let own = if group.rank() == 0 { find_script(name)?.text } else { String::new() };
-    let text = ranks::of_first(group, own).map_err(|lost| Failure::wrong(lost.to_string(), RanksLost::HELP))?;
+    let own = if together.rank() == 0 { find_script(name)?.text } else { String::new() };
+    let text = together.of_first(own).map_err(|lost| Failure::wrong(lost.to_string(), RanksLost::HELP))?;
     Ok(FoundScript::new("<stdin>".to_owned(), text.into_bytes(), None))
 }
 
@@ -70,7 +90,7 @@ fn of_other_rank(settings: Settings, rank: usize) -> Settings {
 }
 
 /// Prints the errors of the other ranks, equal ones once. `own`: those of rank 0, which were printed.
-fn report(ends: &[Result<RankEnd, LostRank>], hosts: &[String], own: &str) {
+fn report(ends: &[Result<RankEnd, LostRank>], together: &Together, own: &str) {
     let mut shown: Vec<(&str, Vec<usize>)> = Vec::new();
     for (n, end) in ends.iter().enumerate() {
         match end {
@@ -87,10 +107,9 @@ fn report(ends: &[Result<RankEnd, LostRank>], hosts: &[String], own: &str) {
         }
     }
     for (text, ranks) in shown {
-        let host = |rank: usize| hosts.get(rank).map_or("", String::as_str);
         let place = match ranks[..] {
-            [rank] => rank_on_host(rank, host(rank)),
-            [first, ..] => format!("{} ranks, the first of them {}", ranks.len(), rank_on_host(first, host(first))),
+            [rank] => together.name_of(rank),
+            [first, ..] => format!("{} ranks, the first of them {}", ranks.len(), together.name_of(first)),
             [] => String::new(),
         };
         console::notice(&format!("{place}:\n{}", text.trim_end()));

@@ -1,10 +1,11 @@
 //! The failure of a command as data. Only the front end of the command line prints it.
 
-use super::{Diagnostic, Status};
+use super::{Diagnostic, Severity, Status, Style, render};
 use crate::source::SourceMap;
+use serde::{Deserialize, Serialize};
 
 /// Why a command was not carried out, and the exit status.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Failure {
     /// The outcome of the command.
     pub status: Status,
@@ -13,7 +14,7 @@ pub struct Failure {
 }
 
 /// One error.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reason {
     /// An error outside of scripts: in the command line, a file or the machine.
     Stated {
@@ -24,7 +25,8 @@ pub enum Reason {
         /// What to do.
         help: Vec<String>,
     },
-    /// Errors in a script, possibly with warnings among them.
+    /// Errors in a script, possibly with warnings among them. Another process gets them as text ([`Failure::stated`]).
+    #[serde(skip)]
     Script(Diagnostics),
 }
 
@@ -95,5 +97,36 @@ impl Failure {
         self.status = self.status.max(other.status);
         self.reasons.extend(other.reasons);
         self
+    }
+
+    /// The same with each error in a script as plain text, with which another process can print it.
+    #[must_use]
+    pub fn stated(&self) -> Self {
+        let mut reasons = Vec::new();
+        for reason in &self.reasons {
+            let Reason::Script(Diagnostics { map, found }) = reason else {
+                reasons.push(reason.clone());
+                continue;
+            };
+            for error in found.iter().filter(|found| found.severity == Severity::Error) {
+                let text = render(map, std::slice::from_ref(error), Style::Plain);
+                let code = error.code.number().to_owned();
+                let message = text.trim_end().strip_prefix(&format!("error[{code}]: ")).unwrap_or(text.trim_end());
+                reasons.push(Reason::Stated { message: message.to_owned(), code: Some(code), help: Vec::new() });
+            }
+        }
+        Self { status: self.status, reasons }
+    }
+
+    /// All reasons as plain text, each on lines of its own.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for reason in self.stated().reasons {
+            let Reason::Stated { code, message, help } = reason else { continue };
+            let code = code.map_or(String::new(), |code| format!("[{code}]"));
+            text.push_str(&format!("error{code}: {message}\n"));
+            help.iter().for_each(|help| text.push_str(&format!("  = help: {help}\n")));
+        }
+        text
     }
 }

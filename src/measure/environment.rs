@@ -4,7 +4,7 @@ use super::redaction;
 use super::time_limit::with_timeout;
 use crate::model::ModelValue;
 use crate::os::{self, device, fd, file_system, limits, proc, settings};
-use crate::ranks::{self, Ranks};
+use crate::ranks::Together;
 use crate::result::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use crate::result::{Environment, RunEnvironment};
 use crate::spec::predefined::{self, Predefined};
@@ -72,19 +72,19 @@ pub(crate) fn environment() -> Environment {
 
 /// Returns the current values of the predefined variables that describe the machine and the ranks. The machine is that
 /// of rank 0, so that sizes computed from its memory are the same on all ranks.
-pub(crate) fn predefined(ranks: &dyn Ranks) -> [(Predefined, ModelValue); 7] {
+pub(crate) fn predefined(together: &Together) -> [(Predefined, ModelValue); 7] {
     let own = (limits::memory(), limits::processors());
     // If rank 0 is lost, the agreement before the run reports it.
-    let ((memory, free), processors) = ranks::of_first(ranks, own).unwrap_or(own);
+    let ((memory, free), processors) = together.of_first(own).unwrap_or(own);
     let number = |n: usize| ModelValue::from(n as u64);
     [
         (predefined::MEMORY, memory.into()),
         (predefined::FREE_MEMORY, free.into()),
         (predefined::PROCESSORS, number(processors)),
-        (predefined::RANK, number(ranks.rank())),
-        (predefined::RANKS, number(ranks.size())),
-        (predefined::HOST, ranks.host().into()),
-        (predefined::HOSTS, number(ranks.distinct_hosts())),
+        (predefined::RANK, number(together.rank())),
+        (predefined::RANKS, number(together.size())),
+        (predefined::HOST, together.host().into()),
+        (predefined::HOSTS, number(together.distinct_hosts())),
     ]
 }
 

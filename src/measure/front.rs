@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Failure, Status};
 use crate::disk::prepare::{Progress, Quiet};
-use crate::ranks::RanksInterval;
+use crate::result::ranks::RanksInterval;
 use crate::result::{Document, Run};
 use crate::runtime::Tick;
 use crate::source::SourceMap;

@@ -144,7 +144,7 @@ impl Runner {
         let _priority = schedule::PriorityGuard::new();
         if let Some(mut live) = self.live.take() {
             let since_start = live.running.ns(live.running.from(), Clock::get().raw());
-            if live.is_new && self.settings.ranks.size() == 1 && since_start < START_NS {
+            if live.is_new && self.settings.together.is_alone() && since_start < START_NS {
                 (live.measuring, live.is_new) = (true, false);
                 self.live = Some(live);
                 return;

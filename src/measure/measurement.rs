@@ -150,7 +150,7 @@ impl Runner {
             true => Ok(()),
             false => Err(Failure::in_script(Status::Refused, what.map, unaligned)),
         };
-        self.all_ranks(front).agree("the sizes of direct I/O", aligned)?;
+        self.agree("the sizes of direct I/O", aligned)?;
         let as_is = what.as_is || self.settings.as_is;
         let request = PrepareRequest { purpose: Purpose::Run, as_is };
         let (sets, prepared) = self.prepare(&plan, request, what.map, front)?;
@@ -158,7 +158,7 @@ impl Runner {
         let existed = prepared.iter().flatten().all(|set| set.reused || set.unchanged);
         let dropped = std::mem::take(&mut self.trees.caches_dropped) && existed;
         let cache = self.prepare_caches(&sets, dropped, front);
-        let cache = self.all_ranks(front).agree("the caches", cache)?;
+        let cache = self.agree("the caches", cache)?;
         let dirty_before = quiesce::dirty_bytes();
         self.trees.wrote |= plan.writes();
         let location = RunLocation::of(if real { &roots } else { &[] });
@@ -212,7 +212,7 @@ impl Runner {
             stream: self.requested_stream(),
             interrupt: Arc::clone(&self.interrupt),
             devices: ready.cache.devices(),
-            ranks: Arc::clone(&self.settings.ranks),
+            meetings: self.settings.together.meeting_place(),
         };
         if self.settings.engine.real() && ready.plan.flowops.iter().any(|flowop| flowop.runs_command) {
             crate::os::child::prepare();
@@ -310,7 +310,7 @@ impl Runner {
         let measured = running.ns(running.from(), waited.tick) as f64 / 1e9;
         let cpu = cpu_before.map(|before| before.since(measured)).unwrap_or_default();
         // However early the run ends, its threads need this time to leave their calls.
-        let is_signalled_rank = self.settings.ranks.size() > 1 && self.signal() != 0;
+        let is_signalled_rank = !self.settings.together.is_alone() && self.signal() != 0;
         running.join_within(if is_signalled_rank { GRACE_OF_RANK } else { GRACE });
         if waited.ended.is_good() {
             // Whether the run is complete depends on whether they return.
@@ -327,7 +327,7 @@ impl Runner {
         run.intervals = timeline.finish(running.ns(running.from(), waited.tick), &sample);
         // A rank knows its own operations only. A last interval whose first half was shown is the shown one with the
         // rest; the times are rounded, so that its start is not compared.
-        if self.settings.ranks.size() == 1
+        if self.settings.together.is_alone()
             && run.intervals.last().is_some_and(|last| last.t - last.seconds / 2.0 > shown_until)
         {
             front.last_interval(&run, sample.flowops.iter().map(Snapshot::failed).sum());

@@ -5,7 +5,6 @@
 //! (`session`).
 
 mod agreement;
-mod all_ranks;
 mod cache;
 mod caches;
 mod collector;

@@ -136,18 +136,18 @@ impl Runner {
     ///
     /// With several ranks one of each host creates it, or one of all ranks if the sets are `shared_by_all`. All ranks call
     /// this.
-    pub fn make_fresh_dir(&mut self, shared_by_all: bool, front: &mut dyn Front) -> Result<Option<PathBuf>, Failure> {
+    pub fn make_fresh_dir(&mut self, shared_by_all: bool) -> Result<Option<PathBuf>, Failure> {
         if self.trees.fresh.is_some() || !self.settings.engine.real() {
             return Ok(None);
         }
         self.kept.get_or_insert_with(Kept::begin);
-        let ranks = Arc::clone(&self.settings.ranks);
-        let same_host = ranks.hosts().iter().position(|host| host == ranks.host()).unwrap_or(0);
+        let together = &self.settings.together;
+        let same_host = together.hosts().iter().position(|host| host == together.host()).unwrap_or(0);
         let maker = if shared_by_all { 0 } else { same_host };
-        let made = if maker == ranks.rank() { new_directory().map(Some) } else { Ok(None) };
+        let made = if maker == together.rank() { new_directory().map(Some) } else { Ok(None) };
         let text = |dir: &Option<PathBuf>| dir.as_ref().map(|dir| dir.to_string_lossy().into_owned());
         let made = made.map(|dir| (dir.clone(), text(&dir)));
-        let (own, made) = self.all_ranks(front).exchange("the fresh directory", made)?;
+        let (own, made) = self.agree_with("the fresh directory", made)?;
         self.trees.fresh_of_other = own.is_none();
         self.trees.fresh = own.or_else(|| made.get(maker).cloned().flatten().map(PathBuf::from));
         Ok(self.trees.fresh.clone())
@@ -168,7 +168,7 @@ impl Runner {
         front: &mut dyn Front,
     ) -> Result<OnDisk, Failure> {
         self.kept.get_or_insert_with(Kept::begin);
-        if self.settings.ranks.size() > 1 {
+        if !self.settings.together.is_alone() {
             return self.prepare_with_ranks(plan, request, map, front);
         }
         let PrepareRequest { purpose, as_is } = request;
@@ -296,7 +296,7 @@ impl Runner {
             }
             let _waiting = self.watch.pause();
             // The next step reports the ranks that are lost.
-            self.trees.in_use_by_ranks = self.settings.ranks.barrier().is_err();
+            self.trees.in_use_by_ranks = self.settings.together.wait().is_err();
         }
         if self.trees.stalled {
             // The file system does not answer.

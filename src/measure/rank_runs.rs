@@ -10,12 +10,11 @@ use super::record::status_of_state;
 use super::{Front, Runner, Status};
 use crate::os::clock::{monotonic_ns, wait_until};
 use crate::plan::Plan;
-use crate::ranks::{LostRank, Ranks, RanksLost, rank_on_host};
+use crate::ranks::RanksLost;
 use crate::result::ranks::{RankRun, merge_ranks};
-use crate::result::{Run, RunState};
+use crate::result::{LostRank, Run, RunState};
 use crate::runtime::{Ended, Fault, FaultKind, Running};
 use crate::util::bounded::{self, Budget};
-use crate::util::json;
 use std::time::Duration;
 
 /// The time for writing a result that rank 0 does not have: a launcher may end this process a moment later.
@@ -32,33 +31,26 @@ impl Runner {
     /// The same, and on `Err` the threads that are ready still wait at the gate.
     fn open_together(&self, running: &mut Running, limit: Option<Duration>) -> Result<RankStart, Ended> {
         let ready = running.wait_until_ready();
-        let ranks = self.settings.ranks.as_ref();
-        if ranks.size() == 1 {
-            ready?;
-            running.open(limit);
-            return Ok(RankStart::default());
-        }
-        let fault = match &ready {
+        let together = &self.settings.together;
+        let own: Option<Unready> = match &ready {
             Err(Ended::Fault(fault)) => Some([fault.what.clone(), fault.help.clone()]),
-            Err(_) => Some(<[String; 2]>::default()),
+            Err(_) => Some(Unready::default()),
             Ok(()) => None,
         };
-        let unready = unready(ranks, fault.as_ref());
+        let unready = self.unready(own);
         ready?;
         if let Some((rank, [what, help])) = unready.map_err(|lost| self.ended_by(&lost))? {
-            let host = ranks.hosts().get(rank).map_or("", String::as_str);
             let why = if what.is_empty() { what } else { format!(": {what}") };
-            let what = format!("{} could not start its threads{why}", rank_on_host(rank, host));
+            let what = format!("{} could not start its threads{why}", together.name_of(rank));
             return Err(Ended::Fault(Fault::plain(FaultKind::Setup, what, &help)));
         }
-        ranks.begin_run();
-        self.start_together(|| running.open(limit)).map_err(|lost| self.ended_by(&lost))
+        self.start_together(true, || running.open(limit)).map_err(|lost| self.ended_by(&lost))
     }
 
-    /// Waits for the common start of all ranks, and calls `begin`.
-    fn start_together(&self, begin: impl FnOnce()) -> Result<RankStart, RanksLost> {
-        let start = self.settings.ranks.common_start()?;
-        let Some(at) = start.at_ns else {
+    /// Waits for the common start of all ranks, and calls `begin`. `is_first`: a run begins.
+    fn start_together(&self, is_first: bool, begin: impl FnOnce()) -> Result<RankStart, RanksLost> {
+        let start = self.settings.together.common_start(is_first)?;
+        let Some((at, error_ns)) = start.and_then(|start| Some((start.at_ns?, start.clock_error_ns))) else {
             begin();
             return Ok(RankStart::default());
         };
@@ -67,17 +59,13 @@ impl Runner {
         let began = monotonic_ns();
         begin();
         let skew_ns = Some(began.wrapping_sub(at).cast_signed());
-        Ok(RankStart { skew_ns, error_ns: start.clock_error_ns })
+        Ok(RankStart { skew_ns, error_ns })
     }
 
     /// Begins the measurement of running processes on all ranks together. A rank without the others begins alone, and
     /// its start is unknown.
     pub(crate) fn restart_together(&self, mut begin: impl FnMut()) -> RankStart {
-        if self.settings.ranks.size() == 1 {
-            begin();
-            return RankStart::default();
-        }
-        self.start_together(&mut begin).unwrap_or_else(|_| {
+        self.start_together(false, &mut begin).unwrap_or_else(|_| {
             begin();
             RankStart::default()
         })
@@ -93,23 +81,28 @@ impl Runner {
 
     /// Tells the other ranks, which wait in [`Runner::open`], that this one could not start its threads.
     pub(crate) fn report_unready(&self) {
-        let ranks = self.settings.ranks.as_ref();
-        if ranks.size() > 1 {
-            // This rank ends with its own error in any case.
-            let _ = unready(ranks, Some(&[String::new(), "look at the error of that rank".to_owned()]));
-        }
+        // This rank ends with its own error in any case.
+        let _ = self.unready(Some([String::new(), "look at the error of that rank".to_owned()]));
+    }
+
+    /// Returns the lowest rank that is not ready, on every rank. Every rank calls this. `own`: why this one is not.
+    fn unready(&self, own: Option<Unready>) -> Result<Option<(usize, Unready)>, RanksLost> {
+        let lowest = |all: Vec<Option<Option<Unready>>>| {
+            all.into_iter().map(Option::flatten).enumerate().find_map(|(rank, why)| Some((rank, why?)))
+        };
+        Ok(self.settings.together.exchange(own, lowest)?.flatten())
     }
 
     /// Returns the run of all ranks on rank 0, and its status; on the others their own run. Every rank calls this at the
     /// end of a run.
     pub(crate) fn merge_with_ranks(&self, run: Run, plan: &Plan, start: RankStart, status: Status) -> MergedRun {
-        let ranks = self.settings.ranks.as_ref();
-        if ranks.size() == 1 {
+        let together = &self.settings.together;
+        if together.is_alone() {
             return MergedRun { run, status, of_all_ranks: true };
         }
         let own = RankRun {
-            rank: ranks.rank() as u64,
-            host: self.host_label(ranks.rank()),
+            rank: together.rank() as u64,
+            host: self.host_label(together.rank()),
             start_skew_ns: start.skew_ns,
             clock_error_ns: start.skew_ns.map(|_| start.error_ns),
             clock: None,
@@ -117,25 +110,13 @@ impl Runner {
             rank_rates: plan.rank_rates.iter().map(|rates| rates.clone().into_iter().collect()).collect(),
             run,
         };
-        let Some(collected) = ranks.collect(json::to_bytes(&own)) else {
+        let read = |bytes: &[u8]| bounded::from_str(std::str::from_utf8(bytes).ok()?, &Budget::unlimited()).ok();
+        let Some((collected, lost)) = together.collect::<RankRun>(&own, read) else {
             return MergedRun { run: own.run, status, of_all_ranks: true };
         };
-        let (mut runs, mut lost) = (Vec::<RankRun>::new(), Vec::new());
-        for (rank, message) in collected.into_iter().enumerate() {
-            let read = |bytes: Vec<u8>| {
-                let text = std::str::from_utf8(&bytes).ok();
-                let run = text.and_then(|text| bounded::from_str(text, &Budget::unlimited()).ok());
-                let why = || "has sent a result that can't be read".to_owned();
-                run.ok_or_else(|| LostRank { rank: rank as u64, host: String::new(), why: why() })
-            };
-            match message.and_then(read) {
-                Ok(run) => runs.push(run),
-                Err(rank) => lost.push(LostRank { host: self.host_label(rank.rank as usize), ..rank }),
-            }
-        }
-        // Only now, so that no rank that is lost is waited for.
-        let numbers: Vec<usize> = runs.iter().map(|run| run.rank as usize).collect();
-        runs.iter_mut().zip(ranks.clocks(&numbers)).for_each(|(run, clock)| run.clock = clock);
+        let runs = collected.into_iter().map(|(run, clock)| RankRun { clock, ..run }).collect();
+        let labelled = |rank: LostRank| LostRank { host: self.host_label(rank.rank as usize), ..rank };
+        let lost = lost.into_iter().map(labelled).collect();
         let merged = merge_ranks(runs, lost);
         let of_state = if merged.state == RunState::Interrupted { status } else { status_of_state(merged.state) };
         MergedRun { run: merged, status: status.max(of_state), of_all_ranks: true }
@@ -144,15 +125,14 @@ impl Runner {
     /// Returns the figures of rank 0, which are those of all ranks. An error on a rank whose run rank 0 does not have.
     pub(crate) fn figures_of_rank_0(&self, own: RunFigures) -> Result<RunFigures, RanksLost> {
         let values: Vec<u64> = own.iter().map(|(_, value)| *value).collect();
-        let message = self.settings.ranks.confirm(json::to_bytes(&values))?;
-        let values: Vec<u64> = json::from_bytes(&message).unwrap_or(values);
+        let values = self.settings.together.confirm(values)?;
         Ok(own.into_iter().zip(values).map(|((name, _), value)| (name, value)).collect())
     }
 
     /// Writes the result of a rank other than 0 to a file in the results directory, because rank 0 does not have it.
     /// Returns whether that succeeded.
     pub(crate) fn write_unreported(&self, front: &mut dyn Front) -> bool {
-        let name = format!("rank-{}.json", self.settings.ranks.rank());
+        let name = format!("rank-{}.json", self.settings.together.rank());
         let written = self.write_in_results(name.into(), |_| true, UNREPORTED);
         match &written {
             Some(path) => {
@@ -166,7 +146,7 @@ impl Runner {
 
     /// Returns the name of a rank's host for the result.
     pub(crate) fn host_label(&self, rank: usize) -> String {
-        let hosts = self.settings.ranks.hosts();
+        let hosts = self.settings.together.hosts();
         let Some(host) = hosts.get(rank) else { return String::new() };
         if !self.settings.redact {
             return host.clone();
@@ -184,12 +164,3 @@ impl Runner {
 
 /// Why a rank is not ready, and a line of help.
 type Unready = [String; 2];
-
-/// Returns the lowest rank that is not ready, on every rank. Every rank calls this. `own`: why this one is not.
-fn unready(ranks: &dyn Ranks, own: Option<&Unready>) -> Result<Option<(usize, Unready)>, RanksLost> {
-    let all = ranks.gather(json::to_bytes(&own))?.unwrap_or_default();
-    let read = |message: Vec<u8>| json::from_bytes::<Option<Unready>>(&message).ok().flatten();
-    let lowest = all.into_iter().map(read).enumerate().find_map(|(rank, why)| Some((rank, why?)));
-    let message = ranks.broadcast(json::to_bytes(&lowest))?;
-    Ok(json::from_bytes(&message).ok().flatten())
-}

@@ -6,7 +6,8 @@
 use super::Runner;
 use super::snapshots::SnapshotWriter;
 use crate::plan::Plan;
-use crate::ranks::{RankProgress, Ranks, RanksInterval, RanksProgress};
+use crate::ranks::Together;
+use crate::result::ranks::{RankProgress, RanksInterval, RanksProgress};
 use crate::result::{Interval, Run};
 use crate::runtime::{Sample, Tick};
 use crate::stats::snapshot::Snapshot;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 /// The reports of a rank during a run.
 pub(crate) struct RankTicks {
-    ranks: Arc<dyn Ranks>,
+    together: Together,
     plan: Arc<Plan>,
     /// The number of the run, from 1.
     run: u64,
@@ -25,17 +26,17 @@ pub(crate) struct RankTicks {
 impl Runner {
     /// Starts the reports of a run that begins to be measured. `None` for a run in one process.
     pub(crate) fn rank_ticks(&mut self, plan: &Arc<Plan>, run: &Run) -> Option<RankTicks> {
-        let ranks = Arc::clone(&self.settings.ranks);
-        if ranks.size() == 1 {
+        let together = self.settings.together.clone();
+        if together.is_alone() {
             return None;
         }
-        let hosts = (0..ranks.size()).map(|rank| self.host_label(rank)).collect();
+        let hosts = (0..together.size()).map(|rank| self.host_label(rank)).collect();
         Some(RankTicks {
             plan: Arc::clone(plan),
             run: self.document.runs.len() as u64 + 1,
             progress: RanksProgress::new(hosts),
             snapshots: self.start_snapshots(plan, run),
-            ranks,
+            together,
         })
     }
 }
@@ -44,11 +45,8 @@ impl RankTicks {
     /// Ends an interval: reports the progress of this rank, and returns that of all ranks on rank 0.
     pub(crate) fn interval(&mut self, tick: &Tick<'_>) -> Option<RanksInterval> {
         let own = progress(&self.plan, self.run, tick.elapsed_ns, &tick.running.measured());
-        if self.ranks.rank() > 0 {
-            self.ranks.report_progress(own);
-            return None;
-        }
-        Some(self.progress.interval(own, &self.ranks.progress()))
+        let all = self.together.progress(own)?;
+        Some(self.progress.interval(own, &all))
     }
 
     /// Writes a snapshot if it is due. `recent`: the newest intervals.

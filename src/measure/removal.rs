@@ -20,7 +20,7 @@ impl Runner {
         for ready in std::mem::take(&mut self.trees.sets) {
             failed.extend(self.remove_tree(&ready, front).err());
         }
-        self.all_ranks(front).agree(REMOVAL, Failure::all(failed))
+        self.agree(REMOVAL, Failure::all(failed))
     }
 
     fn remove_tree(&mut self, ready: &ReadySet, front: &mut dyn Front) -> Result<(), Failure> {
@@ -86,7 +86,7 @@ impl Runner {
     pub(crate) fn finish_trees(&mut self, front: &mut dyn Front) -> Status {
         if self.trees.stalled {
             self.report_stalled(front);
-            let stalled = self.all_ranks(front).agree(REMOVAL, Err(Failure::unexplained(Status::Failed)));
+            let stalled = self.agree(REMOVAL, Err(Failure::unexplained(Status::Failed)));
             return front.status(stalled);
         }
         let _watch = self.removing();
@@ -101,7 +101,7 @@ impl Runner {
             failed.push(left_in_use(&dir));
         }
         // The fresh directory may contain trees of several ranks.
-        let removed = self.all_ranks(front).agree(REMOVAL, Failure::all(failed));
+        let removed = self.agree(REMOVAL, Failure::all(failed));
         let status = front.status(removed);
         if let Some(dir) = fresh {
             // Paths through the directory to trees outside it will not exist.

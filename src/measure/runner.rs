@@ -8,7 +8,6 @@ use super::trees::Trees;
 use super::watch::{Stage, Watch, WatchGuard};
 use super::{Settings, Status};
 use crate::os::signals::Kept;
-use crate::ranks;
 use crate::result::Document;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -43,7 +42,7 @@ impl Runner {
     /// Creates a runner that has measured nothing. `interrupt` is set by signals. The seed is that of rank 0.
     pub fn new(settings: Settings, interrupt: Arc<AtomicUsize>) -> Self {
         // If rank 0 is lost, the agreement before the run reports it.
-        let seed = ranks::of_first(settings.ranks.as_ref(), settings.seed).unwrap_or(settings.seed);
+        let seed = settings.together.of_first(settings.seed).unwrap_or(settings.seed);
         let settings = Settings { seed, ..settings };
         let document = Document {
             command_line: redaction::command_line(&settings),

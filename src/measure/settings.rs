@@ -11,12 +11,11 @@ use super::Required;
 use super::option_values::{annotation, assignment, file_and_count, interval, number, run_time, time, warmup};
 use crate::engine::{self, Engine};
 use crate::fileset::DEFAULT_LAYOUT_SEED;
-use crate::ranks::{Ranks, SingleRank};
+use crate::ranks::Together;
 use crate::result::{MAX_LABEL, MAX_NOTE};
 use crate::spec::{Dialect, Division, Sharing};
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The default limit on the time in which preparation makes no progress: long enough for the restart of a server.
@@ -54,7 +53,7 @@ impl WarmupLength {
 #[allow(missing_docs, reason = "the options explain them")]
 pub struct Settings {
     /// The processes that make the runs together.
-    pub ranks: Arc<dyn Ranks>,
+    pub together: Together,
     pub share: Sharing,
     /// What each of the ranks runs (`--ranks`).
     pub division: Division,
@@ -108,7 +107,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            ranks: Arc::new(SingleRank::new()),
+            together: Together::alone(),
             share: Sharing::default(),
             division: Division::default(),
             runtime: None,

@@ -2,8 +2,7 @@
 //!
 //! The ranks that share a tree are a group. Its first rank takes and locks the root, decides what to do with the tree by
 //! the rules of a single rank, and does it, except that each rank of the group creates its own part of the files of a
-//! new tree. Between these steps all ranks exchange their outcomes ([`AllRanks`](super::all_ranks::AllRanks)). Not here:
-//! the work on the trees (`disk`).
+//! new tree. Between these steps all ranks exchange their outcomes. Not here: the work on the trees (`disk`).
 
 use super::machine::{self, RankMemory};
 use super::preparation::{OnDisk, PrepareRequest, Purpose, changes_line};
@@ -17,7 +16,7 @@ use crate::disk::{Error, Fileset, NotShared, StartState};
 use crate::fileset::{FilesetSpec, Interleave};
 use crate::os::limits;
 use crate::plan::Plan;
-use crate::ranks::Ranks;
+use crate::ranks::Together;
 use crate::source::SourceMap;
 use crate::spec::Sharing;
 use serde::{Deserialize, Serialize};
@@ -76,13 +75,14 @@ impl SharingGroup {
     fn of(
         spec: &FilesetSpec,
         default: Sharing,
-        ranks: &dyn Ranks,
+        together: &Together,
         keys: &[HashMap<&str, &SetKey>],
     ) -> (Self, Option<usize>) {
         let sharing = spec.share.unwrap_or(default);
         let (root, own) = (root_text(spec), SetKey::of(spec, false).definition);
-        let shares =
-            |rank: &usize| sharing != Sharing::Host || ranks.hosts().get(*rank).is_some_and(|h| h == ranks.host());
+        let shares = |rank: &usize| {
+            sharing != Sharing::Host || together.hosts().get(*rank).is_some_and(|h| h == together.host())
+        };
         let (mut group, mut changes, mut other) = (Vec::new(), false, None);
         for rank in (0..keys.len()).filter(shares) {
             match keys[rank].get(root.as_str()) {
@@ -97,7 +97,7 @@ impl SharingGroup {
         let n = group.len() as u64;
         let enough = |members: u64| members == 0 || members >= n;
         let in_parts = n > 1 && enough(spec.entries) && enough(spec.leafdirs);
-        let at = group.iter().position(|rank| *rank == ranks.rank()).unwrap_or(0);
+        let at = group.iter().position(|rank| *rank == together.rank()).unwrap_or(0);
         (Self { ranks: group, at, sharing, changes, in_parts }, other)
     }
 
@@ -206,11 +206,11 @@ impl Runner {
         let changes = purpose.changes(plan);
         let own: Vec<SetKey> = plan.filesets.iter().zip(&changes).map(|(spec, c)| SetKey::of(spec, *c)).collect();
         let checked = self.check_sets(plan, front);
-        let ((), keys) = self.all_ranks(front).exchange("the file sets", checked.map(|()| ((), own)))?;
+        let ((), keys) = self.agree_with("the file sets", checked.map(|()| ((), own)))?;
         let by_root: Vec<HashMap<&str, &SetKey>> =
             keys.iter().map(|keys| keys.iter().map(|key| (key.root.as_str(), key)).collect()).collect();
-        let ranks = Arc::clone(&self.settings.ranks);
-        let group = |spec| SharingGroup::of(spec, self.settings.share, ranks.as_ref(), &by_root);
+        let together = self.settings.together.clone();
+        let group = |spec| SharingGroup::of(spec, self.settings.share, &together, &by_root);
         let (groups, others): (Vec<SharingGroup>, Vec<Option<usize>>) = plan.filesets.iter().map(group).unzip();
         let real = self.settings.engine.real();
         if real {
@@ -232,11 +232,11 @@ impl Runner {
             }
             self.begin_sets(&mut work, plan, groups, &definitions, request, front)
         });
-        let begun = self.all_ranks(front).exchange("the roots", begun.map(|taken| ((), taken)));
+        let begun = self.agree_with("the roots", begun.map(|taken| ((), taken)));
         let done = begun.and_then(|((), taken)| {
             let needs: Vec<RankMemory> = taken.iter().map(|taken| taken.memory).collect();
-            let enough = machine::check_memory_of_ranks(&needs, self.settings.ranks.hosts());
-            self.all_ranks(front).agree("the memory", enough)?;
+            let enough = machine::check_memory_of_ranks(&needs, self.settings.together.hosts());
+            self.agree("the memory", enough)?;
             if !real {
                 return Ok(work.sets.iter().map(|_| None).collect());
             }
@@ -298,7 +298,7 @@ impl Runner {
         self.trees.parent_dirs.extend(parents);
         limits::raise_descriptors(machine::MAX_DESCRIPTORS);
         let (wholes, options) = (work.wholes(), self.prepare_options());
-        let several_hosts = self.settings.ranks.distinct_hosts() > 1;
+        let several_hosts = self.settings.together.distinct_hosts() > 1;
         let begun = self.on_disk(front, |progress, stop| {
             let begun = Preparation::begin(&wholes, &options, progress, stop);
             begun.map_err(|e| if several_hosts { e.between_hosts() } else { e })
@@ -364,9 +364,9 @@ impl Runner {
     ) -> Result<Vec<Option<Prepared>>, Failure> {
         let mut options = self.prepare_options();
         // What several ranks create on one file system.
-        let (ranks, keep_free) = (Arc::clone(&self.settings.ranks), options.keep_free);
+        let (together, keep_free) = (self.settings.together.clone(), options.keep_free);
         let fit = |taken: &[BTreeMap<String, TreeReport>]| {
-            let by_host = ranks.hosts().iter().zip(taken);
+            let by_host = together.hosts().iter().zip(taken);
             let trees = by_host.flat_map(|(host, trees)| {
                 trees.values().filter_map(|tree| Some((host.as_str(), tree.demand.as_ref()?)))
             });
@@ -379,25 +379,25 @@ impl Runner {
                 None => Ok(()),
             };
             let measured = measured.map(|()| ((), work.own_reports()));
-            taken = self.all_ranks(front).exchange("the space", measured)?.1;
+            taken = self.agree_with("the space", measured)?.1;
         }
         // The same directory on all ranks of a group. Checked before anything is changed.
         let fits = self.on_disk(front, |_, _| fit(&taken));
         let opened = fits.and_then(|()| self.open_trees(work, &taken, front));
-        self.all_ranks(front).agree("the directories", opened)?;
+        self.agree("the directories", opened)?;
         // The trees: removed, repaired, or their directories made.
         let performed = match &mut work.preparation {
             Some(preparation) => self.on_disk(front, |progress, stop| preparation.perform(&options, progress, stop)),
             None => Ok(()),
         };
-        self.all_ranks(front).agree("the trees", performed)?;
+        self.agree("the trees", performed)?;
         // The files.
         let created = self.create_parts(work, &options, front);
-        self.all_ranks(front).agree("the files", created)?;
+        self.agree("the files", created)?;
         let changed = work.reports.iter().any(|report| !report.unchanged);
         options.quiesce = self.settings.quiesce && (self.trees.wrote || changed);
         let completed = self.complete_trees(work, &options, as_is, front);
-        self.all_ranks(front).agree("the complete trees", completed)
+        self.agree("the complete trees", completed)
     }
 
     /// Opens the roots that other ranks have taken, and checks that no other rank has taken those of this one.

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::ranks::{Collected, CommonStart, RanksLost};
+use crate::ranks::{Collected, CommonStart, Others, RanksLost};
+use crate::runtime::MeetingPlace;
 
 /// A rank that exchanges no messages.
 #[derive(Debug)]
@@ -11,7 +12,9 @@ struct SilentRank {
     hosts: Vec<String>,
 }
 
-impl Ranks for SilentRank {
+impl MeetingPlace for SilentRank {}
+
+impl Others for SilentRank {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -22,10 +25,6 @@ impl Ranks for SilentRank {
 
     fn broadcast(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
         Ok(message)
-    }
-
-    fn gather(&self, _: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, RanksLost> {
-        Ok(None)
     }
 
     fn collect(&self, _: Vec<u8>) -> Option<Collected> {
@@ -45,7 +44,7 @@ fn groups(hosts: &[&str], default: Sharing, specs: &[FilesetSpec]) -> Vec<(Shari
         keys.iter().map(|key| HashMap::from([(key.root.as_str(), key)])).collect();
     let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
     let of = |(rank, spec): (usize, &FilesetSpec)| {
-        SharingGroup::of(spec, default, &SilentRank { rank, hosts: hosts.clone() }, &by_root)
+        SharingGroup::of(spec, default, &Together::with(Arc::new(SilentRank { rank, hosts: hosts.clone() })), &by_root)
     };
     specs.iter().enumerate().map(of).collect()
 }

@@ -9,11 +9,10 @@ use super::series::fill_figures;
 use crate::os::signals;
 use crate::output::{ResultPlace, Results, SnapshotFile, output_in_tree};
 use crate::plan::Plan;
-use crate::ranks::{Ranks, rank_on_host};
 use crate::report::json;
 use crate::result::build::CpuTime;
 use crate::result::ranks::{RankRun, merge_ranks};
-use crate::result::{Document, Interval, Run, RunState};
+use crate::result::{Document, Interval, Run, RunState, rank_on_host};
 use crate::runtime::{Sample, Tick};
 use crate::stats::snapshot::Snapshot;
 use crate::util::duration;
@@ -59,13 +58,13 @@ impl Runner {
         let runs = std::mem::take(&mut self.document.runs);
         let document = self.document.clone();
         self.document.runs = runs;
-        let ranks = self.settings.ranks.as_ref();
+        let rank = self.settings.together.rank();
         let results = self.outputs.results.clone();
-        let place = results.place(&snapshot_name(ranks));
+        let place = results.place(Path::new(&format!("rank-{rank}.snapshots")));
         let source = SnapshotSource {
             rank: RankRun {
-                rank: ranks.rank() as u64,
-                host: self.host_label(ranks.rank()),
+                rank: rank as u64,
+                host: self.host_label(rank),
                 environment: document.environment.clone(),
                 run: run.clone(),
                 ..RankRun::default()
@@ -120,11 +119,6 @@ impl SnapshotWriter {
         // The file stays if its file system does not answer.
         let _ = self.ended.recv_timeout(REMOVE_TIMEOUT);
     }
-}
-
-/// Returns the name of the file of a rank.
-fn snapshot_name(ranks: &dyn Ranks) -> PathBuf {
-    format!("rank-{}.snapshots", ranks.rank()).into()
 }
 
 /// What a snapshot consists of besides the counters, and where it is written.

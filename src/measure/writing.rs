@@ -96,7 +96,7 @@ impl Runner {
         }
         let message = output_in_tree(&named, &trees).or_else(|| {
             // The current directory is the default, and most scripts write no file. Runs of several ranks do.
-            let is_written = !is_given && self.settings.ranks.size() > 1;
+            let is_written = !is_given && !self.settings.together.is_alone();
             let (_, set) = is_written.then(|| first_in_tree(&[results], &trees)).flatten()?;
             Some(format!("the current directory (`--results`) is in the tree of the file set `{set}`"))
         });
@@ -278,7 +278,7 @@ impl Runner {
     /// `stats dump`, `multidump` and `xmldump`: writes the last run to a file.
     pub fn dump(&mut self, file: &Spanned<String>, form: &'static dumps::File, map: &SourceMap, front: &mut dyn Front) {
         // Rank 0 has the run of all ranks.
-        if self.settings.ranks.rank() > 0 {
+        if self.settings.together.rank() > 0 {
             return;
         }
         if let Err(failure) = check_path(file, map) {

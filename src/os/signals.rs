@@ -113,7 +113,7 @@ const SAME_SIGNAL_MS: u64 = 300;
 const SIGNAL_STACK: usize = 64 << 10;
 
 /// The number of `SIGTERM`, as the handlers store it.
-pub(crate) const TERMINATE: usize = SIGTERM as usize;
+pub const TERMINATE: usize = SIGTERM as usize;
 
 /// The first signal and its time; 0 before any signal.
 #[derive(Default, Debug)]

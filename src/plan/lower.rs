@@ -240,7 +240,7 @@ fn lower_thread(
     salt: u64,
     found: &mut Vec<Diagnostic>,
 ) -> (Thread, Vec<Vec<usize>>) {
-    let mut together = Together::default();
+    let mut together = ThreadNeeds::default();
     let mut ops = Vec::new();
     let mut own = Vec::new();
     let mut in_slots = Vec::new();
@@ -435,7 +435,7 @@ fn left_in_slots_of(own: &[SlotSets], at: usize) -> Vec<usize> {
 
 /// Adds up the needs of a thread's flowops.
 #[derive(Default)]
-struct Together {
+struct ThreadNeeds {
     all: Effects,
     makes: HashSet<(usize, Want, UnitKind)>,
     sets: HashSet<usize>,
@@ -445,7 +445,7 @@ struct Together {
     links: HashSet<usize>,
 }
 
-impl Together {
+impl ThreadNeeds {
     fn join(&mut self, one: Effects) {
         let all = &mut self.all;
         let Effects {

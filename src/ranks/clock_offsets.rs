@@ -6,7 +6,7 @@
 
 use super::transport::{Message, Transport};
 use crate::os::clock::monotonic_ns;
-use serde::{Deserialize, Serialize};
+use crate::result::{ClockDrift, RankClock};
 use std::time::{Duration, Instant};
 
 /// The number of round trips to each rank.
@@ -63,39 +63,6 @@ impl ClockReading {
         let error = (self.offset.error_ns() + later.offset.error_ns()) as f64;
         Some(ClockDrift { ppm: gained / elapsed * 1e6, error_ppm: error / elapsed * 1e6 })
     }
-}
-
-/// The drift of a rank's clock against that of rank 0, in millionths (microseconds per second).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ClockDrift {
-    /// What the rank's clock gains.
-    pub ppm: f64,
-    /// The bound of the error of this.
-    pub error_ppm: f64,
-}
-
-impl ClockDrift {
-    /// Returns whether the drift is greater than its error.
-    pub fn is_certain(self) -> bool {
-        self.ppm.abs() > self.error_ppm
-    }
-
-    /// Returns the time that passes on the clock of rank 0 while a second passes on that of the rank. A drift within its
-    /// error counts as none.
-    pub fn seconds_of_rank_0(self) -> f64 {
-        if self.is_certain() { 1.0 / (1.0 + self.ppm / 1e6) } else { 1.0 }
-    }
-}
-
-/// The clock of a rank against that of rank 0, from readings before and after a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RankClock {
-    /// What the clock was ahead before the start, in nanoseconds.
-    pub offset_ns: i64,
-    /// The bound of the error of the offset, in nanoseconds.
-    pub error_ns: u64,
-    /// The drift during the run; `None` if the clock could not be read after the run.
-    pub drift: Option<ClockDrift>,
 }
 
 /// The fastest round trip so far.
@@ -166,7 +133,8 @@ fn wait_for(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{ClockDrift, ClockOffset, ClockReading, Fastest};
+    use super::{ClockOffset, ClockReading, Fastest};
+    use crate::result::ClockDrift;
 
     #[test]
     fn the_fastest_round_trip_decides() {

@@ -5,11 +5,14 @@
 
 use super::clock_offsets::{ClockOffset, ClockReading};
 use super::mail::{Mail, MailState, PULSES, RankEnd};
-use super::meetings::{Meeting, MeetingNote, MeetingPoint, Meetings};
+use super::meetings::{MeetingNote, Meetings};
 use super::message_thread::{LAST_MESSAGES, MessageThread};
 use super::transport::{Message, Transport};
-use super::{Collected, CommonStart, LastProgress, LostRank, RankClock, RankProgress, Ranks, RanksLost};
+use super::{Collected, CommonStart, Others, RanksLost};
 use crate::os::clock::monotonic_ns;
+use crate::result::ranks::{LastProgress, RankProgress};
+use crate::result::{LostRank, RankClock};
+use crate::runtime::{Meeting, MeetingPlace, MeetingPoint};
 use crate::util::json;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -205,12 +208,6 @@ impl RankGroup {
         self.mail.work.notify_all();
     }
 
-    /// Tells all other ranks that these are lost. The lost ranks too: one that was only late would wait for rank 0.
-    fn report_lost(&self, lost: Vec<LostRank>) -> RanksLost {
-        (1..self.hosts.len()).for_each(|to| self.send(to, Message::Lost(lost.clone())));
-        RanksLost(lost)
-    }
-
     /// Reports to rank 0 what this rank does at a meeting.
     fn take_part(&self, note: impl FnOnce(&Meetings) -> MeetingNote) {
         let mut state = self.mail.state.lock();
@@ -255,11 +252,15 @@ impl RankGroup {
         let silent = clocks.iter().enumerate().filter(|(_, clock)| clock.is_none());
         let lost: Vec<LostRank> =
             silent.map(|(rank, _)| self.lost(rank, "has not answered with its clock".to_owned())).collect();
-        if lost.is_empty() { Ok(clocks.into_iter().flatten().collect()) } else { Err(self.report_lost(lost)) }
+        if lost.is_empty() {
+            return Ok(clocks.into_iter().flatten().collect());
+        }
+        self.give_up(&lost);
+        Err(RanksLost(lost))
     }
 }
 
-impl Ranks for RankGroup {
+impl Others for RankGroup {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -274,22 +275,6 @@ impl Ranks for RankGroup {
         }
         (1..self.hosts.len()).for_each(|to| self.send(to, Message::Data(message.clone())));
         Ok(message)
-    }
-
-    fn gather(&self, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, RanksLost> {
-        if self.rank > 0 {
-            self.send(0, Message::Data(message));
-            return Ok(None);
-        }
-        let mut all = vec![message];
-        let (mut lost, mut signalled) = (Vec::new(), None);
-        for from in 1..self.hosts.len() {
-            match self.receive_within(from, &mut signalled) {
-                Ok(data) => all.push(data),
-                Err(RanksLost(ranks)) => lost.extend(ranks),
-            }
-        }
-        if lost.is_empty() { Ok(Some(all)) } else { Err(self.report_lost(lost)) }
     }
 
     fn collect(&self, message: Vec<u8>) -> Option<Collected> {
@@ -307,6 +292,11 @@ impl Ranks for RankGroup {
             })
         };
         Some(std::iter::once(Ok(message)).chain((1..self.hosts.len()).map(of)).collect())
+    }
+
+    /// The lost ranks too: one that was only late would wait for rank 0.
+    fn give_up(&self, lost: &[LostRank]) {
+        (1..self.hosts.len()).for_each(|to| self.send(to, Message::Lost(lost.to_vec())));
     }
 
     fn confirm(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
@@ -360,15 +350,18 @@ impl Ranks for RankGroup {
         ranks.iter().map(|rank| Some(start.get(*rank)?.clock(end.get(*rank).copied().flatten()))).collect()
     }
 
-    fn report_progress(&self, progress: RankProgress) {
-        self.mail.state.lock().unsent_progress = Some(progress);
+    fn progress(&self, own: RankProgress) -> Option<Vec<LastProgress>> {
+        let mut state = self.mail.state.lock();
+        if self.rank == 0 {
+            return Some(state.progress.clone());
+        }
+        state.unsent_progress = Some(own);
         self.mail.work.notify_all();
+        None
     }
+}
 
-    fn progress(&self) -> Vec<LastProgress> {
-        if self.rank > 0 { Vec::new() } else { self.mail.state.lock().progress.clone() }
-    }
-
+impl MeetingPlace for RankGroup {
     fn arrive(&self, point: MeetingPoint, number: u64) {
         self.take_part(|meetings| meetings.arrival(point, number));
     }

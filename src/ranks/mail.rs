@@ -3,7 +3,8 @@
 use super::clock_offsets::ClockReading;
 use super::meetings::Meetings;
 use super::transport::Message;
-use super::{LastProgress, LostRank, RankProgress};
+use crate::result::LostRank;
+use crate::result::ranks::{LastProgress, RankProgress};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

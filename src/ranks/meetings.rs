@@ -6,26 +6,9 @@
 //! earlier run has no effect. Not here: the waiting, and the points of a run (`runtime`).
 
 use super::transport::Message;
+use crate::runtime::{Meeting, MeetingPoint};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-
-/// A point of a run at which ranks meet.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum MeetingPoint {
-    /// The end of a phase. The number is that of the phase which the rank begins next, so that it rises during a run.
-    Phase,
-    /// The iterations of the thread definition with this index in the plan. The number is that of one thread at least.
-    Iterations(u32),
-}
-
-/// The numbers that ranks have reported at a point.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Meeting {
-    /// The least number of the ranks that take part.
-    pub least: u64,
-    /// The largest number of all ranks.
-    pub largest: u64,
-}
 
 /// A message of a meeting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

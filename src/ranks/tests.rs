@@ -4,9 +4,11 @@
 
 use super::group::RankGroup;
 use super::transport::{Message, Transport};
-use super::{
-    Conditions, LastProgress, LostRank, Meeting, MeetingPoint, NoAgreement, RankProgress, Ranks, RanksLost, agree,
-};
+use super::{Others, RanksLost, Together};
+use crate::diag::{Failure, Status};
+use crate::result::LostRank;
+use crate::result::ranks::{LastProgress, RankProgress};
+use crate::runtime::{Meeting, MeetingPlace, MeetingPoint};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -53,7 +55,8 @@ impl Transport for Channels {
 
 /// A rank of a test.
 struct Member {
-    group: RankGroup,
+    group: Arc<RankGroup>,
+    together: Together,
     silent: Arc<AtomicBool>,
     interrupt: Arc<AtomicUsize>,
 }
@@ -68,7 +71,9 @@ fn on_ranks<R: Send>(hosts: &[&str], work: impl Fn(&Member) -> R + Sync) -> Vec<
                 let (silent, interrupt) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
                 let transport = Channels { rank, senders, receiver, silent: Arc::clone(&silent) };
                 let group = RankGroup::start(move || Ok(transport), host, SILENCE, Arc::clone(&interrupt)).unwrap();
-                work(&Member { group, silent, interrupt })
+                let group = Arc::new(group);
+                let together = Together::with(Arc::<RankGroup>::clone(&group));
+                work(&Member { group, together, silent, interrupt })
             })
         };
         let threads: Vec<_> = receivers.into_iter().enumerate().map(start).collect();
@@ -80,13 +85,13 @@ const HOSTS: [&str; 4] = ["h1", "h1", "h2", "h3"];
 
 #[test]
 fn all_ranks_exchange_messages() {
-    let results = on_ranks(&HOSTS, |Member { group, .. }| {
-        assert_eq!(group.hosts(), HOSTS);
-        assert_eq!((group.size(), group.distinct_hosts(), group.host()), (4, 3, HOSTS[group.rank()]));
+    let results = on_ranks(&HOSTS, |Member { group, together, .. }| {
+        assert_eq!(together.hosts(), HOSTS);
+        assert_eq!((together.size(), together.distinct_hosts(), together.host()), (4, 3, HOSTS[group.rank()]));
         let all = group.gather(vec![group.rank() as u8; 3]).unwrap();
         let own = if group.rank() == 0 { vec![7] } else { vec![99] };
         let first = group.broadcast(own).unwrap();
-        group.barrier().unwrap();
+        together.wait().unwrap();
         let last = group.collect(vec![group.rank() as u8]);
         assert_eq!(group.confirm(vec![group.rank() as u8]).unwrap(), [0]);
         let ends = group.end(group.rank() as u8, &format!("error of {}", group.rank()));
@@ -122,12 +127,12 @@ fn messages_keep_their_order() {
 
 #[test]
 fn a_rank_that_ends_early_is_named_on_all() {
-    let results = on_ranks(&HOSTS, |Member { group, .. }| {
+    let results = on_ranks(&HOSTS, |Member { group, together, .. }| {
         if group.rank() == 2 {
             group.end(3, "no such directory\n  = help: make it");
             return None;
         }
-        let result = group.barrier();
+        let result = together.wait();
         // The ends of the others do not wait for the one that has ended.
         group.end(1, "");
         Some(result)
@@ -142,7 +147,7 @@ fn a_rank_that_ends_early_is_named_on_all() {
 
 #[test]
 fn a_rank_that_falls_silent_is_lost() {
-    let results = on_ranks(&HOSTS[..3], |Member { group, silent, interrupt }| {
+    let results = on_ranks(&HOSTS[..3], |Member { group, silent, interrupt, .. }| {
         if group.rank() == 1 {
             silent.store(true, SeqCst);
             // Rank 0 still sends pulses to it, but it has no part in the exchange.
@@ -184,7 +189,7 @@ fn the_results_of_all_but_a_lost_rank_are_collected() {
 #[test]
 fn a_late_rank_knows_that_rank_0_lacks_its_result() {
     let is_lost = AtomicBool::new(false);
-    let results = on_ranks(&HOSTS[..2], |Member { group, silent, interrupt }| {
+    let results = on_ranks(&HOSTS[..2], |Member { group, silent, interrupt, .. }| {
         if group.rank() == 0 {
             // After a signal rank 0 waits for a moment only.
             interrupt.store(2, SeqCst);
@@ -209,23 +214,59 @@ fn a_late_rank_knows_that_rank_0_lacks_its_result() {
 /// The run of rank 1 has failed, and it is already at its next run.
 #[test]
 fn ranks_at_different_steps_do_not_wait_for_each_other() {
-    let results = on_ranks(&HOSTS[..2], |Member { group, .. }| {
+    let results = on_ranks(&HOSTS[..2], |Member { group, together, .. }| {
         let result = if group.rank() == 0 {
-            group.gather(Vec::new()).and_then(|_| group.broadcast(b"removed".to_vec())).unwrap();
+            together.exchange("removed".to_owned(), |_| "removed".to_owned()).unwrap();
             Ok(())
         } else {
-            agree(group, &Conditions::default())
+            together.compare(&vec![("a".to_owned(), "1".to_owned())])
         };
         group.end(0, "");
         result
     });
-    let Err(NoAgreement::Different(found)) = &results[1] else { panic!("{:?}", results[1]) };
-    assert!(found.to_string().starts_with("rank 1 on `h1` differs from rank 0 on `h1`: the step"), "{found}");
+    assert_eq!(results[1].as_ref().unwrap_err().status, Status::Refused);
+    let results = on_ranks(&HOSTS[..2], |Member { group, together, .. }| {
+        let result = if group.rank() == 0 {
+            together.compare(&vec![("a".to_owned(), "1".to_owned())])
+        } else {
+            together.agree("the removal", Ok(()))
+        };
+        group.end(0, "");
+        result.unwrap_err()
+    });
+    assert_eq!(
+        results[0].text().lines().next(),
+        Some("error: rank 1 on `h1` differs from rank 0 on `h1`: the step of the script is another one")
+    );
+    assert_eq!(results[1].status, Status::Failed);
+}
+
+/// A step fails on all ranks if it fails on one, and rank 0 says why, the same only once.
+#[test]
+fn a_step_fails_on_all_ranks_or_on_none() {
+    let results = on_ranks(&HOSTS, |Member { group, together, .. }| {
+        let rank = group.rank();
+        let done = together.agree_with("a step", Ok((rank, rank * 10)));
+        let own = match rank {
+            0 => Ok(()),
+            3 => Err(Failure::wrong("another", "a help")),
+            _ => Err(Failure::refused("the same", "")),
+        };
+        let failed = together.agree("the next step", own);
+        group.end(0, "");
+        (done.unwrap(), failed.unwrap_err())
+    });
+    for (rank, (done, failed)) in results.iter().enumerate() {
+        assert_eq!(done, &(rank, vec![0, 10, 20, 30]));
+        assert_eq!((failed.status, failed.reasons.is_empty()), (Status::Refused, rank > 0));
+    }
+    let text = "error: rank 1 on `h1`: the same\nerror: rank 3 on `h3`: another\n  = help: a help\n";
+    assert_eq!(results[0].1.text(), text);
 }
 
 #[test]
 fn a_rank_without_rank_0_is_interrupted() {
-    on_ranks(&HOSTS[..2], |Member { group, silent, interrupt }| {
+    on_ranks(&HOSTS[..2], |Member { group, silent, interrupt, .. }| {
         // Rank 1 has received all messages of rank 0 when it sends one.
         group.gather(Vec::new()).unwrap();
         if group.rank() == 0 {
@@ -300,9 +341,9 @@ fn clocks_are_read_again_after_a_run() {
 
 #[test]
 fn after_a_signal_no_clock_is_read() {
-    let clocks = on_ranks(&HOSTS[..2], |Member { group, interrupt, .. }| {
+    let clocks = on_ranks(&HOSTS[..2], |Member { group, together, interrupt, .. }| {
         group.common_start().unwrap();
-        group.barrier().unwrap();
+        together.wait().unwrap();
         interrupt.store(15, SeqCst);
         let clocks = group.clocks(&[0, 1]);
         group.end(0, "");
@@ -315,11 +356,10 @@ fn after_a_signal_no_clock_is_read() {
 fn rank_0_has_the_progress_of_the_others() {
     let last = on_ranks(&HOSTS[..3], |Member { group, .. }| {
         let own = RankProgress { run: 1, elapsed_ns: 1, ops: 10 + group.rank() as u64, ..RankProgress::default() };
-        group.report_progress(own);
-        let mut last = group.progress();
+        let mut last = group.progress(own).unwrap_or_default();
         while group.rank() == 0 && last[1..].contains(&LastProgress::default()) {
             std::thread::sleep(Duration::from_millis(1));
-            last = group.progress();
+            last = group.progress(own).unwrap_or_default();
         }
         group.end(0, "");
         last
@@ -389,7 +429,7 @@ fn ranks_that_take_no_part_are_not_waited_for() {
 
 #[test]
 fn a_rank_whose_run_is_over_does_not_wait() {
-    on_ranks(&HOSTS[..2], |Member { group, .. }| {
+    on_ranks(&HOSTS[..2], |Member { group, together, .. }| {
         group.begin_run();
         group.common_start().unwrap();
         if group.rank() == 1 {
@@ -397,7 +437,7 @@ fn a_rank_whose_run_is_over_does_not_wait() {
             let met = group.meet(POINT, 1, &|| over.swap(true, SeqCst));
             assert_eq!(met, None);
         }
-        group.barrier().unwrap();
+        together.wait().unwrap();
         group.end(0, "");
     });
 }

@@ -4,8 +4,10 @@
 //! keeps the order of the messages between two ranks, and loses none while both exist.
 
 use super::meetings::MeetingNote;
-use super::{LostRank, RankProgress};
+use crate::result::LostRank;
+use crate::result::ranks::RankProgress;
 use crate::util::json;
+use serde::{Deserialize, Serialize};
 
 /// The sending and receiving of messages, without waiting. Used by one thread.
 pub(crate) trait Transport {
@@ -29,7 +31,7 @@ pub(crate) trait Transport {
 }
 
 /// A message between ranks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Message {
     /// The sender still runs.
     Pulse,
@@ -55,16 +57,12 @@ pub(crate) enum Message {
 
 /// The first byte of a message.
 mod kind {
-    pub(super) const PULSE: u8 = 0;
-    pub(super) const DATA: u8 = 1;
-    pub(super) const END: u8 = 2;
-    pub(super) const LOST: u8 = 3;
-    pub(super) const ATTEND: u8 = 4;
-    pub(super) const READ_CLOCK: u8 = 5;
-    pub(super) const CLOCK: u8 = 6;
-    pub(super) const FINISH: u8 = 7;
-    pub(super) const PROGRESS: u8 = 8;
-    pub(super) const MEETING: u8 = 9;
+    /// The content follows as it is.
+    pub(super) const DATA: u8 = 0;
+    /// A clock: no time is spent on writing and reading it.
+    pub(super) const CLOCK: u8 = 1;
+    /// JSON follows.
+    pub(super) const OTHER: u8 = 2;
 }
 
 impl Message {
@@ -72,38 +70,21 @@ impl Message {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let of = |kind: u8, content: &[u8]| [&[kind], content].concat();
         match self {
-            Self::Pulse => vec![kind::PULSE],
             Self::Data(content) => of(kind::DATA, content),
-            Self::End { status, text } => of(kind::END, &[&[*status], text.as_bytes()].concat()),
-            Self::Finish(all_end) => vec![kind::FINISH, u8::from(*all_end)],
-            Self::Lost(ranks) => of(kind::LOST, &json::to_bytes(ranks)),
-            Self::Attend(on) => vec![kind::ATTEND, u8::from(*on)],
-            Self::ReadClock => vec![kind::READ_CLOCK],
             Self::Clock(ns) => of(kind::CLOCK, &ns.to_le_bytes()),
-            Self::Progress(progress) => of(kind::PROGRESS, &progress.encode()),
-            Self::Meeting(note) => of(kind::MEETING, &json::to_bytes(note)),
+            other => of(kind::OTHER, &json::to_bytes(other)),
         }
     }
 
     /// Returns the message in these bytes. `None` for a message of another version of the program.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (kind, content) = bytes.split_first()?;
-        Some(match *kind {
-            kind::PULSE => Self::Pulse,
-            kind::DATA => Self::Data(content.to_vec()),
-            kind::END => {
-                let (status, text) = content.split_first()?;
-                Self::End { status: *status, text: String::from_utf8_lossy(text).into_owned() }
-            }
-            kind::FINISH => Self::Finish(*content.first()? != 0),
-            kind::LOST => Self::Lost(json::from_bytes(content).ok()?),
-            kind::ATTEND => Self::Attend(*content.first()? != 0),
-            kind::READ_CLOCK => Self::ReadClock,
-            kind::CLOCK => Self::Clock(u64::from_le_bytes(content.try_into().ok()?)),
-            kind::PROGRESS => Self::Progress(RankProgress::decode(content)?),
-            kind::MEETING => Self::Meeting(json::from_bytes(content).ok()?),
-            _ => return None,
-        })
+        match *kind {
+            kind::DATA => Some(Self::Data(content.to_vec())),
+            kind::CLOCK => Some(Self::Clock(u64::from_le_bytes(content.try_into().ok()?))),
+            kind::OTHER => json::from_bytes(content).ok(),
+            _ => None,
+        }
     }
 }
 
@@ -112,7 +93,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::Message;
     use crate::ranks::meetings::MeetingNote;
-    use crate::ranks::{LostRank, Meeting, MeetingPoint, RankProgress};
+    use crate::result::LostRank;
+    use crate::result::ranks::RankProgress;
+    use crate::runtime::{Meeting, MeetingPoint};
 
     #[test]
     fn messages_are_read_back() {
@@ -144,7 +127,7 @@ mod tests {
 
     #[test]
     fn unknown_and_short_messages_are_rejected() {
-        for bytes in [&[][..], &[99], &[2], &[4], &[7], &[6, 1, 2], &[8, 1], &[3, b'x']] {
+        for bytes in [&[][..], &[99], &[1, 1, 2], &[2], &[2, b'x'], b"\x02{\"Data\":3}"] {
             assert_eq!(Message::decode(bytes), None, "{bytes:?}");
         }
     }

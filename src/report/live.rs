@@ -5,7 +5,7 @@
 //! ranks, while the flowops of an interval are those of rank 0. Not in here: when a line is due, and where it is written.
 
 use super::csv_runs::ExperimentRun;
-use crate::ranks::{RankRate, RanksInterval};
+use crate::result::ranks::{RankRate, RanksInterval};
 use crate::result::{Document, Interval, IntervalFlowop, Run};
 use crate::util::size::MIB;
 use crate::util::visible_json;

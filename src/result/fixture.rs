@@ -9,7 +9,7 @@ use super::{
     CacheState, DeviceBytes, DirtyBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult, Interval,
     Note, Run, RunEnvironment, Script, Warmup,
 };
-use crate::ranks::LostRank;
+use crate::result::LostRank;
 use crate::stats::snapshot::{Dist, Snapshot};
 use serde_json::json;
 use std::collections::BTreeMap;

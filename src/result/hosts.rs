@@ -1,8 +1,8 @@
 //! The hosts and ranks of a run that several processes made together, as parts of its result.
 
 use super::{CacheState, Document, Environment, FilesetResult, Latency, Run, RunEnvironment, RunState, Summary};
-use crate::ranks::ClockDrift;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// One host of a run, with the figures of its ranks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -108,4 +108,66 @@ impl Run {
         let (first, last) = (bounds.iter().map(|(low, _)| low).min()?, bounds.iter().map(|(_, high)| high).max()?);
         Some(last.abs_diff(*first))
     }
+}
+
+/// A rank that takes no part in the run any more: its process ended, or it no longer answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRank {
+    /// The number of the rank.
+    pub rank: u64,
+    /// The name of its host.
+    pub host: String,
+    /// What is known of it, as the end of a sentence: `has not answered for 20 s`.
+    pub why: String,
+}
+
+impl fmt::Display for LostRank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name(), self.why)
+    }
+}
+
+impl LostRank {
+    /// Returns the rank as messages name it.
+    pub fn name(&self) -> String {
+        rank_on_host(self.rank, &self.host)
+    }
+}
+
+/// Returns a rank as messages name it.
+pub fn rank_on_host(rank: impl fmt::Display, host: &str) -> String {
+    format!("rank {rank} on `{host}`")
+}
+
+/// The drift of a rank's clock against that of rank 0, in millionths (microseconds per second).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockDrift {
+    /// What the rank's clock gains.
+    pub ppm: f64,
+    /// The bound of the error of this.
+    pub error_ppm: f64,
+}
+
+impl ClockDrift {
+    /// Returns whether the drift is greater than its error.
+    pub fn is_certain(self) -> bool {
+        self.ppm.abs() > self.error_ppm
+    }
+
+    /// Returns the time that passes on the clock of rank 0 while a second passes on that of the rank. A drift within its
+    /// error counts as none.
+    pub fn seconds_of_rank_0(self) -> f64 {
+        if self.is_certain() { 1.0 / (1.0 + self.ppm / 1e6) } else { 1.0 }
+    }
+}
+
+/// The clock of a rank against that of rank 0, from readings before and after a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankClock {
+    /// What the clock was ahead before the start, in nanoseconds.
+    pub offset_ns: i64,
+    /// The bound of the error of the offset, in nanoseconds.
+    pub error_ns: u64,
+    /// The drift during the run; `None` if the clock could not be read after the run.
+    pub drift: Option<ClockDrift>,
 }

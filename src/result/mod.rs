@@ -31,13 +31,12 @@ pub use digest::Digest;
 pub use environment::{Environment, RunEnvironment};
 pub use figures::{Latency, MIN_BEYOND, Summary};
 pub use filesets::{FilesetResult, Repaired};
-pub use hosts::{HostResult, RankResult};
+pub use hosts::{ClockDrift, HostResult, LostRank, RankClock, RankResult, rank_on_host};
 pub use note_code::NoteCode;
 pub use open_loop::OpenLoop;
 pub use phases::PhaseResult;
 pub use steadiness::Steadiness;
 
-use crate::ranks::LostRank;
 use crate::util::version::COMMIT;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

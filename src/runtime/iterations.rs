@@ -9,10 +9,10 @@
 //! `iterationsof=` reads the number of a definition of an earlier phase. Not here: the exchange between ranks
 //! (`ranks`).
 
+use super::meeting::MeetingPoint;
 use super::shared::{Shared, ThreadSlot};
 use crate::exec::{OpCx, View};
 use crate::plan::Plan;
-use crate::ranks::MeetingPoint;
 use crate::sync::{Latch, NEVER, Stopped};
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -86,7 +86,7 @@ impl IterationTallies {
         }
         for (index, tally) in self.tallies.iter().enumerate() {
             if tally.as_ref().is_none_or(|tally| tally.reported.lock().missing == 0) {
-                shared.options.ranks.arrive(point(index), 0);
+                shared.arrive(point(index));
             }
         }
     }

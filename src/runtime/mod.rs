@@ -11,6 +11,7 @@ mod space_watch;
 mod stop_detector;
 mod hang;
 mod iterations;
+mod meeting;
 mod pace;
 mod phase_clock;
 mod phases;
@@ -21,6 +22,7 @@ mod thread_io;
 mod unfinished;
 mod worker;
 
+pub use meeting::{Meeting, MeetingPlace, MeetingPoint};
 pub use pace::ArrivalProgress;
 pub use phases::PhaseTicks;
 pub use running::{Ended, Running, Sample, ThreadStream, Tick, Waited};
@@ -33,7 +35,6 @@ use crate::exec::messages::Messages;
 use crate::exec::trace::WantedStream;
 use crate::os::futex;
 use crate::plan::Plan;
-use crate::ranks::Ranks;
 use shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -62,8 +63,8 @@ pub struct Options {
     /// The names of the block devices on which the file systems of the sets are. Empty if they are not known, or a file
     /// system is on none.
     pub devices: Vec<String>,
-    /// The ranks of the run, which meet at the ends of phases and at stonewalls.
-    pub ranks: Arc<dyn Ranks>,
+    /// Where this process meets the others of the run, if there are any.
+    pub meetings: Option<Arc<dyn MeetingPlace>>,
 }
 
 /// Starts the processes of a plan. Their threads wait at the gate until [`Running::open`]. `Err` when a thread cannot

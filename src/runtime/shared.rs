@@ -7,6 +7,7 @@
 
 use super::Options;
 use super::iterations::IterationTallies;
+use super::meeting::{Meeting, MeetingPoint};
 use super::pace::Arrivals;
 use super::phases::Phases;
 use crate::disk::Fileset;
@@ -17,7 +18,6 @@ use crate::fileset::content::DataSource;
 use crate::flowop::SemPair;
 use crate::os::{Clock, limits};
 use crate::plan::{self, Plan, Process, Thread};
-use crate::ranks::{Meeting, MeetingPoint};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Gate, Latch, Notifier, Semaphore};
 use parking_lot::Mutex;
@@ -247,7 +247,7 @@ impl Shared {
         self.latches.iter().flatten().for_each(|latch| latch.close());
         self.phases.close(tick);
         self.iterations.close();
-        self.options.ranks.leave_run();
+        self.options.meetings.iter().for_each(|place| place.leave_run());
         self.views.iter().for_each(|view| view.set.state.wake_all());
     }
 
@@ -266,13 +266,21 @@ impl Shared {
 
     /// Meets the other ranks at a point of the run. `None` when the run has stopped.
     pub(super) fn meet(&self, point: MeetingPoint, number: u64) -> Option<Meeting> {
-        self.options.ranks.meet(point, number, &|| self.gate.is_stopped())
+        match &self.options.meetings {
+            Some(place) => place.meet(point, number, &|| self.gate.is_stopped()),
+            None => Some(Meeting { least: number, largest: number }),
+        }
+    }
+
+    /// Reports to the other ranks that this one has nothing to do at a point of the run.
+    pub(super) fn arrive(&self, point: MeetingPoint) {
+        self.options.meetings.iter().for_each(|place| place.arrive(point, 0));
     }
 
     /// Begins a phase whose predecessor ended on this rank at `tick`: when it has ended on all ranks, and not before the
     /// start of the phase.
     pub(super) fn begin_phase(&self, number: u32, tick: u64) {
-        let is_alone = self.options.ranks.size() == 1;
+        let is_alone = self.options.meetings.is_none();
         if !is_alone && self.meet(MeetingPoint::Phase, u64::from(number)).is_none() {
             return;
         }

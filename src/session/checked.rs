@@ -80,12 +80,7 @@ impl Session {
     /// Refuses a script that creates its files before it defines the processes of its first run, if this machine can't run
     /// them. Where they are defined before, the command that creates the files does so. Other errors are reported where
     /// they occur.
-    pub(super) fn check_first_run(
-        &self,
-        model: &model::Model,
-        name: &str,
-        front: &mut dyn Front,
-    ) -> Result<(), Failure> {
+    pub(super) fn check_first_run(&self, model: &model::Model, name: &str) -> Result<(), Failure> {
         let mut before = BeforeRun::default();
         before.read(&model.commands);
         if !before.defines_later || !before.has_run {
@@ -100,7 +95,7 @@ impl Session {
         let defined = applied.and_then(|()| ahead.commands(&before.definitions, &mut silent));
         let plan = defined.and_then(|()| ahead.plan(&mut silent));
         let checked = plan.map_or(Ok(()), |plan| self.check_machine(&plan));
-        self.runner.all_ranks(front).agree("the machine", checked)
+        self.runner.agree("the machine", checked)
     }
 
     /// Executes the definitions and settings of a script, and of the texts that it loads, up to the first one that fails.

@@ -205,7 +205,7 @@ impl Session {
                     }
                 }
             }
-            CommandKind::FsCheck { path, fstype } => self.fscheck(path.as_ref(), fstype.as_ref(), span, front)?,
+            CommandKind::FsCheck { path, fstype } => self.fscheck(path.as_ref(), fstype.as_ref(), span)?,
             CommandKind::FsFlush => self.runner.fsflush(front)?,
             CommandKind::Quit => self.flow.quit = true,
         }
@@ -261,8 +261,8 @@ impl Session {
 
     /// Creates the session's temporary directory, if a text that is used outside the program names it. The text has to
     /// be evaluated again then.
-    pub(super) fn make_dir_for(&mut self, text: &str, front: &mut dyn Front) -> Result<(), Failure> {
-        if text.contains(FRESH) { self.make_dir_if_used(front).map(drop) } else { Ok(()) }
+    pub(super) fn make_dir_for(&mut self, text: &str) -> Result<(), Failure> {
+        if text.contains(FRESH) { self.make_dir_if_used().map(drop) } else { Ok(()) }
     }
 
     /// Evaluates a time in seconds, from 0 to 10⁹.
@@ -363,12 +363,7 @@ impl Session {
     }
 
     /// Returns a command for the shell, if it is permitted.
-    pub(super) fn shell_command(
-        &mut self,
-        text: &Spanned<Expr>,
-        span: Span,
-        front: &mut dyn Front,
-    ) -> Result<String, CommandError> {
+    pub(super) fn shell_command(&mut self, text: &Spanned<Expr>, span: Span) -> Result<String, CommandError> {
         let command = self.shell_text(text)?;
         if let Some(d) = self.refusal(&command, span) {
             return Err(self.not_permitted(d).into());
@@ -376,7 +371,7 @@ impl Session {
         if let Some(d) = self.unset_in_shell(text, &command) {
             return Err(d.into());
         }
-        self.make_dir_for(&command, front)?;
+        self.make_dir_for(&command)?;
         Ok(self.shell_text(text)?)
     }
 
@@ -406,7 +401,7 @@ impl Session {
     }
 
     fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<(), CommandError> {
-        let command = self.shell_command(text, span, front)?;
+        let command = self.shell_command(text, span)?;
         Err(CommandError::Failed(match self.runner.run_command(&command, front) {
             Ok(None) => Failure::unexplained(Status::Interrupted(self.runner.signal())),
             Ok(Some(status)) if status.success() => return Ok(()),
@@ -467,13 +462,12 @@ impl Session {
         path: Option<&Spanned<Expr>>,
         fstype: Option<&Spanned<Expr>>,
         span: Span,
-        front: &mut dyn Front,
     ) -> Result<(), CommandError> {
         let (Some(path), Some(fstype)) = (path, fstype) else {
             let d = Diagnostic::error(Code::BadArgument, span, "`fscheck` needs a path and a type");
             return Err(d.help("write `fscheck path=PATH fstype=TYPE`").into());
         };
-        self.make_dir_for(&self.text(path)?, front)?;
+        self.make_dir_for(&self.text(path)?)?;
         let (path, wanted) = (self.text(path)?, self.text(fstype)?);
         let _looking = self.runner.looking("looking what a path lies on", Some(&path));
         if !std::path::Path::new(&path).exists() {

@@ -4,7 +4,6 @@
 //! keeps definitions and variables; each run reads the variables at its start. The script runner, the batch and the
 //! shell are front ends of it. Deliberately absent: the command line, terminals, formats of reports.
 
-mod agreement;
 mod checked;
 mod commands;
 mod constants;
@@ -31,7 +30,7 @@ use crate::model::{self, Command, CommandKind, Expr, Known, Object, Scope, SetBy
 use crate::plan::{self, Definitions, FRESH, Plan};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 use crate::spec::predefined::{self, predefined_names};
-use crate::spec::{Dialect, Division, SpecTable};
+use crate::spec::{Dialect, SpecTable};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -89,7 +88,7 @@ impl Session {
         // A literal can't fail to be set.
         let _ = scope.set(predefined::DIR.name, Spanned::new(fresh, Span::default()), SetBy::Default);
         // Set once, so that a size computed from them is the same for `create files` and for all runs.
-        for (variable, value) in crate::measure::predefined(settings.ranks.as_ref()) {
+        for (variable, value) in crate::measure::predefined(&settings.together) {
             scope.predefine(variable.name, value);
         }
         scope.set_internal("hostname", crate::measure::hostname());
@@ -195,7 +194,7 @@ impl Session {
         if !warnings.is_empty() {
             front.warnings(&self.map, &warnings);
         }
-        self.check_first_run(&model, name, front)?;
+        self.check_first_run(&model, name)?;
         self.commands(&model.commands, front)?;
         if self.flow.quit || self.flow.has_run || self.runner.is_live() {
             if self.flow.has_run && self.runner.document.runs.is_empty() {
@@ -335,17 +334,7 @@ impl Session {
         if !new.is_empty() {
             front.warnings(&self.map, &self.values_named(new));
         }
-        self.part_of(plan)
-    }
-
-    /// Returns what this rank runs of a plan.
-    fn part_of(&self, plan: Plan) -> Result<Plan, Failure> {
-        let settings = &self.runner.settings;
-        match settings.division {
-            Division::Copy => Ok(plan),
-            Division::Split => plan::split(plan, settings.ranks.rank(), settings.ranks.size())
-                .map_err(|fault| Failure::wrong(fault.to_string(), fault.help())),
-        }
+        self.runner.own_part(plan)
     }
 
     /// Adds to diagnostics about values the place where each value was set.

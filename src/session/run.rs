@@ -4,11 +4,13 @@
 
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic, Failure};
-use crate::measure::{Description, Length, Measurement, NamedDirs, Periodic, Record, WarmupLength};
-use crate::model::{self, CommandKind, Expr, FilesetDef, ModelValue, Object, QuitMode, SetBy};
-use crate::plan::{self, Plan};
+use crate::measure::{Description, Length, Measurement, NamedDirs, Periodic, Record, WarmupLength, sha256};
+use crate::model::scope::literal;
+use crate::model::{self, CommandKind, Expr, FilesetDef, ModelValue, Object, QuitMode, Scope, SetBy};
+use crate::plan::{self, FRESH, Plan};
 use crate::source::{Span, Spanned};
 use crate::spec::Sharing;
+use crate::spec::predefined::DIR;
 use crate::util::secrets::{ENVIRONMENT, secrets};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -213,28 +215,55 @@ impl Session {
         let defined = self.check_definitions(span);
         let _looking = self.runner.looking("determining the file systems of the file sets", None);
         let checked = defined.and_then(|()| self.check_before_run(front));
-        let plan = self.agree(checked)?;
+        let plan = self.runner.agree_on_run(checked, || self.conditions())?;
         self.plan_in_dir(Some(plan), front).map(Arc::new)
     }
 
     /// Returns the plan after its directory: checks that of the user, or creates one. The plan that was made before is
     /// made again only for a new directory. With several ranks this succeeds on all or on none.
     fn plan_in_dir(&mut self, before: Option<Plan>, front: &mut dyn Front) -> Result<Plan, Failure> {
-        let is_new = self.make_dir_if_used(front)?;
+        let is_new = self.make_dir_if_used()?;
         let plan = before.filter(|_| !is_new).map_or_else(|| self.plan(front), Ok);
         let checked = plan.and_then(|plan| self.check_dir(front).map(|()| plan));
-        let own = checked.map(|plan| {
-            let rates = plan.own_rates();
-            (plan, rates)
-        });
-        let (mut plan, rates) = self.runner.all_ranks(front).exchange("the plan", own)?;
-        let ranks = self.runner.settings.ranks.as_ref();
-        let shared = plan.share_rates(&rates, ranks.rank());
-        shared.map_err(|difference| {
-            let help = "it is the rate of all ranks together: give it a value that does not depend on the rank";
-            self.runner.stated_once(Status::Script, difference, help)
-        })?;
-        Ok(plan)
+        self.runner.share_rates(checked)
+    }
+
+    /// Returns the names and values of the conditions that all ranks must share. They are those of a run on rank 0, so
+    /// that what a script computes from `$rank` and `$host` may differ.
+    fn conditions(&self) -> Vec<(String, String)> {
+        let scope = self.scope_of_first();
+        let of_variable = |name: &str| match scope.value(name) {
+            Some(Ok(value)) => value.print(),
+            _ => "an error".to_owned(),
+        };
+        let variables = scope.bindings().map(|b| (format!("`${}`", b.name), of_variable(&b.name)));
+        let plan = ("the SHA-256 digest of the plan".to_owned(), sha256(self.plan_text(&scope)));
+        variables.chain([plan]).collect()
+    }
+
+    /// Returns all variables as rank 0 has them. `$dir` is the placeholder if it is a fresh directory, whose name is
+    /// different on each rank.
+    fn scope_of_first(&self) -> Scope {
+        let mut scope = self.scope.clone();
+        for (variable, value) in self.runner.variables_of_first() {
+            scope.predefine(variable.name, value);
+        }
+        if scope.binding(DIR.name).is_some_and(|binding| binding.by == SetBy::Default) {
+            let fresh = Spanned::new(literal(ModelValue::from(FRESH)), Span::default());
+            // A literal can't fail to be set.
+            let _ = scope.set(DIR.name, fresh, SetBy::Default);
+        }
+        scope.renew_budget();
+        scope
+    }
+
+    /// Returns the plan with these variables as text. Empty if it has errors, which [`Session::plan`] reports.
+    fn plan_text(&self, scope: &Scope) -> String {
+        let Ok(event_rate) = self.event_rate_in(scope) else { return String::new() };
+        let below = self.runner.settings.below.as_deref();
+        let options = plan::CompileOptions { mode: self.options.mode, event_rate, below };
+        plan::compile(&self.definitions, scope, &self.table, options)
+            .map_or_else(|_| String::new(), |(plan, _)| format!("{plan:?}"))
     }
 
     /// Returns the error for a run without a process.
@@ -292,7 +321,7 @@ impl Session {
         }
         let looking = self.runner.looking("determining the file systems of the file sets", None);
         let checked = self.refuse_devices().and_then(|()| self.check_later_run(front));
-        let plan = self.agree(checked)?;
+        let plan = self.runner.agree_on_run(checked, || self.conditions())?;
         let plan = self.plan_in_dir(plan, front)?;
         drop(looking);
         self.runner.create_files(&plan, &self.map, front)
@@ -366,13 +395,12 @@ impl Session {
     }
 
     /// Creates the session's temporary directory, if `$dir` is not set otherwise. True if it was created now.
-    pub(super) fn make_dir_if_used(&mut self, front: &mut dyn Front) -> Result<bool, Failure> {
+    pub(super) fn make_dir_if_used(&mut self) -> Result<bool, Failure> {
         let is_set = self.scope.binding("dir").is_none_or(|b| b.by != SetBy::Default);
         if is_set || self.runner.settings.below.is_some() {
             return Ok(false);
         }
-        let shared_by_all = self.runner.settings.ranks.size() > 1 && self.shares_with_all();
-        let Some(path) = self.runner.make_fresh_dir(shared_by_all, front)? else { return Ok(false) };
+        let Some(path) = self.runner.make_fresh_dir(self.shares_with_all())? else { return Ok(false) };
         let path = path.display().to_string();
         let file = self.map.add("<fresh directory>", path.clone());
         self.set_default_dir(&path, Span::new(file, 0, 0));

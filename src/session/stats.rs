@@ -21,12 +21,12 @@ impl Session {
                 }
             }
             Stats::Directory(path) => {
-                self.make_dir_for(&self.text(path)?, front)?;
+                self.make_dir_for(&self.text(path)?)?;
                 let path = Spanned::new(self.text(path)?, path.span);
                 self.runner.results_directory(&path, &self.map, front)?;
             }
             Stats::Command(command) => {
-                let command = self.shell_command(command, span, front)?;
+                let command = self.shell_command(command, span)?;
                 self.runner.collect(&command, front);
             }
         }

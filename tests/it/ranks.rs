@@ -9,7 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use wml::ranks::{Collected, CommonStart, Ranks, RanksLost};
+use wml::ranks::{Collected, CommonStart, Others, RanksLost, Together};
+use wml::runtime::MeetingPlace;
 use wml::session::{Settings, Status};
 use wml::spec::Dialect;
 
@@ -125,8 +126,8 @@ pub(crate) struct ThreadRank {
     hosts: Vec<String>,
     senders: Vec<Sender<Vec<u8>>>,
     receivers: Mutex<Vec<Receiver<Vec<u8>>>>,
-    /// The number of calls of its barrier.
-    barriers: AtomicUsize,
+    /// The number of messages that it has broadcast.
+    broadcasts: AtomicUsize,
 }
 
 impl ThreadRank {
@@ -143,7 +144,7 @@ impl ThreadRank {
         let ends = std::iter::once((to_others, from_others)).chain(others);
         let of = |(rank, (senders, receivers))| {
             let (hosts, receivers) = (hosts.clone(), Mutex::new(receivers));
-            Arc::new(Self { rank, hosts, senders, receivers, barriers: AtomicUsize::new(0) })
+            Arc::new(Self { rank, hosts, senders, receivers, broadcasts: AtomicUsize::new(0) })
         };
         ends.enumerate().map(of).collect()
     }
@@ -154,7 +155,9 @@ impl ThreadRank {
     }
 }
 
-impl Ranks for ThreadRank {
+impl MeetingPlace for ThreadRank {}
+
+impl Others for ThreadRank {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -163,13 +166,8 @@ impl Ranks for ThreadRank {
         &self.hosts
     }
 
-    fn barrier(&self) -> Result<(), RanksLost> {
-        self.barriers.fetch_add(1, SeqCst);
-        self.gather(Vec::new())?;
-        self.broadcast(Vec::new()).map(|_| ())
-    }
-
     fn broadcast(&self, message: Vec<u8>) -> Result<Vec<u8>, RanksLost> {
+        self.broadcasts.fetch_add(1, SeqCst);
         if self.rank > 0 {
             return Ok(self.receive(0));
         }
@@ -177,21 +175,18 @@ impl Ranks for ThreadRank {
         Ok(message)
     }
 
-    fn gather(&self, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, RanksLost> {
+    fn collect(&self, message: Vec<u8>) -> Option<Collected> {
         if self.rank > 0 {
             self.senders[0].send(message).unwrap();
-            return Ok(None);
+            return None;
         }
         let others = (0..self.senders.len()).map(|n| self.receive(n));
-        Ok(Some(std::iter::once(message).chain(others).collect()))
-    }
-
-    fn collect(&self, message: Vec<u8>) -> Option<Collected> {
-        self.gather(message).unwrap().map(|all| all.into_iter().map(Ok).collect())
+        Some(std::iter::once(message).chain(others).map(Ok).collect())
     }
 
     fn common_start(&self) -> Result<CommonStart, RanksLost> {
-        self.barrier().map(|()| CommonStart { at_ns: None, clock_error_ns: 0 })
+        self.gather(Vec::new())?;
+        self.broadcast(Vec::new()).map(|_| CommonStart { at_ns: None, clock_error_ns: 0 })
     }
 }
 
@@ -202,7 +197,7 @@ fn run_on(hosts: &[&str], of: impl Fn(usize) -> (Settings, String) + Sync) -> Ve
             let of = &of;
             scope.spawn(move || {
                 let (settings, text) = of(ranks.rank);
-                support::run("x.wml", &text, Settings { ranks, ..settings })
+                support::run("x.wml", &text, Settings { together: Together::with(ranks), ..settings })
             })
         };
         let threads: Vec<_> = ThreadRank::on(hosts).into_iter().map(start).collect();
@@ -213,10 +208,17 @@ fn run_on(hosts: &[&str], of: impl Fn(usize) -> (Settings, String) + Sync) -> Ve
 #[test]
 fn domultisync_waits_at_the_barrier_of_the_ranks() {
     let ranks = ThreadRank::on(&["h1"]).remove(0);
-    let settings = Settings { ranks: ranks.clone(), ..support::null(50) };
-    let text = "enable multi master=a,client=b\nforeach $n in 1,2 { domultisync value=$n }\n";
-    let outcome = support::run("x.wml", text, settings);
-    assert_eq!((outcome.status, ranks.barriers.load(SeqCst)), (Status::Done, 2), "{}", outcome.said);
+    let others: Arc<dyn Others> = ranks.clone();
+    let mut waits = Vec::new();
+    for values in ["1", "1,2,3"] {
+        let settings = Settings { together: Together::with(others.clone()), ..support::null(50) };
+        let text = format!("enable multi master=a,client=b\nforeach $n in {values} {{ domultisync value=$n }}\n");
+        let before = ranks.broadcasts.load(SeqCst);
+        let outcome = support::run("x.wml", &text, settings);
+        assert_eq!(outcome.status, Status::Done, "{}", outcome.said);
+        waits.push(ranks.broadcasts.load(SeqCst) - before);
+    }
+    assert_eq!(waits[1] - waits[0], 2, "one for each `domultisync`");
     let text = "domultisync value=1\necho \"$rank of $ranks on $host of $hosts\"\n";
     let outcomes = run_on(&["h1", "h1", "h2"], |_| (support::null(50), text.to_owned()));
     for (outcome, line) in outcomes.iter().zip(["0 of 3 on h1 of 2", "1 of 3 on h1 of 2", "2 of 3 on h2 of 2"]) {

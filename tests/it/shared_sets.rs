@@ -10,7 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wml::ranks::{Collected, CommonStart, LostRank, Ranks, RanksLost};
+use wml::ranks::{Collected, CommonStart, Others, RanksLost, Together};
+use wml::result::LostRank;
+use wml::runtime::MeetingPlace;
 use wml::session::{Settings, Status};
 use wml::spec::Sharing;
 
@@ -46,7 +48,9 @@ impl fmt::Debug for IncidentRank {
     }
 }
 
-impl Ranks for IncidentRank {
+impl MeetingPlace for IncidentRank {}
+
+impl Others for IncidentRank {
     fn rank(&self) -> usize {
         self.rank.rank()
     }
@@ -61,7 +65,7 @@ impl Ranks for IncidentRank {
 
     fn gather(&self, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, RanksLost> {
         let is_step = match self.step {
-            BARRIER => message.is_empty(),
+            BARRIER => message == b"\"waits\"",
             step => String::from_utf8_lossy(&message).starts_with(&format!("[\"{step}\"")),
         };
         if is_step && (self.incident)(self.rank()) {
@@ -122,12 +126,16 @@ impl<'a> RankRun<'a> {
                 scope.spawn(move || {
                     enter(&dir);
                     let number = rank.rank;
-                    let ranks: Arc<dyn Ranks> = match self.incident.clone() {
+                    let ranks: Arc<dyn Others> = match self.incident.clone() {
                         Some((step, incident)) => Arc::new(IncidentRank { rank, step, incident }),
                         None => rank,
                     };
-                    let settings =
-                        Settings { ranks, share: self.share, runtime: None, ..support::real(0, Path::new(".")) };
+                    let settings = Settings {
+                        together: Together::with(ranks),
+                        share: self.share,
+                        runtime: None,
+                        ..support::real(0, Path::new("."))
+                    };
                     support::run("x.wml", text, (self.change)(number, settings))
                 })
             };

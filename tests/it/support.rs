@@ -88,7 +88,7 @@ pub(crate) fn processes() -> wml::runtime::Options {
         stream: None,
         interrupt: Arc::default(),
         devices: Vec::new(),
-        ranks: Arc::new(wml::ranks::SingleRank::new()),
+        meetings: None,
     }
 }
 

@@ -9,7 +9,7 @@
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use wml::ranks::{self, Ranks};
+use wml::ranks::{self, Others};
 
 /// The number of common starts.
 const TRIALS: usize = 1000;

@@ -2,7 +2,7 @@
 
 use super::RankRun;
 use super::window::CommonTime;
-use crate::ranks::LostRank;
+use crate::result::LostRank;
 use crate::result::build;
 use crate::result::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary};
 use crate::stats::hdr;

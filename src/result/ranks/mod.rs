@@ -7,23 +7,24 @@ mod figures;
 mod filesets;
 mod intervals;
 mod notes;
+mod progress;
 #[cfg(test)]
 mod tests;
 mod window;
 
 pub use filesets::of_instances;
+pub use progress::{LastProgress, RankProgress, RankRate, RanksInterval, RanksProgress};
 pub use window::{MIN_COVERED, Overlap, overlap};
 
 use self::figures::{FlowopMap, weighted_mean};
 use self::window::CommonTime;
 use super::environment::MountInfo;
 use super::{
-    CacheState, Digest, DirtyBytes, Environment, HostResult, Interval, PhaseResult, RankResult, Run, RunEnvironment,
-    RunFailure, RunState, Straggler, Warmup,
+    CacheState, Digest, DirtyBytes, Environment, HostResult, Interval, LostRank, PhaseResult, RankClock, RankResult,
+    Run, RunEnvironment, RunFailure, RunState, Straggler, Warmup,
 };
 use crate::os::proc::DescriptorTable;
 use crate::random;
-use crate::ranks::{LostRank, RankClock};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The notes of several ranks: equal ones once, and a text that names the ranks if not all have them.
 
 use super::RankRun;
-use crate::ranks::rank_on_host;
+use crate::result::rank_on_host;
 use crate::result::{Note, warnings};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{RankRun, merge_ranks, overlap};
-use crate::ranks::{ClockDrift, LostRank, RankClock};
 use crate::result::build::{self, CpuTime};
 use crate::result::fixture::{fixture, of_ranks, rank_runs};
+use crate::result::{ClockDrift, LostRank, RankClock};
 use crate::result::{
     Digest, DirtyBytes, FlowopClass, FlowopResult, OpenLoop, PhaseResult, Run, RunFailure, RunState, Straggler,
     warnings,

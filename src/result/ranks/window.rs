@@ -1,7 +1,7 @@
 //! The time in which all ranks ran, on the clock that they have in common, and rates over it.
 
 use super::RankRun;
-use crate::ranks::ClockDrift;
+use crate::result::ClockDrift;
 use crate::result::{Interval, RankResult};
 
 /// The least share of each rank's measured time that the common time must cover, so that the rate of all ranks is the

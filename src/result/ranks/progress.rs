@@ -3,14 +3,13 @@
 //! Each rank sends its counters since the start of the run, so that a message that was dropped loses no operation. Pure
 //! functions: no clock, no messages.
 
+use serde::{Deserialize, Serialize};
+
 /// The number of intervals without a message after which the rate of a rank is unknown.
 const MAX_UNCHANGED: u32 = 3;
 
-/// The number of counters in a message.
-const COUNTERS: usize = 6;
-
 /// The counters of a rank since the start of the measured time. Operations and bytes are those of the I/O flowops.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankProgress {
     /// The number of the run, from 1.
     pub run: u64,
@@ -27,25 +26,6 @@ pub struct RankProgress {
 }
 
 impl RankProgress {
-    /// Returns the counters as a message of 48 bytes.
-    pub(crate) fn encode(self) -> Vec<u8> {
-        let Self { run, elapsed_ns, ops, bytes, latency_ns, errors } = self;
-        [run, elapsed_ns, ops, bytes, latency_ns, errors].into_iter().flat_map(u64::to_le_bytes).collect()
-    }
-
-    /// Returns the counters in a message; `None` if it has another length.
-    pub(crate) fn decode(message: &[u8]) -> Option<Self> {
-        let mut numbers = [0; COUNTERS];
-        if message.len() != COUNTERS * size_of::<u64>() {
-            return None;
-        }
-        for (number, bytes) in numbers.iter_mut().zip(message.chunks_exact(size_of::<u64>())) {
-            *number = u64::from_le_bytes(bytes.try_into().ok()?);
-        }
-        let [run, elapsed_ns, ops, bytes, latency_ns, errors] = numbers;
-        Some(Self { run, elapsed_ns, ops, bytes, latency_ns, errors })
-    }
-
     /// Returns the difference to earlier counters of the same run. Counters that were reset in between begin at 0.
     fn since(self, earlier: Self) -> Self {
         if earlier.run != self.run || earlier.elapsed_ns > self.elapsed_ns {
@@ -201,14 +181,6 @@ mod tests {
         others[2].add(progress(1, 1, 50));
         let interval = all.interval(progress(1, 1, 100), &others);
         (all, others, interval)
-    }
-
-    #[test]
-    fn messages_are_read_back() {
-        let sent = RankProgress { run: 1, elapsed_ns: 2, ops: u64::MAX, bytes: 4, latency_ns: 5, errors: 6 };
-        assert_eq!(RankProgress::decode(&sent.encode()), Some(sent));
-        assert_eq!(sent.encode().len(), 48);
-        assert_eq!(RankProgress::decode(&sent.encode()[1..]), None);
     }
 
     #[test]
