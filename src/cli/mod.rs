@@ -434,13 +434,14 @@ mod tests {
     use crate::session::SilentFront;
     use std::time::Duration;
 
-    /// How many plans a script with one run compiles. With `dir` its files are there.
-    fn compiled(script: &str, dir: Option<&Path>) -> u32 {
+    /// How many plans a script with one run compiles. With `dir` its files are there, or else in a fresh directory.
+    fn compiled(script: &str, engine: &str, dir: Option<&Path>) -> u32 {
         let settings = Settings {
-            engine: engine::find(if dir.is_some() { "posix" } else { "null" }).unwrap(),
+            engine: engine::find(engine).unwrap(),
             runtime: Some(Duration::from_millis(10)),
             sets: dir.iter().map(|dir| ("dir".to_owned(), dir.display().to_string())).collect(),
             quiesce: false,
+            allow_system: true,
             ..Settings::default()
         };
         let before = COMPILED.get();
@@ -457,9 +458,13 @@ mod tests {
         let script = "define fileset name=s,path=$dir,entries=2,size=1k,prealloc\n\
                       define process name=p { thread name=t { flowop statfile name=st,filesetname=s } }\n";
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(compiled(script, None), 1);
-        assert_eq!(compiled(script, Some(dir.path())), 1);
+        assert_eq!(compiled(script, "null", None), 1);
+        assert_eq!(compiled(script, "posix", Some(dir.path())), 1);
+        assert_eq!(compiled(script, "posix", None), 1);
+        // The command is another one in each directory.
+        let listed = script.replace("flowop statfile", "flowop command name=c,value=\"ls $dir\" flowop statfile");
+        assert_eq!(compiled(&listed, "posix", None), 2);
         // `create files` has one too: variables may be set between them.
-        assert_eq!(compiled(&format!("{script}create files\nrun 1\n"), Some(dir.path())), 2);
+        assert_eq!(compiled(&format!("{script}create files\nrun 1\n"), "posix", Some(dir.path())), 2);
     }
 }

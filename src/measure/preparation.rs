@@ -1,12 +1,10 @@
-//! The file sets of a run on disk: preparing them before a run, and releasing them after it.
+//! What the preparation of file sets begins and ends with: directories, the state of a tree at the start of a run, and
+//! the release of trees after it.
 //!
-//! A session remembers the trees that it has worked on. Before each run, every set is brought to its definition, by
-//! repair where its tree is known. A tree that no run has changed since, according to the operations of the plan and
-//! the stamp in its marker, is not scanned. Not here: how trees are created, repaired and removed (`disk`), and when
-//! they are removed (`removal`).
+//! Not here: the preparation itself (`shared_sets`), how trees are created, repaired and removed (`disk`), and when they
+//! are removed (`removal`).
 
-use super::machine;
-use super::trees::{DefinitionKey, ReadySet, data_properties, size_properties, trees};
+use super::trees::{DefinitionKey, ReadySet, data_properties, size_properties};
 use super::watch::{Stage, WatchedProgress};
 use super::{Front, Runner};
 use crate::diag::{Failure, Reason, Status, similar_path};
@@ -14,10 +12,8 @@ use crate::disk::prepare::{self, Prepared, Repairs};
 use crate::disk::{Error, Existing, Fileset, StartState};
 use crate::fileset::FilesetSpec;
 use crate::os::held_dir::HeldDir;
-use crate::os::limits;
 use crate::os::signals::Kept;
 use crate::plan::{self, Plan};
-use crate::source::SourceMap;
 use crate::util::count::{count, grouped};
 use crate::util::duration;
 use std::collections::{BTreeSet, HashSet};
@@ -158,76 +154,6 @@ impl Runner {
         self.trees.fresh.as_ref().map(|dir| dir.display().to_string())
     }
 
-    /// Prepares the plan's sets. Trees that this session knows are repaired in place. `map`: the source texts of the
-    /// plan.
-    pub(crate) fn prepare(
-        &mut self,
-        plan: &Plan,
-        request: PrepareRequest,
-        map: &SourceMap,
-        front: &mut dyn Front,
-    ) -> Result<OnDisk, Failure> {
-        self.kept.get_or_insert_with(Kept::begin);
-        if !self.settings.together.is_alone() {
-            return self.prepare_with_ranks(plan, request, map, front);
-        }
-        let PrepareRequest { purpose, as_is } = request;
-        if !self.settings.engine.real() {
-            self.check_outputs_in_place(front)?;
-            let sets = trees(plan, self.settings.layout_seed)?;
-            self.check_run(plan, &sets, front)?;
-            let nothing = sets.iter().map(|_| None).collect();
-            return Ok((sets, nothing));
-        }
-        self.check_sets(plan, front)?;
-        let keys: Vec<DefinitionKey> = plan.filesets.iter().map(DefinitionKey::of).collect();
-        self.release_other_sets(plan, &keys, front);
-        let changes = purpose.changes(plan);
-        let before = self.trees.by_definition();
-        let sets: Vec<Arc<Fileset>> = self.on_disk(front, |_, stop| {
-            let wanted = plan.filesets.iter().zip(&keys).zip(&changes);
-            let open = |((spec, key), changes): ((&FilesetSpec, &DefinitionKey), &bool)| {
-                let before = before.get(key).copied();
-                self.open_at_start(spec, before, as_is, *changes, stop).map(Arc::new)
-            };
-            wanted.map(open).collect()
-        })?;
-        // Before the first file is created.
-        match purpose {
-            Purpose::Run => self.check_run(plan, &sets, front)?,
-            Purpose::CreateOnly => machine::check(plan, &sets)?,
-        }
-        // Before any file is created, because the marker records whether files of a set may have several names.
-        let linked = plan.linked_sets();
-        let has_links = |set: &usize| linked.contains(&plan.named(*set));
-        (0..sets.len()).filter(has_links).for_each(|set| sets[set].allow_links());
-        self.trees.parent_dirs.extend(sets.iter().filter_map(|set| set.spec.root().parent().map(Path::to_owned)));
-        // A tree that has a marker already is not to be removed by this session if it can't be prepared.
-        let known = self.trees.roots_of_sets();
-        let roots = sets.iter().map(|set| set.spec.root());
-        let new_roots: Vec<PathBuf> = roots.filter(|root| !known.contains(root) && !prepare::is_marked(root)).collect();
-        let prepared = match self.prepare_on_disk(&sets, as_is, front) {
-            Ok(prepared) => prepared,
-            Err(failure) => {
-                // The state of the trees is unknown.
-                self.trees.sets.iter_mut().for_each(|ready| ready.stamp = None);
-                return Err(self.clean_unfinished(new_roots, failure));
-            }
-        };
-        self.trees.sets = sets
-            .iter()
-            .zip(prepared.iter().zip(keys).zip(changes))
-            .map(|(set, ((prepared, definition), changes))| {
-                self.trees.remember(&set.spec, prepared);
-                let changed = changes || (as_is && !prepared.unchanged);
-                let (set, prepared) = (Arc::clone(set), prepared.clone());
-                let (is_shared, whole) = (false, None);
-                ReadySet { set, is_shared, whole, prepared, definition, changed, stamp: None }
-            })
-            .collect();
-        Ok((sets, prepared.into_iter().map(Some).collect()))
-    }
-
     /// Releases the sets that the plan does not have or that have another definition. Keeps those whose root the plan
     /// uses.
     pub(super) fn release_other_sets(&mut self, plan: &Plan, keys: &[DefinitionKey], front: &mut dyn Front) {
@@ -242,26 +168,6 @@ impl Runner {
             }
         }
         self.trees.leftovers.retain(|leftover| !roots.contains(&leftover.root));
-    }
-
-    /// Opens a set for the start of a run, according to what is known of its tree. `before`: the set of the last plan
-    /// with the same definition.
-    fn open_at_start(
-        &self,
-        spec: &FilesetSpec,
-        before: Option<&ReadySet>,
-        as_is: bool,
-        changes: bool,
-        stop: &AtomicBool,
-    ) -> Result<Fileset, Error> {
-        let start = self.start_state(spec, before, as_is, changes);
-        match before {
-            Some(ready) => Ok(ready.set.again(start)),
-            None => {
-                let set = Fileset::open(spec.clone(), self.settings.layout_seed, self.settings.adopt, stop)?;
-                Ok(set.with_start(start))
-            }
-        }
     }
 
     /// Returns how the tree of a set is treated at the start of a run. `before`: the set of the last plan with the same
@@ -321,20 +227,8 @@ impl Runner {
         self.trees.roots.values_mut().for_each(|root| root.released = None);
     }
 
-    fn prepare_on_disk(
-        &mut self,
-        sets: &[Arc<Fileset>],
-        as_is: bool,
-        front: &mut dyn Front,
-    ) -> Result<Vec<Prepared>, Failure> {
-        if sets.is_empty() {
-            return Ok(Vec::new());
-        }
-        limits::raise_descriptors(machine::MAX_DESCRIPTORS);
-        let mut options = self.prepare_options();
-        options.quiesce = self.settings.quiesce && (self.trees.wrote || sets.iter().any(|set| !set.is_known()));
-        let prepared = self.on_disk(front, |progress, stop| prepare::prepare(sets, &options, progress, stop))?;
-        self.trees.wrote &= !options.quiesce;
+    /// Shows what the preparation of trees has changed.
+    pub(super) fn note_prepared(&self, prepared: &[Prepared], as_is: bool, front: &mut dyn Front) {
         prepared.iter().filter_map(|set| set.note.as_deref()).for_each(|note| front.note(note));
         // The directory of a run is its own.
         let is_own = |dir: &PathBuf| self.trees.fresh.as_ref().is_some_and(|fresh| dir.starts_with(fresh));
@@ -345,10 +239,9 @@ impl Runner {
             let others = if more == 0 { String::new() } else { format!(" and {}", count(more as u64, "other")) };
             front.note(&format!("created the directory {dir}{others}: no file system was mounted there"));
         }
-        if let Some(line) = changes_line(&prepared, as_is) {
+        if let Some(line) = changes_line(prepared, as_is) {
             front.note(&line);
         }
-        Ok(prepared)
     }
 
     /// Returns the options of the preparation, without a wait for idle disks.
@@ -416,7 +309,7 @@ fn new_directory() -> Result<PathBuf, Failure> {
 
 /// Returns the message on the changes that brought existing trees to their definitions, or on their use as they are.
 /// `None` if nothing was changed.
-pub(super) fn changes_line(prepared: &[Prepared], as_is: bool) -> Option<String> {
+fn changes_line(prepared: &[Prepared], as_is: bool) -> Option<String> {
     let existing: Vec<&Prepared> = prepared.iter().filter(|set| set.reused).collect();
     if as_is && !existing.is_empty() {
         let files = existing.iter().map(|set| set.files).sum();

@@ -1,11 +1,15 @@
-//! The preparation of file sets by several ranks.
+//! The preparation of file sets, by one rank or several.
+//!
+//! A session remembers the trees that it has worked on. Before each run, every set is brought to its definition, by
+//! repair where its tree is known. A tree that no run has changed since, according to the operations of the plan and
+//! the stamp in its marker, is not scanned.
 //!
 //! The ranks that share a tree are a group. Its first rank takes and locks the root, decides what to do with the tree by
 //! the rules of a single rank, and does it, except that each rank of the group creates its own part of the files of a
 //! new tree. Between these steps all ranks exchange their outcomes. Not here: the work on the trees (`disk`).
 
 use super::machine::{self, RankMemory};
-use super::preparation::{OnDisk, PrepareRequest, Purpose, changes_line};
+use super::preparation::{OnDisk, PrepareRequest, Purpose};
 use super::trees::{DefinitionKey, ReadySet};
 use super::{Front, Runner, Status};
 use crate::diag::{Code, Diagnostic, Failure};
@@ -15,6 +19,7 @@ use crate::disk::space_sums;
 use crate::disk::{Error, Fileset, NotShared, StartState};
 use crate::fileset::{FilesetSpec, Interleave};
 use crate::os::limits;
+use crate::os::signals::Kept;
 use crate::plan::Plan;
 use crate::ranks::Together;
 use crate::source::SourceMap;
@@ -86,7 +91,8 @@ impl SharingGroup {
         let (mut group, mut changes, mut other) = (Vec::new(), false, None);
         for rank in (0..keys.len()).filter(shares) {
             match keys[rank].get(root.as_str()) {
-                Some(key) if key.definition == own => {
+                // Two sets of a rank with one root are refused when it is taken.
+                Some(key) if rank == together.rank() || key.definition == own => {
                     group.push(rank);
                     changes |= key.changes;
                 }
@@ -192,15 +198,16 @@ impl SharedWork {
 }
 
 impl Runner {
-    /// Prepares the plan's sets together with the other ranks. All ranks call this, and all return with the same status.
-    /// `map`: the source texts of the plan.
-    pub(super) fn prepare_with_ranks(
+    /// Prepares the plan's sets. Trees that this session knows are repaired in place. All ranks call this, and all return
+    /// with the same status. `map`: the source texts of the plan.
+    pub(super) fn prepare(
         &mut self,
         plan: &Plan,
         request: PrepareRequest,
         map: &SourceMap,
         front: &mut dyn Front,
     ) -> Result<OnDisk, Failure> {
+        self.kept.get_or_insert_with(Kept::begin);
         let definitions: Vec<DefinitionKey> = plan.filesets.iter().map(DefinitionKey::of).collect();
         let PrepareRequest { purpose, as_is } = request;
         let changes = purpose.changes(plan);
@@ -296,15 +303,19 @@ impl Runner {
         }
         let parents = work.sets.iter().filter_map(|set| set.used.spec.root().parent().map(Path::to_owned));
         self.trees.parent_dirs.extend(parents);
-        limits::raise_descriptors(machine::MAX_DESCRIPTORS);
         let (wholes, options) = (work.wholes(), self.prepare_options());
+        if !work.sets.is_empty() {
+            limits::raise_descriptors(machine::MAX_DESCRIPTORS);
+        }
         let several_hosts = self.settings.together.distinct_hosts() > 1;
         let begun = self.on_disk(front, |progress, stop| {
             let begun = Preparation::begin(&wholes, &options, progress, stop);
             begun.map_err(|e| if several_hosts { e.between_hosts() } else { e })
         })?;
         let preparation = work.preparation.insert(begun);
-        self.on_disk(front, |_, _| preparation.renew_tokens())?;
+        if !self.settings.together.is_alone() {
+            self.on_disk(front, |_, _| preparation.renew_tokens())?;
+        }
         for (at, set) in work.sets.iter().filter(|set| set.whole.is_some()).enumerate() {
             if set.group.in_parts {
                 preparation.create_in_parts(at);
@@ -395,7 +406,7 @@ impl Runner {
         let created = self.create_parts(work, &options, front);
         self.agree("the files", created)?;
         let changed = work.reports.iter().any(|report| !report.unchanged);
-        options.quiesce = self.settings.quiesce && (self.trees.wrote || changed);
+        options.quiesce = self.settings.quiesce && !work.sets.is_empty() && (self.trees.wrote || changed);
         let completed = self.complete_trees(work, &options, as_is, front);
         self.agree("the complete trees", completed)
     }
@@ -407,7 +418,7 @@ impl Runner {
         reports: &[BTreeMap<String, TreeReport>],
         front: &mut dyn Front,
     ) -> Result<(), Failure> {
-        if let Some(preparation) = &work.preparation {
+        if let Some(preparation) = work.preparation.as_ref().filter(|_| !self.settings.together.is_alone()) {
             self.on_disk(front, |_, _| preparation.check_tokens())?;
         }
         for set in &work.sets {
@@ -463,10 +474,7 @@ impl Runner {
             });
         }
         let wholes = work.preparation.take().map_or_else(Vec::new, |preparation| preparation.finish(waited));
-        wholes.iter().filter_map(|set| set.note.as_deref()).for_each(|note| front.note(note));
-        if let Some(line) = changes_line(&wholes, as_is) {
-            front.note(&line);
-        }
+        self.note_prepared(&wholes, as_is, front);
         let mut wholes = wholes.into_iter();
         let of_set = |(set, part): (&RankSet, Option<Prepared>)| {
             let whole = set.whole.as_ref().and_then(|_| wholes.next());
@@ -503,7 +511,7 @@ impl Runner {
                 self.trees.remember(&set.spec, prepared);
             }
         }
-        self.trees.held_with_ranks = true;
+        self.trees.held_with_ranks = !self.settings.together.is_alone();
         (sets, prepared)
     }
 }

@@ -36,6 +36,7 @@ use crate::random::Quantity;
 use crate::source::Span;
 use crate::spec::{Class, Dialect, IoDirection};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -242,6 +243,22 @@ impl Thread {
 }
 
 impl Plan {
+    /// Returns the plan with its file sets in the directory that stands for [`FRESH`]. `None` if something else in it has
+    /// the placeholder, such as the text of a command.
+    #[must_use]
+    pub fn in_fresh_dir(mut self, dir: &Path) -> Option<Self> {
+        for set in &mut self.filesets {
+            let rest = set.path.strip_prefix(FRESH).ok().map(Path::to_owned);
+            set.path = match rest {
+                Some(rest) if rest.as_os_str().is_empty() => dir.to_owned(),
+                Some(rest) => dir.join(rest),
+                None => continue,
+            };
+        }
+        let is_placed = !format!("{self:?}").contains(FRESH);
+        is_placed.then_some(self)
+    }
+
     /// Total number of threads.
     pub fn n_threads(&self) -> u64 {
         self.processes

@@ -219,11 +219,15 @@ impl Session {
         self.plan_in_dir(Some(plan), front).map(Arc::new)
     }
 
-    /// Returns the plan after its directory: checks that of the user, or creates one. The plan that was made before is
-    /// made again only for a new directory. With several ranks this succeeds on all or on none.
+    /// Returns the plan after its directory: checks that of the user, or creates one. With several ranks this succeeds on all
+    /// or on none. `before`: the plan that was made before its directory was.
     fn plan_in_dir(&mut self, before: Option<Plan>, front: &mut dyn Front) -> Result<Plan, Failure> {
-        let is_new = self.make_dir_if_used()?;
-        let plan = before.filter(|_| !is_new).map_or_else(|| self.plan(front), Ok);
+        let fresh = self.make_dir_if_used()?;
+        let placed = before.and_then(|plan| match fresh {
+            Some(dir) => plan.in_fresh_dir(&dir),
+            None => Some(plan),
+        });
+        let plan = placed.map_or_else(|| self.plan(front), Ok);
         let checked = plan.and_then(|plan| self.check_dir(front).map(|()| plan));
         self.runner.share_rates(checked)
     }
@@ -394,17 +398,17 @@ impl Session {
         Ok(())
     }
 
-    /// Creates the session's temporary directory, if `$dir` is not set otherwise. True if it was created now.
-    pub(super) fn make_dir_if_used(&mut self) -> Result<bool, Failure> {
+    /// Creates the session's temporary directory, if `$dir` is not set otherwise. Returns it if it was created now.
+    pub(super) fn make_dir_if_used(&mut self) -> Result<Option<PathBuf>, Failure> {
         let is_set = self.scope.binding("dir").is_none_or(|b| b.by != SetBy::Default);
         if is_set || self.runner.settings.below.is_some() {
-            return Ok(false);
+            return Ok(None);
         }
-        let Some(path) = self.runner.make_fresh_dir(self.shares_with_all())? else { return Ok(false) };
-        let path = path.display().to_string();
-        let file = self.map.add("<fresh directory>", path.clone());
-        self.set_default_dir(&path, Span::new(file, 0, 0));
-        Ok(true)
+        let Some(path) = self.runner.make_fresh_dir(self.shares_with_all())? else { return Ok(None) };
+        let text = path.display().to_string();
+        let file = self.map.add("<fresh directory>", text.clone());
+        self.set_default_dir(&text, Span::new(file, 0, 0));
+        Ok(Some(path))
     }
 
     /// Returns whether ranks of several hosts share a tree.
