@@ -524,19 +524,19 @@ fn run_one<'a>(
         ..batch.settings_of(workload)
     };
     let mut session = host.session(settings);
-    let mut status = front.status(session.runner.open_outputs(std::slice::from_ref(&script_path)));
+    let mut status = front.status(session.runner.outputs.open_outputs(std::slice::from_ref(&script_path)));
     if status == Status::Done {
-        front.begin(&session.runner.document);
+        front.begin(&session.runner.outputs.document);
         let (dialect, reason) = &workload.dialect;
         session.stand_for(&script_path.display().to_string(), &script, (dialect, reason));
         let defined = workload.define(batch, &mut session, front);
         let measured = defined.and_then(|()| workload.measure(&mut session, front));
         status = front.status(measured);
         session.runner.end_script(status);
-        front.end(&session.runner.document);
+        front.end(&session.runner.outputs.document);
     }
-    let document = session.runner.document.clone();
-    session.runner.note_status(status);
+    let document = session.runner.outputs.document.clone();
+    session.runner.watch.note_status(status);
     status = session.finish(front).max(status);
     if !document.runs.is_empty() {
         let source = ResultSource::Runs { name: BATCH_RESULT.to_owned(), document: Box::new(document.clone()) };

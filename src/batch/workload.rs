@@ -91,8 +91,8 @@ impl ProfileWorkload<'_> {
     /// Measures what is defined, and writes the files of the workload.
     pub(super) fn measure(&self, session: &mut Session, front: &mut dyn Front) -> Result<(), Failure> {
         for step in self.steps() {
-            if session.runner.signal() != 0 {
-                return Err(Failure::unexplained(Status::Interrupted(session.runner.signal())));
+            if session.runner.watch.signal() != 0 {
+                return Err(Failure::unexplained(Status::Interrupted(session.runner.watch.signal())));
             }
             session.begin_command();
             step.run(self.name(), session, front)?;
@@ -144,7 +144,7 @@ impl WorkloadStep {
             Self::Snap => return session.snap(front),
             Self::Dump(form, end) => {
                 let file = Spanned::new(dump_name(&name.node, end), name.span);
-                session.runner.dump(&file, form, &session.map, front);
+                session.runner.outputs.dump(&file, form, &session.map, front);
             }
             Self::Shutdown => return session.shutdown_processes(front),
         }

@@ -262,15 +262,15 @@ fn run_script(
     front: &mut dyn Front,
 ) -> (Arc<Watch>, u8) {
     let mut session = watched(settings, interrupt, quiet);
-    let mut status = front.status(session.runner.open_outputs(scripts));
+    let mut status = front.status(session.runner.outputs.open_outputs(scripts));
     if status == Status::Done {
-        front.begin(&session.runner.document);
+        front.begin(&session.runner.outputs.document);
         let done = session.script(&found.name, &found.text, front);
         status = front.status(done);
         session.runner.end_script(status);
-        front.end(&session.runner.document);
+        front.end(&session.runner.outputs.document);
     }
-    session.runner.note_status(status);
+    session.runner.watch.note_status(status);
     let watch = session.watch();
     let status = session.finish(front).max(status).code();
     (watch, status)
@@ -412,7 +412,7 @@ fn repl(script: Option<&str>, args: &RunArgs) -> Result<u8, Failure> {
     let (number, first) = signals::install_handlers();
     let mut session = watched(settings, &number, args.output.quiet);
     let watch = session.watch();
-    session.runner.open_outputs(&scripts)?;
+    session.runner.outputs.open_outputs(&scripts)?;
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let script = found.as_ref().map(|f| (f.name.as_str(), f.text.as_str()));
     let status = crate::prompt::run(session, script, terminal, crate::prompt::Signals { first }, &mut console);
@@ -448,7 +448,7 @@ mod tests {
         let mut session = Session::new(settings, Arc::default());
         // On a busy machine so short a run may do nothing.
         let _ = session.script("x.wml", script, &mut SilentFront::default());
-        assert_eq!(session.runner.document.runs.len(), 1);
+        assert_eq!(session.runner.outputs.document.runs.len(), 1);
         session.finish(&mut SilentFront::default());
         COMPILED.get() - before
     }

@@ -156,7 +156,7 @@ pub(super) fn plan(
     let sets = crate::measure::trees(&plan, session.runner.settings.layout_seed)?;
     if !list {
         print_wrapped(plan::dump(&plan, &sets).trim_end());
-        let script = &session.runner.document.script;
+        let script = &session.runner.outputs.document.script;
         print_wrapped(&format!("dialect {}: {}", script.dialect, script.dialect_reason));
         return Ok(0);
     }

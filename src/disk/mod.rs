@@ -1,7 +1,7 @@
 //! File sets on the disk: population, ownership, repair, removal, the page cache, and free space.
 //!
 //! Input: a [`Fileset`], which is a tree and its state. Afterwards exactly the files that exist according to the state
-//! exist on the disk. They are created by [`prepare`](prepare::prepare), in a directory that wmlrun demonstrably owns.
+//! exist on the disk. They are created by a [`Preparation`](prepare::Preparation), in a directory that wmlrun demonstrably owns.
 //! Threads open the directories of a set through [`dirs::Dirs`]. Deliberately absent: the language, what an operation
 //! does with a file, statistics, and the display of progress.
 
@@ -55,7 +55,7 @@ pub struct Fileset {
     pub layout_seed: u64,
     /// Whether the tree was found on the disk and adopted. Its files existed before and are never removed.
     adopted: bool,
-    /// How [`prepare`](prepare::prepare) treats an existing tree.
+    /// How a preparation treats an existing tree.
     start: StartState,
     /// Device and inode number of the root. `None` until the root is taken.
     identity: Mutex<Option<(u64, u64)>>,

@@ -1,5 +1,4 @@
-//! The steps of a preparation: [`prepare`](super::prepare::prepare) makes all of them, and ranks that share trees make
-//! them with the steps of other ranks in between.
+//! The steps of a preparation. Ranks that share trees make them with the steps of other ranks in between.
 
 use super::error::{Error, NotShared};
 use super::prepare::{self, Action, PrepareOptions, PrepareTask, Prepared, Progress};

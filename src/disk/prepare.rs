@@ -27,7 +27,7 @@ pub use super::remove::{
     CleanReport, Removed, clean, clean_fresh, clean_places, is_inside, is_marked, remove, with_marked_roots,
 };
 
-/// Options of [`prepare`].
+/// Options of a [`Preparation`].
 #[derive(Clone, Debug)]
 pub struct PrepareOptions {
     /// Number of threads that create files.
@@ -94,7 +94,7 @@ impl Phase {
     }
 }
 
-/// A receiver of progress reports. Called in the thread that called [`prepare`].
+/// A receiver of progress reports. Called in the thread that prepares.
 pub trait Progress {
     /// Reports the start of a phase, and the number of files and bytes to process; 0 if unknown.
     fn started(&self, set: &str, phase: Phase, files: u64, bytes: u64);
@@ -238,13 +238,14 @@ pub(super) struct PrepareTask {
     repairs: Repairs,
 }
 
-/// Prepares sets on the disk.
+/// Prepares sets on the disk, by all steps of a [`Preparation`].
 ///
 /// Afterwards exactly the files exist that exist according to the states of the sets. The roots are open and locked in
 /// the caller's descriptor table until [`Fileset::close`].
 ///
 /// On an error all roots are closed and unlocked, and sets whose modification had not begun are unchanged.
-pub fn prepare(
+#[cfg(test)]
+pub(super) fn prepare(
     sets: &[Arc<Fileset>],
     options: &PrepareOptions,
     progress: &dyn Progress,

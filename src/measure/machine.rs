@@ -3,9 +3,10 @@
 //!
 //! The input is a plan and its file sets. The result is an error with both numbers, and help.
 
-use super::{Front, Runner};
+use super::Settings;
 use crate::diag::Failure;
 use crate::disk::Fileset;
+use crate::engine::Asynchronous;
 use crate::os::limits;
 use crate::plan::{self, Plan, Process};
 use crate::util::count::count;
@@ -42,6 +43,17 @@ pub(crate) fn check(plan: &Plan, sets: &[Arc<Fileset>]) -> Result<(), Failure> {
     file_size(sets)
 }
 
+/// Returns how asynchronous operations are executed on this machine. An error if `io_uring` was requested by name and is
+/// not available.
+pub fn asynchronous(settings: &Settings) -> Result<Asynchronous, Failure> {
+    settings.engine.asynchronous().resolve().map_err(|errno| {
+        let why = crate::os::errno_text(errno.raw_os_error());
+        let help = "use `--engine posix` or omit the option; \
+                    `kernel.io_uring_disabled` or the container may forbid io_uring";
+        Failure::refused(format!("io_uring is not available: {why}"), help)
+    })
+}
+
 /// Returns the failure, if `lacks`.
 fn refuse_if(lacks: bool, what: impl FnOnce() -> String, help: &str) -> Result<(), Failure> {
     if lacks { Err(Failure::refused(what(), help)) } else { Ok(()) }
@@ -59,7 +71,7 @@ fn memory(plan: &Plan, sets: &[Arc<Fileset>]) -> Result<(), Failure> {
 
 /// The memory that a rank needs for its run, and that of its host.
 #[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
-pub(super) struct RankMemory {
+pub(crate) struct RankMemory {
     needed: u64,
     /// The bytes available; 0 if they are not known.
     free: u64,
@@ -69,7 +81,7 @@ pub(super) struct RankMemory {
 
 impl RankMemory {
     /// Returns what this rank needs for a run with these sets.
-    pub(super) fn of(plan: &Plan, sets: &[Arc<Fileset>]) -> Self {
+    pub(crate) fn of(plan: &Plan, sets: &[Arc<Fileset>]) -> Self {
         let needed = plan::totals(plan, sets).memory;
         Self { needed, free: limits::memory().1, groups: limits::control_groups() }
     }
@@ -77,7 +89,7 @@ impl RankMemory {
 
 /// Checks that the memory of each host suffices for all of its ranks. Each rank has made this check for itself. `hosts`:
 /// the host of each rank.
-pub(super) fn check_memory_of_ranks(needs: &[RankMemory], hosts: &[String]) -> Result<(), Failure> {
+pub(crate) fn check_memory_of_ranks(needs: &[RankMemory], hosts: &[String]) -> Result<(), Failure> {
     let mut by_host: BTreeMap<(&str, u64), Vec<RankMemory>> = BTreeMap::new();
     for (need, host) in needs.iter().zip(hosts) {
         by_host.entry((host, need.groups)).or_default().push(*need);
@@ -94,27 +106,10 @@ pub(super) fn check_memory_of_ranks(needs: &[RankMemory], hosts: &[String]) -> R
     Ok(())
 }
 
-impl Runner {
-    /// Makes the check for a run with these sets. Shows a note if memory may not suffice, which depends on the course
-    /// of the run: once for all runs that may need as much.
-    pub(super) fn check_run(
-        &mut self,
-        plan: &Plan,
-        sets: &[Arc<Fileset>],
-        front: &mut dyn Front,
-    ) -> Result<(), Failure> {
-        check(plan, sets)?;
-        let most = plan::totals(plan, sets).max_memory;
-        let (_, free) = limits::memory();
-        if free > 0 && most > free && !sets.is_empty() && self.noted_memory.insert(most) {
-            let (most, free) = (size::format(most), size::format(free));
-            front.note(&format!(
-                "the run may need up to {most} of memory, and {free} is available: `iosize=` limits the buffers for \
-                 whole files, and `iodepth=` those of asynchronous I/O"
-            ));
-        }
-        Ok(())
-    }
+/// Checks that this machine has memory, threads and descriptors enough for a plan.
+pub fn check_plan(settings: &Settings, plan: &Plan) -> Result<(), Failure> {
+    check(plan, &[])?;
+    if settings.engine.real() { check_descriptors(plan) } else { Ok(()) }
 }
 
 fn address_space(plan: &Plan, sets: &[Arc<Fileset>]) -> Result<(), Failure> {

@@ -3,12 +3,11 @@
 //!
 //! The controller calls this between the operations of its threads. Nothing here waits.
 
-use super::Runner;
 use super::snapshots::SnapshotWriter;
 use crate::plan::Plan;
 use crate::ranks::Together;
+use crate::result::Interval;
 use crate::result::ranks::{RankProgress, RanksInterval, RanksProgress};
-use crate::result::{Interval, Run};
 use crate::runtime::{Sample, Tick};
 use crate::stats::snapshot::Snapshot;
 use std::sync::Arc;
@@ -23,25 +22,20 @@ pub(crate) struct RankTicks {
     snapshots: Option<SnapshotWriter>,
 }
 
-impl Runner {
-    /// Starts the reports of a run that begins to be measured. `None` for a run in one process.
-    pub(crate) fn rank_ticks(&mut self, plan: &Arc<Plan>, run: &Run) -> Option<RankTicks> {
-        let together = self.settings.together.clone();
-        if together.is_alone() {
-            return None;
-        }
-        let hosts = (0..together.size()).map(|rank| self.host_label(rank)).collect();
-        Some(RankTicks {
-            plan: Arc::clone(plan),
-            run: self.document.runs.len() as u64 + 1,
-            progress: RanksProgress::new(hosts),
-            snapshots: self.start_snapshots(plan, run),
-            together,
-        })
-    }
-}
-
 impl RankTicks {
+    /// Starts the reports of a run that begins to be measured. `number`: that of the run, from 1. `hosts`: the names of
+    /// all hosts in the result.
+    pub(crate) fn new(
+        together: Together,
+        hosts: Vec<String>,
+        plan: &Arc<Plan>,
+        number: usize,
+        snapshots: Option<SnapshotWriter>,
+    ) -> Self {
+        let (plan, progress) = (Arc::clone(plan), RanksProgress::new(hosts));
+        Self { together, plan, run: number as u64, progress, snapshots }
+    }
+
     /// Ends an interval: reports the progress of this rank, and returns that of all ranks on rank 0.
     pub(crate) fn interval(&mut self, tick: &Tick<'_>) -> Option<RanksInterval> {
         let own = progress(&self.plan, self.run, tick.elapsed_ns, &tick.running.measured());

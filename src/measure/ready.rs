@@ -1,21 +1,20 @@
-//! A plan that is ready to run, and one that runs while commands go on.
+//! A plan that is ready to run.
 
 use super::cache::Cache;
-use super::cpu::CpuReading;
-use super::environment;
-use super::rank_start::RankStart;
-use super::rank_ticks::RankTicks;
-use super::series::RunTimeline;
+use super::outputs::Outputs;
+use super::run_ranks::RunRanks;
+use super::{Settings, environment, machine, record};
+use crate::diag::Failure;
 use crate::disk::Fileset;
 use crate::disk::prepare::Prepared;
-use crate::exec::messages::MessageReader;
+use crate::exec::messages::{self, MessageReader};
 use crate::os::path;
 use crate::plan::Plan;
-use crate::result::{Environment, Interval, RunEnvironment};
-use crate::runtime::{Running, Waited};
+use crate::result::{Environment, RunEnvironment};
+use crate::runtime::{self, Running};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicUsize;
 
 /// A plan whose file sets are on disk.
 pub(crate) struct Ready {
@@ -32,6 +31,40 @@ pub(crate) struct Ready {
     pub(crate) location: RunLocation,
 }
 
+impl Ready {
+    /// Starts the threads. Returns the handle of the run and the receiver of `print` messages.
+    pub(crate) fn start(
+        &self,
+        settings: &Settings,
+        ranks: &RunRanks,
+        outputs: &Outputs,
+        interrupt: Arc<AtomicUsize>,
+    ) -> Result<(Running, MessageReader), Failure> {
+        let (sender, printed) = messages::queue();
+        let options = runtime::Options {
+            engine: settings.engine,
+            asynchronous: machine::asynchronous(settings)?,
+            seed: ranks.stream_seed(),
+            run_seed: settings.seed,
+            count_errors: settings.count_errors,
+            pin: settings.pin,
+            messages: Some(sender),
+            stream: outputs.requested_stream(),
+            interrupt,
+            devices: self.cache.devices(),
+            meetings: settings.together.meeting_place(),
+        };
+        if settings.engine.real() && self.plan.flowops.iter().any(|flowop| flowop.runs_command) {
+            crate::os::child::prepare();
+        }
+        // Calibrate now, before threads of the run disturb it.
+        record::overhead();
+        let started = runtime::start(Arc::clone(&self.plan), &self.sets, options);
+        let running = started.map_err(|fault| Failure::refused(fault.what, fault.help))?;
+        Ok((running, printed))
+    }
+}
+
 /// The environment of a run. It is read before the threads start, because no file system is accessed after that.
 pub(crate) struct RunLocation {
     pub(crate) environment: Environment,
@@ -46,27 +79,4 @@ impl RunLocation {
         let resolved = roots.iter().map(|root| path::resolve(root)).collect();
         Self { environment: environment::environment(), run: environment::of_run(roots), roots: resolved }
     }
-}
-
-/// Running processes.
-pub(crate) struct Live {
-    pub(crate) running: Running,
-    pub(crate) ready: Ready,
-    pub(crate) printed: MessageReader,
-    /// `stats clear` was executed: the next `sleep` is measured time.
-    pub(crate) measuring: bool,
-    /// No command has waited for the processes or cleared their counters since they were started.
-    pub(crate) is_new: bool,
-    pub(crate) cpu: CpuReading,
-    pub(crate) started_at: String,
-    pub(crate) requested: Option<Duration>,
-    pub(crate) timeline: RunTimeline,
-    /// The newest intervals, for the live view.
-    pub(crate) recent: Vec<Interval>,
-    /// The end of the processes during a command's wait.
-    pub(crate) ended: Option<Waited>,
-    /// The start of the processes, compared to that of the other ranks.
-    pub(crate) start: RankStart,
-    /// The reports of one of several ranks, while processes are measured.
-    pub(crate) reports: Option<RankTicks>,
 }

@@ -1,11 +1,11 @@
 //! The conversion of a run's counters to its entry in the result.
 
 use super::cache::AfterRun;
-use super::measurement::RunFigures;
+use super::measurement::Description;
 use super::names::{qualified_name, roots_text};
 use super::ready::Ready;
 use super::series::fill_figures;
-use super::{Description, Runner, Status, run_notes};
+use super::{Settings, Status};
 use crate::engine::Asynchronous;
 use crate::os::proc::DescriptorTable;
 use crate::os::{Clock, errno_name, path};
@@ -13,11 +13,13 @@ use crate::plan::{self, Plan, PlanStep};
 use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
 use crate::result::{
-    DirtyBytes, FilesetResult, FlowopClass, FlowopResult, NoteCode, OpenLoop, PhaseResult, Repaired, Run, RunFailure,
-    RunState, Straggler,
+    DirtyBytes, FilesetResult, FlowopClass, FlowopResult, Note, NoteCode, OpenLoop, PhaseResult, Repaired, Run,
+    RunFailure, RunState, Straggler,
 };
 use crate::runtime::{ArrivalProgress, Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
 use crate::spec::IoDirection;
+use crate::util::count::count;
+use crate::util::duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,128 +42,124 @@ pub const FIGURES: [&str; 11] = [
     "iocpusys",
 ];
 
-impl Runner {
-    /// Returns the entry of a run before its start: what was requested, and the environment.
-    pub(crate) fn new_run(
-        &mut self,
-        ready: &Ready,
-        running: &Running,
-        length: Option<Duration>,
-        about: &Description,
-    ) -> Run {
-        let real = self.settings.engine.real();
-        let paths: Vec<_> = ready.sets.iter().map(|s| s.spec.root()).collect();
-        self.add_paths(&paths);
-        self.document.environment = self.publish_environment(ready.location.environment.clone());
-        let plan = &ready.plan;
-        let direct: BTreeSet<usize> = plan::direct_io(plan).iter().map(|io| io.flowop).collect();
-        let mut run = Run {
-            workload: self.settings.workload.clone(),
-            requested_seconds: length.map(|length| length.as_secs_f64()),
-            environment: ready.location.run.clone(),
-            as_is: ready.as_is,
-            variables: about.variables.clone(),
-            loaded_scripts: about.loaded_scripts.clone(),
-            engine: self.engine_name(plan).to_owned(),
-            processes: plan.n_processes(),
-            threads: plan.n_threads(),
-            pinned_processors: running.pinned_processors().map(|all| all.iter().map(|cpu| *cpu as u64).collect()),
-            descriptor_tables: if real { running.tables() } else { DescriptorTable::Shared }.name().to_owned(),
-            lathist: about.lathist,
-            quiesced: ready
-                .prepared
-                .iter()
-                .flatten()
-                .rfind(|p| !p.unchanged || p.quiesced.is_some())
-                .map(|p| p.quiesced.is_some_and(|s| !s.ran_out)),
-            flowops: plan
-                .flowops
-                .iter()
-                .enumerate()
-                .map(|(id, _)| identity(plan, id, ready.lines[id], direct.contains(&id)))
-                .collect(),
-            filesets: ready
-                .sets
-                .iter()
-                .zip(&ready.prepared)
-                .enumerate()
-                .map(|(id, (set, prepared))| fileset(set, prepared.as_ref(), ready.location.roots.get(id)))
-                .collect(),
-            warnings: about.notes.iter().map(|text| NoteCode::ScriptNote.note(text)).collect(),
-            ..Run::default()
-        };
-        ready.cache.describe(&mut run);
-        self.publish_run(&mut run, &about.secrets);
-        run
-    }
+/// Names and values of the figures of a run that a script can read.
+pub(crate) type RunFigures = Vec<(&'static str, u64)>;
 
-    /// Returns the name of the engine that makes the calls, after the choice between its asynchronous mechanisms.
-    fn engine_name(&self, plan: &Plan) -> &'static str {
-        let engine = self.settings.engine;
-        let asynchronous = plan.threads().any(|(_, thread)| thread.effects.aio.is_some());
-        match engine.asynchronous().resolve() {
-            Ok(Asynchronous::Ring) if asynchronous => "uring",
-            _ => engine.name(),
-        }
-    }
-
-    /// Sets the figures and the state of a run that has ended. Returns the status.
-    pub(crate) fn fill(
-        &mut self,
-        run: &mut Run,
-        ready: &Ready,
-        running: &Running,
-        waited: &Waited,
-        sample: &Sample,
-        cpu: CpuTime,
-    ) -> Status {
-        let plan = &ready.plan;
-        let measured = running.ns(running.from(), waited.tick);
-        run.measured_seconds = measured as f64 / 1e9;
-        run.finished_seconds = self.started.elapsed().as_secs_f64();
-        run.descriptor_tables = running.tables().name().to_owned();
-        run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::disk::quiesce::dirty_bytes() });
-        // The threads of a run that goes on (`stats snap`) are in calls as in any run. Only after the end of the run, or
-        // if it is stuck, is a thread in a call one that has not returned.
-        let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);
-        let is_over = is_stuck || running.is_stopped();
-        let unfinished = || sample.unfinished.iter().filter(|_| is_over);
-        let stragglers = if is_over { running.stragglers() } else { Vec::new() };
-        run.late_ops = sample.flowops.iter().map(|s| s.late_ops).sum::<u64>()
-            + unfinished().map(|thread| thread.in_flight).sum::<u64>();
-        let ages = unfinished().filter_map(|thread| Some(running.ns(thread.last_progress?, waited.tick)));
-        let oldest_ns = sample.flowops.iter().map(|s| s.late_oldest_ns).chain(ages).max().unwrap_or(0);
-        run.late_oldest_seconds = (run.late_ops > 0).then_some(oldest_ns as f64 / 1e9);
-        run.stragglers = stragglers
+/// Returns the entry of a run before its start: what was requested, and the environment.
+pub(crate) fn entry(
+    settings: &Settings,
+    ready: &Ready,
+    running: &Running,
+    length: Option<Duration>,
+    about: &Description,
+) -> Run {
+    let real = settings.engine.real();
+    let plan = &ready.plan;
+    let direct: BTreeSet<usize> = plan::direct_io(plan).iter().map(|io| io.flowop).collect();
+    let mut run = Run {
+        workload: settings.workload.clone(),
+        requested_seconds: length.map(|length| length.as_secs_f64()),
+        environment: ready.location.run.clone(),
+        as_is: ready.as_is,
+        variables: about.variables.clone(),
+        loaded_scripts: about.loaded_scripts.clone(),
+        engine: engine_name(settings, plan).to_owned(),
+        processes: plan.n_processes(),
+        threads: plan.n_threads(),
+        pinned_processors: running.pinned_processors().map(|all| all.iter().map(|cpu| *cpu as u64).collect()),
+        descriptor_tables: if real { running.tables() } else { DescriptorTable::Shared }.name().to_owned(),
+        lathist: about.lathist,
+        quiesced: ready
+            .prepared
             .iter()
-            .map(|s| Straggler {
-                flowop: qualified_name(plan, s.flowop),
-                instance: s.instance as u64,
-                thread: s.number as u64,
-                wait_channel: s.wait_channel.clone(),
-                path: Some(s.path.clone().unwrap_or_else(|| roots_text(plan, s.flowop))),
-                rank: None,
-            })
-            .collect();
-        run.phases = phases(running, waited.tick);
-        fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
-        // A call that had not returned counts as late.
-        for thread in unfinished() {
-            run.flowops[thread.flowop].late_ops += thread.in_flight;
-        }
-        run.open_loop = open_loop(&running.open_loops(waited.tick), &run.phases, run.measured_seconds);
-        run.overhead_ns_per_op = Some(overhead());
-        run.peak_memory = crate::os::proc::peak_memory();
-        let threads = match () {
-            () if !stragglers.is_empty() => AfterRun::Held,
-            () if is_over || running.n_remaining() == 0 => AfterRun::Ended,
-            () => AfterRun::GoesOn,
-        };
-        ready.cache.conclude(run, plan, &ready.sets, self.settings.seed, threads);
-        run.warnings.extend(run_notes::interruption_notes(running));
-        run.warnings.extend(run_notes::thread_notes(plan, running, &waited.ended, &run.flowops));
-        end(run, ready, &waited.ended)
+            .flatten()
+            .rfind(|p| !p.unchanged || p.quiesced.is_some())
+            .map(|p| p.quiesced.is_some_and(|s| !s.ran_out)),
+        flowops: plan
+            .flowops
+            .iter()
+            .enumerate()
+            .map(|(id, _)| identity(plan, id, ready.lines[id], direct.contains(&id)))
+            .collect(),
+        filesets: ready
+            .sets
+            .iter()
+            .zip(&ready.prepared)
+            .enumerate()
+            .map(|(id, (set, prepared))| fileset(set, prepared.as_ref(), ready.location.roots.get(id)))
+            .collect(),
+        warnings: about.notes.iter().map(|text| NoteCode::ScriptNote.note(text)).collect(),
+        ..Run::default()
+    };
+    ready.cache.describe(&mut run);
+    run
+}
+
+/// Returns the name of the engine that makes the calls, after the choice between its asynchronous mechanisms.
+fn engine_name(settings: &Settings, plan: &Plan) -> &'static str {
+    let engine = settings.engine;
+    let asynchronous = plan.threads().any(|(_, thread)| thread.effects.aio.is_some());
+    match engine.asynchronous().resolve() {
+        Ok(Asynchronous::Ring) if asynchronous => "uring",
+        _ => engine.name(),
     }
+}
+
+/// Sets the figures and the state of a run that has ended. Returns the status.
+pub(crate) fn fill(
+    run: &mut Run,
+    ready: &Ready,
+    running: &Running,
+    waited: &Waited,
+    sample: &Sample,
+    cpu: CpuTime,
+    seed: u64,
+) -> Status {
+    let plan = &ready.plan;
+    let measured = running.ns(running.from(), waited.tick);
+    run.measured_seconds = measured as f64 / 1e9;
+    run.descriptor_tables = running.tables().name().to_owned();
+    run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::disk::quiesce::dirty_bytes() });
+    // The threads of a run that goes on (`stats snap`) are in calls as in any run. Only after the end of the run, or
+    // if it is stuck, is a thread in a call one that has not returned.
+    let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);
+    let is_over = is_stuck || running.is_stopped();
+    let unfinished = || sample.unfinished.iter().filter(|_| is_over);
+    let stragglers = if is_over { running.stragglers() } else { Vec::new() };
+    run.late_ops = sample.flowops.iter().map(|s| s.late_ops).sum::<u64>()
+        + unfinished().map(|thread| thread.in_flight).sum::<u64>();
+    let ages = unfinished().filter_map(|thread| Some(running.ns(thread.last_progress?, waited.tick)));
+    let oldest_ns = sample.flowops.iter().map(|s| s.late_oldest_ns).chain(ages).max().unwrap_or(0);
+    run.late_oldest_seconds = (run.late_ops > 0).then_some(oldest_ns as f64 / 1e9);
+    run.stragglers = stragglers
+        .iter()
+        .map(|s| Straggler {
+            flowop: qualified_name(plan, s.flowop),
+            instance: s.instance as u64,
+            thread: s.number as u64,
+            wait_channel: s.wait_channel.clone(),
+            path: Some(s.path.clone().unwrap_or_else(|| roots_text(plan, s.flowop))),
+            rank: None,
+        })
+        .collect();
+    run.phases = phases(running, waited.tick);
+    fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
+    // A call that had not returned counts as late.
+    for thread in unfinished() {
+        run.flowops[thread.flowop].late_ops += thread.in_flight;
+    }
+    run.open_loop = open_loop(&running.open_loops(waited.tick), &run.phases, run.measured_seconds);
+    run.overhead_ns_per_op = Some(overhead());
+    run.peak_memory = crate::os::proc::peak_memory();
+    let threads = match () {
+        () if !stragglers.is_empty() => AfterRun::Held,
+        () if is_over || running.n_remaining() == 0 => AfterRun::Ended,
+        () => AfterRun::GoesOn,
+    };
+    ready.cache.conclude(run, plan, &ready.sets, seed, threads);
+    run.warnings.extend(interruption_notes(running));
+    run.warnings.extend(thread_notes(plan, running, &waited.ended, &run.flowops));
+    end(run, ready, &waited.ended)
 }
 
 /// Returns the measured phases of a run. Empty for a workload with a single phase.
@@ -387,6 +385,68 @@ fn fileset(
         sync_seconds: prepared.filter(|p| !p.unchanged || p.quiesced.is_some()).map(|p| p.sync_seconds),
         ..FilesetResult::default()
     }
+}
+
+/// Returns notes on threads that waited for other threads all the time, and on threads that found no usable file.
+fn thread_notes(plan: &Plan, running: &Running, ended: &Ended, figures: &[FlowopResult]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if *ended == Ended::Time {
+        for (flowop, threads) in running.held() {
+            let message = format!(
+                "{} waited in `{}` to the end and never passed it; \
+                 check which flowop posts to it or wakes it, and how often",
+                count(threads, "thread"),
+                qualified_name(plan, flowop)
+            );
+            notes.push(NoteCode::WaitedToTheEnd.note(message));
+        }
+    }
+    for (flowop, threads) in running.exhausted() {
+        // A thread may be meant to end like this, but not before anything was done.
+        if !plan.flowops[flowop].may_starve || figures.get(flowop).is_some_and(|f| f.ops == 0) {
+            notes.push(NoteCode::Exhausted.note(exhausted_text(plan, flowop, threads)));
+        }
+    }
+    notes
+}
+
+/// Returns notes on time in which the program was stopped, and on free space that could not be checked.
+fn interruption_notes(running: &Running) -> Vec<Note> {
+    const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+    let mut notes = Vec::new();
+    let stopped = running.stopped();
+    if !stopped.is_zero() {
+        let message = format!(
+            "the program was stopped for at least {}, \
+             which is included in the measured time; measure again without `SIGSTOP`",
+            duration::seconds(stopped.as_secs_f64())
+        );
+        notes.push(NoteCode::Stopped.note(message));
+    }
+    if running.waits_for_space(ANSWER_TIMEOUT) {
+        let message = "the free space was not checked: the file system was busy and did not answer within 5 s";
+        notes.push(NoteCode::NotLookedAt.note(message));
+    }
+    notes
+}
+
+fn exhausted_text(plan: &Plan, flowop: usize, threads: u64) -> String {
+    let info = &plan.flowops[flowop];
+    let sets: Vec<_> = info.sets.iter().filter_map(|set| plan.filesets.get(*set)).collect();
+    let whole = sets.iter().filter(|set| set.part == 0);
+    let names: Vec<String> = whole.map(|set| format!("`{}`", set.name)).collect();
+    let of = if names.is_empty() { String::new() } else { format!(" of {}", names.join(" and ")) };
+    let advice = if !sets.is_empty() && sets.iter().all(|set| set.entries + set.leafdirs == 0) {
+        "the set has 0 entries: set the number of files with `entries=`"
+    } else if info.may_starve {
+        "give the set another `prealloc`; files of an earlier run remain unless `shutdown filesets` removes them"
+    } else {
+        "give the set more `entries`, another `prealloc`, or a flowop that offsets this one; \
+         if the thread is meant to end like this, give the flowop `maystarve`"
+    };
+    let all = plan.instances(flowop) as u64;
+    let which = if threads < all { format!("{threads} of {all} threads") } else { count(threads, "thread") };
+    format!("{which} ended early: `{}` found no usable file{of}; {advice}", qualified_name(plan, flowop))
 }
 
 #[cfg(test)]

@@ -5,16 +5,11 @@
 //! same text. Within a session, a placeholder always stands for the same text. Not here: messages that a script prints
 //! to the terminal.
 
-use super::Settings;
+use crate::os::proc;
 use crate::result::texts::TextField;
-use crate::result::{Environment, Run, Script};
-use crate::util::secrets::replace_words;
-use std::path::Path;
-
-/// Returns the command line for the document.
-pub(crate) fn command_line(settings: &Settings) -> Vec<String> {
-    if settings.redact { vec!["(command line)".to_owned()] } else { settings.command_line.clone() }
-}
+use crate::result::{Document, Environment, Run, Script};
+use crate::util::secrets::{ENVIRONMENT, replace_words, without_environment};
+use std::path::{Path, PathBuf};
 
 /// The placeholder of a path that is not known otherwise.
 const PATH: &str = "(path)";
@@ -31,7 +26,11 @@ pub enum ScriptOrigin {
 /// The texts to be redacted; the number of a placeholder is the index of its text.
 #[derive(Debug, Default)]
 pub(crate) struct Redaction {
-    pub(crate) host: String,
+    /// `--redact`.
+    is_wanted: bool,
+    /// The directories of `--dir`.
+    dirs: Vec<String>,
+    host: String,
     mounts: Vec<String>,
     sources: Vec<String>,
     paths: Vec<String>,
@@ -47,6 +46,73 @@ fn number(seen: &mut Vec<String>, text: &str) -> usize {
 }
 
 impl Redaction {
+    /// Nothing is known yet. `is_wanted`: `--redact`. `dirs`: the directories of `--dir`.
+    pub(crate) fn new(is_wanted: bool, dirs: Vec<String>) -> Self {
+        Self { is_wanted, dirs, ..Self::default() }
+    }
+
+    /// Redacts a run for the document. Texts that are redacted already do not change.
+    pub(crate) fn publish(&mut self, run: &mut Run, secrets: &[String]) {
+        if !secrets.is_empty() {
+            run.texts_mut(&mut |field, text| {
+                if matches!(
+                    field,
+                    TextField::Name | TextField::Path | TextField::Value | TextField::Words | TextField::MountPoint
+                ) {
+                    *text =
+                        without_environment(text, secrets, matches!(field, TextField::Words | TextField::MountPoint));
+                }
+            });
+            for set in &mut run.filesets {
+                // Reports find the mount of a set by its path.
+                if set.path.starts_with(ENVIRONMENT)
+                    && !run.environment.mounts.iter().any(|mount| set.path.starts_with(&mount.path))
+                    && let Some(root) = run.environment.mounts.iter().find(|mount| mount.path.starts_with('/'))
+                {
+                    set.path = format!("{}/{}", root.path.trim_end_matches('/'), set.path);
+                }
+            }
+        }
+        if self.is_wanted {
+            self.dirs.clone().iter().for_each(|dir| self.add_path(dir));
+            if let Ok(here) = std::env::current_dir() {
+                self.add_path(&here.display().to_string());
+            }
+            self.run(run);
+        }
+        run.name_intervals();
+    }
+
+    /// Registers the paths of a run's file sets, so that they are recognised in texts.
+    pub(crate) fn add_paths(&mut self, paths: &[PathBuf]) {
+        for path in paths {
+            self.add_path(&path.display().to_string());
+            path.parent().into_iter().for_each(|parent| self.add_path(&parent.display().to_string()));
+        }
+    }
+
+    /// Sets the script's entry in the document. `dialect`: its name and the reason for it.
+    pub(crate) fn describe_script(
+        &mut self,
+        document: &mut Document,
+        (path, text): (&str, &str),
+        dialect: (&str, &str),
+        origin: ScriptOrigin,
+    ) {
+        let script = &mut document.script;
+        path.clone_into(&mut script.path);
+        text.clone_into(&mut script.text);
+        script.sha256 = sha256(text);
+        (script.dialect, script.dialect_reason) = (dialect.0.to_owned(), dialect.1.to_owned());
+        if self.is_wanted {
+            [_, self.host, ..] = proc::uname();
+            self.script(script, origin);
+            for remark in [&mut document.label, &mut document.note].into_iter().flatten() {
+                *remark = self.redacted(remark);
+            }
+        }
+    }
+
     /// Adds a path that is to be recognised in texts.
     pub(crate) fn add_path(&mut self, path: &str) {
         if path.chars().any(char::is_alphanumeric) {
@@ -55,6 +121,9 @@ impl Redaction {
     }
 
     pub(crate) fn environment(&mut self, environment: &mut Environment) {
+        if !self.is_wanted {
+            return;
+        }
         self.host.clone_from(&environment.uname.nodename);
         environment.texts_mut(&mut |field, text| match field {
             TextField::Host => "(host)".clone_into(text),

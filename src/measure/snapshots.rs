@@ -4,7 +4,6 @@
 //! The controller only reads the counters. A thread of its own makes the result and writes it, since the file system may
 //! not answer. A snapshot is dropped while the one before it is being written.
 
-use super::Runner;
 use super::series::fill_figures;
 use crate::os::signals;
 use crate::output::{ResultPlace, Results, SnapshotFile, output_in_tree};
@@ -12,7 +11,7 @@ use crate::plan::Plan;
 use crate::report::json;
 use crate::result::build::CpuTime;
 use crate::result::ranks::{RankRun, merge_ranks};
-use crate::result::{Document, Interval, Run, RunState, rank_on_host};
+use crate::result::{Document, Interval, RunState, rank_on_host};
 use crate::runtime::{Sample, Tick};
 use crate::stats::snapshot::Snapshot;
 use crate::util::duration;
@@ -51,29 +50,24 @@ pub(crate) struct SnapshotWriter {
     next_ns: u64,
 }
 
-impl Runner {
-    /// Starts the snapshots of a run that begins to be measured. `None` if no thread can be started.
-    pub(crate) fn start_snapshots(&mut self, plan: &Plan, run: &Run) -> Option<SnapshotWriter> {
-        // Runs that have ended are in the result of rank 0.
-        let runs = std::mem::take(&mut self.document.runs);
-        let document = self.document.clone();
-        self.document.runs = runs;
-        let rank = self.settings.together.rank();
-        let results = self.outputs.results.clone();
-        let place = results.place(Path::new(&format!("rank-{rank}.snapshots")));
+impl SnapshotWriter {
+    /// Starts the snapshots of a run that begins to be measured. `document`: the result without its runs; those that have
+    /// ended are in the result of rank 0. `rank`: the run so far. `started`: when the session started. `None` if no thread
+    /// can be started.
+    pub(crate) fn start(
+        document: Document,
+        rank: RankRun,
+        started: Instant,
+        results: Results,
+        plan: &Plan,
+    ) -> Option<Self> {
         let source = SnapshotSource {
-            rank: RankRun {
-                rank: rank as u64,
-                host: self.host_label(rank),
-                environment: document.environment.clone(),
-                run: run.clone(),
-                ..RankRun::default()
-            },
             document,
-            started: self.started,
+            started,
             trees: plan.filesets.iter().map(|set| (set.name.clone(), set.root())).collect(),
+            place: results.place(Path::new(&format!("rank-{}.snapshots", rank.rank))),
+            rank,
             results,
-            place,
         };
         let (counters, queue) = sync_channel(1);
         let (end, ended) = sync_channel(1);
@@ -86,11 +80,9 @@ impl Runner {
             drop(end);
         };
         builder.spawn(work).ok()?;
-        Some(SnapshotWriter { counters, is_removed, ended, next_ns: SNAPSHOT_PERIOD.as_nanos() as u64 })
+        Some(Self { counters, is_removed, ended, next_ns: SNAPSHOT_PERIOD.as_nanos() as u64 })
     }
-}
 
-impl SnapshotWriter {
     /// Returns whether a snapshot is due. The one after it is then due a second later.
     pub(crate) fn is_due(&mut self, elapsed_ns: u64) -> bool {
         let (period, rounded) = (SNAPSHOT_PERIOD.as_nanos() as u64, elapsed_ns + EARLY.as_nanos() as u64);

@@ -3,12 +3,14 @@
 //!
 //! Not here: the watchdog itself, which prints and ends the program (`cli`).
 
+use crate::diag::Status;
 use crate::disk::prepare::{Phase, Progress};
-use crate::os::signals::Kept;
+use crate::os::signals::{self, Kept};
 use crate::os::steps;
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 /// The stage of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +43,12 @@ pub struct Waiting {
 pub struct Watch {
     now: Mutex<Option<Waiting>>,
     leftovers: Mutex<Vec<PathBuf>>,
+    /// Threads of a run were left behind in system calls.
+    is_stalled: AtomicBool,
+    /// The worst status so far.
+    worst: Mutex<Status>,
+    /// The number of the signal that was received; 0 if there is none.
+    interrupt: Arc<AtomicUsize>,
 }
 
 impl Watch {
@@ -49,9 +57,51 @@ impl Watch {
         self.leftovers.lock().clone()
     }
 
-    /// Adds roots of trees in which threads were left behind in system calls.
-    pub(crate) fn add_leftovers(&self, roots: impl IntoIterator<Item = PathBuf>) {
+    /// The work of a session of which nothing has been done. Signals set `interrupt`.
+    pub(crate) fn new(interrupt: Arc<AtomicUsize>) -> Self {
+        Self { interrupt, ..Self::default() }
+    }
+
+    /// Adds roots of trees in which threads were left behind in system calls: their file systems are not accessed any more.
+    pub(crate) fn stall(&self, roots: impl IntoIterator<Item = PathBuf>) {
+        self.is_stalled.store(true, SeqCst);
         self.leftovers.lock().extend(roots);
+    }
+
+    /// Whether threads of a run were left behind in system calls.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.is_stalled.load(SeqCst)
+    }
+
+    /// Records the status of the work so far. The worst one is the exit status if the session ends now.
+    pub fn note_status(&self, status: Status) {
+        let mut worst = self.worst.lock();
+        *worst = status.max(*worst);
+    }
+
+    /// The worst status so far.
+    pub(crate) fn worst(&self) -> Status {
+        *self.worst.lock()
+    }
+
+    /// The number of the signal that was received; 0 if there is none.
+    pub fn signal(&self) -> u8 {
+        self.interrupt.load(SeqCst) as u8
+    }
+
+    /// Clears a signal that was handled, so that it does not end the next run.
+    pub fn clear_interrupt(&self) {
+        self.interrupt.store(0, SeqCst);
+    }
+
+    /// The number that signals set.
+    pub fn interrupt(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.interrupt)
+    }
+
+    /// Runs long work on files so that a signal stops it, by setting the flag that is passed to `work`.
+    pub(crate) fn interruptible<T>(&self, work: impl FnOnce(&AtomicBool) -> T) -> T {
+        signals::interruptible(&self.interrupt, work)
     }
 
     /// Returns the current work. `None` while no work on a file system is in progress.
@@ -60,7 +110,8 @@ impl Watch {
     }
 
     /// Sets the current work until the returned guard is dropped.
-    pub(crate) fn begin(self: &Arc<Self>, stage: Stage, what: &str, paths: Vec<PathBuf>, status: u8) -> WatchGuard {
+    pub(crate) fn begin(self: &Arc<Self>, stage: Stage, what: &str, paths: Vec<PathBuf>) -> WatchGuard {
+        let status = self.worst().code();
         let number = self.now.lock().as_ref().map_or(0, |now| now.number) + 1;
         let new = Waiting { stage, what: what.to_owned(), paths, number, is_quiescing: false, status };
         steps::count();
@@ -124,10 +175,12 @@ mod tests {
     fn the_innermost_work_is_current_and_the_outer_one_after_it() {
         let watch = Arc::new(Watch::default());
         assert_eq!(watch.now(), None);
-        let outer = watch.begin(Stage::Prepare, "checking the file sets", vec!["/a".into()], 0);
+        let outer = watch.begin(Stage::Prepare, "checking the file sets", vec!["/a".into()]);
         WatchedProgress { watch: &watch, progress: &Quiet }.started("data", Phase::Populate, 1, 1);
         assert_eq!(watch.now().map(|now| (now.what, now.is_quiescing)), Some(("creating data".to_owned(), false)));
-        let inner = watch.begin(Stage::CleanUp, "removing data", Vec::new(), 1);
+        watch.note_status(Status::Failed);
+        watch.note_status(Status::Done);
+        let inner = watch.begin(Stage::CleanUp, "removing data", Vec::new());
         assert_eq!(watch.now().map(|now| (now.stage, now.status)), Some((Stage::CleanUp, 1)));
         drop(inner);
         assert_eq!(watch.now().map(|now| now.what), Some("creating data".to_owned()));

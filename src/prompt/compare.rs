@@ -21,7 +21,7 @@ impl Prompt {
     /// Executes `compare [COUNT]`. Returns an error when the count is not one of [`COMPARED_RUNS`].
     pub(super) fn compare(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
         const FORM: &str = "compare [COUNT]";
-        let runs = &self.session.runner.document.runs;
+        let runs = &self.session.runner.outputs.document.runs;
         let wanted = count(argument, *COMPARED_RUNS.start(), FORM)?;
         if !COMPARED_RUNS.contains(&wanted) {
             let text =

@@ -137,7 +137,7 @@ impl SignalWatcher {
     fn watch(shell: &mut PromptLoop<'_>) -> Self {
         let waiting = Self { flag: Arc::default(), over: Arc::default() };
         let (flag, over) = (Arc::clone(&waiting.flag), Arc::clone(&waiting.over));
-        let number = shell.prompt.session.runner.interrupt();
+        let number = shell.prompt.session.runner.watch.interrupt();
         let watch = move || {
             while !over.load(SeqCst) {
                 if number.load(SeqCst) != 0 && flag.load(SeqCst) {

@@ -85,9 +85,9 @@ pub fn run(
     } else {
         input::run(&mut shell);
     }
-    let PromptLoop { mut prompt, front, worst, .. } = shell;
+    let PromptLoop { prompt, front, worst, .. } = shell;
     if !terminal {
-        prompt.session.runner.note_status(worst);
+        prompt.session.runner.watch.note_status(worst);
     }
     let last = prompt.session.finish(front);
     match worst {
@@ -102,10 +102,10 @@ impl PromptLoop<'_> {
     fn execute(&mut self, name: &str, text: &StatementText) -> bool {
         let done = self.prompt.typed(name, text, self.front);
         let status = self.front.status(done);
-        self.stopped = self.terminal && self.prompt.session.runner.signal() == SIGINT;
+        self.stopped = self.terminal && self.prompt.session.runner.watch.signal() == SIGINT;
         if self.stopped {
             // The signal has ended the run. Clear it, so that the shell continues.
-            self.prompt.session.runner.clear_interrupt();
+            self.prompt.session.runner.watch.clear_interrupt();
             self.signals.first.clear();
         } else {
             self.worst = self.worst.max(status);
@@ -115,7 +115,7 @@ impl PromptLoop<'_> {
 
     /// Returns whether a signal was received that ends the shell, and records it in the status.
     fn ended(&mut self) -> bool {
-        let signal = self.prompt.session.runner.signal();
+        let signal = self.prompt.session.runner.watch.signal();
         if signal != 0 {
             self.worst = self.worst.max(Status::Interrupted(signal));
         }

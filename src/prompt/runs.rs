@@ -12,7 +12,7 @@ pub(super) const RUNS: PromptCommand = PromptCommand::new(
     ["runs", "runs", "lists the runs of this session: results and differing variables", "runs"],
     Argument::Nothing,
     |prompt, _, front| {
-        show(&prompt.session.runner.document.runs, front);
+        show(&prompt.session.runner.outputs.document.runs, front);
         Ok(())
     },
 );

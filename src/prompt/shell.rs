@@ -84,9 +84,9 @@ impl Prompt {
 
     /// Executes `stats`.
     pub(super) fn show_report(&self, front: &mut dyn Front) {
-        match self.session.runner.document.runs.is_empty() {
+        match self.session.runner.outputs.document.runs.is_empty() {
             true => front.note("there are no runs yet"),
-            false => front.run_ended(&self.session.runner.document),
+            false => front.run_ended(&self.session.runner.outputs.document),
         }
     }
 
@@ -150,7 +150,7 @@ impl Prompt {
         if name.is_empty() {
             return Err(bad(argument.span, "unset $NAME").into());
         }
-        let fresh = self.session.runner.fresh_dir();
+        let fresh = self.session.runner.sets.fresh_dir();
         let now = match self.session.scope.unset(name) {
             Unset::Unknown => {
                 let scope = &self.session.scope;
@@ -273,7 +273,9 @@ impl Prompt {
         // Replace only files that `save` wrote: a script, and the results beside one. For a symbolic link that applies to
         // its target.
         let mut places = Vec::new();
-        for path in [&path, &results].into_iter().take(1 + usize::from(!self.session.runner.document.runs.is_empty())) {
+        for path in
+            [&path, &results].into_iter().take(1 + usize::from(!self.session.runner.outputs.document.runs.is_empty()))
+        {
             let place = HeldDir::of_file(path).map_err(|e| {
                 // A link of another user is refused.
                 let status = if e.raw_os_error().is_none() { Status::Refused } else { Status::Failed };
@@ -303,7 +305,7 @@ impl Prompt {
             return Err(d.help("`show` prints them, `check` reports the errors").into());
         };
         for (n, (dir, name)) in places.iter().enumerate() {
-            let document = &self.session.runner.document;
+            let document = &self.session.runner.outputs.document;
             let written = output::replace_in(dir, name, &mut |out| match n {
                 0 => out.write_all(text.as_bytes()),
                 _ => json::serialize(document, out),
@@ -313,7 +315,7 @@ impl Prompt {
         for statement in left_out {
             front.note(&format!("omitted, since it is invalid: `{statement}`"));
         }
-        let runs = self.session.runner.document.runs.len() as u64;
+        let runs = self.session.runner.outputs.document.runs.len() as u64;
         let results_text = match runs {
             0 => "no results yet".to_owned(),
             n => format!("{} in {}", crate::util::count::count(n, "run"), results.display()),
@@ -343,7 +345,7 @@ impl Prompt {
         for text in statements(&String::from_utf8_lossy(&bytes)) {
             let done = self.typed(name, &text, front);
             worst = worst.max(front.status(done));
-            if self.session.flow.quit || self.session.runner.signal() != 0 {
+            if self.session.flow.quit || self.session.runner.watch.signal() != 0 {
                 break;
             }
         }
@@ -368,7 +370,7 @@ impl Prompt {
             }
         }
         if self.session.scope.binding("dir").is_none() {
-            let fresh = self.session.runner.fresh_dir();
+            let fresh = self.session.runner.sets.fresh_dir();
             self.session.set_default_dir(fresh.as_deref().unwrap_or(FRESH), Span::default());
         }
         self.session.options.mode = model::QuitMode::default();

@@ -5,9 +5,9 @@
 //! and `panicked` are visible to a thread that sees `done`, which release and acquire would give; each is written once
 //! per thread, so the stronger ordering costs no operation anything.
 
-use super::Options;
 use super::iterations::IterationTallies;
 use super::meeting::{Meeting, MeetingPoint};
+use super::options::Options;
 use super::pace::Arrivals;
 use super::phases::Phases;
 use crate::disk::Fileset;

@@ -1,7 +1,7 @@
 //! Checks a script: reads its definitions and makes its plan, and does nothing else.
 
 use super::constants::is_same;
-use super::{BeforeRun, Extent, Front, Session, definitions_of, library};
+use super::{BeforeRun, Extent, Front, Session, Settings, definitions_of, library};
 use crate::diag::{Diagnostic, Failure, Reason, has_errors};
 use crate::model::{self, Scope};
 use crate::source::{FileId, SourceMap};
@@ -87,7 +87,7 @@ impl Session {
             return Ok(());
         }
         let settings = &self.runner.settings;
-        let mut ahead = Session::new(settings.clone(), Arc::default());
+        let mut ahead = Session::new(Settings::clone(settings), Arc::default());
         ahead.map = self.map.clone();
         ahead.extent = Extent::Check;
         let mut silent = SilentFront::default();
@@ -95,7 +95,7 @@ impl Session {
         let defined = applied.and_then(|()| ahead.commands(&before.definitions, &mut silent));
         let plan = defined.and_then(|()| ahead.plan(&mut silent));
         let checked = plan.map_or(Ok(()), |plan| self.check_machine(&plan));
-        self.runner.agree("the machine", checked)
+        self.runner.ranks.agree("the machine", checked)
     }
 
     /// Executes the definitions and settings of a script, and of the texts that it loads, up to the first one that fails.

@@ -50,8 +50,8 @@ impl Session {
     pub fn commands(&mut self, commands: &[Command], front: &mut dyn Front) -> Result<(), Failure> {
         for command in commands {
             // A loop of commands that never wait notices a signal only here.
-            if self.runner.signal() != 0 {
-                return Err(Failure::unexplained(Status::Interrupted(self.runner.signal())));
+            if self.runner.watch.signal() != 0 {
+                return Err(Failure::unexplained(Status::Interrupted(self.runner.watch.signal())));
             }
             let done = self.command(command, front);
             done.map_err(|e| self.failure(e))?;
@@ -114,7 +114,7 @@ impl Session {
             CommandKind::SetMode(mode) => self.options.mode = *mode,
             // The check of the text has reported that they have no effect.
             CommandKind::SetNoUseStats | CommandKind::Debug | CommandKind::EnableMulti => {}
-            CommandKind::DoMultiSync => self.runner.wait_for_ranks()?,
+            CommandKind::DoMultiSync => self.runner.ranks.wait_for_ranks()?,
             CommandKind::DefineFileset(def) => {
                 self.definitions.add_fileset(def.clone());
             }
@@ -206,7 +206,7 @@ impl Session {
                 }
             }
             CommandKind::FsCheck { path, fstype } => self.fscheck(path.as_ref(), fstype.as_ref(), span)?,
-            CommandKind::FsFlush => self.runner.fsflush(front)?,
+            CommandKind::FsFlush => self.runner.sets.fsflush(front)?,
             CommandKind::Quit => self.flow.quit = true,
         }
         Ok(())
@@ -403,7 +403,7 @@ impl Session {
     fn system(&mut self, text: &Spanned<Expr>, span: Span, front: &mut dyn Front) -> Result<(), CommandError> {
         let command = self.shell_command(text, span)?;
         Err(CommandError::Failed(match self.runner.run_command(&command, front) {
-            Ok(None) => Failure::unexplained(Status::Interrupted(self.runner.signal())),
+            Ok(None) => Failure::unexplained(Status::Interrupted(self.runner.watch.signal())),
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => {
                 let help = "its output is above; if the script should go on after a failure: `COMMAND || true`";

@@ -113,9 +113,9 @@ impl Session {
             let d = Diagnostic::error(Code::BadArgument, name.span, "too many scripts are loaded");
             return Err(d.help("load each script once; variables that are set later change what it does").into());
         }
-        if let Some(path) = found.path.as_deref().filter(|path| self.runner.is_output(path)) {
+        if let Some(path) = found.path.as_deref().filter(|path| self.runner.outputs.is_output(path)) {
             let message = format!("{} is what `--json` or `--trace` would replace", path.display());
-            self.runner.give_up_outputs();
+            self.runner.outputs.give_up_outputs();
             let d = Diagnostic::error(Code::Refused, name.span, message);
             return Err(d.help("give the option another path").into());
         }

@@ -113,7 +113,7 @@ impl Session {
 
     /// What the session waits for, for the watchdog.
     pub fn watch(&self) -> Arc<Watch> {
-        self.runner.watch()
+        Arc::clone(&self.runner.watch)
     }
 
     /// The names that exist before a text is checked.
@@ -177,7 +177,7 @@ impl Session {
         self.loaded.whole = true;
         self.check_permission(&model)?;
         if model::visit::all(&model.commands).any(Command::writes_file) {
-            self.runner.check_results()?;
+            self.runner.outputs.check_results()?;
         }
         self.apply_sets_for(name)?;
         if let Err(unused) = self.apply_settings(&model) {
@@ -197,7 +197,7 @@ impl Session {
         self.check_first_run(&model, name)?;
         self.commands(&model.commands, front)?;
         if self.flow.quit || self.flow.has_run || self.runner.is_live() {
-            if self.flow.has_run && self.runner.document.runs.is_empty() {
+            if self.flow.has_run && self.runner.outputs.document.runs.is_empty() {
                 front.note("nothing was measured: `run N`, or `stats snap` while processes live, makes it a result");
             }
             return Ok(());
@@ -255,7 +255,7 @@ impl Session {
         let dialect = self.runner.settings.dialect.unwrap_or_default().name();
         let shipped = library::shipped_as(&source.name, &source.text).is_some();
         let origin = if shipped { ScriptOrigin::Shipped } else { ScriptOrigin::Other };
-        self.runner.describe_script(&source.name, &source.text, (dialect, "the script has errors"), origin);
+        self.runner.outputs.describe_script((&source.name, &source.text), (dialect, "the script has errors"), origin);
     }
 
     fn describe_script(&mut self, file: FileId, model: &model::Model) {
@@ -280,12 +280,12 @@ impl Session {
                     // Each script has its own.
                     let reason = format!("{}: {reason}", source.name);
                     let dialect = (model.dialect.name(), reason.as_str());
-                    self.runner.describe_script(&names.join(" and "), &whole, dialect, shared);
+                    self.runner.outputs.describe_script((&names.join(" and "), &whole), dialect, shared);
                 }
                 _ => {
                     let dialect = (model.dialect.name(), reason);
                     let origin = origin(&source.name, &source.text);
-                    self.runner.describe_script(&source.name, &source.text, dialect, origin);
+                    self.runner.outputs.describe_script((&source.name, &source.text), dialect, origin);
                 }
             }
             self.scope.set_internal("scriptname", script_name(&source.name));
@@ -310,7 +310,7 @@ impl Session {
     /// Sets the script that the result shows instead of texts that are loaded later. `dialect`: its name and the reason
     /// for it.
     pub(crate) fn stand_for(&mut self, name: &str, text: &str, dialect: (&str, &str)) {
-        self.runner.describe_script(name, text, dialect, ScriptOrigin::Other);
+        self.runner.outputs.describe_script((name, text), dialect, ScriptOrigin::Other);
         self.scope.set_internal("scriptname", script_name(name));
         (self.loaded.whole, self.loaded.of_profile) = (true, true);
     }
@@ -334,7 +334,7 @@ impl Session {
         if !new.is_empty() {
             front.warnings(&self.map, &self.values_named(new));
         }
-        self.runner.own_part(plan)
+        self.runner.ranks.own_part(plan)
     }
 
     /// Adds to diagnostics about values the place where each value was set.

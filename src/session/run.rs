@@ -4,6 +4,7 @@
 
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic, Failure};
+use crate::measure::{self, check_file_systems};
 use crate::measure::{Description, Length, Measurement, NamedDirs, Periodic, Record, WarmupLength, sha256};
 use crate::model::scope::literal;
 use crate::model::{self, CommandKind, Expr, FilesetDef, ModelValue, Object, QuitMode, Scope, SetBy};
@@ -206,7 +207,7 @@ impl Session {
     /// Makes the plan of a run, after checking that this machine can run it, and creates its directory. On an error all
     /// file sets are released.
     fn checked_plan(&mut self, span: Span, front: &mut dyn Front) -> Result<Arc<Plan>, Failure> {
-        let plan = self.plan_that_fits(span, front).inspect_err(|_| self.runner.release_sets())?;
+        let plan = self.plan_that_fits(span, front).inspect_err(|_| self.runner.sets.release_sets())?;
         self.definitions.note_run();
         Ok(plan)
     }
@@ -215,7 +216,10 @@ impl Session {
         let defined = self.check_definitions(span);
         let _looking = self.runner.looking("determining the file systems of the file sets", None);
         let checked = defined.and_then(|()| self.check_before_run(front));
-        let plan = self.runner.agree_on_run(checked, || self.conditions())?;
+        let plan = self
+            .runner
+            .ranks
+            .agree_on_run(checked, &self.runner.outputs.document.script.sha256, || self.conditions())?;
         self.plan_in_dir(Some(plan), front).map(Arc::new)
     }
 
@@ -229,7 +233,7 @@ impl Session {
         });
         let plan = placed.map_or_else(|| self.plan(front), Ok);
         let checked = plan.and_then(|plan| self.check_dir(front).map(|()| plan));
-        self.runner.share_rates(checked)
+        self.runner.ranks.share_rates(checked)
     }
 
     /// Returns the names and values of the conditions that all ranks must share. They are those of a run on rank 0, so
@@ -249,7 +253,7 @@ impl Session {
     /// different on each rank.
     fn scope_of_first(&self) -> Scope {
         let mut scope = self.scope.clone();
-        for (variable, value) in self.runner.variables_of_first() {
+        for (variable, value) in self.runner.ranks.variables_of_first() {
             scope.predefine(variable.name, value);
         }
         if scope.binding(DIR.name).is_some_and(|binding| binding.by == SetBy::Default) {
@@ -285,7 +289,7 @@ impl Session {
             let d = self.nothing_to_run(span, "no process is defined", "define one, or `load` a personality");
             return Err(self.wrong(vec![d]));
         }
-        self.runner.asynchronous().map(drop)
+        measure::asynchronous(&self.runner.settings).map(drop)
     }
 
     /// Makes the plan of a run, and refuses one that the machine can't run, before anything is created.
@@ -294,7 +298,7 @@ impl Session {
         let plan = self.plan(front)?;
         self.refuse_endless_phases(&plan)?;
         self.refuse_commands(&plan)?;
-        self.runner.check_machine(&plan)?;
+        measure::check_plan(&self.runner.settings, &plan)?;
         Ok(plan)
     }
 
@@ -325,7 +329,10 @@ impl Session {
         }
         let looking = self.runner.looking("determining the file systems of the file sets", None);
         let checked = self.refuse_devices().and_then(|()| self.check_later_run(front));
-        let plan = self.runner.agree_on_run(checked, || self.conditions())?;
+        let plan = self
+            .runner
+            .ranks
+            .agree_on_run(checked, &self.runner.outputs.document.script.sha256, || self.conditions())?;
         let plan = self.plan_in_dir(plan, front)?;
         drop(looking);
         self.runner.create_files(&plan, &self.map, front)
@@ -337,19 +344,19 @@ impl Session {
             return Ok(None);
         }
         let plan = self.plan(front)?;
-        self.runner.check_machine(&plan)?;
+        measure::check_plan(&self.runner.settings, &plan)?;
         Ok(Some(plan))
     }
 
     /// `shutdown files`: removes the trees.
     pub(super) fn remove_trees(&mut self, front: &mut dyn Front) -> Result<(), Failure> {
         let shut_down = self.shutdown_processes(front);
-        let removed = self.runner.remove_trees(front);
+        let removed = self.runner.sets.remove_trees(front);
         Failure::all([shut_down.err(), removed.err()].into_iter().flatten())
     }
 
     fn check_dir(&self, front: &mut dyn Front) -> Result<(), Failure> {
-        self.dirs_of_user().map_or(Ok(()), |dirs| self.runner.check_dirs(&dirs, front))
+        self.dirs_of_user().map_or(Ok(()), |dirs| dirs.check(&self.runner.settings, front))
     }
 
     /// Returns the directory of `--below`, or else `$dir` if the command line sets it.
@@ -363,16 +370,16 @@ impl Session {
 
     /// Checks that this machine can run a plan.
     pub fn check_machine(&self, plan: &Plan) -> Result<(), Failure> {
-        self.runner.check_machine(plan)
+        measure::check_plan(&self.runner.settings, plan)
     }
 
     /// Checks, without creating anything, that the directories of a plan exist, or can be created, on file systems that are
     /// allowed.
     pub fn check_places(&self, plan: &Plan) -> Result<(), Failure> {
         if let Some(dirs) = self.dirs_of_user() {
-            self.runner.missing_dirs(&dirs)?;
+            dirs.missing(&self.runner.settings)?;
         }
-        self.runner.check_file_systems(plan)
+        check_file_systems(&self.runner.settings, plan)
     }
 
     /// Refuses files that are block devices, whose data would be lost.
@@ -404,7 +411,7 @@ impl Session {
         if is_set || self.runner.settings.below.is_some() {
             return Ok(None);
         }
-        let Some(path) = self.runner.make_fresh_dir(self.shares_with_all())? else { return Ok(None) };
+        let Some(path) = self.runner.sets.make_fresh_dir(self.shares_with_all())? else { return Ok(None) };
         let text = path.display().to_string();
         let file = self.map.add("<fresh directory>", text.clone());
         self.set_default_dir(&text, Span::new(file, 0, 0));

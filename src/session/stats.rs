@@ -17,13 +17,13 @@ impl Session {
             Stats::Dump(file) | Stats::MultiDump(file) | Stats::XmlDump(file) => {
                 let file = Spanned::new(self.text(file)?, file.span);
                 if let Some(form) = form_of(stats) {
-                    self.runner.dump(&file, form, &self.map, front);
+                    self.runner.outputs.dump(&file, form, &self.map, front);
                 }
             }
             Stats::Directory(path) => {
                 self.make_dir_for(&self.text(path)?)?;
                 let path = Spanned::new(self.text(path)?, path.span);
-                self.runner.results_directory(&path, &self.map, front)?;
+                self.runner.outputs.results_directory(&path, &self.map, front)?;
             }
             Stats::Command(command) => {
                 let command = self.shell_command(command, span)?;

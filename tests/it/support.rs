@@ -98,7 +98,7 @@ pub(crate) fn run(name: &str, text: &str, settings: Settings) -> Outcome {
     let mut session = Session::new(settings, Arc::default());
     let done = session.script(name, text, &mut front);
     let status = front.status(done);
-    let document = session.runner.document.clone();
+    let document = session.runner.outputs.document.clone();
     let status = status.max(session.finish(&mut front));
     Outcome { status, document, said: front.0 }
 }

@@ -1,6 +1,7 @@
 //! The trees of file sets that a session has worked on.
 
 use super::leftovers::Leftover;
+use crate::diag::{Failure, Reason, Status};
 use crate::disk::prepare::{self, Prepared};
 use crate::disk::{Error, Fileset, Stamp};
 use crate::fileset::FilesetSpec;
@@ -34,8 +35,6 @@ pub(crate) struct Trees {
     pub(crate) in_use_by_ranks: bool,
     /// The script has dropped the dentries and inodes of the machine since the last run.
     pub(crate) caches_dropped: bool,
-    /// Threads of a run were left behind in system calls.
-    pub(crate) stalled: bool,
 }
 
 /// What a session knows of a tree on which it has worked.
@@ -137,4 +136,12 @@ pub(crate) fn size_properties(spec: &FilesetSpec) -> String {
 /// Returns the file sets of a plan as trees that are not on disk.
 pub fn trees(plan: &Plan, layout_seed: u64) -> Result<Vec<Arc<Fileset>>, Error> {
     plan.filesets.iter().map(|spec| Fileset::new(spec.clone(), layout_seed).map(Arc::new)).collect()
+}
+
+impl From<Error> for Failure {
+    fn from(e: Error) -> Self {
+        let (code, message) = (Some(e.code().to_owned()), e.to_string());
+        let reason = Reason::Stated { code, message, help: e.help().into_iter().collect() };
+        Self { status: Status::Refused, reasons: vec![reason] }
+    }
 }
