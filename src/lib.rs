@@ -13,7 +13,9 @@
 // The methods of `clippy.toml`: tests lay out files by path.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-pub mod util;
+pub use wml_text as util;
+
+pub mod version;
 pub mod sheet;
 pub mod source;
 pub mod diag;

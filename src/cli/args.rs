@@ -23,7 +23,7 @@ use crate::import::Metric;
 use crate::measure::assignment;
 use crate::spec::Dialect;
 use crate::util::printable;
-use crate::util::version::VERSION;
+use crate::version::VERSION;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;

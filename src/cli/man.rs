@@ -2,7 +2,7 @@
 
 use crate::os::held_dir::HeldDir;
 use crate::output::Target;
-use crate::util::version::VERSION;
+use crate::version::VERSION;
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};

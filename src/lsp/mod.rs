@@ -14,7 +14,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use crate::util::version::VERSION;
+use crate::version::VERSION;
 use crossbeam::channel::RecvTimeoutError;
 use document::CheckedScript;
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};

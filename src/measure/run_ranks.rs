@@ -22,7 +22,7 @@ use crate::spec::Division;
 use crate::spec::predefined::{self, Predefined};
 use crate::util::bounded::{self, Budget};
 use crate::util::duration;
-use crate::util::version::VERSION;
+use crate::version::VERSION;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;

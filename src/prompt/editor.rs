@@ -8,7 +8,7 @@ use crate::os::held_dir::HeldDir;
 use crate::os::{OFlags, signals};
 use crate::syntax::is_incomplete;
 use crate::util::printable;
-use crate::util::version::VERSION;
+use crate::version::VERSION;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;

@@ -37,7 +37,7 @@ pub use open_loop::OpenLoop;
 pub use phases::PhaseResult;
 pub use steadiness::Steadiness;
 
-use crate::util::version::COMMIT;
+use crate::version::COMMIT;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

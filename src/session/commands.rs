@@ -11,7 +11,7 @@ use crate::model::{self, Command, CommandKind, Expr, Object, ProcessDef, TextPar
 use crate::plan::FRESH;
 use crate::source::{Span, Spanned};
 use crate::util::secrets::{self, ENVIRONMENT};
-use crate::util::version::VERSION;
+use crate::version::VERSION;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;

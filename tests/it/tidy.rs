@@ -39,7 +39,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("toml", &["experiment/folder.rs", "experiment/file_reader.rs", "import/folder.rs"]),
     ("flate2", &["stats/hdr.rs"]),
     ("hdrhistogram", &["stats/hdr.rs", "stats/hdr_export.rs"]),
-    ("jiff", &["util/timestamp.rs"]),
+    ("jiff", &["text/timestamp.rs"]),
     ("shell_words", &["cli/shell_text.rs", "cli/examples.rs"]),
     ("svg", &["sheet/chart.rs", "sheet/drawing.rs", "page/tests.rs"]),
 ];
@@ -70,6 +70,13 @@ fn sources() -> Vec<(String, String)> {
     let mut sources: Vec<_> = paths.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect();
     sources.sort();
     sources
+}
+
+/// The libraries below `src/`, by their folders.
+fn libraries() -> BTreeSet<String> {
+    let manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let members = manifest["workspace"]["members"].as_array().unwrap();
+    members.iter().map(|member| member.as_str().unwrap().strip_prefix("src/").unwrap().to_owned()).collect()
 }
 
 /// A source without comments and strings, as far as these rules need it.
@@ -111,24 +118,74 @@ fn grouped_imports_are_found() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["diag", "source", "spec"]);
 }
 
+/// The files that list modules in import order, each with the first and the last module: that of the program, and those of
+/// libraries that have several rooms. Between libraries Cargo allows no import of a later one.
+const ORDERED: &[(&str, &str, &str)] = &[("lib.rs", "version", "cli")];
+
 /// Each module imports only from those before it in `lib.rs`.
 #[test]
 fn modules_import_only_earlier_modules() {
-    let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
-    let order: Vec<&str> = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
-    assert_eq!((order.first(), order.last()), (Some(&"util"), Some(&"cli")), "the list of modules is not where it was");
-    let place = |name: &str| order.iter().position(|module| *module == name);
+    let sources = sources();
     let mut wrong = Vec::new();
-    for (path, text) in sources() {
-        let module = path.split(['/', '.']).next().unwrap();
-        let Some(own) = place(module) else { continue };
-        for name in used(&code(&text)) {
-            if place(&name).is_some_and(|other| other > own) {
-                wrong.push(format!("src/{path} uses {name}, which stands behind {module}"));
+    for (list, first, last) in ORDERED {
+        let (_, lib) = sources.iter().find(|(path, _)| path == list).expect("the list of modules is not where it was");
+        let order: Vec<&str> =
+            lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
+        assert_eq!((order.first(), order.last()), (Some(first), Some(last)), "the modules in {list}");
+        let place = |name: &str| order.iter().position(|module| *module == name);
+        for (path, text) in &sources {
+            let Some(inner) = path.strip_prefix(list.trim_end_matches("lib.rs")) else { continue };
+            let module = inner.split(['/', '.']).next().unwrap();
+            let Some(own) = place(module) else { continue };
+            for name in used(&code(text)) {
+                if place(&name).is_some_and(|other| other > own) {
+                    wrong.push(format!("src/{path} uses {name}, which stands behind {module}"));
+                }
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `cargo test` runs the unit tests of the default members only.
+#[test]
+fn every_library_is_a_default_member_with_the_same_rules() {
+    let manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let default = manifest["workspace"]["default-members"].as_array().unwrap();
+    let default: BTreeSet<&str> = default.iter().map(|member| member.as_str().unwrap()).collect();
+    let libraries = libraries();
+    let members: BTreeSet<String> = libraries.iter().map(|name| format!("src/{name}")).collect();
+    assert_eq!(default, members.iter().map(String::as_str).chain(["."]).collect());
+    for folder in fs::read_dir(root().join("src")).unwrap() {
+        let (folder, name) = folder.map(|folder| (folder.path(), folder.file_name().into_string().unwrap())).unwrap();
+        assert_eq!(folder.join("Cargo.toml").exists(), libraries.contains(&name), "src/{name} is a member, or it is none");
+    }
+    for name in &libraries {
+        let text = fs::read_to_string(root().join("src").join(name).join("Cargo.toml")).unwrap();
+        let own: toml::Table = text.parse().unwrap();
+        assert_eq!(own["package"]["name"].as_str(), Some(format!("wml-{name}").as_str()));
+        assert_eq!(own["package"]["publish"].as_bool(), Some(false), "{name}");
+        assert_eq!(own["lints"]["workspace"].as_bool(), Some(true), "{name}");
+    }
+}
+
+/// A library can be moved: what it embeds is in its folder.
+#[test]
+fn libraries_embed_only_files_of_their_own() {
+    let libraries = libraries();
+    let (mut embedded, mut wrong) = (0, Vec::new());
+    for (path, text) in sources().iter().filter(|(path, _)| !path.ends_with("tests.rs")) {
+        let Some((name, inner)) = path.split_once('/').filter(|(name, _)| libraries.contains(*name)) else { continue };
+        let depth = inner.matches('/').count();
+        for (_, file) in program(text).split("include_str!(").skip(1).filter_map(|rest| rest.split_once('"')) {
+            embedded += 1;
+            if file.split('/').take_while(|part| *part == "..").count() > depth {
+                wrong.push(format!("{path} embeds a file from outside src/{name}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(embedded > 0 || !libraries.contains("sheet"), "nothing is embedded");
 }
 
 /// Rooms that `session` may import.
@@ -223,14 +280,15 @@ fn paths_named(code: &str) -> (Vec<(bool, Names)>, Vec<Names>) {
     (used, others)
 }
 
-/// A path from the root of the crate, as a name of the file `file` means it. `None` if it is not of its room.
-fn absolute(path: &[String], file: &str, is_file: &dyn Fn(&str) -> bool) -> Option<Names> {
+/// A path from `src/`, as a name of the file `file` means it. `None` if it is not of its room. A file below `library` says
+/// `crate` and means that folder.
+fn absolute(path: &[String], file: &str, library: bool, is_file: &dyn Fn(&str) -> bool) -> Option<Names> {
     let mut base: Names = file.split("::").map(str::to_owned).collect();
     let room = base[0].clone();
     let mut rest = path;
     match path[0].as_str() {
         "crate" => {
-            base.clear();
+            base.truncate(usize::from(library));
             rest = &path[1..];
         }
         "self" => rest = &path[1..],
@@ -249,7 +307,7 @@ fn absolute(path: &[String], file: &str, is_file: &dyn Fn(&str) -> bool) -> Opti
 
 /// Which file of a room uses which, by their paths. A name that a file passes on counts as that of the file that it is
 /// from: a `mod.rs` that only gathers names stands in no circle.
-fn uses_in_room(files: &BTreeMap<String, String>) -> BTreeMap<String, BTreeSet<String>> {
+fn uses_in_room(files: &BTreeMap<String, String>, library: bool) -> BTreeMap<String, BTreeSet<String>> {
     let is_file = |name: &str| files.contains_key(name);
     // The longest part of a path that is a file, and the name that follows it.
     let split = |path: &[String]| {
@@ -259,7 +317,7 @@ fn uses_in_room(files: &BTreeMap<String, String>) -> BTreeMap<String, BTreeSet<S
     let named: BTreeMap<&String, _> = files.iter().map(|(file, text)| (file, paths_named(&code(text)))).collect();
     let mut given: BTreeMap<(String, String), String> = BTreeMap::new();
     for (file, (used, _)) in &named {
-        for (from, name) in used.iter().filter_map(|(_, path)| split(&absolute(path, file, &is_file)?)) {
+        for (from, name) in used.iter().filter_map(|(_, path)| split(&absolute(path, file, library, &is_file)?)) {
             if let Some(name) = name.filter(|_| from != **file) {
                 given.insert(((*file).clone(), name), from);
             }
@@ -269,7 +327,7 @@ fn uses_in_room(files: &BTreeMap<String, String>) -> BTreeMap<String, BTreeSet<S
     for (file, (used, others)) in named {
         let own = used.iter().filter(|(passed_on, _)| !passed_on).map(|(_, path)| path).chain(&others);
         let to = own.filter_map(|path| {
-            let (to, name) = split(&absolute(path, file, &is_file)?)?;
+            let (to, name) = split(&absolute(path, file, library, &is_file)?)?;
             Some(name.and_then(|name| given.get(&(to.clone(), name)).cloned()).unwrap_or(to))
         });
         edges.insert(file.clone(), to.filter(|to| to != file).collect());
@@ -305,13 +363,17 @@ fn cycles_are_found() {
         file("x::e", "use super::a::A;"),
         file("x::e::f", "use super::super::a::A;"),
     ]);
-    let edges = uses_in_room(&files);
+    let edges = uses_in_room(&files, false);
     let of = |file: &str| edges[file].iter().map(String::as_str).collect::<Vec<_>>();
     assert_eq!((of("x"), of("x::a"), of("x::b")), (vec![], vec!["x", "x::b"], vec!["x::c"]));
     assert_eq!((of("x::c"), of("x::d")), (vec!["x::b", "x::d"], vec!["x::e::f"]));
     assert_eq!(of("x::e::f"), ["x::a"]);
     let found = circles(&edges).into_iter().collect::<Vec<_>>();
     assert_eq!(found, [["x::a", "x::b", "x::c", "x::d", "x::e::f"]]);
+    // A library says `crate` for its own folder.
+    let files = BTreeMap::from([file("x", "mod a;\nmod b;"), file("x::a", "use crate::b::B;"), file("x::b", "")]);
+    let of_a = |library: bool| uses_in_room(&files, library)["x::a"].iter().cloned().collect::<Vec<_>>();
+    assert_eq!((of_a(true), of_a(false)), (vec!["x::b".to_owned()], vec![]));
 }
 
 /// Files of a room that need one another are read together: there must be few of them.
@@ -319,15 +381,16 @@ fn cycles_are_found() {
 fn no_module_has_a_long_import_cycle() {
     let mut rooms: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (path, text) in sources().into_iter().filter(|(path, _)| path.contains('/') && !path.ends_with("tests.rs")) {
-        let file = path.trim_end_matches(".rs").trim_end_matches("/mod").replace('/', "::");
-        let room = file.split("::").next().unwrap().to_owned();
+        let file = path.trim_end_matches(".rs").trim_end_matches("/mod").trim_end_matches("/lib").replace('/', "::");
+        let room = path.split('/').next().unwrap().to_owned();
         // Tests see everything.
         let text = program(&text).to_owned();
         rooms.entry(room).or_default().insert(file, text);
     }
+    let libraries = libraries();
     let mut longer = BTreeMap::new();
     for (room, files) in &rooms {
-        for circle in circles(&uses_in_room(files)).into_iter().filter(|circle| circle.len() > LONGEST_CYCLE) {
+        for circle in circles(&uses_in_room(files, libraries.contains(room))).into_iter().filter(|circle| circle.len() > LONGEST_CYCLE) {
             let n = circle.len();
             if LONGER_CYCLES.iter().all(|(known, most)| known != room || n > *most) {
                 longer.insert(room, format!("{n} files need one another: {}", circle.join(", ")));

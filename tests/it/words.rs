@@ -61,7 +61,7 @@ const OWN: &[(&str, &str)] = &[
 const STAY: &[(&str, &str, &str)] = &[
     ("src/random/", "round", "the attribute of the language"),
     ("src/", "rounds", "the option of `wmlrun age`"),
-    ("src/util/table.rs", "Left", "the side on which a column is aligned"),
+    ("src/text/table.rs", "Left", "the side on which a column is aligned"),
     ("src/syntax/ast.rs", "left", "the left side of an operator"),
     ("src/plan/program.rs", "left", "steps that the bound leaves"),
     ("src/syntax/fmt.rs", "out", "the text that is written"),

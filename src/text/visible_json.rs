@@ -6,7 +6,7 @@
 //! The layout is chosen while the program runs, and all output goes through a `dyn Write`: each other formatter or
 //! writer would be a further copy of the code that writes the types of the result.
 
-use crate::util::printable;
+use crate::printable;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 use std::io::{self, Write};
@@ -87,7 +87,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{compact, line, write};
-    use crate::util::printable;
+    use crate::printable;
 
     #[test]
     fn control_characters_are_escaped_and_the_value_is_unchanged() {

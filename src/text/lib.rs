@@ -2,7 +2,7 @@
 //! Markdown, and reads JSON of limited size.
 //!
 //! Input and output are numbers and text. Not in here: WML's notation of sizes (see `syntax`), and colours.
-//! `util::size::format(3 << 30)` is `3.0 GiB`.
+//! `size::format(3 << 30)` is `3.0 GiB`.
 
 pub mod batch_files;
 pub mod bounded;
@@ -17,6 +17,5 @@ pub mod secrets;
 pub mod size;
 pub mod table;
 pub mod timestamp;
-pub mod version;
 pub mod visible_json;
 pub mod wrap;
