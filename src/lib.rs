@@ -13,10 +13,11 @@
 // The methods of `clippy.toml`: tests lay out files by path.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub use wml_sheet as sheet;
+pub use wml_statistics as analysis;
 pub use wml_text as util;
 
 pub mod version;
-pub mod sheet;
 pub mod source;
 pub mod diag;
 pub mod spec;
@@ -27,7 +28,6 @@ pub mod os;
 pub mod random;
 pub mod sync;
 pub mod stats;
-pub mod analysis;
 pub mod engine;
 pub mod fileset;
 pub mod disk;

@@ -2,7 +2,7 @@
 //! (`wmlrun.repeats/1`), a sweep (`wmlrun.sweep/1`) and a factorial experiment (`wmlrun.factorial/1`).
 //!
 //! Input: observations in the order of time. Output: plain data, its sheet for people and its figures for programs. Not
-//! in here: the execution of the runs (`experiment`), and the statistics (`analysis`).
+//! in here: the execution of the runs (`experiment`), and the statistics (`statistics`).
 
 mod advice;
 mod build;

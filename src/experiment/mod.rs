@@ -2,7 +2,7 @@
 //! be resumed.
 //!
 //! Each run is a new process of this program. `design` decides which run is next, from observations only. `folder`
-//! records the runs, and `runner` executes them. Not in here: the statistics (`analysis`) and the formats of results
+//! records the runs, and `runner` executes them. Not in here: the statistics (`statistics`) and the formats of results
 //! (`comparison`).
 
 mod commands;

@@ -1,7 +1,7 @@
 //! Axes of charts: the range, the scale, the ticks and their labels. Knows numbers and units, and nothing of drawing.
 
-use crate::util::count::measured;
-use crate::util::duration::latency;
+use wml_text::count::measured;
+use wml_text::duration::latency;
 
 /// The unit of the values of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +209,7 @@ fn plain(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
     let rest = rest.trim_end_matches('0');
-    let whole = whole.parse().map_or_else(|_| whole.to_owned(), crate::util::count::grouped);
+    let whole = whole.parse().map_or_else(|_| whole.to_owned(), wml_text::count::grouped);
     let is_zero = whole == "0" && rest.is_empty();
     let sign = if value < 0.0 && !is_zero { "-" } else { "" };
     if rest.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{rest}") }

@@ -1,8 +1,8 @@
 //! Figures as the lines of Go's benchmarks, which benchstat reads: a line for each observation.
 
 use super::{Figures, Series};
-use crate::util::go_bench::{name, part};
 use std::collections::BTreeMap;
+use wml_text::go_bench::{name, part};
 
 /// The lines, those of the units first. Without them benchstat takes less to be better.
 pub fn write(figures: &Figures) -> String {

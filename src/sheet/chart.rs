@@ -6,10 +6,10 @@
 
 use super::axis::ChartAxis;
 use super::drawing::{Drawing, Margins};
-use crate::util::printable;
 use svg::node::Node;
 use svg::node::element::path::Data;
 use svg::node::element::{Circle, Group, Line, Path, Rectangle, SVG, Text, Title};
+use wml_text::printable;
 
 /// The height of the area of a chart with a numeric vertical axis, in pixels.
 const HEIGHT: f64 = 200.0;

@@ -1,7 +1,7 @@
 //! Figures as comma-separated values: a line for each observation, or for each point of a curve.
 
 use super::{Figures, Series};
-use crate::util::csv::cell;
+use wml_text::csv::cell;
 
 /// The lines, the headings first.
 pub fn write(figures: &Figures) -> String {

@@ -1,10 +1,10 @@
 //! Sheets as one HTML page without scripts, which requests nothing.
 
 use super::SheetBlock;
-use crate::util::printable;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 use serde::Serialize;
+use wml_text::printable;
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");

@@ -1,7 +1,7 @@
 //! Sheets as Markdown for a pull request. Pictures and sources are left out.
 
 use super::{Media, NoteLabel, Sheet, SheetBlock, SheetTable};
-use crate::util::markdown::{literal, message};
+use wml_text::markdown::{literal, message};
 
 /// A sheet as Markdown. Its first line is the result.
 pub fn write(sheet: &Sheet) -> String {

@@ -1,9 +1,9 @@
 //! The table of a sheet. Its columns say where they are shown, so that it is written once for all formats.
 
 use super::SheetBlock;
-use crate::util::printable;
-use crate::util::table::{Align, Table};
 use serde::Serialize;
+use wml_text::printable;
+use wml_text::table::{Align, Table};
 
 /// Where a column or a table is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Sheets as text for a terminal of 80 columns. Pictures and sources are left out.
 
 use super::{Media, NoteLabel, Sheet, SheetBlock, SheetTable};
-use crate::util::printable;
-use crate::util::table::{Align, Table};
-use crate::util::wrap::{WIDTH, wrapped};
+use wml_text::printable;
+use wml_text::table::{Align, Table};
+use wml_text::wrap::{WIDTH, wrapped};
 
 /// A sheet as text. Its last line is the result.
 pub fn write(sheet: &Sheet) -> String {

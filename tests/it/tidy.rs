@@ -35,7 +35,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("rustix", &["os/"]),
     ("libc", &["os/"]),
     ("io_uring", &["os/uring.rs"]),
-    ("statrs", &["analysis/distributions.rs", "fileset/members_tests.rs", "random/tests.rs"]),
+    ("statrs", &["statistics/distributions.rs", "fileset/members_tests.rs", "random/tests.rs"]),
     ("toml", &["experiment/folder.rs", "experiment/file_reader.rs", "import/folder.rs"]),
     ("flate2", &["stats/hdr.rs"]),
     ("hdrhistogram", &["stats/hdr.rs", "stats/hdr_export.rs"]),

@@ -117,7 +117,7 @@ mod tests {
     fn few_runs_have_the_interval_of_welch() {
         let (a, b) = ([100.0, 101.0, 99.0], [50.0, 50.5, 49.0]);
         let found = ratio_in_order([&a, &b], None, 0.95).unwrap();
-        let of_welch = crate::analysis::welch_ratio(&a, &b, 0.95).unwrap();
+        let of_welch = crate::welch_ratio(&a, &b, 0.95).unwrap();
         assert_eq!((found.ratio, found.p, found.test), (of_welch.estimate, of_welch.p, "Welch"));
         let with_trend = positioned(&a, &b);
         assert!(with_trend.ratio.high > found.ratio.high && with_trend.test == "Welch and trend", "{with_trend:?}");
