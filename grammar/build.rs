@@ -1,6 +1,5 @@
-//! Generates, in `OUT_DIR`, the parser from `grammar/*.lalrpop`, the list of shipped personalities from
-//! `personalities/*.wml`, and that of shipped experiment files from `experiments/*.toml`. Determines the commit for the
-//! version.
+//! Generates, in `OUT_DIR`, the list of shipped personalities from `personalities/*.wml`, and that of shipped experiment
+//! files from `experiments/*.toml`. Determines the commit for the version.
 
 #![allow(clippy::disallowed_methods, reason = "a separate program")]
 
@@ -8,10 +7,8 @@ use std::fmt::Write as _;
 use std::{env, error::Error, fs, path::Path, process::Command};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo:rerun-if-changed=grammar");
     // It distinguishes this program from those of other builds. Some linkers write none by default.
     println!("cargo:rustc-link-arg-bins=-Wl,--build-id");
-    lalrpop::Configuration::new().set_in_dir("grammar").process()?;
     embed("personalities", "wml")?;
     embed("experiments", "toml")?;
     version()

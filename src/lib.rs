@@ -13,16 +13,12 @@
 // The methods of `clippy.toml`: tests lay out files by path.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub use wml_language::{diag, model, source, spec, syntax};
 pub use wml_sheet as sheet;
 pub use wml_statistics as analysis;
 pub use wml_text as util;
 
 pub mod version;
-pub mod source;
-pub mod diag;
-pub mod spec;
-pub mod syntax;
-pub mod model;
 #[allow(clippy::disallowed_methods, reason = "files are opened here")]
 pub mod os;
 pub mod random;

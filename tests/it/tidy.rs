@@ -10,8 +10,8 @@ const LONGEST: usize = 600;
 const MAY_BE_LONGER: &[&str] = &[];
 /// Libraries that only some files may know: name as in code, and the start of the paths that may use it.
 const WALLS: &[(&str, &[&str])] = &[
-    ("annotate_snippets", &["diag/render.rs"]),
-    ("lalrpop_util", &["syntax/parse.rs"]),
+    ("annotate_snippets", &["language/diag/render.rs"]),
+    ("lalrpop_util", &["language/syntax/parse.rs"]),
     ("mpi", &["ranks/"]),
     ("lsp_server", &["lsp/"]),
     ("lsp_types", &["lsp/"]),
@@ -79,6 +79,14 @@ fn libraries() -> BTreeSet<String> {
     members.iter().map(|member| member.as_str().unwrap().strip_prefix("src/").unwrap().to_owned()).collect()
 }
 
+/// The room of a source: a library, one of the rooms of a library in [`ORDERED`], or a module of the program.
+fn room(path: &str) -> &str {
+    let folders: Vec<(usize, &str)> = path.match_indices('/').collect();
+    let is_first = |list: &str| list.trim_end_matches("lib.rs") == &path[..=folders[0].0];
+    let depth = usize::from(ORDERED.iter().any(|(list, ..)| is_first(list)));
+    folders.get(depth).or(folders.last()).map_or(path, |(end, _)| &path[..*end])
+}
+
 /// A source without comments and strings, as far as these rules need it.
 fn code(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
@@ -120,7 +128,7 @@ fn grouped_imports_are_found() {
 
 /// The files that list modules in import order, each with the first and the last module: that of the program, and those of
 /// libraries that have several rooms. Between libraries Cargo allows no import of a later one.
-const ORDERED: &[(&str, &str, &str)] = &[("lib.rs", "version", "cli")];
+const ORDERED: &[(&str, &str, &str)] = &[("lib.rs", "version", "cli"), ("language/lib.rs", "source", "model")];
 
 /// Each module imports only from those before it in `lib.rs`.
 #[test]
@@ -209,7 +217,7 @@ fn a_session_imports_few_modules_and_has_few_fields() {
 const LONGEST_CYCLE: usize = 4;
 /// Rooms with longer circles, each with the number of its files. No other may be added, and none of them may grow.
 const LONGER_CYCLES: &[(&str, usize)] =
-    &[("batch", 5), ("cli", 16), ("import", 9), ("model", 10), ("prompt", 13), ("report", 15)];
+    &[("batch", 5), ("cli", 16), ("import", 9), ("language/model", 10), ("prompt", 13), ("report", 15)];
 
 /// The paths of a `use` tree below a path.
 fn spell_out(above: &mut Vec<String>, tree: &str, found: &mut Vec<Vec<String>>) {
@@ -382,7 +390,7 @@ fn no_module_has_a_long_import_cycle() {
     let mut rooms: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (path, text) in sources().into_iter().filter(|(path, _)| path.contains('/') && !path.ends_with("tests.rs")) {
         let file = path.trim_end_matches(".rs").trim_end_matches("/mod").trim_end_matches("/lib").replace('/', "::");
-        let room = path.split('/').next().unwrap().to_owned();
+        let room = room(&path).to_owned();
         // Tests see everything.
         let text = program(&text).to_owned();
         rooms.entry(room).or_default().insert(file, text);
@@ -390,7 +398,8 @@ fn no_module_has_a_long_import_cycle() {
     let libraries = libraries();
     let mut longer = BTreeMap::new();
     for (room, files) in &rooms {
-        for circle in circles(&uses_in_room(files, libraries.contains(room))).into_iter().filter(|circle| circle.len() > LONGEST_CYCLE) {
+        let is_library = libraries.contains(room.split('/').next().unwrap());
+        for circle in circles(&uses_in_room(files, is_library)).into_iter().filter(|circle| circle.len() > LONGEST_CYCLE) {
             let n = circle.len();
             if LONGER_CYCLES.iter().all(|(known, most)| known != room || n > *most) {
                 longer.insert(room, format!("{n} files need one another: {}", circle.join(", ")));

@@ -9,8 +9,8 @@ use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
 use crate::model::{FilesetDef, FlowopDef, ModelValue, ProcessDef, QuitMode, ThreadDef};
 use crate::spec::{Dialect, Role};
-use crate::util::count;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use wml_text::count;
 
 /// Roles of flowops that make and remove the files of a set, or its empty directories.
 struct Turnover {

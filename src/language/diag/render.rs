@@ -6,8 +6,8 @@ use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer,
 
 use super::{Diagnostic, Severity};
 use crate::source::{FileId, SourceMap, Span};
-use crate::util::{printable, wrap};
 use std::ffi::OsStr;
+use wml_text::{printable, wrap};
 
 /// The style of rendered diagnostics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

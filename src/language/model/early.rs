@@ -132,7 +132,7 @@ fn is_marked(kind: &CommandKind) -> bool {
 }
 
 /// Whether a loop of these commands makes definitions with a name for each value, all for later runs.
-pub(crate) fn makes_names(body: &[Command]) -> bool {
+pub fn makes_names(body: &[Command]) -> bool {
     rebound::only_defines(body) && visit::all(body).any(|command| is_marked(&command.kind))
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn makes_names(body: &[Command]) -> bool {
 /// yet stays late.
 ///
 /// The result is boxed because loops execute commands by recursion, on a stack that may be small.
-pub(crate) fn fixed(kind: &CommandKind, scope: &mut Scope) -> Option<Box<CommandKind>> {
+pub fn fixed(kind: &CommandKind, scope: &mut Scope) -> Option<Box<CommandKind>> {
     if !is_marked(kind) {
         return None;
     }

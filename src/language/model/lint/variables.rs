@@ -38,7 +38,7 @@ pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// Returns the variables that commands read.
-pub(crate) fn read_variables(commands: &[Command]) -> HashSet<String> {
+pub fn read_variables(commands: &[Command]) -> HashSet<String> {
     let mut read = IndexSet::new();
     gather(commands, &mut Vec::new(), &mut read);
     read.into_iter().map(str::to_owned).collect()
@@ -46,7 +46,7 @@ pub(crate) fn read_variables(commands: &[Command]) -> HashSet<String> {
 
 /// Returns the variables that a script reads itself if it loads one text, and those that are set for others. `None` if
 /// it loads none or several.
-pub(crate) fn read_beside_load(commands: &[Command]) -> Option<HashSet<String>> {
+pub fn read_beside_load(commands: &[Command]) -> Option<HashSet<String>> {
     let loads = commands.iter().filter(|c| matches!(c.kind, CommandKind::Load(_))).count();
     let others = || FOR_OTHERS.iter().map(|name| (*name).to_owned());
     (loads == 1).then(|| read_variables(commands).into_iter().chain(others()).collect())

@@ -7,7 +7,7 @@ pub mod build;
 pub mod check;
 pub mod commands;
 pub mod composites;
-pub(crate) mod early;
+pub mod early;
 pub mod expr;
 pub mod fit;
 pub mod lint;

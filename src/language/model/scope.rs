@@ -8,12 +8,12 @@ use super::expr::{self, Arithmetic, Expr, Lookup, RandomExpr};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{TextPart, Variable, VariableForm};
-use crate::util::secrets;
 use indexmap::IndexMap;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use wml_text::secrets;
 
 /// The origin of a setting. A later one of these takes precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -213,7 +213,7 @@ impl Scope {
     }
 
     /// The part of the evaluation budget that has been used, in steps and bytes of text.
-    pub(crate) fn spent(&self) -> u64 {
+    pub fn spent(&self) -> u64 {
         let values = self.values.borrow();
         values.steps + values.text
     }

@@ -116,14 +116,14 @@ fn print_number(out: &mut String, number: Number) {
 }
 
 /// Prints a text in quotes, as a script has it.
-pub(crate) fn text(parts: &[TextPart]) -> String {
+pub fn text(parts: &[TextPart]) -> String {
     let mut out = String::new();
     print_text(&mut out, parts);
     out
 }
 
 /// Prints a variable, as a script has it.
-pub(crate) fn variable(variable: &Variable) -> String {
+pub fn variable(variable: &Variable) -> String {
     let mut out = String::new();
     print_variable(&mut out, variable);
     out

@@ -61,7 +61,7 @@ impl Token {
     }
 
     /// Whether the next token belongs to the same statement, whatever it is.
-    pub(crate) fn joins(&self) -> bool {
+    pub fn joins(&self) -> bool {
         use Token::{Comma, Equals, Operator, ParenOpen, RowOpen, TableOpen};
         matches!(self, Equals | Comma | ParenOpen | Operator(_) | TableOpen | RowOpen)
     }

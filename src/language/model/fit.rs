@@ -6,7 +6,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::spec::{Attr, Kind};
 use crate::syntax::ast::Operator;
-use crate::util::printable;
+use wml_text::printable;
 
 /// The maximum length of a name in bytes. Every row of every report repeats it, and a file set is a directory of its name.
 pub const MAX_NAME: usize = 255;

@@ -4,7 +4,7 @@ use super::{Subject, Use};
 use crate::diag::{Code, Diagnostic};
 use crate::model::{Attrs, CommandKind, ModelValue, ProcessDef, ThreadDef, eval, eval_exact};
 use crate::spec::Role;
-use crate::util::count::count;
+use wml_text::count::count;
 
 pub(super) fn too_high(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     for (process, thread) in subject.threads() {

@@ -17,7 +17,7 @@ mod nest;
 mod number;
 mod parse;
 mod layout;
-pub(crate) mod print;
+pub mod print;
 mod prompt;
 mod quit;
 mod skipped;

@@ -14,7 +14,7 @@ mod sizes;
 mod slots;
 mod variables;
 
-pub(crate) use variables::{read_beside_load, read_variables};
+pub use variables::{read_beside_load, read_variables};
 
 use super::composites::{self, Composites, NestingFault, Unrolled};
 use super::early;
@@ -83,7 +83,7 @@ pub fn lint(model: &Model, scope: &Scope, before_run: bool) -> Vec<Diagnostic> {
 }
 
 /// Returns warnings about the shell commands of a script and the files that it writes.
-pub(crate) fn effects(commands: &[Command], scope: &Scope) -> Vec<Diagnostic> {
+pub fn effects(commands: &[Command], scope: &Scope) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     shell::find(commands, &mut found);
     shell::written(commands, scope, &mut found);
