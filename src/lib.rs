@@ -3,8 +3,8 @@
 //! Data flows one way:
 //! text → tokens → AST → model (checked) → plan (flowop programs) → run (threads) → statistics → report.
 //!
-//! The modules are listed in import order: each may import only modules above it. `tests/it/tidy.rs` checks this.
-//! `docs/architecture.md` describes each of them.
+//! The folders of `src/` with a `Cargo.toml` are libraries, which this one passes on. The modules are listed in import order:
+//! each may import only modules above it. `tests/it/tidy.rs` checks this. `docs/architecture.md` describes each of them.
 //!
 //! The library has no stable interface and is not meant for other programs: it exists for the binary, the tests, the
 //! benchmarks and the fuzz targets, and any item may change in any version. Stable are the language, the command line,
@@ -14,13 +14,13 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub use wml_language::{diag, model, source, spec, syntax};
+pub use wml_os as os;
+pub use wml_os::output;
 pub use wml_sheet as sheet;
 pub use wml_statistics as analysis;
 pub use wml_text as util;
 
 pub mod version;
-#[allow(clippy::disallowed_methods, reason = "files are opened here")]
-pub mod os;
 pub mod random;
 pub mod sync;
 pub mod stats;
@@ -31,7 +31,6 @@ pub mod exec;
 pub mod flowop;
 pub mod plan;
 pub mod runtime;
-pub mod output;
 pub mod result;
 pub mod ranks;
 pub mod report;

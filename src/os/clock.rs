@@ -29,6 +29,7 @@ impl Scale {
 
 impl Clock {
     /// Returns the clock of this process.
+    #[inline]
     pub fn get() -> &'static Self {
         static CLOCK: OnceLock<Clock> = OnceLock::new();
         CLOCK.get_or_init(|| {
@@ -47,6 +48,7 @@ impl Clock {
     }
 
     /// Returns whether ticks are those of the processor's counter, which [`Clock::counter`] reads.
+    #[inline]
     pub fn is_counter(&self) -> bool {
         self.counter
     }
@@ -76,11 +78,13 @@ impl Clock {
     }
 
     /// Returns the factor that converts ticks to nanoseconds.
+    #[inline]
     pub fn scale(&self) -> Scale {
         self.scale
     }
 
     /// Returns the number of ticks in `ns` nanoseconds.
+    #[inline]
     pub fn ticks(&self, ns: u64) -> u64 {
         (ns as f64 * self.ticks_per_ns) as u64
     }
@@ -106,6 +110,7 @@ impl Clock {
 }
 
 /// Returns `CLOCK_MONOTONIC` in nanoseconds. Processes of one host that share a time namespace read the same clock.
+#[inline]
 pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

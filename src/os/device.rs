@@ -3,7 +3,7 @@
 //! A loop device leads to its backing file, a device-mapper or RAID device to its members. All of this is read from
 //! `/sys`. A value that can't be determined is `None`, never 0. This module only reads.
 
-use crate::os::{fd, settings};
+use crate::{fd, settings};
 use rustix::fs::{major, minor};
 use std::collections::BTreeMap;
 use std::fs;

@@ -6,6 +6,8 @@
 //!
 //! Not here: the language, file sets, and any policy about them.
 
+#![allow(clippy::disallowed_methods, reason = "files are opened here")]
+
 mod annotate;
 pub mod blocked;
 pub mod cache;
@@ -26,6 +28,7 @@ mod lookup;
 pub mod map;
 pub mod mapped;
 pub mod name;
+pub mod output;
 pub mod path;
 pub mod pipe;
 mod prefetch;

@@ -49,6 +49,7 @@ impl Map {
     }
 
     /// Returns the memory as bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `at` points to `len` initialised bytes that stay mapped as long as `self` lives. They are written
         // through `bytes_mut` only, which `&self` excludes: the types that use a map as atomics don't lend it.
@@ -56,6 +57,7 @@ impl Map {
     }
 
     /// Returns the memory as mutable bytes.
+    #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: `at` points to `len` initialised, writable bytes that stay mapped as long as `self` lives.
         // `&mut self` excludes every other reference to them.
@@ -172,6 +174,7 @@ impl MapSlice {
     }
 
     /// Returns the start and the length in bytes of the mapping that contains the slice.
+    #[inline]
     pub fn mapping(&self) -> (*mut u8, usize) {
         (self.map.at.as_ptr(), self.map.len)
     }

@@ -50,11 +50,13 @@ impl FileMap {
     }
 
     /// Returns the number of bytes mapped.
+    #[inline]
     pub fn len(&self) -> u64 {
         self.len as u64
     }
 
     /// Returns whether nothing is mapped, which is never the case.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -83,6 +85,7 @@ impl FileMap {
         })
     }
 
+    #[inline]
     fn address(&self, offset: u64, len: usize) -> rustix::io::Result<NonNull<u8>> {
         let offset = usize::try_from(offset).map_err(|_| Errno::FAULT)?;
         if offset.checked_add(len).is_none_or(|end| end > self.len) {
@@ -160,7 +163,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::FileMap;
-    use crate::os::Errno;
+    use crate::Errno;
     use std::os::fd::AsRawFd;
 
     #[test]

@@ -70,6 +70,7 @@ pub struct Reaped {
 
 impl Reaped {
     /// Returns the tag of the request.
+    #[inline]
     pub fn tag(&self) -> u32 {
         self.tag
     }
@@ -180,11 +181,13 @@ impl Ring {
 
     /// Puts a file into a slot of the registered files, or clears the slot if `fd` is [`super::NONE`]. Returns `false`
     /// if that is not possible: then requests have to use the descriptor.
+    #[inline]
     pub fn set_file(&mut self, slot: u32, fd: Fd) -> bool {
         self.fixed_files && self.kernel.submitter().register_files_update(slot, &[fd]).is_ok()
     }
 
     /// Returns the number of requests that were queued and whose buffers were not returned yet.
+    #[inline]
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -281,6 +284,7 @@ impl Ring {
     }
 
     /// Returns the next reaped completion.
+    #[inline]
     pub fn next_completion(&mut self) -> Option<Completion> {
         self.reaped.pop_front()
     }
@@ -348,6 +352,7 @@ impl Watcher {
 /// `IORING_ENTER_GETEVENTS`: wait for completions.
 const GETEVENTS: u32 = 1;
 
+#[inline]
 fn to_result(result: i32) -> Result<usize> {
     usize::try_from(result).map_err(|_| Errno::from_raw_os_error(-result))
 }

@@ -171,22 +171,25 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
     ("cli/info.rs", &[], "lists a directory"),
     ("disk/disk_usage.rs", &[], "lists directories"),
     ("disk/remove.rs", &[], "lists directories"),
-    ("output/target.rs", &[], "the first bytes of a file to be replaced, if it is a regular one"),
-    ("output/replace.rs", &[], "the old content of a file to be replaced, if it is a regular one"),
-    ("output/results.rs", &[], "the first bytes of a file to be replaced, if it is a regular one"),
+    ("os/output/target.rs", &[], "the first bytes of a file to be replaced, if it is a regular one"),
+    ("os/output/replace.rs", &[], "the old content of a file to be replaced, if it is a regular one"),
+    ("os/output/results.rs", &[], "the first bytes of a file to be replaced, if it is a regular one"),
 ];
 
 /// The names of the functions that open a file to read it.
 const READS: [&str; 3] = ["reading::", "open_regular", "Marker::read"];
 
-/// All source files of the program below `dir`, without `os` and tests.
+/// All source files of the program below `dir`, without the files of `os` itself and tests.
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        if path.is_dir() && name != "os" {
+        if path.is_dir() {
             sources(&path, found);
-        } else if path.extension().is_some_and(|end| end == "rs") && !name.ends_with("tests.rs") {
+        } else if !dir.ends_with("src/os")
+            && path.extension().is_some_and(|end| end == "rs")
+            && !name.ends_with("tests.rs")
+        {
             found.push(path);
         }
     }

@@ -166,7 +166,11 @@ fn every_library_is_a_default_member_with_the_same_rules() {
     assert_eq!(default, members.iter().map(String::as_str).chain(["."]).collect());
     for folder in fs::read_dir(root().join("src")).unwrap() {
         let (folder, name) = folder.map(|folder| (folder.path(), folder.file_name().into_string().unwrap())).unwrap();
-        assert_eq!(folder.join("Cargo.toml").exists(), libraries.contains(&name), "src/{name} is a member, or it is none");
+        assert_eq!(
+            folder.join("Cargo.toml").exists(),
+            libraries.contains(&name),
+            "src/{name} is a member, or it is none"
+        );
     }
     for name in &libraries {
         let text = fs::read_to_string(root().join("src").join(name).join("Cargo.toml")).unwrap();
@@ -399,7 +403,9 @@ fn no_module_has_a_long_import_cycle() {
     let mut longer = BTreeMap::new();
     for (room, files) in &rooms {
         let is_library = libraries.contains(room.split('/').next().unwrap());
-        for circle in circles(&uses_in_room(files, is_library)).into_iter().filter(|circle| circle.len() > LONGEST_CYCLE) {
+        for circle in
+            circles(&uses_in_room(files, is_library)).into_iter().filter(|circle| circle.len() > LONGEST_CYCLE)
+        {
             let n = circle.len();
             if LONGER_CYCLES.iter().all(|(known, most)| known != room || n > *most) {
                 longer.insert(room, format!("{n} files need one another: {}", circle.join(", ")));

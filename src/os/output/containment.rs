@@ -5,7 +5,7 @@
 
 use super::file_id;
 use super::target::{FileIdentity, descriptor_of};
-use crate::os::{device, path};
+use crate::{device, path};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -5,6 +5,8 @@
 //! scripts. Written bytes are not retained. A target is `Send`, so that a helper thread can write it where a file
 //! system may hang. Deliberately absent: the contents of the files, and messages about them.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod containment;
 mod replace;
 mod results;

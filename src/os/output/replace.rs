@@ -1,9 +1,9 @@
 //! Atomic replacement of a regular file: a temporary file in the same directory is written and renamed over it.
 
 use super::WriteTo;
-use crate::os::held_dir::HeldDir;
-use crate::os::temporary::Temporary;
-use crate::os::{handle, limits};
+use crate::held_dir::HeldDir;
+use crate::temporary::Temporary;
+use crate::{handle, limits};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -7,8 +7,8 @@
 
 use super::WriteTo;
 use super::replace::write_all;
-use crate::os::Errno;
-use crate::os::held_dir::{HeldDir, MadeDir};
+use crate::Errno;
+use crate::held_dir::{HeldDir, MadeDir};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -6,7 +6,7 @@
 
 use super::target::FileIdentity;
 use super::{ResultPlace, Results};
-use crate::os::held_dir::HeldDir;
+use crate::held_dir::HeldDir;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;

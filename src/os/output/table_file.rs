@@ -6,8 +6,8 @@
 use super::WriteTo;
 use super::replace::{probe, write_all};
 use super::target::FileIdentity;
-use crate::os::OFlags;
-use crate::os::held_dir::HeldDir;
+use crate::OFlags;
+use crate::held_dir::HeldDir;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};

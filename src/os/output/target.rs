@@ -2,8 +2,8 @@
 
 use super::replace::{probe, replace_with, write_all};
 use super::{HEAD_LENGTH, WriteTo};
-use crate::os::held_dir::HeldDir;
-use crate::os::{Errno, FileType, OFlags, handle};
+use crate::held_dir::HeldDir;
+use crate::{Errno, FileType, OFlags, handle};
 use parking_lot::Mutex;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -83,7 +83,7 @@ impl Target {
     /// pipe that no process opens for reading within a second.
     pub fn open(path: &Path, read: &[FileIdentity]) -> io::Result<Self> {
         if let Some(fd) = descriptor_of(path) {
-            let file = crate::os::fd::duplicate_file(fd)?;
+            let file = crate::fd::duplicate_file(fd)?;
             if handle::is_read_only(&file)? {
                 return Err(io::Error::new(ErrorKind::PermissionDenied, "it is open for reading only"));
             }
