@@ -27,13 +27,13 @@ mod root;
 mod scan;
 pub mod shared;
 mod shortage;
-pub mod quiesce;
 pub mod space;
 pub mod space_sums;
 mod walk;
 pub mod disk_usage;
 
 use crate::fileset::{FilesetSpec, Interleave, State, Tree};
+pub use crate::os::quiesce;
 use crate::os::{Errno, Fd, fd, limits};
 pub use error::{CODES, Error, Foreign, NotShared};
 use parking_lot::Mutex;

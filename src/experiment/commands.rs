@@ -313,7 +313,7 @@ pub(super) fn used_space(folder: &Folder, arm: usize, host: &dyn ExperimentHost)
     let mut used = BTreeMap::new();
     for dir in host.dirs(arm) {
         let dir = existing(&dir);
-        let mount = crate::measure::mount(&dir).map(|mount| mount.path);
+        let mount = crate::os::device::mount_of(&dir).map(|mount| mount.path);
         used.insert(mount, fd::statvfs_path(&dir).ok().map(|space| space.total.saturating_sub(space.free))?);
     }
     (!used.is_empty()).then(|| used.values().sum())

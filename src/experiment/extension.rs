@@ -5,9 +5,9 @@ use super::folder_error::{FolderError, io_error};
 use super::identity::digest;
 use super::journal::Event;
 use crate::import::folder::EXPERIMENT;
-use crate::measure::now;
 use crate::os::held_dir::HeldDir;
 use crate::output;
+use crate::util::timestamp::now;
 
 impl Folder {
     /// Changes the number of runs of each arm, such as of an experiment that is complete. Returns an error if it would be

@@ -1,8 +1,8 @@
 //! The conditions of an experiment: kernel, program, scripts, mounts and user. Runs under other conditions are not
 //! repeats of the first runs, so an experiment is resumed only if they are unchanged. It may be resumed after a reboot.
 
-use crate::measure;
-use crate::os::{handle, reading};
+use crate::os::{device, handle, proc, reading};
+use crate::util::hash::sha256;
 use object::Object;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -30,15 +30,15 @@ pub struct Identity {
 impl Identity {
     /// Returns the current conditions, for scripts with these texts and arms with these directories.
     pub fn now(scripts: &[&str], dirs: &[PathBuf]) -> Self {
-        let uname = measure::environment().uname;
+        let [_, _, release, version, _] = proc::uname();
         let program = std::env::current_exe().and_then(|path| program(&path)).unwrap_or_default();
         Self {
-            kernel: format!("{} {}", uname.release, uname.version),
+            kernel: format!("{release} {version}"),
             tool: format!("{} {program}", env!("CARGO_PKG_VERSION")),
             scripts: scripts.iter().map(|text| digest(text.as_bytes())).collect(),
             mounts: mounts(dirs),
-            user: crate::os::proc::user(),
-            boot: crate::os::proc::boot_id(),
+            user: proc::user(),
+            boot: proc::boot_id(),
         }
     }
 
@@ -58,11 +58,12 @@ impl Identity {
 /// Returns the mounts of directories, which need not exist, in the form `PATH: DEVICE TYPE OPTIONS`.
 pub(super) fn mounts(dirs: &[PathBuf]) -> Vec<String> {
     // The number of a loop device may change whenever an image is mounted.
-    let device =
+    let source =
         |source: &str| if source.starts_with("/dev/loop") { "loop device".to_owned() } else { source.to_owned() };
     let mount = |dir: &PathBuf| {
-        measure::mount(dir)
-            .map_or_else(String::new, |m| format!("{}: {} {} {}", m.path, device(&m.source), m.kind, m.options))
+        device::mount_of(device::existing(dir)).map_or_else(String::new, |m| {
+            format!("{}: {} {} {}", m.path.display(), source(&m.source), m.kind, m.options)
+        })
     };
     let mut found: Vec<String> = dirs.iter().map(mount).collect();
     found.dedup();
@@ -86,7 +87,7 @@ fn program(path: &Path) -> std::io::Result<String> {
 
 /// Returns the first 16 hexadecimal digits of the SHA-256 digest of `bytes`.
 pub(super) fn digest(bytes: &[u8]) -> String {
-    let mut digest = measure::sha256(bytes);
+    let mut digest = sha256(bytes);
     digest.truncate(16);
     digest
 }

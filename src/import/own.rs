@@ -4,7 +4,6 @@
 
 use super::metric::{LATENCY, RESPONSE};
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
-use crate::measure::{seconds_of, sha256};
 use crate::report::names::{script_name, workload};
 use crate::result::environment::MountInfo;
 use crate::result::warnings::{self, Warning};
@@ -13,7 +12,9 @@ use crate::stats::hdr::{self, Quantiles};
 use crate::stats::snapshot::Dist;
 use crate::util::batch_files::BATCH_SCRIPT;
 use crate::util::bounded::{self, Budget, Within};
+use crate::util::hash::sha256;
 use crate::util::size::MIB;
+use crate::util::timestamp::seconds_of;
 use crate::util::{duration, json};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};

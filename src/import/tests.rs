@@ -410,7 +410,7 @@ fn the_scripts_of_a_workload_are_conditions() {
         let found = conditions(|d| {
             d.script.path = path.to_owned();
             d.script.text = format!("load \"mail\"\nset $nfiles={time}\ncreate filesets\nsleep {time}\nstats snap\n");
-            d.script.sha256 = crate::measure::sha256(&d.script.text);
+            d.script.sha256 = crate::util::hash::sha256(&d.script.text);
             d.runs[0].loaded_scripts = loaded.iter().map(|digest| (*digest).to_owned()).collect();
         });
         (found["script"].clone(), found.get("loaded scripts").cloned())

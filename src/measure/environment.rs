@@ -101,8 +101,7 @@ pub fn file_system(path: &Path) -> Option<String> {
 
 /// Returns the mount that contains a path, with all devices below it. The path need not exist.
 pub(crate) fn mount(path: &Path) -> Option<MountInfo> {
-    let existing =
-        path.ancestors().find(|p| p.exists()).filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let existing = device::existing(path);
     let found = device::mount_of(existing)?;
     let mut mount = MountInfo {
         path: found.path.display().to_string(),

@@ -37,6 +37,7 @@ mod watch;
 
 pub use crate::diag::Status;
 pub use crate::os::reading::read as read_regular;
+pub use crate::util::hash::sha256;
 pub(crate) use environment::{environment, mount, predefined};
 pub use environment::{file_system, hostname};
 pub use file_sets::{FileSets, trees};
@@ -47,7 +48,7 @@ pub(crate) use named_dirs::{NamedDirs, check_file_systems};
 pub use option_values::{assignment, time};
 pub use outputs::{Outputs, form_of};
 pub use record::{FIGURES, day_and_time, now, seconds_of};
-pub use redaction::{ScriptOrigin, redact_script, sha256};
+pub use redaction::{ScriptOrigin, redact_script};
 pub use required::{Required, is_mounted_at};
 pub use run_ranks::RunRanks;
 pub use runner::Runner;

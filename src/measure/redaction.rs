@@ -8,6 +8,7 @@
 use crate::os::proc;
 use crate::result::texts::TextField;
 use crate::result::{Document, Environment, Run, Script};
+use crate::util::hash::sha256;
 use crate::util::secrets::{ENVIRONMENT, replace_words, without_environment};
 use std::path::{Path, PathBuf};
 
@@ -311,16 +312,6 @@ fn replace_absolute_paths(text: &str) -> String {
 pub fn redact_script(script: &mut Script) {
     let host = super::hostname();
     Redaction { host, ..Redaction::default() }.script(script, ScriptOrigin::Other);
-}
-
-/// Returns the SHA-256 digest of a text or of bytes in hexadecimal.
-pub fn sha256(text: impl AsRef<[u8]>) -> String {
-    use sha2::{Digest, Sha256};
-    use std::fmt::Write as _;
-    Sha256::digest(text).iter().fold(String::new(), |mut hex, b| {
-        let _ = write!(hex, "{b:02x}");
-        hex
-    })
 }
 
 #[cfg(test)]

@@ -113,6 +113,11 @@ impl TransferredBytes {
     }
 }
 
+/// Returns the part of a path that exists.
+pub fn existing(path: &Path) -> &Path {
+    path.ancestors().find(|p| p.exists()).filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Returns the mount that contains a path. `None` if the path does not exist or the mount can't be determined.
 pub fn mount_of(path: &Path) -> Option<Mount> {
     let path = fs::canonicalize(path).ok()?;

@@ -33,6 +33,7 @@ pub mod path;
 pub mod pipe;
 mod prefetch;
 pub mod proc;
+pub mod quiesce;
 pub mod range;
 pub mod reading;
 pub mod schedule;

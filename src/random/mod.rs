@@ -39,12 +39,13 @@ mod zipf;
 #[cfg(test)]
 mod tests;
 
+pub use crate::util::hash::mix;
 pub use cvar::cvar;
 pub use error::BadDistribution;
 pub(crate) use permutation::{Permutation, Shuffle};
 pub use quantity::Quantity;
 pub use randvar::{RandvarKind, RandvarParams, randvar};
-pub use stream::{Rng, below, gamma, mix, seed_of_rank, stream, unit};
+pub use stream::{Rng, below, gamma, seed_of_rank, stream, unit};
 pub use variable::{RandomVar, VariableNote};
 pub use zipf::ZipfRanks;
 

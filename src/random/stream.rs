@@ -3,32 +3,13 @@
 //! A published result names its seed, so the values of a seed must never change; tests pin them. For the same reason
 //! the seeding is written out here and does not come from a crate.
 
+use crate::util::hash::{GOLDEN, mix};
 use rand_distr::Distribution as _;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
 /// The generator of all streams. It is fast and small, and it is named explicitly so that a seed gives the same numbers
 /// in all versions.
 pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
-
-/// The odd constant of `SplitMix64` (Steele, Lea and Flood 2014): 2^64 divided by the golden ratio.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// Computes `SplitMix64`'s finalizer: a bijection in which each input bit changes half of the output bits.
-const fn finalise(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// Returns a stateless hash of `seed` and `n`. Layouts are computed from it, so that the size of file `n` needs no file
-/// before it.
-///
-/// For a given seed this is a bijection of `n`.
-#[inline]
-pub const fn mix(seed: u64, n: u64) -> u64 {
-    // The seed is hashed first. Otherwise the streams of seeds that differ by a multiple of `GOLDEN` would overlap.
-    finalise(finalise(seed ^ GOLDEN).wrapping_add(n.wrapping_mul(GOLDEN)))
-}
 
 /// Returns the seed of the streams of one rank of a run with this seed. Rank 0 has the seed of the run, so that its
 /// streams are those of a run in one process.

@@ -10,6 +10,7 @@ pub mod count;
 pub mod csv;
 pub mod duration;
 pub mod go_bench;
+pub mod hash;
 pub mod json;
 pub mod markdown;
 pub mod printable;

@@ -3,7 +3,7 @@
 //! `syncfs` writes back the dirty pages of one file system. Then the dirty and writeback pages of the whole machine are
 //! polled until they are few, or no longer decrease because other programs keep writing. The files are not known here.
 
-use crate::os::{self, fd};
+use crate::{Errno, Mode, OFlags, fd, proc};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -32,15 +32,15 @@ pub struct Quiesced {
 
 /// Returns the bytes of the whole machine that have yet to be written: dirty pages and pages under writeback.
 pub fn dirty_bytes() -> u64 {
-    let info = os::proc::kernel_text("/proc/meminfo");
-    ["Dirty", "Writeback"].into_iter().map(|field| os::proc::bytes_of(&info, field)).sum()
+    let info = proc::kernel_text("/proc/meminfo");
+    ["Dirty", "Writeback"].into_iter().map(|field| proc::bytes_of(&info, field)).sum()
 }
 
 /// Returns whether a directory is on tmpfs or ramfs, which have no dirty pages.
 pub fn in_memory(dir: &Path) -> bool {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;
-    let Ok(fd) = fd::open_path(dir, crate::os::OFlags::PATH, crate::os::Mode::empty()) else { return false };
+    let Ok(fd) = fd::open_path(dir, OFlags::PATH, Mode::empty()) else { return false };
     let kind = fd::file_system_kind(fd);
     fd::close(fd);
     matches!(kind, Ok(TMPFS | RAMFS))
@@ -51,7 +51,7 @@ pub fn in_memory(dir: &Path) -> bool {
 ///
 /// An error contains the index of the directory. The other file systems are written back nevertheless, and the first
 /// error is returned.
-pub fn quiesce<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Quiesced, (usize, os::Errno)> {
+pub fn quiesce<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Quiesced, (usize, Errno)> {
     let start = Instant::now();
     let mut quiesced = Quiesced { dirty_before: dirty_bytes(), ..Quiesced::default() };
     let (devices, error) = write_back_all(dirs);
@@ -65,7 +65,7 @@ pub fn quiesce<P: AsRef<Path>>(dirs: &[P], stop: &AtomicBool) -> Result<Quiesced
 
 /// Writes back the file systems of directories. Returns the device numbers of those that are not in memory, and the
 /// first error with the index of its directory.
-fn write_back_all<P: AsRef<Path>>(dirs: &[P]) -> (Vec<u64>, Option<(usize, os::Errno)>) {
+fn write_back_all<P: AsRef<Path>>(dirs: &[P]) -> (Vec<u64>, Option<(usize, Errno)>) {
     let (mut done, mut error) = (Vec::new(), None);
     for (at, dir) in dirs.iter().enumerate() {
         if let Err(e) = write_back(dir.as_ref(), &mut done) {
@@ -76,13 +76,13 @@ fn write_back_all<P: AsRef<Path>>(dirs: &[P]) -> (Vec<u64>, Option<(usize, os::E
 }
 
 /// Writes back the file system of a directory, unless it is one of the devices that are `done`, or is in memory.
-fn write_back(dir: &Path, done: &mut Vec<u64>) -> Result<(), os::Errno> {
+fn write_back(dir: &Path, done: &mut Vec<u64>) -> Result<(), Errno> {
     let device = fd::stat(dir)?.device;
     if done.contains(&device) || in_memory(dir) {
         return Ok(());
     }
     done.push(device);
-    let fd = fd::open_path(dir, super::walk::READ_DIR, crate::os::Mode::empty())?;
+    let fd = fd::open_path(dir, OFlags::RDONLY.union(OFlags::DIRECTORY), Mode::empty())?;
     let synced = fd::syncfs(fd);
     fd::close(fd);
     synced
@@ -120,7 +120,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let (devices, error) = write_back_all(&[dir.path().join("missing").as_path(), here]);
-        assert_eq!(error, Some((0, os::Errno::NOENT)));
+        assert_eq!(error, Some((0, Errno::NOENT)));
         assert_eq!(devices.len(), usize::from(!in_memory(here)));
     }
 }
