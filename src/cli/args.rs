@@ -1,19 +1,22 @@
 //! Definition of the command line: commands, options and their help texts.
 //!
-//! Only this file, `experiment_args`, `choices`, `completion`, `examples`, `man` and `usage` use the argument parser.
+//! Only this file, `experiment_args`, `compare_args`, `run_options`, `choices`, `completion`, `examples`, `man`,
+//! `program_help` and `usage` use the argument parser.
 
 use super::choices::{
     DumpStage, ExportFormat, FigureFormat, Format, PAGE_FORMAT, choice, dialect_parser, export_parser, format_parser,
 };
+use super::compare_args::CompareArgs;
 use super::completion::{self, SHELLS};
 use super::console::Verbosity;
 use super::editor::{EDITORS, Editor, find_editor};
 use super::examples::with_examples;
 use super::experiment_args::{
-    AbArgs, AgeArgs, CompareArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable, two_directories,
+    AbArgs, AgeArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable, two_directories,
 };
 use super::live::stdout_width;
 use super::option_values::{LiveOutput, live_output};
+use super::program_help::program_help;
 use super::run_options::{ALL, OUTPUT, PLAN, RARE, RunSettings};
 use super::usage::{explained, warn_of_old_options};
 use super::{called_as, info};
@@ -177,7 +180,75 @@ pub(super) enum CliCommand {
         #[arg(long)]
         quiet: bool,
     },
-    /// Run every workload of a Filebench profile, each with its own results directory
+    /// List personalities, experiments, flowops, attributes, codes and so on
+    List {
+        /// What to list
+        #[arg(default_value = info::LISTS[0].name, value_parser = list_parser())]
+        what: String,
+    },
+    /// Print the script of a shipped personality, or a shipped experiment file
+    Show {
+        /// Name of the personality or experiment
+        #[arg(add = completion::shipped())]
+        name: String,
+    },
+    /// Repeat a workload until its mean is known with the requested precision
+    #[command(override_usage = "wmlrun repeat [OPTIONS] <SCRIPT>\n       wmlrun repeat [OPTIONS] --resume <DIR>")]
+    Repeat(Box<RepeatArgs>),
+    /// Compare two configurations of a workload, A and B: alternating runs and a verdict
+    #[command(override_usage = "wmlrun ab [OPTIONS] <SCRIPT>\n       wmlrun ab [OPTIONS] --resume <DIR>")]
+    Ab(Box<AbArgs>),
+    /// Run a workload at several values of a variable and report the load curve: peak, knee, overall response time
+    #[command(
+        override_usage = "wmlrun sweep [OPTIONS] --vary <NAME=VALUES> <SCRIPT>\n       wmlrun sweep [OPTIONS] --resume <DIR>"
+    )]
+    Sweep(Box<SweepArgs>),
+    /// Make the runs of an experiment file: factors with their levels, repeated, with commands around them
+    #[command(override_usage = "wmlrun experiment [OPTIONS] <FILE>\n       wmlrun experiment [OPTIONS] --resume <DIR>")]
+    Experiment(Box<FileArgs>),
+    /// Compare existing results of wmlrun, Filebench or fio, or columns of numbers: runs, tests or load curves
+    Compare(Box<CompareArgs>),
+    /// Write results as one HTML page, or in another format; the page has pictures and tables, and needs no network
+    Report {
+        /// Results: files of `--json`, results folders of experiments (`repeat`, `ab`, `sweep`, `experiment`), or directories
+        /// of result files; each becomes a section of the page
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Write to FILE; an existing file is replaced only if it is such a page [default: standard output]
+        #[arg(long, short = 'o', value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Format: a page, or a format of the reports of runs; for experiments, a format that their commands have as well
+        #[arg(long, default_value = PAGE_FORMAT.0, value_name = "FORMAT", value_parser = export_parser())]
+        format: ExportFormat,
+        /// The figures of experiments, instead of those that they were started with, separated by commas; `wmlrun list
+        /// metrics` lists them
+        #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
+        metrics: Vec<Metric>,
+        /// The title of the page [default: the name of the script or experiment, or the number of results]
+        #[arg(long, value_name = "TEXT")]
+        title: Option<String>,
+        /// Write each picture of the page as an SVG file to the directory DIR, which is created; the page itself is then
+        /// written only with `-o`
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "format")]
+        pictures: Option<PathBuf>,
+        /// Replace the files of `-o` and `--pictures` whatever they contain
+        #[arg(long)]
+        force: bool,
+    },
+    /// Age a file system: create, update and remove files in DIR/aged until it is as full as requested, and report how
+    /// fragmented files and free space are
+    #[command(after_help = "The same command continues an interrupted aging, and only reports if it is complete.")]
+    Age(AgeArgs),
+    /// Remove the file sets that wmlrun created in directories; or the logs of results folders
+    Clean {
+        /// The directories
+        #[arg(required = true, value_hint = ValueHint::DirPath)]
+        dirs: Vec<PathBuf>,
+        /// Remove the logs of runs and commands from results folders instead; keep the results
+        #[arg(long)]
+        logs: bool,
+    },
+    /// Run every workload of a Filebench profile: each has its own results directory
     Batch {
         /// The profile; its personalities are looked up in its directory, then among the shipped ones
         #[arg(value_name = "PROFILE")]
@@ -190,25 +261,57 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Repeat a workload until its mean is known with the requested precision
-    #[command(override_usage = "wmlrun repeat [OPTIONS] <SCRIPT>\n       wmlrun repeat [OPTIONS] --resume <DIR>")]
-    Repeat(Box<RepeatArgs>),
-    /// Compare two configurations, A and B, of a workload in alternating runs and report a verdict
-    #[command(override_usage = "wmlrun ab [OPTIONS] <SCRIPT>\n       wmlrun ab [OPTIONS] --resume <DIR>")]
-    Ab(Box<AbArgs>),
-    /// Compare existing results of wmlrun, Filebench or fio, or columns of numbers
-    Compare(Box<CompareArgs>),
+    /// Explain an error or warning code
+    Explain {
+        /// The code, such as E0202
+        #[arg(add = completion::codes())]
+        code: String,
+    },
+    /// Set up shells, manual pages and editors
+    Setup {
+        #[command(subcommand)]
+        what: SetUp,
+    },
+    #[command(flatten)]
+    Old(OldWord),
+    #[command(flatten)]
+    OldSetup(SetUp),
+}
+
+/// What `wmlrun setup` sets up.
+#[derive(Subcommand)]
+pub(super) enum SetUp {
+    /// Print the completion script for a shell
+    Completions {
+        /// The shell
+        #[arg(value_parser = PossibleValuesParser::new(SHELLS.map(|shell| shell.name())))]
+        shell: String,
+    },
+    /// Write the manual pages: one for wmlrun and one for each command
+    Man {
+        /// Directory to write to; created if it does not exist
+        dir: PathBuf,
+    },
+    /// Print a file that teaches an editor the language: syntax colours, or comments and formatting
+    Editor {
+        /// The editor
+        #[arg(value_name = "EDITOR", value_parser = choice(EDITORS.iter().map(|e| (e.name, e.about)), find_editor))]
+        editor: &'static Editor,
+    },
+    /// Serve an editor on standard input and output: diagnostics, hover, completion, definitions, formatting
+    Lsp {
+        /// Use standard input and output, which the server always does; some editors give this option
+        #[arg(long)]
+        stdio: bool,
+    },
+}
+
+/// Words of commands that other commands do now.
+#[derive(Subcommand)]
+pub(super) enum OldWord {
     /// Measure the noise floor: how much results differ when nothing is changed
     #[command(override_usage = "wmlrun floor [OPTIONS] <DIR> [SCRIPT]\n       wmlrun floor [OPTIONS] --resume <DIR>")]
     Floor(Box<FloorArgs>),
-    /// Run a workload at several values of a variable and report the load curve: peak, knee, overall response time
-    #[command(
-        override_usage = "wmlrun sweep [OPTIONS] --vary <NAME=VALUES> <SCRIPT>\n       wmlrun sweep [OPTIONS] --resume <DIR>"
-    )]
-    Sweep(Box<SweepArgs>),
-    /// Make the runs of an experiment file: factors with their levels, repeated, with commands around them
-    #[command(override_usage = "wmlrun experiment [OPTIONS] <FILE>\n       wmlrun experiment [OPTIONS] --resume <DIR>")]
-    Experiment(Box<FileArgs>),
     /// Remove the logs of runs and commands from results folders; keep the results
     Prune {
         /// The results folders
@@ -247,7 +350,7 @@ pub(super) enum CliCommand {
         #[arg(long, value_name = "PERCENT", value_parser = share, requires = "b")]
         tolerance: Option<f64>,
         /// Noise floor of all tests: the largest difference between results of different days that means nothing, as a
-        /// percentage [default: as measured by `wmlrun floor` for each test]
+        /// percentage [default: as measured by `wmlrun repeat --floor` for each test]
         #[arg(long, value_name = "PERCENT", value_parser = share, requires = "tolerance")]
         noise_floor: Option<f64>,
         /// The figures of the file are times or costs: the lower one is better
@@ -257,85 +360,29 @@ pub(super) enum CliCommand {
         #[arg(long, value_enum, default_value_t = FigureFormat::Text, value_name = "FORMAT")]
         format: FigureFormat,
     },
-    /// Write results as one HTML page with pictures and tables, which needs no network, or in another format
-    Report {
-        /// Results: files of `--json`, results folders of experiments (`repeat`, `ab`, `sweep`, `experiment`), or directories
-        /// of result files; each becomes a section of the page
-        #[arg(required = true, value_name = "PATH")]
-        paths: Vec<PathBuf>,
-        /// Write to FILE; an existing file is replaced only if it is such a page [default: standard output]
-        #[arg(long, short = 'o', value_name = "FILE")]
-        output: Option<PathBuf>,
-        /// Format: a page, or a format of the reports of runs; for experiments, a format that their commands have as well
-        #[arg(long, default_value = PAGE_FORMAT.0, value_name = "FORMAT", value_parser = export_parser())]
-        format: ExportFormat,
-        /// The figures of experiments, instead of those that they were started with, separated by commas; `wmlrun list
-        /// metrics` lists them
-        #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
-        metrics: Vec<Metric>,
-        /// The title of the page [default: the name of the script or experiment, or the number of results]
-        #[arg(long, value_name = "TEXT")]
-        title: Option<String>,
-        /// Write each picture of the page as an SVG file to the directory DIR, which is created; the page itself is then
-        /// written only with `-o`
-        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "format")]
-        pictures: Option<PathBuf>,
-        /// Replace the files of `-o` and `--pictures` whatever they contain
-        #[arg(long)]
-        force: bool,
-    },
-    /// Age a file system: create, update and remove files in DIR/aged until it is as full as requested, and report how
-    /// fragmented files and free space are
-    #[command(after_help = "The same command continues an interrupted aging, and only reports if it is complete.")]
-    Age(AgeArgs),
-    /// List personalities, experiments, flowops, attributes, codes and so on
-    List {
-        /// What to list
-        #[arg(default_value = info::LISTS[0].name, value_parser = list_parser())]
-        what: String,
-    },
-    /// Print the script of a shipped personality, or a shipped experiment file
-    Show {
-        /// Name of the personality or experiment
-        #[arg(add = completion::shipped())]
-        name: String,
-    },
-    /// Explain an error or warning code
-    Explain {
-        /// The code, such as E0202
-        #[arg(add = completion::codes())]
-        code: String,
-    },
-    /// Remove the file sets that wmlrun created in directories
-    Clean {
-        /// The directories
-        #[arg(required = true)]
-        dirs: Vec<PathBuf>,
-    },
-    /// Print the completion script for a shell
-    Completions {
-        /// The shell
-        #[arg(value_parser = PossibleValuesParser::new(SHELLS.map(|shell| shell.name())))]
-        shell: String,
-    },
-    /// Write the manual pages: one for wmlrun and one for each command
-    Man {
-        /// Directory to write to; created if it does not exist
-        dir: PathBuf,
-    },
-    /// Print a file that teaches an editor the language: syntax colours, or comments and formatting
-    Editor {
-        /// The editor
-        #[arg(value_name = "EDITOR", value_parser = choice(EDITORS.iter().map(|e| (e.name, e.about)), find_editor))]
-        editor: &'static Editor,
-    },
-    /// Serve an editor on standard input and output: diagnostics, hover, completion, definitions, formatting
-    Lsp {
-        /// Use standard input and output, which the server always does; some editors give this option
-        #[arg(long)]
-        stdio: bool,
-    },
 }
+
+/// The commands of the help, by what they are for.
+pub(super) const GROUPS: &[(&str, &[&str])] = &[
+    ("Run", &["run", "repl", "check", "fmt", "plan", "list", "show"]),
+    ("Answer", &["repeat", "ab", "sweep", "experiment", "compare"]),
+    ("Results", &["report"]),
+    ("File sets", &["age", "clean"]),
+    ("Filebench", &["batch"]),
+    ("wmlrun", &["explain", "setup"]),
+];
+
+/// The words of commands that are not listed any more, and what to write instead. They work as before.
+pub(super) const OLD_WORDS: &[(&str, &str)] = &[
+    ("floor", "repeat --floor"),
+    ("prune", "clean --logs"),
+    ("ort", "compare --curve"),
+    ("wins", "compare --tests"),
+    ("completions", "setup completions"),
+    ("man", "setup man"),
+    ("editor", "setup editor"),
+    ("lsp", "setup lsp"),
+];
 
 fn list_parser() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(info::LISTS.iter().map(|list| list.name))
@@ -343,7 +390,11 @@ fn list_parser() -> impl TypedValueParser<Value = String> {
 
 /// Returns the definition of the command line with its examples.
 pub(super) fn full_command() -> clap::Command {
-    with_examples(Cli::command())
+    with_examples(Cli::command()).mut_subcommands(|command| {
+        let Some((old, new)) = OLD_WORDS.iter().find(|(old, _)| *old == command.get_name()) else { return command };
+        let text = format!("`wmlrun {old}` is the old word for `wmlrun {new}`, which has its own help.");
+        command.hide(true).after_help(text)
+    })
 }
 
 /// Parses a command line. With `--resume`, options that would change the experiment are errors.
@@ -351,11 +402,13 @@ pub(super) fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
     let command = || {
         // The library takes 100 columns if a terminal has no height; all other output then takes 79.
         let all = stdout_width().map_or_else(full_command, |columns| full_command().term_width(columns.min(100)));
-        let resumes = |command: &&clap::Command| command.get_arguments().any(|arg| arg.get_id() == "resume");
-        let names: Vec<String> = all.get_subcommands().filter(resumes).map(|c| c.get_name().to_owned()).collect();
-        names.iter().fold(all, |all, name| all.mut_subcommand(name, resumable))
+        let resumes = |command: &clap::Command| command.get_arguments().any(|arg| arg.get_id() == "resume");
+        all.mut_subcommands(|command| if resumes(&command) { resumable(command) } else { command })
     };
     let mut matches = command().try_get_matches_from(words).map_err(|e| {
+        if let Some(help) = program_help(&e, &command) {
+            return help;
+        }
         let texts: Vec<&str> = words.iter().skip(1).filter_map(|word| word.to_str()).collect();
         explained(e, &texts, &command(), &|before| {
             let line = Cli::try_parse_from(std::iter::once("wmlrun").chain(before.iter().copied())).ok()?;

@@ -1,7 +1,7 @@
 //! `wmlrun compare`: compares two results, also of other programs.
 
+use super::compare_args::{CompareArgs, MethodName};
 use super::console;
-use super::experiment_args::{CompareArgs, MethodName};
 use super::experiment_host::known_floor;
 use super::experiments::{print_text, verdict_status};
 use super::pages::page_target;
@@ -51,33 +51,35 @@ fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> 
 }
 
 /// Runs `wmlrun compare`. Returns the exit status.
-pub(super) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
+pub(super) fn compare(args: &CompareArgs, b: &Path) -> Result<u8, Failure> {
     if args.output.as_deref().is_some_and(super::is_stdout) {
         return Err(Failure::wrong(
             "the page can't go to standard output, which has the comparison",
             "give `-o` a file",
         ));
     }
-    let inputs: Vec<PathBuf> = [&args.a, &args.b].into_iter().map(|path| import::file_of(path)).collect();
+    let inputs: Vec<PathBuf> = [&*args.a, b].into_iter().map(import::file_of).collect();
     let target = args.output.as_deref().map(|output| page_target(output, &inputs, args.force));
     let target = target.transpose()?;
     let read = |path: &Path| import::side(path).map_err(|e| Failure::wrong(e.to_string(), import_help(&e, &[path])));
-    let (mut a, mut b) = (read(&args.a)?, read(&args.b)?);
+    let path_b = b;
+    let (mut a, mut b) = (read(&args.a)?, read(path_b)?);
     let metric = metric_of(args, &mut a, &mut b)?;
     let path = |path: &Path| path.display().to_string();
-    let (name_a, name_b) = (path(&args.a), path(&args.b));
+    let (name_a, name_b) = (path(&args.a), path(path_b));
     for (name, side) in [(&name_a, &a), (&name_b, &b)] {
         let mixed = mixed_conditions(&side.runs);
         if !mixed.is_empty() && !args.anyway {
             let text = format!("{name} has runs of different workloads: they differ in {}", shortened(&mixed));
-            let help =
-                format!("`wmlrun wins {name_a} {name_b}` shows each by itself; `--anyway` takes them as one sample");
+            let help = format!(
+                "`wmlrun compare --tests {name_a} {name_b}` shows each by itself; `--anyway` takes them as one sample"
+            );
             return Err(Failure::wrong(text, help));
         }
     }
     let comparer = Comparer {
-        tolerance: Tolerance(args.verdict.tolerance),
-        method: args.method.method(),
+        tolerance: Tolerance(args.verdict.tolerance()),
+        method: args.method(),
         direction: if args.lower_is_better { Direction::LowerIsBetter } else { metric.direction() },
         floor: args
             .noise_floor
@@ -87,7 +89,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     };
     let order = RunOrder::of_sides(&mut a, &mut b);
     let arm = |side: &ImportedSide| side.blocks.as_ref().map(|blocks| (blocks.folder.clone(), blocks.arm));
-    let are_same = args.a == args.b || arm(&a).is_some() && arm(&a) == arm(&b);
+    let are_same = args.a == path_b || arm(&a).is_some() && arm(&a) == arm(&b);
     let mut comparison = comparer
         .compare(&Runs { a: &a.runs, b: &b.runs, order })
         .map_err(|e| Failure::wrong(e, "name another metric with `--metric`"))?;
@@ -131,7 +133,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
             return Err(Failure::wrong(format!("the conditions of {name} are unknown"), "omit `--may-differ`"));
         }
     }
-    if args.method == MethodName::Study && comparison.study.is_none() {
+    if args.method == Some(MethodName::Study) && comparison.study.is_none() {
         let help = "the tests of the study need at least two observations per side, and a variance";
         console::notice(&format!("note: {help}"));
     }

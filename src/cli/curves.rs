@@ -1,4 +1,4 @@
-//! Load curves: `wmlrun sweep` measures one, `wmlrun ort` evaluates one from a file.
+//! Load curves: `wmlrun sweep` measures one, `wmlrun compare --curve` evaluates one from a file.
 
 use super::choices::FigureFormat;
 use super::experiment_args::{ExperimentArgs, SweepArgs};
@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicUsize;
 /// The number of runs for each value of a sweep, unless an option changes it.
 const DEFAULT_REPEATS: u64 = 3;
 
-/// The output of `wmlrun ort --format json`.
+/// The output of `wmlrun compare --curve --format json`.
 #[derive(Serialize)]
 struct CurveDocument<'a> {
     schema: &'static str,

@@ -1,4 +1,4 @@
-//! `wmlrun editor`: files that teach an editor the language. All words come from the tables of the language. And `wmlrun
+//! `wmlrun setup editor`: files that teach an editor the language. All words come from the tables of the language. And `wmlrun
 //! lsp`: the language server (`lsp`).
 
 use super::console::print_lines;
@@ -49,7 +49,7 @@ pub(super) fn serve() -> Result<u8, Failure> {
         Ok(false) => "the editor went away without a `shutdown`".to_owned(),
         Err(error) => format!("can't read what the editor sends: {error}"),
     };
-    Err(Failure::failed(problem, "editors start `wmlrun lsp` themselves; the manual has their settings"))
+    Err(Failure::failed(problem, "editors start `wmlrun setup lsp` themselves; the manual has their settings"))
 }
 
 /// The words of the language by their role.
@@ -91,7 +91,7 @@ fn joined<T: AsRef<str>>(words: &BTreeSet<T>, separator: &str) -> String {
 /// Returns a syntax file of Vim.
 fn vim(words: &ScriptWords) -> String {
     let mut text = String::from(
-        "\" Vim syntax file of WML, the language of wmlrun and Filebench. Written by `wmlrun editor vim`.\n\
+        "\" Vim syntax file of WML, the language of wmlrun and Filebench. Written by `wmlrun setup editor vim`.\n\
          if exists('b:current_syntax')\n  finish\nendif\nsyntax case match\n",
     );
     text += &format!("syntax keyword wmlStatement {}\n", joined(&words.statements, " "));
@@ -134,7 +134,7 @@ fn vscode(words: &ScriptWords) -> String {
     let variable: Value = rule("variable.other", r"\$\w+(?:\.\w+)?|\$\{[^}]*\}|\$\(\w+\)".to_owned());
     let grammar = json!({
         "$schema": "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json",
-        "comment": "Written by `wmlrun editor vscode`.",
+        "comment": "Written by `wmlrun setup editor vscode`.",
         "name": "WML",
         "scopeName": "source.wml",
         "fileTypes": [EXTENSION],
@@ -161,10 +161,10 @@ fn vscode(words: &ScriptWords) -> String {
 /// Returns an entry of `languages.toml`.
 fn helix(_: &ScriptWords) -> String {
     format!(
-        "# Written by `wmlrun editor helix`.\n[[language]]\nname = \"wml\"\nscope = \"source.wml\"\nfile-types = [\"{EXTENSION}\"]\n\
+        "# Written by `wmlrun setup editor helix`.\n[[language]]\nname = \"wml\"\nscope = \"source.wml\"\nfile-types = [\"{EXTENSION}\"]\n\
          comment-token = \"#\"\nindent = {{ tab-width = 2, unit = \"  \" }}\n\
          formatter = {{ command = \"wmlrun\", args = [\"fmt\", \"-\"] }}\nlanguage-servers = [\"wmlrun\"]\n\n\
-         [language-server.wmlrun]\ncommand = \"wmlrun\"\nargs = [\"lsp\"]\n"
+         [language-server.wmlrun]\ncommand = \"wmlrun\"\nargs = [\"setup\", \"lsp\"]\n"
     )
 }
 

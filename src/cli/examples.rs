@@ -24,6 +24,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "wmlrun repeat varmail --dir /mnt/test --runtime 60",
             "wmlrun repeat varmail --runs 10 --metric ops,latency.p99 --format csv",
             "wmlrun repeat --resume wmlrun-results/varmail-20261124T093000Z",
+            "wmlrun repeat --floor randomread --dir /mnt/test --blocks 8 --runtime 30",
         ],
     ),
     (
@@ -39,9 +40,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "wmlrun compare old.json new.json --tolerance 5%",
             "wmlrun compare wmlrun-results/old wmlrun-results/new --metric latency.p99 --format markdown",
             "wmlrun compare old.txt:2 new.txt:2",
+            "wmlrun compare --tests old new --metric latency.p99",
+            "wmlrun compare --curve curve.txt",
         ],
     ),
-    ("floor", &["wmlrun floor /mnt/test", "wmlrun floor /mnt/test randomread --blocks 8 --runtime 30"]),
     (
         "sweep",
         &[
@@ -57,16 +59,6 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "wmlrun experiment study.toml --allow-system --results study",
         ],
     ),
-    ("prune", &["wmlrun prune wmlrun-results/varmail-20261124T093000Z"]),
-    ("ort", &["wmlrun ort curve.txt", "wmlrun ort curve.txt --format json"]),
-    (
-        "wins",
-        &[
-            "wmlrun wins old new --metric latency.p99",
-            "wmlrun wins tests.txt",
-            "wmlrun wins latencies.txt --lower-is-better --format json",
-        ],
-    ),
     (
         "report",
         &[
@@ -80,24 +72,45 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("list", &["wmlrun list", "wmlrun list flowops", "wmlrun list codes"]),
     ("show", &["wmlrun show varmail > mail.wml"]),
     ("explain", &["wmlrun explain E0202"]),
-    ("clean", &["wmlrun clean /mnt/test"]),
+    ("clean", &["wmlrun clean /mnt/test", "wmlrun clean --logs wmlrun-results/varmail-20261124T093000Z"]),
     (
-        "completions",
+        "setup",
         &[
-            "wmlrun completions bash > ~/.local/share/bash-completion/completions/wmlrun",
-            "source <(wmlrun completions zsh)",
+            "wmlrun setup man ~/.cargo/share/man/man1",
+            "source <(wmlrun setup completions zsh)",
+            "wmlrun setup editor vim > ~/.vim/syntax/wml.vim",
         ],
     ),
-    ("man", &["wmlrun man ~/.cargo/share/man/man1"]),
-    ("editor", &["wmlrun editor vim > ~/.vim/syntax/wml.vim", "wmlrun editor vscode > syntaxes/wml.tmLanguage.json"]),
-    ("lsp", &["wmlrun lsp"]),
+    (
+        "setup completions",
+        &[
+            "wmlrun setup completions bash > ~/.local/share/bash-completion/completions/wmlrun",
+            "source <(wmlrun setup completions zsh)",
+        ],
+    ),
+    ("setup man", &["wmlrun setup man ~/.cargo/share/man/man1"]),
+    (
+        "setup editor",
+        &[
+            "wmlrun setup editor vim > ~/.vim/syntax/wml.vim",
+            "wmlrun setup editor vscode > syntaxes/wml.tmLanguage.json",
+        ],
+    ),
+    ("setup lsp", &["wmlrun setup lsp"]),
 ];
 
 /// Adds the examples to the helps of all commands.
-pub(super) fn with_examples(command: Command) -> Command {
-    EXAMPLES.iter().fold(command, |command, (name, lines)| match *name {
-        "" => with_help(command, lines),
-        name => command.mut_subcommand(name, |command| with_help(command, lines)),
+pub(super) fn with_examples(program: Command) -> Command {
+    let with = |command: Command, name: &str| match EXAMPLES.iter().find(|(of, _)| *of == name) {
+        Some((_, lines)) => with_help(command, lines),
+        None => command,
+    };
+    with(program, "").mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        with(command, &name).mut_subcommands(|below| {
+            let name = format!("{name} {}", below.get_name());
+            with(below, &name)
+        })
     })
 }
 
@@ -118,7 +131,7 @@ mod tests {
     #[test]
     fn every_command_has_examples_that_it_accepts() {
         let command = args::full_command();
-        let names = command.get_subcommands().map(clap::Command::get_name);
+        let names = command.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
         let without: Vec<&str> = names.filter(|name| EXAMPLES.iter().all(|(other, _)| other != name)).collect();
         assert!(without.is_empty(), "no examples of {without:?}");
         for line in EXAMPLES.iter().flat_map(|(_, lines)| *lines) {

@@ -1,12 +1,13 @@
-//! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`, `experiment`), of `compare` and of `age`.
+//! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`, `experiment`) and of `age`.
 
 use super::choices::choice;
 use super::completion;
 use super::option_values::{LiveOutput, live_output};
-use super::run_options::{EXPERIMENT, OUTPUT, RUN, RunSettings, WorkloadWords};
+use super::run_options::{EXPERIMENT, OUTPUT, RUN, RunSettings, WithResume, WorkloadWords};
 use super::usage::{explained, suggestion};
 use crate::analysis::{DEFAULT_PRECISION, ResponseMethod};
-use crate::comparison::{ComparisonFormat, ComparisonMethod, FORMATS, find_format};
+use crate::comparison::{ComparisonFormat, DEFAULT_TOLERANCE, FORMATS, find_format};
+use crate::diag::Failure;
 use crate::experiment::{HOOKS, Hook, Hooks, MAX_RETRIES, run_range, share};
 use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
 use crate::import::{Metric, STUDY};
@@ -64,39 +65,40 @@ pub(super) struct ExperimentArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = EXPERIMENT)]
     pub(super) resume: Option<PathBuf>,
     /// Continue even if the kernel, this program, a script, a mount, or a `--before` or `--after` command has changed
-    #[arg(long, requires = "resume", help_heading = EXPERIMENT)]
+    #[arg(add = WithResume, long, requires = "resume", help_heading = EXPERIMENT)]
     pub(super) anyway: bool,
     /// Start each run with this command, such as `taskset -c 0`; wmlrun's own command line is appended
     #[arg(long, value_name = "COMMAND", default_value = "", hide_default_value = true, help_heading = EXPERIMENT)]
     pub(super) launch: String,
     /// Abort the experiment if a command before or after a run takes longer than TIME (seconds, or with a unit as in
     /// `10m`) [default: 10m; with `--resume`: as before]
-    #[arg(long, value_name = "TIME", value_parser = time, help_heading = EXPERIMENT)]
+    #[arg(add = WithResume, long, value_name = "TIME", value_parser = time, help_heading = EXPERIMENT)]
     pub(super) command_timeout: Option<Duration>,
     /// Start no runs that would end after TIME (seconds, or with a unit as in `10m`), except for the minimum: two blocks
     /// of a comparison, three repeated runs, one run of each value of a sweep, one run of each cell of an experiment
     /// file (a single run if it is in order). The result then covers the runs so far. With `--resume`, TIME is that of
     /// the further runs [default: no limit; with `--resume`: what is left of the budget]
-    #[arg(long, value_name = "TIME", value_parser = time, help_heading = EXPERIMENT)]
+    #[arg(add = WithResume, long, value_name = "TIME", value_parser = time, help_heading = EXPERIMENT)]
     pub(super) budget: Option<Duration>,
     /// Make a run again, at most N times, if other programs used the processors or the devices during it. The result of the
     /// disturbed attempt is kept in `dropped` of the results folder [default: 0; with `--resume`: as before]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MAX_RETRIES),
+    #[arg(add = WithResume, long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MAX_RETRIES),
         help_heading = EXPERIMENT)]
     pub(super) retry_disturbed: Option<u64>,
     /// Append a row for each run to FILE when it has ended, a table in CSV that is created if it does not exist
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(add = WithResume, long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) append: Option<PathBuf>,
     /// Write a line for each run when it has ended, to FILE or else to standard output, for dashboards; then the result
     /// goes to standard error
-    #[arg(long, value_name = "FORMAT[:FILE]", value_parser = live_output, add = completion::live_formats(),
-        help_heading = OUTPUT)]
+    #[arg(add = WithResume, long, value_name = "FORMAT[:FILE]", value_parser = live_output,
+        add = completion::live_formats(), help_heading = OUTPUT)]
     pub(super) live: Option<LiveOutput>,
     /// Format of the result
-    #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser(), help_heading = OUTPUT)]
+    #[arg(add = WithResume, long, default_value = "text", value_name = "FORMAT", value_parser = format_parser(),
+        help_heading = OUTPUT)]
     pub(super) format: ResultFormat,
     /// Print only the result and errors: no progress, no notes
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(add = WithResume, long, help_heading = OUTPUT)]
     pub(super) quiet: bool,
     /// The number of runs of each arm of a resumed experiment, if it changes.
     #[arg(skip)]
@@ -105,33 +107,16 @@ pub(super) struct ExperimentArgs {
     pub(super) words: WorkloadWords,
 }
 
-/// The options that do not change the runs of an experiment but their number, and may be given with `--resume`.
-const WITH_RESUME: [&str; 13] = [
-    "resume",
-    "anyway",
-    "allow-system",
-    "command_timeout",
-    "budget",
-    "retry_disturbed",
-    "append",
-    "live",
-    "format",
-    "quiet",
-    "expect",
-    "method",
-    "repeats",
-];
-
 /// Makes the other options of an experiment's command conflict with `--resume`, which would ignore them.
 pub(super) fn resumable(command: Command) -> Command {
-    command
-        .mut_args(|arg| if WITH_RESUME.contains(&arg.get_id().as_str()) { arg } else { arg.conflicts_with("resume") })
+    let stays = |arg: &Arg| arg.get_id() == "resume" || arg.get::<WithResume>().is_some();
+    command.mut_args(|arg| if stays(&arg) { arg } else { arg.conflicts_with("resume") })
 }
 
 /// A format of [`FORMATS`].
 pub(super) type ResultFormat = &'static ComparisonFormat;
 
-fn format_parser() -> impl TypedValueParser<Value = ResultFormat> {
+pub(super) fn format_parser() -> impl TypedValueParser<Value = ResultFormat> {
     choice(FORMATS.iter().map(|format| (format.name, format.about)), find_format)
 }
 
@@ -165,8 +150,8 @@ pub(super) struct AgeArgs {
 /// Arguments of `wmlrun repeat`.
 #[derive(Args)]
 pub(super) struct RepeatArgs {
-    /// Script file, or name of a personality; required unless `--resume` is given
-    #[arg(value_name = "SCRIPT", required_unless_present = "resume", conflicts_with = "resume",
+    /// Script file, or name of a personality; required unless `--resume` or `--floor` is given
+    #[arg(value_name = "SCRIPT", required_unless_present_any = ["resume", "floor"], conflicts_with = "resume",
         add = completion::scripts())]
     pub(super) script: Option<String>,
     /// Number of runs: `MIN..MAX`, both included, or exactly N
@@ -183,13 +168,57 @@ pub(super) struct RepeatArgs {
     /// Use a predefined set of metrics instead of `--metric`
     #[arg(long, value_enum, value_name = "NAME", conflicts_with = "metrics")]
     pub(super) preset: Option<Preset>,
+    /// Measure the noise floor of the file system instead: how much results differ when nothing is changed. It is stored
+    /// for comparisons. Without SCRIPT `varmail` runs; `--dir` names the file system
+    #[arg(add = WithResume, long, conflicts_with_all = ["runs", "until_ci", "preset"], help_heading = FLOOR)]
+    pub(super) floor: bool,
+    /// Number of blocks of four runs, at least 2 [default: 6]
+    #[arg(long, value_name = "N", requires = "floor", value_parser = clap::value_parser!(u64).range(2..=10_000),
+        help_heading = FLOOR)]
+    pub(super) blocks: Option<u64>,
+    /// List the stored noise floors with their sessions, and measure nothing
+    #[arg(long, requires = "floor", conflicts_with_all = ["script", "resume", "forget"], help_heading = FLOOR)]
+    pub(super) list: bool,
+    /// Remove the noise floor with this number in `--list`, or one of its sessions, such as `2.3`, and measure nothing
+    #[arg(long, value_name = "NUMBER", value_parser = floor_number, requires = "floor",
+        conflicts_with_all = ["script", "resume"], help_heading = FLOOR)]
+    pub(super) forget: Option<(usize, Option<usize>)>,
     #[command(flatten)]
     pub(super) hooks: HookArgs<false>,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
 }
 
+/// The heading of the options on noise floors.
+const FLOOR: &str = "Noise floor";
+
 impl RepeatArgs {
+    /// Returns the options of a noise floor, which `--floor` measures.
+    pub(super) fn of_floor(&self) -> Result<FloorArgs, Failure> {
+        let [metric] = &self.metrics[..] else {
+            return Err(Failure::wrong("a noise floor is that of one metric", "give `--metric` one name"));
+        };
+        // The directory distinguishes the arms of a noise floor, as an argument of each.
+        let mut experiment = self.experiment.clone();
+        let words = &mut experiment.words.0;
+        let at = words.iter().rposition(|word| word.starts_with("--dir="));
+        let directory = at.map(|at| words.remove(at)).and_then(|word| word.strip_prefix("--dir=").map(str::to_owned));
+        if directory.is_none() && experiment.resume.is_none() && !self.list && self.forget.is_none() {
+            let help = "name a directory on it: `--dir DIR`";
+            return Err(Failure::wrong("the file system of the noise floor is not given", help));
+        }
+        Ok(FloorArgs {
+            directory,
+            script: self.script.clone().unwrap_or_else(|| FLOOR_SCRIPT.to_owned()),
+            blocks: self.blocks.unwrap_or(FLOOR_BLOCKS),
+            metric: metric.clone(),
+            list: self.list,
+            forget: self.forget,
+            hooks: HookArgs(self.hooks.0.clone()),
+            experiment,
+        })
+    }
+
     /// Returns the metrics that `--metric` or `--preset` selects.
     pub(super) fn metrics(&self) -> Vec<Metric> {
         match self.preset {
@@ -238,7 +267,13 @@ pub(super) struct AbArgs {
     pub(super) experiment: ExperimentArgs,
 }
 
-/// Arguments of `wmlrun floor`.
+/// The default script of a noise floor.
+const FLOOR_SCRIPT: &str = "varmail";
+
+/// The default number of blocks of a noise floor.
+const FLOOR_BLOCKS: u64 = 6;
+
+/// Arguments of `wmlrun floor`, the old word for `repeat --floor`.
 #[derive(Args)]
 pub(super) struct FloorArgs {
     /// Directory on the file system to measure; required unless `--resume`, `--list` or `--forget` is given
@@ -246,10 +281,10 @@ pub(super) struct FloorArgs {
         required_unless_present_any = ["resume", "list", "forget"], conflicts_with = "resume")]
     pub(super) directory: Option<String>,
     /// Script file, or name of a personality
-    #[arg(value_name = "SCRIPT", default_value = "varmail", add = completion::scripts())]
+    #[arg(value_name = "SCRIPT", default_value = FLOOR_SCRIPT, add = completion::scripts())]
     pub(super) script: String,
     /// Number of blocks of four runs, at least 2
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = FLOOR_BLOCKS, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     pub(super) blocks: u64,
     /// Metric to measure, such as `ops`, `latency.p99` or `NAME.latency.p99` of one flowop; `wmlrun list metrics` lists
     /// them
@@ -280,14 +315,14 @@ pub(super) struct SweepArgs {
     #[arg(long, value_name = "NAME=VALUES", required_unless_present = "resume", value_parser = factor)]
     pub(super) vary: Option<(String, Vec<String>)>,
     /// Number of runs for each value; with `--resume`, also of a complete sweep [default: 3; with `--resume`: as before]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(add = WithResume, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(super) repeats: Option<u64>,
     /// Run the values in the given order, for workloads that age the file system; otherwise each repetition has its own
     /// random order
     #[arg(long)]
     pub(super) in_order: bool,
     /// Method for the overall response time [default: sfs3; with `--resume`: as before]
-    #[arg(long, value_name = "METHOD", value_parser = method_parser())]
+    #[arg(add = WithResume, long, value_name = "METHOD", value_parser = method_parser())]
     pub(super) method: Option<ResponseMethod>,
     #[command(flatten)]
     pub(super) hooks: HookArgs<false>,
@@ -307,7 +342,7 @@ pub(super) struct FileArgs {
     pub(super) plan: bool,
     /// Number of runs of each cell: `MIN..MAX`, both included, or exactly N. With `--resume`, a complete experiment gets
     /// further runs [default: that of the file; with `--resume`: as before]
-    #[arg(long, value_name = "RUNS", value_parser = run_range)]
+    #[arg(add = WithResume, long, value_name = "RUNS", value_parser = run_range)]
     pub(super) repeats: Option<(u64, u64)>,
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
@@ -367,12 +402,20 @@ pub(super) struct VerdictArgs {
     /// them [default: ops; of `compare` with results folders: the first metric of their experiments]
     #[arg(long, value_name = "METRIC")]
     pub(super) metric: Option<Metric>,
-    /// Largest change that does not matter, as a percentage of A; of B if lower is better
-    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = share)]
-    pub(super) tolerance: f64,
+    /// Largest change that does not matter, as a percentage of A; of B if lower is better [default: 3%; with `--tests`:
+    /// none, and no verdicts]
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    pub(super) tolerance: Option<f64>,
     /// Exit with 0 only for this verdict [default: for every verdict that is not worse]
-    #[arg(long, value_enum, value_name = "VERDICT")]
+    #[arg(add = WithResume, long, value_enum, value_name = "VERDICT")]
     pub(super) expect: Option<Expected>,
+}
+
+impl VerdictArgs {
+    /// The largest change that does not matter, as a share.
+    pub(super) fn tolerance(&self) -> f64 {
+        self.tolerance.unwrap_or(DEFAULT_TOLERANCE)
+    }
 }
 
 /// The verdict that `--expect` requires.
@@ -380,68 +423,6 @@ pub(super) struct VerdictArgs {
 pub(super) enum Expected {
     /// B is better
     Better,
-}
-
-/// Arguments of `wmlrun compare`.
-#[derive(Args)]
-pub(super) struct CompareArgs {
-    /// Baseline: a result file, a results folder or an arm of one (`DIR:a`), a directory of results, or `FILE:N` for
-    /// column N of a text file, or `FILE:HEADING`
-    pub(super) a: PathBuf,
-    /// Result to compare with A, in the same forms
-    pub(super) b: PathBuf,
-    #[command(flatten)]
-    pub(super) verdict: VerdictArgs,
-    /// The numbers of two columns (`FILE:N`) are times or costs: the lower one is better. Without this option the higher
-    /// one is, unless `--metric` says what the columns contain
-    #[arg(long, conflicts_with = "metric")]
-    pub(super) lower_is_better: bool,
-    /// Noise floor: the largest difference between results of different days that means nothing, as a percentage
-    /// [default: as measured by `wmlrun floor`]
-    #[arg(long, value_name = "PERCENT", value_parser = share)]
-    pub(super) noise_floor: Option<f64>,
-    /// Statistical method
-    #[arg(long, value_enum, default_value_t = MethodName::Ranks, value_name = "METHOD")]
-    pub(super) method: MethodName,
-    /// Compare even if the script, the run time, the cache state or the machine differs
-    #[arg(long)]
-    pub(super) anyway: bool,
-    /// Conditions that may differ, separated by commas, such as `kernel` or `mount options`; any other difference, besides
-    /// labels and notes, is an error [default: all but those that `--anyway` accepts]
-    #[arg(long, value_name = "CONDITION", value_delimiter = ',', conflicts_with = "anyway")]
-    pub(super) may_differ: Option<Vec<String>>,
-    /// Format of the result
-    #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
-    pub(super) format: ResultFormat,
-    /// Also write the comparison as an HTML page to FILE; an existing file is replaced only if it is such a page
-    #[arg(long, short = 'o', value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
-    /// Replace the file of `-o` whatever it contains
-    #[arg(long, requires = "output")]
-    pub(super) force: bool,
-    /// Print only the verdict, as one line
-    #[arg(long, conflicts_with = "format")]
-    pub(super) quiet: bool,
-}
-
-/// A statistical method.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub(super) enum MethodName {
-    /// The ratio, by ranks and a fit with a trend
-    #[value(alias = "welch")]
-    Ranks,
-    /// The same; also the F-test and t-test of a published study at 99 % and the shapes of the samples
-    Study,
-}
-
-impl MethodName {
-    /// Returns the comparison method that the option names.
-    pub(super) fn method(self) -> ComparisonMethod {
-        match self {
-            Self::Ranks => ComparisonMethod::Ratio,
-            Self::Study => ComparisonMethod::Study,
-        }
-    }
 }
 
 /// Parser of the options of one arm (`--a`, `--b`).

@@ -1,4 +1,4 @@
-//! `wmlrun repeat`, `ab` and `prune`, and what the commands of experiments share.
+//! `wmlrun repeat`, `ab` and `clean --logs`, and what the commands of experiments share.
 
 use super::arms::{self, PlannedArm};
 use super::console;
@@ -50,7 +50,7 @@ pub(super) fn ab(args: &AbArgs) -> Result<u8, Failure> {
         (None, true) => Blocks::UntilClear,
         (None, false) => Blocks::Pilot,
     };
-    let rule = RuleWanted::Ab { tolerance: args.verdict.tolerance, blocks };
+    let rule = RuleWanted::Ab { tolerance: args.verdict.tolerance(), blocks };
     let common = &args.experiment;
     let metric = args.verdict.metric.clone().unwrap_or_else(Metric::ops);
     let metric = std::slice::from_ref(&metric);
@@ -76,7 +76,7 @@ pub(super) fn verdict_status(comparison: &Comparison, expected: Option<Expected>
     }
 }
 
-/// Runs `wmlrun prune` on one folder. Returns the exit status.
+/// Runs `wmlrun clean --logs` on one folder. Returns the exit status.
 pub(super) fn prune(dir: &Path) -> Result<u8, Failure> {
     let help = "give a results folder of an experiment, such as `repeat` or `ab`";
     let pruned = experiment::prune(dir).map_err(|e| Failure::refused(e.to_string(), help))?;
@@ -133,7 +133,7 @@ pub(super) fn wanted(
         Ok(Arm { name, words, metric: None })
     };
     let arms: Vec<Arm> = arms.iter().map(AsRef::as_ref).zip(own).enumerate().map(arm).collect::<Result<_, _>>()?;
-    // A directory that `wmlrun floor` names is an option of both arms.
+    // A directory that `wmlrun repeat --floor` names is an option of both arms.
     let mut common = args.words.0.clone();
     common.push(script.to_owned());
     let common = if arms.iter().all(|arm| arm.words == arms[0].words) { arms[0].words.clone() } else { common };

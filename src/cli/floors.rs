@@ -1,4 +1,4 @@
-//! `wmlrun floor`: measures noise floors, lists and removes those that are stored.
+//! `wmlrun repeat --floor`: measures noise floors, lists and removes those that are stored.
 
 use super::console;
 use super::experiment_args::{ExperimentArgs, FloorArgs};
@@ -18,7 +18,7 @@ use crate::util::table::{Align, Table};
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 
-/// Runs `wmlrun floor`. Returns the exit status.
+/// Runs `wmlrun repeat --floor`. Returns the exit status.
 pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
     let path = Floors::path().ok_or_else(|| {
         Failure::refused("no directory to store the noise floor in", "set HOME or XDG_STATE_HOME to an absolute path")
@@ -33,7 +33,7 @@ pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
     if let Some((number, session)) = args.forget {
         let removed = Floors::forget(number, session, &path).map_err(refuse_file)?;
         let shown = session.map_or_else(|| number.to_string(), |session| format!("{number}.{session}"));
-        let help = "`wmlrun floor --list` lists the noise floors with their numbers";
+        let help = "`wmlrun repeat --floor --list` lists the noise floors with their numbers";
         let removed = removed.ok_or_else(|| Failure::wrong(format!("there is no noise floor {shown}"), help))?;
         let sessions = if session.is_some() { "one session".to_owned() } else { count(removed.sessions, "session") };
         console::print_lines(&format!("removed: `{}` of {}, {sessions}", removed.metric, removed.name));
@@ -62,7 +62,7 @@ pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
         let text = format!("the arms of the experiment in {} are not equal", path.display());
         return Err(Failure::wrong(text, "`wmlrun ab --resume` continues a comparison"));
     }
-    let performed = perform(common, ExperimentKind::Ab, "floor", wanted)?;
+    let performed = perform(common, ExperimentKind::Ab, "repeat --floor", wanted)?;
     let recorded = &performed.recorded;
     let experiment = &recorded.experiment;
     let [metric, ..] = &experiment.metrics()[..] else { return Err(Failure::unexplained(Status::Script)) };
@@ -107,7 +107,8 @@ pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
     let floor = floors.of(&comparison.metric, &place, None);
     print_session(&performed, common, &Comparison { floor, ..comparison }, mean);
     if !common.quiet && observations.iter().flatten().any(|run| run.disturbed) {
-        let note = "the session is stored all the same: `wmlrun floor --list` numbers it, `--forget N.M` removes it";
+        let note =
+            "the session is stored all the same: `wmlrun repeat --floor --list` numbers it, `--forget N.M` removes it";
         console::notice(&format!("note: {note}"));
     }
     if let Some(floor) = floor {
@@ -140,7 +141,10 @@ fn print_session(performed: &Performed, args: &ExperimentArgs, comparison: &Comp
 fn stored(floors: &Floors, path: &Path) -> String {
     let found = floors.stored();
     if found.is_empty() {
-        return format!("no noise floor is stored in {}; `wmlrun floor DIR` measures one\n", path.display());
+        return format!(
+            "no noise floor is stored in {}; `wmlrun repeat --floor --dir DIR` measures one\n",
+            path.display()
+        );
     }
     let mut table = Table::new([
         ("", Align::Left),

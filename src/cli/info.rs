@@ -1,4 +1,4 @@
-//! `wmlrun list`, `show`, `explain`, `clean`, `completions` and `man`.
+//! `wmlrun list`, `show`, `explain`, `clean`, and of `setup` the completions and manual pages.
 
 use super::args;
 use super::completion;

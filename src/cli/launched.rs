@@ -1,7 +1,7 @@
 //! Refuses commands that would do the same work several times, or remove the same files, because a launcher such as
 //! `mpirun` started several processes of this program.
 
-use super::args::CliCommand;
+use super::args::{CliCommand, OldWord};
 use crate::diag::{Failure, Status};
 use crate::ranks::Launch;
 #[cfg(feature = "mpi")]
@@ -86,27 +86,25 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
     let work = match command {
         CliCommand::Run { .. } => Work::Run,
         CliCommand::Repl { .. } | CliCommand::Batch { .. } | CliCommand::Age(_) => Work::Runs,
+        CliCommand::Repeat(args) if args.floor => Work::Experiment("repeat --floor"),
         CliCommand::Repeat(_) => Work::Experiment("repeat"),
         CliCommand::Ab(_) => Work::Experiment("ab"),
-        CliCommand::Floor(_) => Work::Experiment("floor"),
+        CliCommand::Old(OldWord::Floor(_)) => Work::Experiment("repeat --floor"),
         CliCommand::Sweep(_) => Work::Experiment("sweep"),
         CliCommand::Experiment(_) => Work::Experiment("experiment"),
-        CliCommand::Clean { .. } => Work::Removal("clean"),
-        CliCommand::Prune { .. } => Work::Removal("prune"),
+        CliCommand::Clean { logs, .. } => Work::Removal(if *logs { "clean --logs" } else { "clean" }),
+        CliCommand::Old(OldWord::Prune { .. }) => Work::Removal("clean --logs"),
         CliCommand::Check { .. }
         | CliCommand::Fmt { .. }
         | CliCommand::Plan { .. }
         | CliCommand::Compare(_)
-        | CliCommand::Ort { .. }
-        | CliCommand::Wins { .. }
         | CliCommand::Report { .. }
         | CliCommand::List { .. }
         | CliCommand::Show { .. }
         | CliCommand::Explain { .. }
-        | CliCommand::Completions { .. }
-        | CliCommand::Man { .. }
-        | CliCommand::Editor { .. }
-        | CliCommand::Lsp { .. } => return None,
+        | CliCommand::Setup { .. }
+        | CliCommand::OldSetup(_)
+        | CliCommand::Old(OldWord::Ort { .. } | OldWord::Wins { .. }) => return None,
     };
     Some(work)
 }

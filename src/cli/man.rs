@@ -40,8 +40,13 @@ fn pages(program: Command) -> io::Result<Vec<(String, Vec<u8>)>> {
     // A page for clap's own `help` command would have no content.
     let mut program = program.disable_help_subcommand(true);
     program.build();
-    let commands = program.get_subcommands().filter(|command| !command.is_hide_set());
-    [&program].into_iter().chain(commands).map(|command| page(command, &program)).collect()
+    commands(&program).into_iter().map(|command| page(command, &program)).collect()
+}
+
+/// Returns a command and those below it that are listed.
+fn commands(command: &Command) -> Vec<&Command> {
+    let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
+    std::iter::once(command).chain(below.flat_map(commands)).collect()
 }
 
 /// Returns the name and the text of the page of a command.
@@ -83,8 +88,9 @@ fn closing_sections(command: &Command) -> Roff {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{is_page, pages, write_pages};
+    use super::{commands, is_page, pages, write_pages};
     use crate::cli::args;
+    use clap::Command;
     use std::collections::BTreeMap;
     use std::fs;
     use std::io::ErrorKind;
@@ -100,9 +106,11 @@ mod tests {
         let pages = pages(args::full_command()).unwrap().into_iter();
         let pages: BTreeMap<String, String> =
             pages.map(|(name, text)| (name, String::from_utf8(text).unwrap())).collect();
-        let program = args::full_command();
-        let commands = program.get_subcommands().map(|command| (format!("wmlrun-{}", command.get_name()), command));
-        let commands: Vec<_> = commands.chain([("wmlrun".to_owned(), &program)]).collect();
+        let mut program = args::full_command().disable_help_subcommand(true);
+        program.build();
+        let name = |command: &Command| command.get_display_name().unwrap_or("wmlrun").to_owned();
+        let commands: Vec<_> = commands(&program).into_iter().map(|command| (name(command), command)).collect();
+        assert!(commands.iter().any(|(name, _)| name == "wmlrun-setup-editor"));
         for (name, command) in &commands {
             let text = &pages[&format!("{name}.1")];
             assert!(text.contains(&format!(".SH NAME\n{} \\- ", escaped(name))), "{text}");

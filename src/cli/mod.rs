@@ -10,6 +10,7 @@ mod bars;
 mod called_as;
 mod choices;
 mod compare;
+mod compare_args;
 mod completion;
 mod console;
 mod curves;
@@ -32,6 +33,7 @@ mod option_values;
 mod man;
 mod pages;
 mod peak;
+mod program_help;
 #[cfg(feature = "mpi")]
 mod ranked;
 mod run_options;
@@ -54,7 +56,8 @@ use crate::output::{FileIdentity, file_id};
 use crate::report;
 use crate::session::{Front, Session, Settings, Status, library};
 use crate::util::secrets;
-use args::{CliCommand, OutputArgs, RunArgs};
+use args::{CliCommand, OldWord, OutputArgs, RunArgs, SetUp};
+use compare_args::CompareForm;
 use console::{Console, Verbosity};
 use live_stream::LiveStream;
 use option_values::LiveOutput;
@@ -123,21 +126,15 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
             CliCommand::Plan { script, list, settings, quiet } => plan(&script, list, settings.0, quiet),
             CliCommand::Batch { profile, only, settings, output } => run_batch(&profile, &only, &settings.0, &output),
+            CliCommand::Repeat(args) if args.floor => floors::floor(&args.of_floor()?),
             CliCommand::Repeat(args) => experiments::repeat(&args),
             CliCommand::Ab(args) => experiments::ab(&args),
-            CliCommand::Floor(args) => floors::floor(&args),
-            CliCommand::Compare(args) => compare::compare(&args),
-            CliCommand::Prune { dirs } => {
-                Ok(dirs.iter().map(|dir| console::status(experiments::prune(dir))).max().unwrap_or_default())
-            }
+            CliCommand::Compare(args) => match args.form()? {
+                CompareForm::Sides(b) => compare::compare(&args, &b),
+                CompareForm::Other(form) => old_word(form),
+            },
             CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),
-            CliCommand::Ort { file, method, format } => curves::ort(&file, method, format),
-            CliCommand::Wins { a, b: Some(b), metric, tolerance, noise_floor, format, .. } => {
-                let limits = tolerance.map(|tolerance| wins::SuiteLimits { tolerance, noise_floor });
-                wins::of_results(&a, &b, metric, limits, format)
-            }
-            CliCommand::Wins { a: file, lower_is_better, format, .. } => wins::of_file(&file, lower_is_better, format),
             CliCommand::Report { paths, output, format, metrics, title, pictures, force } => {
                 pages::report(&paths, &metrics, &pages::PageOutputs { output, title, pictures, force }, format)
             }
@@ -145,13 +142,35 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::List { what } => Ok(info::list(&what)),
             CliCommand::Show { name } => info::show(&name),
             CliCommand::Explain { code } => info::explain(&code),
-            CliCommand::Clean { dirs } => Ok(dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default()),
-            CliCommand::Completions { shell } => Ok(info::completions(&shell)),
-            CliCommand::Man { dir } => info::manual(&dir),
-            CliCommand::Editor { editor } => Ok(editor::print(editor)),
-            // The protocol has no other channel here than standard input and output.
-            CliCommand::Lsp { stdio: _ } => editor::serve(),
+            CliCommand::Clean { dirs, logs: true } => old_word(OldWord::Prune { dirs }),
+            CliCommand::Clean { dirs, logs: false } => {
+                Ok(dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default())
+            }
+            CliCommand::Setup { what } | CliCommand::OldSetup(what) => match what {
+                SetUp::Completions { shell } => Ok(info::completions(&shell)),
+                SetUp::Man { dir } => info::manual(&dir),
+                SetUp::Editor { editor } => Ok(editor::print(editor)),
+                // The protocol has no other channel here than standard input and output.
+                SetUp::Lsp { stdio: _ } => editor::serve(),
+            },
+            CliCommand::Old(word) => old_word(word),
         },
+    }
+}
+
+/// Executes a command of an old word. Those that replace it come here too.
+fn old_word(word: OldWord) -> Result<u8, Failure> {
+    match word {
+        OldWord::Floor(args) => floors::floor(&args),
+        OldWord::Prune { dirs } => {
+            Ok(dirs.iter().map(|dir| console::status(experiments::prune(dir))).max().unwrap_or_default())
+        }
+        OldWord::Ort { file, method, format } => curves::ort(&file, method, format),
+        OldWord::Wins { a, b: Some(b), metric, tolerance, noise_floor, format, .. } => {
+            let limits = tolerance.map(|tolerance| wins::SuiteLimits { tolerance, noise_floor });
+            wins::of_results(&a, &b, metric, limits, format)
+        }
+        OldWord::Wins { a: file, lower_is_better, format, .. } => wins::of_file(&file, lower_is_better, format),
     }
 }
 

@@ -99,7 +99,7 @@ fn read(paths: &[PathBuf], metrics: &[Metric]) -> Result<Vec<ResultSource>, Fail
                     (Some(near), _) => near,
                     (None, PageError::Io { .. }) => "give a result file or a results folder".to_owned(),
                     _ if import::side(path).is_ok() => {
-                        "it is a result of another program: `wmlrun compare` and `wmlrun wins` read it".to_owned()
+                        "it is a result of another program: `wmlrun compare` reads it".to_owned()
                     }
                     _ if is_toml && path.exists() => {
                         format!("`wmlrun experiment {}` makes the runs of an experiment file", path.display())

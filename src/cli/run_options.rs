@@ -1,8 +1,8 @@
 //! The options of a run in the argument parser. They are the rows of a table of `measure`.
 
 use super::completion;
-use crate::measure::{Completes, Group, OPTIONS, RunOption, Scope, Settings, Takes};
-use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use crate::measure::{Completes, OPTIONS, OptionGroup, OptionScope, RunOption, Settings, Takes};
+use clap::builder::{ArgExt, OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
@@ -15,24 +15,31 @@ pub(super) const OUTPUT: &str = "Output";
 pub(super) const EXPERIMENT: &str = "Experiment";
 pub(super) const RARE: &str = "Rarely needed";
 
+/// Marks an option that may be given with `--resume`: it does not change the runs of an experiment, or only their number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WithResume;
+
+impl ArgExt for WithResume {}
+
 /// The options of the commands of a scope.
-fn options(scope: Scope) -> impl Iterator<Item = &'static RunOption> {
+fn options(scope: OptionScope) -> impl Iterator<Item = &'static RunOption> {
     OPTIONS.iter().filter(move |option| option.scope <= scope)
 }
 
 /// An option in the argument parser, which refuses a wrong value.
 fn arg(option: &'static RunOption) -> Arg {
-    let arg = Arg::new(option.name).long(option.name).help(option.about());
+    let arg = Arg::new(option.name).long(option.name).help(option.about()).allow_hyphen_values(option.takes_hyphen);
     let arg = match option.group {
-        Group::Main => arg,
-        Group::Measurement => arg.help_heading(MEASUREMENT),
-        Group::Files => arg.help_heading(FILES),
-        Group::Output => arg.help_heading(OUTPUT),
-        Group::Rare => arg.help_heading(RARE),
-        Group::Hidden => arg.hide(true),
+        OptionGroup::Main => arg,
+        OptionGroup::Measurement => arg.help_heading(MEASUREMENT),
+        OptionGroup::Files => arg.help_heading(FILES),
+        OptionGroup::Output => arg.help_heading(OUTPUT),
+        OptionGroup::Rare => arg.help_heading(RARE),
+        OptionGroup::Hidden => arg.hide(true),
     };
     let arg = option.old_name.into_iter().fold(arg, Arg::alias);
     let arg = option.excludes.into_iter().fold(arg, Arg::conflicts_with);
+    let arg = if option.with_resume { arg.add(WithResume) } else { arg };
     let arg = match option.completes {
         Completes::Nothing => arg,
         Completes::Directories => arg.value_hint(ValueHint::DirPath),
@@ -64,7 +71,7 @@ fn any_path(arg: Arg) -> Arg {
 }
 
 /// The options of a scope that a command line gives, each with its value, in the order of the table.
-fn given(matches: &ArgMatches, scope: Scope) -> impl Iterator<Item = (&'static RunOption, &OsStr)> {
+fn given(matches: &ArgMatches, scope: OptionScope) -> impl Iterator<Item = (&'static RunOption, &OsStr)> {
     let is_given = |option: &&RunOption| matches.value_source(option.name) == Some(ValueSource::CommandLine);
     let values = |option: &'static RunOption| {
         let values = matches.get_raw(option.name).into_iter().flatten();
@@ -73,18 +80,21 @@ fn given(matches: &ArgMatches, scope: Scope) -> impl Iterator<Item = (&'static R
     options(scope).filter(is_given).flat_map(values)
 }
 
-/// The settings that the options of a command line make. `SCOPE`: which options it has, as a number of [`Scope`].
+/// The settings that the options of a command line make. `SCOPE`: which options it has, as a number of [`OptionScope`].
 #[derive(Clone, Debug)]
 pub(super) struct RunSettings<const SCOPE: u8>(pub(super) Settings);
 
 // The scopes of commands.
-pub(super) const PLAN: u8 = Scope::Plan as u8;
-pub(super) const RUN: u8 = Scope::Run as u8;
-pub(super) const ALL: u8 = Scope::Output as u8;
+pub(super) const PLAN: u8 = OptionScope::Plan as u8;
+pub(super) const RUN: u8 = OptionScope::Run as u8;
+pub(super) const ALL: u8 = OptionScope::Output as u8;
 
 /// The scope of a number.
-fn scope(number: u8) -> Scope {
-    [Scope::Plan, Scope::Run].into_iter().find(|scope| *scope as u8 == number).unwrap_or(Scope::Output)
+fn scope(number: u8) -> OptionScope {
+    [OptionScope::Plan, OptionScope::Run]
+        .into_iter()
+        .find(|scope| *scope as u8 == number)
+        .unwrap_or(OptionScope::Output)
 }
 
 impl<const SCOPE: u8> FromArgMatches for RunSettings<SCOPE> {
@@ -141,7 +151,7 @@ impl FromArgMatches for WorkloadWords {
             };
             Ok(format!("--{name}={value}"))
         };
-        given(matches, Scope::Run).map(word).collect::<Result<_, _>>().map(Self)
+        given(matches, OptionScope::Run).map(word).collect::<Result<_, _>>().map(Self)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -109,7 +109,12 @@ pub(super) fn import_help(error: &ImportError, named: &[&Path]) -> String {
 
 /// Returns the name of the command that a word was probably meant to be. `all` is the definition of the command line.
 pub(super) fn meant_command(word: &str, all: &Command) -> Option<String> {
-    meant(word, all.get_subcommands().map(Command::get_name)).map(str::to_owned)
+    meant(word, listed(all)).map(str::to_owned)
+}
+
+/// The names of the commands that the help lists.
+fn listed(all: &Command) -> impl Iterator<Item = &str> {
+    all.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name)
 }
 
 /// Removes the tip that the word can be given behind `--`: no script begins with two hyphens or is a negative number. The

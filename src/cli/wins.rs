@@ -1,4 +1,4 @@
-//! `wmlrun wins`: which of two sides is better in each of several tests. Their figures are in a file, or are those of
+//! `wmlrun compare --tests`: which of two sides is better in each of several tests. Their figures are in a file, or are those of
 //! results.
 
 use super::choices::FigureFormat;
@@ -30,7 +30,7 @@ pub(super) struct SuiteLimits {
     pub(super) noise_floor: Option<f64>,
 }
 
-/// The output of `wmlrun wins --format json`.
+/// The output of `wmlrun compare --tests --format json`.
 #[derive(Serialize)]
 struct WinsDocument<'a> {
     schema: &'static str,
@@ -59,7 +59,7 @@ struct TestLine<'a> {
 /// Prints the outcomes of the tests in a file. Returns the exit status.
 pub(super) fn of_file(file: &Path, lower_is_better: bool, format: FigureFormat) -> Result<u8, Failure> {
     if file.is_dir() {
-        let help = format!("give the results of B too: `wmlrun wins {} B`", file.display());
+        let help = format!("give the results of B too: `wmlrun compare --tests {} B`", file.display());
         return Err(Failure::wrong(format!("{} is a directory", file.display()), help));
     }
     let help = "the file needs one line per test: its name and two figures, `-` for one that is unknown";

@@ -241,9 +241,11 @@ pub(super) fn on_times(a: &[Observation], b: &[Observation]) -> Option<String> {
 pub(super) fn on_floor(floor: Option<NoiseFloor>) -> String {
     let days = "the runs of A and B are from different days, and the noise floor of the workload";
     match floor {
-        None => format!("{days} is unknown; `wmlrun floor` measures it, `--noise-floor` gives it"),
+        None => format!("{days} is unknown; `wmlrun repeat --floor` measures it, `--noise-floor` gives it"),
         Some(_) => {
-            format!("{days} was measured on one day only before; repeat `wmlrun floor` on another day without a change")
+            format!(
+                "{days} was measured on one day only before; measure it (`wmlrun repeat --floor`) again on another day without a change"
+            )
         }
     }
 }

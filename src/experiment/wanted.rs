@@ -20,7 +20,8 @@ fn is_zero(n: &u64) -> bool {
 pub const MAX_RETRIES: u64 = 100;
 
 /// The note on a comparison of equal arms.
-pub const EQUAL_ARMS: &str = "A and B have the same options: this is a comparison of equal arms (see `wmlrun floor`)";
+pub const EQUAL_ARMS: &str =
+    "A and B have the same options: this is a comparison of equal arms (see `wmlrun repeat --floor`)";
 
 /// The test that gives the verdict of a comparison.
 pub const VERDICT: &str = "signed rank";

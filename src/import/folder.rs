@@ -233,8 +233,7 @@ pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, Import
     let names = match std::fs::symlink_metadata(dir.join(EXPERIMENT)) {
         Ok(_) => arm_names(dir)?,
         Err(_) if arm.is_none() && is_of_batch(dir) => {
-            let why =
-                "it is the directory of a batch: name one of its workloads, or compare all of them by `wmlrun wins`";
+            let why = "it is the directory of a batch: name one of its workloads, or compare all of them by `wmlrun compare --tests`";
             return Err(form(dir)(why.to_owned()));
         }
         Err(_) if arm.is_none() => return Ok(ImportedSide { runs: all_files(dir)?, ..ImportedSide::default() }),
@@ -492,7 +491,7 @@ fn all_files(path: &Path) -> Result<Vec<Observation>, ImportError> {
     };
     let files = list(dir).map_err(|error| ImportError::Io { path: dir.to_owned(), error })?;
     if files.is_empty() {
-        let why = "it has no files; directories of several tests are compared by `wmlrun wins`";
+        let why = "it has no files; directories of several tests are compared by `wmlrun compare --tests`";
         return Err(form(path)(why.to_owned()));
     }
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! `wmlrun lsp`: a language server for scripts. It reads the messages of an editor from standard input, and writes its
+//! `wmlrun setup lsp`: a language server for scripts. It reads the messages of an editor from standard input, and writes its
 //! own to standard output.
 //!
 //! The editor sends the whole text after each change. The server checks it as `wmlrun check` does, and nothing that a

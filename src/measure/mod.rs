@@ -53,6 +53,8 @@ pub use required::{Required, is_mounted_at};
 pub use run_ranks::RunRanks;
 pub use runner::Runner;
 pub use series::Periodic;
-pub use settings::{Completes, GivenBy, Group, OPTIONS, RunOption, Scope, Settings, Takes, WarmupLength, dialects};
+pub use settings::{
+    Completes, GivenBy, OPTIONS, OptionGroup, OptionScope, RunOption, Settings, Takes, WarmupLength, dialects,
+};
 pub(crate) use time_limit::with_timeout;
 pub use watch::{Stage, Waiting, Watch};

@@ -1,6 +1,5 @@
 //! Parsers of the values of options of a run.
 
-use super::WarmupLength;
 use crate::util::duration;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -18,11 +17,6 @@ pub(super) fn annotation(text: &str, most: usize) -> Result<String, String> {
 /// Parses a time: seconds, or a number with a unit.
 pub fn time(text: &str) -> Result<Duration, String> {
     duration::parse(text).map_err(|e| format!("{e}; expected seconds, or a time such as `10m`"))
-}
-
-/// Parses a time, or `auto`.
-pub(super) fn warmup(text: &str) -> Result<WarmupLength, String> {
-    if text == "auto" { Ok(WarmupLength::UntilSteady) } else { time(text).map(WarmupLength::Fixed) }
 }
 
 /// Parses a time above 0.

@@ -8,7 +8,7 @@
 //! Not in here: the argument parser, which `cli` makes of the rows.
 
 use super::Required;
-use super::option_values::{annotation, assignment, file_and_count, interval, number, run_time, time, warmup};
+use super::option_values::{annotation, assignment, file_and_count, interval, number, run_time, time};
 use crate::engine::{self, Engine};
 use crate::fileset::DEFAULT_LAYOUT_SEED;
 use crate::ranks::Together;
@@ -158,13 +158,13 @@ pub enum Takes {
     /// No value.
     Nothing(fn(&mut Settings)),
     /// A value, which has this name in the help.
-    Text(&'static str, Change),
+    Text(&'static str, OptionChange),
     /// The same, each time that the option is given.
-    Texts(&'static str, Change),
+    Texts(&'static str, OptionChange),
     /// A value behind an equals sign. Without it the value is this one.
-    Optional(&'static str, &'static str, Change),
+    Optional(&'static str, &'static str, OptionChange),
     /// One of several names.
-    Name(&'static str, fn() -> Names, Change),
+    Name(&'static str, fn() -> OptionNames, OptionChange),
     /// A path.
     Path(&'static str, fn(&mut Settings, PathBuf)),
     /// The same, each time that the option is given.
@@ -172,14 +172,14 @@ pub enum Takes {
 }
 
 /// Changes settings by the text of a value, or says what is wrong with it.
-type Change = fn(&mut Settings, &str) -> Result<(), String>;
+type OptionChange = fn(&mut Settings, &str) -> Result<(), String>;
 
-/// Names that an option takes, with a line about each.
-type Names = Vec<(&'static str, &'static str)>;
+/// The names that an option takes, with a line about each.
+type OptionNames = Vec<(&'static str, &'static str)>;
 
 /// The commands that have an option.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Scope {
+pub enum OptionScope {
     /// All that plan or run a script.
     Plan,
     /// All that run one, also as runs of an experiment, which keeps the option for `--resume`.
@@ -201,7 +201,7 @@ pub enum GivenBy {
 
 /// The part of the help in which an option stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Group {
+pub enum OptionGroup {
     /// The first.
     Main,
     /// How a run is measured.
@@ -236,17 +236,21 @@ pub struct RunOption {
     /// Its value.
     pub takes: Takes,
     /// The commands that have it.
-    pub scope: Scope,
+    pub scope: OptionScope,
     /// Who may give it.
     pub given_by: GivenBy,
     /// Its part of the help.
-    pub group: Group,
+    pub group: OptionGroup,
     /// What it does, in lines.
     lines: &'static [&'static str],
     /// What a shell completes.
     pub completes: Completes,
     /// The option that can't be given with it.
     pub excludes: Option<&'static str>,
+    /// Whether its value may begin with a hyphen.
+    pub takes_hyphen: bool,
+    /// Whether it may be given when an experiment is resumed, which has kept the others.
+    pub with_resume: bool,
 }
 
 impl RunOption {
@@ -287,15 +291,22 @@ macro_rules! options {
                 name: $name,
                 old_name: None,
                 takes: $takes,
-                scope: Scope::$scope,
+                scope: OptionScope::$scope,
                 given_by: GivenBy::$by,
-                group: Group::$group,
+                group: OptionGroup::$group,
                 lines: &[$($about),*],
                 completes: Completes::Nothing,
                 excludes: None,
+                takes_hyphen: false,
+                with_resume: false,
             }
         }),*];
     };
+}
+
+/// Parses a time, or `auto`.
+fn warmup(text: &str) -> Result<WarmupLength, String> {
+    if text == "auto" { Ok(WarmupLength::UntilSteady) } else { time(text).map(WarmupLength::Fixed) }
 }
 
 /// Stores a value that could be read.
@@ -311,20 +322,20 @@ fn pick<T>(place: &mut T, found: Option<T>) -> Result<(), String> {
 
 use Takes::{Name, Nothing, Optional, Path, Paths, Text, Texts};
 
-fn engines() -> Names {
+fn engines() -> OptionNames {
     engine::TABLE.iter().map(|(engine, about)| (engine.name(), *about)).collect()
 }
 
 /// The dialects, which `check` takes too.
-pub fn dialects() -> Names {
+pub fn dialects() -> OptionNames {
     Dialect::ALL.map(|dialect| (dialect.name(), dialect.about())).to_vec()
 }
 
-fn sharings() -> Names {
+fn sharings() -> OptionNames {
     Sharing::ALL.map(|sharing| (sharing.name(), sharing.about())).to_vec()
 }
 
-fn divisions() -> Names {
+fn divisions() -> OptionNames {
     Division::ALL.map(|division| (division.name(), division.about())).to_vec()
 }
 
@@ -354,8 +365,8 @@ options! {
     /// Evict the file sets from the page cache before each run; as root, drop the page cache, dentries and inodes of
     /// the whole machine instead
     "cold", Measurement, Run, Anyone, Nothing(|s| s.cold = true);
-    /// Do not wait for the disks to become idle before measuring. Between the runs of `ab` and `floor` wmlrun waits in
-    /// any case. Runs of `repeat` that do not wait have no control
+    /// Do not wait for the disks to become idle before measuring. Between the runs of `ab` and of a noise floor
+    /// wmlrun waits in any case. Runs of `repeat` that do not wait have no control
     "no-quiesce", Measurement, Run, Anyone, Nothing(|s| s.quiesce = false), old_name: Some("no-settle");
     /// Start every run with the existing files: do not restore the file sets to their definitions first
     "as-is", Measurement, Run, Anyone, Nothing(|s| s.as_is = true);
@@ -377,7 +388,7 @@ options! {
     /// Remove the file sets at the end, also from a directory that the script or `--dir` names
     "clean", Files, Run, Anyone, Nothing(|s| s.clean = true);
     /// Allow the script or the experiment file to run shell commands
-    "allow-system", Files, Plan, Caller, Nothing(|s| s.allow_system = true);
+    "allow-system", Files, Plan, Caller, Nothing(|s| s.allow_system = true), with_resume: true;
     /// Allow the script to write to PATH, a file or directory outside the results directory. May be repeated
     "allow-write", Files, Run, Caller, Paths("PATH", |s, path| s.allow_write.push(path));
     /// Write the result as JSON to FILE; with `-`, to standard output, and the report to standard error
@@ -410,7 +421,8 @@ options! {
     "digest", Rare, Run, Anyone, Optional("N", "1000", |s, v| put(&mut s.digest, number(v, 0..=u64::MAX).map(Some)));
     /// Write the first N operations of each thread to FILE, one per line: process, its instance, thread, its instance,
     /// flowop, file, offset, size; a line `# run N` precedes the operations of each run after the first
-    "trace", Rare, Output, Anyone, Text("FILE:N", |s, v| put(&mut s.trace, file_and_count(v).map(Some)));
+    "trace", Rare, Output, Anyone,
+        Text("FILE:N", |s, v| put(&mut s.trace, file_and_count(v).map(Some))), takes_hyphen: true;
     /// Number of threads that create files before a run, 1 to 1024 [default: one per processor]
     "populate-threads", Rare, Run, Anyone,
         Text("N", |s, v| { s.populate_threads = number(v, 1..=1024)? as usize; Ok(()) });

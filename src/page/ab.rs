@@ -52,7 +52,9 @@ fn with_runs(comparison: &Comparison, runs: Option<Picture>) -> Vec<SheetBlock> 
     let [name_a, name_b] = side_names(comparison);
     let samples = [(name_a, sides[0].clone()), (name_b, sides[1].clone())];
     let distributions = distributions(&comparison.metric, &samples);
-    let quantiles = quantiles(&comparison.metric, ("A", sides[0]), ("B", sides[1]));
+    // A reader who asks for the shapes of the samples can read it.
+    let quantiles = || quantiles(&comparison.metric, ("A", sides[0]), ("B", sides[1]));
+    let quantiles = comparison.shapes.as_ref().and_then(|_| quantiles());
     sheet.blocks.extend([runs, distributions, quantiles].into_iter().flatten().map(SheetBlock::Picture));
     sheet.into_page()
 }

@@ -269,7 +269,7 @@ fn the_pictures_of_a_comparison_have_each_run_and_the_verdict() {
     let both = [of(0), of(1)].map(|values| ecdf(&values)).concat();
     let expected: Vec<(f64, f64)> = both.iter().map(|point| (point.x, point.y)).collect();
     assert_eq!(points(&pictures["Distribution of the runs: ops"]), expected);
-    assert_eq!(points(&pictures["QQ plot"]).len(), 8);
+    assert!(!pictures.contains_key("QQ plot"), "it is for those who ask for the shapes of the samples");
     let (ratio, also) = points(&pictures["How the verdict came about"])[0];
     assert!((ratio - 1.1).abs() < 0.01 && ratio.to_bits() == also.to_bits(), "{ratio} {also}");
 }

@@ -171,7 +171,7 @@ fn runs_of_different_workloads_are_not_one_sample() {
     };
     let said = call(&["compare"]).run().exits(2).stderr;
     assert!(said.contains("old.json has runs of different workloads: they differ in $n"), "{said}");
-    assert!(said.contains("`wmlrun wins old.json new.json`") && said.contains("--anyway"), "{said}");
+    assert!(said.contains("`wmlrun compare --tests old.json new.json`") && said.contains("--anyway"), "{said}");
     let shown = call(&["compare", "--anyway"]).run().stdout;
     assert!(shown.contains("old.json and new.json"), "{shown}");
     let shown = call(&["wins", "--format", "json"]).run().exits(0).stdout;

@@ -14,7 +14,7 @@ const LINES: [(&str, &[&str]); 13] = [
     ("wmlrun show qui", &["quick"]),
     ("wmlrun experiment qui", &["quick"]),
     ("wmlrun varmail --dir mou", &["mount/"]),
-    ("wmlrun floor mou", &["mount/"]),
+    ("wmlrun clean mou", &["mount/"]),
     ("wmlrun own.w", &["own.wml"]),
     ("wmlrun explain E020", &["E0201", "E0202"]),
     ("wmlrun list per", &["personalities"]),
@@ -56,7 +56,7 @@ fn assert_offers(found: &str, line: &str, wanted: &[&str]) {
 #[test]
 fn bash_completes() {
     let dir = place();
-    let mut commands = "source <(wmlrun completions bash)\n".to_owned();
+    let mut commands = "source <(wmlrun setup completions bash)\n".to_owned();
     for (line, _) in LINES {
         // What bash sets before it calls the function that `complete` names.
         commands += &format!(
@@ -71,7 +71,7 @@ fn bash_completes() {
     for ((line, wanted), part) in LINES.iter().zip(parts) {
         assert_offers(part, line, wanted);
     }
-    let names = shell(dir.path(), &["bash", "-c", "source <(wmlrun completions bash); complete -p wmlrun"]);
+    let names = shell(dir.path(), &["bash", "-c", "source <(wmlrun setup completions bash); complete -p wmlrun"]);
     assert!(names.contains("-F _clap_complete_wmlrun wmlrun"), "{names}");
 }
 
@@ -84,7 +84,7 @@ fn fish_completes() {
     let ask = |line: &str| format!("complete -C '{line}'; echo ---; ");
     let asked: String = LINES.iter().map(|(line, _)| ask(line)).collect();
     let home = dir.path().join("home").display().to_string();
-    let commands = format!("wmlrun completions fish | source; {asked}");
+    let commands = format!("wmlrun setup completions fish | source; {asked}");
     let variables = [format!("HOME={home}"), format!("XDG_CONFIG_HOME={home}"), format!("XDG_DATA_HOME={home}")];
     let mut words = vec!["env"];
     words.extend(variables.iter().map(String::as_str));
@@ -107,7 +107,7 @@ fn zsh_completes() {
     }
     let dir = place();
     let start =
-        "PS1='ready> '; autoload -Uz compinit; compinit -u -D; source <(wmlrun completions zsh); setopt autolist";
+        "PS1='ready> '; autoload -Uz compinit; compinit -u -D; source <(wmlrun setup completions zsh); setopt autolist";
     std::fs::write(dir.path().join(".zshrc"), start).unwrap();
     let command = format!("env PATH='{}' ZDOTDIR='{}' zsh -i", path(), dir.path().display());
     let terminal = Terminal::start(dir.path(), (120, 50), &command);

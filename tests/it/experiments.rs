@@ -273,7 +273,7 @@ fn an_interrupted_noise_floor_is_continued_by_its_own_command() {
     wait_for("the first run", || !lab.runs("r", "started").is_empty());
     kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
     let shown = exits(&child.wait_with_output().unwrap(), 130, "^C");
-    assert!(shown.contains("wmlrun floor --resume r"), "{shown}");
+    assert!(shown.contains("wmlrun repeat --floor --resume r"), "{shown}");
 }
 
 #[test]

@@ -73,6 +73,7 @@ mod mpi;
 mod mpi_phases;
 mod mutants;
 mod notes;
+mod old_words;
 mod outputs;
 mod ownership;
 mod packages;

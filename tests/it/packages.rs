@@ -147,7 +147,7 @@ fn manual_pages_are_valid() {
     const TEST: &str = "manual_pages_are_valid";
     let dir = fresh("man-");
     let pages = dir.path().join("man1");
-    tool(binary().to_str().unwrap(), &["man", pages.to_str().unwrap()]);
+    tool(binary().to_str().unwrap(), &["setup", "man", pages.to_str().unwrap()]);
     let pages: Vec<String> = files_below(&pages).iter().map(|page| page.display().to_string()).collect();
     let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
     assert!(pages.len() > 20, "{pages:?}");

@@ -174,8 +174,8 @@ fn described(help: &str, name: &str) -> Vec<Described> {
 static HELP: LazyLock<(String, Vec<(String, String)>)> = LazyLock::new(|| {
     let top = help(&["--help"]);
     let first = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
-    let names = section(&top, "Commands").into_iter().filter(first).filter_map(|line| line.split_whitespace().next());
-    let names: Vec<String> = names.filter(|name| *name != "help").map(str::to_owned).collect();
+    let commands = top.lines().take_while(|line| *line != "Arguments:").filter(first);
+    let names: Vec<String> = commands.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
     let helps = names.iter().map(|name| (name.clone(), help(&["help", name]))).collect();
     (top, helps)
 });
@@ -188,35 +188,48 @@ fn commands() -> String {
 
 /// Commands that have many options in common, each list with the words that stand for it in the table of options.
 const GROUPS: &[(&str, &[&str])] =
-    &[("*a run*", &["SCRIPT", "repl", "batch"]), ("*a series*", &["repeat", "ab", "floor", "sweep", "experiment"])];
+    &[("*a run*", &["SCRIPT", "repl", "batch"]), ("*a series*", &["repeat", "ab", "sweep", "experiment"])];
 
-/// A row for each option, with the commands that have it. An option that differs between commands has several.
+/// The names of commands, with the words for those of a group.
+fn in_words(names: &[&str]) -> String {
+    let (mut words, mut rest): (Vec<&str>, Vec<&str>) = (Vec::new(), names.to_vec());
+    for (word, group) in GROUPS.iter().filter(|(_, group)| group.iter().all(|name| names.contains(name))) {
+        words.push(word);
+        rest.retain(|name| !group.contains(name));
+    }
+    words.extend(rest);
+    words.join(", ")
+}
+
+/// A row for each option, with the commands that have it. One that differs between commands has several meanings.
 fn options_of_commands() -> String {
     let (top, commands) = &*HELP;
     assert!(options(top).len() > 30 && commands.len() > 10, "{} options", options(top).len());
-    let mut rows: Vec<(Described, Vec<&str>)> = Vec::new();
+    let mut found: Vec<(Described, Vec<&str>)> = Vec::new();
     let helps = commands.iter().filter(|(name, _)| name != "run").map(|(name, help)| (name.as_str(), help));
     for (name, help) in std::iter::once(("SCRIPT", top)).chain(helps) {
         for option in options(help) {
-            match rows.iter_mut().find(|(known, _)| *known == option) {
+            match found.iter_mut().find(|(known, _)| *known == option) {
                 Some((_, names)) => names.push(name),
-                None => rows.push((option, vec![name])),
+                None => found.push((option, vec![name])),
             }
         }
     }
-    rows.sort_by(|(a, _), (b, _)| a.name().cmp(b.name()));
-    table(
-        &["Option", "What it does", "Commands"],
-        rows.iter().map(|(option, names)| {
-            let (mut words, mut rest): (Vec<&str>, Vec<&str>) = (Vec::new(), names.clone());
-            for (word, group) in GROUPS.iter().filter(|(_, group)| group.iter().all(|name| names.contains(name))) {
-                words.push(word);
-                rest.retain(|name| !group.contains(name));
+    found.sort_by(|(a, _), (b, _)| a.name().cmp(b.name()));
+    let rows = found.chunk_by(|(a, _), (b, _)| a.name() == b.name()).map(|meanings| {
+        let mut forms: Vec<String> =
+            meanings.iter().map(|(option, _)| code(&option.form.replace(['<', '>'], ""))).collect();
+        forms.dedup();
+        let words: Vec<String> = meanings.iter().map(|(_, names)| in_words(names)).collect();
+        let texts: Vec<String> = match meanings {
+            [(option, _)] => vec![option.text()],
+            _ => {
+                meanings.iter().zip(&words).map(|((option, _), words)| format!("{words}: {}", option.text())).collect()
             }
-            words.extend(rest);
-            vec![code(&option.form.replace(['<', '>'], "")), option.text(), words.join(", ")]
-        }),
-    )
+        };
+        vec![forms.join(", "), texts.join("; "), words.join(", ")]
+    });
+    table(&["Option", "What it does", "Commands"], rows)
 }
 
 #[test]

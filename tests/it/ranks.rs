@@ -92,15 +92,16 @@ fn a_workload_that_a_launcher_starts_several_times_is_refused_once() {
 
 #[test]
 fn an_experiment_that_a_launcher_starts_names_the_option_for_it() {
-    for args in [
-        &["repeat", "x.wml"][..],
-        &["ab", "x.wml", "--b", "--set n=2"],
-        &["sweep", "x.wml", "--vary", "n=1,2"],
-        &["floor", "."],
-        &["experiment", "quick"],
+    for (name, args) in [
+        ("repeat", &["repeat", "x.wml"][..]),
+        ("ab", &["ab", "x.wml", "--b", "--set n=2"]),
+        ("sweep", &["sweep", "x.wml", "--vary", "n=1,2"]),
+        ("repeat --floor", &["repeat", "--floor", "--dir", "."]),
+        ("repeat --floor", &["floor", "."]),
+        ("experiment", &["experiment", "quick"]),
     ] {
         let output = launched([(OPEN_MPI[0], "8"), (OPEN_MPI[1], "0")], args).exits(2);
-        let option = format!("start `wmlrun {}` once; the place for a command that starts each run is", args[0]);
+        let option = format!("start `wmlrun {name}` once; the place for a command that starts each run is");
         assert!(output.stderr.contains(&option), "{args:?}: {}", output.stderr);
         assert!(output.stderr.contains("`--launch 'mpirun -n 8 …'`"), "{args:?}: {}", output.stderr);
         assert_eq!(output.left(), ["x.wml"], "{args:?}");
@@ -110,9 +111,11 @@ fn an_experiment_that_a_launcher_starts_names_the_option_for_it() {
 /// Several processes that remove the same files would report each other's removals as errors.
 #[test]
 fn a_removal_that_a_launcher_starts_several_times_is_refused() {
-    for args in [&["clean", "."][..], &["prune", "."]] {
+    for (name, args) in
+        [("clean", &["clean", "."][..]), ("clean --logs", &["clean", "--logs", "."]), ("clean --logs", &["prune", "."])]
+    {
         let output = launched([(OPEN_MPI[0], "4"), (OPEN_MPI[1], "0")], args).exits(2);
-        let (fact, help) = ("each of which would remove the same files", format!("start `wmlrun {}` once", args[0]));
+        let (fact, help) = ("each of which would remove the same files", format!("start `wmlrun {name}` once"));
         assert!(output.stderr.contains(fact) && output.stderr.contains(&help), "{args:?}: {}", output.stderr);
         let other = launched([(OPEN_MPI[0], "4"), (OPEN_MPI[1], "3")], args).exits(2);
         assert_eq!((other.shown().as_str(), other.left()), ("", vec!["x.wml".to_owned()]), "{args:?}");

@@ -1,0 +1,154 @@
+//! Command-line options of `compare`: of two sides, of tests, of a curve.
+
+use super::args::OldWord;
+use super::choices::FigureFormat;
+use super::experiment_args::{ResultFormat, VerdictArgs, format_parser};
+use crate::analysis::ResponseMethod;
+use crate::comparison::ComparisonMethod;
+use crate::diag::Failure;
+use crate::experiment::share;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Arguments of `wmlrun compare`.
+#[derive(Args)]
+pub(super) struct CompareArgs {
+    /// Baseline: a result file, a results folder or an arm of one (`DIR:a`), a directory of results, or `FILE:N` for
+    /// column N of a text file, or `FILE:HEADING`
+    pub(super) a: PathBuf,
+    /// Result to compare with A, in the same forms; required unless `--tests` or `--curve` is given
+    #[arg(required_unless_present_any = ["tests", "curve"])]
+    pub(super) b: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) verdict: VerdictArgs,
+    /// Compare test by test: which side is better in each of several tests, and by which mean factor. A and B are
+    /// directories with a file or a directory for each test, results folders whose arms are the tests, or results.
+    /// Without B, A is a file with one line per test, its name and the figures of both sides (`-` if unknown)
+    #[arg(long, conflicts_with_all = SIDES_ONLY, help_heading = FORMS)]
+    pub(super) tests: bool,
+    /// Compute the overall response time of the load curve in file A: the area under response time over rate, divided by
+    /// the peak rate. The file has one line per load, in increasing order: rate and mean response time (`-` if unknown)
+    #[arg(long, conflicts_with_all = SIDES_ONLY,
+        conflicts_with_all = ["b", "tests", "metric", "tolerance", "noise_floor", "lower_is_better"], help_heading = FORMS)]
+    pub(super) curve: bool,
+    /// The numbers of two columns (`FILE:N`) are times or costs: the lower one is better. Without this option the higher
+    /// one is, unless `--metric` says what the columns contain
+    #[arg(long, conflicts_with = "metric")]
+    pub(super) lower_is_better: bool,
+    /// Noise floor: the largest difference between results of different days that means nothing, as a percentage
+    /// [default: as measured by `wmlrun repeat --floor`]
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    pub(super) noise_floor: Option<f64>,
+    /// Statistical method, or with `--curve` how to extend the curve below its first point [default: ranks; of a curve:
+    /// sfs3]
+    #[arg(long, value_enum, value_name = "METHOD", conflicts_with = "tests")]
+    pub(super) method: Option<MethodName>,
+    /// Compare even if the script, the run time, the cache state or the machine differs
+    #[arg(long)]
+    pub(super) anyway: bool,
+    /// Conditions that may differ, separated by commas, such as `kernel` or `mount options`; any other difference, besides
+    /// labels and notes, is an error [default: all but those that `--anyway` accepts]
+    #[arg(long, value_name = "CONDITION", value_delimiter = ',', conflicts_with = "anyway")]
+    pub(super) may_differ: Option<Vec<String>>,
+    /// Format of the result
+    #[arg(long, default_value = "text", value_name = "FORMAT", value_parser = format_parser())]
+    pub(super) format: ResultFormat,
+    /// Also write the comparison as an HTML page to FILE; an existing file is replaced only if it is such a page
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Replace the file of `-o` whatever it contains
+    #[arg(long, requires = "output")]
+    pub(super) force: bool,
+    /// Print only the verdict, as one line
+    #[arg(long, conflicts_with = "format")]
+    pub(super) quiet: bool,
+}
+
+/// The heading of the options that choose what is compared.
+const FORMS: &str = "Instead of two sides";
+
+/// The options of `wmlrun compare` for two sides alone.
+const SIDES_ONLY: [&str; 6] = ["expect", "anyway", "may_differ", "output", "force", "quiet"];
+
+/// What `wmlrun compare` compares.
+pub(super) enum CompareForm {
+    /// The results of A with these of B.
+    Sides(PathBuf),
+    /// Tests or a curve.
+    Other(OldWord),
+}
+
+impl CompareArgs {
+    /// Returns what is compared. An error if an option is not one of that form.
+    pub(super) fn form(&self) -> Result<CompareForm, Failure> {
+        let wrong =
+            |option: &str, of: &str, help: &str| Err(Failure::wrong(format!("`{option}` is not for {of}"), help));
+        let (a, b, format) = (self.a.clone(), self.b.clone(), self.figures());
+        match b {
+            _ if self.curve => {
+                let method = match self.method {
+                    None | Some(MethodName::Sfs3) => ResponseMethod::Sfs3,
+                    Some(MethodName::Sfs2) => ResponseMethod::Sfs2,
+                    Some(_) => return wrong("--method", "a curve by this name", "its methods are `sfs2` and `sfs3`"),
+                };
+                Ok(CompareForm::Other(OldWord::Ort { file: a, method, format: format? }))
+            }
+            Some(_) if self.tests && self.lower_is_better => {
+                wrong("--lower-is-better", "results", "the direction of a metric is known; omit it")
+            }
+            None if self.verdict.metric.is_some() || self.verdict.tolerance.is_some() || self.noise_floor.is_some() => {
+                wrong(
+                    "--metric",
+                    "a file of figures, nor is `--tolerance` or `--noise-floor`",
+                    "omit it, or give B too",
+                )
+            }
+            Some(_) if self.tests && self.noise_floor.is_some() && self.verdict.tolerance.is_none() => {
+                wrong("--noise-floor", "tests without verdicts", "give `--tolerance` for verdicts")
+            }
+            b if self.tests => Ok(CompareForm::Other(OldWord::Wins {
+                a,
+                b,
+                metric: self.verdict.metric.clone(),
+                tolerance: self.verdict.tolerance,
+                noise_floor: self.noise_floor,
+                lower_is_better: self.lower_is_better,
+                format: format?,
+            })),
+            Some(_) if matches!(self.method, Some(MethodName::Sfs2 | MethodName::Sfs3)) => {
+                wrong("--method", "two sides by this name", "the methods `sfs2` and `sfs3` are those of `--curve`")
+            }
+            b => Ok(CompareForm::Sides(b.unwrap_or_default())),
+        }
+    }
+
+    /// Returns the format of tests and curves, which have two.
+    fn figures(&self) -> Result<FigureFormat, Failure> {
+        FigureFormat::from_str(self.format.name, false).map_err(|_| {
+            let text = format!("`{}` is not a format of tests or curves", self.format.name);
+            Failure::wrong(text, "their formats are `text` and `json`")
+        })
+    }
+
+    /// Returns the statistical method.
+    pub(super) fn method(&self) -> ComparisonMethod {
+        match self.method {
+            Some(MethodName::Study) => ComparisonMethod::Study,
+            _ => ComparisonMethod::Ratio,
+        }
+    }
+}
+
+/// A method of `wmlrun compare`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(super) enum MethodName {
+    /// The ratio, by ranks and a fit with a trend
+    #[value(alias = "welch")]
+    Ranks,
+    /// The same; also the F-test and t-test of a published study at 99 % and the shapes of the samples
+    Study,
+    /// Of a curve, as in SFS 2.0: below the first point the response time is constant
+    Sfs2,
+    /// Of a curve, as in SFS 3.0: it starts at the origin
+    Sfs3,
+}

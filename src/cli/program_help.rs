@@ -1,0 +1,138 @@
+//! The help of the program itself: its commands by what they are for. `-h` is one screen, `--help` is whole.
+
+use super::args::GROUPS;
+use crate::util::wrap;
+use clap::Command;
+use clap::error::ErrorKind;
+use std::fmt::Write as _;
+
+/// Columns of the help.
+const WIDTH: usize = 100;
+
+/// The columns in which the groups and the names of commands stand.
+const COLUMNS: (usize, usize) = (11, 12);
+
+/// Below the commands in the short help.
+const OPTIONS: &str = "\
+Often used: --dir DIR, --set NAME=VALUE, --runtime TIME, --cold, --json FILE, --format FORMAT
+All options, and the exit status: wmlrun --help; those of a command: wmlrun COMMAND --help";
+
+/// Returns the help of the program in the place of the parser's. `None` if the parser has another answer.
+pub(super) fn program_help(answer: &clap::Error, command: &dyn Fn() -> Command) -> Option<clap::Error> {
+    if answer.kind() != ErrorKind::DisplayHelp {
+        return None;
+    }
+    let text = answer.to_string();
+    let mut plain = command();
+    let (help, option) = if text == plain.render_help().to_string() {
+        (command().override_help(short(&about(&plain), &groups(&plain))), "-h")
+    } else if text == plain.render_long_help().to_string() {
+        let template = format!(
+            "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}\n{{all-args}}{{after-help}}",
+            headed(&groups(&plain))
+        );
+        // The groups stand in the place of the parser's list.
+        let help = command().disable_help_subcommand(true).mut_subcommands(|below| below.hide(true));
+        (help.override_usage("wmlrun [OPTIONS] SCRIPT\n       wmlrun COMMAND").help_template(template), "--help")
+    } else {
+        return None;
+    };
+    help.try_get_matches_from(["wmlrun", option]).err()
+}
+
+/// What a command does.
+fn about(command: &Command) -> String {
+    command.get_about().map(ToString::to_string).unwrap_or_default()
+}
+
+/// A group of commands, each with its name and what it does.
+type CommandGroup = (&'static str, Vec<(String, String)>);
+
+/// The groups of the commands.
+fn groups(program: &Command) -> Vec<CommandGroup> {
+    let row = |name: &&str| (String::from(*name), program.find_subcommand(name).map(about).unwrap_or_default());
+    GROUPS.iter().map(|(group, names)| (*group, names.iter().map(row).collect())).collect()
+}
+
+/// The short help: a line for each command, with its group at the beginning of the first.
+fn short(about: &str, groups: &[CommandGroup]) -> String {
+    let mut text = format!("{about}\n\nUsage: wmlrun [OPTIONS] SCRIPT | wmlrun COMMAND\n\n");
+    for (group, commands) in groups {
+        for (n, (name, about)) in commands.iter().enumerate() {
+            let group = if n == 0 { group } else { "" };
+            let about = about.split([':', ';']).next().unwrap_or_default();
+            let _ = writeln!(text, "{group:0$}{name:1$}{about}", COLUMNS.0, COLUMNS.1);
+        }
+    }
+    text + "\n" + OPTIONS
+}
+
+/// The groups as headings with their commands.
+fn headed(groups: &[CommandGroup]) -> String {
+    let line = |(name, about): &(String, String)| {
+        let lines = wrap::cell_lines(about, WIDTH - COLUMNS.1 - 2);
+        let rest = format!("\n{:1$}", "", COLUMNS.1 + 2);
+        format!("  {name:0$}{1}\n", COLUMNS.1, lines.join(&rest))
+    };
+    let group =
+        |(group, commands): &CommandGroup| format!("{group}:\n{}\n", commands.iter().map(line).collect::<String>());
+    groups.iter().map(group).collect::<String>().trim_end().to_owned() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::cli::args;
+    use std::ffi::OsString;
+
+    /// The answer to a command line that asks for help.
+    fn help(words: &[&str]) -> String {
+        let words: Vec<OsString> = words.iter().map(Into::into).collect();
+        args::read(&words).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn the_short_help_is_one_screen_also_with_more_commands() {
+        let all = args::full_command();
+        let mut groups = groups(&all);
+        let text = help(&["wmlrun", "-h"]);
+        assert_eq!(text.trim_end(), short(&about(&all), &groups).trim_end());
+        for name in ["record", "trace", "learn", "fidelity", "replay", "history", "init", "doctor"] {
+            groups[2].1.push((name.to_owned(), "What this command does".to_owned()));
+        }
+        let text = short(&about(&all), &groups);
+        assert!(text.lines().count() <= 40, "{}", text.lines().count());
+        let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > WIDTH).collect();
+        assert!(long.is_empty(), "{long:?}");
+    }
+
+    #[test]
+    fn each_listed_command_stands_once_in_a_group() {
+        let all = args::full_command();
+        let listed = all.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
+        let mut listed: Vec<&str> = listed.collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        assert_eq!(listed, grouped, "in the order of the groups");
+        listed.extend(args::OLD_WORDS.iter().map(|(old, _)| *old));
+        listed.sort_unstable();
+        grouped = all.get_subcommands().map(Command::get_name).collect();
+        grouped.sort_unstable();
+        assert_eq!(listed, grouped);
+    }
+
+    #[test]
+    fn the_whole_help_has_all_commands_and_options() {
+        let text = help(&["wmlrun", "--help"]);
+        assert_eq!(text, help(&["wmlrun", "help"]));
+        for (group, names) in GROUPS {
+            assert!(text.contains(&format!("\n{group}:\n  {}", names[0])), "{text}");
+        }
+        for words in ["--populate-threads <N>", "Rarely needed:", "Exit status:", "  setup       Set up shells"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains("\n  floor") && !text.contains("--allow-device"), "{text}");
+        // The answer to another question is that of the parser.
+        assert!(help(&["wmlrun", "floor", "--help"]).contains("`wmlrun repeat --floor`"));
+    }
+}
