@@ -1,9 +1,9 @@
 //! `wmlrun batch`: runs every workload of a Filebench profile, each with its own directory of results, and writes a
 //! page over all of them.
 //!
-//! A workload is a sequence of calls of a session. A script that does the same, `thisrun.f`, is written beside a copy
-//! of the personality, so that each workload can be run again without the profile. Deliberately absent: the command
-//! line and the terminal, which [`BatchHost`] stands for.
+//! A session loads the personality, sets the variables where the profile names them, and executes the commands of
+//! `thisrun.f`. This script is written beside a copy of the personality: it runs the workload again without the profile.
+//! Deliberately absent: the command line and the terminal, which [`BatchHost`] stands for.
 
 mod overview;
 pub mod profile;

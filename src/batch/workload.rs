@@ -2,12 +2,13 @@
 
 use super::Batch;
 use super::profile::Config;
-use crate::diag::{Failure, Status};
+use crate::diag::Failure;
 use crate::model::SetBy;
 use crate::report::dumps;
 use crate::session::{Front, Session, TypedValue, library};
 use crate::source::Spanned;
 use crate::spec::predefined::DIR;
+use crate::util::batch_files::BATCH_SCRIPT;
 use std::time::Duration;
 
 /// A workload that is about to run.
@@ -37,20 +38,6 @@ pub(super) struct Setting {
     /// The value as it was written.
     pub(super) written: String,
     pub(super) typed: TypedValue,
-}
-
-/// A step of a workload, once everything is defined.
-#[derive(Clone, Copy)]
-enum WorkloadStep {
-    CreateFiles,
-    CreateProcesses,
-    Warmup(Duration),
-    Clear,
-    Measure(Duration),
-    Snap,
-    /// A file of Filebench's, and the end of its name.
-    Dump(&'static dumps::File, &'static str),
-    Shutdown,
 }
 
 /// The files of Filebench's that each workload leaves, each with the end of its name.
@@ -90,23 +77,25 @@ impl ProfileWorkload<'_> {
 
     /// Measures what is defined, and writes the files of the workload.
     pub(super) fn measure(&self, session: &mut Session, front: &mut dyn Front) -> Result<(), Failure> {
-        for step in self.steps() {
-            if session.runner.watch.signal() != 0 {
-                return Err(Failure::unexplained(Status::Interrupted(session.runner.watch.signal())));
-            }
-            session.begin_command();
-            step.run(self.name(), session, front)?;
-        }
-        Ok(())
+        let file = session.map.add(BATCH_SCRIPT, self.commands());
+        let model = session.check(file, true, front)?;
+        session.commands(&model.commands, front)
     }
 
-    fn steps(&self) -> Vec<WorkloadStep> {
-        let mut steps = vec![WorkloadStep::CreateFiles, WorkloadStep::CreateProcesses];
-        steps.extend(Some(self.warmup).filter(|time| !time.is_zero()).map(WorkloadStep::Warmup));
-        steps.extend([WorkloadStep::Clear, WorkloadStep::Measure(self.runtime), WorkloadStep::Snap]);
-        steps.extend(DUMPS.map(|(form, end)| WorkloadStep::Dump(form, end)));
-        steps.push(WorkloadStep::Shutdown);
-        steps
+    /// The commands that measure what is defined, as Filebench's batch mode wrote them.
+    fn commands(&self) -> String {
+        let warmup = Some(self.warmup).filter(|time| !time.is_zero());
+        let warmup = warmup.map_or_else(String::new, |time| format!("warmup {}\n", time.as_secs_f64()));
+        let dump = |(form, end): (&dumps::File, &str)| {
+            format!("{} {}\n", form.command, quoted(&dump_name(&self.name().node, end)))
+        };
+        // Wherever the script is run again, its files are written to the results directory of that run.
+        format!(
+            "create filesets\nstats directory \".\"\ncreate processes\n{warmup}stats clear\nsleep {}\nstats snap\n{}\
+             shutdown processes\n",
+            self.runtime.as_secs_f64(),
+            DUMPS.map(dump).concat()
+        )
     }
 
     /// The script that does the same, as Filebench's batch mode wrote it. `personality`: what it loads. `from_anywhere`: a
@@ -122,47 +111,8 @@ impl ProfileWorkload<'_> {
                 false => format!("set ${name}={written}"),
             }
         }));
-        for step in self.steps() {
-            lines.push(step.line(&self.name().node));
-            if matches!(step, WorkloadStep::CreateFiles) {
-                // Wherever the script is run again, its files are written to the results directory of that run.
-                lines.push("stats directory \".\"".to_owned());
-            }
-        }
-        lines.push("quit\n".to_owned());
+        lines.push(self.commands() + "quit\n");
         lines.join("\n")
-    }
-}
-
-impl WorkloadStep {
-    fn run(self, name: &Spanned<String>, session: &mut Session, front: &mut dyn Front) -> Result<(), Failure> {
-        match self {
-            Self::CreateFiles => return session.create_files(front),
-            Self::CreateProcesses => return session.create_processes(front),
-            Self::Warmup(time) | Self::Measure(time) => return session.sleep(time, front),
-            Self::Clear => session.runner.clear_live(),
-            Self::Snap => return session.snap(front),
-            Self::Dump(form, end) => {
-                let file = Spanned::new(dump_name(&name.node, end), name.span);
-                session.runner.outputs.dump(&file, form, &session.map, front);
-            }
-            Self::Shutdown => return session.shutdown_processes(front),
-        }
-        Ok(())
-    }
-
-    /// The command of the language that does the same.
-    fn line(self, name: &str) -> String {
-        match self {
-            Self::CreateFiles => "create filesets".to_owned(),
-            Self::CreateProcesses => "create processes".to_owned(),
-            Self::Warmup(time) => format!("warmup {}", time.as_secs_f64()),
-            Self::Clear => "stats clear".to_owned(),
-            Self::Measure(time) => format!("sleep {}", time.as_secs_f64()),
-            Self::Snap => "stats snap".to_owned(),
-            Self::Dump(form, end) => format!("{} {}", form.command, quoted(&dump_name(name, end))),
-            Self::Shutdown => "shutdown processes".to_owned(),
-        }
     }
 }
 

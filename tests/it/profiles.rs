@@ -59,6 +59,17 @@ fn a_report_has_the_name_of_the_workload_and_a_redacted_one_no_path() {
 }
 
 #[test]
+fn the_script_of_a_workload_measures_it() {
+    let output = batch(Wml::new().file("own.f", OWN).file("p.prof", PROFILE), "--warmup 0.1").exits(0);
+    let home = fs::read_dir(output.dir().join("stats")).unwrap().next().unwrap().unwrap().path();
+    assert!(home.join("one/stats.one.out").is_file() && home.join("one/stats.one.xml").is_file());
+    let script = fs::read_to_string(home.join("one/thisrun.f")).unwrap();
+    let measured = "create filesets\nstats directory \".\"\ncreate processes\nwarmup 0.1\nstats clear\nsleep 0.1\nstats snap\n\
+        stats dump \"stats.one.out\"\nstats xmldump \"stats.one.xml\"\nshutdown processes\nquit\n";
+    assert!(script.ends_with(measured), "{script}");
+}
+
+#[test]
 fn the_joined_result_is_not_in_the_tree_of_a_file_set() {
     let wml = Wml::new().file("own.f", OWN).file("p.prof", PROFILE).folder("files").folder("files/s");
     let fixed = ["batch", "p.prof", "--runtime", "0.1", "--no-quiesce", "--json", "files/s/x.json"];
