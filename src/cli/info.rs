@@ -339,6 +339,14 @@ fn clean_one(dir: &Path, clean: Clean) -> Cleaned {
             for refused in &report.refused {
                 console::error(&refused.to_string(), refused.help().as_deref());
             }
+            if report.searched > 0 {
+                console::notice(&format!(
+                    "note: only the first {} below {} were searched for file sets of `--below`: name the directory that \
+                     has them",
+                    count::count(report.searched as u64, "directory"),
+                    dir.display()
+                ));
+            }
             let found = !report.removed.is_empty() || !report.refused.is_empty();
             Cleaned { found, status: if report.refused.is_empty() { 0 } else { 3 } }
         }

@@ -53,6 +53,8 @@ pub struct CleanReport {
     pub removed: Vec<Removed>,
     /// Trees that could not be removed, and why.
     pub refused: Vec<Error>,
+    /// The number of directories after which the search for trees of `--below` ended early; 0 if it is complete.
+    pub searched: usize,
 }
 
 /// Removes everything below an open root except the marker. `scan` is the result of scanning the root.
@@ -243,6 +245,7 @@ pub fn clean(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<CleanRepor
     for below in inside {
         clean_below(&below, dir, 1, &mut left, threads, stop, &mut report);
     }
+    report.searched = if left == 0 { MAX_SEARCHED } else { 0 };
     Ok(report)
 }
 

@@ -96,6 +96,21 @@ fn the_trees_of_a_run_are_known_to_the_next_one_and_to_clean() {
 }
 
 #[test]
+fn a_search_for_trees_that_ends_early_is_told() {
+    let lab = Lab::new();
+    for n in 0..9_998 {
+        fs::create_dir_all(lab.path(&format!("d/many/{n}"))).unwrap();
+    }
+    let said = "note: only the first 10,000 directories below d were searched";
+    assert!(!lab.run("clean d", 0).contains(said));
+    for n in 0..2 {
+        fs::create_dir(lab.path(&format!("d/many/more{n}"))).unwrap();
+    }
+    let shown = lab.run("clean d", 0);
+    assert!(shown.contains(said), "{shown}");
+}
+
+#[test]
 fn no_link_below_the_directory_is_followed() {
     let lab = Lab::new();
     fs::write(lab.path("x.wml"), SCRIPT).unwrap();
