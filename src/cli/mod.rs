@@ -217,9 +217,12 @@ fn find_script(name: &str) -> Result<library::FoundScript, Failure> {
             let help = format!("`wmlrun batch {name}` runs the workloads of {name}.prof");
             wrong(format!("no file or personality is named `{name}`"), help)
         }
+        Err(library::NotFound::Nowhere(_)) if name.contains('/') => {
+            wrong(format!("no file is named `{name}`"), library::missing_file_help(name))
+        }
         Err(library::NotFound::Nowhere(near)) => {
             let all = "`wmlrun list` lists the shipped personalities";
-            let assigns = name.contains('=') && !name.contains('/');
+            let assigns = name.contains('=');
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if assigns => format!("`--set {name}` sets a variable; {all}"),

@@ -7,7 +7,7 @@
 //! `experiments/NAME.toml` with `# NAME: what it measures` as its first line; with commands it makes images in the
 //! current directory, fails if one exists, and has a test in `tests/it/suites.rs`.
 
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Code, Diagnostic, similar_path};
 use crate::measure::read_regular;
 use crate::source::{SHIPPED, Spanned};
 use std::io::{self, ErrorKind, Read};
@@ -85,6 +85,10 @@ impl NotFound {
                 let (message, help) = instead_of_script(&name.node);
                 Diagnostic::error(Code::BadArgument, name.span, message).help(help)
             }
+            Self::Nowhere(_) if name.node.contains('/') => {
+                let message = format!("there is no script `{}`", name.node);
+                Diagnostic::error(Code::BadArgument, name.span, message).help(missing_file_help(&name.node))
+            }
             Self::Nowhere(near) => {
                 let message = format!("there is no script or personality `{}`", name.node);
                 let near = near.map(|near| format!("did you mean `{near}`?"));
@@ -98,6 +102,14 @@ impl NotFound {
 /// The error that the name of a script is that of an experiment, with its help.
 pub fn instead_of_script(name: &str) -> (String, String) {
     (format!("`{name}` is an experiment, not a script"), format!("`wmlrun experiment {name}` makes its runs"))
+}
+
+/// The help for the path of a script that does not exist.
+pub fn missing_file_help(path: &str) -> String {
+    match similar_path(Path::new(path), false) {
+        Some(near) => format!("did you mean `{}`?", near.display()),
+        None => "check the path: no name like it is in that directory".to_owned(),
+    }
 }
 
 /// The help for a script that can't be read.

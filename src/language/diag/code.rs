@@ -445,6 +445,11 @@ codes! {
          What to do: give both a value above 0. If a closed loop is meant, leave the\n\
          factor out, or divide: `$load / 2` with a load of 0 is a closed loop without a\n\
          warning.";
+    SizeAsTime = "W0429", "a time with a unit of sizes",
+        "Times are seconds, and the units k, m, g and t are those of sizes: `1m` is\n\
+         1,048,576 seconds, twelve days. Filebench accepts it and so does wmlrun.\n\n\
+         Example: `run 1m`, `for=1k`, or `value=1k` of a `delay`.\n\n\
+         What to do: write the seconds, such as `60`.";
     Internal = "E9999", "an internal error of wmlrun",
         "wmlrun has failed in a way that should not be possible. The script is not the\n\
          cause.\n\n\

@@ -355,7 +355,7 @@ fn check_text(
     known: &Known,
 ) -> (Model, Vec<Diagnostic>) {
     let (ast, mut found) = crate::syntax::parse(map, file);
-    units::check(&ast, &mut found);
+    units::check(map, &ast, &mut found);
     let detected = crate::syntax::dialect::detect(map, &ast, table);
     let undecided = detected.undecided.filter(|_| dialect.is_none());
     let (dialect, reason) = if let Some(d) = dialect {

@@ -1,10 +1,12 @@
 //! Checks numbers with a unit that only some values have: `60s` where a time is expected, `80%` where a share is.
-//! Elsewhere the unit would be without a meaning, and the number another one than the author wrote.
+//! Elsewhere the unit would be without a meaning, and the number another one than the author wrote. Nor has a time a unit
+//! of sizes: `1m` is 1,048,576 seconds.
 
 use crate::diag::{self, Code, Diagnostic};
-use crate::source::{Span, Spanned};
+use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::{Kind, attrs};
 use crate::syntax::ast::{Arg, ArgKind, Ast, Number, NumberUnit, StatementKind, Value};
+use crate::util::count::grouped;
 
 /// Commands whose arguments are times in seconds.
 const TIMED_COMMANDS: &[&str] = &["run", "psrun", "sleep", "warmup"];
@@ -24,7 +26,7 @@ enum UnitRule {
 }
 
 /// Reports units that mean nothing where they are.
-pub(super) fn check(ast: &Ast, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(map: &SourceMap, ast: &Ast, found: &mut Vec<Diagnostic>) {
     for statement in &ast.statements {
         let StatementKind::Command { word, args, .. } = &statement.kind else { continue };
         let kind = match args.first().map(|arg| &arg.kind) {
@@ -32,12 +34,14 @@ pub(super) fn check(ast: &Ast, found: &mut Vec<Diagnostic>) {
             _ => "",
         };
         for arg in args {
-            match &arg.kind {
-                ArgKind::Bare(value) => check_value(value, arg.span, of_command(&word.node), found),
-                ArgKind::Named { name, value } => {
-                    check_value(&value.node, value.span, of_attribute(&name.node, kind), found);
-                }
-                ArgKind::Assign { value, .. } => check_value(&value.node, value.span, UnitRule::Variable, found),
+            let (value, span, rule) = match &arg.kind {
+                ArgKind::Bare(value) => (value, arg.span, of_command(&word.node)),
+                ArgKind::Named { name, value } => (&value.node, value.span, of_attribute(&name.node, kind)),
+                ArgKind::Assign { value, .. } => (&value.node, value.span, UnitRule::Variable),
+            };
+            check_value(value, span, rule, found);
+            if let (UnitRule::Unit(NumberUnit::Seconds), Value::Number(number)) = (rule, value) {
+                check_time(number.as_f64(), map.slice(span), span, found);
             }
         }
     }
@@ -74,6 +78,20 @@ fn check_value(value: &Value, span: Span, rule: UnitRule, found: &mut Vec<Diagno
         Value::Table(rows) => rows.iter().for_each(|row| check_row(&row.node, found)),
         Value::Number(_) | Value::Word(_) | Value::Text(_) | Value::Variable(_) => {}
     }
+}
+
+/// Reports a time with a unit of sizes. Filebench accepts it, so that it is no error.
+fn check_time(seconds: f64, written: &str, span: Span, found: &mut Vec<Diagnostic>) {
+    if !written.ends_with(|c: char| matches!(c.to_ascii_lowercase(), 'k' | 'm' | 'g' | 't')) {
+        return;
+    }
+    let message = format!(
+        "`{written}` is {} seconds: `{}` is a unit of sizes",
+        grouped(seconds as u64),
+        &written[written.len() - 1..]
+    );
+    let help = "times are plain seconds: write `60` for a minute";
+    diag::push(found, Diagnostic::warning(Code::SizeAsTime, span, message).help(help));
 }
 
 /// Checks a parameter of `randvar(…)` or `cvar(…)`.

@@ -299,6 +299,9 @@ impl Lexer<'_> {
                             let help = format!("write `{}`: units are powers of 1024", &written[..written.len() - 2]);
                             diagnostic.label("not a unit").help(help)
                         }
+                        "ms" | "us" | "ns" | "min" | "h" => {
+                            diagnostic.label("not a unit").help("times are plain seconds, such as `0.5` or `3600`")
+                        }
                         unit => {
                             let diagnostic = diagnostic.label("not a unit");
                             let diagnostic = if unit.starts_with('.') { diagnostic } else { diagnostic.help(units) };
