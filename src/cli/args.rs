@@ -100,7 +100,8 @@ pub(super) struct OutputArgs {
     /// Print only the report and errors: no progress, no notes
     #[arg(long, help_heading = OUTPUT)]
     pub(super) quiet: bool,
-    /// Print a line for each step of the preparation: scan, remove, compare, create, sync, evict and read file sets
+    /// Print the whole report, and a line for each step of the preparation: scan, remove, compare, create, sync, evict
+    /// and read file sets
     #[arg(short, long, overrides_with = "verbose", help_heading = OUTPUT)]
     pub(super) verbose: bool,
 }

@@ -5,6 +5,7 @@
 
 use super::console::notice;
 use crate::diag::wants_colours;
+use crate::report::screen as report;
 use crate::result::ranks::{RankRate, RanksInterval};
 use crate::result::{FlowopResult, Interval, Run};
 use crate::runtime::Tick;
@@ -40,6 +41,16 @@ pub(super) fn stderr_width() -> Option<usize> {
 
 fn width(term: &Term) -> Option<usize> {
     term.is_term().then(|| usize::from(term.size().1))
+}
+
+/// The size of the screen on which reports are shown.
+pub(super) fn report_size() -> report::ReportSize {
+    let term = Term::stdout();
+    let of_terminal = || {
+        let (height, width) = term.size();
+        report::ReportSize { width: width.into(), height: Some(height.into()) }
+    };
+    if term.is_term() { of_terminal() } else { report::ReportSize::PIPE }
 }
 
 /// The size that is assumed if that of the terminal is unknown.

@@ -54,11 +54,14 @@ use crate::os::held_dir::{DirGuard, HeldDir};
 use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
 use crate::report;
+use crate::report::screen::ScreenReport;
+use crate::report::text::Text;
 use crate::session::{Front, Session, Settings, Status, library};
 use crate::util::secrets;
 use args::{CliCommand, OldWord, OutputArgs, RunArgs, SetUp};
 use compare_args::CompareForm;
 use console::{Console, Verbosity};
+use live::report_size;
 use live_stream::LiveStream;
 use option_values::LiveOutput;
 use std::io::{ErrorKind, IsTerminal};
@@ -384,8 +387,8 @@ fn stdout_taken(settings: &Settings, live: Option<&Path>) -> Result<bool, Failur
 fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Result<Console, Failure> {
     let live = args.live.as_ref();
     let taken = stdout_taken(settings, live.map(|live| live.path.as_path()))?;
-    let format: &'static dyn report::Report = match args.output.format {
-        text if args.per_host && text.name() == "text" => &report::text::Text { per_host: true },
+    let format = match args.output.format {
+        text if text.name() == "text" => text_report(args.output.verbosity(), args.per_host),
         format => format,
     };
     let console = console_for(taken, format, args.output.verbosity());
@@ -403,6 +406,16 @@ fn open_stream(live: &LiveOutput, force: bool, scripts: &[FileIdentity]) -> Resu
         };
         Failure::refused(format!("can't write the live stream {}: {e}", live.path.display()), help)
     })
+}
+
+/// The text report of a run: with `-v` the whole, else as much as the screen holds.
+fn text_report(verbosity: Verbosity, per_host: bool) -> &'static dyn report::Report {
+    match (verbosity, per_host) {
+        (Verbosity::Verbose, true) => &Text { per_host: true },
+        (Verbosity::Verbose, false) => &Text { per_host: false },
+        (_, true) => &ScreenReport { size: report_size, per_host: true },
+        (_, false) => &ScreenReport { size: report_size, per_host: false },
+    }
 }
 
 /// Creates the console for the report and the messages. If standard output is `taken`, a report in JSON is suppressed,

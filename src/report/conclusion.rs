@@ -3,17 +3,22 @@
 use crate::result::{Document, Note, NoteCode, Run, RunState, warnings};
 use crate::util::count::measured;
 use crate::util::duration::latency;
-use crate::util::wrap::wrapped;
+use crate::util::wrap::{WIDTH, fill};
 use std::io::{self, Write};
 
 /// Writes the end of the report of a run.
 pub(super) fn write(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    write_warnings(document, run, out)?;
+    write_within(WIDTH, document, run, out)
+}
+
+/// Writes it in lines of at most `width` columns.
+pub(super) fn write_within(width: usize, document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    write_warnings(width, document, run, out)?;
     write_result(run, out)
 }
 
 /// Writes the warnings of a run, each with the code that `wmlrun explain` knows: the advice would hide the table.
-fn write_warnings(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+fn write_warnings(width: usize, document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let found = warnings::of(document, run);
     let derived = found.iter().map(|warning| (warning.code(), warning.message()));
     let notes = run.warnings.iter().filter(|note| !warnings::is_derived(note));
@@ -28,7 +33,7 @@ fn write_warnings(document: &Document, run: &Run, out: &mut dyn Write) -> io::Re
         writeln!(out)?;
     }
     for (code, message) in all {
-        writeln!(out, "{}", wrapped(&format!("warning[{code}]: {message}"), "  "))?;
+        writeln!(out, "{}", fill(&format!("warning[{code}]: {message}"), width, "  "))?;
     }
     match &found[..] {
         [] => {}

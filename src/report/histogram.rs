@@ -32,7 +32,8 @@ impl Axis {
         Some(Self { first, decades, per_decade: (width / decades).clamp(1, 12) })
     }
 
-    fn width(self) -> usize {
+    /// The number of columns.
+    pub fn width(self) -> usize {
         self.decades * self.per_decade
     }
 
@@ -55,13 +56,14 @@ impl Axis {
         line.trim_end().to_owned()
     }
 
-    /// Returns the labels of the decades, each at its first column. Omits labels that would touch.
-    pub fn labels(self) -> String {
+    /// The labels of the decades, each at its first column, without those that would touch another or end behind column
+    /// `most`.
+    pub fn labels(self, most: usize) -> String {
         let mut line = String::new();
         let mut end = 0;
         for i in 0..self.decades {
             let (at, name) = (i * self.per_decade, DECADES[self.first + i]);
-            if i == 0 || at > end {
+            if (i == 0 || at > end) && at + 1 + name.chars().count() <= most {
                 line.push_str(&" ".repeat(at - end));
                 line.push('╵');
                 line.push_str(name);
@@ -105,10 +107,11 @@ mod tests {
     fn columns_match_the_decades() {
         let d = dist(&[(1_000, 1000), (2_000, 100), (999_999, 1)]);
         let axis = Axis::of([&d], 30).unwrap();
-        assert_eq!(axis.labels(), "╵1µs      ╵10µs     ╵100µs");
+        assert_eq!(axis.labels(80), "╵1µs      ╵10µs     ╵100µs");
         assert_eq!(axis.draw(&d), "█  ▅                         ▁");
         let narrow = Axis::of([&d], 12).unwrap();
-        assert_eq!(narrow.labels(), "╵1µs    ╵100µs");
+        assert_eq!(narrow.labels(80), "╵1µs    ╵100µs");
+        assert_eq!(narrow.labels(13), "╵1µs", "no part of a label");
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub mod markdown_runs;
 pub(crate) mod names;
 pub mod none;
 pub mod openmetrics;
+pub mod screen;
 pub mod text;
 
 use crate::result::texts::TextField;

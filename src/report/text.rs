@@ -21,7 +21,10 @@ use crate::util::wrap::{WIDTH, wrapped};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-/// `--format text`, the default format.
+/// What `--format text` is.
+pub(super) const ABOUT: &str = "a table, latency distributions, and warnings with advice";
+
+/// `--format text -v`, the whole report.
 pub struct Text {
     /// Whether the report of a run of several ranks has a table of the hosts (`--per-host`).
     pub per_host: bool,
@@ -40,7 +43,7 @@ impl Report for Text {
     }
 
     fn about(&self) -> &'static str {
-        "a table, latency distributions, and warnings with advice"
+        ABOUT
     }
 
     fn warns(&self) -> bool {
@@ -119,10 +122,14 @@ fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}", wrapped(&format!("  {name}: {text}"), "    "))?;
     }
     writeln!(out, "{}", wrapped_at_commas(&format!("  {}", conditions(document, run).join(", "))))?;
-    for set in &of_instances(&run.filesets) {
-        writeln!(out, "{}", wrapped_at_commas(&format!("  {}", set_line(document, run, set))))?;
-    }
-    Ok(())
+    file_set_lines(document, run)
+        .iter()
+        .try_for_each(|line| writeln!(out, "{}", wrapped_at_commas(&format!("  {line}"))))
+}
+
+/// Returns a line for each file set.
+pub(super) fn file_set_lines(document: &Document, run: &Run) -> Vec<String> {
+    of_instances(&run.filesets).iter().map(|set| set_line(document, run, set)).collect()
 }
 
 /// Returns the line of a file set: file system, device, size as a multiple of memory, resident share.
@@ -262,7 +269,7 @@ fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     for (name, dist) in &drawn {
         writeln!(out, "  {name:<wide$}  {}", axis.draw(dist))?;
     }
-    writeln!(out, "  {:<wide$}  {}", "", axis.labels())?;
+    writeln!(out, "  {:<wide$}  {}", "", axis.labels(usize::MAX))?;
     if left_out > 0 {
         let (those, are) = if left_out == 1 { ("that", "is") } else { ("those", "are") };
         let others = count(left_out as u64, "flowop");
@@ -274,7 +281,7 @@ fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes the rates, the backlog and the response times of an open loop.
-fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn open_loop(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let Some(open) = &run.open_loop else { return Ok(()) };
     writeln!(out, "\noffered {} requests/s, achieved {}", measured(open.offered_per_s), measured(open.achieved_per_s))?;
     if open.backlog > 0 {

@@ -52,7 +52,7 @@ impl NoteCode {
                 ("waited_to_the_end", "threads waited in a flowop to the end of the run and never passed it")
             }
             Self::EndedInWarmup => {
-                ("ended_in_warmup", "the run ended during the warm-up; the figures are those of the warm-up")
+                ("ended_in_warmup", "the run ended during the warm-up; the figures cover the warm-up")
             }
             Self::WarmupNotSteady => {
                 ("warmup_not_steady", "the rate was not steady at the time limit of the warm-up (`--warmup auto`)")

@@ -61,9 +61,9 @@ impl Warning {
             }
             Self::MemoryFileSystem { .. } => "a file set is on a file system in memory, such as tmpfs".to_owned(),
             Self::FitsInMemory { .. } => format!(
-                "flowops read through the page cache, or the file system serves direct reads from memory, and the \
-                 file sets are smaller than the memory; not if the cache is meant to be warm, or less than {} of \
-                 the files that were read are in memory at the end",
+                "the file sets are smaller than memory, and flowops read through the page cache, or the file system \
+                 serves direct reads from memory; not if the cache is meant to be warm, or if less than {} of the \
+                 files read are in memory at the end",
                 percent(MIN_RESIDENT)
             ),
             Self::CacheUnknown { .. } => {
@@ -72,7 +72,7 @@ impl Warning {
                     .to_owned()
             }
             Self::NotQuiesced { .. } => {
-                format!("the run did not wait for earlier writes, and these were more than {}", size::format(MAX_DIRTY))
+                format!("the run did not wait for earlier writes, more than {}", size::format(MAX_DIRTY))
             }
             Self::ToolBound { .. } => {
                 format!("the tool's own time is more than {} of the mean latency", percent(MAX_TOOL_SHARE))

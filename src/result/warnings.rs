@@ -330,20 +330,20 @@ impl Warning {
                 format!("{} of files fit in memory: {which} may be cached", size::format(*bytes))
             }
             Self::CacheUnknown { device } => {
-                format!("unknown state of the cache below `{device}`")
+                format!("reads may be cached below `{device}`")
             }
             Self::NotQuiesced { dirty } => {
-                format!("{} of earlier writes were in memory at the start", size::format(*dirty))
+                format!("{} of earlier writes were not on the disk at the start", size::format(*dirty))
             }
             Self::ToolBound { overhead_ns, mean_ns } => format!(
-                "the tool adds {} to a mean latency of {}",
+                "wmlrun itself takes {} per operation, with a mean latency of {}",
                 duration::latency(*overhead_ns),
                 duration::latency(*mean_ns)
             ),
             Self::WakeupLatency { late_ns, share } => format!(
-                "wake-up latency is {:.0} % of the mean response time, {}",
-                share * 100.0,
-                duration::latency(*late_ns)
+                "the mean wake-up latency of {} is {:.0} % of the response time",
+                duration::latency(*late_ns),
+                share * 100.0
             ),
             Self::ProcessorBound { busy, own, kernel, host } => {
                 let of = host.as_ref().map(|host| format!(" of `{host}`")).unwrap_or_default();
@@ -388,7 +388,7 @@ impl Warning {
             }
             Self::Unstable { offered_per_s, achieved_per_s, lost } => {
                 let lost = if *lost > 0.0 {
-                    format!("; {:.0} % of the others are those of threads that ended early", lost * 100.0)
+                    format!("; {:.0} % of the rest belong to threads that ended early", lost * 100.0)
                 } else {
                     String::new()
                 };
@@ -404,10 +404,10 @@ impl Warning {
             ),
             Self::SharedDescriptors => "the processes shared one descriptor table".to_owned(),
             Self::RanksOverlap { seconds, .. } if *seconds <= 0.0 => {
-                "there was no time in which all ranks ran: the run has no rates".to_owned()
+                "the ranks never ran all at once: the run has no rates".to_owned()
             }
             Self::RanksOverlap { seconds, covered } => format!(
-                "the rates are of the {} in which all ranks ran ({:.0} %)",
+                "the rates cover only the {} in which all ranks ran ({:.0} %)",
                 duration::seconds(*seconds),
                 (covered * 100.0).floor()
             ),
@@ -417,12 +417,12 @@ impl Warning {
     /// Returns the advice: how to avoid the cause of the warning, or how to interpret the figures.
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::NotComplete { .. } => {
-                "the figures cover only the time until the end of the run; compare them with care"
+            Self::NotComplete { .. } => "compare with care: the figures cover only the time until the run ended",
+            Self::Errors { .. } => {
+                "find the cause before you use the figures: failed operations are in no other figure"
             }
-            Self::Errors { .. } => "find the cause before using the figures: failed operations are in no other figure",
             Self::PhaseNotStarted { .. } => {
-                "run longer, or give the phases before it a shorter `for=`: the figures are those of the others only"
+                "run longer, or give the phases before it a shorter `for=`: the figures cover the other phases only"
             }
             Self::NoOperations { others: 0 } => {
                 "check that the threads have usable files and do not wait for each other"
@@ -449,16 +449,15 @@ impl Warning {
                 "compare only runs of the same machine and version; larger operations reduce the tool's share"
             }
             Self::WakeupLatency { .. } => {
-                "use the latency for operations this short; fewer threads or an idle machine reduce the delay"
+                "read the latency, not the response time: the operations are too short; fewer threads or an idle \
+                 machine reduce the delay"
             }
             Self::ProcessorBound { .. } if self.is_about_others() => {
-                "repeat without the other programs that used the processors and affected the figures"
+                "stop the other programs and repeat: they disturbed the run"
             }
-            Self::SharedDevices { .. } => {
-                "repeat without the other programs that used the devices and probably affected the figures"
-            }
+            Self::SharedDevices { .. } => "stop the other programs and repeat: they probably disturbed the run",
             Self::ProcessorBound { .. } => {
-                "try fewer threads, which may give the same rate: the processors limit it, not the storage"
+                "try fewer threads, which may reach the same rate: the processors limit it, not the storage"
             }
             Self::Unsteady { .. } => "run longer, warm up (`--warmup`), and check the intervals",
             Self::NotSteady { .. } => "exclude that part with `--warmup`, and run longer",
@@ -470,19 +469,20 @@ impl Warning {
                  that the workload is meant to wait"
             }
             Self::Unstable { lost, .. } if *lost >= MOSTLY_LOST => {
-                "see why threads ended early: the file system may be able to keep this rate"
+                "find out why threads ended early: the file system may be able to keep this rate"
             }
             Self::PhaseLate { .. } => "give it a later `start=`, or the phase before it a shorter `for=`",
-            Self::Unstable { .. } => "lower the rate: the backlog and the response times grow as long as the run lasts",
+            Self::Unstable { .. } => "lower the rate: backlog and response times grow as long as the run lasts",
             Self::LateOps { .. } => {
                 "the device stalled: run longer, so that stalled operations complete and are counted"
             }
             Self::RanksOverlap { .. } => {
-                "the percentage is that of the longest rank's time; operations outside of it are in the counts and \
-                 latencies; run longer, or give all ranks the same work"
+                "run longer, or give all ranks the same work; counts and latencies cover the whole run, and 100 % is \
+                 the time of the longest rank"
             }
             Self::SharedDescriptors => {
-                "the kernel lacks `close_range` and `unshare`; many open files cost more than in separate tables"
+                "many open files cost more than in separate tables, for which the kernel lacks `close_range` and \
+                 `unshare`"
             }
         }
     }
@@ -491,14 +491,14 @@ impl Warning {
     pub fn advice_in_all_cases(&self) -> String {
         let (case, other) = match self {
             Self::ProcessorBound { .. } => {
-                ("if no other program used them", Self::ProcessorBound { busy: 1.0, own: 1.0, kernel: 0.0, host: None })
+                ("if there were none", Self::ProcessorBound { busy: 1.0, own: 1.0, kernel: 0.0, host: None })
             }
             Self::FitsInMemory { .. } => {
                 ("if the run began cold", Self::FitsInMemory { bytes: 0, memory: 0, cold: true })
             }
             Self::NoOperations { .. } => ("if other flowops completed operations", Self::NoOperations { others: 1 }),
             Self::Unstable { .. } => (
-                "if most of them are those of threads that ended early",
+                "if most of the rest belong to threads that ended early",
                 Self::Unstable { offered_per_s: 2.0, achieved_per_s: 1.0, lost: 1.0 },
             ),
             _ => return self.advice().to_owned(),

@@ -47,7 +47,7 @@ fn a_phase_starts_when_the_previous_one_has_ended() {
     assert_eq!((&delete["ops"], &delete["phase"]), (&30.into(), &7.into()));
     let rate = number(delete, &["ops_per_s"]);
     assert!((rate * phases[2].2 - 30.0).abs() < 1e-6, "{rate} a second in {phases:?}");
-    assert!(output.stdout.contains("phases "), "{}", output.stdout);
+    assert!(output.stdout.contains("phases: "), "{}", output.stdout);
     // Nothing was there to remove before the files were made.
     let left = fs::read_dir(output.dir().join("d/pool")).unwrap();
     let files = left.filter_map(Result::ok).map(|e| e.path()).filter(|p| p.is_dir());

@@ -30,7 +30,7 @@ fn a_composite_flowop_is_one_transaction() {
     let parts = ["v.look", "v.think", "v.again"].map(|name| number(flowop(&run, name), &["latency_ns", "mean"]));
     assert!(number(v, &["latency_ns", "mean"]) >= parts.iter().sum::<f64>(), "{v} {parts:?}");
     assert!(parts.iter().all(|part| *part > 0.0) && flowop(&run, "v.look")["transaction"] == false);
-    assert!(output.stdout.contains("transactions   v 20, "), "{}", output.stdout);
+    assert!(output.stdout.contains("transactions: v 20, "), "{}", output.stdout);
 }
 
 /// The thread sleeps for a quarter of a second between two of them.

@@ -36,17 +36,17 @@ macro_rules! codes {
 codes! {
     BadCharacter = "E0101", "a character that is not allowed outside quotes",
         "Outside of quoted strings a script consists of words, numbers, `$variables`\n\
-         and the characters `= , { } ( ) + - * /`. Filebench skips any other character\n\
-         with a message, so that it reads `path=~/x` as another path. wmlrun does so too\n\
-         (W0425), unless the character may belong to the word beside it.\n\n\
+         and the characters `= , { } ( ) + - * /`. Any other character is an error if it\n\
+         may belong to the word beside it, else it is skipped (W0425). Filebench skips\n\
+         it always, and so reads `path=~/x` as another path.\n\n\
          Example: `path=~/data` or `name='two words'`.\n\n\
          What to do: put the value into double quotes (`\"…\"`), or remove the character.\n\
          `~` is not expanded: write the whole path, or `\"$(HOME)/data\"`.";
     BadNumber = "E0102", "a malformed number or an unknown unit",
         "A size is a number with at most one of the units k, m, g and t, in either\n\
          case. The units are powers of 1024. A time is a number of seconds, with or\n\
-         without the unit s, and a percentage one with or without `%`. A number must fit\n\
-         into 64 bits.\n\n\
+         without the unit s; a percentage a number with or without `%`. A number must\n\
+         fit into 64 bits.\n\n\
          Example: `iosize=8q`, or `iosize=80%`.\n\n\
          What to do: write a number such as `8k` or `1.5g` for a size, and a number\n\
          without a unit, such as `60`, for anything else.";
@@ -123,8 +123,8 @@ codes! {
          What to do: add the attribute that the message names, such as `path=$dir`.";
     WrongType = "E0204", "a value of the wrong type",
         "The value has another type than the attribute accepts: a word where a size is\n\
-         expected, for example, or a random variable where a constant is expected. The\n\
-         value may be that of a variable.\n\n\
+         expected, for example, or a random variable where a constant is expected. It\n\
+         may come from a variable.\n\n\
          Example: `iosize=large`: the attribute takes a size.\n\n\
          What to do: give a value of the type that the message names. docs/language.md\n\
          lists the type of every attribute, and marks those that accept a random\n\
@@ -211,14 +211,14 @@ codes! {
          (`path=\"/a:/b\"`).\n\n\
          What to do: follow the help of the message, which names an alternative.";
     Refused = "E0308", "an operation that needs permission",
-        "The operation could do damage, so that it is not done unless an option permits\n\
-         it: `system`, `stats command` and the flowop `command` run shell commands, and\n\
-         a file set on a block device overwrites the device. A command that would\n\
-         overwrite a script or an output file of the program is refused too.\n\n\
+        "The operation could do damage and needs an option that permits it: `system`,\n\
+         `stats command` and the flowop `command` run shell commands. A file set on a\n\
+         block device would overwrite the device, and is always refused. So is a command\n\
+         that would overwrite a script or an output file of wmlrun.\n\n\
          Example: `system \"mkfs.ext4 /dev/sdb1\"` without `--allow-system`.\n\n\
          What to do: read what the script does, then give the option that the message\n\
-         names, such as `--allow-system`. A block device is always refused: make a file\n\
-         system on it. For an output file choose another path.";
+         names, such as `--allow-system`. Make a file system on a block device. For an\n\
+         output file choose another path.";
     Unaligned = "E0309", "direct I/O that the file system would refuse",
         "With `directio` the kernel accepts only sizes and offsets that are multiples\n\
          of a block size, which depends on the file system and the device. An unaligned\n\
@@ -329,11 +329,10 @@ codes! {
          variable.\n\n\
          Example: `set $iosize = 8k` and `define flowop name=f,$iosize=4k { … }`.\n\n\
          What to do: give the parameter another name, unless this is intended.";
-    RepeatedName = "W0411", "two flowops of a loop, two threads of a process, or two processes, with one name",
-        "Filebench adds up flowops of the same name. wmlrun reports them separately, by\n\
-         their position in the loop, so that rows of the results have equal names.\n\
-         `target=` refers to all of them. A second thread of a process, and a second\n\
-         process, is called by its name with a number: `t-2`.\n\n\
+    RepeatedName = "W0411", "flowops of a loop, threads of a process, or processes with the same name",
+        "wmlrun reports flowops of the same name separately, in rows with equal names;\n\
+         Filebench adds them up. `target=` refers to all of them. A second thread of a\n\
+         process, or a second process, gets a number after its name: `t-2`.\n\n\
          Example: two flowops `flowop read name=r,…` in one thread.\n\n\
          What to do: give each a different name. For equal threads use one `thread`\n\
          with `instances=`.";
@@ -351,11 +350,11 @@ codes! {
          and `filesize`.\n\n\
          Example: `define fileset name=data,size=4k,size=8k`.\n\n\
          What to do: remove all but one of them.";
-    NoInstances = "W0414", "a thread with 0 instances, or no process with any",
-        "`instances=0` has two meanings, as in Filebench. Of a thread, one instance is\n\
-         started nevertheless. Of a process, none is started, so that mistakes in it,\n\
-         such as a file set that is not defined, have no effect. If all processes have 0\n\
-         instances, the run does nothing.\n\n\
+    NoInstances = "W0414", "a thread, or every process, with 0 instances",
+        "As in Filebench, `instances=0` starts one instance of a thread all the same,\n\
+         but none of a process. If all processes have 0 instances, the run does nothing.\n\
+         Mistakes in a process with 0 instances, such as a file set that is not defined,\n\
+         have no effect.\n\n\
          Example: `thread name=t,instances=0 { … }`.\n\n\
          What to do: to start no instance of a thread, remove its block. To start no\n\
          instance of a process, `instances=0` is right; give another process at least\n\
@@ -377,26 +376,25 @@ codes! {
          messages, copy it into the folder of the script.";
     WritesFile = "W0417", "a script that writes files or evicts caches",
         "`stats dump`, `stats xmldump`, `stats multidump` and `stats directory` write\n\
-         into the results directory: that of `--results`, or the current directory. A\n\
-         path that leads elsewhere is mapped below the results directory, unless\n\
-         `--allow-write PATH` permits it. Symbolic links are not followed. A file is\n\
-         replaced only if the same command wrote it; otherwise the next free NAME.1,\n\
-         NAME.2, … is used. `fsflush` evicts the file sets from the page cache.\n\n\
+         into the results directory (`--results`, else the current one). A path that\n\
+         leads elsewhere is mapped below it, unless `--allow-write PATH` permits the\n\
+         path. Symbolic links are not followed. A file is replaced only if the same\n\
+         command wrote it; otherwise the next free NAME.1, NAME.2, … is used. `fsflush`\n\
+         evicts the file sets from the page cache.\n\n\
          Example: `stats dump \"/tmp/run.out\"`: the file is written below the results\n\
          directory.\n\n\
          What to do: choose the directory with `--results DIR`, or permit other places\n\
          with `--allow-write PATH`. For `fsflush`, `--allow-drop-caches` permits\n\
          dropping all caches of the machine.";
     UnsetInText = "W0420", "a text with a variable that is not set",
-        "`echo`, `log` and `usage` print a variable that is not set as it is written in\n\
-         the script, and the commands of `system` and `stats command` have it so, as in\n\
-         Filebench. It may be a variable of the shell; often the name is misspelt. If the\n\
-         shell has no such variable either, the command is an error and not run.\n\
-         `$(NAME)` in a text is a variable of the environment, in which `check` looks as\n\
-         well; that of the run may be another one.\n\n\
+        "Often the name is misspelt. As in Filebench, `echo`, `log` and `usage` print\n\
+         the `$name` of a variable that is not set. `system` and `stats command` leave\n\
+         it to the shell; if the shell has no such variable either, the command is an\n\
+         error and not run. `$(NAME)` is a variable of the environment. `check` looks in\n\
+         its own environment, which may differ from the run's.\n\n\
          Example: `echo \"with $nfile files\"` in a script that sets `$nfiles`.\n\n\
          What to do: correct the name, or set the variable. For a literal dollar sign,\n\
-         such as that of a variable of the shell, write `\\$`.";
+         such as in a variable of the shell, write `\\$`.";
     EmptyFile = "W0421", "a read of files that are empty",
         "The files have the size 0, or they are created during the run without content,\n\
          and no flowop writes to them. Each read returns 0 bytes, so that the rates of\n\
@@ -406,41 +404,37 @@ codes! {
          What to do: give the file set a `size=`, and `prealloc` if its files exist\n\
          before the run, or write to the files before they are read.";
     Clamped = "W0422", "a number that is replaced by the largest one",
-        "The numbers of Filebench have no sign and go up to 18446744073709551615. Scripts\n\
-         write such a number for \"never\". The largest number of wmlrun is\n\
-         9223372036854775807, and a larger one is read as this. A number that Filebench\n\
-         cannot hold either is an error.\n\n\
+        "The largest number of wmlrun is 9223372036854775807; it reads a larger one as\n\
+         this. Filebench's numbers go up to 18446744073709551615, which some scripts\n\
+         write for \"never\". A number above that is an error.\n\n\
          Example: `set $never = 18446744073709551615`.\n\n\
          What to do: nothing, if the number only has to be large. Otherwise write a\n\
          smaller number.";
     NotRead = "W0423", "errors in text that is not read",
-        "A `quit` or `exit` outside of blocks ends the script. Filebench does not read the\n\
-         text after it, which may be anything, such as a note. wmlrun does not refuse the\n\
-         script for errors in this text, and ignores all of it if there is one.\n\n\
+        "A `quit` or `exit` outside of blocks ends the script; Filebench does not read\n\
+         the text after it. If there is an error in it, such as a note in plain words,\n\
+         wmlrun ignores all of it and runs the script.\n\n\
          Example: `quit`, and on the next line `Written for the old cluster.`\n\n\
          What to do: remove the text, or put a `#` before each of its lines. If it should\n\
          be executed, remove the `quit`.";
     KeptValue = "W0424", "a variable that live processes do not follow",
-        "The processes that `create processes` has started keep the values that the\n\
-         variables of their definitions had then. In Filebench some attributes follow\n\
-         the variable. Only the rate of `eventgen` changes while processes live. The\n\
-         warning is given once for each variable.\n\n\
+        "Processes keep the values that variables had when `create processes` started\n\
+         them. Only the rate of `eventgen` changes while they live; in Filebench some\n\
+         other attributes do too. There is one warning for each variable.\n\n\
          Example: `create processes`, and then `set $iosize = 8k`.\n\n\
          What to do: write `shutdown processes` and `create processes` after the `set`.";
     SkippedCharacter = "W0425", "a character or unit that is skipped",
-        "Filebench prints a message for a character that it does not know, skips it and\n\
-         goes on. wmlrun skips it too, where the words beside it can only be read in one\n\
-         way: a `;` between statements, a `\\` at the end of a line, quotes other than\n\
-         `\"` around a word, characters that are not visible. There is one warning for\n\
-         each character. A `60s` or `80%` as the value of a variable is the number\n\
-         alone.\n\n\
+        "Like Filebench, wmlrun skips a character that the language does not have, where\n\
+         the words beside it can be read in one way only: a `;` between statements, a\n\
+         `\\` at the end of a line, quotes other than `\"` around a word, characters that\n\
+         are not visible. There is one warning for each character. `60s` or `80%` as the\n\
+         value of a variable is the number alone.\n\n\
          Example: `fd=1;`, or `name='web'`.\n\n\
          What to do: remove the character. If it belongs to a text, put the text into\n\
          double quotes.";
     RateOfZero = "W0428", "a product that makes a rate 0",
         "A `rate=` or `totalrate=` is the product of 0 and another number. A rate of 0\n\
-         is a closed loop, whose threads are as fast as they can, which is often the\n\
-         opposite of what the other factor says.\n\n\
+         is a closed loop: the threads run at full speed. Often the opposite is meant.\n\n\
          Example: `set $rate = $load * $share` with `set $share = 0`.\n\n\
          What to do: give both a value above 0. If a closed loop is meant, leave the\n\
          factor out, or divide: `$load / 2` with a load of 0 is a closed loop without a\n\

@@ -6,7 +6,7 @@ use crate::diag::{self, Code, Diagnostic};
 use crate::source::{SourceMap, Span, Spanned};
 use crate::spec::{Kind, attrs};
 use crate::syntax::ast::{Arg, ArgKind, Ast, Number, NumberUnit, StatementKind, Value};
-use crate::util::count::grouped;
+use wml_text::count::grouped;
 
 /// Commands whose arguments are times in seconds.
 const TIMED_COMMANDS: &[&str] = &["run", "psrun", "sleep", "warmup"];

@@ -1,0 +1,306 @@
+//! The report of a run on one screen: the heading, a row for each flowop with its latency histogram, the warnings, the
+//! result. `-v` writes the whole report instead ([`super::text`]).
+//!
+//! The result and the warnings come last, where the eyes are. On a terminal the rows that took the least time are left out
+//! and counted, until the report fits; on a pipe all are there.
+
+use super::histogram::Axis;
+use super::names::heading;
+use super::text::{FlowopLabels, detail_lines, figures, file_set_lines, open_loop};
+use super::{Report, conclusion, hosts};
+use crate::result::{Document, FlowopResult, Latency, Run};
+use crate::spec::dialect::Dialect;
+use crate::stats::hdr;
+use crate::stats::snapshot::Dist;
+use crate::util::count::count;
+use crate::util::duration::seconds;
+use crate::util::printable;
+use crate::util::table::{Align, Table};
+use crate::util::wrap::{WIDTH, fill};
+use std::io::{self, Write};
+
+/// The size of a screen in columns and lines. A pipe has no last line.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportSize {
+    /// Columns.
+    pub width: usize,
+    /// Lines; `None` for a pipe.
+    pub height: Option<usize>,
+}
+
+impl ReportSize {
+    /// What is assumed of a pipe.
+    pub const PIPE: Self = Self { width: WIDTH, height: None };
+}
+
+/// `--format text` of a run.
+pub struct ScreenReport {
+    /// The size of the screen when the report is written.
+    pub size: fn() -> ReportSize,
+    /// Whether the report of a run of several ranks has a table of the hosts (`--per-host`).
+    pub per_host: bool,
+}
+
+/// The narrowest screen for which lines are broken.
+const MIN_WIDTH: usize = 60;
+/// The widest screen that is filled.
+const MAX_WIDTH: usize = 160;
+/// The longest name of a flowop; others lose their middle.
+const MAX_NAME_WIDTH: usize = 22;
+/// The least width of histograms. Narrower ones are left out.
+const MIN_AXIS_WIDTH: usize = 14;
+/// The greatest width of histograms.
+const MAX_AXIS_WIDTH: usize = 64;
+/// The details that are results.
+const RESULTS: [&str; 3] = ["phases", "transactions", "commands"];
+/// The end of a run as it is usual.
+const BY_TIME: &str = "time";
+/// The file sets that are shown.
+const MAX_FILE_SETS: usize = 3;
+/// The rows that are shown on the lowest of screens.
+const MIN_ROWS: usize = 4;
+
+/// A column of the table: its heading, its place in [`figures`], the width from which on it is shown.
+const COLUMNS: [(&str, usize, usize); 8] = [
+    ("ops", 0, 120),
+    ("ops/s", 1, 0),
+    ("MiB/s", 2, 0),
+    ("mean", 3, 100),
+    ("p50", 4, 0),
+    ("p99", 5, 0),
+    ("p99.9", 6, 100),
+    ("max", 7, 0),
+];
+
+impl Report for ScreenReport {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn about(&self) -> &'static str {
+        super::text::ABOUT
+    }
+
+    fn warns(&self) -> bool {
+        true
+    }
+
+    fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+        // The others are not examined for each of many runs.
+        let part = document.with_run(index);
+        let shown = &*super::visible(&part);
+        let Some(run) = shown.runs.first() else { return Ok(()) };
+        if index > 0 {
+            writeln!(out)?;
+        }
+        let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
+        let by = match run.ended_by.as_str() {
+            "" | BY_TIME => String::new(),
+            by => format!(" ({by})"),
+        };
+        let state = run.state.name().replace('_', " ");
+        let ended = format!("{}{number}: {state} after {}{by}", heading(shown, run), seconds(run.measured_seconds));
+        self.write(shown, run, &ended, true, out)
+    }
+
+    /// Writes no warnings, since they refer to the whole run.
+    fn interim(&self, document: &Document, apart: bool, out: &mut dyn Write) -> io::Result<()> {
+        let document = &*super::visible(document);
+        let Some(run) = document.runs.first() else { return Ok(()) };
+        let of = if apart { "the last" } else { "after" };
+        let so_far = format!("{}: so far, {of} {}", heading(document, run), seconds(run.measured_seconds));
+        self.write(document, run, &so_far, false, out)?;
+        writeln!(out)
+    }
+}
+
+impl ScreenReport {
+    fn write(
+        &self,
+        document: &Document,
+        run: &Run,
+        title: &str,
+        has_ended: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let ReportSize { width, height } = (self.size)();
+        let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
+        let mut above = lines(&format!("{title}, {}", conditions(document, run).join(", ")), width);
+        for line in document.annotations().map(|(name, text)| format!("  {name}: {text}")) {
+            above += &lines(&line, width);
+        }
+        let sets = file_set_lines(document, run);
+        sets.iter().take(MAX_FILE_SETS).for_each(|line| above += &lines(&format!("  {line}"), width));
+        if let Some(others) = sets.len().checked_sub(MAX_FILE_SETS).filter(|others| *others > 0) {
+            above += &format!("  … {} (-v)\n", count(others as u64, "other file set"));
+        }
+        let mut below = Vec::new();
+        hosts::write(run, self.per_host, &mut below)?;
+        open_loop(run, &mut below)?;
+        for (name, line) in detail_lines(run).iter().filter(|(name, _)| RESULTS.contains(name)) {
+            write!(below, "{}", lines(&format!("{name}: {line}"), width))?;
+        }
+        if has_ended {
+            conclusion::write_within(width, document, run, &mut below)?;
+        }
+        // The last line of the screen is the prompt's, and two lines of the table are its headings and the sum.
+        let taken = above.lines().count() + below.iter().filter(|byte| **byte == b'\n').count() + 5;
+        let rows = height.map_or(usize::MAX, |height| height.saturating_sub(taken).max(MIN_ROWS));
+        out.write_all(above.as_bytes())?;
+        if !run.flowops.is_empty() {
+            write!(out, "\n{}", table(run, width, rows))?;
+        }
+        out.write_all(&below)
+    }
+}
+
+/// The size of the workload, and its conditions where they are unusual.
+fn conditions(document: &Document, run: &Run) -> Vec<String> {
+    let mut found = vec![count(run.processes, "process"), count(run.threads, "thread")];
+    if run.open_loop.is_some() {
+        found.push("open loop".to_owned());
+    }
+    if !["", "posix"].contains(&run.engine.as_str()) {
+        found.push(format!("engine {}", run.engine));
+    }
+    if document.script.dialect == Dialect::Sun.name() {
+        found.push(format!("dialect {}", document.script.dialect));
+    }
+    found.push(format!("cache {}", run.cache_state.name()));
+    found
+}
+
+/// A text in lines of at most `width` columns. Figures stay beside their units.
+fn lines(text: &str, width: usize) -> String {
+    let joined = text.replace(' ', "\u{a0}").replace(",\u{a0}", ", ").replace(":\u{a0}", ": ");
+    fill(&joined, width, "    ").replace('\u{a0}', " ") + "\n"
+}
+
+/// The flowops with their figures and histograms, as wide as the screen; at most `rows` flowops.
+fn table(run: &Run, width: usize, rows: usize) -> String {
+    let names = FlowopLabels::of(run);
+    let (shown, left_out) = longest(run, rows);
+    let wanted: Vec<(&str, usize)> =
+        COLUMNS.iter().filter(|(_, _, from)| width >= *from).map(|(name, place, _)| (*name, *place)).collect();
+    let cells = |name: String, ops, rate, mib, latency: &Latency| -> Vec<String> {
+        let all = figures(ops, rate, mib, latency);
+        std::iter::once(name).chain(wanted.iter().map(|(_, place)| all[*place].clone())).collect()
+    };
+    let of_flowop = |flowop: &FlowopResult| {
+        let name = printable::within(&names.label(flowop), MAX_NAME_WIDTH).into_owned();
+        cells(name, flowop.ops, flowop.ops_per_s, flowop.mib_per_s, &flowop.latency_ns)
+    };
+    let dist = |flowop: &FlowopResult| hdr::decode(&flowop.histogram).ok().filter(|dist| dist.count > 0);
+    let rows: Vec<(Vec<String>, Option<Dist>)> = shown.iter().map(|f| (of_flowop(f), dist(f))).collect();
+    let s = &run.summary;
+    let all = cells("all I/O".to_owned(), s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns);
+
+    let headings = std::iter::once(("flowop", Align::Left)).chain(wanted.iter().map(|(name, _)| (*name, Align::Right)));
+    let mut plain = Table::new(headings.clone());
+    rows.iter().for_each(|(cells, _)| _ = plain.row(cells.clone()));
+    plain.row(all.clone());
+    let taken = plain.render_compact(0).lines().map(|line| line.chars().count()).max().unwrap_or(0) + 2;
+    let space = width.saturating_sub(taken).min(MAX_AXIS_WIDTH);
+    let axis = Axis::of(rows.iter().filter_map(|(_, dist)| dist.as_ref()), space)
+        .filter(|axis| space >= MIN_AXIS_WIDTH && axis.width() <= space);
+    let labels = axis.map(|axis| axis.labels(space)).unwrap_or_default();
+    let mut table = Table::new(headings.chain([(labels.as_str(), Align::Left)]));
+    let of_io = shown.iter().filter(|flowop| flowop.class.is_io()).count();
+    for (n, (mut cells, dist)) in rows.into_iter().enumerate() {
+        // What is no I/O stands below the sum.
+        if n == of_io {
+            table.row(all.clone());
+        }
+        cells.push(axis.zip(dist).map(|(axis, dist)| axis.draw(&dist)).unwrap_or_default());
+        table.row(cells);
+    }
+    if of_io == shown.len() {
+        table.row(all);
+    }
+    if left_out > 0 {
+        table.row([format!("… {left_out} more (-v)")]);
+    }
+    table.render_compact(0)
+}
+
+/// The flowops of a run that took the most time, at most `most` of them, in the order of the script; and the number of
+/// the others. I/O comes first.
+fn longest(run: &Run, most: usize) -> (Vec<&FlowopResult>, usize) {
+    let time = |flowop: &FlowopResult| flowop.ops as f64 * flowop.latency_ns.mean.unwrap_or(0.0);
+    let mut shown: Vec<(usize, &FlowopResult)> = run.flowops.iter().enumerate().collect();
+    let left_out = shown.len().saturating_sub(most);
+    shown.sort_by(|(_, a), (_, b)| b.class.is_io().cmp(&a.class.is_io()).then(time(b).total_cmp(&time(a))));
+    shown.truncate(most);
+    shown.sort_by_key(|(place, flowop)| (!flowop.class.is_io(), *place));
+    (shown.into_iter().map(|(_, flowop)| flowop).collect(), left_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ReportSize, ScreenReport};
+    use crate::report::to_string;
+    use crate::result::fixture::fixture;
+    use crate::result::{Document, FlowopResult, Note};
+
+    /// A run of 16 flowops.
+    fn long_run() -> Document {
+        let mut document = fixture();
+        let run = &mut document.runs[0];
+        let like = run.flowops[0].clone();
+        let named = |n: u64| FlowopResult {
+            name: format!("deliver.{n}"),
+            latency_ns: crate::result::Latency { mean: Some(1e6 * n as f64), ..like.latency_ns },
+            ..like.clone()
+        };
+        run.flowops.extend((1..=13).map(named));
+        document
+    }
+
+    const AT: [(fn() -> ReportSize, usize, usize); 4] = [
+        (|| ReportSize { width: 80, height: Some(24) }, 80, 24),
+        (|| ReportSize { width: 100, height: Some(30) }, 100, 30),
+        (|| ReportSize { width: 120, height: Some(40) }, 120, 40),
+        (|| ReportSize { width: 200, height: Some(50) }, 160, 50),
+    ];
+
+    #[test]
+    fn a_report_fits_its_screen() {
+        for (size, width, height) in AT {
+            let text = to_string(&ScreenReport { size, per_host: false }, &long_run());
+            let wide = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!(wide <= width && wide + 30 > width.min(120), "{wide} of {width} columns:\n{text}");
+            assert!(text.lines().count() < height, "{height} lines:\n{text}");
+            assert!(
+                text.ends_with('\n') && text.lines().last().is_some_and(|line| line.starts_with("result: ")),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_rows_of_the_least_time_are_counted() {
+        let text = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &long_run());
+        let counted = text.lines().find_map(|line| line.strip_prefix("… ")?.split(' ').next()?.parse::<usize>().ok());
+        let shown = text.lines().filter(|line| line.starts_with("deliver")).count();
+        assert!(counted.is_some_and(|left_out| left_out + shown >= 13), "{text}");
+        assert!(text.contains("deliver.13 ") && !text.contains("deliver.1 "), "{text}");
+        let on_pipe = to_string(&ScreenReport { size: || ReportSize::PIPE, per_host: false }, &long_run());
+        assert_eq!(on_pipe.lines().filter(|line| line.starts_with("deliver")).count(), 13, "{on_pipe}");
+    }
+
+    #[test]
+    fn no_warning_is_left_out() {
+        let mut document = long_run();
+        let note = |n: usize| Note { code: format!("code{n}"), message: "something happened to the run".into() };
+        document.runs[0].warnings.extend((0..30).map(note));
+        let text = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &document);
+        assert_eq!(text.matches("warning[code").count(), 30, "{text}");
+        assert!(text.lines().filter(|line| line.starts_with("deliver")).count() >= 1, "{text}");
+    }
+
+    #[test]
+    fn screens() {
+        insta::assert_snapshot!("screen_80", to_string(&ScreenReport { size: AT[0].0, per_host: false }, &fixture()));
+        insta::assert_snapshot!("screen_120", to_string(&ScreenReport { size: AT[2].0, per_host: false }, &long_run()));
+    }
+}
