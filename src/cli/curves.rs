@@ -4,17 +4,15 @@ use super::choices::FigureFormat;
 use super::experiment_args::{ExperimentArgs, SweepArgs};
 use super::experiment_host::study;
 use super::experiments::{print_text, wanted};
-use super::peak;
 use super::shell_text::set_option;
 use crate::analysis::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
 use crate::diag::Failure;
-use crate::experiment::{Experiment, ExperimentKind, RuleWanted};
+use crate::experiment::{Experiment, ExperimentKind, RuleWanted, check_levels};
 use crate::import;
 use crate::util::count::{exact, fixed};
 use crate::util::table::{Align, Table};
 use serde::Serialize;
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
 
 /// The number of runs for each value of a sweep, unless an option changes it.
 const DEFAULT_REPEATS: u64 = 3;
@@ -55,8 +53,8 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<u8, Failure> {
     let script = args.script.as_deref().unwrap_or_default();
     let (factor, levels) = args.vary.clone().unwrap_or_default();
     let metric = "ops".parse().map_err(|e: String| Failure::wrong(e, ""))?;
-    let wanted = |interrupt: &AtomicUsize| {
-        let levels = peak::resolve(args, &factor, levels, interrupt)?;
+    let wanted = || {
+        check_levels(&levels, &args.hooks.0)?;
         let option = |level: &String| set_option(&format!("{factor}={level}"));
         let arms: Vec<String> = levels.iter().map(option).collect();
         let rule = RuleWanted::Sweep {

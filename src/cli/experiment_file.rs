@@ -12,7 +12,7 @@ use super::shell_text::{set_option, split};
 use super::usage::near_path;
 use crate::diag::{Code, Diagnostic, Failure, Status, nearest};
 use crate::experiment::{
-    Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, RuleWanted, SUITES, ScopeHook, SetVariable,
+    Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Order, RuleWanted, SUITES, ScopeHook, SetVariable,
     WantedFactor, precision, read_file, suite,
 };
 use crate::import::Metric;
@@ -23,7 +23,6 @@ use crate::util::table::{Align, Table};
 use crate::util::wrap::wrapped;
 use crate::util::{duration, printable, size};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 /// Runs `wmlrun experiment`. Returns the exit status.
@@ -34,7 +33,7 @@ pub(super) fn experiment(args: &FileArgs) -> Result<u8, Failure> {
         print_text(&planned.text());
         return Ok(0);
     }
-    let wanted = |_: &AtomicUsize| {
+    let wanted = || {
         let planned = Planned::read(args)?;
         planned.check_commands()?;
         planned.description(args)
@@ -185,7 +184,7 @@ impl Planned {
             min_runs,
             max_runs,
             until_ci: self.file.until_ci,
-            in_order: self.file.in_order,
+            order: self.file.order,
             tables: self.file.tables,
         };
         let metrics: Vec<Metric> = self.file.metrics.iter().map(|metric| metric.node.clone()).collect();
@@ -231,10 +230,7 @@ impl Planned {
             text += &format!("\n{}", narrow(&format!("`record` runs `{}` after each run", record.node)));
         }
         let cells = self.arms.len() as u64;
-        let order = match self.file.in_order {
-            true => "all runs of a cell before those of the next",
-            false => "in random blocks of one run of each cell",
-        };
+        let order = self.file.order.about();
         let each = self.cells.iter().map(total).sum::<Option<Duration>>();
         let whole = |n: u64| each.and_then(|each| each.checked_mul(u32::try_from(n).ok()?));
         let measured = match (min == max, whole(min), whole(max)) {
@@ -262,7 +258,7 @@ impl Planned {
         let fits = u64::try_from(budget.as_nanos() / each.as_nanos()).unwrap_or(u64::MAX);
         match fits {
             fits if fits >= max_runs => format!("the budget of {shown} is longer than the measured time of all runs\n"),
-            _ if self.file.in_order => {
+            _ if self.file.order == Order::Cells => {
                 format!("the budget of {shown} is shorter than the measured time: the last cells may have no run\n")
             }
             0 => format!("the budget of {shown} is shorter than one run of each cell, which is made nevertheless\n"),

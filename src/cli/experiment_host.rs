@@ -23,6 +23,7 @@ use crate::measure::now;
 use crate::os::signals;
 use crate::util::count::count;
 use crate::util::{printable, size};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,7 +83,7 @@ pub(super) fn study(
     args: &ExperimentArgs,
     kind: ExperimentKind,
     expected: Option<Expected>,
-    wanted: impl FnOnce(&AtomicUsize) -> Result<(Experiment, Vec<PlannedArm>), Failure>,
+    wanted: impl FnOnce() -> Result<(Experiment, Vec<PlannedArm>), Failure>,
     adapt: impl FnOnce(&mut Experiment),
 ) -> Result<u8, Failure> {
     let mut performed = perform(args, kind, kind.command(), wanted)?;
@@ -116,7 +117,7 @@ pub(super) fn perform(
     args: &ExperimentArgs,
     kind: ExperimentKind,
     command: &str,
-    wanted: impl FnOnce(&AtomicUsize) -> Result<(Experiment, Vec<PlannedArm>), Failure>,
+    wanted: impl FnOnce() -> Result<(Experiment, Vec<PlannedArm>), Failure>,
 ) -> Result<Performed, Failure> {
     let (interrupt, _) = signals::install_handlers();
     let _kept = signals::Kept::begin();
@@ -125,7 +126,7 @@ pub(super) fn perform(
     let (mut folder, planned) = match &args.resume {
         Some(path) => resume(path, kind, args, &outputs)?,
         None => {
-            let (experiment, planned) = checked(wanted(&interrupt)?, &outputs)?;
+            let (experiment, planned) = checked(wanted()?, &outputs)?;
             let folder = match &args.results {
                 Some(path) => Folder::create(path, experiment),
                 None => Folder::create_beside(&default_results(&experiment.name), experiment),
@@ -237,15 +238,15 @@ fn resume(
             return Err(Failure::refused(text, "to continue it in the current directory, give `--anyway`"));
         }
     };
-    let planned = experiment.arms.iter().map(|arm| PlannedArm::read(&arm.words, false));
-    let planned: Result<Vec<PlannedArm>, Failure> = planned.collect();
+    let words = experiment.arms.iter().enumerate().map(|(n, arm)| experiment.rule.planned_words(n, &arm.words));
+    let planned: Result<Vec<PlannedArm>, Failure> = words.map(|words| PlannedArm::read(&words, false)).collect();
     let planned = planned.map_err(|failure| Failure { status: Status::Refused, ..failure })?;
     let current = arms::identity(&planned, experiment.has_commands());
     outputs.check_outside(&planned)?;
     let mut folder = Folder::resume(&path, &current, args.anyway).map_err(refuse_folder)?;
     if let Some(retries) = args.retry_disturbed {
         check_retries(retries, &folder.experiment.rule)?;
-        folder.experiment.retry_disturbed = retries;
+        Arc::make_mut(&mut folder.experiment).retry_disturbed = retries;
     }
     if let Some(runs) = args.extended {
         folder.extend(runs).map_err(refuse_folder)?;
@@ -287,8 +288,9 @@ struct CliHost {
     interrupt: Arc<AtomicUsize>,
     hook_limit: Duration,
     budget: Option<Duration>,
-    /// For each arm, the directories of its file sets.
+    /// For each arm, the directories of its file sets, and those of all arms.
     dirs: Vec<Vec<PathBuf>>,
+    all_dirs: BTreeSet<PathBuf>,
     outputs: RunOutputs,
 }
 
@@ -300,10 +302,11 @@ impl CliHost {
         interrupt: Arc<AtomicUsize>,
         outputs: RunOutputs,
     ) -> Self {
-        let dirs = planned.iter().map(|arm| arm.places.dirs.clone()).collect();
+        let dirs: Vec<Vec<PathBuf>> = planned.iter().map(|arm| arm.places.dirs.clone()).collect();
+        let all_dirs = dirs.iter().flatten().cloned().collect();
         let recorded = Duration::try_from_secs_f64(experiment.command_timeout).unwrap_or(COMMAND_TIMEOUT);
         let hook_limit = args.command_timeout.unwrap_or(recorded);
-        Self { quiet: args.quiet, interrupt, hook_limit, budget: args.budget, dirs, outputs }
+        Self { quiet: args.quiet, interrupt, hook_limit, budget: args.budget, dirs, all_dirs, outputs }
     }
 }
 
@@ -335,6 +338,10 @@ impl ExperimentHost for CliHost {
 
     fn dirs(&self, arm: usize) -> Vec<PathBuf> {
         self.dirs.get(arm).cloned().unwrap_or_default()
+    }
+
+    fn all_dirs(&self) -> &BTreeSet<PathBuf> {
+        &self.all_dirs
     }
 
     fn check_outputs(&self) -> std::io::Result<()> {

@@ -21,7 +21,6 @@ use crate::output::file_id;
 use crate::util::{printable, size, wrap};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 /// Writes a result to standard output. A last line that is wider than the terminal, which is a sentence, is broken between
@@ -39,7 +38,7 @@ pub(super) fn repeat(args: &RepeatArgs) -> Result<u8, Failure> {
     let rule = RuleWanted::Repeat { min_runs, max_runs, until_ci: args.until_ci() };
     let common = &args.experiment;
     let script = args.script.as_deref().unwrap_or_default();
-    let wanted = |_: &AtomicUsize| wanted(common, script, &[""], &args.metrics(), rule, args.hooks.0.clone());
+    let wanted = || wanted(common, script, &[""], &args.metrics(), rule, args.hooks.0.clone());
     study(common, ExperimentKind::Repeat, None, wanted, |_| ())
 }
 
@@ -55,7 +54,7 @@ pub(super) fn ab(args: &AbArgs) -> Result<u8, Failure> {
     let metric = args.verdict.metric.clone().unwrap_or_else(Metric::ops);
     let metric = std::slice::from_ref(&metric);
     let script = args.script.as_deref().unwrap_or_default();
-    let wanted = |_: &AtomicUsize| {
+    let wanted = || {
         let found = wanted(common, script, &[&args.a, &args.b], metric, rule, args.hooks.0.clone())?;
         // The runs may take half an hour.
         if found.0.has_equal_arms() && !common.quiet {
@@ -137,7 +136,9 @@ pub(super) fn wanted(
     let mut common = args.words.0.clone();
     common.push(script.to_owned());
     let common = if arms.iter().all(|arm| arm.words == arms[0].words) { arms[0].words.clone() } else { common };
-    let planned = arms::planned(&arms, &common, metrics, hooks.0.is_empty(), &option)?;
+    let to_plan = |(n, arm): (usize, &Arm)| Arm { words: rule.planned_words(n, &arm.words), ..arm.clone() };
+    let to_plan: Vec<Arm> = arms.iter().enumerate().map(to_plan).collect();
+    let planned = arms::planned(&to_plan, &common, metrics, hooks.0.is_empty(), &option)?;
     check_commands(metrics, &hooks)?;
     let experiment = describe(args, script, (arms, &planned), metrics, rule, hooks)?;
     Ok((experiment, planned))
@@ -179,7 +180,7 @@ pub(super) fn words_of(option: &str, text: &str) -> Result<Vec<String>, Failure>
 
 /// Returns an error if disturbed runs can't be made again, because the runs may change the file systems for good.
 pub(super) fn check_retries(retries: u64, rule: &RuleWanted) -> Result<(), Failure> {
-    if retries == 0 || !rule.is_in_order() {
+    if retries == 0 || !rule.order().is_fixed() {
         return Ok(());
     }
     let text = "disturbed runs can be made again only in random blocks: in order, the state of the file system depends on \

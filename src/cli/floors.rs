@@ -16,7 +16,6 @@ use crate::os::held_dir::HeldDir;
 use crate::util::count::count;
 use crate::util::table::{Align, Table};
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
 
 /// Runs `wmlrun repeat --floor`. Returns the exit status.
 pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
@@ -52,7 +51,7 @@ pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
     let common = &args.experiment;
     let metrics = std::slice::from_ref(&args.metric);
     let wanted =
-        |_: &AtomicUsize| wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
+        || wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
     // Another comparison is not continued. Other errors of the folder are those of `perform`.
     if let Some(path) = &common.resume
         && let Ok(experiment) = Folder::description(path)

@@ -32,7 +32,6 @@ mod live_stream;
 mod option_values;
 mod man;
 mod pages;
-mod peak;
 mod program_help;
 #[cfg(feature = "mpi")]
 mod ranked;

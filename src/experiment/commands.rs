@@ -159,8 +159,9 @@ pub(super) fn begin_scopes(
     host: &mut dyn ExperimentHost,
 ) -> Result<(), ExperimentError> {
     let experiment = folder.experiment.clone();
-    let arms: Vec<usize> = folder.runs.iter().map(|run| run.arm).collect();
     let from = folder.position.replace(at);
+    let arms = || folder.runs.iter().map(|run| run.arm).collect::<Vec<usize>>();
+    let arms = if from.is_none() { arms() } else { Vec::new() };
     folder.scopes.last = Some((at.run, Some(at.arm)));
     // The last scope that ended with a command and begins again.
     let mut renewed: Option<&ScopeHook> = None;

@@ -1,9 +1,13 @@
-//! The comparison of the two arms of an experiment, for its verdict, its page and the noise floor.
+//! What the runs of an experiment say: the comparison of its two arms, its load curve, or the figures of its cells.
 
-use super::wanted::{EQUAL_ARMS, Experiment, OTHER_VERDICT, RuleWanted};
-use crate::analysis::{InterimLook, NoiseFloor, ResponseMethod};
-use crate::comparison::{Comparer, Comparison, RunOrder, Runs, Sweep, sweep};
-use crate::import::Observation;
+use super::order::Order;
+use super::stop::Stop;
+use super::wanted::{EQUAL_ARMS, Experiment, OTHER_VERDICT, RuleWanted, WantedFactor};
+use crate::analysis::{InterimLook, NoiseFloor, RepeatState, ResponseMethod};
+use crate::comparison::{
+    Comparer, Comparison, FactorLevels, Factorial, FactorialDesign, RunOrder, Runs, Sweep, sweep,
+};
+use crate::import::{Metric, Observation};
 
 impl Experiment {
     /// Compares A and B for the verdict of the experiment. `look` is the interim look at which it ended. Returns an
@@ -14,7 +18,7 @@ impl Experiment {
         floor: Option<NoiseFloor>,
         look: Option<InterimLook>,
     ) -> Result<Comparison, String> {
-        let (Some(tolerance), Some(metric)) = (self.tolerance(), self.metrics().into_iter().next()) else {
+        let (Stop::Verdict { tolerance, .. }, Some(metric)) = (self.rule.stop(), self.metrics().into_iter().next()) else {
             return Err("the experiment is not a comparison".to_owned());
         };
         let names = self.arm_names();
@@ -39,6 +43,35 @@ impl Experiment {
         let method = method.or(*wanted).unwrap_or(ResponseMethod::Sfs3);
         let planned_runs = Some(repeats * levels.len() as u64);
         Some(Sweep { planned_runs, ..sweep(&self.name, factor, levels, runs, method) })
+    }
+
+    /// Computes the result of a factorial experiment from the runs of each arm. `has_all_runs` says that none is missing
+    /// between them. Returns `None` for other kinds.
+    pub fn factorial(&self, runs: &[Vec<Observation>], has_all_runs: bool, state: RepeatState) -> Option<Factorial> {
+        let RuleWanted::Factorial { factors, max_runs, until_ci, order, tables, .. } = &self.rule else {
+            return None;
+        };
+        let levels = |factor: &WantedFactor| FactorLevels { name: factor.name.clone(), levels: factor.levels.clone() };
+        let factors: Vec<FactorLevels> = factors.iter().map(levels).collect();
+        let cells: Vec<(String, Vec<Observation>)> =
+            self.arms.iter().map(|arm| arm.name.clone()).zip(runs.iter().cloned()).collect();
+        let metrics = self.metrics();
+        let (name, target, in_order) = (self.name.as_str(), *until_ci, *order == Order::Cells);
+        let own = |arm: usize| self.metrics_of(arm).into_iter().next().filter(|_| self.arms[arm].metric.is_some());
+        let own: Vec<Option<Metric>> = (0..self.arms.len()).map(own).collect();
+        let planned_runs = until_ci.is_none().then(|| max_runs.saturating_mul(self.arms.len() as u64));
+        let design = FactorialDesign {
+            name,
+            factors: &factors,
+            metrics: &metrics,
+            own: &own,
+            target,
+            planned_runs,
+            in_order,
+            in_blocks: !in_order && has_all_runs,
+            tables,
+        };
+        Some(design.result(state, &cells))
     }
 }
 

@@ -1,6 +1,5 @@
 //! The result of a recorded experiment, of which any number of runs may have been made: one of the four documents.
 
-use super::design::Next;
 use super::recorded::{RecordedExperiment, RecordedRun};
 use super::wanted::ExperimentKind;
 use crate::analysis::{NoiseFloor, RepeatState};
@@ -98,10 +97,7 @@ impl RecordedExperiment {
 
     /// Returns the estimates of repeated runs. Returns an error if a run lacks a metric, or if there are no runs.
     pub fn repeats(&self) -> Result<Repeats, String> {
-        let state = match self.end() {
-            Some(Next::Repeated(state)) if self.is_complete => state,
-            _ => RepeatState::Running,
-        };
+        let state = self.state();
         let runs: Vec<Observation> = self.runs.iter().map(|run| run.observation.clone()).collect();
         let rule = self.experiment.repeat_rule().ok_or("the experiment is not a series of repeated runs")?;
         repeats(&self.experiment.name, &self.experiment.metrics(), &runs, &rule, state)
@@ -109,10 +105,7 @@ impl RecordedExperiment {
 
     /// Compares the arms by the complete blocks so far. Returns an error when a run failed.
     pub fn comparison(&self, floor: Option<NoiseFloor>) -> Result<Comparison, String> {
-        let look = match self.end() {
-            Some(Next::Compared(look)) => look,
-            _ => None,
-        };
+        let look = self.end().and_then(|end| end.look);
         let failure = |run: &RecordedRun| {
             Some(format!("run {} is not complete: {}", run.number, run.observation.failure.as_ref()?))
         };
@@ -138,10 +131,11 @@ impl RecordedExperiment {
 
     /// Returns the result of an experiment file, or `None` for other kinds.
     pub fn factorial(&self) -> Option<Factorial> {
-        let state = match self.end() {
-            Some(Next::Measured(state)) if self.is_complete => state,
-            _ => RepeatState::Running,
-        };
-        self.experiment.factorial(&self.observations(), self.unreadable.is_empty(), state)
+        self.experiment.factorial(&self.observations(), self.unreadable.is_empty(), self.state())
+    }
+
+    /// The state in which the experiment ended.
+    fn state(&self) -> RepeatState {
+        self.end().filter(|_| self.is_complete).map_or(RepeatState::Running, |end| end.state)
     }
 }

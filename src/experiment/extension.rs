@@ -4,10 +4,12 @@ use super::folder::{Folder, description_text};
 use super::folder_error::{FolderError, io_error};
 use super::identity::digest;
 use super::journal::Event;
+use super::wanted::Experiment;
 use crate::import::folder::EXPERIMENT;
 use crate::os::held_dir::HeldDir;
 use crate::output;
 use crate::util::timestamp::now;
+use std::sync::Arc;
 
 impl Folder {
     /// Changes the number of runs of each arm, such as of an experiment that is complete. Returns an error if it would be
@@ -15,22 +17,27 @@ impl Folder {
     /// the experiment has no such number.
     pub fn extend(&mut self, runs: (u64, u64)) -> Result<(), FolderError> {
         let refused = |why: String| FolderError::Extension { path: self.path().to_owned(), why };
-        let mut experiment = self.experiment.clone();
+        let mut experiment = (*self.experiment).clone();
         experiment.rule.set_runs(runs).map_err(|why| refused(why.to_owned()))?;
         let made = self.runs.len().div_ceil(experiment.arms.len()) as u64;
         if runs.1 < made {
             return Err(refused(format!("it has {made} runs of a cell already")));
         }
-        if experiment == self.experiment {
+        if experiment == *self.experiment {
             return Ok(());
         }
+        self.describe_anew(experiment)
+    }
+
+    /// Changes the description of the experiment.
+    pub(super) fn describe_anew(&mut self, experiment: Experiment) -> Result<(), FolderError> {
         let file = self.path().join(EXPERIMENT);
         let text = description_text(&experiment, &file)?;
         // The event comes first: with it either description is valid.
         self.write(&Event::Extended { experiment: digest(text.as_bytes()), time: now() })?;
         let (dir, name) = HeldDir::of_entry(&file).map_err(io_error(&file))?;
         output::replace_in(&dir, &name, &mut |out| out.write_all(text.as_bytes())).map_err(io_error(&file))?;
-        (self.experiment, self.was_complete) = (experiment, false);
+        (self.experiment, self.was_complete) = (Arc::new(experiment), false);
         Ok(())
     }
 }
@@ -38,7 +45,7 @@ impl Folder {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::factorial::tests::factorial;
+    use super::super::design_tests::factorial;
     use super::super::identity::Identity;
     use super::*;
     use crate::experiment::RuleWanted;

@@ -7,6 +7,7 @@
 use super::commands::level_variable;
 use super::file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, HOOK_KEYS, LEVEL_KEYS};
 use super::file_reader::{self, FileErrors, FileTable, FileValue};
+use super::order::Order;
 use super::rule_text::{run_range, share};
 use super::scopes::{HookScope, ScopeHook};
 use super::wanted::{MAX_RETRIES, precision};
@@ -41,8 +42,8 @@ pub struct ExperimentFile {
     pub set: Vec<SetVariable>,
     /// The factors.
     pub factors: Vec<FileFactor>,
-    /// Whether the runs are in order instead of in random blocks.
-    pub in_order: bool,
+    /// The order of the runs.
+    pub order: Order,
     /// The minimum and the maximum number of runs of each cell.
     pub repeats: (u64, u64),
     /// The relative half-width of the interval that is precise enough; `None` if the number of runs is fixed.
@@ -126,8 +127,8 @@ impl FileParser<'_> {
     fn experiment(mut self, root: &FileTable<'_>) -> ExperimentFile {
         root.check_keys(EXPERIMENT_KEYS, self.errors);
         let factors = self.factors(root);
-        let in_order = self.order(root);
-        self.file_hooks(root, &factors, in_order);
+        let order = self.order(root);
+        self.file_hooks(root, &factors, order);
         let metrics = self.metrics(root, &factors);
         let (repeats, until_ci) = self.repeats(root);
         let (records, record_space) = self.records(root);
@@ -136,7 +137,7 @@ impl FileParser<'_> {
             script: self.script(root),
             options: self.options(root),
             set: self.set(root),
-            in_order,
+            order,
             repeats,
             until_ci,
             metrics,
@@ -373,19 +374,19 @@ impl FileParser<'_> {
         format!("{}:{}", self.map.file(span.file).name, self.map.line(span))
     }
 
-    fn file_hooks(&mut self, root: &FileTable<'_>, factors: &[FileFactor], in_order: bool) {
+    fn file_hooks(&mut self, root: &FileTable<'_>, factors: &[FileFactor], order: Order) {
         let Some(value) = root.value("hook", self.errors) else { return };
         for table in value.tables("hook", "a hook", self.errors) {
             table.check_keys(HOOK_KEYS, self.errors);
             if table.value("before", self.errors).or_else(|| table.value("after", self.errors)).is_none() {
                 self.missing(table.span, "a hook without a command", "add `before = \"…\"`, `after = \"…\"` or both");
             }
-            let Some((scope, name)) = self.scope(&table, factors, in_order) else { continue };
+            let Some((scope, name)) = self.scope(&table, factors, order) else { continue };
             self.hook(&table, scope, &name);
         }
     }
 
-    fn scope(&mut self, table: &FileTable<'_>, factors: &[FileFactor], in_order: bool) -> Option<(HookScope, String)> {
+    fn scope(&mut self, table: &FileTable<'_>, factors: &[FileFactor], order: Order) -> Option<(HookScope, String)> {
         const SCOPES: [&str; 4] = ["experiment", "block", "level", "run"];
         let Some(at) = table.value("at", self.errors) else {
             let help = format!("add `at = \"run\"`, or one of `{}`", SCOPES.join("`, `"));
@@ -400,7 +401,7 @@ impl FileParser<'_> {
         }
         match at.node.as_str() {
             "experiment" => Some((HookScope::Experiment, at.node)),
-            "block" if in_order => {
+            "block" if order == Order::Cells => {
                 let help = "write `at = \"level\"` or `at = \"run\"`, or remove `order`";
                 self.errors.add(Code::WrongValue, at.span, "an experiment in order has no blocks", help);
                 None
@@ -428,17 +429,13 @@ impl FileParser<'_> {
         }
     }
 
-    fn order(&mut self, root: &FileTable<'_>) -> bool {
-        let Some(order) = self.text(root, "order") else { return false };
-        match order.node.as_str() {
-            "blocks" => false,
-            "in-order" => true,
-            other => {
-                let help = "write `\"blocks\"`, or `\"in-order\"` if the runs change the file system for good";
-                self.errors.add(Code::WrongValue, order.span, format!("no order `{other}`"), help);
-                false
-            }
-        }
+    fn order(&mut self, root: &FileTable<'_>) -> Order {
+        let Some(order) = self.text(root, "order") else { return Order::Blocks };
+        Order::find(&order.node).unwrap_or_else(|| {
+            let help = "write `\"blocks\"`, or `\"in-order\"` if the runs change the file system for good";
+            self.errors.add(Code::WrongValue, order.span, format!("no order `{}`", order.node), help);
+            Order::Blocks
+        })
     }
 
     fn repeats(&mut self, root: &FileTable<'_>) -> ((u64, u64), Option<f64>) {

@@ -6,6 +6,7 @@ use super::folder_error::{FolderError, io_error};
 use super::hooks::HookTime;
 use super::identity::{Identity, digest, owner};
 use super::journal::{Event, Journal};
+use super::peak::Probe;
 use super::prune::OwnFiles;
 use super::replay::{EndedRun, RecordedFigures, Replayed, ReplayedScopes, UnderWay};
 use super::scopes::ScopePosition;
@@ -21,7 +22,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
 
 pub(super) const HOOK_LOGS: &str = "hooks";
 
@@ -43,10 +44,12 @@ pub struct Folder {
     /// Lets all paths in the folder lead to it.
     _known: DirGuard,
     /// The description of the experiment.
-    pub experiment: Experiment,
+    pub experiment: Arc<Experiment>,
     journal: Journal,
     /// The complete and the failed runs, in their order.
     pub(super) runs: Vec<KeptRun>,
+    /// The runs of the search for the peak.
+    pub(super) probes: Vec<Probe>,
     /// The run that was in progress when the experiment was interrupted.
     pub(super) under_way: Option<UnderWay>,
     /// The scopes that were begun.
@@ -93,11 +96,6 @@ impl KeptRun {
         let observation = Observation { source: format!("run {run}"), failure: Some(why), ..Observation::default() };
         Self { arm, seconds: None, boot, observation }
     }
-}
-
-/// Returns the longest duration of these runs; zero if none is known.
-fn longest<'a>(runs: impl Iterator<Item = &'a KeptRun>) -> Duration {
-    Duration::try_from_secs_f64(runs.filter_map(|run| run.seconds).fold(0.0, f64::max)).unwrap_or_default()
 }
 
 /// Returns whether a folder has no file besides those that an experiment leaves which was killed before its description
@@ -222,9 +220,10 @@ impl Folder {
             path: path.to_owned(),
             dirs,
             _known: known,
-            experiment,
+            experiment: Arc::new(experiment),
             journal,
             runs: Vec::new(),
+            probes: Vec::new(),
             under_way: None,
             scopes: ReplayedScopes::default(),
             position: None,
@@ -282,7 +281,8 @@ impl Folder {
     pub fn remove_without_runs(self) -> Result<bool, FolderError> {
         let measured = import::recorded_observations(&self.result(1)).unwrap_or_default();
         let is_measured = || measured.iter().any(|observation| observation.failure.is_none());
-        if !self.runs.is_empty() || self.path.join(DROPPED).exists() || is_measured() {
+        let is_begun = !self.runs.is_empty() || !self.probes.is_empty();
+        if is_begun || self.path.join(DROPPED).exists() || is_measured() {
             return Ok(false);
         }
         // The files there are of others.
@@ -424,7 +424,7 @@ impl Folder {
         self.figures = state.under_way.as_ref().map(|under_way| under_way.figures.clone()).unwrap_or_default();
         (self.under_way, self.mounts, self.scopes) = (state.under_way, state.mounts, state.scopes);
         (self.boot, self.changes, self.unused) = (state.boots.number, state.changes, state.unused);
-        self.was_complete = state.is_complete;
+        (self.probes, self.was_complete) = (state.probes, state.is_complete);
         Ok(())
     }
 
@@ -503,17 +503,6 @@ impl Folder {
     /// Returns the path of the output of a command before or after a run.
     pub(super) fn hook_log(&self, run: usize, hook: &str) -> PathBuf {
         self.path.join(HOOK_LOGS).join(format!("{run:04}-{hook}.log"))
-    }
-
-    /// Returns the longest duration of a run; zero if none is known.
-    pub(super) fn longest_run(&self) -> Duration {
-        longest(self.runs.iter())
-    }
-
-    /// Returns the longest duration of a run of this arm. If none is known, it is that of all arms.
-    pub(super) fn longest_of(&self, arm: usize) -> Duration {
-        let of_arm = longest(self.runs.iter().filter(|run| run.arm == arm));
-        if of_arm.is_zero() { self.longest_run() } else { of_arm }
     }
 
     /// Appends an event to the journal.

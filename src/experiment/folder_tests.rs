@@ -171,7 +171,7 @@ fn the_files_of_each_attempt_are_kept_apart() {
     let path = dir.path().join("r");
     four_runs(&path);
     let mut folder = Folder::resume(&path, &identity(), false).unwrap();
-    folder.experiment.records = vec!["df -i".to_owned()];
+    Arc::make_mut(&mut folder.experiment).records = vec!["df -i".to_owned()];
     fs::create_dir(path.join(RECORDS)).unwrap();
     for attempt in ["1", "2"] {
         fs::create_dir(folder.files(4)).unwrap();
@@ -223,8 +223,8 @@ fn the_first_run_of_an_arm_after_an_interruption_has_the_mounts_of_before() {
     let mut folder = Folder::resume(&path, &identity(), true).unwrap();
     folder.check_mounts(0, &other).unwrap();
     // Configuration A of a comparison may have no options, whose text would be its name.
-    folder.experiment.rule = RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Pilot };
-    folder.experiment.arms[0].name = String::new();
+    Arc::make_mut(&mut folder.experiment).rule = RuleWanted::Ab { tolerance: 0.03, blocks: Blocks::Pilot };
+    Arc::make_mut(&mut folder.experiment).arms[0].name = String::new();
     (folder.mounts, folder.anyway) = (vec![BTreeSet::from([same.to_vec()])], false);
     let error = folder.check_mounts(0, &other).unwrap_err();
     assert!(error.to_string().ends_with(": a mount of A"), "{error}");

@@ -43,9 +43,20 @@ pub(super) enum Event {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         boot: String,
     },
-    /// More runs were requested than before.
+    /// A run of the search for the peak of a sweep ended.
+    Searched {
+        /// The value of the variable.
+        value: f64,
+        /// The offered rate in requests per second.
+        offered: f64,
+        /// The achieved rate.
+        achieved: f64,
+        /// The duration of the run.
+        seconds: f64,
+    },
+    /// The description was changed: more runs are requested than before, or the values of a sweep are known.
     Extended {
-        /// The digest of the `experiment.toml` that requests them.
+        /// The digest of the new `experiment.toml`.
         experiment: String,
         /// The time, RFC 3339.
         time: String,
@@ -190,6 +201,7 @@ impl Event {
             | Self::Dropped { run, .. } => Some(*run),
             Self::Begun { .. }
             | Self::Resumed { .. }
+            | Self::Searched { .. }
             | Self::Extended { .. }
             | Self::Stopped { .. }
             | Self::Ended { .. } => None,

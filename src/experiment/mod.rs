@@ -5,14 +5,16 @@
 //! records the runs, and `runner` executes them. Not in here: the statistics (`statistics`) and the formats of results
 //! (`comparison`).
 
+mod cell_times;
 mod commands;
 mod compared;
 mod control;
 mod design;
+#[cfg(test)]
+mod design_tests;
 mod document;
 mod dropped;
 mod extension;
-mod factorial;
 mod file;
 mod file_keys;
 mod file_metrics;
@@ -24,7 +26,9 @@ mod hooks;
 mod identity;
 mod journal;
 mod known_floor;
+mod order;
 mod origin;
+mod peak;
 mod program;
 mod progress;
 mod prune;
@@ -38,11 +42,12 @@ mod rule_text;
 mod run_table;
 mod runner;
 mod scopes;
+mod stop;
 mod suites;
 mod wanted;
 
 pub use compared::compare_arms;
-pub use design::{Design, Next, Prediction};
+pub use design::{Design, DesignEnd, Next, Prediction};
 pub use document::ExperimentDocument;
 pub use file::{ExperimentFile, FileFactor, FileLevel, SetVariable, read as read_file};
 pub use file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, FileKey, HOOK_KEYS, LEVEL_KEYS};
@@ -52,7 +57,9 @@ pub use folder_error::FolderError;
 pub use hooks::{HOOKS, Hook, HookTime, Hooks};
 pub use identity::Identity;
 pub use known_floor::{known_floor, missing_floor};
+pub use order::Order;
 pub use origin::is_made_here;
+pub use peak::check_levels;
 pub use program::NAME_VARIABLE;
 pub use prune::{Pruned, bytes_below, prune};
 pub use recorded::{RecordedExperiment, RecordedRun, is_folder};
@@ -60,6 +67,7 @@ pub use rule_text::{run_range, share};
 pub use run_table::{RUN_MARKS, RunMark, RunTable};
 pub use runner::{ExperimentError, ExperimentHost, FailedCommand, RunEnd, run};
 pub use scopes::{HookScope, ScopeHook};
+pub use stop::Stop;
 pub use suites::{SUITES, suite};
 pub use wanted::{
     Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, MAX_RETRIES, RuleWanted, VERDICT, WantedFactor, precision,

@@ -12,6 +12,7 @@ use std::time::Duration;
 /// of runs that end within the budget.
 pub(super) fn report(
     folder: &Folder,
+    design: &Design,
     arm: usize,
     progress: &Prediction,
     fits: Option<usize>,
@@ -33,7 +34,7 @@ pub(super) fn report(
         };
         text += &format!(", {name} ± {:.1} %", half * 100.0);
     }
-    text += &time_left(folder, fits.unwrap_or(progress.predicted_runs));
+    text += &time_left(design, fits.unwrap_or(progress.predicted_runs));
     host.note(&text);
 }
 
@@ -48,17 +49,8 @@ pub(super) fn pilot_text((blocks, needed): (u64, Option<u64>)) -> String {
 
 /// Returns the time that the runs up to number `runs` will take, in the form `, 11 min left`. Returns an empty text as
 /// long as the duration of a run is unknown.
-pub(super) fn time_left(folder: &Folder, runs: u64) -> String {
-    let design = Design::new(&folder.experiment);
-    let mean = |arm: Option<usize>| {
-        let of_arm = folder.runs.iter().filter(|run| arm.is_none_or(|arm| arm == run.arm));
-        let seconds: Vec<f64> = of_arm.filter_map(|run| run.seconds).collect();
-        (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
-    };
-    let Some(of_all) = mean(None) else { return String::new() };
-    let by_arm: Vec<f64> = (0..folder.experiment.arms.len()).map(|arm| mean(Some(arm)).unwrap_or(of_all)).collect();
-    let of_arm =
-        |arm: usize| Duration::try_from_secs_f64(by_arm.get(arm).copied().unwrap_or(of_all)).unwrap_or_default();
-    let left = design.time_of(folder.runs.len(), usize::try_from(runs).unwrap_or(usize::MAX), &of_arm);
-    format!(", {} left", duration::format(Duration::from_secs(left.as_secs_f64().ceil() as u64)))
+pub(super) fn time_left(design: &Design, runs: u64) -> String {
+    let left = design.time_up_to(usize::try_from(runs).unwrap_or(usize::MAX));
+    let text = |left: Duration| duration::format(Duration::from_secs(left.as_secs_f64().ceil() as u64));
+    left.map_or_else(String::new, |left| format!(", {} left", text(left)))
 }

@@ -1,12 +1,12 @@
 //! Reads a results folder without changing or locking it: the description of the experiment and the runs so far. The
 //! experiment may be complete, interrupted or in progress.
 
-use super::design::{Design, Next};
-use super::folder::{Folder, KeptRun, read_text};
+use super::design::{Design, DesignEnd, Next};
+use super::folder::{Folder, KeptRun};
 use super::folder_error::{FolderError, io_error};
 use super::journal::{self, Event};
 use super::replay::{EndedRun, Replayed};
-use super::wanted::{Experiment, ExperimentKind, SCHEMA};
+use super::wanted::{Experiment, ExperimentKind};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name};
 use crate::import::{self, Observation};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Folder {
         };
         RecordedExperiment {
             path: self.path().to_owned(),
-            experiment: self.experiment.clone(),
+            experiment: (*self.experiment).clone(),
             runs: (1..).zip(&self.runs).map(run).collect(),
             is_complete: true,
             is_interrupted: false,
@@ -69,14 +69,7 @@ impl Folder {
 impl RecordedExperiment {
     /// Reads a results folder. Lines of the journal that are not events are ignored.
     pub fn read(path: &Path) -> Result<Self, FolderError> {
-        let file = path.join(EXPERIMENT);
-        let content = |why: String| FolderError::Content { path: file.clone(), why };
-        let text = read_text(&file).map_err(io_error(&file))?;
-        let experiment: Experiment = super::folder::parse(&text).map_err(content)?;
-        if experiment.schema != SCHEMA {
-            return Err(content(format!("its schema is not `{SCHEMA}`")));
-        }
-        experiment.check_shape().map_err(|why| content(why.to_owned()))?;
+        let experiment = Folder::description(path)?;
         let journal = path.join(JOURNAL);
         let events = journal::events_of(&journal).map_err(io_error(&journal))?;
         let replayed = Replayed::of(&events, experiment.arms.len())
@@ -146,25 +139,20 @@ impl RecordedExperiment {
     /// Returns the last step of the design: the end if it is reached, or else the result with which the experiment could
     /// end now. `None` if there are too few runs for a result, or a run lacks a metric. Of a comparison only the complete
     /// blocks count.
-    pub fn end(&self) -> Option<Next> {
-        let design = Design::new(&self.experiment);
-        let metrics = self.experiment.metrics();
-        let values = |run: &RecordedRun| -> Option<(usize, Vec<f64>)> {
-            let values: Option<Vec<f64>> = metrics.iter().map(|metric| metric.of(&run.observation)).collect();
-            Some((run.arm, values?))
-        };
-        let of_cell = |run: &RecordedRun| self.experiment.values_of(run.arm, &run.observation).unwrap_or_default();
+    pub fn end(&self) -> Option<DesignEnd> {
+        let mut design = Design::new(&self.experiment);
         let runs: Vec<&RecordedRun> = match self.experiment.kind() {
             ExperimentKind::Ab => self.whole_blocks(),
             _ => self.runs.iter().collect(),
         };
-        let values: Vec<(usize, Vec<f64>)> = match self.experiment.keeps_failures() {
-            true => runs.into_iter().map(|run| (run.arm, of_cell(run))).collect(),
-            false => runs.into_iter().map(values).collect::<Option<_>>()?,
-        };
-        match design.next(&values) {
-            Next::Run { .. } => design.early_end(&values),
-            end => Some(end),
+        for run in runs {
+            let values = self.experiment.values_of(run.arm, &run.observation);
+            let values = if self.experiment.keeps_failures() { values.unwrap_or_default() } else { values? };
+            design.take(run.arm, &values, None);
+        }
+        match design.next() {
+            Next::Run { .. } => design.early_end(),
+            Next::End(end) => Some(end),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::hooks::HookTime;
 use super::journal::Event;
+use super::peak::Probe;
 use super::scopes::base_name;
 use crate::import::folder::{self, BootCount, UnusedAttempts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,6 +95,8 @@ pub(super) struct Replayed {
     pub(super) changes: Vec<(usize, Vec<String>)>,
     /// The attempts that are not used.
     pub(super) unused: UnusedAttempts,
+    /// The runs of the search for the peak.
+    pub(super) probes: Vec<Probe>,
     /// Whether the experiment has ended, by its rule or by its budget, and no run was begun or dropped since.
     pub(super) is_complete: bool,
 }
@@ -127,6 +130,9 @@ impl Replayed {
                 if !changed.is_empty() {
                     self.changes.push((self.runs.len() + 1, changed.clone()));
                 }
+            }
+            Event::Searched { offered, achieved, seconds, .. } => {
+                self.probes.push(Probe { offered: *offered, achieved: *achieved, seconds: *seconds });
             }
             Event::HookStarted { run, name, arm } => {
                 let arm = arm.map(|arm| arm as usize);

@@ -5,7 +5,7 @@
 //! 2 × 3 cells with 3 runs each, otherwise the last events and a sample of the others.
 
 #![allow(clippy::unwrap_used, clippy::float_cmp)]
-use super::factorial::tests::factorial;
+use super::design_tests::factorial;
 use super::hooks::HookTime;
 use super::journal::Event;
 use super::replay::Replayed;

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 use super::Folder;
-use super::factorial::tests::factorial;
+use super::design_tests::factorial;
 use super::journal::Event;
 use super::runner::run;
 use super::runner::tests::{ScriptHost, events, experiment, finished_runs, identity};

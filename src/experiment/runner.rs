@@ -8,6 +8,7 @@ use super::folder_error::FolderError;
 use super::hooks::HookTime;
 use super::identity;
 use super::journal::Event;
+use super::peak;
 use super::program::{failed, reason, run_program};
 use super::progress::{pilot_text, report, time_left};
 use super::recorded::RecordedExperiment;
@@ -42,6 +43,9 @@ pub trait ExperimentHost {
 
     /// Returns the directories of an arm's file sets. They need not exist.
     fn dirs(&self, arm: usize) -> Vec<PathBuf>;
+
+    /// The directories of the file sets of all arms, each once.
+    fn all_dirs(&self) -> &BTreeSet<PathBuf>;
 
     /// Returns an error if an output besides the folder is no longer where it was opened. Its file may be another one by
     /// now.
@@ -126,7 +130,7 @@ pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Recorde
     // Where most runs are disturbed, further attempts are too.
     let disturbed = folder.runs.iter().filter(|run| run.observation.disturbed).count();
     let is_at_times = disturbed > 0 && 2 * disturbed < folder.runs.len();
-    if result.is_ok() && is_at_times && experiment.retry_disturbed == 0 && !experiment.rule.is_in_order() {
+    if result.is_ok() && is_at_times && experiment.retry_disturbed == 0 && !experiment.rule.order().is_fixed() {
         host.note("`--retry-disturbed 2` makes runs again that other programs disturb");
     }
     let event = match &result {
@@ -144,42 +148,43 @@ pub fn run(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<Recorde
 /// Executes the remaining runs without the last event of the journal.
 fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
     let began = Instant::now();
-    let mut set_up = recover(folder, host)?;
     let budget = budget(folder, host);
+    peak::search(folder, host)?;
+    let mut set_up = recover(folder, host)?;
+    let mut design = Design::new(&folder.experiment);
     loop {
         // The signal may have been received between two runs.
         if let Some(signal) = host.interrupted() {
             return Err(ExperimentError::Interrupted(signal));
         }
-        let experiment = folder.experiment.clone();
-        let design = Design::new(&experiment);
-        let values = values(&experiment, folder.runs.iter())?;
-        match design.next(&values) {
+        while let Some(run) = folder.runs.get(design.made()) {
+            take(&mut design, &folder.experiment, run)?;
+        }
+        let made = design.made();
+        match design.next() {
             Next::Run { arm, progress } => {
                 let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
-                let longest = |arm: usize| folder.longest_of(arm);
-                let fits = left.and_then(|left| design.runs_within(values.len(), left, &longest));
-                if fits.is_some_and(|fits| fits <= values.len()) && design.early_end(&values).is_some() {
-                    let (done, wanted) = (values.len(), progress.predicted_runs);
+                let fits = left.and_then(|left| design.runs_within(left));
+                if fits.is_some_and(|fits| fits <= made) && design.early_end().is_some() {
                     let how = if host.budget().is_none() { "; `--budget` continues the experiment" } else { "" };
-                    let of = format!("after {done} of {wanted} runs");
+                    let of = format!("after {made} of {} runs", progress.predicted_runs);
                     host.note(&match left.filter(|left| !left.is_zero()) {
                         Some(left) => format!(
                             "the budget ends the experiment {of}{how}: {} are left, and the next {} may take {}",
                             duration::seconds(left.as_secs_f64()),
                             if design.block_len() > 1 { "block of runs" } else { "run" },
-                            duration::seconds(design.next_block(values.len(), &longest).as_secs_f64())
+                            duration::seconds(design.next_block().as_secs_f64())
                         ),
                         None => format!("the budget is spent {of}{how}"),
                     });
                     return Ok(());
                 }
-                let is_first_attempt = folder.unused.of_run(values.len() + 1) == 0;
+                let is_first_attempt = folder.unused.of_run(made + 1) == 0;
                 if let Some(pilot) = progress.pilot.filter(|_| is_first_attempt) {
-                    let left = time_left(folder, progress.predicted_runs);
+                    let left = time_left(&design, progress.predicted_runs);
                     host.note(&format!("{}: {} runs{left}", pilot_text(pilot), progress.predicted_runs));
                 }
-                if values.len() == BUSY_RUNS && is_first_attempt && folder.is_busy() {
+                if made == BUSY_RUNS && is_first_attempt && folder.is_busy() {
                     let retries = folder.experiment.retry_disturbed > 0;
                     let until = if retries { "; until a run is undisturbed, none is made again" } else { "" };
                     host.note(&format!(
@@ -187,13 +192,12 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), Exp
                          experiment, and repeat it on an idle machine{until}"
                     ));
                 }
-                report(folder, arm, &progress, fits, host);
+                report(folder, &design, arm, &progress, fits, host);
                 // The next attempt of this run needs the time of its block.
-                let needed = design.time_of_block(values.len(), &longest);
-                let spare = left.map(|left| left.saturating_sub(needed));
-                make_run(folder, arm, design.seed(values.len()), &std::mem::take(&mut set_up), spare, host)?;
+                let spare = left.map(|left| left.saturating_sub(design.time_of_block()));
+                make_run(folder, &mut design, arm, &std::mem::take(&mut set_up), spare, host)?;
             }
-            _ => return Ok(()),
+            Next::End(_) => return Ok(()),
         }
     }
 }
@@ -203,33 +207,30 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), Exp
 fn budget(folder: &Folder, host: &dyn ExperimentHost) -> Option<Duration> {
     let left = || {
         let budget = folder.experiment.budget?;
-        let spent = folder.runs.iter().filter_map(|run| run.seconds).sum::<f64>() + folder.unused.seconds();
-        Some(Duration::try_from_secs_f64(budget - spent).unwrap_or_default())
+        let runs = folder.runs.iter().filter_map(|run| run.seconds).sum::<f64>() + folder.unused.seconds();
+        let search = folder.probes.iter().map(|probe| probe.seconds).sum::<f64>();
+        Some(Duration::try_from_secs_f64(budget - runs - search).unwrap_or_default())
     };
     let recorded = || if folder.was_complete { Some(Duration::ZERO) } else { left() };
     host.budget().or_else(recorded)
 }
 
-/// Returns the arm and the values of the experiment's metrics for each run.
-fn values<'a>(
-    experiment: &Experiment,
-    runs: impl Iterator<Item = &'a KeptRun>,
-) -> Result<Vec<(usize, Vec<f64>)>, ExperimentError> {
-    if experiment.keeps_failures() {
-        // A run that failed has no values.
-        let of_run = |run: &KeptRun| experiment.values_of(run.arm, &run.observation).unwrap_or_default();
-        return Ok(runs.map(|run| (run.arm, of_run(run))).collect());
-    }
-    let metrics = experiment.metrics();
-    let of_run = |run: &KeptRun| {
-        let values = metrics.iter().map(|metric| metric.of(&run.observation).ok_or(metric)).collect::<Result<_, _>>();
-        values.map(|values| (run.arm, values)).map_err(|metric| ExperimentError::Failed {
-            why: format!("{} has no `{metric}`", run.observation.source),
-            help: metric.help_in(&run.observation),
+/// Passes a run to the design, with the values of its metrics. An error if it lacks one, unless the experiment keeps
+/// failures.
+fn take(design: &mut Design, experiment: &Experiment, run: &KeptRun) -> Result<(), ExperimentError> {
+    let values = experiment.values_of(run.arm, &run.observation);
+    if let (None, false) = (&values, experiment.keeps_failures()) {
+        let metrics = experiment.metrics();
+        let lacking = metrics.iter().find(|metric| metric.of(&run.observation).is_none());
+        let name = lacking.map_or_else(String::new, Metric::to_string);
+        return Err(ExperimentError::Failed {
+            why: format!("{} has no `{name}`", run.observation.source),
+            help: lacking.map_or_else(String::new, |metric| metric.help_in(&run.observation)),
             status: 2,
-        })
-    };
-    runs.map(of_run).collect()
+        });
+    }
+    design.take(run.arm, &values.unwrap_or_default(), run.seconds);
+    Ok(())
 }
 
 /// Handles an interruption: ends the scopes that were begun, and handles the run that was in progress. Its commands
@@ -250,14 +251,14 @@ fn recover(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<BTreeSe
         }
     }
     if let Some((run, arm)) = folder.scopes.last {
-        let arm = arm.unwrap_or_else(|| Design::new(&folder.experiment).arm(run - 1));
+        let arm = arm.unwrap_or_else(|| folder.experiment.arm_of_run(run - 1));
         folder.position = Some(ScopePosition { run, arm });
         commands::end_scopes(folder, None, commands::Failing::Note, host)?;
     }
     let Some(UnderWay { run, arm, set_up, torn_down, boot, .. }) = under_way else {
         return Ok(BTreeSet::new());
     };
-    let arm = arm.unwrap_or_else(|| Design::new(&folder.experiment).arm(run - 1));
+    let arm = arm.unwrap_or_else(|| folder.experiment.arm_of_run(run - 1));
     for (name, text) in commands(folder, HookTime::After, arm) {
         if torn_down.contains(name) {
             continue;
@@ -321,8 +322,8 @@ fn complete_record(
 /// leaves beside that of the runs of its block that are still to be made.
 fn make_run(
     folder: &mut Folder,
+    design: &mut Design,
     arm: usize,
-    seed: u64,
     set_up: &BTreeSet<String>,
     spare: Option<Duration>,
     host: &mut dyn ExperimentHost,
@@ -338,7 +339,7 @@ fn make_run(
     let prepared = prepare(folder, number, arm, set_up, host);
     let is_prepared = prepared.is_ok();
     folder.keep_space(number, HookTime::Before, used)?;
-    let ended = prepared.and_then(|mounts| measure(folder, number, arm, seed, mounts, host));
+    let ended = prepared.and_then(|mounts| measure(folder, design, (number, arm), mounts, host));
     let used = ended.is_ok().then(|| commands::used_space(folder, arm, host)).flatten();
     folder.keep_space(number, HookTime::After, used)?;
     let recorded = if ended.is_ok() { commands::record(folder, number, arm, host) } else { Ok(()) };
@@ -354,7 +355,7 @@ fn make_run(
         Err(ExperimentError::Failed { why, status: 1 | 3, .. }) if is_point => {
             teardown?;
             let why = reason(folder, number).unwrap_or(why);
-            end_run(folder, &mut KeptRun::failed(number, arm, folder.boot(), why.clone()), host)?;
+            end_run(folder, design, &mut KeptRun::failed(number, arm, folder.boot(), why.clone()), host)?;
             folder.keep_failed(arm, why)?;
             report_end(folder, host);
             return Ok(());
@@ -369,8 +370,8 @@ fn make_run(
     }
     let took = began.elapsed();
     // Another attempt, and what follows it in its block, must fit into the budget.
-    let is_first = folder.longest_of(arm).is_zero();
-    let needs = if is_first { took * (1 + Design::new(&folder.experiment).block_len() as u32) } else { took };
+    let is_first = design.longest_of(arm).is_zero();
+    let needs = if is_first { took * (1 + design.block_len() as u32) } else { took };
     let fits = spare.is_none_or(|spare| spare >= needs);
     if observation.disturbed && folder.retries_left(number) > 0 && fits {
         discard(folder, number, took.as_secs_f64(), host)?;
@@ -378,14 +379,14 @@ fn make_run(
     }
     let seconds = Some(took.as_secs_f64());
     let mut run = KeptRun { arm, seconds, boot: folder.boot(), observation };
-    end_run(folder, &mut run, host)?;
+    end_run(folder, design, &mut run, host)?;
     folder.keep(run, control)?;
     report_end(folder, host);
     Ok(())
 }
 
 /// Returns an error if something that is written to is no longer where it was opened.
-fn check_in_place(folder: &Folder, host: &dyn ExperimentHost) -> Result<(), ExperimentError> {
+pub(super) fn check_in_place(folder: &Folder, host: &dyn ExperimentHost) -> Result<(), ExperimentError> {
     folder.check_in_place()?;
     host.check_outputs().map_err(|e| ExperimentError::Failed {
         why: e.to_string(),
@@ -430,7 +431,12 @@ fn report_end(folder: &Folder, host: &mut dyn ExperimentHost) {
 
 /// Ends the scopes that do not continue after a run, which is not recorded yet, and adds the figures that were recorded
 /// beside it.
-fn end_run(folder: &mut Folder, run: &mut KeptRun, host: &mut dyn ExperimentHost) -> Result<(), ExperimentError> {
+fn end_run(
+    folder: &mut Folder,
+    design: &mut Design,
+    run: &mut KeptRun,
+    host: &mut dyn ExperimentHost,
+) -> Result<(), ExperimentError> {
     // The times of its commands may decide whether it is the last one.
     commands::end_run_scope(folder, host)?;
     if run.observation.failure.is_none() {
@@ -439,11 +445,10 @@ fn end_run(folder: &mut Folder, run: &mut KeptRun, host: &mut dyn ExperimentHost
     if folder.experiment.scopes.is_empty() {
         return Ok(());
     }
-    let design = Design::new(&folder.experiment);
-    let made = values(&folder.experiment, folder.runs.iter().chain([&*run]))?;
-    let following = match design.next(&made) {
-        Next::Run { arm, .. } => Some(ScopePosition { run: made.len() + 1, arm }),
-        _ => None,
+    take(design, &folder.experiment, run)?;
+    let following = match design.next() {
+        Next::Run { arm, .. } => Some(ScopePosition { run: design.made() + 1, arm }),
+        Next::End(_) => None,
     };
     commands::end_scopes(folder, following, commands::Failing::Error, host)
 }
@@ -474,9 +479,8 @@ fn prepare(
 /// control for later comparisons with other runs, except with `--no-quiesce`.
 fn measure(
     folder: &mut Folder,
-    number: usize,
-    arm: usize,
-    seed: u64,
+    design: &Design,
+    (number, arm): (usize, usize),
     mounts: Vec<String>,
     host: &mut dyn ExperimentHost,
 ) -> Result<Option<f64>, ExperimentError> {
@@ -488,15 +492,15 @@ fn measure(
     };
     // The control must not be disturbed, whatever the options of the runs are.
     if is_controlled || quiesces {
-        quiesce_disks(folder, host);
+        quiesce_disks(host);
     }
     // Both controls of a run have the same duration.
-    let span = control::span(Some(folder.longest_run()).filter(|run| !run.is_zero()));
+    let span = control::span(Some(design.longest_run()).filter(|run| !run.is_zero()));
     let before = if is_controlled { control::speed(span) } else { None };
     folder.write(&Event::Started { run: number as u64, arm: arm as u64, control: before, mounts, time: now() })?;
     // The commands before the run may have changed it.
     check_in_place(folder, host)?;
-    let ended = run_program(folder, number, arm, seed, host);
+    let ended = run_program(folder, number, arm, design.seed(), host);
     folder.check_in_place()?;
     // However it has ended. What is added later is not of the run.
     folder.keep_paths(number)?;
@@ -504,7 +508,7 @@ fn measure(
     if !is_controlled {
         return Ok(None);
     }
-    quiesce_disks(folder, host);
+    quiesce_disks(host);
     Ok(control::speed(span))
 }
 
@@ -529,9 +533,8 @@ fn run_after_hooks(
 
 /// Waits until the disks of all arms are idle, so that the writeback of one arm affects neither the control nor the
 /// next arm.
-fn quiesce_disks(folder: &Folder, host: &dyn ExperimentHost) {
-    let arms = 0..folder.experiment.arms.len();
-    let dirs: BTreeSet<PathBuf> = arms.flat_map(|arm| host.dirs(arm)).map(|dir| commands::existing(&dir)).collect();
+fn quiesce_disks(host: &dyn ExperimentHost) {
+    let dirs: BTreeSet<PathBuf> = host.all_dirs().iter().map(|dir| commands::existing(dir)).collect();
     // The run itself reports a file system that can't be written back.
     let _ = quiesce::quiesce(&dirs.into_iter().collect::<Vec<_>>(), &AtomicBool::new(false));
 }

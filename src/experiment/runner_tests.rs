@@ -13,6 +13,7 @@ use crate::result::Document;
 use crate::result::fixture::fixture;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Creates a temporary directory, in memory if possible: on a disk, the syncs of the journal take most of the time of these tests.
 pub(in crate::experiment) fn directory() -> tempfile::TempDir {
@@ -121,6 +122,11 @@ impl ExperimentHost for ScriptHost {
 
     fn dirs(&self, _arm: usize) -> Vec<PathBuf> {
         Vec::new()
+    }
+
+    fn all_dirs(&self) -> &BTreeSet<PathBuf> {
+        static NONE: BTreeSet<PathBuf> = BTreeSet::new();
+        &NONE
     }
 
     fn check_outputs(&self) -> std::io::Result<()> {
@@ -333,7 +339,7 @@ fn a_budget_is_what_earlier_calls_have_left() {
     // A folder without a budget that the budget of a call has ended.
     drop(created);
     let mut resumed = Folder::resume(&folder, &identity(), false).unwrap();
-    resumed.experiment.budget = None;
+    Arc::make_mut(&mut resumed.experiment).budget = None;
     assert_eq!(budget(&resumed, &host), seconds(0));
     resumed.was_complete = false;
     assert_eq!(budget(&resumed, &host), None);
@@ -343,13 +349,10 @@ fn a_budget_is_what_earlier_calls_have_left() {
 
 #[test]
 fn the_end_of_a_pilot_is_a_number_of_blocks_and_a_time() {
-    let mut host = ScriptHost::new();
-    let folder = host.path("r");
-    let mut created = Folder::create(&folder, experiment(2, &[])).unwrap();
-    assert_eq!(time_left(&created, 9), "");
-    run(&mut created, &mut host).unwrap();
-    created.runs.iter_mut().for_each(|run| run.seconds = Some(60.0));
-    assert_eq!(time_left(&created, 13), ", 11m left");
+    let mut design = Design::new(&experiment(2, &[]));
+    assert_eq!(time_left(&design, 9), "");
+    (0..2).for_each(|_| design.take(0, &[1.0], Some(60.0)));
+    assert_eq!(time_left(&design, 13), ", 11m left");
     assert_eq!(pilot_text((16, Some(16))), "the pilot asks for 16 blocks");
     assert_eq!(pilot_text((60, Some(143))), "the pilot asks for 143 blocks; at most 60 are made");
     assert!(pilot_text((60, None)).contains("more than 1000 blocks"));

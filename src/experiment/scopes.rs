@@ -6,7 +6,7 @@
 //! which commands are due. Not in here: their execution (`runner`).
 
 use super::hooks::HookTime;
-use super::wanted::{Experiment, RuleWanted};
+use super::wanted::Experiment;
 use serde::{Deserialize, Serialize};
 
 /// A part of an experiment around which commands are executed.
@@ -107,9 +107,8 @@ impl Experiment {
 
     /// Returns whether a scope that contains the run `from` continues in the run `to`.
     pub(super) fn continues(&self, scope: HookScope, from: ScopePosition, to: ScopePosition) -> bool {
-        let RuleWanted::Factorial { in_order, .. } = self.rule else { return false };
-        let block = |at: ScopePosition| (at.run - 1) / self.arms.len().max(1);
-        let is_same_block = in_order || block(from) == block(to);
+        let block = |at: ScopePosition| self.rule.order().block_of(at.run - 1, self.arms.len());
+        let is_same_block = block(from) == block(to);
         match scope {
             HookScope::Experiment => true,
             HookScope::Block => is_same_block,
@@ -146,7 +145,7 @@ impl Experiment {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::factorial::tests::factorial;
+    use super::super::design_tests::factorial;
     use super::*;
 
     fn hook(name: &str, scope: HookScope, after: Option<&str>) -> ScopeHook {

@@ -2,7 +2,9 @@
 
 use super::hooks::{HookTime, Hooks};
 use super::identity::Identity;
+use super::order::Order;
 use super::scopes::ScopeHook;
+use super::stop::Stop;
 use crate::analysis::{DEFAULT_PRECISION, RepeatRule, ResponseMethod, RunRange, Tolerance};
 use crate::comparison::{FactorialTables, level_indices};
 use crate::import::{Metric, Observation};
@@ -164,8 +166,9 @@ pub enum RuleWanted {
         /// The relative half-width of the interval that is precise enough; absent if the number of runs is fixed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until_ci: Option<f64>,
-        /// Whether all runs of a cell are made before those of the next, instead of in random blocks.
-        in_order: bool,
+        /// The order of the runs.
+        #[serde(rename = "in_order")]
+        order: Order,
         /// The tables of the result besides that of the cells.
         #[serde(default, skip_serializing_if = "FactorialTables::is_empty")]
         tables: FactorialTables,
@@ -178,9 +181,25 @@ impl RuleWanted {
         matches!(self, Self::Ab { .. })
     }
 
-    /// Returns whether all runs of an arm are made before those of the next.
-    pub fn is_in_order(&self) -> bool {
-        matches!(self, Self::Sweep { in_order: true, .. } | Self::Factorial { in_order: true, .. })
+    /// The order of the runs.
+    pub fn order(&self) -> Order {
+        match self {
+            Self::Ab { .. } => Order::Pairs,
+            Self::Repeat { .. } | Self::Sweep { in_order: false, .. } => Order::Blocks,
+            Self::Sweep { in_order: true, .. } => Order::Rounds,
+            Self::Factorial { order, .. } => *order,
+        }
+    }
+
+    /// When the experiment ends.
+    pub fn stop(&self) -> Stop {
+        let rule = |min, max, target| RepeatRule { runs: RunRange { min, max }, target, level: 0.95 };
+        match *self {
+            Self::Repeat { min_runs, max_runs, until_ci } => Stop::Series(rule(min_runs, max_runs, until_ci)),
+            Self::Ab { tolerance, blocks } => Stop::Verdict { tolerance: Tolerance(tolerance), blocks },
+            Self::Sweep { repeats, .. } => Stop::Cells(rule(repeats, repeats, None)),
+            Self::Factorial { min_runs, max_runs, until_ci, .. } => Stop::Cells(rule(min_runs, max_runs, until_ci)),
+        }
     }
 
     /// Changes the number of runs of each arm: exactly so many, or a range that ends when the intervals are narrow enough.
@@ -190,7 +209,7 @@ impl RuleWanted {
             Self::Repeat { .. } | Self::Ab { .. } => {
                 Err("only a sweep and an experiment file have a number of runs of each cell")
             }
-            Self::Factorial { in_order: true, .. } => {
+            Self::Factorial { order: Order::Cells, .. } => {
                 Err("all runs of a cell are made before those of the next, so that none can be added")
             }
             Self::Sweep { .. } if min != max => Err("a sweep has a fixed number of runs of each value"),
@@ -366,22 +385,31 @@ impl Experiment {
         level_indices(factors.iter().map(|factor| factor.levels.len()), arm)
     }
 
-    /// Returns the stopping rule of repeats, or of each cell of a factorial experiment; `None` for other kinds.
+    /// The rule for the runs of each cell; `None` for a comparison.
     pub fn repeat_rule(&self) -> Option<RepeatRule> {
-        match self.rule {
-            RuleWanted::Repeat { min_runs, max_runs, until_ci }
-            | RuleWanted::Factorial { min_runs, max_runs, until_ci, .. } => {
-                Some(RepeatRule { runs: RunRange { min: min_runs, max: max_runs }, target: until_ci, level: 0.95 })
-            }
-            RuleWanted::Ab { .. } | RuleWanted::Sweep { .. } => None,
+        match self.rule.stop() {
+            Stop::Series(rule) | Stop::Cells(rule) => Some(rule),
+            Stop::Verdict { .. } => None,
         }
     }
 
-    /// Returns the tolerance of a comparison, or `None` for other kinds.
-    pub fn tolerance(&self) -> Option<Tolerance> {
-        match self.rule {
-            RuleWanted::Ab { tolerance, .. } => Some(Tolerance(tolerance)),
-            RuleWanted::Repeat { .. } | RuleWanted::Sweep { .. } | RuleWanted::Factorial { .. } => None,
+    /// The number of runs without which there is no result: three for an interval, two blocks for a verdict, one run of
+    /// each cell, unless they follow one another.
+    pub(super) fn least_runs(&self) -> usize {
+        match self.rule.stop() {
+            Stop::Series(_) => 3,
+            Stop::Verdict { .. } => 8,
+            Stop::Cells(_) => self.rule.order().block_len(self.arms.len()),
         }
+    }
+
+    /// The arm of a run, which is counted from 0, if the journal does not have it. Without blocks each cell before it is
+    /// taken to have as many runs as it may have.
+    pub(super) fn arm_of_run(&self, run: usize) -> usize {
+        let (order, arms) = (self.rule.order(), self.arms.len());
+        let len = order.block_len(arms);
+        let most = self.repeat_rule().map_or(1, |rule| rule.runs.max.max(1));
+        let of_block = order.block(arms, self.seed, run / len).get(run % len).copied();
+        of_block.unwrap_or_else(|| (run / usize::try_from(most).unwrap_or(usize::MAX)).min(arms - 1))
     }
 }

@@ -59,8 +59,8 @@ struct FactorDescription {
     factor: String,
     #[serde(default)]
     levels: Vec<String>,
-    #[serde(default)]
-    in_order: bool,
+    /// Whether all runs of an arm come before those of the next, or the name of the order.
+    in_order: Option<toml::Value>,
 }
 
 /// An arm.
@@ -334,7 +334,8 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let distinct = !all.is_empty() && (words_differ || hooks_differ || scopes_differ);
     let of_block = if found.rule.kind == "ab" { 4 } else { found.arms.len() };
     // A sweep in order repeats all of its values, one after the other.
-    let has_blocks = of_block > 0 && (!found.rule.in_order || found.rule.kind == "sweep");
+    let is_in_order = found.rule.in_order == Some(toml::Value::Boolean(true));
+    let has_blocks = of_block > 0 && (!is_in_order || found.rule.kind == "sweep");
     let runs_of_block = has_blocks.then_some(of_block);
     let metrics = found.metrics.iter().filter_map(|name| name.parse().ok()).collect();
     let own = found.arms.iter().map(|arm| arm.metric.as_ref()?.parse().ok()).collect();

@@ -187,7 +187,7 @@ fn a_sweep_has_a_point_for_each_value() {
 }
 
 /// An open loop, each request of which takes a millisecond at least.
-const OPEN: &str = "set $rate=10\ndefine fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
+pub(crate) const OPEN: &str = "set $rate=10\ndefine fileset name=data,path=$dir,entries=10,dirwidth=10,size=4k,prealloc\n\
     define process name=p { thread name=t,memsize=4k,rate=$rate {\n\
     flowop read name=r,filesetname=data,iosize=4k flowop delay name=d,value=0.001 } }\n";
 
@@ -208,7 +208,8 @@ fn a_rate_is_varied_in_parts_of_the_measured_peak() {
     for (words, says) in [
         ("rate=10%,50", "both values and percentages"),
         ("rate=10% --before true", "between commands"),
-        ("rate=50% --set rate=1 --launch no-such-program", "can't start `no-such-program`"),
+        ("rate=50% --launch no-such-program", "can't start `no-such-program`"),
+        ("rate=50% --set rate=1", "has no effect"),
     ] {
         let code = if words.contains("launch") { 3 } else { 2 };
         let output = open(words).run().exits(code);

@@ -5,6 +5,7 @@
 //! of `experiment` enumerate the states of the folder without a program.
 
 use crate::cmd::short_or_long;
+use crate::curves::OPEN;
 use crate::experiments::{Lab, SCRIPT, SHORT, any_verdict, exits, series};
 use crate::signals::wait_for;
 use crate::strace;
@@ -96,6 +97,36 @@ fn repeats_are_resumed_after_a_kill_at_each_event() {
     let all: Vec<usize> = (1..=20).collect();
     in_parallel(&all, |n| assert!(repeats_killed_at(n), "there are 20 events, not {n}"));
     assert!(!repeats_killed_at(21));
+}
+
+/// The search for the peak is the first stage of a sweep: what it has measured is not measured again, so that the values
+/// are those that it leads to.
+#[test]
+fn the_search_for_the_peak_is_resumed_after_a_kill() {
+    if !strace::available("the_search_for_the_peak_is_resumed_after_a_kill") {
+        return;
+    }
+    for n in [2, 3, 4] {
+        let (lab, place) = (Lab::new(), format!("event {n}"));
+        fs::write(lab.path("open.wml"), OPEN).unwrap();
+        let words = "sweep open.wml --vary rate=20%,40% --engine null --no-quiesce --runtime 0.1 --repeats 1";
+        assert!(run_killed(&lab.command(&format!("{words} --results r --quiet")), "fdatasync", n), "{place}");
+        let searched = || {
+            let events = lab.events("r").into_iter().filter(|event| event["event"] == "searched");
+            events.map(|event| ["value", "offered", "achieved"].map(|key| event[key].as_f64().unwrap())).collect()
+        };
+        let before: Vec<[f64; 3]> = searched();
+        lab.run("sweep --resume r --quiet", 0);
+        let after: Vec<[f64; 3]> = searched();
+        assert!(!before.is_empty() && after.starts_with(&before), "{place}: {before:?} {after:?}");
+        assert!(after.windows(2).all(|pair| pair[1][0] > 3.9 * pair[0][0]), "{place}: {after:?}");
+        let [value, offered, achieved] = after[after.len() - 1];
+        let peak = value * achieved / offered;
+        let text = fs::read_to_string(lab.path("r/experiment.toml")).unwrap();
+        let levels = [0.2, 0.4].map(|part| format!("\"{:.0}\"", peak * part));
+        assert!(text.contains(&format!("levels = [{}]", levels.join(", "))), "{place}: {levels:?} {text}");
+        is_complete(&lab, "r", 2, &place);
+    }
 }
 
 #[test]

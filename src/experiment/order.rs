@@ -1,0 +1,107 @@
+//! The orders in which the runs of an experiment are made, drawn from its seed.
+//!
+//! To add an order, add a variant, the name that experiment files give it, and the runs of its blocks. Nothing outside of
+//! this file lists the orders.
+
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// The order of the runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// In blocks of four runs of two cells: A B B A or B A A B at random.
+    Pairs,
+    /// In blocks with one run of each cell, in a random order.
+    Blocks,
+    /// One run of each cell in the given order, and again.
+    Rounds,
+    /// All runs of a cell before those of the next: for workloads that change the file system for good.
+    Cells,
+}
+
+/// The orders that an experiment file can have, by name.
+const NAMED: [(&str, Order); 3] = [("blocks", Order::Blocks), ("in-order", Order::Cells), ("rounds", Order::Rounds)];
+
+impl Order {
+    /// The order with this name in experiment files.
+    pub(super) fn find(name: &str) -> Option<Self> {
+        NAMED.iter().find(|(known, _)| *known == name).map(|(_, order)| *order)
+    }
+
+    /// What the order does, for people.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Pairs => "in random blocks of two runs of each side",
+            Self::Blocks => "in random blocks of one run of each cell",
+            Self::Rounds => "one run of each cell after the other, and again",
+            Self::Cells => "all runs of a cell before those of the next",
+        }
+    }
+
+    /// True if the runs before a run, and so what they left behind, are always the same.
+    pub fn is_fixed(self) -> bool {
+        matches!(self, Self::Rounds | Self::Cells)
+    }
+
+    /// The number of runs of each cell in a block.
+    pub(super) fn per_block(self) -> usize {
+        if self == Self::Pairs { 2 } else { 1 }
+    }
+
+    /// The number of runs of a block; 1 without blocks.
+    pub fn block_len(self, cells: usize) -> usize {
+        if self == Self::Cells { 1 } else { self.per_block() * cells }
+    }
+
+    /// The number of a run's block; both are counted from 0. Without blocks all runs are of one.
+    pub(super) fn block_of(self, run: usize, cells: usize) -> usize {
+        if self == Self::Cells { 0 } else { run / self.block_len(cells).max(1) }
+    }
+
+    /// The cells of the runs of a block, which is counted from 0. Without blocks the results decide on the next cell.
+    pub(super) fn block(self, cells: usize, seed: u64, block: usize) -> Vec<usize> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(block as u64));
+        let mut all: Vec<usize> = (0..cells).collect();
+        match self {
+            Self::Pairs if rng.random() => vec![1, 0, 0, 1],
+            Self::Pairs => vec![0, 1, 1, 0],
+            Self::Blocks => {
+                all.shuffle(&mut rng);
+                all
+            }
+            Self::Rounds => all,
+            Self::Cells => Vec::new(),
+        }
+    }
+}
+
+/// The orders of the first version were a switch: whether the runs are in order.
+impl Serialize for Order {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Pairs | Self::Blocks => serializer.serialize_bool(false),
+            Self::Cells => serializer.serialize_bool(true),
+            Self::Rounds => {
+                let name = NAMED.iter().find(|(_, order)| order == self).map_or("", |(name, _)| name);
+                serializer.serialize_str(name)
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Order {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Stored {
+            InOrder(bool),
+            Name(String),
+        }
+        match Stored::deserialize(deserializer)? {
+            Stored::InOrder(in_order) => Ok(if in_order { Self::Cells } else { Self::Blocks }),
+            Stored::Name(name) => Self::find(&name).ok_or_else(|| de::Error::custom("unknown order")),
+        }
+    }
+}
