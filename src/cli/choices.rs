@@ -3,6 +3,7 @@
 //!
 //! Not in here: the options themselves (`args`, `experiment_args`).
 
+use crate::comparison::{ComparisonFormat, FORMATS, find_format};
 use crate::measure::dialects;
 use crate::report::{self, Report};
 use crate::spec::Dialect;
@@ -30,9 +31,16 @@ pub(super) enum DumpStage {
 /// A format of [`report::TABLE`].
 pub(super) type Format = &'static dyn Report;
 
-/// The format of `wmlrun report`: one of [`report::TABLE`], or `None` for a page.
+/// The format of `wmlrun report`.
 #[derive(Clone, Copy)]
-pub(super) struct ExportFormat(pub(super) Option<Format>);
+pub(super) enum ExportFormat {
+    /// A page.
+    Page,
+    /// One of [`report::TABLE`].
+    Report(Format),
+    /// One that only experiments have.
+    Experiment(&'static ComparisonFormat),
+}
 
 /// The name and the description of the format of pages.
 pub(super) const PAGE_FORMAT: (&str, &str) = ("html", "a page with pictures and tables");
@@ -40,9 +48,12 @@ pub(super) const PAGE_FORMAT: (&str, &str) = ("html", "a page with pictures and 
 /// Returns a parser of the formats of `wmlrun report`.
 pub(super) fn export_parser() -> impl TypedValueParser<Value = ExportFormat> {
     let reports = report::TABLE.iter().map(|report| (report.name(), report.about()));
-    choice(std::iter::once(PAGE_FORMAT).chain(reports), |name| match report::find(name) {
-        None if name != PAGE_FORMAT.0 => None,
-        found => Some(ExportFormat(found)),
+    let of_experiments = FORMATS.iter().filter(|format| report::find(format.name).is_none());
+    let of_experiments = of_experiments.map(|format| (format.name, format.about));
+    choice(std::iter::once(PAGE_FORMAT).chain(reports).chain(of_experiments), |name| match report::find(name) {
+        Some(found) => Some(ExportFormat::Report(found)),
+        None if name == PAGE_FORMAT.0 => Some(ExportFormat::Page),
+        None => find_format(name).map(ExportFormat::Experiment),
     })
 }
 

@@ -7,7 +7,7 @@ use super::experiments::print_text;
 use super::run_tables::RUN_TABLES;
 use super::usage::near_path;
 use crate::analysis::NoiseFloor;
-use crate::comparison::{FORMATS, find_format};
+use crate::comparison::{ComparisonFormat, FORMATS, find_format};
 use crate::diag::Failure;
 use crate::experiment::{ExperimentKind, RecordedExperiment};
 use crate::import::{self, Metric};
@@ -41,21 +41,22 @@ pub(super) fn report(
     format: ExportFormat,
 ) -> Result<u8, Failure> {
     let output = outputs.output.as_deref();
-    if outputs.title.is_some() && (format.0.is_some() || outputs.pictures.is_some() && output.is_none()) {
+    let is_page = matches!(format, ExportFormat::Page);
+    if outputs.title.is_some() && (!is_page || outputs.pictures.is_some() && output.is_none()) {
         return Err(Failure::wrong(
             "`--title` is the title of a page, and none is written",
             "omit `--title`, or write a page",
         ));
     }
-    if output.is_none() && outputs.pictures.is_none() && format.0.is_none() && std::io::stdout().is_terminal() {
+    if output.is_none() && outputs.pictures.is_none() && is_page && std::io::stdout().is_terminal() {
         return Err(Failure::wrong(
             "the page is HTML, which a terminal can't show",
             "write it to a file, with `-o page.html`",
         ));
     }
-    let opened = |output: &Path| match format.0 {
-        None => page_target(output, paths, outputs.force),
-        Some(_) => open(output, paths, |_| false, "", outputs.force),
+    let opened = |output: &Path| match is_page {
+        true => page_target(output, paths, outputs.force),
+        false => open(output, paths, |_| false, "", outputs.force),
     };
     let target = output.map(opened).transpose()?;
     let sources = read(paths, metrics)?;
@@ -63,9 +64,13 @@ pub(super) fn report(
         ResultSource::Experiment { recorded, .. } => recorded.experiment.kind() == ExperimentKind::Sweep,
         _ => false,
     };
-    if let (Some(format), false, true) = (format.0, metrics.is_empty(), sources.iter().all(is_curve)) {
-        let text =
-            format!("`--metric` has no effect: a load curve as `{}` has rates and response times", format.name());
+    let of_curve = match format {
+        ExportFormat::Page => None,
+        ExportFormat::Report(format) => Some(format.name()),
+        ExportFormat::Experiment(format) => Some(format.name),
+    };
+    if let (Some(name), false, true) = (of_curve, metrics.is_empty(), sources.iter().all(is_curve)) {
+        let text = format!("`--metric` has no effect: a load curve as `{name}` has rates and response times");
         return Err(Failure::wrong(text, "omit `--metric`; a page of the curve shows the metric"));
     }
     if let Some(dir) = &outputs.pictures {
@@ -74,9 +79,16 @@ pub(super) fn report(
             return Ok(0);
         }
     }
-    let text = match format.0 {
-        Some(format) => exported(format, &sources)?,
-        None => page::html(&sources, outputs.title.as_deref())
+    let text = match (format, &sources[..]) {
+        (ExportFormat::Report(format), _) => exported(format, &sources)?,
+        (ExportFormat::Experiment(format), [ResultSource::Experiment { name, recorded, floor }]) => {
+            document_text(format, name, recorded, *floor)?
+        }
+        (ExportFormat::Experiment(format), _) => {
+            let text = format!("`{}` is a format of a single experiment", format.name);
+            return Err(Failure::wrong(text, "give the results folder of one experiment"));
+        }
+        (ExportFormat::Page, _) => page::html(&sources, outputs.title.as_deref())
             .map_err(|e| Failure::failed(format!("can't make the page: {e}"), ""))?,
     };
     write(target, &text)?;
@@ -167,10 +179,20 @@ fn experiment_text(
         let help = format!("its formats are {}; the results of the runs are in {name}/runs", formats.join(", "));
         return Err(Failure::wrong(text, help));
     };
+    document_text(found, name, recorded, floor)
+}
+
+/// The document of an experiment in a format.
+fn document_text(
+    format: &ComparisonFormat,
+    name: &str,
+    recorded: &RecordedExperiment,
+    floor: Option<NoiseFloor>,
+) -> Result<String, Failure> {
     let document = recorded.document(floor);
     let document = document
         .map_err(|e| Failure::wrong(format!("{name} has no result: {e}"), format!("its runs are in {name}/runs")))?;
-    Ok(document.formatted(found))
+    Ok(document.formatted(format))
 }
 
 /// Returns the results of several experiments, each below its path. `None` if one of the results is no experiment, or the

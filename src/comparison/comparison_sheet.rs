@@ -6,7 +6,7 @@ use super::numbers::{
     with_direction, with_level, with_unit,
 };
 use super::tested::{ON_BLOCKS, SIGNED_RANK};
-use super::{ComparedSide, Comparison, DifferenceKind, IntervalDoubt, NamedTest};
+use super::{ComparedSide, Comparison, DifferenceKind, IntervalDoubt, NamedTest, StudyDocument};
 use crate::analysis::{ComparisonVerdict, Direction, Estimate, SampleSummary, StudyTest, TTestKind};
 use crate::import::Metric;
 use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, text};
@@ -326,6 +326,10 @@ impl ResultDocument for Comparison {
 
     fn json(&self) -> String {
         json_text(self)
+    }
+
+    fn study(&self) -> StudyDocument<'_> {
+        Comparison::study(self)
     }
 }
 

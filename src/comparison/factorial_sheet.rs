@@ -3,7 +3,7 @@
 use super::formats::{ResultDocument, json_text, series};
 use super::numbers::{dash, figure, half_width, interval_text, percent};
 use super::repeats_sheet::tone;
-use super::{CellMetric, Factorial, FactorialCell};
+use super::{CellMetric, Factorial, FactorialCell, StudyDocument};
 use crate::analysis::RepeatState;
 use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable};
 use crate::util::count::{count, grouped};
@@ -172,6 +172,10 @@ impl ResultDocument for Factorial {
 
     fn json(&self) -> String {
         json_text(self)
+    }
+
+    fn study(&self) -> StudyDocument<'_> {
+        Factorial::study(self)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The formats of the documents: each writes the sheet of a document, its figures, or all of it as JSON.
 
+use super::StudyDocument;
 use crate::analysis::{Direction, Estimate};
 use crate::import::Metric;
 use crate::sheet::{Figures, Series, Sheet, bencher, benchstat, csv, markdown, text};
@@ -15,6 +16,9 @@ pub trait ResultDocument {
 
     /// All of it, as indented JSON.
     fn json(&self) -> String;
+
+    /// The same in the form that all experiments share.
+    fn study(&self) -> StudyDocument<'_>;
 }
 
 /// A format of the documents.
@@ -36,6 +40,11 @@ pub static FORMATS: &[ComparisonFormat] = &[
         write: |document| markdown::write(&document.sheet()),
     },
     ComparisonFormat { name: "json", about: "the complete document", write: |document| document.json() },
+    ComparisonFormat {
+        name: "study",
+        about: "JSON in one form for all experiments: cells, verdict, curve, effects",
+        write: |document| json_text(&document.study()),
+    },
     ComparisonFormat {
         name: "csv",
         about: "one observation per line; for a sweep one point per line",

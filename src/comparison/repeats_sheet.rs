@@ -2,7 +2,7 @@
 
 use super::formats::{ResultDocument, json_text, series};
 use super::numbers::{dash, figure, half_width, percent};
-use super::{RepeatedMetric, Repeats};
+use super::{RepeatedMetric, Repeats, StudyDocument};
 use crate::analysis::RepeatState;
 use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
 use crate::util::count::{count, grouped};
@@ -75,5 +75,9 @@ impl ResultDocument for Repeats {
 
     fn json(&self) -> String {
         json_text(self)
+    }
+
+    fn study(&self) -> StudyDocument<'_> {
+        Repeats::study(self)
     }
 }

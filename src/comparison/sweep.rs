@@ -51,6 +51,9 @@ pub struct SweepPoint {
     pub offered: Option<f64>,
     /// The achieved rate of an open loop, in requests per second.
     pub achieved: Option<f64>,
+    /// The rate of the I/O in each complete run.
+    #[serde(skip)]
+    pub rates: Vec<f64>,
     /// The rate of the I/O, in operations per second. A request may consist of several operations.
     pub rate: Option<Estimate>,
     /// The mean response time of an open loop, else the mean latency.
@@ -147,6 +150,7 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
         failure: failed.last().and_then(|run| run.failure.clone()),
         offered: estimate("offered").map(|offered| offered.value),
         achieved: estimate("achieved").map(|achieved| achieved.value),
+        rates: whole.iter().filter_map(|run| run.figures.get("ops").copied()).collect(),
         rate: estimate("ops"),
         response: estimate("response.mean").or_else(|| estimate("latency.mean")),
         cpu_busy: estimate("cpu_busy").map(|share| share.value),

@@ -3,7 +3,7 @@
 use super::formats::{ResultDocument, json_text, series};
 use super::numbers::{dash, figure, half_width, interval_text};
 use super::sweep::curve;
-use super::{Sweep, SweepPoint};
+use super::{StudyDocument, Sweep, SweepPoint};
 use crate::analysis;
 use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
 use crate::util::count::{count, grouped};
@@ -123,6 +123,10 @@ impl ResultDocument for Sweep {
 
     fn json(&self) -> String {
         json_text(self)
+    }
+
+    fn study(&self) -> StudyDocument<'_> {
+        Sweep::study(self)
     }
 }
 

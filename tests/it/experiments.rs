@@ -250,6 +250,34 @@ pub(crate) fn valid(document: &Value) {
     assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
 }
 
+/// One form of JSON has the cells of all experiments, with what their runs say together.
+#[test]
+fn every_experiment_has_a_document_of_one_form() {
+    let lab = Lab::new();
+    fs::write(lab.path("f.toml"), "script = \"x.wml\"\n[[factor]]\nname = \"n\"\nlevels = [1, 2, 3]\n").unwrap();
+    let common = "--engine null --no-quiesce --runtime 60 --set reads=20000 --format study --quiet";
+    for (words, cells, part) in [
+        ("repeat x.wml --runs 3", 1, "state"),
+        ("ab x.wml --blocks 2", 2, "verdict"),
+        ("sweep x.wml --vary n=1,2 --repeats 2", 2, "curve"),
+        ("experiment f.toml --repeats 2", 3, "state"),
+    ] {
+        let folder = words.split(' ').next().unwrap();
+        let mut command = lab.command(&format!("{words} {common} --results {folder}"));
+        command.args(if part == "verdict" { &["--b", "--set n=2"][..] } else { &[] });
+        let output = command.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let found: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{words}: {e}: {text}"));
+        valid(&found);
+        assert_eq!((&found["schema"], found[part].is_null()), (&"wmlrun.study/1".into(), false), "{words}: {found:#}");
+        let runs = |cell: &Value| cell["metrics"][0]["values"].as_array().map(Vec::len);
+        let runs: Vec<Option<usize>> = found["cells"].as_array().unwrap().iter().map(runs).collect();
+        let of_cell = if cells == 1 { 3 } else if part == "verdict" { 4 } else { 2 };
+        assert_eq!(runs, vec![Some(of_cell); cells], "{words}: {found:#}");
+        assert_eq!(lab.run(&format!("report {folder} --format study"), 0), text, "{words}");
+    }
+}
+
 #[test]
 fn a_signal_keeps_the_results_and_runs_the_teardown_hooks() {
     let lab = Lab::new();

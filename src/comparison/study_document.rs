@@ -1,0 +1,131 @@
+//! One document for all experiments, `wmlrun.study/1`: the cells with their runs, and what these say together: a verdict, a
+//! curve, effects.
+
+use super::{
+    CellMetric, Comparison, Factorial, FactorialCell, FactorLevels, FactorEffects, LevelTests, Pivot, Repeats, Sweep,
+};
+use crate::analysis::{RepeatState, independent_mean};
+use serde::Serialize;
+use std::borrow::Cow;
+
+/// What the runs of an experiment say. Parts that an experiment does not have are absent.
+#[derive(Debug, Serialize)]
+pub struct StudyDocument<'a> {
+    schema: &'static str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<RepeatState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    planned_runs: Option<u64>,
+    #[serde(skip_serializing_if = "<[FactorLevels]>::is_empty")]
+    factors: Cow<'a, [FactorLevels]>,
+    cells: Cow<'a, [FactorialCell]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'a Comparison>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    curve: Option<&'a Sweep>,
+    #[serde(skip_serializing_if = "<[FactorEffects]>::is_empty")]
+    effects: &'a [FactorEffects],
+    #[serde(skip_serializing_if = "<[Pivot]>::is_empty")]
+    pivots: &'a [Pivot],
+    #[serde(skip_serializing_if = "<[LevelTests]>::is_empty")]
+    tests: &'a [LevelTests],
+    #[serde(skip_serializing_if = "<[Sweep]>::is_empty")]
+    curves: &'a [Sweep],
+    notes: &'a [String],
+}
+
+impl<'a> StudyDocument<'a> {
+    fn of(name: &'a str, cells: impl Into<Cow<'a, [FactorialCell]>>, notes: &'a [String]) -> Self {
+        Self {
+            schema: "wmlrun.study/1",
+            name,
+            state: None,
+            planned_runs: None,
+            factors: Cow::Borrowed(&[]),
+            cells: cells.into(),
+            verdict: None,
+            curve: None,
+            effects: &[],
+            pivots: &[],
+            tests: &[],
+            curves: &[],
+            notes,
+        }
+    }
+}
+
+/// The mean of independent values of a metric, with its interval.
+fn metric(name: &str, values: &[f64]) -> CellMetric {
+    let estimate = independent_mean(values, super::build::LEVEL);
+    CellMetric { metric: name.to_owned(), estimate, values: values.to_vec() }
+}
+
+impl Repeats {
+    pub(super) fn study(&self) -> StudyDocument<'_> {
+        let metric = |found: &super::RepeatedMetric| CellMetric {
+            metric: found.metric.clone(),
+            estimate: Some(found.estimate.interval().from_zero()),
+            values: found.values.clone(),
+        };
+        let cell = FactorialCell {
+            name: self.name.clone(),
+            runs: self.metrics.first().map_or(0, |metric| metric.estimate.n),
+            metrics: self.metrics.iter().map(metric).collect(),
+            ..FactorialCell::default()
+        };
+        StudyDocument { state: Some(self.state), ..StudyDocument::of(&self.name, vec![cell], &self.notes) }
+    }
+}
+
+impl Comparison {
+    pub(super) fn study(&self) -> StudyDocument<'_> {
+        let cell = |side: &super::ComparedSide| FactorialCell {
+            name: side.name.clone(),
+            runs: side.sample.n,
+            metrics: vec![metric(&self.metric, &side.values)],
+            ..FactorialCell::default()
+        };
+        let cells = [&self.a, &self.b].map(cell).to_vec();
+        StudyDocument { verdict: Some(self), ..StudyDocument::of(&self.name, cells, &self.notes) }
+    }
+}
+
+impl Sweep {
+    pub(super) fn study(&self) -> StudyDocument<'_> {
+        let cell = |point: &super::SweepPoint| FactorialCell {
+            name: format!("{}={}", self.factor, point.level),
+            levels: vec![point.level.clone()],
+            runs: point.runs,
+            failed: point.failed,
+            failure: point.failure.clone(),
+            metrics: vec![metric("ops", &point.rates)],
+            cpu_busy: point.cpu_busy,
+            ..FactorialCell::default()
+        };
+        let cells: Vec<FactorialCell> = self.points.iter().map(cell).collect();
+        let levels = self.points.iter().map(|point| point.level.clone()).collect();
+        let factors = vec![FactorLevels { name: self.factor.clone(), levels }];
+        StudyDocument {
+            planned_runs: self.planned_runs,
+            factors: factors.into(),
+            curve: Some(self),
+            ..StudyDocument::of(&self.name, cells, &self.notes)
+        }
+    }
+}
+
+impl Factorial {
+    pub(super) fn study(&self) -> StudyDocument<'_> {
+        StudyDocument {
+            state: Some(self.state),
+            planned_runs: self.planned_runs,
+            factors: Cow::Borrowed(&self.factors),
+            effects: &self.effects,
+            pivots: &self.pivots,
+            tests: &self.tests,
+            curves: &self.curves,
+            ..StudyDocument::of(&self.name, &self.cells[..], &self.notes)
+        }
+    }
+}
