@@ -5,42 +5,27 @@ use super::experiment_args::{ExperimentArgs, SweepArgs};
 use super::experiment_host::study;
 use super::experiments::{print_text, wanted};
 use super::shell_text::set_option;
-use crate::analysis::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
+use crate::analysis::ResponseMethod;
+use crate::comparison::CurveDocument;
 use crate::diag::Failure;
 use crate::experiment::{Experiment, ExperimentKind, RuleWanted, check_levels};
 use crate::import;
-use crate::util::count::{exact, fixed};
-use crate::util::table::{Align, Table};
-use serde::Serialize;
 use std::path::Path;
 
 /// The number of runs for each value of a sweep, unless an option changes it.
 const DEFAULT_REPEATS: u64 = 3;
 
-/// The output of `wmlrun compare --curve --format json`.
-#[derive(Serialize)]
-struct CurveDocument<'a> {
-    schema: &'static str,
-    method: ResponseMethod,
-    #[serde(flatten)]
-    found: OverallResponse,
-    points: &'a [LoadPoint],
-}
-
 /// Prints the overall response time of the load curve in a file.
 pub(super) fn ort(file: &Path, method: ResponseMethod, format: FigureFormat) -> Result<u8, Failure> {
     let help = "the file needs one line per load: rate and mean response time, `-` if that is unknown";
     let points = import::load_curve(file).map_err(|e| Failure::wrong(e.to_string(), help))?;
-    let Some(found) = overall_response(&points, method) else {
+    let Some(document) = CurveDocument::of(&points, method) else {
         let text = format!("{} has no point with a rate and a response time", file.display());
         return Err(Failure::wrong(text, help));
     };
     let text = match format {
-        FigureFormat::Json => {
-            let document = CurveDocument { schema: "wmlrun.curve/1", method, found, points: &points };
-            serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
-        }
-        FigureFormat::Text => table(&points, found, method),
+        FigureFormat::Json => document.json(),
+        FigureFormat::Text => document.text(),
     };
     print_text(&text);
     Ok(0)
@@ -72,21 +57,4 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<u8, Failure> {
         }
     };
     study(common, ExperimentKind::Sweep, None, wanted, by_method)
-}
-
-fn table(points: &[LoadPoint], found: OverallResponse, method: ResponseMethod) -> String {
-    let mut table = Table::new([("rate", Align::Right), ("response", Align::Right), ("", Align::Left)]);
-    let knee = knee(points);
-    let is_peak = |point: &LoadPoint| point.response.is_some() && point.rate >= found.peak;
-    for (n, point) in points.iter().enumerate() {
-        let response = point.response.map_or_else(|| "-".to_owned(), exact);
-        let mark = match (is_peak(point), knee == Ok(n)) {
-            (true, _) => "peak",
-            (false, true) => "knee",
-            (false, false) => "",
-        };
-        table.row([exact(point.rate), response, mark.to_owned()]);
-    }
-    let (ort, peak) = (fixed(found.ort, 2), exact(found.peak));
-    format!("{}\noverall response time {ort} by {}, peak {peak}\n", table.render(), method.name())
 }

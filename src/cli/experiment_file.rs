@@ -12,8 +12,8 @@ use super::shell_text::{set_option, split};
 use super::usage::near_path;
 use crate::diag::{Code, Diagnostic, Failure, Status, nearest};
 use crate::experiment::{
-    Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Order, RuleWanted, SUITES, ScopeHook, SetVariable,
-    WantedFactor, precision, read_file, suite,
+    Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Order, RuleWanted, SUITES, ScopeHook,
+    SetVariable, WantedFactor, precision, read_file, suite,
 };
 use crate::import::Metric;
 use crate::session::library;

@@ -11,7 +11,6 @@ use super::experiment_permission::{check_permission, command_lines};
 use super::experiments::{COMMAND_TIMEOUT, check_retries, print_text, program, verdict_status};
 use super::{failed_command, watchdog};
 use crate::analysis::NoiseFloor;
-use crate::comparison::figure;
 use crate::diag::{Failure, Status};
 use crate::experiment::{
     self, Experiment, ExperimentDocument, ExperimentError, ExperimentHost, ExperimentKind, Folder, FolderError,
@@ -19,7 +18,6 @@ use crate::experiment::{
 };
 use crate::import::folder::RUNS;
 use crate::import::{Metric, Observation};
-use crate::measure::now;
 use crate::os::signals;
 use crate::util::count::count;
 use crate::util::{printable, size};
@@ -48,29 +46,6 @@ impl Performed {
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
-    /// An error with the numbers of failed runs of each arm, in one line, if there are any.
-    fn check_runs(&self) -> Result<(), Failure> {
-        const NAMED: usize = 5;
-        let failed = |runs: &Vec<Observation>| runs.iter().filter(|run| run.failure.is_some()).count() as u64;
-        let observations = self.recorded.observations();
-        let by_arm: Vec<u64> = observations.iter().map(failed).collect();
-        let arms: Vec<(usize, u64)> = by_arm.iter().copied().enumerate().filter(|(_, failed)| *failed > 0).collect();
-        if arms.is_empty() {
-            return Ok(());
-        }
-        let label =
-            |(arm, failed): &(usize, u64)| format!("{failed} of `{}`", self.recorded.experiment.arm_label(*arm));
-        let mut named: Vec<String> = arms.iter().take(NAMED).map(label).collect();
-        if arms.len() > NAMED {
-            let others: u64 = arms[NAMED..].iter().map(|(_, failed)| failed).sum();
-            named.push(format!("{others} in {} others", arms.len() - NAMED));
-        }
-        let (failed, all) = (by_arm.iter().sum::<u64>(), self.recorded.runs.len());
-        let text = format!("{failed} of {} failed: {}", count(all as u64, "run"), named.join(", "));
-        let runs = self.recorded.path.join(RUNS);
-        Err(Failure::failed(text, format!("the output of each run is in {}", runs.display())))
-    }
-
     /// Returns the exit status: 1 instead of 0 if an output could not be written.
     pub(super) fn status(&self, status: u8) -> u8 {
         if status == 0 && !self.has_outputs { 1 } else { status }
@@ -91,7 +66,10 @@ pub(super) fn study(
     let recorded = &performed.recorded;
     let document = recorded.document(floor_of(recorded)).map_err(|e| Failure::wrong(e, "name another metric"))?;
     performed.print(&document.formatted(args.format));
-    performed.check_runs()?;
+    if let Some(text) = recorded.failed_runs() {
+        let runs = recorded.path.join(RUNS);
+        return Err(Failure::failed(text, format!("the output of each run is in {}", runs.display())));
+    }
     let code = match &document {
         ExperimentDocument::Comparison(found) => verdict_status(found, expected),
         other => other.code(),
@@ -129,7 +107,7 @@ pub(super) fn perform(
             let (experiment, planned) = checked(wanted()?, &outputs)?;
             let folder = match &args.results {
                 Some(path) => Folder::create(path, experiment),
-                None => Folder::create_beside(&default_results(&experiment.name), experiment),
+                None => Folder::create_beside(&experiment.default_folder(), experiment),
             };
             (folder.map_err(refuse_folder)?, planned)
         }
@@ -182,17 +160,6 @@ fn checked(
     outputs.check_outside(&planned)?;
     experiment.identity = arms::identity(&planned, experiment.has_commands());
     Ok((experiment, planned))
-}
-
-/// Returns the line about a run that has ended: its number, its arm, and its first metric or the reason why it failed.
-fn run_line(experiment: &Experiment, run: &RunEnd<'_>) -> String {
-    let arm = experiment.arm_suffix(run.arm);
-    let what = match (run.failure, run.metrics.first()) {
-        (Some(why), _) => format!("failed: {why}"),
-        (None, Some((metric, value))) => format!("{metric} {}", figure(metric, *value)),
-        (None, None) => "complete".to_owned(),
-    };
-    format!("run {}{arm}: {what}", run.number)
 }
 
 /// Removes the results folder of an experiment that failed if no run has ended and no option names it. Returns the help
@@ -273,15 +240,6 @@ fn announce(folder: &Folder, planned: &[PlannedArm], host: &mut dyn ExperimentHo
     }
 }
 
-/// Returns the default results folder, `wmlrun-results/NAME-TIME`. It may exist.
-fn default_results(script: &str) -> PathBuf {
-    let stem = Path::new(script).file_stem().map_or_else(|| "script".into(), |stem| stem.to_string_lossy());
-    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
-    let name: String = stem.chars().map(plain).collect();
-    let time = now().replace([':', '-'], "");
-    Path::new("wmlrun-results").join(format!("{name}-{time}"))
-}
-
 /// The command line's implementation of [`ExperimentHost`].
 struct CliHost {
     quiet: bool,
@@ -349,7 +307,7 @@ impl ExperimentHost for CliHost {
     }
 
     fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>) {
-        self.note(&run_line(experiment, run));
+        self.note(&run.line(experiment));
         self.outputs.run_ended(experiment, run);
     }
 }

@@ -6,16 +6,11 @@ use super::experiment_host::{Performed, perform};
 use super::experiments::{print_text, verdict_status, wanted};
 use super::shell_text::joined;
 use crate::analysis::ComparisonVerdict;
-use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, figure, percent, ratio, with_level};
+use crate::comparison::{Comparer, Comparison, DEFAULT_TOLERANCE, figure, percent, with_level};
 use crate::diag::{Failure, Status};
-use crate::experiment::{
-    self, Blocks, ExperimentKind, FloorSession, Floors, Folder, RuleWanted, StoredFloor, compare_arms,
-};
-use crate::measure::now;
+use crate::experiment::{self, Blocks, ExperimentKind, FloorSession, Floors, Folder, RuleWanted, compare_arms};
 use crate::os::held_dir::HeldDir;
 use crate::util::count::count;
-use crate::util::table::{Align, Table};
-use std::path::Path;
 
 /// Runs `wmlrun repeat --floor`. Returns the exit status.
 pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
@@ -26,7 +21,7 @@ pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
         Failure::refused(format!("{}: {e}", path.display()), "repair or remove the file; a new one is created")
     };
     if args.list {
-        print_text(&stored(&Floors::read(&path).map_err(refuse_file)?, &path));
+        print_text(&Floors::read(&path).map_err(refuse_file)?.table(&path));
         return Ok(0);
     }
     if let Some((number, session)) = args.forget {
@@ -50,8 +45,7 @@ pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
         args.directory.as_ref().map(|dir| format!("--dir {}", joined(std::slice::from_ref(dir)))).unwrap_or_default();
     let common = &args.experiment;
     let metrics = std::slice::from_ref(&args.metric);
-    let wanted =
-        || wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
+    let wanted = || wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
     // Another comparison is not continued. Other errors of the folder are those of `perform`.
     if let Some(path) = &common.resume
         && let Ok(experiment) = Folder::description(path)
@@ -84,17 +78,8 @@ pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
             "see the results in the folder",
         ));
     };
-    let values: Vec<f64> = comparison.a.values.iter().chain(&comparison.b.values).copied().collect();
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let session = FloorSession {
-        time: now(),
-        experiment: format!("{} {}", experiment.created, experiment.seed),
-        name: experiment.name.clone(),
-        metric: comparison.metric.clone(),
-        place: place.clone(),
-        ratio: comparison.ratio,
-        mean,
-    };
+    let session = FloorSession::of(experiment, &comparison, place.clone());
+    let mean = session.mean;
     if session.sample().is_too_wide() {
         print_session(&performed, common, &comparison, mean);
         let found = with_level(session.ratio, comparison.level);
@@ -134,35 +119,4 @@ fn print_session(performed: &Performed, args: &ExperimentArgs, comparison: &Comp
     if !args.quiet {
         comparison.notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
     }
-}
-
-/// Formats the stored noise floors as a table.
-fn stored(floors: &Floors, path: &Path) -> String {
-    let found = floors.stored();
-    if found.is_empty() {
-        return format!(
-            "no noise floor is stored in {}; `wmlrun repeat --floor --dir DIR` measures one\n",
-            path.display()
-        );
-    }
-    let mut table = Table::new([
-        ("", Align::Left),
-        ("workload", Align::Left),
-        ("metric", Align::Left),
-        ("floor", Align::Right),
-        ("run time", Align::Right),
-        ("storage", Align::Left),
-        ("", Align::Left),
-    ]);
-    for (n, floor) in (1_u64..).zip(found) {
-        let StoredFloor { name, metric, floor, run_time, storage, differs, samples, .. } = floor;
-        let share = floor.map_or_else(|| "-".to_owned(), |floor| format!("± {}", percent(floor.share)));
-        table.row([n.to_string(), name, metric.clone(), share, run_time, storage, differs.join(" ")]);
-        for (m, (time, sample)) in (1_u64..).zip(samples) {
-            let minute = time.get(..16).unwrap_or(&time).replace('T', " ");
-            let equal = format!("A/A {}", ratio(sample.ratio));
-            table.row([format!("{n}.{m}"), minute, figure(&metric, sample.mean), String::new(), String::new(), equal]);
-        }
-    }
-    format!("{}\nstored in {}\n", table.render(), path.display())
 }

@@ -14,7 +14,6 @@ mod compare_args;
 mod completion;
 mod console;
 mod curves;
-mod differences;
 mod editor;
 mod examples;
 mod experiment_args;

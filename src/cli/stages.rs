@@ -2,7 +2,6 @@
 
 use super::choices::DumpStage;
 use super::console::{self, Console, Verbosity, print_lines, print_wrapped};
-use super::differences::FoundDifferences;
 use super::stdout::Stdout;
 use super::{find, is_profile};
 use crate::batch;
@@ -12,7 +11,7 @@ use crate::os::held_dir::HeldDir;
 use crate::output;
 use crate::plan;
 use crate::report;
-use crate::session::{Front as _, Session, Settings, Status, library};
+use crate::session::{FoundDifferences, Front as _, Session, Settings, Status, library};
 use crate::source::SourceMap;
 use crate::spec::Dialect;
 use crate::syntax;
@@ -81,7 +80,10 @@ pub(super) fn check(
             differences.add(&session.map, Some(file), is_whole);
         }
     }
-    differences.print();
+    let differences = differences.text();
+    if !differences.is_empty() {
+        print_lines(&differences);
+    }
     worst
 }
 

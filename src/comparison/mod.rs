@@ -11,6 +11,7 @@ mod calibration_tests;
 #[cfg(test)]
 mod causes_tests;
 mod comparison_sheet;
+mod curve;
 mod differences;
 mod effects;
 mod factorial;
@@ -30,9 +31,11 @@ mod sweep_sheet;
 mod tested;
 mod unlike;
 mod verdict_notes;
+mod wins;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, measured};
 pub use comparison_sheet::{differs_text, samples_caption, sentence};
+pub use curve::CurveDocument;
 pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences, different_workloads};
 pub use effects::{FactorEffects, LevelEffect};
 pub use factorial::{CellGroup, cell_groups, level_indices};
@@ -48,6 +51,7 @@ pub use study_document::StudyDocument;
 pub use suite::{SuiteComparison, SuiteTest};
 pub use sweep::{Sweep, SweepPoint, sweep};
 pub use tested::{RunOrder, Runs};
+pub use wins::{WinsDocument, condition_notes, several_runs_note};
 
 use crate::analysis::{
     Change, ComparisonVerdict, Estimate, NoiseFloor, Point, SampleSummary, StudyTest, Tolerance, classify,

@@ -2,7 +2,7 @@
 //! curve, effects.
 
 use super::{
-    CellMetric, Comparison, Factorial, FactorialCell, FactorLevels, FactorEffects, LevelTests, Pivot, Repeats, Sweep,
+    CellMetric, Comparison, FactorEffects, FactorLevels, Factorial, FactorialCell, LevelTests, Pivot, Repeats, Sweep,
 };
 use crate::analysis::{RepeatState, independent_mean};
 use serde::Serialize;

@@ -4,9 +4,7 @@ use super::order::Order;
 use super::stop::Stop;
 use super::wanted::{EQUAL_ARMS, Experiment, OTHER_VERDICT, RuleWanted, WantedFactor};
 use crate::analysis::{InterimLook, NoiseFloor, RepeatState, ResponseMethod};
-use crate::comparison::{
-    Comparer, Comparison, FactorLevels, Factorial, FactorialDesign, RunOrder, Runs, Sweep, sweep,
-};
+use crate::comparison::{Comparer, Comparison, FactorLevels, Factorial, FactorialDesign, RunOrder, Runs, Sweep, sweep};
 use crate::import::{Metric, Observation};
 
 impl Experiment {
@@ -18,7 +16,8 @@ impl Experiment {
         floor: Option<NoiseFloor>,
         look: Option<InterimLook>,
     ) -> Result<Comparison, String> {
-        let (Stop::Verdict { tolerance, .. }, Some(metric)) = (self.rule.stop(), self.metrics().into_iter().next()) else {
+        let (Stop::Verdict { tolerance, .. }, Some(metric)) = (self.rule.stop(), self.metrics().into_iter().next())
+        else {
             return Err("the experiment is not a comparison".to_owned());
         };
         let names = self.arm_names();

@@ -4,13 +4,17 @@
 //! A session is an experiment whose two arms are equal. Sessions from several days are kept in one file of the user.
 //! Not in here: the execution of an experiment (`runner`), and the use of a noise floor (`comparison`).
 
+use super::wanted::Experiment;
 use crate::analysis::{Estimate, FloorSample, NoiseFloor};
+use crate::comparison::{Comparison, figure, percent, ratio};
 use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation};
+use crate::measure::now;
 use crate::os::OFlags;
 use crate::os::held_dir::HeldDir;
 use crate::os::reading;
 use crate::output;
 use crate::util::json;
+use crate::util::table::{Align, Table};
 use crate::util::timestamp::seconds_of;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -94,6 +98,20 @@ pub struct StoredFloor {
 }
 
 impl FloorSession {
+    /// The session of an experiment that ends now, from the comparison of its equal arms.
+    pub fn of(experiment: &Experiment, comparison: &Comparison, place: Vec<String>) -> Self {
+        let values = || comparison.a.values.iter().chain(&comparison.b.values);
+        Self {
+            time: now(),
+            experiment: format!("{} {}", experiment.created, experiment.seed),
+            name: experiment.name.clone(),
+            metric: comparison.metric.clone(),
+            place,
+            ratio: comparison.ratio,
+            mean: values().sum::<f64>() / values().count() as f64,
+        }
+    }
+
     /// Returns the conditions with their names: those of `PLACE`, and the variables. Those of a session that an earlier
     /// version stored are unknown.
     fn conditions(&self) -> Vec<(String, String)> {
@@ -235,6 +253,41 @@ impl Floors {
     pub fn stored(&self) -> Vec<StoredFloor> {
         let groups = self.groups();
         groups.iter().filter_map(|group| stored(group, &groups)).collect()
+    }
+
+    /// The noise floors as a table. `path` is that of the file.
+    pub fn table(&self, path: &Path) -> String {
+        let found = self.stored();
+        if found.is_empty() {
+            return format!("no noise floor is stored in {}; `wmlrun repeat --floor --dir DIR` measures one\n", path.display());
+        }
+        let mut table = Table::new([
+            ("", Align::Left),
+            ("workload", Align::Left),
+            ("metric", Align::Left),
+            ("floor", Align::Right),
+            ("run time", Align::Right),
+            ("storage", Align::Left),
+            ("", Align::Left),
+        ]);
+        for (n, floor) in (1_u64..).zip(found) {
+            let StoredFloor { name, metric, floor, run_time, storage, differs, samples, .. } = floor;
+            let share = floor.map_or_else(|| "-".to_owned(), |floor| format!("± {}", percent(floor.share)));
+            table.row([n.to_string(), name, metric.clone(), share, run_time, storage, differs.join(" ")]);
+            for (m, (time, sample)) in (1_u64..).zip(samples) {
+                let minute = time.get(..16).unwrap_or(&time).replace('T', " ");
+                let equal = format!("A/A {}", ratio(sample.ratio));
+                table.row([
+                    format!("{n}.{m}"),
+                    minute,
+                    figure(&metric, sample.mean),
+                    String::new(),
+                    String::new(),
+                    equal,
+                ]);
+            }
+        }
+        format!("{}\nstored in {}\n", table.render(), path.display())
     }
 
     /// Removes a noise floor, or one of its sessions, from the file. Both numbers are counted from 1 in the order of

@@ -9,6 +9,7 @@ use super::replay::{EndedRun, Replayed};
 use super::wanted::{Experiment, ExperimentKind};
 use crate::import::folder::{EXPERIMENT, JOURNAL, RUNS, result_name};
 use crate::import::{self, Observation};
+use crate::util::count::count;
 use std::path::{Path, PathBuf};
 
 /// A run of a recorded experiment.
@@ -118,6 +119,23 @@ impl RecordedExperiment {
         let mut arms = vec![Vec::new(); self.experiment.arms.len()];
         self.runs.iter().for_each(|run| arms[run.arm].push(run));
         arms
+    }
+
+    /// The numbers of failed runs of each arm, in one line; `None` if no run failed.
+    pub fn failed_runs(&self) -> Option<String> {
+        const NAMED: usize = 5;
+        let failed = |runs: &Vec<&RecordedRun>| runs.iter().filter(|run| run.observation.failure.is_some()).count();
+        let by_arm = self.by_arm();
+        let arms: Vec<(usize, usize)> =
+            by_arm.iter().map(failed).enumerate().filter(|(_, failed)| *failed > 0).collect();
+        let sum = |arms: &[(usize, usize)]| arms.iter().map(|(_, failed)| failed).sum::<usize>();
+        let label = |(arm, failed): &(usize, usize)| format!("{failed} of `{}`", self.experiment.arm_label(*arm));
+        let mut named: Vec<String> = arms.iter().take(NAMED).map(label).collect();
+        if arms.len() > NAMED {
+            named.push(format!("{} in {} others", sum(&arms[NAMED..]), arms.len() - NAMED));
+        }
+        let all = count(self.runs.len() as u64, "run");
+        (!arms.is_empty()).then(|| format!("{} of {all} failed: {}", sum(&arms), named.join(", ")))
     }
 
     /// The observations of each arm.

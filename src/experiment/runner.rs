@@ -15,6 +15,7 @@ use super::recorded::RecordedExperiment;
 use super::replay::UnderWay;
 use super::scopes::ScopePosition;
 use super::wanted::{Experiment, ExperimentKind};
+use crate::comparison::figure;
 use crate::import::Metric;
 use crate::os::quiesce;
 use crate::util::duration;
@@ -70,6 +71,18 @@ pub struct RunEnd<'a> {
     pub failure: Option<&'a str>,
     /// The metrics of the experiment that it has.
     pub metrics: Vec<(String, f64)>,
+}
+
+impl RunEnd<'_> {
+    /// One line: the number of the run, its arm, and its first metric or the reason why it failed.
+    pub fn line(&self, experiment: &Experiment) -> String {
+        let what = match (self.failure, self.metrics.first()) {
+            (Some(why), _) => format!("failed: {why}"),
+            (None, Some((metric, value))) => format!("{metric} {}", figure(metric, *value)),
+            (None, None) => "complete".to_owned(),
+        };
+        format!("run {}{}: {what}", self.number, experiment.arm_suffix(self.arm))
+    }
 }
 
 /// The reason why an experiment stopped.

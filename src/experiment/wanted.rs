@@ -10,6 +10,7 @@ use crate::comparison::{FactorialTables, level_indices};
 use crate::import::{Metric, Observation};
 use crate::util::printable;
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 pub(super) use crate::import::folder::EXPERIMENT_SCHEMA as SCHEMA;
 
@@ -282,6 +283,15 @@ impl Experiment {
             return Err("the number of its arms is not that of its levels");
         }
         Ok(())
+    }
+
+    /// The results folder if none is named, `wmlrun-results/NAME-TIME`. It may exist.
+    pub fn default_folder(&self) -> PathBuf {
+        let stem = Path::new(&self.name).file_stem().map_or_else(|| "script".into(), |stem| stem.to_string_lossy());
+        let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
+        let name: String = stem.chars().map(plain).collect();
+        let time = self.created.replace([':', '-'], "");
+        Path::new("wmlrun-results").join(format!("{name}-{time}"))
     }
 
     /// Returns the names of the first two arms for people. An arm without options has the name of its own command before

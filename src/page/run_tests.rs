@@ -15,7 +15,14 @@ use crate::sheet::SheetBlock;
 fn the_table_of_runs_says_what_was_unusual() {
     let factors = vec![WantedFactor { name: "n".to_owned(), levels: ["1", "2"].map(str::to_owned).to_vec() }];
     let tables = FactorialTables::default();
-    let rule = RuleWanted::Factorial { factors, min_runs: 8, max_runs: 8, until_ci: None, order: crate::experiment::Order::Cells, tables };
+    let rule = RuleWanted::Factorial {
+        factors,
+        min_runs: 8,
+        max_runs: 8,
+        until_ci: None,
+        order: crate::experiment::Order::Cells,
+        tables,
+    };
     let ops = |n: usize| 100.0 + (n % 3) as f64;
     let runs: Vec<(usize, f64)> = (0..8).map(|n| (0, ops(n))).chain((0..8).map(|n| (1, 3.0 * ops(n)))).collect();
     let mut recorded = recorded(rule, &["n=1", "n=2"], &runs);

@@ -272,7 +272,13 @@ fn every_experiment_has_a_document_of_one_form() {
         assert_eq!((&found["schema"], found[part].is_null()), (&"wmlrun.study/1".into(), false), "{words}: {found:#}");
         let runs = |cell: &Value| cell["metrics"][0]["values"].as_array().map(Vec::len);
         let runs: Vec<Option<usize>> = found["cells"].as_array().unwrap().iter().map(runs).collect();
-        let of_cell = if cells == 1 { 3 } else if part == "verdict" { 4 } else { 2 };
+        let of_cell = if cells == 1 {
+            3
+        } else if part == "verdict" {
+            4
+        } else {
+            2
+        };
         assert_eq!(runs, vec![Some(of_cell); cells], "{words}: {found:#}");
         assert_eq!(lab.run(&format!("report {folder} --format study"), 0), text, "{words}");
     }

@@ -1,11 +1,10 @@
-//! `wmlrun check --differences`: the rows of docs/compatibility.md that concern a script.
+//! The rows of docs/compatibility.md that concern a script, for `wmlrun check --differences`.
 //!
 //! The page is part of the program, so that a difference is described once. A row concerns a script that uses all words of
 //! the language in its first cell, or any of them if the cell is a list. Rows without such a word are about every script.
 //! A comment in the cell says it where its words do not: `<!-- uses: run*2 stats.snap; without: stats.clear -->` is about
 //! scripts with one of the first words (here two `run`, or `stats snap`) and none of the others.
 
-use super::console::print_lines;
 use crate::flowop;
 use crate::model::commands;
 use crate::source::{FileId, SHIPPED, SourceFile, SourceMap, Span};
@@ -224,7 +223,7 @@ fn lines_text(lines: &BTreeSet<u32>) -> String {
 
 /// The differences that concern the scripts of a command, each with the lines of all of them.
 #[derive(Default)]
-pub(super) struct FoundDifferences {
+pub struct FoundDifferences {
     /// The texts that were examined, each with the number of its differences.
     texts: Vec<(String, u64)>,
     /// The texts that were examined, or are left out, and whether that was with all texts that they need.
@@ -235,14 +234,14 @@ pub(super) struct FoundDifferences {
 
 impl FoundDifferences {
     /// Leaves out a text, which has no construct of the language.
-    pub(super) fn leave_out(&mut self, name: &str) {
+    pub fn leave_out(&mut self, name: &str) {
         self.known.insert(name.to_owned(), true);
     }
 
     /// Adds those of all texts of a session that the user has written: scripts, and what they load; and of the text that was
     /// asked for. A script with errors may lack what it would load (`is_whole` is false): rows about what a script does not
     /// have are then left out.
-    pub(super) fn add(&mut self, map: &SourceMap, asked: Option<FileId>, is_whole: bool) {
+    pub fn add(&mut self, map: &SourceMap, asked: Option<FileId>, is_whole: bool) {
         let set = set_variables(map);
         let all: BTreeSet<String> = map.files().flat_map(|(id, _)| used_words(map, id, &set).into_keys()).collect();
         for (id, file) in map.files() {
@@ -269,11 +268,9 @@ impl FoundDifferences {
         }
     }
 
-    /// Prints the number of differences of each text, then the rows of the page, first those that change figures.
-    pub(super) fn print(&self) {
-        if self.texts.is_empty() {
-            return;
-        }
+    /// The number of differences of each text, then the rows of the page, first those that change figures. Empty if no text was
+    /// examined.
+    pub fn text(&self) -> String {
         let title =
             |(name, n): &(String, u64)| format!("{name}: {} from Filebench\n", count(*n, "possible difference"));
         let titles: String = self.texts.iter().map(title).collect();
@@ -292,7 +289,7 @@ impl FoundDifferences {
             places.extend((others > 0).then(|| format!("and {}", count(others, "other script"))));
             "\n".to_owned() + &row.text(&places)
         };
-        print_lines(&concerned.into_iter().fold(titles, |shown, row| shown + &text(row)));
+        concerned.into_iter().fold(titles, |shown, row| shown + &text(row))
     }
 }
 
