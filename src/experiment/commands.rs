@@ -6,8 +6,8 @@
 use super::folder::{Folder, RECORDS};
 use super::folder_error::io_error;
 use super::hooks::{self, HookEnd, HookTime};
+use super::host::{ExperimentError, ExperimentHost, FailedCommand};
 use super::journal::Event;
-use super::runner::{ExperimentError, ExperimentHost, FailedCommand};
 use super::scopes::{HookScope, ScopeHook, ScopePosition};
 use super::wanted::{Experiment, RuleWanted};
 use crate::os::held_dir::HeldDir;

@@ -7,8 +7,9 @@
 
 use super::folder::Folder;
 use super::hooks::Hooks;
+use super::host::{ExperimentError, ExperimentHost, check_in_place};
 use super::journal::Event;
-use super::runner::{ExperimentError, ExperimentHost, check_in_place};
+use super::replay::Probe;
 use super::wanted::RuleWanted;
 use crate::diag::Failure;
 use crate::import;
@@ -28,17 +29,6 @@ const MAX_RUNS: i32 = 12;
 
 /// The part of the offered rate that a run must achieve, or the file system is saturated.
 const KEPT: f64 = 0.95;
-
-/// A run of the search.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Probe {
-    /// The offered rate in requests per second.
-    pub(super) offered: f64,
-    /// The achieved rate.
-    pub(super) achieved: f64,
-    /// The duration of the run in seconds.
-    pub(super) seconds: f64,
-}
 
 /// The part that a percentage names.
 fn percentage(level: &str) -> Option<f64> {

@@ -6,7 +6,7 @@ use super::commands::{end_of, said};
 use super::folder::Folder;
 use super::folder_error::FolderError;
 use super::hooks::MAX_OUTPUT;
-use super::runner::{ExperimentError, ExperimentHost};
+use super::host::{ExperimentError, ExperimentHost};
 use crate::os::child::Group;
 use crate::os::{OFlags, signals};
 use std::ffi::OsString;

@@ -4,7 +4,7 @@
 
 use super::design::{Design, Prediction};
 use super::folder::Folder;
-use super::runner::ExperimentHost;
+use super::host::ExperimentHost;
 use crate::util::duration;
 use std::time::Duration;
 

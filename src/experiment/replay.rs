@@ -5,7 +5,6 @@
 
 use super::hooks::HookTime;
 use super::journal::Event;
-use super::peak::Probe;
 use super::scopes::base_name;
 use crate::import::folder::{self, BootCount, UnusedAttempts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +26,17 @@ impl RecordedFigures {
             _ => {}
         }
     }
+}
+
+/// A run of the search for the peak of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Probe {
+    /// The offered rate in requests per second.
+    pub(super) offered: f64,
+    /// The achieved rate.
+    pub(super) achieved: f64,
+    /// The duration of the run in seconds.
+    pub(super) seconds: f64,
 }
 
 /// A run that has ended according to the journal.
