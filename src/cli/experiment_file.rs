@@ -12,8 +12,8 @@ use super::shell_text::{set_option, split};
 use super::usage::near_path;
 use crate::diag::{Code, Diagnostic, Failure, Status, nearest};
 use crate::experiment::{
-    Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, Order, RuleWanted, SUITES, ScopeHook,
-    SetVariable, WantedFactor, precision, read_file, suite,
+    Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, RuleWanted, SUITES, ScopeHook, SetVariable,
+    StudyOrder, WantedFactor, precision, read_file, suite,
 };
 use crate::import::Metric;
 use crate::session::library;
@@ -258,7 +258,7 @@ impl Planned {
         let fits = u64::try_from(budget.as_nanos() / each.as_nanos()).unwrap_or(u64::MAX);
         match fits {
             fits if fits >= max_runs => format!("the budget of {shown} is longer than the measured time of all runs\n"),
-            _ if self.file.order == Order::Cells => {
+            _ if self.file.order == StudyOrder::Cells => {
                 format!("the budget of {shown} is shorter than the measured time: the last cells may have no run\n")
             }
             0 => format!("the budget of {shown} is shorter than one run of each cell, which is made nevertheless\n"),

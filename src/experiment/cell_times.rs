@@ -1,6 +1,6 @@
 //! How long a run of each cell takes, and so a block of runs. The sums are kept, not made again for each run.
 
-use super::order::Order;
+use super::order::StudyOrder;
 use super::stop::look_at;
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ pub(super) struct CellTimes {
     /// The part of it that the block in progress has before it.
     rest: TimeSum,
     /// The number of runs of each cell that the block in progress has before it.
-    left: Vec<usize>,
-    order: Order,
+    pending: Vec<usize>,
+    order: StudyOrder,
 }
 
 /// A sum of times in nanoseconds, some of which are those of the others.
@@ -53,10 +53,10 @@ fn duration(nanoseconds: u128) -> Duration {
 }
 
 impl CellTimes {
-    pub(super) fn of(cells: usize, order: Order) -> Self {
+    pub(super) fn of(cells: usize, order: StudyOrder) -> Self {
         let block = TimeSum { known: 0, unknown: cells * order.per_block() };
-        let left = vec![order.per_block(); cells];
-        Self { of_cells: vec![None; cells], others: Duration::ZERO, block, rest: block, left, order }
+        let pending = vec![order.per_block(); cells];
+        Self { of_cells: vec![None; cells], others: Duration::ZERO, block, rest: block, pending, order }
     }
 
     /// The time of a run of a cell, if the cell has one.
@@ -74,19 +74,19 @@ impl CellTimes {
         self.others = others;
         let per_block = self.order.per_block();
         let Some(known) = self.of_cells.get_mut(cell) else { return };
-        let left = self.left[cell].saturating_sub(1);
+        let left = self.pending[cell].saturating_sub(1);
         self.block.take_off(*known, per_block);
-        self.rest.take_off(*known, self.left[cell]);
+        self.rest.take_off(*known, self.pending[cell]);
         *known = time.or(*known);
         self.block.add(*known, per_block);
         self.rest.add(*known, left);
-        self.left[cell] = left;
+        self.pending[cell] = left;
     }
 
     /// Begins a block.
     pub(super) fn begin_block(&mut self) {
-        look_at(self.left.len());
-        self.left.fill(self.order.per_block());
+        look_at(self.pending.len());
+        self.pending.fill(self.order.per_block());
         self.rest = self.block;
     }
 

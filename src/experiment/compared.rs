@@ -1,7 +1,7 @@
 //! What the runs of an experiment say: the comparison of its two arms, its load curve, or the figures of its cells.
 
-use super::order::Order;
-use super::stop::Stop;
+use super::order::StudyOrder;
+use super::stop::StoppingRule;
 use super::wanted::{EQUAL_ARMS, Experiment, OTHER_VERDICT, RuleWanted, WantedFactor};
 use crate::analysis::{InterimLook, NoiseFloor, RepeatState, ResponseMethod};
 use crate::comparison::{Comparer, Comparison, FactorLevels, Factorial, FactorialDesign, RunOrder, Runs, Sweep, sweep};
@@ -16,7 +16,8 @@ impl Experiment {
         floor: Option<NoiseFloor>,
         look: Option<InterimLook>,
     ) -> Result<Comparison, String> {
-        let (Stop::Verdict { tolerance, .. }, Some(metric)) = (self.rule.stop(), self.metrics().into_iter().next())
+        let (StoppingRule::Verdict { tolerance, .. }, Some(metric)) =
+            (self.rule.stop(), self.metrics().into_iter().next())
         else {
             return Err("the experiment is not a comparison".to_owned());
         };
@@ -55,7 +56,7 @@ impl Experiment {
         let cells: Vec<(String, Vec<Observation>)> =
             self.arms.iter().map(|arm| arm.name.clone()).zip(runs.iter().cloned()).collect();
         let metrics = self.metrics();
-        let (name, target, in_order) = (self.name.as_str(), *until_ci, *order == Order::Cells);
+        let (name, target, in_order) = (self.name.as_str(), *until_ci, *order == StudyOrder::Cells);
         let own = |arm: usize| self.metrics_of(arm).into_iter().next().filter(|_| self.arms[arm].metric.is_some());
         let own: Vec<Option<Metric>> = (0..self.arms.len()).map(own).collect();
         let planned_runs = until_ci.is_none().then(|| max_runs.saturating_mul(self.arms.len() as u64));

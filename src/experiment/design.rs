@@ -3,8 +3,10 @@
 //! A run costs the same however many cells there are: what the decision depends on is kept, not computed from all runs.
 
 use super::cell_times::CellTimes;
-use super::order::Order;
-use super::stop::{CellProgress, CellRuns, ComparedRuns, Decision, PILOT_BLOCKS, Stop, look_at, next_look, worst};
+use super::order::StudyOrder;
+use super::stop::{
+    CellProgress, CellRuns, ComparedRuns, Decision, PILOT_BLOCKS, StoppingRule, look_at, next_look, worst,
+};
 use super::wanted::{Blocks, Experiment};
 use crate::analysis::{Direction, InterimLook, RepeatState};
 use crate::import::Metric;
@@ -16,8 +18,8 @@ use std::time::Duration;
 /// The design of an experiment, with its runs so far.
 #[derive(Clone, Debug)]
 pub struct Design {
-    order: Order,
-    stop: Stop,
+    order: StudyOrder,
+    stop: StoppingRule,
     /// The number of runs without which there is no result.
     least: usize,
     /// The seed of the order of the runs.
@@ -157,7 +159,7 @@ impl Design {
 
     /// Takes the next run: its arm, the values of the metrics, of which a failed one has none, and its time in seconds.
     pub fn take(&mut self, arm: usize, values: &[f64], seconds: Option<f64>) {
-        if let (Stop::Verdict { .. }, Some(value)) = (self.stop, values.first()) {
+        if let (StoppingRule::Verdict { .. }, Some(value)) = (self.stop, values.first()) {
             self.compared.add(arm, *value);
         }
         if let Some(cell) = self.cells.get_mut(arm) {
@@ -168,7 +170,7 @@ impl Design {
         self.made += 1;
         self.draw_seed();
         let len = self.block_len();
-        if self.order != Order::Cells && self.made.is_multiple_of(len) {
+        if self.order != StudyOrder::Cells && self.made.is_multiple_of(len) {
             look_at(len);
             self.block = self.order.block(self.cells.len(), self.order_seed, self.made / len);
             [&mut self.longest, &mut self.mean].into_iter().for_each(CellTimes::begin_block);
@@ -177,9 +179,9 @@ impl Design {
 
     fn evaluate(&mut self, cell: usize) {
         let progress = match &self.stop {
-            Stop::Series(rule) => self.cells[cell].evaluate(rule, true),
-            Stop::Cells(rule) => self.cells[cell].evaluate(rule, false),
-            Stop::Verdict { .. } => return,
+            StoppingRule::Series(rule) => self.cells[cell].evaluate(rule, true),
+            StoppingRule::Cells(rule) => self.cells[cell].evaluate(rule, false),
+            StoppingRule::Verdict { .. } => return,
         };
         self.progress.set(cell, progress);
     }
@@ -216,7 +218,7 @@ impl Design {
 
     /// The step after the runs so far.
     pub fn next(&self) -> Next {
-        if let Stop::Verdict { tolerance, blocks } = self.stop {
+        if let StoppingRule::Verdict { tolerance, blocks } = self.stop {
             let (needed, at_most) = match self.compared.decide(tolerance, blocks, self.direction) {
                 Decision::End(look) => return Next::End(DesignEnd { state: RepeatState::Complete, look }),
                 Decision::UpTo { blocks, at_most } => (blocks as u64, at_most),
@@ -250,7 +252,7 @@ impl Design {
     pub fn early_end(&self) -> Option<DesignEnd> {
         let is_balanced = self.made >= self.least && self.made.is_multiple_of(self.block_len());
         let look = match self.stop {
-            Stop::Verdict { blocks: Blocks::UntilClear, .. } => next_look(self.made / 4),
+            StoppingRule::Verdict { blocks: Blocks::UntilClear, .. } => next_look(self.made / 4),
             _ => None,
         };
         is_balanced.then_some(DesignEnd { state: RepeatState::NotConverged, look })
@@ -295,7 +297,7 @@ impl Design {
     /// The longest time of a block. Without blocks it is that of the longest run: which cell the next run is of depends on
     /// the results.
     pub(super) fn next_block(&self) -> Duration {
-        if self.order == Order::Cells { self.longest_run } else { self.longest.of_block() }
+        if self.order == StudyOrder::Cells { self.longest_run } else { self.longest.of_block() }
     }
 
     /// The mean time of the runs from now on up to the number `runs`. `None` if the time of a run is unknown.
@@ -304,7 +306,7 @@ impl Design {
             return None;
         }
         let of_block = self.mean.of_block();
-        if self.order == Order::Cells {
+        if self.order == StudyOrder::Cells {
             let seconds = of_block.as_secs_f64() / self.cells.len() as f64 * runs.saturating_sub(self.made) as f64;
             return Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
         }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 use super::design::{Design, DesignEnd, Next};
 use super::folder;
-use super::order::Order;
+use super::order::StudyOrder;
 use super::runner::tests::experiment as one_arm;
 use super::stop::{LOOKED_AT, MAX_BLOCKS};
 use super::wanted::{Arm, Blocks, Experiment, RuleWanted, WantedFactor};
@@ -26,7 +26,7 @@ pub(super) fn factorial(
         levels: (0..*count).map(|level| level.to_string()).collect(),
     };
     let factors = levels.iter().enumerate().map(factor).collect();
-    let order = if in_order { Order::Cells } else { Order::Blocks };
+    let order = if in_order { StudyOrder::Cells } else { StudyOrder::Blocks };
     let tables = FactorialTables::default();
     let rule = RuleWanted::Factorial { factors, min_runs, max_runs, until_ci, order, tables };
     with_arms(rule, levels.iter().product())
@@ -351,7 +351,7 @@ fn ten_times_as_many_cells_are_ten_times_as_much_work() {
 
 #[test]
 fn an_order_keeps_the_form_that_folders_have() {
-    let text = |order: Order| {
+    let text = |order: StudyOrder| {
         let mut wanted = factorial(&[2], (1, 1), None, false);
         let RuleWanted::Factorial { order: of, .. } = &mut wanted.rule else { unreachable!() };
         *of = order;
@@ -359,6 +359,6 @@ fn an_order_keeps_the_form_that_folders_have() {
         assert_eq!(folder::parse(&text).unwrap(), wanted);
         text.lines().find(|line| line.starts_with("in_order")).unwrap().to_owned()
     };
-    let found = [Order::Blocks, Order::Cells, Order::Rounds].map(text);
-    assert_eq!(found, ["in_order = false", "in_order = true", "in_order = \"rounds\""]);
+    let found = [StudyOrder::Blocks, StudyOrder::Cells, StudyOrder::Sequence].map(text);
+    assert_eq!(found, ["in_order = false", "in_order = true", "in_order = \"sequence\""]);
 }

@@ -7,7 +7,7 @@
 use super::commands::level_variable;
 use super::file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, HOOK_KEYS, LEVEL_KEYS};
 use super::file_reader::{self, FileErrors, FileTable, FileValue};
-use super::order::Order;
+use super::order::StudyOrder;
 use super::rule_text::{run_range, share};
 use super::scopes::{HookScope, ScopeHook};
 use super::wanted::{MAX_RETRIES, precision};
@@ -43,7 +43,7 @@ pub struct ExperimentFile {
     /// The factors.
     pub factors: Vec<FileFactor>,
     /// The order of the runs.
-    pub order: Order,
+    pub order: StudyOrder,
     /// The minimum and the maximum number of runs of each cell.
     pub repeats: (u64, u64),
     /// The relative half-width of the interval that is precise enough; `None` if the number of runs is fixed.
@@ -374,7 +374,7 @@ impl FileParser<'_> {
         format!("{}:{}", self.map.file(span.file).name, self.map.line(span))
     }
 
-    fn file_hooks(&mut self, root: &FileTable<'_>, factors: &[FileFactor], order: Order) {
+    fn file_hooks(&mut self, root: &FileTable<'_>, factors: &[FileFactor], order: StudyOrder) {
         let Some(value) = root.value("hook", self.errors) else { return };
         for table in value.tables("hook", "a hook", self.errors) {
             table.check_keys(HOOK_KEYS, self.errors);
@@ -386,7 +386,12 @@ impl FileParser<'_> {
         }
     }
 
-    fn scope(&mut self, table: &FileTable<'_>, factors: &[FileFactor], order: Order) -> Option<(HookScope, String)> {
+    fn scope(
+        &mut self,
+        table: &FileTable<'_>,
+        factors: &[FileFactor],
+        order: StudyOrder,
+    ) -> Option<(HookScope, String)> {
         const SCOPES: [&str; 4] = ["experiment", "block", "level", "run"];
         let Some(at) = table.value("at", self.errors) else {
             let help = format!("add `at = \"run\"`, or one of `{}`", SCOPES.join("`, `"));
@@ -401,7 +406,7 @@ impl FileParser<'_> {
         }
         match at.node.as_str() {
             "experiment" => Some((HookScope::Experiment, at.node)),
-            "block" if order == Order::Cells => {
+            "block" if order == StudyOrder::Cells => {
                 let help = "write `at = \"level\"` or `at = \"run\"`, or remove `order`";
                 self.errors.add(Code::WrongValue, at.span, "an experiment in order has no blocks", help);
                 None
@@ -429,12 +434,12 @@ impl FileParser<'_> {
         }
     }
 
-    fn order(&mut self, root: &FileTable<'_>) -> Order {
-        let Some(order) = self.text(root, "order") else { return Order::Blocks };
-        Order::find(&order.node).unwrap_or_else(|| {
+    fn order(&mut self, root: &FileTable<'_>) -> StudyOrder {
+        let Some(order) = self.text(root, "order") else { return StudyOrder::Blocks };
+        StudyOrder::find(&order.node).unwrap_or_else(|| {
             let help = "write `\"blocks\"`, or `\"in-order\"` if the runs change the file system for good";
             self.errors.add(Code::WrongValue, order.span, format!("no order `{}`", order.node), help);
-            Order::Blocks
+            StudyOrder::Blocks
         })
     }
 

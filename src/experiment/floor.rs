@@ -8,14 +8,13 @@ use super::wanted::Experiment;
 use crate::analysis::{Estimate, FloorSample, NoiseFloor};
 use crate::comparison::{Comparison, figure, percent, ratio};
 use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation};
-use crate::measure::now;
 use crate::os::OFlags;
 use crate::os::held_dir::HeldDir;
 use crate::os::reading;
 use crate::output;
 use crate::util::json;
 use crate::util::table::{Align, Table};
-use crate::util::timestamp::seconds_of;
+use crate::util::timestamp::{now, seconds_of};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -259,7 +258,10 @@ impl Floors {
     pub fn table(&self, path: &Path) -> String {
         let found = self.stored();
         if found.is_empty() {
-            return format!("no noise floor is stored in {}; `wmlrun repeat --floor --dir DIR` measures one\n", path.display());
+            return format!(
+                "no noise floor is stored in {}; `wmlrun repeat --floor --dir DIR` measures one\n",
+                path.display()
+            );
         }
         let mut table = Table::new([
             ("", Align::Left),

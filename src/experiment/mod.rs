@@ -59,7 +59,7 @@ pub use hooks::{HOOKS, Hook, HookTime, Hooks};
 pub use host::{ExperimentError, ExperimentHost, FailedCommand, RunEnd};
 pub use identity::Identity;
 pub use known_floor::{known_floor, missing_floor};
-pub use order::Order;
+pub use order::StudyOrder;
 pub use origin::is_made_here;
 pub use peak::check_levels;
 pub use program::NAME_VARIABLE;
@@ -69,7 +69,7 @@ pub use rule_text::{run_range, share};
 pub use run_table::{RUN_MARKS, RunMark, RunTable};
 pub use runner::run;
 pub use scopes::{HookScope, ScopeHook};
-pub use stop::Stop;
+pub use stop::StoppingRule;
 pub use suites::{SUITES, suite};
 pub use wanted::{
     Arm, Blocks, EQUAL_ARMS, Experiment, ExperimentKind, MAX_RETRIES, RuleWanted, VERDICT, WantedFactor, precision,

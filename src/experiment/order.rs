@@ -10,21 +10,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The order of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum StudyOrder {
     /// In blocks of four runs of two cells: A B B A or B A A B at random.
     Pairs,
     /// In blocks with one run of each cell, in a random order.
     Blocks,
     /// One run of each cell in the given order, and again.
-    Rounds,
+    Sequence,
     /// All runs of a cell before those of the next: for workloads that change the file system for good.
     Cells,
 }
 
 /// The orders that an experiment file can have, by name.
-const NAMED: [(&str, Order); 3] = [("blocks", Order::Blocks), ("in-order", Order::Cells), ("rounds", Order::Rounds)];
+const NAMED: [(&str, StudyOrder); 3] =
+    [("blocks", StudyOrder::Blocks), ("in-order", StudyOrder::Cells), ("sequence", StudyOrder::Sequence)];
 
-impl Order {
+impl StudyOrder {
     /// The order with this name in experiment files.
     pub(super) fn find(name: &str) -> Option<Self> {
         NAMED.iter().find(|(known, _)| *known == name).map(|(_, order)| *order)
@@ -35,14 +36,14 @@ impl Order {
         match self {
             Self::Pairs => "in random blocks of two runs of each side",
             Self::Blocks => "in random blocks of one run of each cell",
-            Self::Rounds => "one run of each cell after the other, and again",
+            Self::Sequence => "one run of each cell after the other, and again",
             Self::Cells => "all runs of a cell before those of the next",
         }
     }
 
     /// True if the runs before a run, and so what they left behind, are always the same.
     pub fn is_fixed(self) -> bool {
-        matches!(self, Self::Rounds | Self::Cells)
+        matches!(self, Self::Sequence | Self::Cells)
     }
 
     /// The number of runs of each cell in a block.
@@ -71,19 +72,19 @@ impl Order {
                 all.shuffle(&mut rng);
                 all
             }
-            Self::Rounds => all,
+            Self::Sequence => all,
             Self::Cells => Vec::new(),
         }
     }
 }
 
 /// The orders of the first version were a switch: whether the runs are in order.
-impl Serialize for Order {
+impl Serialize for StudyOrder {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Pairs | Self::Blocks => serializer.serialize_bool(false),
             Self::Cells => serializer.serialize_bool(true),
-            Self::Rounds => {
+            Self::Sequence => {
                 let name = NAMED.iter().find(|(_, order)| order == self).map_or("", |(name, _)| name);
                 serializer.serialize_str(name)
             }
@@ -91,7 +92,7 @@ impl Serialize for Order {
     }
 }
 
-impl<'de> Deserialize<'de> for Order {
+impl<'de> Deserialize<'de> for StudyOrder {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]

@@ -14,7 +14,7 @@ pub(super) const MAX_BLOCKS: usize = 60;
 
 /// When an experiment ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Stop {
+pub enum StoppingRule {
     /// When the runs of a single cell are as many or as precise as requested, or drift.
     Series(RepeatRule),
     /// When the runs of each cell are as many or as precise as requested.

@@ -2,9 +2,9 @@
 
 use super::hooks::{HookTime, Hooks};
 use super::identity::Identity;
-use super::order::Order;
+use super::order::StudyOrder;
 use super::scopes::ScopeHook;
-use super::stop::Stop;
+use super::stop::StoppingRule;
 use crate::analysis::{DEFAULT_PRECISION, RepeatRule, ResponseMethod, RunRange, Tolerance};
 use crate::comparison::{FactorialTables, level_indices};
 use crate::import::{Metric, Observation};
@@ -169,7 +169,7 @@ pub enum RuleWanted {
         until_ci: Option<f64>,
         /// The order of the runs.
         #[serde(rename = "in_order")]
-        order: Order,
+        order: StudyOrder,
         /// The tables of the result besides that of the cells.
         #[serde(default, skip_serializing_if = "FactorialTables::is_empty")]
         tables: FactorialTables,
@@ -183,23 +183,25 @@ impl RuleWanted {
     }
 
     /// The order of the runs.
-    pub fn order(&self) -> Order {
+    pub fn order(&self) -> StudyOrder {
         match self {
-            Self::Ab { .. } => Order::Pairs,
-            Self::Repeat { .. } | Self::Sweep { in_order: false, .. } => Order::Blocks,
-            Self::Sweep { in_order: true, .. } => Order::Rounds,
+            Self::Ab { .. } => StudyOrder::Pairs,
+            Self::Repeat { .. } | Self::Sweep { in_order: false, .. } => StudyOrder::Blocks,
+            Self::Sweep { in_order: true, .. } => StudyOrder::Sequence,
             Self::Factorial { order, .. } => *order,
         }
     }
 
     /// When the experiment ends.
-    pub fn stop(&self) -> Stop {
+    pub fn stop(&self) -> StoppingRule {
         let rule = |min, max, target| RepeatRule { runs: RunRange { min, max }, target, level: 0.95 };
         match *self {
-            Self::Repeat { min_runs, max_runs, until_ci } => Stop::Series(rule(min_runs, max_runs, until_ci)),
-            Self::Ab { tolerance, blocks } => Stop::Verdict { tolerance: Tolerance(tolerance), blocks },
-            Self::Sweep { repeats, .. } => Stop::Cells(rule(repeats, repeats, None)),
-            Self::Factorial { min_runs, max_runs, until_ci, .. } => Stop::Cells(rule(min_runs, max_runs, until_ci)),
+            Self::Repeat { min_runs, max_runs, until_ci } => StoppingRule::Series(rule(min_runs, max_runs, until_ci)),
+            Self::Ab { tolerance, blocks } => StoppingRule::Verdict { tolerance: Tolerance(tolerance), blocks },
+            Self::Sweep { repeats, .. } => StoppingRule::Cells(rule(repeats, repeats, None)),
+            Self::Factorial { min_runs, max_runs, until_ci, .. } => {
+                StoppingRule::Cells(rule(min_runs, max_runs, until_ci))
+            }
         }
     }
 
@@ -210,7 +212,7 @@ impl RuleWanted {
             Self::Repeat { .. } | Self::Ab { .. } => {
                 Err("only a sweep and an experiment file have a number of runs of each cell")
             }
-            Self::Factorial { order: Order::Cells, .. } => {
+            Self::Factorial { order: StudyOrder::Cells, .. } => {
                 Err("all runs of a cell are made before those of the next, so that none can be added")
             }
             Self::Sweep { .. } if min != max => Err("a sweep has a fixed number of runs of each value"),
@@ -398,8 +400,8 @@ impl Experiment {
     /// The rule for the runs of each cell; `None` for a comparison.
     pub fn repeat_rule(&self) -> Option<RepeatRule> {
         match self.rule.stop() {
-            Stop::Series(rule) | Stop::Cells(rule) => Some(rule),
-            Stop::Verdict { .. } => None,
+            StoppingRule::Series(rule) | StoppingRule::Cells(rule) => Some(rule),
+            StoppingRule::Verdict { .. } => None,
         }
     }
 
@@ -407,9 +409,9 @@ impl Experiment {
     /// each cell, unless they follow one another.
     pub(super) fn least_runs(&self) -> usize {
         match self.rule.stop() {
-            Stop::Series(_) => 3,
-            Stop::Verdict { .. } => 8,
-            Stop::Cells(_) => self.rule.order().block_len(self.arms.len()),
+            StoppingRule::Series(_) => 3,
+            StoppingRule::Verdict { .. } => 8,
+            StoppingRule::Cells(_) => self.rule.order().block_len(self.arms.len()),
         }
     }
 

@@ -20,7 +20,7 @@ fn the_table_of_runs_says_what_was_unusual() {
         min_runs: 8,
         max_runs: 8,
         until_ci: None,
-        order: crate::experiment::Order::Cells,
+        order: crate::experiment::StudyOrder::Cells,
         tables,
     };
     let ops = |n: usize| 100.0 + (n % 3) as f64;

@@ -5,6 +5,7 @@
 use super::{ResultSource, experiment, html, pictures as files, run};
 use crate::analysis::ecdf;
 use crate::comparison::FactorialTables;
+use crate::experiment::StudyOrder::Blocks as InBlocks;
 use crate::experiment::{Arm, Blocks, Experiment, Hooks, Identity, RecordedExperiment, RecordedRun, RuleWanted};
 use crate::import::Observation;
 use crate::result::fixture::{fixture, of_ranks};
@@ -176,14 +177,7 @@ fn each_run_of_a_cell_is_a_point_and_each_cell_a_row() {
     };
     let factors = vec![levels("fs", ["ext4", "<xfs>"]), levels("n", ["1", "8"])];
     let tables = FactorialTables { columns: Some("fs".to_owned()), ..FactorialTables::default() };
-    let rule = RuleWanted::Factorial {
-        factors,
-        min_runs: 2,
-        max_runs: 2,
-        until_ci: None,
-        order: crate::experiment::Order::Blocks,
-        tables,
-    };
+    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, order: InBlocks, tables };
     let runs: Vec<(usize, f64)> = (0..8).map(|run| (run % 4, 100.0 + run as f64)).collect();
     let arms = ["fs=ext4,n=1", "fs=ext4,n=8", "fs=<xfs>,n=1", "fs=<xfs>,n=8"];
     let recorded = recorded(rule, &arms, &runs);
@@ -225,14 +219,7 @@ fn the_interval_of_a_cell_ends_at_0() {
     let levels = ["ext4", "xfs"].map(str::to_owned).to_vec();
     let factors = vec![crate::experiment::WantedFactor { name: "fs".to_owned(), levels }];
     let tables = FactorialTables::default();
-    let rule = RuleWanted::Factorial {
-        factors,
-        min_runs: 2,
-        max_runs: 2,
-        until_ci: None,
-        order: crate::experiment::Order::Blocks,
-        tables,
-    };
+    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, order: InBlocks, tables };
     let runs = [(0, 1.0), (1, 2.0), (0, 101.0), (1, 102.0)];
     let blocks = experiment::blocks(&recorded(rule, &["fs=ext4", "fs=xfs"], &runs), None);
     let cells = blocks.iter().find_map(|block| match block {
@@ -459,14 +446,7 @@ fn an_interrupted_experiment_is_not_running() {
     let levels = ["ext4", "xfs"].map(str::to_owned).to_vec();
     let factors = vec![crate::experiment::WantedFactor { name: "fs".to_owned(), levels }];
     let (min_runs, max_runs, until_ci, tables) = (10, 30, Some(0.05), FactorialTables::default());
-    let of_cells = RuleWanted::Factorial {
-        factors,
-        min_runs,
-        max_runs,
-        until_ci,
-        order: crate::experiment::Order::Blocks,
-        tables,
-    };
+    let of_cells = RuleWanted::Factorial { factors, min_runs, max_runs, until_ci, order: InBlocks, tables };
     for (rule, arms, says) in [
         (RuleWanted::Repeat { min_runs, max_runs, until_ci }, &["x.wml"][..], " after 2 runs: ops 1"),
         (of_cells, &["fs=ext4", "fs=xfs"][..], ", for intervals of ± 5.0 %: 2 runs in 2 cells"),
