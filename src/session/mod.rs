@@ -7,7 +7,6 @@
 mod checked;
 mod commands;
 mod constants;
-mod differences;
 mod hints;
 pub mod library;
 mod live;
@@ -20,7 +19,6 @@ mod unused;
 pub use crate::measure::{Front, Settings, Status};
 pub use checked::SilentFront;
 pub(crate) use commands::{CommandError, LONGEST_TIME};
-pub use differences::FoundDifferences;
 pub(crate) use loading::Loaded;
 pub(crate) use run::RunOptions;
 pub(crate) use typed::{TypedValue, typed_value};
