@@ -16,7 +16,6 @@ use crate::util::count::count;
 use crate::util::wrap::wrapped;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The page.
 const PAGE: &str = include_str!("../../docs/compatibility.md");
 
 /// How the page marks a row that changes figures.

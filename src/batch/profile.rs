@@ -18,7 +18,6 @@ use std::collections::HashSet;
 const OWN_KEYS: [&str; 8] =
     ["stats", "filesystem", "function", "personality", "runtime", "dir", "description", "debug"];
 
-/// A profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     /// The assignments for all workloads that do not override them.
@@ -32,7 +31,6 @@ pub struct Profile {
 /// One `key = value;`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// The key.
     pub key: Spanned<String>,
     /// The value, without enclosing quotes.
     pub value: Spanned<String>,
@@ -43,11 +41,9 @@ pub struct Assignment {
 pub struct Config {
     /// Its name, which is that of its directory of results.
     pub name: Spanned<String>,
-    /// Its own assignments.
     pub own: Vec<Assignment>,
 }
 
-/// A line that is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct IgnoredLine {
     span: Span,
@@ -66,7 +62,6 @@ pub fn parse(file: FileId, text: &str) -> (Profile, Vec<Diagnostic>) {
     reader.end(text.len())
 }
 
-/// The section of a line.
 enum Section {
     Defaults,
     Config(Config),

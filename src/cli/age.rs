@@ -116,7 +116,6 @@ fn help(error: &Error, dir: &Path) -> Option<String> {
     })
 }
 
-/// Returns the report as text.
 fn text(report: &AgingReport) -> String {
     let AgingReport { path, to, rounds, seed, capacity, bytes, trees, files, .. } = report;
     let of = if to.ends_with('%') { format!("{to} of {}", size::format(*capacity)) } else { size::format(*bytes) };

@@ -34,7 +34,6 @@ pub(super) type Format = &'static dyn Report;
 /// The format of `wmlrun report`.
 #[derive(Clone, Copy)]
 pub(super) enum ExportFormat {
-    /// A page.
     Page,
     /// One of [`report::TABLE`].
     Report(Format),
@@ -71,7 +70,6 @@ pub(super) fn format_parser() -> impl TypedValueParser<Value = Format> {
     choice(report::TABLE.iter().map(|report| (report.name(), report.about())), report::find)
 }
 
-/// Returns a parser of the dialects.
 pub(super) fn dialect_parser() -> impl TypedValueParser<Value = Dialect> {
     choice(dialects(), Dialect::from_name)
 }

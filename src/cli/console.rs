@@ -120,7 +120,7 @@ fn describe_mounts(mounts: &[MountInfo]) -> String {
     }
 }
 
-/// Returns whether the progress of runs is shown. Programs that read the output of Filebench often get both streams in
+/// True if the progress of runs is shown. Programs that read the output of Filebench often get both streams in
 /// one, and would take a rate of the progress for the result.
 fn has_progress(report: &dyn Report) -> bool {
     !report.is_of_filebench() || stderr_width().is_some()

@@ -24,14 +24,12 @@ pub(super) struct Editor {
     text: fn(&ScriptWords) -> String,
 }
 
-/// All editors.
 pub(super) const EDITORS: &[Editor] = &[
     Editor { name: "vim", about: "Vim and Neovim: a syntax file", text: vim },
     Editor { name: "vscode", about: "Visual Studio Code: a grammar for an extension", text: vscode },
     Editor { name: "helix", about: "Helix: an entry of `languages.toml`, with the language server", text: helix },
 ];
 
-/// Returns the editor with this name.
 pub(super) fn find_editor(name: &str) -> Option<&'static Editor> {
     EDITORS.iter().find(|editor| editor.name == name)
 }

@@ -267,7 +267,6 @@ impl Planned {
     }
 }
 
-/// Makes the cells of an experiment file.
 struct CellReader<'a> {
     beside: Option<PathBuf>,
     file: &'a ExperimentFile,
@@ -318,7 +317,6 @@ impl<'a> CellReader<'a> {
         placed(&self.file.options, &self.file.set, self.given)
     }
 
-    /// Returns the script of a cell.
     fn script<'b>(&'b self, levels: &[&'b FileLevel]) -> Option<&'b Spanned<String>> {
         levels.iter().rev().find_map(|level| level.script.as_ref()).or(self.file.script.as_ref())
     }
@@ -336,7 +334,7 @@ impl<'a> CellReader<'a> {
         path.unwrap_or_else(|| script.node.clone())
     }
 
-    /// Returns whether the options of the command line cause the error of a cell. It then has no position in the file.
+    /// True if the options of the command line cause the error of a cell. It then has no position in the file.
     fn is_of_command_line(&self, cell: &FileCell<'_>, failure: &Failure) -> bool {
         let script = self.script(&cell.levels).map(|script| self.script_word(script));
         let has_error = |words: &[String]| {
@@ -426,7 +424,6 @@ fn placed(options: &[Spanned<String>], set: &[SetVariable], given: &[String]) ->
     Ok(placed)
 }
 
-/// Returns all words.
 fn flat(words: PlacedWords) -> Vec<String> {
     words.into_iter().flat_map(|words| words.node).collect()
 }

@@ -79,7 +79,7 @@ impl RunOutputs {
         check_outside(&self.named, arms)
     }
 
-    /// Returns whether standard output belongs to the live stream.
+    /// True if standard output belongs to the live stream.
     pub(super) fn takes_stdout(&self) -> bool {
         self.takes_stdout
     }

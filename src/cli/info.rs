@@ -254,7 +254,7 @@ fn remove_empty_dir(dir: &Path) -> bool {
     HeldDir::of_entry(dir).is_ok_and(|(parent, name)| parent.remove_empty_dir(&name))
 }
 
-/// Returns whether a path is a directory with the name of a run's fresh directory, `wmlrun-PROCESS-NUMBER`.
+/// True if a path is a directory with the name of a run's fresh directory, `wmlrun-PROCESS-NUMBER`.
 fn is_fresh(path: &Path) -> bool {
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let Some((process, number)) = name.strip_prefix("wmlrun-").and_then(|rest| rest.split_once('-')) else {

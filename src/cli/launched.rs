@@ -14,7 +14,7 @@ fn launch() -> Option<Launch> {
     Launch::detect(|name| std::env::var(name).ok())
 }
 
-/// Returns whether a launcher started this process as one of several.
+/// True if a launcher started this process as one of several.
 pub(super) fn is_one_of_several() -> bool {
     launch().is_some()
 }

@@ -28,7 +28,7 @@ pub(super) fn write_pages(program: Command, dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether a file's first bytes are those of a page of this program, of any version.
+/// True if a file's first bytes are those of a page of this program, of any version.
 fn is_page(head: &[u8]) -> bool {
     let head = String::from_utf8_lossy(head);
     let is_title = |line: &str| line.starts_with(".TH wmlrun") && line.ends_with(&format!("\"{MANUAL}\""));

@@ -184,7 +184,6 @@ fn find(name: &str) -> Result<library::FoundScript, Failure> {
     Ok(found)
 }
 
-/// Finds a script by its name.
 fn find_script(name: &str) -> Result<library::FoundScript, Failure> {
     let wrong = |text: String, help: String| Err(Failure::new(script_input::unread_status(), text, help));
     if name == "-" {
@@ -316,7 +315,7 @@ fn watched(settings: Settings, interrupt: &Arc<AtomicUsize>, quiet: bool) -> Ses
     session
 }
 
-/// Returns whether a file is a profile of Filebench, by its name.
+/// True if a file is a profile of Filebench, by its name.
 fn is_profile(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "prof")
 }
@@ -362,7 +361,7 @@ impl batch::BatchHost for TerminalHost {
     }
 }
 
-/// Returns whether a path of an output names standard output.
+/// True if a path of an output names standard output.
 fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
@@ -395,7 +394,6 @@ fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Resul
     Ok(console.with_stream(live.map(open).transpose()?))
 }
 
-/// Opens the live stream.
 fn open_stream(live: &LiveOutput, force: bool, scripts: &[FileIdentity]) -> Result<LiveStream, Failure> {
     LiveStream::open(live.format, &live.path, force, scripts).map_err(|e| {
         let help = match e.kind() {

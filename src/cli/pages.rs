@@ -95,7 +95,6 @@ pub(super) fn report(
     Ok(0)
 }
 
-/// Reads the results.
 fn read(paths: &[PathBuf], metrics: &[Metric]) -> Result<Vec<ResultSource>, Failure> {
     let mut sources = Vec::new();
     for path in paths {

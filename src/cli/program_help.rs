@@ -48,7 +48,6 @@ fn about(command: &Command) -> String {
 /// A group of commands, each with its name and what it does.
 type CommandGroup = (&'static str, Vec<(String, String)>);
 
-/// The groups of the commands.
 fn groups(program: &Command) -> Vec<CommandGroup> {
     let row = |name: &&str| (String::from(*name), program.find_subcommand(name).map(about).unwrap_or_default());
     GROUPS.iter().map(|(group, names)| (*group, names.iter().map(row).collect())).collect()

@@ -89,7 +89,6 @@ pub(super) const PLAN: u8 = OptionScope::Plan as u8;
 pub(super) const RUN: u8 = OptionScope::Run as u8;
 pub(super) const ALL: u8 = OptionScope::Output as u8;
 
-/// The scope of a number.
 fn scope(number: u8) -> OptionScope {
     [OptionScope::Plan, OptionScope::Run]
         .into_iter()
@@ -131,7 +130,7 @@ impl<const SCOPE: u8> Args for RunSettings<SCOPE> {
 pub(super) struct WorkloadWords(pub(super) Vec<String>);
 
 impl WorkloadWords {
-    /// Returns whether `--allow-system` is given.
+    /// True if `--allow-system` is given.
     pub(super) fn allow_system(&self) -> bool {
         self.0.iter().any(|word| word == "--allow-system")
     }

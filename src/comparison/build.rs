@@ -329,7 +329,7 @@ fn values(runs: &[Observation], metric: &Metric) -> Result<Vec<f64>, String> {
     runs.iter().map(value).collect()
 }
 
-/// Returns whether all runs of A are at least twelve hours from all runs of B. The date is no criterion: it may change
+/// True if all runs of A are at least twelve hours from all runs of B. The date is no criterion: it may change
 /// within a session. Runs of an unknown time are ignored.
 fn on_different_days(runs: &Runs<'_>) -> bool {
     let times = |runs: &[Observation]| runs.iter().filter_map(|run| run.started).collect::<BTreeSet<i64>>();

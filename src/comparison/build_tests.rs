@@ -35,7 +35,6 @@ fn verdict(metric: &str, b: f64, spread: f64, control_b: f64) -> Comparison {
     comparer(metric).compare(&runs).unwrap()
 }
 
-/// Each direction is tested with each of the six verdicts.
 #[test]
 fn each_direction_has_all_six_verdicts() {
     use ComparisonVerdict::{Better, Invalid, NotWorse, Same, Unclear, Worse};

@@ -166,7 +166,7 @@ fn test_text(test: &NamedTest, pairs: u64) -> String {
     }
 }
 
-/// Returns whether there is a ratio of B to A, for which all values must be above 0.
+/// True if there is a ratio of B to A, for which all values must be above 0.
 fn has_ratio(comparison: &Comparison) -> bool {
     comparison.a.values.iter().chain(&comparison.b.values).all(|value| *value > 0.0)
 }

@@ -109,7 +109,7 @@ fn without_number(name: &str) -> &str {
     name.rsplit_once(' ').filter(|(_, number)| number.parse::<u64>().is_ok()).map_or(name, |(words, _)| words)
 }
 
-/// Returns whether a condition that only one side has is a difference.
+/// True if a condition that only one side has is a difference.
 fn is_compared_alone(name: &str) -> bool {
     name.starts_with('$') || name.starts_with("limit ") || ALWAYS.contains(&without_number(name))
 }
@@ -123,7 +123,7 @@ pub(super) fn machine_differences(a: &[Observation], b: &[Observation]) -> Vec<&
     MACHINE.into_iter().filter(|name| values(name).len() > 1).collect()
 }
 
-/// Returns whether all runs are of one machine, as far as it determines the speed of a computation and of system calls. It
+/// True if all runs are of one machine, as far as it determines the speed of a computation and of system calls. It
 /// is `false` for runs of which nothing is known.
 pub(super) fn is_one_machine(a: &[Observation], b: &[Observation]) -> bool {
     a.iter().chain(b).all(|run| !run.conditions.is_empty()) && machine_differences(a, b).is_empty()

@@ -19,7 +19,6 @@ const CLEAR: f64 = 0.01;
 /// The effects on one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactorEffects {
-    /// The metric.
     pub metric: String,
     /// Whether a larger value is better.
     pub higher_is_better: bool,
@@ -32,9 +31,7 @@ pub struct FactorEffects {
 /// level `against`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LevelEffect {
-    /// The factor.
     pub factor: String,
-    /// The level.
     pub level: String,
     /// The level of the factor with which it is compared.
     pub against: String,
@@ -126,7 +123,7 @@ impl FactorEffects {
         SheetTable { title: self.title(), below: self.endings(), ..table }
     }
 
-    /// Returns whether an effect is the mean of several cells.
+    /// True if an effect is the mean of several cells.
     fn has_single_cells(&self) -> bool {
         self.effects.iter().any(|effect| effect.pairs > 1)
     }
@@ -244,12 +241,12 @@ impl LevelEffect {
         self.ratio.filter(|ratio| ratio.low.is_finite() && ratio.high.is_finite())
     }
 
-    /// Returns whether the interval does not contain 1.
+    /// True if the interval does not contain 1.
     fn is_clear(&self) -> bool {
         self.interval().is_some_and(|ratio| ratio.low > 1.0 || ratio.high < 1.0)
     }
 
-    /// Returns whether the ratio clearly differs between pairs.
+    /// True if the ratio clearly differs between pairs.
     fn depends(&self) -> bool {
         self.p_of_equal_ratios.is_some_and(|p| p < CLEAR)
     }

@@ -25,7 +25,6 @@ pub struct Factorial {
     /// The number of runs of all cells, if it was fixed. The budget may have ended before it was reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_runs: Option<u64>,
-    /// The factors.
     pub factors: Vec<FactorLevels>,
     /// The names of the metrics, the primary one first.
     pub metrics: Vec<String>,
@@ -95,7 +94,7 @@ impl Factorial {
         self.cells.iter().filter_map(of_cell).collect()
     }
 
-    /// Returns whether cells have different metrics at the same position.
+    /// True if cells have different metrics at the same position.
     pub fn has_own_metrics(&self) -> bool {
         self.metrics_at(0).len() > 1
     }
@@ -122,16 +121,14 @@ pub struct FactorialTables {
 }
 
 impl FactorialTables {
-    /// Returns whether no table is requested.
+    /// True if no table is requested.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A factor with its levels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FactorLevels {
-    /// The name.
     pub name: String,
     /// The names of the levels.
     pub levels: Vec<String>,
@@ -160,7 +157,6 @@ pub struct FactorialCell {
     pub space_after: Option<f64>,
 }
 
-/// A metric of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CellMetric {
     /// The name of the metric.
@@ -176,9 +172,7 @@ pub struct CellMetric {
 pub struct FactorialDesign<'a> {
     /// The name of the experiment.
     pub name: &'a str,
-    /// The factors.
     pub factors: &'a [FactorLevels],
-    /// The metrics.
     pub metrics: &'a [Metric],
     /// For each cell, its own metric instead of the first one, if it has one.
     pub own: &'a [Option<Metric>],
@@ -263,7 +257,6 @@ impl FactorialDesign<'_> {
         varied.into_iter().map(|factor| factor.name.clone()).collect()
     }
 
-    /// Returns the metrics of a cell.
     fn metrics_of(&self, cell: usize) -> Vec<Metric> {
         let mut metrics = self.metrics.to_vec();
         if let (Some(Some(own)), Some(first)) = (self.own.get(cell), metrics.first_mut()) {
@@ -343,7 +336,6 @@ impl FactorialDesign<'_> {
 pub struct CellGroup<'a> {
     /// The other factors with their levels.
     pub others: Vec<(&'a str, &'a str)>,
-    /// The factor.
     pub factor: &'a FactorLevels,
     /// The index of the cell at each of its levels.
     pub cells: Vec<usize>,
@@ -376,7 +368,7 @@ pub fn cell_groups<'a>(factors: &'a [FactorLevels], name: &str) -> Vec<CellGroup
     (0..total).filter(is_first).map(group).collect()
 }
 
-/// Returns whether the values of a metric at one position of all cells are those of one block: no run failed or lacks
+/// True if the values of a metric at one position of all cells are those of one block: no run failed or lacks
 /// it, since later values would take the places of others.
 pub(super) fn blocks_are_complete(cells: &[FactorialCell], metric_index: usize) -> bool {
     let is_complete = |cell: &FactorialCell| {
@@ -398,7 +390,6 @@ pub(super) fn values_of(cells: &[FactorialCell], cell: usize, metric_index: usiz
     found.map_or(&[], |found| &found.values)
 }
 
-/// Returns the level of each factor in a cell.
 fn cell_levels(factors: &[FactorLevels], index: usize) -> Vec<&str> {
     let named = factors.iter().zip(level_indices(factors.iter().map(|factor| factor.levels.len()), index));
     named.map(|(factor, level)| factor.levels.get(level).map_or("", String::as_str)).collect()

@@ -21,17 +21,14 @@ pub trait ResultDocument {
     fn study(&self) -> StudyDocument<'_>;
 }
 
-/// A format of the documents.
 pub struct ComparisonFormat {
     /// The name for `--format`.
     pub name: &'static str,
     /// The description for `--help`, one line.
     pub about: &'static str,
-    /// Formats a document.
     pub write: fn(&dyn ResultDocument) -> String,
 }
 
-/// All formats.
 pub static FORMATS: &[ComparisonFormat] = &[
     ComparisonFormat { name: "text", about: "for people", write: |document| text::write(&document.sheet()) },
     ComparisonFormat {

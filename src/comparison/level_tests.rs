@@ -14,9 +14,7 @@ use serde::Serialize;
 /// The tests of a metric, for one combination of the levels of the other factors.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LevelTests {
-    /// The metric.
     pub metric: String,
-    /// The factor.
     pub factor: String,
     /// The levels of the other factors, as `NAME=LEVEL,NAME=LEVEL`; empty without others.
     pub others: String,
@@ -26,10 +24,8 @@ pub struct LevelTests {
     pub first_loss: Option<String>,
 }
 
-/// A level with its test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TestedLevel {
-    /// The level.
     pub level: String,
     /// The summary of its complete runs; null without any.
     pub sample: Option<SampleSummary>,

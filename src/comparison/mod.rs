@@ -141,7 +141,7 @@ pub enum IntervalDoubt {
 }
 
 impl Comparison {
-    /// Returns whether the verdict depends on a machine that did not change, and the control can't show that. Runs that
+    /// True if the verdict depends on a machine that did not change, and the control can't show that. Runs that
     /// were not interleaved may be equal because a change of the machine hides another one.
     fn lacks_control(&self) -> bool {
         let claims = match self.verdict {
@@ -153,7 +153,6 @@ impl Comparison {
     }
 }
 
-/// One side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ComparedSide {
     /// The name: the options of the arm, or a path.
@@ -201,7 +200,7 @@ pub struct ControlResult {
 }
 
 impl ControlResult {
-    /// Returns whether a change of the machine may be the reason of a verdict on runs that were not interleaved: the speed
+    /// True if a change of the machine may be the reason of a verdict on runs that were not interleaved: the speed
     /// of the control changed in the direction of the verdict, and with twice this change, in logarithms, taken off, the
     /// interval `goodness` gives another verdict. Other programs may slow I/O down more than computation.
     fn may_explain(&self, verdict: ComparisonVerdict, goodness: Estimate, tolerance: Tolerance) -> bool {
@@ -213,7 +212,7 @@ impl ControlResult {
         self.moved && classify(goodness.map(|ratio| ratio / change.powi(2)), tolerance) != verdict
     }
 
-    /// Returns whether the interval is too wide to show a change of the machine by the tolerance.
+    /// True if the interval is too wide to show a change of the machine by the tolerance.
     fn is_unknown(&self, tolerance: f64) -> bool {
         let half = (self.ratio.high - self.ratio.low) / 2.0;
         !self.moved && (half.is_nan() || half > tolerance)

@@ -16,7 +16,6 @@ use serde::Serialize;
 /// The table of a metric over the levels of a factor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pivot {
-    /// The metric.
     pub metric: String,
     /// The factor whose levels are the columns.
     pub factor: String,
@@ -181,7 +180,7 @@ impl Pivot {
         self.rows.iter().map(line).collect()
     }
 
-    /// Returns whether the lines have different metrics.
+    /// True if the lines have different metrics.
     fn has_own_metrics(&self) -> bool {
         self.rows.iter().any(|row| row.metric.is_some())
     }
@@ -226,7 +225,7 @@ fn best_two(values: &[Option<f64>], direction: Direction) -> Option<([usize; 2],
     Some(([best, second], outcome(a, b, direction)?))
 }
 
-/// Returns whether an outcome of two samples, of which the second was measured after the first, may be chance or a drift of
+/// True if an outcome of two samples, of which the second was measured after the first, may be chance or a drift of
 /// the machine, because the values do not show it.
 pub fn may_be_chance(samples: [&[f64]; 2], direction: Direction, outcome: TestOutcome) -> bool {
     let times = positions(samples.map(|values| vec![None; values.len()]).each_ref().map(Vec::as_slice));

@@ -34,14 +34,11 @@ pub struct SuiteComparison {
     /// The verdict on the suite: *worse*, *invalid* or *unclear* if that is the verdict on a test, in this order.
     /// Otherwise *better* or *same* if that is the verdict on every test, else *not worse*.
     pub verdict: ComparisonVerdict,
-    /// The tests.
     pub tests: Vec<SuiteTest>,
 }
 
-/// A test of a suite.
 #[derive(Clone, Debug, Serialize)]
 pub struct SuiteTest {
-    /// Its name.
     pub name: String,
     /// The verdict on B; *unclear* for a test that is not compared.
     pub verdict: ComparisonVerdict,

@@ -113,7 +113,7 @@ impl Sweep {
         self.planned_runs.filter(|planned| *planned > made).map(|planned| (made, planned))
     }
 
-    /// Returns whether a point has the greatest rate.
+    /// True if a point has the greatest rate.
     pub fn is_peak(&self, point: &SweepPoint) -> bool {
         self.overall.is_some_and(|overall| point.rate.is_some_and(|rate| rate.value >= overall.peak))
     }
@@ -124,7 +124,7 @@ impl Sweep {
         load_order(&self.points).into_iter().filter_map(move |n| Some((n, self.points.get(n)?)))
     }
 
-    /// Returns whether the order of the loads is unknown and may be another one than that of the points: the levels are
+    /// True if the order of the loads is unknown and may be another one than that of the points: the levels are
     /// not numbers, and the first has the greatest rate.
     pub(super) fn has_doubtful_order(&self) -> bool {
         let mut rates = self.points.iter().filter_map(|point| point.rate.map(|rate| rate.value));

@@ -38,7 +38,7 @@ pub struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Returns whether the runs were interleaved in blocks, and each block has the runs of both sides.
+    /// True if the runs were interleaved in blocks, and each block has the runs of both sides.
     pub(super) fn in_blocks(&self) -> bool {
         matches!(self.order, RunOrder::Blocks | RunOrder::Paired)
     }

@@ -70,7 +70,6 @@ impl CheckedFiles {
         ((file >> SLOT_BITS << SLOT_BITS) as u32 | 1 << 13 | period as u32 & 0x1fff).cast_signed()
     }
 
-    /// Returns whether the file was checked in this period.
     #[inline]
     pub fn contains(&self, file: u64, period: u64) -> bool {
         self.table[(file & self.mask) as usize].load(Ordering::Relaxed) == Self::entry(file, period)
@@ -139,7 +138,7 @@ impl Dirs {
         &self.checked_files
     }
 
-    /// Returns whether the shared table is used. Otherwise each thread needs [`ThreadDirs`] with several slots.
+    /// True if the shared table is used. Otherwise each thread needs [`ThreadDirs`] with several slots.
     pub fn is_shared(&self) -> bool {
         self.table.is_some()
     }

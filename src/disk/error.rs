@@ -63,7 +63,6 @@ pub enum Error {
     Overlap {
         /// One file set.
         set: String,
-        /// The other.
         other: String,
         /// The inner root.
         path: PathBuf,
@@ -85,7 +84,6 @@ pub enum Error {
         set: String,
         /// The marker.
         path: PathBuf,
-        /// Why.
         why: String,
     },
     /// The marker is a copy of the marker of another directory.
@@ -112,7 +110,6 @@ pub enum Error {
         set: String,
         /// Its root.
         path: PathBuf,
-        /// Why.
         why: NotShared,
     },
     /// Not enough free space. Detected before anything is created.
@@ -161,7 +158,6 @@ pub enum Error {
     Shape {
         /// The file set.
         set: String,
-        /// Why.
         why: ShapeError,
     },
     /// A directory can't be aged as requested, or a run can't use it because it was aged.
@@ -170,7 +166,6 @@ pub enum Error {
         set: String,
         /// Its root.
         path: PathBuf,
-        /// Why.
         why: AgingError,
     },
     /// A system call failed.

@@ -35,11 +35,8 @@ pub enum Foreign {
 pub enum Special {
     /// A named pipe.
     Pipe,
-    /// A socket.
     Socket,
-    /// A block device.
     BlockDevice,
-    /// A character device.
     CharacterDevice,
     /// The file system does not report the kind.
     Unknown,
@@ -125,7 +122,7 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// Returns whether a symbolic link is one that a `symlink` flowop creates: its target is the name of a file in the same
+/// True if a symbolic link is one that a `symlink` flowop creates: its target is the name of a file in the same
 /// directory, and nothing else.
 pub(super) fn is_own_link(dir: Fd, name: &CStr) -> bool {
     let mut target = [0; 32];

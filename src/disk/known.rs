@@ -50,7 +50,6 @@ impl KnownTree {
         }
     }
 
-    /// Returns the root.
     pub(super) fn root(&self) -> KnownDir {
         if matches!(self, Self::Tree(..)) { KnownDir::Known(0) } else { KnownDir::AtLevel(0) }
     }
@@ -76,7 +75,7 @@ impl KnownTree {
         }
     }
 
-    /// Returns whether the tree contains a file with this serial number in a directory.
+    /// True if the tree contains a file with this serial number in a directory.
     pub(super) fn file(&self, dir: KnownDir, serial: u32) -> bool {
         match (self, dir) {
             (Self::Any, KnownDir::AtLevel(_)) => true,

@@ -7,7 +7,7 @@ use crate::os::name::Name;
 use crate::os::{Fd, fd};
 
 impl Populator<'_> {
-    /// Returns whether a name is a symbolic link that belongs to the set, such as one left by a `symlink` flowop of an
+    /// True if a name is a symbolic link that belongs to the set, such as one left by a `symlink` flowop of an
     /// earlier run. Returns an error when it is neither such a link nor a file of the set.
     pub(super) fn is_link(&self, dir: Fd, i: u64, name: Name, found: &FileInfo) -> Result<bool, Error> {
         match Foreign::of_file(found, self.job.root.marker.links) {

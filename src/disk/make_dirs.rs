@@ -104,7 +104,7 @@ pub(super) fn leafdirs(job: &PopulateJob<'_>, sums: &SharedChanges, stop: &Atomi
     Ok(())
 }
 
-/// Returns whether a leaf directory is to exist at the start.
+/// True if a leaf directory is to exist at the start.
 fn is_wanted(job: &PopulateJob<'_>, leaf: u64) -> bool {
     job.set.tree.leafdir_at_start(leaf)
 }

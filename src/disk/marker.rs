@@ -136,7 +136,7 @@ impl Marker {
         }
     }
 
-    /// Returns whether the tree was created with the members that exist in `tree` at the start. An earlier version did not
+    /// True if the tree was created with the members that exist in `tree` at the start. An earlier version did not
     /// record how many there are, and created others of a set that exists in part.
     pub(super) fn has_members_of(&self, tree: &Tree) -> bool {
         let wanted = MadeMembers::of(tree);
@@ -214,7 +214,7 @@ impl MarkerIdentity {
         })
     }
 
-    /// Returns whether both are the same file. `kind` is the `f_type` of the file system. Device numbers are ignored,
+    /// True if both are the same file. `kind` is the `f_type` of the file system. Device numbers are ignored,
     /// and file-system numbers are compared on btrfs only, since they may change with each mount. Where the inode
     /// number proves nothing, the path must be the same too.
     fn is(&self, actual: &Self, kind: u64) -> bool {
@@ -244,7 +244,7 @@ impl MarkerIdentity {
     }
 }
 
-/// Returns whether two birth times differ by less than the unit of times on FAT, to which the time of a file is rounded
+/// True if two birth times differ by less than the unit of times on FAT, to which the time of a file is rounded
 /// when it is loaded again.
 fn is_about(one: &str, other: &str) -> bool {
     const UNIT: u128 = 2_000_000_000;
@@ -298,13 +298,13 @@ pub(super) fn announce(file: Fd) {
     let _ = fd::ftruncate(file, ANNOUNCED.len() as u64);
 }
 
-/// Returns whether an incomplete marker says that wmlrun has created the root.
+/// True if an incomplete marker says that wmlrun has created the root.
 pub(super) fn is_announced(file: Fd) -> bool {
     let mut text = [0; 2];
     fd::pread(file, &mut text, 0).is_ok_and(|n| &text[..n] == ANNOUNCED)
 }
 
-/// Returns whether a file is an incomplete marker, which may be removed: it is empty, or contains the beginning of a
+/// True if a file is an incomplete marker, which may be removed: it is empty, or contains the beginning of a
 /// marker. A longer file is not one, whatever its beginning is.
 pub(super) fn is_unfinished(file: Fd) -> Result<bool, Errno> {
     if fd::fstat(file)?.size > LENGTH {

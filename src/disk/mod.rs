@@ -47,7 +47,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Fileset {
     /// The definition.
     pub spec: FilesetSpec,
-    /// The tree.
     pub tree: Arc<Tree>,
     /// The current state.
     pub state: State,
@@ -151,7 +150,7 @@ impl Fileset {
         }
     }
 
-    /// Returns whether the tree is known to be as defined, unless another session has used it since.
+    /// True if the tree is known to be as defined, unless another session has used it since.
     pub fn is_known(&self) -> bool {
         self.start.known.is_some()
     }
@@ -162,7 +161,7 @@ impl Fileset {
         Self { start, ..self }
     }
 
-    /// Returns whether the tree is adopted, that is, was not created by wmlrun.
+    /// True if the tree is adopted, that is, was not created by wmlrun.
     pub fn is_adopted(&self) -> bool {
         self.adopted
     }
@@ -178,7 +177,7 @@ impl Fileset {
         self.links.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether files of the set may have more than one name.
+    /// True if files of the set may have more than one name.
     pub fn has_links(&self) -> bool {
         self.links.load(Ordering::Relaxed)
     }

@@ -48,17 +48,17 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// Returns whether the mode is a dry run, which changes nothing on the disk.
+    /// True if the mode is a dry run, which changes nothing on the disk.
     pub(super) fn is_dry_run(self) -> bool {
         matches!(self, Self::DryRun | Self::Read)
     }
 
-    /// Returns whether the mode creates files or directories of a new tree.
+    /// True if the mode creates files or directories of a new tree.
     fn is_new(self) -> bool {
         matches!(self, Self::Create | Self::Directories | Self::Files)
     }
 
-    /// Returns whether missing directories are created.
+    /// True if missing directories are created.
     pub(super) fn makes_directories(self) -> bool {
         !self.is_dry_run() && self != Self::Files
     }
@@ -422,7 +422,7 @@ impl<'a> Populator<'a> {
 }
 
 impl PopulateJob<'_> {
-    /// Returns whether file `i` should exist.
+    /// True if file `i` should exist.
     #[inline]
     fn wanted(&self, i: u64) -> bool {
         self.set.tree.exists_at_start(i)

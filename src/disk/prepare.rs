@@ -73,7 +73,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Returns whether the phase writes so much that its progress is always shown.
+    /// True if the phase writes so much that its progress is always shown.
     pub fn is_long(self) -> bool {
         matches!(self, Self::Populate | Self::Age)
     }
@@ -163,9 +163,7 @@ pub struct Repairs {
     pub resized: u64,
     /// Files removed.
     pub removed: u64,
-    /// Directories created.
     pub directories_created: u64,
-    /// Directories removed.
     pub directories_removed: u64,
 }
 
@@ -343,7 +341,7 @@ impl PrepareTask {
         }
     }
 
-    /// Returns whether the tree is created anew.
+    /// True if the tree is created anew.
     pub(super) fn is_new(&self) -> bool {
         matches!(self.action, Action::Make | Action::Replace(_))
     }

@@ -29,7 +29,6 @@ pub struct Removed {
     pub set: String,
     /// Its root.
     pub path: PathBuf,
-    /// Files removed.
     pub files: u64,
     /// Directories removed below the root.
     pub directories: u64,
@@ -371,7 +370,7 @@ pub fn clean_fresh(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<Clea
     Ok(report)
 }
 
-/// Returns whether a directory is `dir`, or is inside it on the same file system and the same mount. A path that leaves
+/// True if a directory is `dir`, or is inside it on the same file system and the same mount. A path that leaves
 /// `dir` through `..` or a symbolic link is not inside, although it begins with its name. What is mounted inside
 /// belongs to others: it may have been there before, with their trees.
 pub fn is_inside(path: &Path, dir: &Path) -> bool {
@@ -386,7 +385,7 @@ pub fn is_inside(path: &Path, dir: &Path) -> bool {
     device.and_then(|device| walk::open_dir(top.0, &below, AT_DIR, device)).map(fd::close).is_ok()
 }
 
-/// Returns whether a directory contains a marker.
+/// True if a directory contains a marker.
 pub fn is_marked(dir: &Path) -> bool {
     dir.join(MARKER).is_file()
 }

@@ -342,7 +342,7 @@ fn device(root: Fd) -> u64 {
     fd::fstat(root).map_or(0, |stat| stat.device)
 }
 
-/// Returns whether a directory is empty, except for an incomplete marker.
+/// True if a directory is empty, except for an incomplete marker.
 pub(super) fn is_empty(root: Fd) -> Result<bool, Errno> {
     let mut empty = true;
     fd::list_dir(root, &mut [0; 4096], |name, _| {
@@ -541,7 +541,7 @@ impl Root {
         remove_empty(&made_parents);
     }
 
-    /// Returns whether the directory has its marker: the file that this process has locked.
+    /// True if the directory has its marker: the file that this process has locked.
     fn has_marker(&self) -> bool {
         let own = fd::file_info(self.lock).map(|info| info.inode);
         own.is_ok() && fd::file_info_at(self.fd, MARKER_C).map(|info| info.inode) == own

@@ -242,7 +242,7 @@ pub(super) fn classify(dir: Fd, is_root: bool, name: &CStr, kind: FileType) -> R
 }
 
 impl Scan {
-    /// Returns whether the tree may contain a file with this serial number in a directory.
+    /// True if the tree may contain a file with this serial number in a directory.
     pub(super) fn has_file(&self, dir: u32, serial: u32) -> bool {
         self.known.file(self.dirs[dir as usize].known, serial)
     }
@@ -383,7 +383,7 @@ fn serial_text(serial: u32) -> String {
     String::from_utf8_lossy(Name::new(u64::from(serial)).digits()).into_owned()
 }
 
-/// Returns whether an unmarked tree could be adopted, or why not.
+/// True if an unmarked tree could be adopted, or why not.
 pub(super) fn fits(spec: &FilesetSpec, stop: &AtomicBool) -> Result<(), String> {
     match adoptable(spec, true, stop) {
         Err(Error::Adopt { path, why, .. }) => Err(format!("`{}` {why}", path.display())),

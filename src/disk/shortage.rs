@@ -12,7 +12,6 @@ pub enum Shortage {
         /// Bytes that must stay free.
         floor: u64,
     },
-    /// Inodes.
     Inodes {
         /// Inodes needed.
         needed: u64,

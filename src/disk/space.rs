@@ -44,7 +44,7 @@ fn unit_of(space: &Space, kind: u64) -> u64 {
     if is_remote(kind) { unit.min(USUAL_UNIT) } else { unit }
 }
 
-/// Returns whether a file system with this `f_type` may be on a server.
+/// True if a file system with this `f_type` may be on a server.
 pub(super) fn is_remote(kind: u64) -> bool {
     REMOTE.contains(&kind)
 }

@@ -39,7 +39,6 @@ impl FileSystemId {
     }
 }
 
-/// The memory of a host.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 struct HostMemory {
     /// The control groups of the process: other groups of a host have limits of their own.

@@ -65,7 +65,7 @@ impl Handle {
 pub trait Engine: Send + Sync + std::fmt::Debug {
     /// Returns its name on the command line and in results.
     fn name(&self) -> &'static str;
-    /// Returns whether it works on a file system. If not, no tree is created and no root is opened.
+    /// True if it works on a file system. If not, no tree is created and no root is opened.
     fn real(&self) -> bool;
     /// Returns how it is to execute asynchronous I/O.
     fn asynchronous(&self) -> AsyncChoice;
@@ -149,7 +149,6 @@ pub const TABLE: &[(&dyn Engine, &str)] = &[
     (&null::Null, "no I/O, every call succeeds: measures the overhead of wmlrun"),
 ];
 
-/// Returns the engine of that name.
 pub fn find(name: &str) -> Option<&'static dyn Engine> {
     TABLE.iter().map(|(engine, _)| *engine).find(|engine| engine.name() == name)
 }

@@ -39,7 +39,6 @@ const PERIOD_NS: u64 = 1_000_000_000;
 pub struct RunEnv<'r> {
     /// Makes the system calls.
     pub engine: &'r dyn Engine,
-    /// The clock.
     pub clock: &'r Clock,
     /// The start and the deadline of the run.
     pub gate: &'r Gate,
@@ -47,7 +46,6 @@ pub struct RunEnv<'r> {
     pub events: &'r EventPool,
     /// The queue for the messages of `print`.
     pub messages: Option<&'r Messages>,
-    /// The seed of the run.
     pub seed: u64,
     /// The number of the thread's process instance, from 0.
     pub instance: usize,
@@ -352,7 +350,7 @@ impl<'r> OpCx<'r> {
         self.skip().is_ok()
     }
 
-    /// Returns whether the run is over. For steps with many calls, to be checked between them.
+    /// True if the run is over. For steps with many calls, to be checked between them.
     #[inline]
     pub fn expired(&self) -> bool {
         self.env.clock.raw() > self.env.gate.deadline()
@@ -368,7 +366,6 @@ impl<'r> OpCx<'r> {
         }
     }
 
-    /// Returns the path of a file.
     pub fn path(&self, file: FileRef) -> String {
         self.files.views[file.set].set.path_of(file.index).display().to_string()
     }
@@ -427,7 +424,7 @@ impl<'r> OpCx<'r> {
         }
     }
 
-    /// Returns whether the thread keeps only some directories of the set open.
+    /// True if the thread keeps only some directories of the set open.
     fn keeps_few(&self, set: usize) -> bool {
         self.files.dirs[set].as_ref().is_some_and(|dirs| !dirs.is_shared())
     }

@@ -67,12 +67,11 @@ impl Stop {
         StopReason::Over.into()
     }
 
-    /// Returns the reason.
     pub fn reason(self) -> StopReason {
         *self.0
     }
 
-    /// Returns whether the reason is [`StopReason::Over`].
+    /// True if the reason is [`StopReason::Over`].
     pub fn is_over(&self) -> bool {
         matches!(*self.0, StopReason::Over)
     }

@@ -21,7 +21,6 @@ use std::ffi::CStr;
 pub enum MoveSource {
     /// A file of this set, picked by this rule.
     Any(usize, PickBy),
-    /// This file.
     File(FileRef),
 }
 

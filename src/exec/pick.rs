@@ -70,7 +70,6 @@ pub(super) struct PartRotation {
 }
 
 impl PartRotation {
-    /// Returns the parts in order.
     #[inline]
     fn order(self) -> impl Iterator<Item = usize> {
         let wrapped = move |k| if k < self.parts { k } else { k - self.parts };
@@ -226,7 +225,6 @@ impl OpCx<'_> {
         }
     }
 
-    /// Makes one attempt in one part.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "called with constants")]
     pub(super) fn try_part(&mut self, part: usize, want: Want, by: PickBy, hold: bool) -> PickAttempt<FileRef> {

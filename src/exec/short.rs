@@ -11,7 +11,7 @@ use std::ops::Range;
 /// Number of calls of one operation between two checks of the deadline.
 const CHECK_INTERVAL: u64 = 1000;
 
-/// Returns whether the error means that the transfer cannot continue at this offset: direct I/O that stopped between
+/// True if the error means that the transfer cannot continue at this offset: direct I/O that stopped between
 /// two blocks.
 fn is_end(errno: Errno) -> bool {
     errno == Errno::INVAL

@@ -6,12 +6,10 @@ use crate::engine::Handle;
 /// The highest slot number for `fd=`.
 pub const MAX_FD: usize = 128;
 
-/// A file of a file set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileRef {
     /// Index of the set.
     pub set: usize,
-    /// Index of the file in the set.
     pub index: u64,
 }
 
@@ -31,7 +29,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Returns whether a file of this set is open in this slot.
+    /// True if a file of this set is open in this slot.
     #[inline]
     pub fn holds(&self, set: usize) -> bool {
         self.handle.is_some() && self.file.is_some_and(|f| f.set == set)
@@ -156,7 +154,6 @@ impl Slots {
         self.rotor
     }
 
-    /// Returns a slot.
     #[inline]
     pub fn get(&self, slot: usize) -> &Slot {
         &self.table[slot]
@@ -183,7 +180,7 @@ impl Slots {
         self.table.len()
     }
 
-    /// Returns whether there are no slots.
+    /// True if there are no slots.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }

@@ -48,7 +48,6 @@ pub fn maker(kind: UnitKind, want: Want) -> usize {
 pub struct Starvation {
     /// The sets and states.
     makes: Vec<(usize, usize)>,
-    /// Whether it is starved.
     starves: Arc<AtomicBool>,
 }
 

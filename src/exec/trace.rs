@@ -58,12 +58,10 @@ pub enum StreamShape {
 /// Maximum number of entries for which memory is allocated before the run.
 const PREALLOCATED: usize = 16 << 10;
 
-/// The digest of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StreamDigest {
     /// The number of operations that were hashed.
     pub hashed: u64,
-    /// The hash.
     pub hash: u64,
 }
 
@@ -74,7 +72,7 @@ impl Stream {
         Self { wanted, shapes, seen: 0, hash: 0, entries: Vec::with_capacity(wanted.kept.min(PREALLOCATED)) }
     }
 
-    /// Returns whether a flowop moves data through the buffer of its slot.
+    /// True if a flowop moves data through the buffer of its slot.
     pub fn is_buffered(&self, flowop: usize) -> bool {
         self.shapes.get(flowop) == Some(&StreamShape::Buffered)
     }

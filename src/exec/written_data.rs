@@ -46,12 +46,11 @@ impl WrittenData {
         Self { separate, of_set, ..Self::of_one(DataSource::default(), seed, thread) }
     }
 
-    /// Returns whether the data of all files is of one source without copies, so that it only needs unique stamps.
+    /// True if the data of all files is of one source without copies, so that it only needs unique stamps.
     pub(super) fn is_plain(&self) -> bool {
         self.separate.is_empty() && !self.common.stamper.has_copies()
     }
 
-    /// Returns the source of a file.
     pub(super) fn source_of(&mut self, file: Option<FileRef>) -> &mut ThreadSource {
         match self.separate_of(file) {
             Some(i) => &mut self.separate[i],

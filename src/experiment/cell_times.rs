@@ -83,7 +83,6 @@ impl CellTimes {
         self.pending[cell] = left;
     }
 
-    /// Begins a block.
     pub(super) fn begin_block(&mut self) {
         look_at(self.pending.len());
         self.pending.fill(self.order.per_block());

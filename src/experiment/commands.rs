@@ -21,7 +21,6 @@ use std::time::Duration;
 /// The number of bytes of a command's output in which its last message is looked for.
 const LAST_BYTES: u64 = 4096;
 
-/// A command that is due.
 pub(super) struct DueCommand<'a> {
     /// The number of the run, from 1.
     run: usize,

@@ -55,7 +55,6 @@ pub enum Next {
         /// The prediction of the end.
         progress: Prediction,
     },
-    /// The end.
     End(DesignEnd),
 }
 

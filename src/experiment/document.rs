@@ -21,7 +21,6 @@ pub enum ExperimentDocument {
 }
 
 impl ExperimentDocument {
-    /// Formats the document.
     pub fn formatted(&self, format: &ComparisonFormat) -> String {
         match self {
             Self::Repeats(found) => (format.write)(found),

@@ -40,7 +40,6 @@ pub struct ExperimentFile {
     pub options: Vec<Spanned<String>>,
     /// Variables of each run.
     pub set: Vec<SetVariable>,
-    /// The factors.
     pub factors: Vec<FileFactor>,
     /// The order of the runs.
     pub order: StudyOrder,
@@ -66,16 +65,12 @@ pub struct ExperimentFile {
     pub time_limit: Option<Duration>,
 }
 
-/// A factor.
 #[derive(Clone, Debug)]
 pub struct FileFactor {
-    /// The name.
     pub name: Spanned<String>,
-    /// The levels.
     pub levels: Vec<FileLevel>,
 }
 
-/// A level of a factor.
 #[derive(Clone, Debug)]
 pub struct FileLevel {
     /// The name, with the position of the level.
@@ -91,7 +86,7 @@ pub struct FileLevel {
 }
 
 impl FileLevel {
-    /// Returns whether the level changes nothing of a run.
+    /// True if the level changes nothing of a run.
     fn is_empty(&self) -> bool {
         self.script.is_none() && self.options.is_empty() && self.set.is_empty()
     }
@@ -105,7 +100,7 @@ pub fn read(map: &SourceMap, file: FileId) -> Result<ExperimentFile, Vec<Diagnos
     })
 }
 
-/// Returns whether a name may contain this character. Names are parts of those of files and environment variables.
+/// True if a name may contain this character. Names are parts of those of files and environment variables.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }

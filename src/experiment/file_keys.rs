@@ -6,7 +6,6 @@
 /// A key of a table of an experiment file.
 #[derive(Clone, Copy, Debug)]
 pub struct FileKey {
-    /// The name.
     pub name: &'static str,
     /// The form of its value.
     pub form: &'static str,
@@ -14,7 +13,6 @@ pub struct FileKey {
     pub about: &'static str,
 }
 
-/// Makes a key.
 const fn key(name: &'static str, form: &'static str, about: &'static str) -> FileKey {
     FileKey { name, form, about }
 }
@@ -67,14 +65,12 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
     key("hook", "list of tables", "Commands around the experiment, blocks, levels and runs"),
 ];
 
-/// The keys of a factor.
 pub const FACTOR_KEYS: &[FileKey] = &[
     key("name", "text", "The name: letters, digits, `_`, `-` and `.`"),
     key("variable", "text", "The variable that a level without a table sets; by default the name"),
     key("levels", "list", "The levels: values of the variable, or tables"),
 ];
 
-/// The keys of a level.
 pub const LEVEL_KEYS: &[FileKey] = &[
     key("name", "text", "The name in results"),
     key("script", "text", "The script, instead of that of the experiment"),
@@ -86,7 +82,6 @@ pub const LEVEL_KEYS: &[FileKey] = &[
     key("time-limit", "time", "The maximum duration of each of the two commands"),
 ];
 
-/// The keys of a hook.
 pub const HOOK_KEYS: &[FileKey] = &[
     key("at", "`\"experiment\"`, `\"block\"`, `\"level\"` or `\"run\"`", "The scope around which the commands run"),
     key("factor", "text", "With `at = \"level\"`: the factor"),

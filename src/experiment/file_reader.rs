@@ -12,7 +12,6 @@ use std::time::Duration;
 use toml::Spanned as TomlSpanned;
 use toml::de::{DeTable, DeValue};
 
-/// The help for a text that is not TOML.
 const TOML_HELP: &str = "a line is `KEY = VALUE`, a text is in quotes, and `[[factor]]` or `[[hook]]` begins a table";
 
 /// The errors of an experiment file.
@@ -98,7 +97,6 @@ impl<'a> FileTable<'a> {
         }
     }
 
-    /// Returns the value of a key.
     pub(super) fn value(&self, key: &str, errors: &FileErrors) -> Option<FileValue<'a>> {
         let value = self.entries.get(key)?;
         Some(FileValue { span: errors.span(value.span()), value: value.get_ref() })
@@ -124,7 +122,6 @@ impl<'a> FileValue<'a> {
         errors.add(Code::WrongValue, self.span, message, format!("write {expected}"));
     }
 
-    /// Returns a text.
     pub(super) fn text(&self, key: &str, errors: &mut FileErrors) -> Option<Spanned<String>> {
         match self.value {
             DeValue::String(text) => Some(Spanned::new(text.clone().into_owned(), self.span)),
@@ -159,7 +156,6 @@ impl<'a> FileValue<'a> {
         Some(FileTable { what, span: self.span, entries })
     }
 
-    /// Returns a table.
     pub(super) fn table(&self, key: &str, what: &'static str, errors: &mut FileErrors) -> Option<FileTable<'a>> {
         let table = self.as_table(what);
         if table.is_none() {
@@ -194,7 +190,6 @@ impl<'a> FileValue<'a> {
         values.iter().filter_map(table).collect()
     }
 
-    /// Returns whether it is a list.
     pub(super) fn is_list(&self) -> bool {
         matches!(self.value, DeValue::Array(_))
     }

@@ -86,7 +86,6 @@ pub struct StoredFloor {
     pub sessions: u64,
     /// The time of the last session, RFC 3339.
     pub last: String,
-    /// The run time.
     pub run_time: String,
     /// The file system and its device.
     pub storage: String,

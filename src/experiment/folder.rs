@@ -97,7 +97,7 @@ impl KeptRun {
     }
 }
 
-/// Returns whether a folder has no file besides those that an experiment leaves which was killed before its description
+/// True if a folder has no file besides those that an experiment leaves which was killed before its description
 /// was written.
 fn is_unused(folder: &HeldDir) -> io::Result<bool> {
     for entry in folder.entries()? {
@@ -118,7 +118,7 @@ fn is_unused(folder: &HeldDir) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns whether a file has the name of a temporary file that becomes the file `of`.
+/// True if a file has the name of a temporary file that becomes the file `of`.
 pub(super) fn is_temporary(name: &str, of: &str) -> bool {
     let process =
         name.strip_prefix('.').and_then(|name| name.strip_prefix(of)?.strip_prefix('.')?.strip_suffix(".tmp"));
@@ -324,7 +324,6 @@ impl Folder {
         Ok((experiment, text))
     }
 
-    /// Returns the description of the experiment in a folder.
     pub fn description(path: &Path) -> Result<Experiment, FolderError> {
         Self::read_description(path).map(|(experiment, _)| experiment)
     }
@@ -427,7 +426,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Returns whether the machine was rebooted before the experiment was resumed.
+    /// True if the machine was rebooted before the experiment was resumed.
     pub fn is_after_reboot(&self) -> bool {
         self.is_after_reboot
     }
@@ -458,7 +457,6 @@ impl Folder {
         Err(FolderError::Changed { path: self.path.clone(), changed })
     }
 
-    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -473,12 +471,12 @@ impl Folder {
         self.runs.len()
     }
 
-    /// Returns whether a run has written a result.
+    /// True if a run has written a result.
     pub(super) fn has_result(&self, run: usize) -> bool {
         fs::symlink_metadata(self.result(run)).is_ok_and(|meta| meta.len() > 0)
     }
 
-    /// Returns whether a run has written the result of a failure, or of a run that was refused before it began.
+    /// True if a run has written the result of a failure, or of a run that was refused before it began.
     pub(super) fn has_failure(&self, run: usize) -> bool {
         self.observation(run).is_ok_and(|observation| observation.failure.is_some())
             || import::is_of_refused_run(&self.result(run))
@@ -557,7 +555,7 @@ impl Folder {
         self.experiment.retry_disturbed.saturating_sub(self.unused.of_run(run))
     }
 
-    /// Returns whether other programs disturbed all of the last runs, also their further attempts: then more of these only
+    /// True if other programs disturbed all of the last runs, also their further attempts: then more of these only
     /// take time.
     pub(super) fn is_busy(&self) -> bool {
         let disturbed = |run: &&KeptRun| run.observation.disturbed;

@@ -25,20 +25,13 @@ pub enum FolderError {
     },
     /// The folder of an experiment to continue has no description of one, or does not exist.
     #[error("{} is not a results folder: it has no `{}`", path.display(), EXPERIMENT)]
-    NotResults {
-        /// The folder.
-        path: PathBuf,
-    },
+    NotResults { path: PathBuf },
     /// The folder, or a directory in it, is no longer at its path.
     #[error("{}: the folder, or a directory in it, was moved, removed or replaced meanwhile", path.display())]
-    Moved {
-        /// The folder.
-        path: PathBuf,
-    },
+    Moved { path: PathBuf },
     /// The experiment can't get this number of runs.
     #[error("{}: {why}", path.display())]
     Extension {
-        /// The folder.
         path: PathBuf,
         /// The reason.
         why: String,
@@ -46,7 +39,6 @@ pub enum FolderError {
     /// The conditions have changed since the experiment was started.
     #[error("{}: changed since the experiment was started: {}", path.display(), changed.join(", "))]
     Changed {
-        /// The folder.
         path: PathBuf,
         /// The names of the changed conditions.
         changed: Vec<String>,
@@ -54,7 +46,6 @@ pub enum FolderError {
 }
 
 impl FolderError {
-    /// Returns the help for this error.
     pub fn help(&self) -> &'static str {
         match self {
             Self::Io { .. } => "give another folder with `--results`",

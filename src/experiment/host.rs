@@ -16,7 +16,6 @@ pub trait ExperimentHost {
     /// Returns the signal that was received, or `None`.
     fn interrupted(&self) -> Option<i32>;
 
-    /// Returns the path of this program.
     fn program(&self) -> PathBuf;
 
     /// Returns the maximum duration of a command before or after a run.
@@ -87,17 +86,14 @@ pub enum ExperimentError {
         /// The exit status.
         status: u8,
     },
-    /// A command failed.
     #[error("{0}")]
     Command(FailedCommand),
 }
 
-/// A command that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedCommand {
     /// The position of the command in the experiment file, as `FILE:LINE`; `None` when it is unknown.
     pub origin: Option<String>,
-    /// Its text.
     pub text: String,
     /// Which command it is, and the reason.
     pub why: String,

@@ -48,7 +48,7 @@ impl FolderOrigin {
         })
     }
 
-    /// Returns whether the folder with the origin `now` is the one that was made, perhaps under another name.
+    /// True if the folder with the origin `now` is the one that was made, perhaps under another name.
     fn is_that_of(&self, now: &Self) -> bool {
         let is_same_file = self.host == now.host && self.inode == now.inode && self.born == now.born;
         // Inode numbers are used again, and may be guessed.
@@ -56,7 +56,7 @@ impl FolderOrigin {
     }
 }
 
-/// Returns whether this user has made a results folder on this host. `false` if the folder is a copy, or if its journal
+/// True if this user has made a results folder on this host. `false` if the folder is a copy, or if its journal
 /// is empty or a link.
 pub fn is_made_here(folder: &Path) -> io::Result<bool> {
     let path = folder.join(JOURNAL);

@@ -148,7 +148,7 @@ impl OwnFiles {
         (self.runs.contains(&run) && format!("{run:04}") == number).then_some(run)
     }
 
-    /// Returns whether a name is that of the output of a run (`0001.log`), or of a temporary file that becomes its
+    /// True if a name is that of the output of a run (`0001.log`), or of a temporary file that becomes its
     /// result (`.0001.json.123.tmp`).
     fn is_output(&self, name: &str) -> bool {
         let is_temporary_result = || {
@@ -158,13 +158,13 @@ impl OwnFiles {
         self.run_of(name, ".log").is_some() || is_temporary_result()
     }
 
-    /// Returns whether a name is that of the output of a command before or after a run: `0001-before.log`.
+    /// True if a name is that of the output of a command before or after a run: `0001-before.log`.
     fn is_hook_log(&self, name: &str) -> bool {
         let parts = name.strip_suffix(".log").and_then(|name| name.split_once('-'));
         parts.is_some_and(|(number, command)| self.run_of(number, "").is_some() && self.commands.contains(command))
     }
 
-    /// Returns whether a name is that of what a command recorded after a run: `0001-1.txt`.
+    /// True if a name is that of what a command recorded after a run: `0001-1.txt`.
     fn is_record(&self, name: &str) -> bool {
         let parts = name.strip_suffix(".txt").and_then(|name| name.split_once('-'));
         parts.is_some_and(|(number, command)| {

@@ -42,7 +42,7 @@ pub struct RecordedExperiment {
     pub notes: Vec<String>,
 }
 
-/// Returns whether a directory is the results folder of an experiment.
+/// True if a directory is the results folder of an experiment.
 pub fn is_folder(path: &Path) -> bool {
     path.join(EXPERIMENT).is_file()
 }

@@ -222,7 +222,6 @@ impl Replayed {
         Ok(())
     }
 
-    /// Returns whether a run has ended.
     fn has_ended(&self, run: u64) -> bool {
         run as usize <= self.runs.len()
     }

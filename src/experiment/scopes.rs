@@ -25,7 +25,6 @@ pub enum HookScope {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         level: Option<usize>,
     },
-    /// A run.
     Run,
 }
 
@@ -48,7 +47,6 @@ pub struct ScopeHook {
     /// The maximum duration of each command in seconds; absent if it is that of the experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<f64>,
-    /// The scope.
     #[serde(flatten)]
     pub scope: HookScope,
 }
@@ -105,7 +103,7 @@ impl Experiment {
         })
     }
 
-    /// Returns whether a scope that contains the run `from` continues in the run `to`.
+    /// True if a scope that contains the run `from` continues in the run `to`.
     pub(super) fn continues(&self, scope: HookScope, from: ScopePosition, to: ScopePosition) -> bool {
         let block = |at: ScopePosition| self.rule.order().block_of(at.run - 1, self.arms.len());
         let is_same_block = block(from) == block(to);
@@ -121,7 +119,7 @@ impl Experiment {
         }
     }
 
-    /// Returns whether the effect of a hook's command at the begin of its scope, which succeeded before the run
+    /// True if the effect of a hook's command at the begin of its scope, which succeeded before the run
     /// `succeeded`, is still in place at a run after an interruption. It is if no command undoes it, and if the scope
     /// has contained all runs since then, whose arms are given.
     pub(super) fn is_in_effect(&self, hook: &ScopeHook, succeeded: usize, at: ScopePosition, arms: &[usize]) -> bool {

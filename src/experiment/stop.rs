@@ -42,7 +42,6 @@ pub(super) fn look_at(count: usize) {
     let _ = count;
 }
 
-/// The runs of a cell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CellRuns {
     /// The values of each metric.

@@ -96,7 +96,6 @@ pub struct Arm {
     pub metric: Option<String>,
 }
 
-/// The kind of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExperimentKind {
     /// Repeated runs of one arm.
@@ -110,7 +109,6 @@ pub enum ExperimentKind {
 }
 
 impl ExperimentKind {
-    /// Returns the command for this kind.
     pub fn command(self) -> &'static str {
         match self {
             Self::Repeat => "repeat",
@@ -158,7 +156,6 @@ pub enum RuleWanted {
     },
     /// The rule for a factorial experiment. Its arms are the cells, of which the level of the last factor changes first.
     Factorial {
-        /// The factors.
         factors: Vec<WantedFactor>,
         /// The minimum number of runs of each cell.
         min_runs: u64,
@@ -177,7 +174,7 @@ pub enum RuleWanted {
 }
 
 impl RuleWanted {
-    /// Returns whether it is the rule of a comparison of two arms.
+    /// True if it is the rule of a comparison of two arms.
     pub fn is_comparison(&self) -> bool {
         matches!(self, Self::Ab { .. })
     }
@@ -237,7 +234,6 @@ pub fn precision((min, max): (u64, u64), wanted: Option<f64>) -> Option<f64> {
 /// A factor of a factorial experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WantedFactor {
-    /// The name.
     pub name: String,
     /// The names of its levels.
     pub levels: Vec<String>,
@@ -256,7 +252,6 @@ pub enum Blocks {
 }
 
 impl Experiment {
-    /// Returns the kind of the experiment.
     pub fn kind(&self) -> ExperimentKind {
         match self.rule {
             RuleWanted::Repeat { .. } => ExperimentKind::Repeat,
@@ -313,7 +308,7 @@ impl Experiment {
         })
     }
 
-    /// Returns whether there are two arms that differ neither in their options nor in their commands.
+    /// True if there are two arms that differ neither in their options nor in their commands.
     pub fn has_equal_arms(&self) -> bool {
         let [a, b] = &self.arms[..] else { return false };
         let has_equal_commands = |time| self.hooks.of(time, 0) == self.hooks.of(time, 1);
@@ -368,7 +363,7 @@ impl Experiment {
         metrics
     }
 
-    /// Returns whether an arm has a metric of its own.
+    /// True if an arm has a metric of its own.
     pub fn has_own_metrics(&self) -> bool {
         self.arms.iter().any(|arm| arm.metric.is_some())
     }
@@ -381,12 +376,12 @@ impl Experiment {
         self.metrics_of(arm).iter().map(|metric| metric.of(run)).collect()
     }
 
-    /// Returns whether commands are executed between runs, which may mount file systems.
+    /// True if commands are executed between runs, which may mount file systems.
     pub fn has_commands(&self) -> bool {
         !self.hooks.0.is_empty() || !self.scopes.is_empty()
     }
 
-    /// Returns whether a failed run is a result of its arm, and the experiment continues.
+    /// True if a failed run is a result of its arm, and the experiment continues.
     pub fn keeps_failures(&self) -> bool {
         matches!(self.kind(), ExperimentKind::Sweep | ExperimentKind::Factorial)
     }

@@ -171,7 +171,6 @@ impl AgingError {
 /// The parameters that determine a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AgingParameters {
-    /// The seed.
     pub seed: u64,
     /// Number of rounds, 1 to [`MAX_ROUNDS`].
     pub rounds: u32,
@@ -195,7 +194,6 @@ pub enum AgingAction {
 /// A step of the sequence. The file system is written back after it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AgingStep {
-    /// The action.
     pub action: AgingAction,
     /// The source trees that it concerns.
     pub trees: Vec<u32>,
@@ -219,7 +217,6 @@ pub struct AgedFile {
     pub content: u64,
 }
 
-/// A change of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileChange {
     /// The file is not changed, or does not exist.
@@ -233,7 +230,6 @@ pub enum FileChange {
         /// The file afterwards.
         file: AgedFile,
     },
-    /// The file is removed.
     Removed,
 }
 
@@ -261,7 +257,6 @@ impl AgingWork {
 /// The versions of all source trees at some moment. `None` stands for a tree that does not exist.
 pub type TreeVersions = Vec<Option<TreeVersion>>;
 
-/// The sequence of an aging.
 #[derive(Debug)]
 pub struct AgingSequence {
     parameters: AgingParameters,
@@ -332,7 +327,6 @@ impl AgingSequence {
         mix(self.parameters.seed, purpose::FILL)
     }
 
-    /// Returns the parameters.
     pub fn parameters(&self) -> AgingParameters {
         self.parameters
     }
@@ -347,7 +341,6 @@ impl AgingSequence {
         self.trees
     }
 
-    /// Returns the steps.
     pub fn steps(&self) -> &[AgingStep] {
         &self.steps
     }

@@ -46,7 +46,6 @@ impl DataSource {
         Self { redundancy, copies: Copies::new(redundancy, seed) }
     }
 
-    /// Returns the redundancy of the data.
     pub fn redundancy(&self) -> Redundancy {
         self.redundancy
     }
@@ -114,7 +113,7 @@ impl Stamper {
         Self { id: mix(mix(seed, purpose::STAMPS), thread), count: 0, copies: None }
     }
 
-    /// Returns whether some blocks become copies, so that [`Stamper::stamp_unique`] does not suffice.
+    /// True if some blocks become copies, so that [`Stamper::stamp_unique`] does not suffice.
     pub fn has_copies(&self) -> bool {
         self.copies.is_some()
     }

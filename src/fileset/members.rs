@@ -50,7 +50,6 @@ const WAITERS: u32 = 1;
 /// Which members are candidates.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Want {
-    /// Members that exist.
     Existing = 0,
     /// Members that do not exist.
     Absent = 1,
@@ -187,7 +186,7 @@ impl Members {
         self.n
     }
 
-    /// Returns whether the set has no members.
+    /// True if the set has no members.
     pub fn is_empty(&self) -> bool {
         self.n == 0
     }
@@ -218,7 +217,7 @@ impl Members {
         top.iter().map(|node| i64::from(node.load(Ordering::Relaxed))).sum::<i64>().max(0) as u64
     }
 
-    /// Returns whether member `i` exists.
+    /// True if member `i` exists.
     pub fn exists(&self, i: u64) -> bool {
         self.word(i).load(Ordering::Acquire) & (1 << (i % PER_WORD)) != 0
     }

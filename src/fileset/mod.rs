@@ -38,7 +38,6 @@ pub const DEFAULT_LAYOUT_SEED: u64 = 1;
 #[allow(clippy::struct_excessive_bools, reason = "each is an attribute of the language")]
 #[derive(Clone, Debug)]
 pub struct FilesetSpec {
-    /// Name of the set.
     pub name: String,
     /// Directory that contains the root; created if it does not exist.
     pub path: PathBuf,

@@ -61,7 +61,7 @@ impl Present {
         }
     }
 
-    /// Returns whether member `i` exists at the start.
+    /// True if member `i` exists at the start.
     #[inline]
     pub(super) fn has(&self, i: u64) -> bool {
         match self {

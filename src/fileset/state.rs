@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The state of one file set, shared by all threads.
 #[derive(Debug)]
 pub struct State {
-    /// The files.
     pub files: Members,
     /// The leaf directories.
     pub leafdirs: Members,

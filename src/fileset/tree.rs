@@ -288,13 +288,13 @@ impl Tree {
         if self.empty { 0 } else { self.sizes.of(i) }
     }
 
-    /// Returns whether file `i` exists at the start.
+    /// True if file `i` exists at the start.
     #[inline]
     pub fn exists_at_start(&self, i: u64) -> bool {
         self.present.has(self.part.number(i))
     }
 
-    /// Returns whether leaf directory `i` exists at the start.
+    /// True if leaf directory `i` exists at the start.
     pub fn leafdir_at_start(&self, i: u64) -> bool {
         self.present_leafdirs.has(self.part.number(i))
     }

@@ -12,7 +12,6 @@ use crate::spec::{Dialect, Flowop};
 pub struct SetInfo {
     /// Its number.
     pub id: usize,
-    /// Its name.
     pub name: String,
     /// Number of its files.
     pub entries: u64,

@@ -77,7 +77,7 @@ fn next_file() -> FileUse {
     }
 }
 
-/// Returns whether the end of the last operation serves as the start of the next one, which begins some time later.
+/// True if the end of the last operation serves as the start of the next one, which begins some time later.
 fn next_begins_at_the_end(cx: &mut OpCx<'_>) -> bool {
     let ended = cx.last();
     std::thread::sleep(Duration::from_millis(1));

@@ -84,7 +84,7 @@ impl Counter {
         Self::Totals { io_only, peers: Arc::default() }
     }
 
-    /// Returns whether it reads the totals of the process.
+    /// True if it reads the totals of the process.
     pub(super) fn is_total(&self) -> bool {
         matches!(self, Self::Totals { .. })
     }

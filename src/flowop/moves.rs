@@ -79,7 +79,6 @@ impl Move {
         Ok(MoveSource::Any(self.from.id, self.file.pick.draw(cx)))
     }
 
-    /// Makes the call.
     fn call(&self, cx: &mut OpCx<'_>, from: FileRef, to: FileRef) -> Renamed {
         let change = if self.over { NameUpdate::Replace } else { NameUpdate::Rename };
         cx.rename_verified(change, from, to, |cx, errno| match errno {

@@ -293,7 +293,6 @@ impl Effects {
 pub enum Unit {
     /// The value of the attribute of this name.
     Attribute(&'static str, Quantity),
-    /// The size of the file.
     FileSize,
     /// The value of `iosize`, or the size of the file if that is smaller.
     Chunk(Quantity),

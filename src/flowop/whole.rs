@@ -206,7 +206,7 @@ struct WriteWhole {
 }
 
 impl WriteWhole {
-    /// Returns whether it always writes the size of its own file: that is the file in slot 0, which counts before
+    /// True if it always writes the size of its own file: that is the file in slot 0, which counts before
     /// `workingset`.
     fn writes_own_size(&self) -> bool {
         self.source == 0 && self.file.slot.fd == 0 && self.file.slot.rotate == 0

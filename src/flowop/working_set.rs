@@ -24,7 +24,7 @@ impl WorkingSet {
         self.size.draw(&mut random::stream(init.seed, &[init.ordinal as u64, self.flowop as u64]))
     }
 
-    /// Returns whether the script gives it.
+    /// True if the script gives it.
     pub(super) fn is_given(&self) -> bool {
         !matches!(self.size, Quantity::Const(0))
     }

@@ -87,7 +87,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
-/// Returns whether every line is one number, of which those from 1,000 on have commas between groups of three digits. Such
+/// True if every line is one number, of which those from 1,000 on have commas between groups of three digits. Such
 /// a file can't be told from one with several columns.
 fn has_grouped_digits(text: &str) -> bool {
     let is_grouped = |line: &str, least: usize| {

@@ -63,7 +63,6 @@ struct FactorDescription {
     in_order: Option<toml::Value>,
 }
 
-/// An arm.
 #[derive(Deserialize)]
 struct ArmDescription {
     #[serde(default)]
@@ -298,7 +297,6 @@ impl ArmNames {
             .or_else(|| only(&|name| name.contains('=') && levels(name).join(",") == arm))
     }
 
-    /// Returns the metrics of an arm.
     fn metrics(&self, arm: Option<usize>) -> Vec<Metric> {
         let mut metrics = self.metrics.clone();
         let own = arm.and_then(|arm| self.own.get(arm)?.clone());
@@ -503,14 +501,14 @@ fn all_files(path: &Path) -> Result<Vec<Observation>, ImportError> {
     Ok(found)
 }
 
-/// Returns whether a directory has no result itself, and a directory for each workload.
+/// True if a directory has no result itself, and a directory for each workload.
 fn is_of_batch(dir: &Path) -> bool {
     let Ok(entries) = reading::entries(dir) else { return false };
     let is_workload = |entry: &DirEntry| entry.path().join(BATCH_RESULT).is_file();
     !has_json(dir) && !dir.join(RUNS).is_dir() && entries.iter().any(is_workload)
 }
 
-/// Returns whether a directory has a JSON file, or cannot be read.
+/// True if a directory has a JSON file, or cannot be read.
 pub(super) fn has_json(dir: &Path) -> bool {
     let is_json = |entry: &DirEntry| entry.path().extension().is_some_and(|e| e == "json");
     reading::entries(dir).map_or(true, |entries| entries.iter().any(is_json))
@@ -527,7 +525,7 @@ pub(super) fn results_among(dir: &Path) -> Result<Vec<Observation>, ImportError>
     if found.is_empty() { Err(form(dir)("it has no results".to_owned())) } else { Ok(found) }
 }
 
-/// Returns whether the name of a file does not begin with a point.
+/// True if the name of a file does not begin with a point.
 pub fn is_visible(file: &Path) -> bool {
     file.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
 }

@@ -45,7 +45,6 @@ pub(super) fn read_file(path: &Path) -> Result<String, ImportError> {
     Ok(text_of(reading::read(path, MAX_LENGTH).map_err(failed)?))
 }
 
-/// Makes a text of bytes.
 fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }

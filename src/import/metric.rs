@@ -39,7 +39,6 @@ pub struct MetricKind {
 const HIGHER: Direction = Direction::HigherIsBetter;
 const LOWER: Direction = Direction::LowerIsBetter;
 
-/// All metrics.
 pub const METRICS: [MetricKind; 16] = [
     MetricKind { name: "ops", direction: HIGHER, about: "I/O operations per second" },
     MetricKind { name: "mib", direction: HIGHER, about: "MiB read and written per second" },
@@ -156,7 +155,7 @@ impl Metric {
         ending(&self.name).and_then(|(before, _)| before.strip_suffix('.'))
     }
 
-    /// Returns whether it is a number of a column, which no run has.
+    /// True if it is a number of a column, which no run has.
     pub fn is_of_column(&self) -> bool {
         self.name.ends_with(VALUE)
     }
@@ -165,7 +164,7 @@ impl Metric {
         ending(&self.name).map(|(_, kind)| kind)
     }
 
-    /// Returns whether it is a response time, which only open loops have.
+    /// True if it is a response time, which only open loops have.
     pub fn is_response(&self) -> bool {
         self.kind().is_some_and(|kind| kind.name.starts_with(RESPONSE))
     }

@@ -108,7 +108,7 @@ pub struct SideBlocks {
 }
 
 impl ImportedSide {
-    /// Returns whether the observations are the numbers of a column, which have no name.
+    /// True if the observations are the numbers of a column, which have no name.
     pub fn is_column(&self) -> bool {
         self.runs.iter().any(|run| run.figures.contains_key(metric::VALUE))
     }
@@ -185,7 +185,6 @@ fn whole_cell<'a>(part: &str, arms: &'a [String]) -> Option<&'a str> {
 }
 
 impl ImportError {
-    /// Returns the help for this error.
     pub fn help(&self) -> String {
         match self {
             Self::Io { .. } | Self::Form { .. } => {
@@ -260,7 +259,7 @@ pub fn recorded_observations(path: &Path) -> Result<Vec<Observation>, ImportErro
     of_text(&text, &path.display().to_string()).map_err(form(path))
 }
 
-/// Returns whether a file is a result of wmlrun without a run, which was refused before it began.
+/// True if a file is a result of wmlrun without a run, which was refused before it began.
 pub fn is_of_refused_run(path: &Path) -> bool {
     input::read_file(path).is_ok_and(|text| own::is_of_refused_run(&text))
 }

@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for RunCount {
     }
 }
 
-/// Returns whether a text is a document without a run: wmlrun refused the run before it began.
+/// True if a text is a document without a run: wmlrun refused the run before it began.
 pub(super) fn is_of_refused_run(text: &str) -> bool {
     serde_json::from_str::<Outline>(text)
         .is_ok_and(|outline| outline.schema.as_deref() == Some(SCHEMA) && outline.runs.0 == 0)

@@ -30,7 +30,6 @@ impl HookTime {
         }
     }
 
-    /// Returns the time of the hook of this name.
     pub fn of_hook(name: &str) -> Self {
         if name.split('-').next() == Some(Self::Before.name()) { Self::Before } else { Self::After }
     }
@@ -95,7 +94,7 @@ impl RecordedFigures {
         }
     }
 
-    /// Returns whether the used space was recorded before the run and not after it.
+    /// True if the used space was recorded before the run and not after it.
     pub fn lacks_space(&self) -> bool {
         matches!(self.space, [Some(_), None])
     }

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 /// The runs of a test on both sides.
 #[derive(Clone, Debug, Default)]
 pub struct TestSample {
-    /// The name of the test.
     pub name: String,
     /// The complete runs of A and of B; none if the side does not have the test.
     pub runs: [Vec<Observation>; 2],
@@ -61,7 +60,7 @@ pub fn mixed_conditions(runs: &[Observation]) -> Vec<String> {
     found
 }
 
-/// Returns whether the two sides have a flowop of the same name, or one of them has no flowops.
+/// True if the two sides have a flowop of the same name, or one of them has no flowops.
 pub fn shared_flowops(a: &[Observation], b: &[Observation]) -> bool {
     let all = |runs: &[Observation]| runs.iter().flat_map(flowops).map(str::to_owned).collect::<BTreeSet<String>>();
     let (a, b) = (all(a), all(b));

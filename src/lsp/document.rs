@@ -58,7 +58,6 @@ impl CheckedScript {
         Self { uri: uri.clone(), session, file, model, found, lines }
     }
 
-    /// Returns the text.
     pub(super) fn text(&self) -> &str {
         &self.session.map.file(self.file).text
     }
@@ -122,7 +121,7 @@ impl CheckedScript {
         }
     }
 
-    /// Returns whether the result depends on other scripts.
+    /// True if the result depends on other scripts.
     pub(super) fn has_loads(&self) -> bool {
         self.loads().next().is_some()
     }

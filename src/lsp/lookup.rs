@@ -24,7 +24,6 @@ const MOST_WITH_HELP: usize = 200;
 /// Most lines of a definition that hover shows.
 const MOST_LINES: usize = 20;
 
-/// A word of a script.
 struct ScriptWord {
     /// The text before the word, with blanks for comments.
     head: String,

@@ -65,7 +65,7 @@ pub(crate) enum AfterRun {
 }
 
 impl SetCache {
-    /// Returns whether a cache below the file system has unknown contents.
+    /// True if a cache below the file system has unknown contents.
     fn unknown_below(&self) -> bool {
         !self.in_memory && self.stack.as_ref().is_none_or(|stack| stack.cached_below)
     }

@@ -12,7 +12,6 @@ use std::time::Duration;
 /// The length of a measurement, which ends earlier if its threads end.
 #[derive(Clone, Copy, Debug)]
 pub enum Length {
-    /// This length.
     Given(Duration),
     /// This default length: neither command line nor script has set one.
     Default(Duration),
@@ -55,7 +54,6 @@ pub struct Measurement<'a> {
     pub plan: Arc<Plan>,
     /// The source texts of the plan, for messages.
     pub map: &'a SourceMap,
-    /// The length of the measurement.
     pub length: Length,
     /// The length of the warm-up before the measurement.
     pub warmup: WarmupLength,

@@ -250,7 +250,7 @@ impl Outputs {
         }
     }
 
-    /// Returns whether a file is one that this session replaces.
+    /// True if a file is one that this session replaces.
     pub fn is_output(&self, path: &Path) -> bool {
         let outputs = [self.json.as_ref().and_then(json::Writer::id), self.trace.as_ref().and_then(Appender::id)];
         file_id(path).is_some_and(|id| outputs.contains(&Some(id)))
@@ -493,7 +493,7 @@ impl Outputs {
     }
 
     /// Writes the result of a rank other than 0 to a file in the results directory, because rank 0 does not have it.
-    /// Returns whether that succeeded.
+    /// True if that succeeded.
     pub(crate) fn write_unreported(&self, front: &mut dyn Front) -> bool {
         let name = format!("rank-{}.json", self.settings.together.rank());
         let written = self.write_in_results(name.into(), |_| true, UNREPORTED);
@@ -570,7 +570,7 @@ pub fn form_of(stats: &Stats) -> Option<&'static dumps::File> {
     }
 }
 
-/// Returns whether a file's first bytes are those of a trace: eight columns, three of them numbers.
+/// True if a file's first bytes are those of a trace: eight columns, three of them numbers.
 fn is_trace(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let columns: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();

@@ -67,7 +67,7 @@ pub(crate) fn run(
     }
 }
 
-/// Returns whether a command seems to drop the dentries and inodes of the machine: it names `drop_caches`, and not only
+/// True if a command seems to drop the dentries and inodes of the machine: it names `drop_caches`, and not only
 /// with a 1, which stands for the page cache.
 pub(crate) fn drops_inodes(command: &str) -> bool {
     let words = command.split(|c: char| !c.is_ascii_alphanumeric());

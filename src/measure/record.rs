@@ -291,7 +291,7 @@ pub(crate) fn figures(run: &Run) -> RunFigures {
     FIGURES.into_iter().zip(values).collect()
 }
 
-/// Returns whether no operation was completed although the script has operations.
+/// True if no operation was completed although the script has operations.
 fn nothing_done(run: &Run, plan: &Plan) -> bool {
     let is_requested = |(process, thread): (&crate::plan::Process, &crate::plan::Thread)| {
         let is_op =

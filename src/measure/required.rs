@@ -32,7 +32,7 @@ impl Required {
         Ok(())
     }
 
-    /// Returns whether a root may be on a file system of type `kind` that is mounted at `at`. `Err` holds the error and
+    /// True if a root may be on a file system of type `kind` that is mounted at `at`. `Err` holds the error and
     /// its help.
     fn allows(&self, root: &Path, kind: &str, at: &Path) -> Result<(), (String, String)> {
         let (shown, mounted) = (printable::path(root), printable::path(at));
@@ -72,12 +72,12 @@ impl Required {
     }
 }
 
-/// Returns whether a path is below a mount point other than that of the root.
+/// True if a path is below a mount point other than that of the root.
 fn is_below(path: &Path, mount: &Path) -> bool {
     mount != Path::new("/") && std::fs::canonicalize(path).is_ok_and(|path| path.starts_with(mount))
 }
 
-/// Returns whether a path is a mount point.
+/// True if a path is a mount point.
 pub fn is_mounted_at(path: &Path) -> bool {
     std::fs::canonicalize(path)
         .is_ok_and(|path| environment::mount(&path).is_some_and(|mount| path == Path::new(&mount.path)))

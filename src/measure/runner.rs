@@ -376,7 +376,7 @@ impl Runner {
         Record { status, figures }
     }
 
-    /// Returns whether such processes are running.
+    /// True if such processes are running.
     pub fn is_live(&self) -> bool {
         self.live.is_some()
     }

@@ -79,7 +79,7 @@ impl Periodic {
         Duration::from_nanos(self.period_ns)
     }
 
-    /// Returns whether each report covers only its own period.
+    /// True if each report covers only its own period.
     pub(crate) fn resets(&self) -> bool {
         self.reset
     }

@@ -50,7 +50,6 @@ impl WarmupLength {
 /// The options of a session after their evaluation. Each field is what the option of its name in [`OPTIONS`] says; the
 /// others have a comment.
 #[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the options explain them")]
 pub struct Settings {
     /// The processes that make the runs together.
     pub together: Together,
@@ -165,7 +164,6 @@ pub enum Takes {
     Optional(&'static str, &'static str, OptionChange),
     /// One of several names.
     Name(&'static str, fn() -> OptionNames, OptionChange),
-    /// A path.
     Path(&'static str, fn(&mut Settings, PathBuf)),
     /// The same, each time that the option is given.
     Paths(&'static str, fn(&mut Settings, PathBuf)),
@@ -221,13 +219,11 @@ pub enum OptionGroup {
 pub enum Completes {
     /// Nothing in particular.
     Nothing,
-    /// A directory.
     Directories,
     /// A variable of the scripts of the line.
     Variables,
 }
 
-/// An option of a run.
 pub struct RunOption {
     /// Its name without the hyphens.
     pub name: &'static str,

@@ -33,7 +33,6 @@ const INTERVALS: usize = 60;
 /// The time limit for removing the file.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The counters of a snapshot.
 struct SnapshotCounters {
     elapsed_ns: u64,
     flowops: Vec<Snapshot>,
@@ -83,7 +82,7 @@ impl SnapshotWriter {
         Some(Self { counters, is_removed, ended, next_ns: SNAPSHOT_PERIOD.as_nanos() as u64 })
     }
 
-    /// Returns whether a snapshot is due. The one after it is then due a second later.
+    /// True if a snapshot is due. The one after it is then due a second later.
     pub(crate) fn is_due(&mut self, elapsed_ns: u64) -> bool {
         let (period, rounded) = (SNAPSHOT_PERIOD.as_nanos() as u64, elapsed_ns + EARLY.as_nanos() as u64);
         let is_due = rounded >= self.next_ns;

@@ -38,7 +38,7 @@ impl Ticker {
         self.sample_period
     }
 
-    /// Returns whether the sample at this time ends an interval. Samples may be skipped, or be slightly early due to
+    /// True if the sample at this time ends an interval. Samples may be skipped, or be slightly early due to
     /// rounding.
     pub(crate) fn ends_interval(&mut self, elapsed_ns: u64) -> bool {
         let rounded = elapsed_ns + self.sample_period.as_nanos() as u64 / 2;

@@ -63,7 +63,7 @@ pub(crate) fn warm_up(
     Ok(kernel)
 }
 
-/// Returns whether the steady part is long enough.
+/// True if the steady part is long enough.
 fn is_steady(run: &Run, timeline: &RunTimeline) -> bool {
     let intervals = timeline.intervals();
     let from = run.steady_state(&intervals).and_then(|found| found.agreed());

@@ -20,9 +20,7 @@ pub struct Blocked {
 
 /// The arguments of a system call that identify its file, by index.
 enum CallFile {
-    /// A descriptor.
     Descriptor(usize),
-    /// A path.
     Path(usize),
     /// The descriptor of a directory, and a path relative to it.
     Below(usize, usize),
@@ -48,7 +46,7 @@ pub fn path_of(tid: i32) -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
-/// Returns whether a thread sleeps in the kernel, as opposed to running or waiting for a processor. `true` if its state
+/// True if a thread sleeps in the kernel, as opposed to running or waiting for a processor. `true` if its state
 /// can't be read.
 pub fn sleeps(tid: i32) -> bool {
     fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).map_or(true, |text| !text.starts_with("running"))

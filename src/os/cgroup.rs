@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 /// The limit of one group and its usage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bound {
-    /// The limit.
     pub limit: u64,
     /// The usage. For memory, without file pages, which the kernel can reclaim.
     pub used: u64,

@@ -257,7 +257,7 @@ fn notify_guard(guard: Option<&OwnedFd>, line: &[u8]) {
     }
 }
 
-/// Returns whether no process is in a group. A process that may not be signalled is one.
+/// True if no process is in a group. A process that may not be signalled is one.
 fn has_ended(group: i32) -> bool {
     // SAFETY: the arguments are integers, and signal 0 has no effect.
     unsafe { libc::kill(-group, 0) != 0 && super::last_errno() == Errno::SRCH }
@@ -280,7 +280,7 @@ pub fn kill_all() {
     }
 }
 
-/// Returns whether a command is running, whose end the thread that has started it waits for.
+/// True if a command is running, whose end the thread that has started it waits for.
 pub fn is_running() -> bool {
     GROUPS.iter().any(|slot| slot.load(SeqCst) > 0)
 }

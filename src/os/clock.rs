@@ -47,7 +47,7 @@ impl Clock {
         if self.counter { self.counter() } else { self.monotonic() }
     }
 
-    /// Returns whether ticks are those of the processor's counter, which [`Clock::counter`] reads.
+    /// True if ticks are those of the processor's counter, which [`Clock::counter`] reads.
     #[inline]
     pub fn is_counter(&self) -> bool {
         self.counter

@@ -99,9 +99,7 @@ impl Layer {
 /// Bytes that devices have transferred since boot.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct TransferredBytes {
-    /// Bytes read.
     pub read: u64,
-    /// Bytes written.
     pub written: u64,
 }
 

@@ -166,7 +166,7 @@ fn call(result: libc::c_int) -> Result<()> {
     if result == -1 { Err(last_errno()) } else { Ok(()) }
 }
 
-/// Returns whether an error means that the file system does not report extents, or not to this user.
+/// True if an error means that the file system does not report extents, or not to this user.
 pub fn is_unsupported(errno: Errno) -> bool {
     [Errno::OPNOTSUPP, Errno::NOTTY, Errno::INVAL, Errno::NOSYS, Errno::PERM, Errno::ACCESS].contains(&errno)
 }

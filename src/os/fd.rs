@@ -85,7 +85,6 @@ pub fn wait_readable(fd: Fd, limit: Duration) -> bool {
 /// File status: the fields of `stat` that wmlrun uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stat {
-    /// The file type.
     pub kind: FileType,
     /// The size in bytes.
     pub size: u64,
@@ -119,7 +118,6 @@ impl From<rfs::Stat> for Stat {
 /// The attributes by which wmlrun recognises a file of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileInfo {
-    /// The file type.
     pub kind: FileType,
     /// The size in bytes.
     pub size: u64,
@@ -216,7 +214,7 @@ pub fn open_existing(dir: Fd, name: &CStr, flags: OFlags) -> Result<Fd> {
     openat()
 }
 
-/// Returns whether an error of `openat2` means that the kernel, or the filter of a container, does not have it.
+/// True if an error of `openat2` means that the kernel, or the filter of a container, does not have it.
 pub fn lacks_openat2(error: Errno) -> bool {
     matches!(error, Errno::NOSYS | Errno::PERM)
 }

@@ -16,7 +16,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Properties of a file system.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct FileSystemProperties {
     /// The features that it has, in the spelling of its tools. `None` if they are not known.

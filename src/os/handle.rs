@@ -68,12 +68,12 @@ pub(super) fn open_regular_with(dir: &OwnedFd, name: &OsStr, flags: OFlags) -> i
     Ok(file.into())
 }
 
-/// Returns whether a descriptor refers to a regular file.
+/// True if a descriptor refers to a regular file.
 pub fn is_regular(file: impl AsFd) -> bool {
     rfs::fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
-/// Returns whether a file was opened for reading only.
+/// True if a file was opened for reading only.
 pub fn is_read_only(file: &File) -> io::Result<bool> {
     Ok(rfs::fcntl_getfl(file)? & OFlags::RWMODE == OFlags::RDONLY)
 }
@@ -97,7 +97,7 @@ fn open_of(path: &Path, is_wanted: impl Fn(FileType) -> bool) -> io::Result<Opti
     Ok(is_it(rfs::fstat(&file)?).then(|| File::from(file)))
 }
 
-/// Returns whether a pipe has no data and will get none, because its last writer has closed it. `false` for a named pipe
+/// True if a pipe has no data and will get none, because its last writer has closed it. `false` for a named pipe
 /// that no writer has opened since.
 pub fn has_hung_up(pipe: &File) -> bool {
     let mut wanted = [PollFd::new(pipe, PollFlags::IN)];

@@ -42,7 +42,6 @@ pub struct HeldDir {
 /// An entry of a directory.
 #[derive(Clone, Debug)]
 pub struct HeldEntry {
-    /// Its name.
     pub name: OsString,
     /// Its type, of a symbolic link that of the link.
     pub kind: FileType,
@@ -154,7 +153,7 @@ impl HeldDir {
         lookup::make_known(&self.path, self.fd.as_fd())
     }
 
-    /// Returns whether the path of the directory still leads to it.
+    /// True if the path of the directory still leads to it.
     pub fn is_in_place(&self) -> bool {
         let id = |fd: &OwnedFd| rfs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
         let (now, names) = match &self.file {

@@ -173,7 +173,7 @@ fn link_target(dir: &OwnedFd, name: &OsStr, at: &Path) -> io::Result<Option<Link
     Ok(Some(LinkTarget::Path(OsString::from_vec(target.into_bytes()).into())))
 }
 
-/// Returns whether a link in a directory may be followed: unless it is in a shared directory, or if this user or the
+/// True if a link in a directory may be followed: unless it is in a shared directory, or if this user or the
 /// owner of the directory made it.
 fn is_trusted(owner: u32, dir: &rfs::Stat) -> bool {
     const STICKY_AND_WRITABLE: u32 = 0o1002;

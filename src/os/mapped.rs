@@ -55,7 +55,7 @@ impl FileMap {
         self.len as u64
     }
 
-    /// Returns whether nothing is mapped, which is never the case.
+    /// True if nothing is mapped, which is never the case.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -36,7 +36,7 @@ pub fn dirty_bytes() -> u64 {
     ["Dirty", "Writeback"].into_iter().map(|field| proc::bytes_of(&info, field)).sum()
 }
 
-/// Returns whether a directory is on tmpfs or ramfs, which have no dirty pages.
+/// True if a directory is on tmpfs or ramfs, which have no dirty pages.
 pub fn in_memory(dir: &Path) -> bool {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;

@@ -75,7 +75,7 @@ pub fn entries(dir: &Path) -> io::Result<Vec<DirEntry>> {
     Ok(found)
 }
 
-/// Returns whether a directory has no entry. `false` if it can't be listed.
+/// True if a directory has no entry. `false` if it can't be listed.
 pub fn is_empty_dir(dir: &Path) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }

@@ -19,7 +19,6 @@ const IMMEDIATE_EXIT_NOTE: &[u8] =
 const EXIT_BEFORE_RUN_NOTE: &[u8] =
     b"\nnote: exited immediately: file sets that were created remain (`wmlrun clean DIR` removes them)\n";
 
-/// Whether a run has begun.
 static RUN_HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// The first signal; 0 before any signal.
@@ -203,7 +202,7 @@ fn milliseconds() -> u64 {
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-/// Returns whether a signal is ignored now.
+/// True if a signal is ignored now.
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: an all-zero `sigaction` is a valid value, which the kernel overwrites.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };

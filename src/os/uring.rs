@@ -40,13 +40,11 @@ pub struct Request {
     pub offset: u64,
     /// The number of bytes to transfer.
     pub len: u32,
-    /// Whether this is a write.
     pub write: bool,
     /// The buffer. It is returned with the completion.
     pub buf: MapSlice,
 }
 
-/// The completion of a request.
 #[derive(Debug)]
 pub struct Completion {
     /// The tag of the request.

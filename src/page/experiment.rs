@@ -56,7 +56,6 @@ pub(super) fn state_name(recorded: &RecordedExperiment, state: RepeatState) -> &
     }
 }
 
-/// Returns the unit of a metric.
 pub(super) fn unit(metric: &str) -> AxisUnit {
     let unit = metric.parse::<Metric>().ok().and_then(|metric| metric.nanoseconds());
     if unit == Some(1.0) { AxisUnit::Nanoseconds } else { AxisUnit::Number }

@@ -7,7 +7,6 @@ use crate::util::printable;
 /// The largest number of characters of a file name, without its number and its extension.
 const LONGEST_NAME: usize = 60;
 
-/// A picture as a file.
 #[derive(Clone, Debug)]
 pub struct PictureFile {
     /// The name of the file: a number in the order of the page, and the title.

@@ -20,19 +20,16 @@ pub enum ResultSource {
     Runs {
         /// The path.
         name: String,
-        /// The result.
         document: Box<Document>,
     },
     /// The experiment of a results folder.
     Experiment {
         /// The path.
         name: String,
-        /// The experiment.
         recorded: Box<RecordedExperiment>,
         /// The noise floor of its workload, if it has been measured.
         floor: Option<NoiseFloor>,
     },
-    /// A comparison of results.
     Comparison(Box<Comparison>),
 }
 
@@ -128,7 +125,7 @@ fn read_text(path: &Path, text: &str) -> Result<ResultSource, PageError> {
     Ok(ResultSource::Runs { name: path.display().to_string(), document })
 }
 
-/// Returns whether a file's first bytes match a page that this program wrote.
+/// True if a file's first bytes match a page that this program wrote.
 pub fn is_page(head: &[u8]) -> bool {
     const BEGINS: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"wmlrun\">";
     head.starts_with(BEGINS.as_bytes())

@@ -275,7 +275,6 @@ fn the_pictures_of_a_comparison_have_each_run_and_the_verdict() {
     assert!((ratio - 1.1).abs() < 0.01 && ratio.to_bits() == also.to_bits(), "{ratio} {also}");
 }
 
-/// Returns the table with this caption.
 pub(super) fn table<'a>(blocks: &'a [SheetBlock], caption: &str) -> &'a SheetTable {
     let of_block = |block: &'a SheetBlock| match block {
         SheetBlock::Table(table) if table.caption == caption => Some(table),

@@ -413,7 +413,6 @@ pub(super) fn count(
     }
 }
 
-/// Numbers all flowops.
 fn number(processes: &[Vec<DraftThread>]) -> Vec<FlowopInfo> {
     let mut flowops = Vec::new();
     for (p, threads) in processes.iter().enumerate() {

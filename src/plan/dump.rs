@@ -15,13 +15,11 @@ use std::time::Duration;
 pub struct Totals {
     /// WML processes.
     pub processes: u64,
-    /// Threads.
     pub threads: u64,
     /// Files that all sets can hold.
     pub files: u64,
     /// Files that exist at the start.
     pub files_at_start: u64,
-    /// Directories in all sets.
     pub directories: u64,
     /// Bytes that population writes.
     pub bytes: u64,

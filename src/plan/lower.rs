@@ -396,7 +396,6 @@ fn spread(mut one: Effects, filesets: &[FilesetSpec]) -> Effects {
 /// The slot of a flowop and the file sets that it has to do with.
 #[derive(Default)]
 struct SlotSets {
-    /// The sets that it names.
     named: Vec<usize>,
     /// Its slot; 0: none named.
     slot: usize,

@@ -89,7 +89,6 @@ pub struct FlowopInfo {
     pub composites: Vec<String>,
     /// Its type.
     pub kind: &'static str,
-    /// Its class.
     pub class: Class,
     /// The direction in which it moves data.
     pub direction: IoDirection,
@@ -115,7 +114,7 @@ pub struct FlowopInfo {
 }
 
 impl FlowopInfo {
-    /// Returns whether its operations have a response time in an open loop.
+    /// True if its operations have a response time in an open loop.
     pub fn has_response(&self) -> bool {
         self.class.is_io() || self.kind == MEASURE.name
     }
@@ -124,7 +123,6 @@ impl FlowopInfo {
 /// A process definition.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// Its name.
     pub name: String,
     /// Number of instances.
     pub instances: u32,
@@ -136,14 +134,12 @@ pub struct Process {
     pub times: PhaseTimes,
     /// The dialect of its definition.
     pub dialect: Dialect,
-    /// Its threads.
     pub threads: Vec<Thread>,
 }
 
 /// A thread definition.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    /// Its name.
     pub name: String,
     /// Number of instances in each process.
     pub instances: u32,

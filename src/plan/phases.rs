@@ -13,7 +13,6 @@ use crate::source::Span;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// The times of a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PhaseTimes {
     /// The time after which its threads end (`for=`).
@@ -133,7 +132,7 @@ fn never_ends(
     ))
 }
 
-/// Returns whether a thread may find no file, or no free name, that it needs, so that it ends.
+/// True if a thread may find no file, or no free name, that it needs, so that it ends.
 fn may_run_out(plan: &Plan, thread: &Thread, brought: &Brought) -> bool {
     let opposite = |want: Want| if want == Want::Existing { Want::Absent } else { Want::Existing };
     // To make one of a state uses up one of the other.
@@ -155,7 +154,7 @@ fn wakes(step: &PlanStep) -> Vec<usize> {
     if let PlanStep::Op { op, .. } = step { op.effects().wakes } else { Vec::new() }
 }
 
-/// Returns whether a thread may wait for ever, or fail: it waits in a flowop that none wakes, or works on a slot in which
+/// True if a thread may wait for ever, or fail: it waits in a flowop that none wakes, or works on a slot in which
 /// it opens no file.
 fn may_stop(plan: &Plan, thread: &Thread, woken: &HashSet<usize>) -> bool {
     thread.steps.iter().any(|step| {

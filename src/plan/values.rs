@@ -28,7 +28,6 @@ pub struct ExactValue {
     pub of: String,
     /// Its name.
     pub attr: &'static str,
-    /// Its value.
     pub exact: String,
     /// What the variables in it are for readers of whole numbers; empty if that is no value.
     pub whole: String,

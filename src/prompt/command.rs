@@ -11,7 +11,6 @@ use crate::spec::{CommandSpec, Origin};
 pub(super) enum Argument {
     /// No argument.
     Nothing,
-    /// A number.
     Number,
     /// A file name.
     File,

@@ -116,7 +116,6 @@ pub(super) fn differing(runs: &[Run]) -> Vec<&str> {
     names.into_iter().filter(|n| runs.iter().any(|r| r.variables.get(*n) != runs[0].variables.get(*n))).collect()
 }
 
-/// Returns the flowop of a run with this key.
 fn flowop<'a>(run: &'a Run, key: &str) -> Option<&'a FlowopResult> {
     run.flowops.iter().find(|flowop| key_of(flowop) == key)
 }

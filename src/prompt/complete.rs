@@ -23,7 +23,6 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Returns the names at a prompt.
     pub(super) fn at_prompt(session: &Session) -> Self {
         Self { variables: script::variables(session), in_script: false, ..Self::in_script(session) }
     }

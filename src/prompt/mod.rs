@@ -113,7 +113,7 @@ impl PromptLoop<'_> {
         !self.prompt.session.has_quit() && !self.ended()
     }
 
-    /// Returns whether a signal was received that ends the shell, and records it in the status.
+    /// True if a signal was received that ends the shell, and records it in the status.
     fn ended(&mut self) -> bool {
         let signal = self.prompt.session.runner.watch.signal();
         if signal != 0 {

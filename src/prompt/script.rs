@@ -49,7 +49,7 @@ pub(super) fn shown_value(session: &Session, binding: &Binding) -> String {
     }
 }
 
-/// Returns whether a text after `set $x=` parses as this expression.
+/// True if a text after `set $x=` parses as this expression.
 fn parses_as(text: &str, expr: &Expr) -> bool {
     let mut map = SourceMap::new();
     let file = map.add("", format!("set $x={text}"));

@@ -419,7 +419,7 @@ fn cannot_save(path: &Path, e: &std::io::Error, status: Status) -> Failure {
     Failure::new(status, format!("can't write {}: {e}", path.display()), "use another file name")
 }
 
-/// Returns whether a file is a regular one whose first bytes satisfy `known`. Opens no other kinds of files.
+/// True if a file is a regular one whose first bytes satisfy `known`. Opens no other kinds of files.
 fn begins_with((dir, name): &(HeldDir, OsString), known: fn(&[u8]) -> bool) -> bool {
     const HEAD: u64 = 4096;
     let mut head = Vec::new();

@@ -101,7 +101,7 @@ impl Splitter {
         (!held.trim().is_empty()).then_some(StatementText { text: held, line: first_line })
     }
 
-    /// Returns whether the held text is a complete statement.
+    /// True if the held text is a complete statement.
     pub(super) fn is_complete(&self) -> bool {
         !self.held.is_empty() && self.braces == 0 && !self.open_string && !is_incomplete(&self.held)
     }
@@ -139,7 +139,6 @@ impl Splitter {
         }
     }
 
-    /// Returns whether a line begins a new statement.
     fn begins_statement(&self, line: &str, first: &Token, second: Option<&Token>, is_shell_command: bool) -> bool {
         let named = second == Some(&Token::Equals);
         let command = match first {

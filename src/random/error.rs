@@ -17,7 +17,6 @@ pub enum BadDistribution {
     /// The distribution does not have this parameter.
     #[error("`{distribution}` has no parameter `{parameter}`")]
     UnknownParameter {
-        /// The distribution.
         distribution: &'static str,
         /// The parameter as written.
         parameter: String,
@@ -37,7 +36,6 @@ pub enum BadDistribution {
     OutOfRange {
         /// The name of the parameter.
         parameter: &'static str,
-        /// The value.
         value: f64,
         /// The allowed range, in words.
         range: &'static str,
@@ -45,7 +43,6 @@ pub enum BadDistribution {
     /// A required parameter is missing.
     #[error("`{distribution}` needs `{parameter}`{why}")]
     Missing {
-        /// The distribution.
         distribution: &'static str,
         /// The name of the parameter.
         parameter: &'static str,

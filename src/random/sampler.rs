@@ -89,7 +89,7 @@ pub(super) fn finite(parameter: &'static str, value: f64) -> Result<f64, BadDist
     check(parameter, value, f64::is_finite, "a finite number")
 }
 
-/// Returns whether two numbers of a script are identical. They are compared as written, before any arithmetic.
+/// True if two numbers of a script are identical. They are compared as written, before any arithmetic.
 pub(super) fn same(a: f64, b: f64) -> bool {
     a.total_cmp(&b).is_eq()
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 /// A parameter with an effect that the script probably does not intend.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VariableNote {
-    /// The parameter.
     pub parameter: &'static str,
     /// The effect, in one line: lower case, names in backticks, no final stop.
     pub message: String,

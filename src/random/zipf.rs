@@ -45,7 +45,6 @@ impl ZipfRanks {
         Ok(Self { items, ranks: rand_distr::Zipf::new(items as f64, theta).map_err(wrong)? })
     }
 
-    /// Draws a rank.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         // The rank of `rand_distr` is 1 … `items`. The bound guards against rounding at the upper end.
         (self.ranks.sample(rng) as u64).clamp(1, self.items) - 1

@@ -139,14 +139,13 @@ impl RankGroup {
         ends
     }
 
-    /// Returns whether this rank can't rely on rank 0 to report for it: it has been told of lost ranks, or rank 0 does not
+    /// True if this rank can't rely on rank 0 to report for it: it has been told of lost ranks, or rank 0 does not
     /// answer.
     pub fn has_lost_ranks(&self) -> bool {
         let state = self.mail.state.lock();
         !state.lost.is_empty() || self.silent(&state, 0).is_some()
     }
 
-    /// Returns a rank as lost.
     fn lost(&self, rank: usize, why: String) -> LostRank {
         let host = self.hosts.get(rank).cloned().unwrap_or_default();
         LostRank { rank: rank as u64, host, why }
@@ -186,7 +185,7 @@ impl RankGroup {
         RanksLost(vec![self.lost(rank, "has not answered since rank 0 received a signal".to_owned())])
     }
 
-    /// Returns whether this time has passed since `signalled`, when a signal was first found.
+    /// True if this time has passed since `signalled`, when a signal was first found.
     fn is_signalled_for(&self, time: Duration, signalled: &mut Option<Instant>) -> bool {
         self.interrupt.load(SeqCst) != 0 && signalled.get_or_insert_with(Instant::now).elapsed() >= time
     }

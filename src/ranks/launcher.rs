@@ -4,7 +4,6 @@
 
 /// A launcher of parallel programs.
 struct Launcher {
-    /// The command.
     command: &'static str,
     /// The variable with the number of processes.
     size: &'static str,
@@ -25,7 +24,6 @@ const LAUNCHERS: &[Launcher] = &[
 /// A start of this program as one of several processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Launch {
-    /// The command of the launcher.
     pub command: &'static str,
     /// The number of processes, at least 2.
     pub size: u64,

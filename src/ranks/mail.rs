@@ -44,7 +44,6 @@ pub(super) struct MailState {
     pub(super) inbox: Vec<VecDeque<Vec<u8>>>,
     /// When the last message of each rank arrived.
     pub(super) heard: Vec<Instant>,
-    /// The ranks that have ended.
     pub(super) ended: Vec<Option<RankEnd>>,
     /// The last message of rank 0: whether all ranks have ended.
     pub(super) finish: Option<bool>,

@@ -81,7 +81,6 @@ impl MessageThread {
         }
     }
 
-    /// Reads the clock of a rank.
     fn read_clock(&mut self, rank: usize) {
         let put = &mut |from, message| self.mail.put(from, message);
         let offset = clock_offsets::read(self.transport.as_mut(), rank, put);

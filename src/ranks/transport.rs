@@ -23,7 +23,7 @@ pub(crate) trait Transport {
     /// Returns a message that has arrived, and the number of its sender. `None` if there is none.
     fn receive(&mut self) -> Option<(usize, Vec<u8>)>;
 
-    /// Returns whether all messages that were sent are on their way, so that their buffers are free.
+    /// True if all messages that were sent are on their way, so that their buffers are free.
     fn has_sent_all(&mut self) -> bool;
 
     /// Ends the transport. `all_end`: all other ranks do the same. Otherwise the transport must not wait for them.

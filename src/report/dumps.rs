@@ -15,7 +15,7 @@ pub struct File {
     pub command: &'static str,
     /// Writes the contents.
     pub write: fn(&Run, &mut dyn Write) -> io::Result<()>,
-    /// Returns whether a file that begins with these bytes was written by the same command.
+    /// True if a file that begins with these bytes was written by the same command.
     pub is_own: fn(&[u8]) -> bool,
 }
 
@@ -33,7 +33,7 @@ pub static XMLDUMP: File = File {
     is_own: |head| head.starts_with(b"<stat_doc name=\"Filebench Workload\">\n<stat_group name=\"Flowop totals\">\n"),
 };
 
-/// Returns whether the rows of a file of `stats dump` or `stats multidump` are separated by tabs; `None` for any other
+/// True if the rows of a file of `stats dump` or `stats multidump` are separated by tabs; `None` for any other
 /// file. Each row before the summary has four figures.
 fn totals(head: &[u8]) -> Option<bool> {
     let rows = std::str::from_utf8(head).ok()?.strip_prefix("Flowop totals:\n")?;

@@ -12,7 +12,6 @@ use minijinja::{Environment, context};
 /// One workload of a batch.
 #[derive(Debug)]
 pub struct Workload<'a> {
-    /// Name of the workload.
     pub name: &'a str,
     /// Name of its personality.
     pub personality: &'a str,

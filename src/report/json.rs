@@ -57,7 +57,6 @@ pub enum ReadError {
     /// Another schema or another version.
     #[error("its schema is not `{SCHEMA}`")]
     Schema,
-    /// No schema.
     #[error("it names no schema, as `{SCHEMA}`")]
     NoSchema,
 }
@@ -144,12 +143,12 @@ impl Writer {
     }
 }
 
-/// Returns whether a file's first bytes match a document that [`Writer`] wrote.
+/// True if a file's first bytes match a document that [`Writer`] wrote.
 pub fn is_result(head: &[u8]) -> bool {
     has_schema(head, "wmlrun.result")
 }
 
-/// Returns whether a file that begins with `head` is a document with this schema, of any version.
+/// True if a file that begins with `head` is a document with this schema, of any version.
 pub fn has_schema(head: &[u8], name: &str) -> bool {
     head.starts_with(format!("{{\n  \"schema\": \"{name}/").as_bytes())
 }

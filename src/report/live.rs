@@ -23,7 +23,7 @@ pub struct LiveFormat {
     pub about: &'static str,
     /// Returns the line of an event, with its end.
     pub line: fn(&LiveEvent<'_>) -> Vec<u8>,
-    /// Returns whether a file's first bytes are those of this format.
+    /// True if a file's first bytes are those of this format.
     pub is_own: fn(&[u8]) -> bool,
 }
 
@@ -31,7 +31,6 @@ pub struct LiveFormat {
 pub static LIVE_FORMATS: &[LiveFormat] =
     &[LiveFormat { name: "jsonl", about: "JSON Lines, an object per line", line: json_line, is_own: is_json_line }];
 
-/// Returns the format with this name.
 pub fn find_live(name: &str) -> Option<&'static LiveFormat> {
     LIVE_FORMATS.iter().find(|format| format.name == name)
 }
@@ -65,7 +64,6 @@ pub enum LiveEvent<'a> {
     },
     /// A run of an experiment was recorded.
     Recorded {
-        /// The run.
         of: ExperimentRun<'a>,
         /// The reason why it failed; `None` when it is complete.
         failure: Option<&'a str>,
@@ -102,7 +100,6 @@ struct StartedLine<'a> {
     threads: u64,
 }
 
-/// The line for an interval.
 #[derive(Serialize)]
 struct IntervalLine<'a> {
     schema: &'static str,
@@ -121,7 +118,6 @@ struct IntervalLine<'a> {
     flowops: Vec<IntervalFlowop>,
 }
 
-/// The ranks of an interval.
 #[derive(Serialize)]
 struct LiveRanks<'a> {
     all: usize,

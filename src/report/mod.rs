@@ -50,22 +50,22 @@ pub trait Report: Sync {
     /// Returns a description of one line for the help.
     fn about(&self) -> &'static str;
 
-    /// Returns whether the report contains the run's warnings.
+    /// True if the report contains the run's warnings.
     fn warns(&self) -> bool {
         false
     }
 
-    /// Returns whether the report is meant for programs. If so, nothing else is printed to its output.
+    /// True if the report is meant for programs. If so, nothing else is printed to its output.
     fn for_programs(&self) -> bool {
         false
     }
 
-    /// Returns whether the report is the output of Filebench, which programs read.
+    /// True if the report is the output of Filebench, which programs read.
     fn is_of_filebench(&self) -> bool {
         false
     }
 
-    /// Returns whether the reports of several documents, written one after another with one beginning, are a valid text.
+    /// True if the reports of several documents, written one after another with one beginning, are a valid text.
     fn can_be_joined(&self) -> bool {
         true
     }

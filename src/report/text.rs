@@ -159,7 +159,7 @@ fn instances_of(set: &FilesetResult, instances: usize) -> String {
     if instances > 1 { format!("{} × {instances}", set.name) } else { set.name.clone() }
 }
 
-/// Returns whether the table lacks a percentile that the result has.
+/// True if the table lacks a percentile that the result has.
 fn lacks_percentiles(run: &Run) -> bool {
     let sum = (run.summary.ops, run.summary.latency_ns);
     run.flowops.iter().map(|f| (f.ops, f.latency_ns)).chain([sum]).any(|(ops, l)| {

@@ -95,7 +95,6 @@ pub struct MountInfo {
     /// The file system type: `ext4`, `xfs`, `tmpfs`…
     #[serde(rename = "type")]
     pub kind: String,
-    /// Mount options.
     pub options: String,
     /// Features of the file system; null if unknown.
     pub features: Option<Vec<String>>,
@@ -112,7 +111,7 @@ pub struct MountInfo {
 }
 
 impl MountInfo {
-    /// Returns whether the file system keeps files in memory only.
+    /// True if the file system keeps files in memory only.
     pub fn in_memory(&self) -> bool {
         matches!(self.kind.as_str(), "tmpfs" | "ramfs" | "hugetlbfs")
     }

@@ -67,7 +67,7 @@ pub(super) const MIN_WRITTEN_BY_OTHERS: u64 = 256 << 20;
 pub(super) const MAX_WRITTEN_BY_OTHERS: u64 = 30;
 
 impl DeviceBytes {
-    /// Returns whether other programs probably read most of the bytes that the devices read, if this one made them read
+    /// True if other programs probably read most of the bytes that the devices read, if this one made them read
     /// `own`. A few mebibytes of metadata are no sign of them.
     pub fn are_mostly_read_by_others(&self, own: &Self) -> bool {
         self.read.saturating_sub(own.read) > own.read.max(MIN_READ_BY_OTHERS)
@@ -93,9 +93,7 @@ pub struct Repaired {
     pub resized: u64,
     /// Files removed.
     pub removed: u64,
-    /// Directories created.
     #[serde(rename = "directories_made")]
     pub directories_created: u64,
-    /// Directories removed.
     pub directories_removed: u64,
 }

@@ -51,7 +51,6 @@ pub(crate) fn snapshots() -> [Snapshot; 3] {
     [read, write, snapshot(827_580, 0, |x| 95.0 + 40.0 * x, 0)]
 }
 
-/// Returns the fixture's run.
 pub(crate) fn run() -> Run {
     const SECONDS: f64 = 60.0;
     let identity = |i: usize, process: &str, name: &str, kind: &str, class, instances| FlowopResult {

@@ -149,7 +149,7 @@ pub struct ClockDrift {
 }
 
 impl ClockDrift {
-    /// Returns whether the drift is greater than its error.
+    /// True if the drift is greater than its error.
     pub fn is_certain(self) -> bool {
         self.ppm.abs() > self.error_ppm
     }

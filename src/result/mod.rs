@@ -420,7 +420,7 @@ impl FlowopClass {
         }
     }
 
-    /// Returns whether the summary includes flowops of this class.
+    /// True if the summary includes flowops of this class.
     pub fn is_io(self) -> bool {
         matches!(self, Self::Io | Self::Aio)
     }
@@ -443,7 +443,6 @@ pub struct FlowopResult {
     pub composites: Vec<String>,
     /// Type: `read`, `createfile`…
     pub kind: String,
-    /// Class.
     pub class: FlowopClass,
     /// Whether its operations count as reads.
     pub reads: bool,
@@ -550,9 +549,7 @@ impl Verdict {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceBytes {
-    /// Bytes read.
     pub read: u64,
-    /// Bytes written.
     pub written: u64,
 }
 
@@ -568,7 +565,6 @@ pub struct Interval {
     pub flowops: Vec<IntervalFlowop>,
 }
 
-/// One flowop in one interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IntervalFlowop {

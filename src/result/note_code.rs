@@ -82,7 +82,7 @@ impl NoteCode {
         self.entry().1
     }
 
-    /// Returns whether threads did not do what the script asks for.
+    /// True if threads did not do what the script asks for.
     pub const fn is_unfulfilled(self) -> bool {
         matches!(self, Self::Exhausted | Self::WaitedToTheEnd | Self::EndedInWarmup)
     }
@@ -92,7 +92,6 @@ impl NoteCode {
         Self::ALL.into_iter().find(|code| code.name() == note.code)
     }
 
-    /// Returns a note with this code.
     pub fn note(self, message: impl Into<String>) -> Note {
         Note { code: self.name().to_owned(), message: message.into() }
     }

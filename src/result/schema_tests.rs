@@ -7,7 +7,6 @@ use super::fixture::{fixture, of_ranks};
 use super::{DeviceBytes, Document, OpenLoop, Run, RunState, SCHEMA, Verdict};
 use serde_json::{Value, json};
 
-/// Returns a document as it is written.
 fn written(document: &Document) -> Value {
     crate::util::json::from_bytes(&crate::util::json::to_bytes(document)).unwrap()
 }

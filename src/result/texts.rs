@@ -10,19 +10,14 @@ use serde_json::Value;
 pub enum TextField {
     /// The name of the machine.
     Host,
-    /// A mount point.
     MountPoint,
     /// A mount source: a device or a server.
     MountSource,
-    /// Options of a mount.
     MountOptions,
     /// A word of the command line.
     CommandLine,
-    /// The command line of the kernel.
     KernelCommandLine,
-    /// The path of a script.
     ScriptPath,
-    /// The text of a script.
     Script,
     /// The path of a file or directory.
     Path,

@@ -103,7 +103,6 @@ impl Timeline {
         }
     }
 
-    /// Returns all intervals.
     pub fn intervals(&self) -> Vec<Interval> {
         self.slices.iter().map(Slice::interval).collect()
     }

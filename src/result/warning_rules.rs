@@ -181,7 +181,7 @@ pub fn other_codes(document: &Document, run: &Run) -> Vec<String> {
     codes
 }
 
-/// Returns whether a warning says that the run did not do what was asked for.
+/// True if a warning says that the run did not do what was asked for.
 fn warns_of_unfulfilled(warning: &Warning) -> bool {
     matches!(
         warning,
@@ -192,7 +192,7 @@ fn warns_of_unfulfilled(warning: &Warning) -> bool {
     )
 }
 
-/// Returns whether a note says that threads did not do what the script asks for, or that the caches were in another state.
+/// True if a note says that threads did not do what the script asks for, or that the caches were in another state.
 fn is_unfulfilled(note: &Note) -> bool {
     NoteCode::of(note).is_some_and(|code| code.is_unfulfilled() || code == NoteCode::OtherCacheState)
 }

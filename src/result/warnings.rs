@@ -61,7 +61,6 @@ pub enum Warning {
         /// Their names.
         flowops: Vec<String>,
     },
-    /// A file set is on a file system in memory.
     MemoryFileSystem {
         /// Root of the file set.
         path: String,
@@ -160,7 +159,6 @@ pub enum Warning {
     },
     /// A phase began later than its start.
     PhaseLate {
-        /// Its number.
         number: u64,
         /// The delay in seconds.
         seconds: f64,
@@ -276,12 +274,12 @@ impl Warning {
         }
     }
 
-    /// Returns whether the warning is about the length of the run.
+    /// True if the warning is about the length of the run.
     pub fn is_about_length(&self) -> bool {
         matches!(self, Self::ShortRun { .. } | Self::FewOperations { .. } | Self::FewForPercentiles { .. })
     }
 
-    /// Returns whether the warning is about other programs that used the processors or the devices.
+    /// True if the warning is about other programs that used the processors or the devices.
     pub fn is_about_others(&self) -> bool {
         match self {
             Self::ProcessorBound { busy, own, kernel, .. } => busy - own - kernel > MAX_OTHERS,
@@ -521,7 +519,7 @@ pub fn note(document: &mut Document) {
     }
 }
 
-/// Returns whether a stored warning is one that [`of`] finds.
+/// True if a stored warning is one that [`of`] finds.
 pub fn is_derived(note: &Note) -> bool {
     CODES.contains(&note.code.as_str())
 }

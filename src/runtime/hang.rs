@@ -49,7 +49,7 @@ struct DeviceActivity {
 }
 
 impl DeviceActivity {
-    /// Returns whether there are devices with counters.
+    /// True if there are devices with counters.
     fn are_known(&self) -> bool {
         self.transferred.is_some()
     }
@@ -106,7 +106,7 @@ impl ThreadActivity {
         u64::midpoint(checked.min(end), end)
     }
 
-    /// Returns whether a thread that has not ended is blocked in a system call although the devices have transferred
+    /// True if a thread that has not ended is blocked in a system call although the devices have transferred
     /// nothing since the last call.
     pub(super) fn is_held(&mut self, shared: &Shared) -> bool {
         let sleeps = |s: &ThreadSlot| !s.done.load(SeqCst) && blocked::sleeps(s.tid.load(Relaxed));
@@ -114,7 +114,7 @@ impl ThreadActivity {
         !moved && shared.thread_slots.iter().any(sleeps)
     }
 
-    /// Returns whether a thread of a run that began at `from` and has stopped is blocked in a system call, the devices have
+    /// True if a thread of a run that began at `from` and has stopped is blocked in a system call, the devices have
     /// transferred nothing since the last call, and it is not yet certain that the run is stuck.
     pub(super) fn may_return(&mut self, shared: &Shared, from: u64) -> bool {
         let (now, is_held) = (shared.clock.raw(), self.is_held(shared));
@@ -181,7 +181,7 @@ fn held_limit(measured_ns: u64, knows_devices: bool) -> u64 {
     (measured_ns / 2).clamp(MIN_STUCK_NS, if knows_devices { MAX_STUCK_NS } else { u64::MAX })
 }
 
-/// Returns whether a run is stuck. `idle` has, for each thread, the time without progress until the end of the run in
+/// True if a run is stuck. `idle` has, for each thread, the time without progress until the end of the run in
 /// nanoseconds, and whether a system call still blocks it. The run is stuck if all threads were idle for the last
 /// quarter of the time, or for [`MAX_STUCK_NS`], or a blocked one for `held_limit`.
 fn is_stuck(measured_ns: u64, held_limit: u64, idle: impl Iterator<Item = (u64, bool)> + Clone) -> bool {

@@ -73,7 +73,7 @@ impl IterationTallies {
         self.first[thread_slot.process] + thread_slot.thread
     }
 
-    /// Returns whether a thread waits for others to report.
+    /// True if a thread waits for others to report.
     pub(super) fn is_awaited(&self) -> bool {
         self.waiting.load(SeqCst) > 0
     }

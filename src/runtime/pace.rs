@@ -68,7 +68,7 @@ pub struct ArrivalProgress {
 }
 
 impl Arrivals {
-    /// Returns whether the thread is between two iterations.
+    /// True if the thread is between two iterations.
     pub(super) fn are_between(&self) -> bool {
         self.begun.load(Relaxed) == self.ended.load(Relaxed)
     }

@@ -128,12 +128,12 @@ impl Phases {
         }
     }
 
-    /// Returns whether the workload has only one phase, without a start and a length, so that no process waits.
+    /// True if the workload has only one phase, without a start and a length, so that no process waits.
     pub(super) fn is_one(&self) -> bool {
         self.is_one
     }
 
-    /// Returns whether a phase has a length.
+    /// True if a phase has a length.
     pub(super) fn has_lengths(&self) -> bool {
         self.states.iter().any(|phase| phase.limit.is_some())
     }
@@ -153,7 +153,7 @@ impl Phases {
         self.states.iter().find(|phase| phase.number == number)
     }
 
-    /// Returns whether a process belongs to a phase that begins with the run, and so waits for nothing.
+    /// True if a process belongs to a phase that begins with the run, and so waits for nothing.
     pub(super) fn is_first(&self, process: usize) -> bool {
         self.place[process] == 0 && !self.is_late
     }
@@ -167,7 +167,7 @@ impl Phases {
         Ok(phase.began.load(SeqCst))
     }
 
-    /// Returns whether the phase of a process has begun.
+    /// True if the phase of a process has begun.
     pub(super) fn has_begun(&self, process: usize) -> bool {
         self.is_first(process) || self.of(process).began.load(SeqCst) > 0
     }
@@ -252,7 +252,7 @@ impl Phases {
         })
     }
 
-    /// Returns whether a phase with a length has begun and not ended: its threads do not wait for ever.
+    /// True if a phase with a length has begun and not ended: its threads do not wait for ever.
     pub(super) fn is_timed_now(&self) -> bool {
         self.next_end().is_some()
     }

@@ -33,9 +33,7 @@ const STALL_CHECK: Duration = Duration::from_secs(3);
 pub struct Running {
     pub(super) shared: Arc<Shared>,
     leaders: Vec<JoinHandle<()>>,
-    /// The space watch.
     space_watch: Option<JoinHandle<()>>,
-    /// The phase clock.
     phase_clock: Option<JoinHandle<()>>,
     /// The start of the measurement: the tick at which the gate opened or the counters were cleared.
     from: u64,
@@ -68,13 +66,12 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Returns whether the script defines this end of the run.
+    /// True if the script defines this end of the run.
     pub fn is_good(&self) -> bool {
         matches!(self, Self::Time | Self::AllDone | Self::FirstDone | Self::Finished)
     }
 }
 
-/// The end of a wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waited {
     /// The reason.
@@ -97,7 +94,6 @@ pub struct Tick<'a> {
 pub struct Sample {
     /// The time, in ticks.
     pub tick: u64,
-    /// By flowop.
     pub flowops: Vec<Snapshot>,
     /// The threads that had not ended, in a sample of [`Running::measured_at_end`]; else empty.
     pub unfinished: Vec<UnfinishedThread>,
@@ -168,7 +164,7 @@ impl Running {
         self.shared.gate.open(0);
     }
 
-    /// Returns whether the gate was opened for the threads, so that they may have begun operations.
+    /// True if the gate was opened for the threads, so that they may have begun operations.
     pub(super) fn has_begun(&self) -> bool {
         self.from > 0
     }
@@ -276,7 +272,7 @@ impl Running {
         while !is_over() && self.join_within(POLL) > 0 && self.activity.lock().may_return(&self.shared, self.from) {}
     }
 
-    /// Returns whether a thread that has not ended is blocked in a system call, and not by devices that transfer data.
+    /// True if a thread that has not ended is blocked in a system call, and not by devices that transfer data.
     pub fn is_held(&self) -> bool {
         self.activity.lock().is_held(&self.shared)
     }
@@ -297,7 +293,7 @@ impl Running {
         found.filter(|fault| fault.kind == FaultKind::Panic)
     }
 
-    /// Returns whether the space watch has waited longer than `limit` for a file system.
+    /// True if the space watch has waited longer than `limit` for a file system.
     pub fn waits_for_space(&self, limit: Duration) -> bool {
         let since = self.shared.space_query_since.load(Relaxed);
         since > 0 && self.shared.clock.ns(since, self.shared.clock.raw()) > limit.as_nanos() as u64
@@ -500,7 +496,7 @@ impl Running {
         self.shared.stop(tick);
     }
 
-    /// Returns whether the run was ended.
+    /// True if the run was ended.
     pub fn is_stopped(&self) -> bool {
         self.shared.gate.is_stopped()
     }

@@ -28,7 +28,6 @@ use std::time::Duration;
 /// A failure of a run, and its origin.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// The kind.
     pub kind: FaultKind,
     /// The index of the flowop in the plan, if a flowop caused it.
     pub flowop: Option<usize>,
@@ -65,7 +64,6 @@ impl Fault {
         Self { kind, flowop: None, what: what.into(), path: None, errno: None, help: help.into() }
     }
 
-    /// Returns the fault of a flowop.
     pub(super) fn of(kind: FaultKind, flowop: usize, failure: OpFailure) -> Self {
         let OpFailure { what, path, errno, help, .. } = failure;
         Self { kind, flowop: Some(flowop), what, path, errno, help }
@@ -216,7 +214,6 @@ impl Shared {
         })
     }
 
-    /// Returns the thread slots of one process instance.
     pub(super) fn thread_slots_of(&self, process: usize, instance: usize) -> &[ThreadSlot] {
         let each: usize = self.plan.processes[process].threads.iter().map(|t| t.instances as usize).sum();
         let first = self.first_thread_slot[process] + instance * each;

@@ -70,19 +70,19 @@ impl Running {
         self.since_start(Sample { unfinished, ..sample })
     }
 
-    /// Returns whether a thread waits for another one: at a semaphore or a latch, or for a file.
+    /// True if a thread waits for another one: at a semaphore or a latch, or for a file.
     pub(super) fn waits_for_others(&self, thread_slot: &ThreadSlot) -> bool {
         let is_in_sync = || self.flowop_of(thread_slot).is_some_and(|flowop| self.is_sync(flowop));
         thread_slot.starves.load(SeqCst) || is_in_sync() && !self.awaits_its_start(thread_slot)
     }
 
-    /// Returns whether a thread of an open loop sleeps until its next iteration.
+    /// True if a thread of an open loop sleeps until its next iteration.
     pub(super) fn awaits_its_start(&self, thread_slot: &ThreadSlot) -> bool {
         let thread = &self.shared.plan.processes[thread_slot.process].threads[thread_slot.thread];
         thread.pace.is_some() && thread_slot.arrivals.are_between()
     }
 
-    /// Returns whether a flowop, given its index in the plan, waits at a semaphore or a latch.
+    /// True if a flowop, given its index in the plan, waits at a semaphore or a latch.
     pub(super) fn is_sync(&self, flowop: usize) -> bool {
         self.shared.plan.flowops[flowop].class == Class::Sync
     }

@@ -215,14 +215,14 @@ pub(super) fn never_ran(shared: &Shared, thread_slot: &ThreadSlot) {
     }
 }
 
-/// Returns whether the time of the thread's phase is over, and the run goes on.
+/// True if the time of the thread's phase is over, and the run goes on.
 fn is_phase_over(shared: &Shared, thread_slot: &ThreadSlot) -> bool {
     let now = shared.clock.raw();
     let of_phase = shared.phases.gate_of(thread_slot.process).map(Gate::deadline);
     of_phase.is_some_and(|end| end < now) && now <= shared.gate.deadline()
 }
 
-/// Returns whether the thread ends where the script means it to, so that its schedule ends too. That of the others goes on
+/// True if the thread ends where the script means it to, so that its schedule ends too. That of the others goes on
 /// to the end of their phase: what they were asked for remains what it was.
 fn ends_as_planned(shared: &Shared, thread_slot: &ThreadSlot, end: &ThreadEnd) -> bool {
     match end {
@@ -235,7 +235,7 @@ fn ends_as_planned(shared: &Shared, thread_slot: &ThreadSlot, end: &ThreadEnd) -
     }
 }
 
-/// Returns whether the thread ends independently of the run, so that its operations in flight are completed first.
+/// True if the thread ends independently of the run, so that its operations in flight are completed first.
 fn ends_independently(context: &ProcessContext<'_>, end: &ThreadEnd) -> bool {
     match end {
         // What is in flight when a phase is over is late, as at the end of a run.
@@ -245,7 +245,7 @@ fn ends_independently(context: &ProcessContext<'_>, end: &ThreadEnd) -> bool {
     }
 }
 
-/// Returns whether reaching a count ends only the thread, not the run.
+/// True if reaching a count ends only the thread, not the run.
 fn ends_alone(context: &ProcessContext<'_>) -> bool {
     context.shared.plan.mode == QuitMode::AllDone && !context.process.dialect.semantics().finish_ends_run
 }

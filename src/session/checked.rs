@@ -52,7 +52,7 @@ impl Session {
         (model, found, applied)
     }
 
-    /// Returns whether the definitions of a script were read, or tried to be.
+    /// True if the definitions of a script were read, or tried to be.
     pub(crate) fn has_read(&self) -> bool {
         self.extent == Extent::Check
     }

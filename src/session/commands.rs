@@ -21,9 +21,7 @@ pub(crate) const LONGEST_TIME: Duration = Duration::from_secs(1_000_000_000);
 
 /// Why a command was not executed.
 pub(crate) enum CommandError {
-    /// It has this error.
     Wrong(Box<Diagnostic>),
-    /// It failed.
     Failed(Failure),
 }
 
@@ -67,7 +65,6 @@ impl Session {
         self.flow.quit
     }
 
-    /// The failure of a command.
     fn failure(&self, e: CommandError) -> Failure {
         match e {
             CommandError::Wrong(found) => self.wrong(self.values_named(vec![*found])),
@@ -483,7 +480,7 @@ impl Session {
     }
 }
 
-/// Returns whether a command of the shell has a variable: the shell inherits it, or the command sets it, as in `NAME=…`,
+/// True if a command of the shell has a variable: the shell inherits it, or the command sets it, as in `NAME=…`,
 /// `for NAME in …` or `read NAME`.
 fn shell_has(command: &str, name: &str) -> bool {
     const SETTERS: [&str; 12] = [
@@ -516,7 +513,7 @@ fn shell_has(command: &str, name: &str) -> bool {
     std::env::var_os(name).is_some() || command.match_indices(name).any(is_set)
 }
 
-/// Returns whether the shell finds a program of this name for `$(NAME)`, or has a command of its own that prints.
+/// True if the shell finds a program of this name for `$(NAME)`, or has a command of its own that prints.
 fn is_program(name: &str) -> bool {
     const BUILTINS: [&str; 8] = ["alias", "export", "jobs", "set", "times", "trap", "ulimit", "umask"];
     let is_executable = |path: std::path::PathBuf| {

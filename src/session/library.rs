@@ -38,7 +38,6 @@ fn too_long() -> io::Error {
     io::Error::new(ErrorKind::FileTooLarge, message)
 }
 
-/// A script that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundScript {
     /// Its name in messages.
@@ -52,7 +51,6 @@ pub struct FoundScript {
 }
 
 impl FoundScript {
-    /// Makes a script of bytes.
     pub fn new(name: String, bytes: Vec<u8>, path: Option<PathBuf>) -> Self {
         let (text, utf8) = match String::from_utf8(bytes) {
             Ok(text) => (text, true),
@@ -124,7 +122,7 @@ pub fn help(error: &io::Error) -> &'static str {
     }
 }
 
-/// Returns whether a text is a result instead of a script: JSON, or the log of Filebench. A script begins with neither.
+/// True if a text is a result instead of a script: JSON, or the log of Filebench. A script begins with neither.
 pub fn is_result(text: &str) -> bool {
     let Some(first) = text.lines().map(str::trim).find(|line| !line.is_empty()) else { return false };
     let is_time = |word: &str| word.parse::<f64>().is_ok();

@@ -22,7 +22,6 @@ const LOAD: usize = 4096;
 /// Most bytes of all texts that a session loads, with their charges.
 const MOST_LOADED: usize = 64 << 20;
 
-/// A text that was loaded.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedText {
     pub(crate) name: String,

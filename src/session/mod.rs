@@ -37,7 +37,6 @@ use std::sync::atomic::AtomicUsize;
 /// The part of a text that is executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Extent {
-    /// All of it.
     #[default]
     Whole,
     /// Definitions and settings.
@@ -67,7 +66,6 @@ pub struct Session {
     pub map: SourceMap,
     /// All variables.
     pub scope: Scope,
-    /// All definitions.
     pub definitions: Definitions,
     /// Measures plans. It has the settings of the command line and the result.
     pub runner: Runner,

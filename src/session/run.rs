@@ -60,7 +60,7 @@ impl Session {
         }
     }
 
-    /// Returns whether the length of a `run` has no effect, by the mode and the dialect.
+    /// True if the length of a `run` has no effect, by the mode and the dialect.
     fn ignores_time(&self) -> bool {
         self.options.mode != QuitMode::Timeout && self.loaded.dialect.semantics().time_ends_timeout_only
     }
@@ -90,7 +90,6 @@ impl Session {
         if lengths.is_empty() && !is_live && !only_creates { vec![length(None)] } else { lengths }
     }
 
-    /// Makes a run.
     pub(super) fn run(&mut self, length: Option<Duration>, span: Span, front: &mut dyn Front) -> Result<(), Failure> {
         self.run_with(RunTime { length, as_is: false }, None, span, front)
     }
@@ -418,7 +417,7 @@ impl Session {
         Ok(Some(path))
     }
 
-    /// Returns whether ranks of several hosts share a tree.
+    /// True if ranks of several hosts share a tree.
     fn shares_with_all(&self) -> bool {
         let default = self.runner.settings.share;
         let of = |def: &Arc<FilesetDef>| {

@@ -38,16 +38,12 @@ enum AxisScale {
     Categories(usize),
 }
 
-/// A tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisTick {
-    /// Its value.
     pub value: f64,
-    /// Its label.
     pub label: String,
 }
 
-/// An axis of a chart.
 #[derive(Clone, Debug)]
 pub struct ChartAxis {
     low: f64,

@@ -123,7 +123,7 @@ impl Serialize for Drawing {
     }
 }
 
-/// Returns whether a file's first bytes match a picture that this program wrote.
+/// True if a file's first bytes match a picture that this program wrote.
 pub fn is_picture(head: &[u8]) -> bool {
     let (name, value) = GENERATOR;
     let tag = head.split(|byte| *byte == b'>').next().unwrap_or_default();

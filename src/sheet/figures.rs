@@ -24,7 +24,6 @@ pub struct Series {
     pub levels: Vec<String>,
     /// The name of the place; may be empty.
     pub label: String,
-    /// The metric.
     pub metric: String,
     /// The unit in the lines of Go's benchmarks.
     pub unit: &'static str,

@@ -11,7 +11,6 @@ const STYLE: &str = include_str!("style.css");
 /// The style of the pictures, in pages and in files of their own.
 pub(super) const PICTURE_STYLE: &str = include_str!("picture.css");
 
-/// A section of a page.
 #[derive(Debug, Serialize)]
 pub struct PageSection {
     /// The heading.

@@ -73,7 +73,6 @@ pub enum SheetBlock {
     },
     /// Names with their values.
     Facts {
-        /// The pairs.
         pairs: Vec<(String, String)>,
         /// Whether text breaks lines that are too long.
         is_wrapped: bool,
@@ -85,25 +84,19 @@ pub enum SheetBlock {
         /// The pairs of a message and its advice.
         items: Vec<(String, String)>,
     },
-    /// A table.
     Table(SheetTable),
     /// A picture, in HTML only.
     Picture(Picture),
     /// Small pictures of the same figure, side by side.
     Multiples {
-        /// The title of all.
         title: String,
-        /// The pictures.
         pictures: Vec<Picture>,
     },
     /// A text of many lines, which HTML shows on demand.
     Source {
-        /// The title.
         title: String,
-        /// The lines.
         lines: Vec<String>,
     },
-    /// A sheet in the sheet.
     Part(Sheet),
 }
 
@@ -119,7 +112,6 @@ pub enum NoteLabel {
 /// A picture with its legend and its table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Picture {
-    /// The title.
     pub title: String,
     /// How to read it; may be empty.
     pub note: String,

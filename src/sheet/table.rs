@@ -10,9 +10,7 @@ use wml_text::table::{Align, Table};
 pub struct Media(u8);
 
 impl Media {
-    /// Text.
     pub const TEXT: Self = Self(1);
-    /// Markdown.
     pub const MARKDOWN: Self = Self(2);
     /// HTML, which has room for more columns.
     pub const PAGE: Self = Self(4);
@@ -28,10 +26,8 @@ impl Media {
     }
 }
 
-/// A column of a table.
 #[derive(Clone, Debug, Serialize)]
 pub struct SheetColumn {
-    /// The heading.
     pub heading: String,
     #[serde(skip)]
     align: Align,
@@ -79,7 +75,6 @@ pub struct SheetTable {
     /// The heading above the table in text and Markdown; may be empty.
     #[serde(skip)]
     pub title: String,
-    /// The columns.
     pub columns: Vec<SheetColumn>,
     /// The cells of each row, one for each column.
     pub rows: Vec<Vec<String>>,

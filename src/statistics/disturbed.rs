@@ -27,7 +27,7 @@ pub enum DisturbanceCheck {
 pub const STRICT_LEVEL: f64 = 0.999;
 
 impl Disturbance {
-    /// Returns whether half or more of the runs of a side were disturbed.
+    /// True if half or more of the runs of a side were disturbed.
     pub fn is_of_half_a_side(self) -> bool {
         (0..2).any(|side| self.disturbed[side] > 0 && 2 * self.disturbed[side] >= self.runs[side])
     }
@@ -60,7 +60,7 @@ impl Disturbance {
 }
 
 impl DisturbanceCheck {
-    /// Returns whether a verdict holds, of which `again` gives the verdict by the same blocks that this check names.
+    /// True if a verdict holds, of which `again` gives the verdict by the same blocks that this check names.
     pub fn holds(self, verdict: ComparisonVerdict, again: impl FnOnce() -> Option<ComparisonVerdict>) -> bool {
         self != Self::Unequal && again() == Some(verdict)
     }

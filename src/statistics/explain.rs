@@ -84,7 +84,7 @@ impl Change {
         [HIT_RATIO, RESIDENT_BEFORE].contains(&self.name.as_str())
     }
 
-    /// Returns whether the change is too small to be reported.
+    /// True if the change is too small to be reported.
     fn is_small(&self) -> bool {
         self.size() < MIN_CHANGE || self.is_share() && (self.b - self.a).abs() < MIN_ABSOLUTE
     }

@@ -39,7 +39,7 @@ impl FloorSample {
         self.ratio.low.ln().abs().max(self.ratio.high.ln().abs()).exp_m1()
     }
 
-    /// Returns whether the interval is too wide for a noise floor.
+    /// True if the interval is too wide for a noise floor.
     pub fn is_too_wide(&self) -> bool {
         self.ratio.low.is_nan() || self.ratio.high.is_nan() || self.share() > MAX_SHARE
     }
@@ -107,7 +107,7 @@ impl NoiseFloor {
         Self { share, sessions: 0, spans_days: true }
     }
 
-    /// Returns whether the user has given it.
+    /// True if the user has given it.
     pub fn is_given(self) -> bool {
         self.sessions == 0
     }

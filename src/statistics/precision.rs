@@ -27,7 +27,6 @@ impl MeanEstimate {
         if self.half_width == 0.0 { 0.0 } else { self.half_width / self.mean.abs() }
     }
 
-    /// Returns the mean with its interval.
     pub fn interval(&self) -> Estimate {
         Estimate::around(self.mean, self.half_width)
     }
@@ -181,7 +180,7 @@ impl RepeatRule {
         Precision { state, worst, half_width, predicted }
     }
 
-    /// Returns whether the intervals of all metrics are narrower than `target` after the first `n` runs and after one
+    /// True if the intervals of all metrics are narrower than `target` after the first `n` runs and after one
     /// run fewer. The latter is not required if the number of runs is fixed.
     pub(super) fn is_precise(&self, metrics: &[Vec<f64>], n: usize, target: f64) -> bool {
         let is_narrow = |n: usize| n as u64 >= self.runs.min && self.widest(metrics, n).1 < target;

@@ -10,7 +10,6 @@ use super::sample::Estimate;
 /// A shift with its interval, and the test of the null hypothesis of no shift.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RankShift {
-    /// The shift with its interval.
     pub(super) estimate: Estimate,
     /// The two-sided p-value. It is below 1 − level if and only if the interval does not contain 0.
     pub(super) p: f64,

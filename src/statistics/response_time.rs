@@ -13,7 +13,6 @@ pub enum ResponseMethod {
 }
 
 impl ResponseMethod {
-    /// All methods.
     pub const ALL: [Self; 2] = [Self::Sfs2, Self::Sfs3];
 
     /// Returns the name used in files and on the command line.

@@ -18,7 +18,6 @@ pub struct SampleSummary {
 /// An estimated value with its confidence interval. The confidence level is given by the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The estimate.
     pub value: f64,
     /// The lower end of the interval.
     pub low: f64,

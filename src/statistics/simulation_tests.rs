@@ -210,9 +210,7 @@ fn the_detectable_loss_is_found_in_four_of_five_comparisons() {
 struct EndedSeries {
     /// The series whose reported interval contains the true mean.
     held: usize,
-    /// The runs of all series.
     runs: usize,
-    /// The series that converged.
     converged: usize,
 }
 

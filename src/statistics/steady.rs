@@ -69,7 +69,7 @@ fn by_windows(rates: &[f64]) -> Option<usize> {
     (0..=rates.len() - 2 * WINDOWS).find(|from| windows_are_level(&rates[*from..]))
 }
 
-/// Returns whether the window rule holds for these rates.
+/// True if the window rule holds for these rates.
 fn windows_are_level(rest: &[f64]) -> bool {
     let means: Vec<f64> =
         (0..WINDOWS).map(|i| mean(&rest[i * rest.len() / WINDOWS..(i + 1) * rest.len() / WINDOWS])).collect();

@@ -12,7 +12,6 @@ use super::sample::Estimate;
 pub(super) struct TimedValue {
     /// The position in time.
     pub(super) time: f64,
-    /// The value.
     pub(super) value: f64,
 }
 

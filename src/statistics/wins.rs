@@ -18,7 +18,6 @@ pub enum TestWinner {
     Draw,
 }
 
-/// The outcome of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TestOutcome {
     /// The side that is better.

@@ -42,7 +42,6 @@ pub struct LoggedInterval<'a> {
     pub tag: &'a str,
     /// The start of the interval, relative to the start of the log.
     pub start: Duration,
-    /// The length of the interval.
     pub length: Duration,
     /// The distribution of the operations in it, in nanoseconds.
     pub dist: Dist,

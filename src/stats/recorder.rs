@@ -69,7 +69,7 @@ impl ThreadStats {
         self.cells.len()
     }
 
-    /// Returns whether the thread has no flowops.
+    /// True if the thread has no flowops.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }

@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// second-level cache.
 const RESIDENT: usize = 128;
 
-/// Returns whether `threads` threads of one definition share their histograms, in a run whose threads have
+/// True if `threads` threads of one definition share their histograms, in a run whose threads have
 /// `flowops_of_all` flowops in total.
 pub(super) fn should_share(threads: usize, flowops_of_all: usize) -> bool {
     proc::PROCESSOR_IS_CHEAP && threads > 2 * processors() && flowops_of_all > RESIDENT * processors()

@@ -104,7 +104,7 @@ impl EventPool {
         wake(&self.epoch, u32::MAX);
     }
 
-    /// Returns whether a rate is set.
+    /// True if a rate is set.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.interval.load(Relaxed) != 0

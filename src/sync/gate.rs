@@ -126,7 +126,7 @@ impl Gate {
         wake(&self.stopped, u32::MAX);
     }
 
-    /// Returns whether [`Gate::stop`] was called.
+    /// True if [`Gate::stop`] was called.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(SeqCst) != 0
     }

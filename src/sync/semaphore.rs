@@ -90,7 +90,7 @@ impl Waiters {
         }
     }
 
-    /// Returns whether `count` is enough for one of them.
+    /// True if `count` is enough for one of them.
     fn is_met_by(self, count: u32) -> bool {
         self.sleepers > 0 && count >= self.needed
     }

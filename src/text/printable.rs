@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-/// Returns whether a character moves the cursor, starts a control sequence, ends a line, or invisibly changes the order
+/// True if a character moves the cursor, starts a control sequence, ends a line, or invisibly changes the order
 /// or the look of the text around it: C0, DEL, C1, the line and paragraph separators, direction marks, overrides and
 /// isolates, and zero-width characters, which make two different names look alike.
 pub fn is_control(c: char) -> bool {

@@ -43,7 +43,7 @@ pub fn hide() {
     READ.lock().hide();
 }
 
-/// Returns whether what is printed is masked.
+/// True if what is printed is masked.
 pub fn are_hidden() -> bool {
     READ.lock().0.is_some()
 }

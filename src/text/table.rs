@@ -50,7 +50,7 @@ impl Table {
         self
     }
 
-    /// Returns whether the table has no rows.
+    /// True if the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -206,7 +206,6 @@ impl Table {
     }
 }
 
-/// Returns the width of a table.
 fn total(widths: &[usize], gap: &str) -> usize {
     widths.iter().sum::<usize>() + gap.len() * widths.len().saturating_sub(1)
 }

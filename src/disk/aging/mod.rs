@@ -55,7 +55,6 @@ pub struct AgingReport {
     pub to: String,
     /// Number of rounds.
     pub rounds: u32,
-    /// The seed.
     pub seed: u64,
     /// Capacity of the file system at the start, in bytes.
     pub capacity: u64,

@@ -87,7 +87,6 @@ impl FileRuns {
 pub struct FreeSpaceScore {
     /// Number of free extents.
     pub extents: u64,
-    /// Free bytes.
     pub bytes: u64,
     /// Bytes of the largest free extent.
     pub largest: u64,
@@ -110,7 +109,6 @@ pub struct FreeSpaceClass {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Figure<T> {
-    /// The figure.
     Known(T),
     /// It is unknown, for this reason.
     Unknown(String),

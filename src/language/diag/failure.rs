@@ -35,7 +35,6 @@ pub enum Reason {
 pub struct Diagnostics {
     /// The texts.
     pub map: SourceMap,
-    /// The diagnostics.
     pub found: Vec<Diagnostic>,
 }
 

@@ -128,7 +128,7 @@ pub fn push(found: &mut Vec<Diagnostic>, diagnostic: Diagnostic) {
     }
 }
 
-/// Returns whether any diagnostic is an error.
+/// True if any diagnostic is an error.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.severity == Severity::Error)
 }

@@ -116,7 +116,6 @@ impl ModelBuilder<'_> {
         self.error(Diagnostic::warning(Code::Ignored, span, message).help(help));
     }
 
-    /// Returns the only value of a command.
     pub(super) fn only_value(&mut self, s: &CommandStatement<'_>) -> Option<Spanned<Expr>> {
         self.one_value(s.args, s.span, s.spec.form)
     }

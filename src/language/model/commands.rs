@@ -411,7 +411,7 @@ fn form_words(form: &'static str) -> impl Iterator<Item = &'static str> {
     form.split(|c: char| c.is_whitespace() || "[]|,".contains(c))
 }
 
-/// Returns whether a word of a form is written as it is. Placeholders are in capitals, or variables.
+/// True if a word of a form is written as it is. Placeholders are in capitals, or variables.
 fn is_plain(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_lowercase()) && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
 }

@@ -33,7 +33,6 @@ pub enum Expr {
     Float(f64),
     /// A word, or a string with variables in it.
     Text(Vec<TextPart>),
-    /// A variable.
     Var(Variable),
     /// `left op right`.
     Binary(Box<(Spanned<Expr>, Operator, Spanned<Expr>)>),

@@ -115,7 +115,7 @@ pub(super) fn misfit(attr: &Attr, value: &Spanned<Expr>, alone: bool) -> Option<
     }
 }
 
-/// Returns whether two numbers with a minus between them are probably meant as a range: the difference is negative.
+/// True if two numbers with a minus between them are probably meant as a range: the difference is negative.
 fn is_range(parts: &(Spanned<Expr>, Operator, Spanned<Expr>)) -> bool {
     match parts {
         (Spanned { node: Expr::Int(low), .. }, Operator::Subtract, Spanned { node: Expr::Int(high), .. }) => low < high,

@@ -45,7 +45,6 @@ pub struct Model {
     pub commands: Vec<Command>,
 }
 
-/// One command.
 #[derive(Clone, Debug)]
 pub struct Command {
     /// The place of the statement.
@@ -59,9 +58,7 @@ pub struct Command {
 pub enum Object {
     /// File sets.
     Files,
-    /// Processes.
     Processes,
-    /// Flowops.
     Flowops,
     /// All of them: no object was named.
     All,
@@ -95,7 +92,6 @@ impl QuitMode {
 
 /// The action of a `stats` command.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the names are the words of the language")]
 pub enum Stats {
     Clear,
     Snap,
@@ -108,7 +104,6 @@ pub enum Stats {
 
 /// A command with its arguments.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the names are the words of the language")]
 pub enum CommandKind {
     /// `copies`: the variable that is the whole value is read when the command executes, because the text sets it again.
     Set {
@@ -252,7 +247,6 @@ pub struct FilesetDef {
 pub struct ProcessDef {
     /// Its attributes.
     pub attrs: Attrs,
-    /// Its threads.
     pub threads: Vec<ThreadDef>,
     /// The dialect, which decides among other things what `finishoncount` ends.
     pub dialect: Dialect,
@@ -298,11 +292,9 @@ pub struct Local {
 /// `define flowop`.
 #[derive(Clone, Debug)]
 pub struct CompositeDef {
-    /// Its name.
     pub name: Spanned<String>,
     /// Its attributes.
     pub attrs: Attrs,
-    /// Its parameters.
     pub parameters: Vec<Local>,
     /// Its body.
     pub flowops: Vec<FlowopDef>,
@@ -319,7 +311,6 @@ pub struct Known {
     pub composites: Vec<String>,
     /// Names of flowop instances.
     pub targets: Vec<String>,
-    /// Variables.
     pub variables: Vec<String>,
     /// Whether unknown names are accepted, because they may be defined later: at a prompt.
     pub open: bool,

@@ -176,7 +176,7 @@ impl Scope {
         self.internal.insert(name.to_owned(), value);
     }
 
-    /// Returns whether a variable is an internal value, such as `${rate}`, and not one of the script.
+    /// True if a variable is an internal value, such as `${rate}`, and not one of the script.
     pub fn is_of_program(&self, variable: &Variable) -> bool {
         variable.form == VariableForm::Brace && self.internal.contains_key(&variable.name)
     }
@@ -263,7 +263,7 @@ impl Scope {
         self.fixed.insert(value.span, origin);
     }
 
-    /// Returns whether the expression at a place was replaced by a value.
+    /// True if the expression at a place was replaced by a value.
     pub(super) fn is_fixed(&self, place: Span) -> bool {
         self.fixed.contains_key(&place)
     }

@@ -143,7 +143,6 @@ impl Evaluated {
         self.get(name).and_then(|(v, _)| v.as_switch()).unwrap_or(false)
     }
 
-    /// A text.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(|(v, _)| v.print())
     }

@@ -30,7 +30,6 @@ impl Dialect {
         }
     }
 
-    /// Returns the dialect of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }

@@ -20,7 +20,6 @@ pub use share::Sharing;
 pub enum Kind {
     /// A name: a word or a string.
     Name,
-    /// A path.
     Path,
     /// Any text.
     Text,
@@ -90,7 +89,6 @@ impl Origin {
 /// One attribute.
 #[derive(Clone, Copy, Debug)]
 pub struct Attr {
-    /// Its name.
     pub name: &'static str,
     /// Other names for it.
     pub aliases: &'static [&'static str],
@@ -139,7 +137,7 @@ impl Class {
         }
     }
 
-    /// Returns whether `IO Summary` counts it.
+    /// True if `IO Summary` counts it.
     pub fn is_io(self) -> bool {
         matches!(self, Self::Io | Self::Aio)
     }
@@ -161,7 +159,6 @@ pub enum IoDirection {
 pub enum Role {
     /// Creates a file of its set.
     MakesFile,
-    /// Removes a file of its set.
     RemovesFile,
     /// Works on an existing file of its set.
     NeedsFile,
@@ -211,7 +208,6 @@ pub enum Role {
 pub struct Flowop {
     /// Its name in scripts.
     pub name: &'static str,
-    /// Its class.
     pub class: Class,
     /// The direction of its data.
     pub direction: IoDirection,
@@ -229,7 +225,6 @@ pub struct Flowop {
 }
 
 impl Flowop {
-    /// Returns whether it has that role.
     pub fn is(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
@@ -244,12 +239,12 @@ impl Flowop {
         attr.takes_fraction() || (attr.name == "value" && self.is(Role::Sleeps))
     }
 
-    /// Returns whether an attribute can have an effect on it.
+    /// True if an attribute can have an effect on it.
     pub fn has_attr(&self, name: &str) -> bool {
         matches!(name, "name" | "iters" | "weight") || self.attributes().any(|own| own == name)
     }
 
-    /// Returns whether it may wait until another thread has made or removed a file or an empty directory of its set.
+    /// True if it may wait until another thread has made or removed a file or an empty directory of its set.
     pub fn may_starve(&self) -> bool {
         use Role::{MakesDirectory, MakesFile, NeedsFile, RemovesDirectory, RemovesFile};
         let picks = [MakesFile, RemovesFile, NeedsFile, MakesDirectory, RemovesDirectory];
@@ -268,7 +263,6 @@ pub struct CommandSpec {
     pub origin: Origin,
     /// Description in one line, for the manual and `help`.
     pub doc: &'static str,
-    /// An example.
     pub example: &'static str,
 }
 
@@ -282,7 +276,6 @@ pub struct SpecTable {
 }
 
 impl SpecTable {
-    /// Returns the flowop of that name.
     pub fn flowop(&self, name: &str) -> Option<&'static Flowop> {
         self.flowops.iter().copied().find(|f| f.name == name)
     }

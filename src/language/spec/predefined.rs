@@ -23,19 +23,14 @@ pub const MEMORY: Predefined = Predefined {
 pub const FREE_MEMORY: Predefined =
     Predefined { name: "freememory", doc: "bytes of `$memory` that are free or reclaimable when wmlrun starts" };
 
-/// The number of processors.
 pub const PROCESSORS: Predefined = Predefined { name: "processors", doc: "number of processors that wmlrun can use" };
 
-/// The number of this rank.
 pub const RANK: Predefined = Predefined { name: "rank", doc: "number of this process (rank) of the run, from 0" };
 
-/// The number of ranks.
 pub const RANKS: Predefined = Predefined { name: "ranks", doc: "number of processes (ranks) of the run" };
 
-/// The name of this rank's host.
 pub const HOST: Predefined = Predefined { name: "host", doc: "name of the host on which this rank runs" };
 
-/// The number of hosts.
 pub const HOSTS: Predefined = Predefined { name: "hosts", doc: "number of hosts of the run" };
 
 /// All predefined variables.

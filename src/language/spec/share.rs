@@ -6,7 +6,6 @@ pub enum Sharing {
     /// Those of a host.
     #[default]
     Host,
-    /// All.
     All,
     /// All. Each creates its own part of the files, and uses the part of the next rank during a run.
     Neighbour,

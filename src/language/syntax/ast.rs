@@ -26,7 +26,6 @@ impl Ast {
     }
 }
 
-/// One statement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Statement {
     /// The span from the first word to the last argument, or to the brace.
@@ -100,7 +99,6 @@ pub enum Value {
     Binary {
         /// Left operand: a number or a variable.
         left: Box<Spanned<Value>>,
-        /// The operator.
         op: Operator,
         /// Right operand: a number or a variable.
         right: Box<Spanned<Value>>,
@@ -191,7 +189,6 @@ pub enum VariableForm {
     Brace,
 }
 
-/// A variable.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Variable {
     /// How it was written.
@@ -204,7 +201,6 @@ pub struct Variable {
 
 /// One of the four operators of the Sun dialect's `set`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Operator {
     Add,
     Subtract,

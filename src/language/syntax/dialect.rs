@@ -34,7 +34,6 @@ const OUR_ATTRIBUTES: &[&str] = &["arrival", "dedupe", "for", "iodepth", "phase"
 /// The dialect of a script, and why.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Detected {
-    /// The dialect.
     pub dialect: Dialect,
     /// The reason, for messages: a line, and the construct there.
     pub reason: String,

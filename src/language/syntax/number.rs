@@ -66,7 +66,7 @@ fn fits_unsigned(whole: &str, fraction: &str, unit: i64) -> bool {
     high.is_some_and(|high| fraction.bytes().all(|digit| digit == b'0') || high < u64::MAX)
 }
 
-/// Returns whether a text begins with the letter of a unit.
+/// True if a text begins with the letter of a unit.
 pub(super) fn is_unit(text: &str) -> bool {
     text.starts_with(['k', 'K', 'm', 'M', 'g', 'G', 't', 'T'])
 }

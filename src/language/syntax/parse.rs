@@ -17,7 +17,7 @@ use crate::diag::{self, Code, Diagnostic, Severity};
 use crate::source::{FileId, SourceMap, Span, Spanned};
 
 lalrpop_mod!(
-    #[allow(clippy::all, clippy::pedantic, clippy::unwrap_used, unused, missing_docs, unreachable_pub)]
+    #[allow(clippy::all, clippy::pedantic, clippy::unwrap_used, unused, unreachable_pub)]
     grammar,
     "/wml.rs"
 );
@@ -90,7 +90,7 @@ fn adopt(mut statements: Vec<Statement>, orphans: Vec<(u32, Span)>) -> Vec<State
     statements
 }
 
-/// Returns whether an error leaves only a value unknown, so that the rest of its statement can be checked: a malformed
+/// True if an error leaves only a value unknown, so that the rest of its statement can be checked: a malformed
 /// number or a missing comma.
 fn is_local(diagnostic: &Diagnostic) -> bool {
     matches!(diagnostic.code, Code::BadNumber | Code::MissingComma)

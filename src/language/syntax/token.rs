@@ -49,7 +49,6 @@ pub enum Token {
 }
 
 impl Token {
-    /// Whether a value starts with it.
     pub(super) fn starts_value(&self) -> bool {
         use Token::{Error, Missing, Number, TableOpen, Text, Variable, Word};
         matches!(self, Word(_) | Number(_) | Text(_) | Variable(_) | Error | TableOpen | Missing)

@@ -101,12 +101,12 @@ impl SharingGroup {
         (Self { ranks: group, at, sharing, changes, in_parts }, other)
     }
 
-    /// Returns whether this rank prepares the tree.
+    /// True if this rank prepares the tree.
     pub(super) fn is_first(&self) -> bool {
         self.at == 0
     }
 
-    /// Returns whether other ranks have the tree too.
+    /// True if other ranks have the tree too.
     pub(super) fn is_shared(&self) -> bool {
         self.ranks.len() > 1
     }
@@ -186,7 +186,7 @@ impl RankSet {
         Prepared { files, bytes, directories: 0, ..part }
     }
 
-    /// Returns whether the run uses the tree by an open root of its own, beside the locked one of the first rank.
+    /// True if the run uses the tree by an open root of its own, beside the locked one of the first rank.
     fn opens_shared(&self) -> bool {
         self.whole.as_ref().is_none_or(|whole| !Arc::ptr_eq(whole, &self.used))
     }

@@ -67,7 +67,7 @@ impl Trees {
         self.roots.insert(spec.root(), KnownRoot { data: data_properties(spec), sizes, released: None });
     }
 
-    /// Returns whether a root is inside the fresh directory, and not on a file system that a command has mounted there.
+    /// True if a root is inside the fresh directory, and not on a file system that a command has mounted there.
     pub(crate) fn is_in_fresh_dir(&self, root: &Path) -> bool {
         self.fresh.as_ref().is_some_and(|fresh| prepare::is_inside(root, fresh))
     }
@@ -78,7 +78,6 @@ impl Trees {
 pub(crate) struct DefinitionKey(String);
 
 impl DefinitionKey {
-    /// Returns the key of a definition.
     pub(crate) fn of(spec: &FilesetSpec) -> Self {
         Self(format!("{spec:?}"))
     }

@@ -69,7 +69,7 @@ impl ResolvedPath {
         Some((device, device::path_in_file_system(&self.existing)?.join(rest)))
     }
 
-    /// Returns whether the path is that of `root`, or below it.
+    /// True if the path is that of `root`, or below it.
     fn is_in(&self, root: &Self) -> bool {
         if self.path.starts_with(&root.path) {
             return true;

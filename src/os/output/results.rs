@@ -55,7 +55,6 @@ impl ResultPlace {
 /// A file that was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// Its path.
     pub path: PathBuf,
     /// Whether a number was appended to the name, because the requested name belongs to a file that must not be
     /// replaced.
@@ -290,7 +289,7 @@ fn publish(dir: &HeldDir, temporary: &OsStr, name: &OsStr, is_own: &dyn Fn(&[u8]
     }
 }
 
-/// Returns whether `name` is a regular file that the caller recognizes. Links, pipes and devices are never opened.
+/// True if `name` is a regular file that the caller recognizes. Links, pipes and devices are never opened.
 fn may_replace(dir: &HeldDir, name: &OsStr, is_own: &dyn Fn(&[u8]) -> bool) -> bool {
     let Some(file) = dir.open_regular(name) else { return false };
     let mut head = Vec::new();

@@ -41,7 +41,6 @@ impl SnapshotFile {
         Ok(Self { file, dir, name, id: (meta.dev(), meta.ino()), at: 0, longest: 0 })
     }
 
-    /// Returns the path.
     pub fn path(&self) -> PathBuf {
         self.dir.path().join(&self.name)
     }

@@ -43,7 +43,6 @@ impl TableFile {
         Ok(table)
     }
 
-    /// Returns the directory of the table.
     pub fn directory(&self) -> &HeldDir {
         &self.dir
     }
@@ -86,7 +85,7 @@ impl TableFile {
     }
 }
 
-/// Returns whether the last byte of a file that is not empty ends a line.
+/// True if the last byte of a file that is not empty ends a line.
 fn ends_line(file: &mut File) -> io::Result<bool> {
     let mut last = [0];
     file.seek(SeekFrom::End(-1))?;

@@ -28,7 +28,7 @@ pub fn file_id(path: &Path) -> Option<FileIdentity> {
 pub struct Target {
     kind: TargetKind,
     id: Option<FileIdentity>,
-    /// Returns whether the first bytes of a file are those of such an output.
+    /// True if the first bytes of a file are those of such an output.
     is_own: fn(&[u8]) -> bool,
     /// The regular file that may be replaced: the one that [`Self::open`] found, or that was written since.
     replaceable: Mutex<Option<FileState>>,
@@ -160,7 +160,7 @@ impl Target {
         self.id
     }
 
-    /// Returns whether the output is a regular file, which [`Self::write`] replaces. All other outputs are streams.
+    /// True if the output is a regular file, which [`Self::write`] replaces. All other outputs are streams.
     pub fn is_file(&self) -> bool {
         matches!(self.kind, TargetKind::File(_))
     }
@@ -193,7 +193,7 @@ impl Target {
         Ok(file)
     }
 
-    /// Returns whether a regular file exists and may be replaced.
+    /// True if a regular file exists and may be replaced.
     fn may_replace(&self, at: &PlaceInDir) -> bool {
         let Ok(meta) = at.dir.open_file(&at.name, OFlags::WRONLY).and_then(|file| file.metadata()) else {
             return false;
@@ -260,7 +260,7 @@ impl Appender {
         self.target.directory()
     }
 
-    /// Returns whether the output is a regular file. A write to a stream can block for as long as its reader does.
+    /// True if the output is a regular file. A write to a stream can block for as long as its reader does.
     pub fn is_file(&self) -> bool {
         self.target.is_file()
     }

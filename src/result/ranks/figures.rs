@@ -120,7 +120,6 @@ pub(super) fn flowops(ranks: &[RankRun], map: &FlowopMap, common: &CommonTime) -
     map.parts(ranks).iter().map(merged).collect()
 }
 
-/// Returns one flowop from its results on the ranks.
 fn flowop(parts: &[(&RankRun, usize)], common: &CommonTime) -> FlowopResult {
     let own = || parts.iter().map(|(rank, at)| &rank.run.flowops[*at]);
     let sum = |of: fn(&FlowopResult) -> u64| own().map(of).sum::<u64>();

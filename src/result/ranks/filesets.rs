@@ -8,7 +8,6 @@ use std::path::Path;
 /// Whether the file sets to be merged are on one host, so that each entry has the bytes of the same devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SetScope {
-    /// One host.
     Host,
     /// All hosts.
     Run,

@@ -29,7 +29,6 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The run of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankRun {
     /// Number of the rank, from 0.
@@ -47,7 +46,6 @@ pub struct RankRun {
     pub environment: Environment,
     /// The requests a second that `totalrate=` asks of each rank, with the number of their phase. The same on all ranks.
     pub rank_rates: Vec<Vec<(u32, f64)>>,
-    /// Its run.
     pub run: Run,
 }
 

@@ -17,7 +17,6 @@ pub struct RankProgress {
     pub elapsed_ns: u64,
     /// Operations.
     pub ops: u64,
-    /// Bytes.
     pub bytes: u64,
     /// The sum of the latencies, in nanoseconds.
     pub latency_ns: u64,
@@ -63,7 +62,6 @@ impl LastProgress {
     }
 }
 
-/// The rate of a rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankRate {
     /// The number of the rank.
@@ -74,7 +72,6 @@ pub struct RankRate {
     pub ops_per_s: f64,
 }
 
-/// An interval of all ranks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RanksInterval {
     /// The number of ranks.

@@ -32,7 +32,6 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// One lint.
 pub struct Lint {
     /// The code of its warnings.
     pub code: Code,
@@ -44,7 +43,6 @@ pub struct Lint {
 /// Flowops of the largest script that is linted.
 const LARGEST: u64 = 1 << 17;
 
-/// All lints.
 pub const TABLE: &[Lint] = &[
     Lint { code: Code::UnusedVariable, spoils: false, find: variables::unused },
     Lint { code: Code::Shadowed, spoils: false, find: variables::shadowed },
@@ -210,7 +208,6 @@ struct UsesLevel {
     prefix: String,
 }
 
-/// The weights of a mix.
 #[derive(Clone, Copy)]
 struct MixWeights {
     /// Their sum, if they are known and not all 0.

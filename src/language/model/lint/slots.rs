@@ -14,7 +14,6 @@ enum SlotUse {
     Open(Option<String>, Span),
     /// Closed, with the set of its last file.
     Closed(Option<String>),
-    /// Unknown.
     Unknown,
 }
 

@@ -37,7 +37,6 @@ pub(super) fn unused(subject: &Subject<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns the variables that commands read.
 pub fn read_variables(commands: &[Command]) -> HashSet<String> {
     let mut read = IndexSet::new();
     gather(commands, &mut Vec::new(), &mut read);
