@@ -144,7 +144,7 @@ impl ScreenReport {
             conclusion::write_within(width, document, run, &mut below)?;
         }
         // The last line of the screen is the prompt's, and two lines of the table are its headings and the sum.
-        let taken = above.lines().count() + below.iter().filter(|byte| **byte == b'\n').count() + 5;
+        let taken = above.lines().count() + String::from_utf8_lossy(&below).lines().count() + 5;
         let rows = height.map_or(usize::MAX, |height| height.saturating_sub(taken).max(MIN_ROWS));
         out.write_all(above.as_bytes())?;
         if !run.flowops.is_empty() {
@@ -256,7 +256,10 @@ mod tests {
         document
     }
 
-    const AT: [(fn() -> ReportSize, usize, usize); 4] = [
+    /// The size of a screen, and the columns and lines that a report may have on it.
+    type Limits = (fn() -> ReportSize, usize, usize);
+
+    const AT: [Limits; 4] = [
         (|| ReportSize { width: 80, height: Some(24) }, 80, 24),
         (|| ReportSize { width: 100, height: Some(30) }, 100, 30),
         (|| ReportSize { width: 120, height: Some(40) }, 120, 40),

@@ -782,7 +782,7 @@ fn a_path_that_is_not_utf8_is_refused() {
     let small =
         ["--runs", "2", "--engine", "null", "--runtime", "0.05", "--no-quiesce", "--quiet", "--set", "filesize=1m"];
     let repeat = || Wml::new().args(["repeat", "randomread"]).args(small);
-    for (option, text) in [("--allow-write", "`--allow-write` is not UTF-8"), ("--require-mount", "invalid UTF-8")] {
+    for (option, text) in [("--allow-write", "`--allow-write` is not UTF-8"), ("--require-mount", "it is not UTF-8")] {
         let mut word = OsString::from(format!("{option}="));
         word.push(odd);
         let output = repeat().args([OsString::from("--results=r"), word]).run().exits(2);
