@@ -140,6 +140,11 @@ pub(super) fn perform(
                 true => format!("{help}; `wmlrun report {path} -o page.html` shows the runs so far"),
                 false => help,
             };
+            // The search for a peak says what to do, and leaves no output of a run.
+            if args.resume.is_none() && folder.experiment.rule.awaits_peak() {
+                folder.remove_without_runs().map_err(refuse_folder)?;
+                return Err(Failure::new(Status::of_code(status), why, help));
+            }
             let kept = removed(args, folder)?;
             Err(Failure::new(Status::of_code(status), why, kept.unwrap_or(help)))
         }

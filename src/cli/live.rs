@@ -43,14 +43,22 @@ fn width(term: &Term) -> Option<usize> {
     term.is_term().then(|| usize::from(term.size().1))
 }
 
-/// The size of the screen on which reports are shown.
+/// The size of the screen to which standard output goes.
 pub(super) fn report_size() -> report::ReportSize {
-    let term = Term::stdout();
-    let of_terminal = || {
-        let (height, width) = term.size();
-        report::ReportSize { width: width.into(), height: Some(height.into()) }
-    };
-    if term.is_term() { of_terminal() } else { report::ReportSize::PIPE }
+    size_of(&Term::stdout())
+}
+
+/// The size of the screen to which standard error goes.
+pub(super) fn error_size() -> report::ReportSize {
+    size_of(&Term::stderr())
+}
+
+fn size_of(term: &Term) -> report::ReportSize {
+    if !term.is_term() {
+        return report::ReportSize::PIPE;
+    }
+    let (height, width) = term.size();
+    report::ReportSize { width: width.into(), height: Some(height.into()) }
 }
 
 /// The size that is assumed if that of the terminal is unknown.

@@ -59,7 +59,7 @@ use crate::util::secrets;
 use args::{CliCommand, OldWord, OutputArgs, RunArgs, SetUp};
 use compare_args::CompareForm;
 use console::{Console, Verbosity};
-use live::report_size;
+use live::{error_size, report_size};
 use live_stream::LiveStream;
 use option_values::LiveOutput;
 use std::io::{ErrorKind, IsTerminal};
@@ -329,9 +329,10 @@ fn profile_named(name: &Path) -> Option<PathBuf> {
 }
 
 fn run_batch(profile: &Path, only: &[String], settings: &Settings, output: &OutputArgs) -> Result<u8, Failure> {
+    let taken = stdout_taken(settings, None)?;
     let mut host = TerminalHost {
-        stdout_taken: stdout_taken(settings, None)?,
-        format: output.format,
+        stdout_taken: taken,
+        format: report_of(output, false, taken),
         verbosity: output.verbosity(),
         interrupt: signals::install_handlers().0,
     };
@@ -384,10 +385,7 @@ fn stdout_taken(settings: &Settings, live: Option<&Path>) -> Result<bool, Failur
 fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Result<Console, Failure> {
     let live = args.live.as_ref();
     let taken = stdout_taken(settings, live.map(|live| live.path.as_path()))?;
-    let format = match args.output.format {
-        text if text.name() == "text" => text_report(args.output.verbosity(), args.per_host),
-        format => format,
-    };
+    let format = report_of(&args.output, args.per_host, taken);
     let console = console_for(taken, format, args.output.verbosity());
     let scripts: Vec<FileIdentity> = scripts.iter().filter_map(|path| file_id(path)).collect();
     let open = |live: &LiveOutput| open_stream(live, args.settings.0.force, &scripts);
@@ -404,13 +402,16 @@ fn open_stream(live: &LiveOutput, force: bool, scripts: &[FileIdentity]) -> Resu
     })
 }
 
-/// The text report of a run: with `-v` the whole, else as much as the screen holds.
-fn text_report(verbosity: Verbosity, per_host: bool) -> &'static dyn report::Report {
-    match (verbosity, per_host) {
-        (Verbosity::Verbose, true) => &Text { per_host: true },
-        (Verbosity::Verbose, false) => &Text { per_host: false },
-        (_, true) => &ScreenReport { size: report_size, per_host: true },
-        (_, false) => &ScreenReport { size: report_size, per_host: false },
+/// The report of a run. As text it is the whole with `-v`, else as much as the screen holds; the screen is standard error
+/// if standard output is `taken`.
+fn report_of(output: &OutputArgs, per_host: bool, taken: bool) -> &'static dyn report::Report {
+    if output.format.name() != "text" {
+        return output.format;
+    }
+    // A command has one report, which lives as long as the command.
+    match output.verbosity() {
+        Verbosity::Verbose => Box::leak(Box::new(Text { per_host })),
+        _ => Box::leak(Box::new(ScreenReport { size: if taken { error_size } else { report_size }, per_host })),
     }
 }
 

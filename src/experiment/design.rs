@@ -103,7 +103,7 @@ impl CellStates {
             Some(known) => {
                 let before = std::mem::replace(known, now);
                 self.predicted.remove(&(before.predicted, cell));
-                self.predicted_sum -= before.predicted;
+                self.predicted_sum = self.predicted_sum.saturating_sub(before.predicted);
                 self.widest.remove(&(bits(&before), cell));
                 self.running.remove(&cell);
             }

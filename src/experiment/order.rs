@@ -1,7 +1,7 @@
 //! The orders in which the runs of an experiment are made, drawn from its seed.
 //!
-//! To add an order, add a variant, the name that experiment files give it, and the runs of its blocks. Nothing outside of
-//! this file lists the orders.
+//! To add an order, add a variant, the name that experiment files give it, and the runs of its blocks. The form of the key
+//! in `file_keys.rs` and docs/experiments.md list the names too.
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -29,6 +29,11 @@ impl StudyOrder {
     /// The order with this name in experiment files.
     pub(super) fn find(name: &str) -> Option<Self> {
         NAMED.iter().find(|(known, _)| *known == name).map(|(_, order)| *order)
+    }
+
+    /// The names in experiment files.
+    pub(super) fn names() -> String {
+        NAMED.map(|(name, _)| format!("`\"{name}\"`")).join(", ")
     }
 
     /// What the order does, for people.

@@ -61,8 +61,14 @@ fn write_result(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         if s.mib_per_s > 0.0 {
             parts.push(format!("{} MiB/s", measured(s.mib_per_s)));
         }
-        parts.extend(s.latency_ns.mean.map(|ns| format!("mean {}", latency(ns))));
-        parts.extend(s.latency_ns.shown(s.ops).p99.map(|ns| format!("p99 {}", latency(ns as f64))));
+        if let Some(open) = &run.open_loop {
+            // The time of the calls would be read as that of the requests.
+            let (achieved, offered) = (measured(open.achieved_per_s), measured(open.offered_per_s));
+            parts.push(format!("achieved {achieved} of {offered} requests/s"));
+        } else {
+            parts.extend(s.latency_ns.mean.map(|ns| format!("mean {}", latency(ns))));
+            parts.extend(s.latency_ns.shown(s.ops).p99.map(|ns| format!("p99 {}", latency(ns as f64))));
+        }
     }
     writeln!(out, "\nresult: {}", parts.join(", "))
 }

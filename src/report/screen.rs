@@ -1,8 +1,8 @@
 //! The report of a run on one screen: the heading, a row for each flowop with its latency histogram, the warnings, the
 //! result. `-v` writes the whole report instead ([`super::text`]).
 //!
-//! The result and the warnings come last, where the eyes are. On a terminal the rows that took the least time are left out
-//! and counted, until the report fits; on a pipe all are there.
+//! The result and the warnings come last, where the eyes are. On a terminal rows are left out and counted until the report
+//! fits: first those that are no I/O, then those that took the least time. On a pipe all are there.
 
 use super::histogram::Axis;
 use super::names::heading;
@@ -127,7 +127,7 @@ impl ScreenReport {
         let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
         let mut above = lines(&format!("{title}, {}", conditions(document, run).join(", ")), width);
         for line in document.annotations().map(|(name, text)| format!("  {name}: {text}")) {
-            above += &lines(&line, width);
+            above += &(fill(&line, width, "    ") + "\n");
         }
         let sets = file_set_lines(document, run);
         sets.iter().take(MAX_FILE_SETS).for_each(|line| above += &lines(&format!("  {line}"), width));
@@ -199,6 +199,8 @@ fn table(run: &Run, width: usize, rows: usize) -> String {
     let mut plain = Table::new(headings.clone());
     rows.iter().for_each(|(cells, _)| _ = plain.row(cells.clone()));
     plain.row(all.clone());
+    let others = (left_out > 0).then(|| format!("… {left_out} more (-v)"));
+    others.iter().for_each(|others| _ = plain.row([others.clone()]));
     let taken = plain.render_compact(0).lines().map(|line| line.chars().count()).max().unwrap_or(0) + 2;
     let space = width.saturating_sub(taken).min(MAX_AXIS_WIDTH);
     let axis = Axis::of(rows.iter().filter_map(|(_, dist)| dist.as_ref()), space)
@@ -217,9 +219,7 @@ fn table(run: &Run, width: usize, rows: usize) -> String {
     if of_io == shown.len() {
         table.row(all);
     }
-    if left_out > 0 {
-        table.row([format!("… {left_out} more (-v)")]);
-    }
+    others.into_iter().for_each(|others| _ = table.row([others]));
     table.render_compact(0)
 }
 
@@ -289,6 +289,14 @@ mod tests {
         assert!(text.contains("deliver.13 ") && !text.contains("deliver.1 "), "{text}");
         let on_pipe = to_string(&ScreenReport { size: || ReportSize::PIPE, per_host: false }, &long_run());
         assert_eq!(on_pipe.lines().filter(|line| line.starts_with("deliver")).count(), 13, "{on_pipe}");
+    }
+
+    #[test]
+    fn a_long_note_is_wrapped() {
+        let mut document = long_run();
+        document.note = Some("a word and another ".repeat(20));
+        let text = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &document);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]

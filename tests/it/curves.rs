@@ -1,5 +1,5 @@
-//! Tests `wmlrun sweep`, `wmlrun ort` and `wmlrun wins`: load curves with their peak, knee and overall response time, and
-//! tests of two sides.
+//! Tests `wmlrun sweep`, `compare --curve` and `compare --tests`: load curves with their peak, knee and overall response
+//! time, and tests of two sides.
 
 use crate::cmd::Wml;
 use crate::experiments::{Lab, SCRIPT, valid};
@@ -220,7 +220,8 @@ fn a_rate_is_varied_in_parts_of_the_measured_peak() {
     assert!(output.stderr.contains("peak: rate=100 offers "), "{}", output.stderr);
     let closed = OPEN.replace(",rate=$rate", "").replace("0.001", "$rate");
     let output = open("rate=50%").file("open.wml", &closed).run().exits(2);
-    assert!(output.stderr.contains("is not an open loop"), "{}", output.stderr);
+    let says = ["is not an open loop", "or add `rate=` or `totalrate=`"];
+    assert!(says.iter().all(|text| output.stderr.contains(text)), "{}", output.stderr);
 }
 
 /// A workload that does nothing before the end of its run if it waits for long enough.

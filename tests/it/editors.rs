@@ -1,4 +1,4 @@
-//! Tests `wmlrun editor` and `wmlrun lsp` in Neovim: its syntax file knows every word of the personalities, and the
+//! Tests `wmlrun setup editor` and `setup lsp` in Neovim: its syntax file knows every word of the personalities, and the
 //! editor gets diagnostics, hover and definitions from the language server.
 
 use crate::cmd::{Wml, binary, has, scratch, skip};
