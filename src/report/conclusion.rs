@@ -14,7 +14,7 @@ pub(super) fn write(document: &Document, run: &Run, out: &mut dyn Write) -> io::
 /// Writes it in lines of at most `width` columns.
 pub(super) fn write_within(width: usize, document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     write_warnings(width, document, run, out)?;
-    write_result(run, out)
+    write_result(width, run, out)
 }
 
 /// Writes the warnings of a run, each with the code that `wmlrun explain` knows: the advice would hide the table.
@@ -44,7 +44,7 @@ fn write_warnings(width: usize, document: &Document, run: &Run, out: &mut dyn Wr
 }
 
 /// Writes the result of a run in one line, which is the last one on the screen.
-fn write_result(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+fn write_result(width: usize, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let s = &run.summary;
     let mut parts = if run.state == RunState::Complete { Vec::new() } else { vec![run.state.name().replace('_', " ")] };
     let waiting: Vec<String> =
@@ -70,5 +70,5 @@ fn write_result(run: &Run, out: &mut dyn Write) -> io::Result<()> {
             parts.extend(s.latency_ns.shown(s.ops).p99.map(|ns| format!("p99 {}", latency(ns as f64))));
         }
     }
-    writeln!(out, "\nresult: {}", parts.join(", "))
+    writeln!(out, "\n{}", fill(&format!("result: {}", parts.join(", ")), width, "  "))
 }

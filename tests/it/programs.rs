@@ -53,7 +53,7 @@ fn programs_are_waited_for_if_the_caller_ignores_their_end() {
 fn latency_and_processor_time_are_reported_separately() {
     let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
     let run = allowed(&script(&format!("{busy}; sleep 0.2; echo said"), THREE_TIMES)).run().exits(0);
-    assert!(run.stderr.matches("said").count() == 3 && run.stdout.contains("commands "), "{}", run.shown());
+    assert!(run.stderr.matches("said").count() == 3 && run.stdout.contains("commands: "), "{}", run.shown());
     let run = run.only_run();
     let c = flowop(&run, "c");
     assert_eq!((&c["ops"], &c["class"]), (&3.into(), &"other".into()));

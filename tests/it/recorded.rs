@@ -228,7 +228,7 @@ fn each_device_of_a_stack_has_its_own_bytes() {
         return;
     }
     let mount = Mount::on_disk(Fs::Ext4, size(), true);
-    let output = call(&mount).result().run().exits(0);
+    let output = call(&mount).args(["-v"]).result().run().exits(0);
     let run = output.only_run();
     let devices = run["environment"]["mounts"][0]["devices"].as_array().unwrap();
     let name = Path::new(mount.device().unwrap()).file_name().unwrap().to_string_lossy().into_owned();
