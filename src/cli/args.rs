@@ -12,7 +12,7 @@ use super::console::Verbosity;
 use super::editor::{EDITORS, Editor, find_editor};
 use super::examples::with_examples;
 use super::experiment_args::{
-    AbArgs, AgeArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable, two_directories,
+    AbArgs, AgeArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable, two_directories, with_lists,
 };
 use super::live::stdout_width;
 use super::option_values::{LiveOutput, live_output};
@@ -405,6 +405,7 @@ pub(super) fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
         let all = stdout_width().map_or_else(full_command, |columns| full_command().term_width(columns.min(100)));
         let resumes = |command: &clap::Command| command.get_arguments().any(|arg| arg.get_id() == "resume");
         all.mut_subcommands(|command| if resumes(&command) { resumable(command) } else { command })
+            .mut_subcommand("repeat", with_lists)
     };
     let mut matches = command().try_get_matches_from(words).map_err(|e| {
         if let Some(help) = program_help(&e, &command) {

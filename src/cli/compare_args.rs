@@ -1,6 +1,5 @@
 //! Command-line options of `compare`: of two sides, of tests, of a curve.
 
-use super::args::OldWord;
 use super::choices::FigureFormat;
 use super::experiment_args::{ResultFormat, VerdictArgs, format_parser};
 use crate::analysis::ResponseMethod;
@@ -74,8 +73,10 @@ const SIDES_ONLY: [&str; 6] = ["expect", "anyway", "may_differ", "output", "forc
 pub(super) enum CompareForm {
     /// The results of A with these of B.
     Sides(PathBuf),
-    /// Tests or a curve.
-    Other(OldWord),
+    /// The tests of A with these of B; without B, the tests of file A.
+    Tests(Option<PathBuf>, FigureFormat),
+    /// The points of the load curve in file A.
+    Curve(ResponseMethod, FigureFormat),
 }
 
 impl CompareArgs {
@@ -83,42 +84,36 @@ impl CompareArgs {
     pub(super) fn form(&self) -> Result<CompareForm, Failure> {
         let wrong =
             |option: &str, of: &str, help: &str| Err(Failure::wrong(format!("`{option}` is not for {of}"), help));
-        let (a, b, format) = (self.a.clone(), self.b.clone(), self.figures());
-        match b {
-            _ if self.curve => {
-                let method = match self.method {
-                    None | Some(MethodName::Sfs3) => ResponseMethod::Sfs3,
-                    Some(MethodName::Sfs2) => ResponseMethod::Sfs2,
-                    Some(_) => return wrong("--method", "a curve by this name", "its methods are `sfs2` and `sfs3`"),
-                };
-                Ok(CompareForm::Other(OldWord::Ort { file: a, method, format: format? }))
-            }
-            Some(_) if self.tests && self.lower_is_better => {
-                wrong("--lower-is-better", "results", "the direction of a metric is known; omit it")
-            }
-            None if self.verdict.metric.is_some() || self.verdict.tolerance.is_some() || self.noise_floor.is_some() => {
-                wrong(
-                    "--metric",
-                    "a file of figures, nor is `--tolerance` or `--noise-floor`",
-                    "omit it, or give B too",
-                )
-            }
-            Some(_) if self.tests && self.noise_floor.is_some() && self.verdict.tolerance.is_none() => {
+        if self.curve {
+            let method = match self.method {
+                None | Some(MethodName::Sfs3) => ResponseMethod::Sfs3,
+                Some(MethodName::Sfs2) => ResponseMethod::Sfs2,
+                Some(_) => return wrong("--method", "a curve by this name", "its methods are `sfs2` and `sfs3`"),
+            };
+            return Ok(CompareForm::Curve(method, self.figures()?));
+        }
+        if !self.tests {
+            return match self.method {
+                Some(MethodName::Sfs2 | MethodName::Sfs3) => {
+                    wrong("--method", "two sides by this name", "the methods `sfs2` and `sfs3` are those of `--curve`")
+                }
+                _ => Ok(CompareForm::Sides(self.b.clone().unwrap_or_default())),
+            };
+        }
+        let of_results = [
+            ("--metric", self.verdict.metric.is_some()),
+            ("--tolerance", self.verdict.tolerance.is_some()),
+            ("--noise-floor", self.noise_floor.is_some()),
+        ];
+        match of_results.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) if self.b.is_none() => wrong(option, "a file of figures", "omit it, or give B too"),
+            _ if self.noise_floor.is_some() && self.verdict.tolerance.is_none() => {
                 wrong("--noise-floor", "tests without verdicts", "give `--tolerance` for verdicts")
             }
-            b if self.tests => Ok(CompareForm::Other(OldWord::Wins {
-                a,
-                b,
-                metric: self.verdict.metric.clone(),
-                tolerance: self.verdict.tolerance,
-                noise_floor: self.noise_floor,
-                lower_is_better: self.lower_is_better,
-                format: format?,
-            })),
-            Some(_) if matches!(self.method, Some(MethodName::Sfs2 | MethodName::Sfs3)) => {
-                wrong("--method", "two sides by this name", "the methods `sfs2` and `sfs3` are those of `--curve`")
+            _ if self.b.is_some() && self.lower_is_better => {
+                wrong("--lower-is-better", "results", "the direction of a metric is known; omit it")
             }
-            b => Ok(CompareForm::Sides(b.unwrap_or_default())),
+            _ => Ok(CompareForm::Tests(self.b.clone(), self.figures()?)),
         }
     }
 

@@ -113,6 +113,15 @@ pub(super) fn resumable(command: Command) -> Command {
     command.mut_args(|arg| if stays(&arg) { arg } else { arg.conflicts_with("resume") })
 }
 
+/// Makes all other options conflict with `--list` and `--forget` of noise floors, which measure nothing.
+pub(super) fn with_lists(command: Command) -> Command {
+    let all = command.get_arguments().map(Arg::get_id).filter(|id| *id != "floor").cloned().collect::<Vec<_>>();
+    ["list", "forget"].into_iter().fold(command, |command, list| {
+        let others: Vec<_> = all.iter().filter(|id| *id != list).cloned().collect();
+        command.mut_arg(list, |arg| arg.conflicts_with_all(others))
+    })
+}
+
 /// A format of [`FORMATS`].
 pub(super) type ResultFormat = &'static ComparisonFormat;
 
@@ -177,11 +186,10 @@ pub(super) struct RepeatArgs {
         help_heading = FLOOR)]
     pub(super) blocks: Option<u64>,
     /// List the stored noise floors with their sessions, and measure nothing
-    #[arg(long, requires = "floor", conflicts_with_all = ["script", "resume", "forget"], help_heading = FLOOR)]
+    #[arg(long, requires = "floor", help_heading = FLOOR)]
     pub(super) list: bool,
     /// Remove the noise floor with this number in `--list`, or one of its sessions, such as `2.3`, and measure nothing
-    #[arg(long, value_name = "NUMBER", value_parser = floor_number, requires = "floor",
-        conflicts_with_all = ["script", "resume"], help_heading = FLOOR)]
+    #[arg(long, value_name = "NUMBER", value_parser = floor_number, requires = "floor", help_heading = FLOOR)]
     pub(super) forget: Option<(usize, Option<usize>)>,
     #[command(flatten)]
     pub(super) hooks: HookArgs<false>,

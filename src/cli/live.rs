@@ -5,7 +5,7 @@
 
 use super::console::notice;
 use crate::diag::wants_colours;
-use crate::report::screen as report;
+use crate::report::screen::ReportSize;
 use crate::result::ranks::{RankRate, RanksInterval};
 use crate::result::{FlowopResult, Interval, Run};
 use crate::runtime::Tick;
@@ -44,21 +44,21 @@ fn width(term: &Term) -> Option<usize> {
 }
 
 /// The size of the screen to which standard output goes.
-pub(super) fn report_size() -> report::ReportSize {
+pub(super) fn report_size() -> ReportSize {
     size_of(&Term::stdout())
 }
 
 /// The size of the screen to which standard error goes.
-pub(super) fn error_size() -> report::ReportSize {
+pub(super) fn error_size() -> ReportSize {
     size_of(&Term::stderr())
 }
 
-fn size_of(term: &Term) -> report::ReportSize {
+fn size_of(term: &Term) -> ReportSize {
     if !term.is_term() {
-        return report::ReportSize::PIPE;
+        return ReportSize::PIPE;
     }
     let (height, width) = term.size();
-    report::ReportSize { width: width.into(), height: Some(height.into()) }
+    ReportSize { width: width.into(), height: Some(height.into()) }
 }
 
 /// The size that is assumed if that of the terminal is unknown.

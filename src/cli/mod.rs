@@ -59,6 +59,7 @@ use crate::util::secrets;
 use args::{CliCommand, OldWord, OutputArgs, RunArgs, SetUp};
 use compare_args::CompareForm;
 use console::{Console, Verbosity};
+use experiment_args::VerdictArgs;
 use live::{error_size, report_size};
 use live_stream::LiveStream;
 use option_values::LiveOutput;
@@ -132,7 +133,12 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Ab(args) => experiments::ab(&args),
             CliCommand::Compare(args) => match args.form()? {
                 CompareForm::Sides(b) => compare::compare(&args, &b),
-                CompareForm::Other(form) => old_word(form),
+                CompareForm::Curve(method, format) => curves::ort(&args.a, method, format),
+                CompareForm::Tests(Some(b), format) => {
+                    let VerdictArgs { metric, tolerance, .. } = &args.verdict;
+                    wins::of_results(&args.a, &b, metric.clone(), suite_limits(*tolerance, args.noise_floor), format)
+                }
+                CompareForm::Tests(None, format) => wins::of_file(&args.a, args.lower_is_better, format),
             },
             CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),
@@ -143,7 +149,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::List { what } => Ok(info::list(&what)),
             CliCommand::Show { name } => info::show(&name),
             CliCommand::Explain { code } => info::explain(&code),
-            CliCommand::Clean { dirs, logs: true } => old_word(OldWord::Prune { dirs }),
+            CliCommand::Clean { dirs, logs: true } => Ok(prune(&dirs)),
             CliCommand::Clean { dirs, logs: false } => {
                 Ok(dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default())
             }
@@ -159,17 +165,24 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
     }
 }
 
-/// Executes a command of an old word. Those that replace it come here too.
+/// Removes the logs of results folders. Returns the exit status.
+fn prune(dirs: &[PathBuf]) -> u8 {
+    dirs.iter().map(|dir| console::status(experiments::prune(dir))).max().unwrap_or_default()
+}
+
+/// Returns what verdicts on tests need; they are given only with a tolerance.
+fn suite_limits(tolerance: Option<f64>, noise_floor: Option<f64>) -> Option<wins::SuiteLimits> {
+    tolerance.map(|tolerance| wins::SuiteLimits { tolerance, noise_floor })
+}
+
+/// Executes a command by its old word.
 fn old_word(word: OldWord) -> Result<u8, Failure> {
     match word {
         OldWord::Floor(args) => floors::floor(&args),
-        OldWord::Prune { dirs } => {
-            Ok(dirs.iter().map(|dir| console::status(experiments::prune(dir))).max().unwrap_or_default())
-        }
+        OldWord::Prune { dirs } => Ok(prune(&dirs)),
         OldWord::Ort { file, method, format } => curves::ort(&file, method, format),
         OldWord::Wins { a, b: Some(b), metric, tolerance, noise_floor, format, .. } => {
-            let limits = tolerance.map(|tolerance| wins::SuiteLimits { tolerance, noise_floor });
-            wins::of_results(&a, &b, metric, limits, format)
+            wins::of_results(&a, &b, metric, suite_limits(tolerance, noise_floor), format)
         }
         OldWord::Wins { a: file, lower_is_better, format, .. } => wins::of_file(&file, lower_is_better, format),
     }

@@ -359,6 +359,6 @@ fn an_order_keeps_the_form_that_folders_have() {
         assert_eq!(folder::parse(&text).unwrap(), wanted);
         text.lines().find(|line| line.starts_with("in_order")).unwrap().to_owned()
     };
-    let found = [StudyOrder::Blocks, StudyOrder::Cells, StudyOrder::Sequence].map(text);
-    assert_eq!(found, ["in_order = false", "in_order = true", "in_order = \"sequence\""]);
+    let found = [StudyOrder::Blocks, StudyOrder::Cells].map(text);
+    assert_eq!(found, ["in_order = false", "in_order = true"]);
 }

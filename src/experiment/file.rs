@@ -432,7 +432,7 @@ impl FileParser<'_> {
     fn order(&mut self, root: &FileTable<'_>) -> StudyOrder {
         let Some(order) = self.text(root, "order") else { return StudyOrder::Blocks };
         StudyOrder::find(&order.node).unwrap_or_else(|| {
-            let help = format!("the orders are {}", StudyOrder::names());
+            let help = "write `\"blocks\"`, or `\"in-order\"` if the runs change the file system for good";
             self.errors.add(Code::WrongValue, order.span, format!("no order `{}`", order.node), help);
             StudyOrder::Blocks
         })

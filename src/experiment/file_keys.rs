@@ -25,7 +25,7 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
     key("options", "text or list of texts", "Options of every run, as on the command line"),
     key("set", "table", "Variables of every run, and their values"),
     key("factor", "list of tables", "The factors; each combination of their levels is a cell"),
-    key("order", "`\"blocks\"`, `\"in-order\"` or `\"sequence\"`", "The order of the runs; by default `\"blocks\"`"),
+    key("order", "`\"blocks\"` or `\"in-order\"`", "The order of the runs; by default `\"blocks\"`"),
     key("repeats", "number or `\"MIN..MAX\"`", "The number of runs of each cell; by default 3"),
     key(
         "until-ci",

@@ -6,7 +6,7 @@
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The order of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,18 +22,12 @@ pub enum StudyOrder {
 }
 
 /// The orders that an experiment file can have, by name.
-const NAMED: [(&str, StudyOrder); 3] =
-    [("blocks", StudyOrder::Blocks), ("in-order", StudyOrder::Cells), ("sequence", StudyOrder::Sequence)];
+const NAMED: [(&str, StudyOrder); 2] = [("blocks", StudyOrder::Blocks), ("in-order", StudyOrder::Cells)];
 
 impl StudyOrder {
     /// The order with this name in experiment files.
     pub(super) fn find(name: &str) -> Option<Self> {
         NAMED.iter().find(|(known, _)| *known == name).map(|(_, order)| *order)
-    }
-
-    /// The names in experiment files.
-    pub(super) fn names() -> String {
-        NAMED.map(|(name, _)| format!("`\"{name}\"`")).join(", ")
     }
 
     /// What the order does, for people.
@@ -83,31 +77,15 @@ impl StudyOrder {
     }
 }
 
-/// The orders of the first version were a switch: whether the runs are in order.
+/// Folders store a switch: whether the runs are in order.
 impl Serialize for StudyOrder {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Pairs | Self::Blocks => serializer.serialize_bool(false),
-            Self::Cells => serializer.serialize_bool(true),
-            Self::Sequence => {
-                let name = NAMED.iter().find(|(_, order)| order == self).map_or("", |(name, _)| name);
-                serializer.serialize_str(name)
-            }
-        }
+        serializer.serialize_bool(self.is_fixed())
     }
 }
 
 impl<'de> Deserialize<'de> for StudyOrder {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Stored {
-            InOrder(bool),
-            Name(String),
-        }
-        match Stored::deserialize(deserializer)? {
-            Stored::InOrder(in_order) => Ok(if in_order { Self::Cells } else { Self::Blocks }),
-            Stored::Name(name) => Self::find(&name).ok_or_else(|| de::Error::custom("unknown order")),
-        }
+        Ok(if bool::deserialize(deserializer)? { Self::Cells } else { Self::Blocks })
     }
 }

@@ -31,6 +31,8 @@ impl RecordedFigures {
 /// A run of the search for the peak of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Probe {
+    /// The value of the variable.
+    pub(super) value: f64,
     /// The offered rate in requests per second.
     pub(super) offered: f64,
     /// The achieved rate.
@@ -141,8 +143,9 @@ impl Replayed {
                     self.changes.push((self.runs.len() + 1, changed.clone()));
                 }
             }
-            Event::Searched { offered, achieved, seconds, .. } => {
-                self.probes.push(Probe { offered: *offered, achieved: *achieved, seconds: *seconds });
+            Event::Searched { value, offered, achieved, seconds } => {
+                let (value, offered, achieved, seconds) = (*value, *offered, *achieved, *seconds);
+                self.probes.push(Probe { value, offered, achieved, seconds });
             }
             Event::HookStarted { run, name, arm } => {
                 let arm = arm.map(|arm| arm as usize);

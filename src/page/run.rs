@@ -42,7 +42,7 @@ pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<Shee
     if !annotations.is_empty() {
         blocks.push(SheetBlock::Facts { pairs: annotations, is_wrapped: true });
     }
-    blocks.push(SheetBlock::Text { text: conditions(document, run).join(", ") + "." });
+    blocks.push(SheetBlock::Text { text: conditions(document, run, true).join(", ") + "." });
     blocks.extend(warning_list(document, run));
     blocks.extend(flowops(run).block());
     if pictures {

@@ -1,18 +1,14 @@
 //! The end of the text report: a line for each warning, and the result in one line.
 
+use super::text::at_commas;
 use crate::result::{Document, Note, NoteCode, Run, RunState, warnings};
 use crate::util::count::measured;
 use crate::util::duration::latency;
-use crate::util::wrap::{WIDTH, fill};
+use crate::util::wrap::fill;
 use std::io::{self, Write};
 
-/// Writes the end of the report of a run.
-pub(super) fn write(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    write_within(WIDTH, document, run, out)
-}
-
-/// Writes it in lines of at most `width` columns.
-pub(super) fn write_within(width: usize, document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the end of the report of a run in lines of at most `width` columns.
+pub(super) fn write(width: usize, document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     write_warnings(width, document, run, out)?;
     write_result(width, run, out)
 }
@@ -70,5 +66,5 @@ fn write_result(width: usize, run: &Run, out: &mut dyn Write) -> io::Result<()> 
             parts.extend(s.latency_ns.shown(s.ops).p99.map(|ns| format!("p99 {}", latency(ns as f64))));
         }
     }
-    writeln!(out, "\n{}", fill(&format!("result: {}", parts.join(", ")), width, "  "))
+    writeln!(out, "\n{}", at_commas(width, &format!("result: {}", parts.join(", "))))
 }

@@ -5,15 +5,15 @@
 //! fits: first those that are no I/O, then those that took the least time. On a pipe all are there.
 
 use super::histogram::Axis;
-use super::names::heading;
-use super::text::{FlowopLabels, detail_lines, figures, file_set_lines, open_loop};
+use super::text::{
+    FIGURES, FlowopLabels, at_commas, conditions, detail_lines, ended, figures, file_set_lines, open_loop,
+    percentiles_note, so_far,
+};
 use super::{Report, conclusion, hosts};
 use crate::result::{Document, FlowopResult, Latency, Run};
-use crate::spec::dialect::Dialect;
 use crate::stats::hdr;
 use crate::stats::snapshot::Dist;
 use crate::util::count::count;
-use crate::util::duration::seconds;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use crate::util::wrap::{WIDTH, fill};
@@ -60,17 +60,8 @@ const MAX_FILE_SETS: usize = 3;
 /// The rows that are shown on the lowest of screens.
 const MIN_ROWS: usize = 4;
 
-/// A column of the table: its heading, its place in [`figures`], the width from which on it is shown.
-const COLUMNS: [(&str, usize, usize); 8] = [
-    ("ops", 0, 120),
-    ("ops/s", 1, 0),
-    ("MiB/s", 2, 0),
-    ("mean", 3, 100),
-    ("p50", 4, 0),
-    ("p99", 5, 0),
-    ("p99.9", 6, 100),
-    ("max", 7, 0),
-];
+/// The figures that only wider screens show, and the width from which on they do.
+const WIDER: [(&str, usize); 3] = [("ops", 120), ("mean", 100), ("p99.9", 100)];
 
 impl Report for ScreenReport {
     fn name(&self) -> &'static str {
@@ -93,13 +84,11 @@ impl Report for ScreenReport {
         if index > 0 {
             writeln!(out)?;
         }
-        let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
         let by = match run.ended_by.as_str() {
             "" | BY_TIME => String::new(),
             by => format!(" ({by})"),
         };
-        let state = run.state.name().replace('_', " ");
-        let ended = format!("{}{number}: {state} after {}{by}", heading(shown, run), seconds(run.measured_seconds));
+        let ended = ended(document, index, run) + &by;
         self.write(shown, run, &ended, true, out)
     }
 
@@ -107,9 +96,7 @@ impl Report for ScreenReport {
     fn interim(&self, document: &Document, apart: bool, out: &mut dyn Write) -> io::Result<()> {
         let document = &*super::visible(document);
         let Some(run) = document.runs.first() else { return Ok(()) };
-        let of = if apart { "the last" } else { "after" };
-        let so_far = format!("{}: so far, {of} {}", heading(document, run), seconds(run.measured_seconds));
-        self.write(document, run, &so_far, false, out)?;
+        self.write(document, run, &so_far(document, run, apart), false, out)?;
         writeln!(out)
     }
 }
@@ -125,23 +112,24 @@ impl ScreenReport {
     ) -> io::Result<()> {
         let ReportSize { width, height } = (self.size)();
         let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
-        let mut above = lines(&format!("{title}, {}", conditions(document, run).join(", ")), width);
+        let lines = |text: &str| at_commas(width, text) + "\n";
+        let mut above = lines(&format!("{title}, {}", conditions(document, run, false).join(", ")));
         for line in document.annotations().map(|(name, text)| format!("  {name}: {text}")) {
             above += &(fill(&line, width, "    ") + "\n");
         }
         let sets = file_set_lines(document, run);
-        sets.iter().take(MAX_FILE_SETS).for_each(|line| above += &lines(&format!("  {line}"), width));
+        sets.iter().take(MAX_FILE_SETS).for_each(|line| above += &lines(&format!("  {line}")));
         if let Some(others) = sets.len().checked_sub(MAX_FILE_SETS).filter(|others| *others > 0) {
             above += &format!("  … {} (-v)\n", count(others as u64, "other file set"));
         }
-        let mut below = Vec::new();
+        let mut below = percentiles_note(run).map(|note| note + "\n").unwrap_or_default().into_bytes();
         hosts::write(run, self.per_host, &mut below)?;
         open_loop(run, &mut below)?;
         for (name, line) in detail_lines(run).iter().filter(|(name, _)| RESULTS.contains(name)) {
-            write!(below, "{}", lines(&format!("{name}: {line}"), width))?;
+            below.extend(lines(&format!("{name}: {line}")).into_bytes());
         }
         if has_ended {
-            conclusion::write_within(width, document, run, &mut below)?;
+            conclusion::write(width, document, run, &mut below)?;
         }
         // The last line of the screen is the prompt's, and two lines of the table are its headings and the sum.
         let taken = above.lines().count() + String::from_utf8_lossy(&below).lines().count() + 5;
@@ -154,37 +142,14 @@ impl ScreenReport {
     }
 }
 
-/// The size of the workload, and its conditions where they are unusual.
-fn conditions(document: &Document, run: &Run) -> Vec<String> {
-    let mut found = vec![count(run.processes, "process"), count(run.threads, "thread")];
-    if run.open_loop.is_some() {
-        found.push("open loop".to_owned());
-    }
-    if !["", "posix"].contains(&run.engine.as_str()) {
-        found.push(format!("engine {}", run.engine));
-    }
-    if document.script.dialect == Dialect::Sun.name() {
-        found.push(format!("dialect {}", document.script.dialect));
-    }
-    found.push(format!("cache {}", run.cache_state.name()));
-    found
-}
-
-/// A text in lines of at most `width` columns. Figures stay beside their units.
-fn lines(text: &str, width: usize) -> String {
-    let joined = text.replace(' ', "\u{a0}").replace(",\u{a0}", ", ").replace(":\u{a0}", ": ");
-    fill(&joined, width, "    ").replace('\u{a0}', " ") + "\n"
-}
-
 /// The flowops with their figures and histograms, as wide as the screen; at most `rows` flowops.
 fn table(run: &Run, width: usize, rows: usize) -> String {
     let names = FlowopLabels::of(run);
     let (shown, left_out) = longest(run, rows);
-    let wanted: Vec<(&str, usize)> =
-        COLUMNS.iter().filter(|(_, _, from)| width >= *from).map(|(name, place, _)| (*name, *place)).collect();
+    let is_shown = |figure: &str| WIDER.iter().all(|(name, from)| *name != figure || width >= *from);
     let cells = |name: String, ops, rate, mib, latency: &Latency| -> Vec<String> {
-        let all = figures(ops, rate, mib, latency);
-        std::iter::once(name).chain(wanted.iter().map(|(_, place)| all[*place].clone())).collect()
+        let all = FIGURES.into_iter().zip(figures(ops, rate, mib, latency));
+        std::iter::once(name).chain(all.filter(|(figure, _)| is_shown(figure)).map(|(_, cell)| cell)).collect()
     };
     let of_flowop = |flowop: &FlowopResult| {
         let name = printable::within(&names.label(flowop), MAX_NAME_WIDTH).into_owned();
@@ -195,7 +160,8 @@ fn table(run: &Run, width: usize, rows: usize) -> String {
     let s = &run.summary;
     let all = cells("all I/O".to_owned(), s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns);
 
-    let headings = std::iter::once(("flowop", Align::Left)).chain(wanted.iter().map(|(name, _)| (*name, Align::Right)));
+    let figures = FIGURES.into_iter().filter(|figure| is_shown(figure)).map(|figure| (figure, Align::Right));
+    let headings = std::iter::once(("flowop", Align::Left)).chain(figures);
     let mut plain = Table::new(headings.clone());
     rows.iter().for_each(|(cells, _)| _ = plain.row(cells.clone()));
     plain.row(all.clone());

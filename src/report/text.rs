@@ -17,7 +17,7 @@ use crate::util::duration::{latency, seconds};
 use crate::util::printable;
 use crate::util::size;
 use crate::util::table::{Align, Table};
-use crate::util::wrap::{WIDTH, wrapped};
+use crate::util::wrap::{WIDTH, fill, wrapped};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -30,6 +30,8 @@ pub struct Text {
     pub per_host: bool,
 }
 
+/// The engine of most runs.
+const USUAL_ENGINE: &str = "posix";
 /// Maximum number of histograms. The flowops with the most operations are shown.
 const MAX_HISTOGRAMS: usize = 10;
 /// Maximum width of the histograms' axis, in characters.
@@ -58,29 +60,36 @@ impl Report for Text {
     fn interim(&self, document: &Document, apart: bool, out: &mut dyn Write) -> io::Result<()> {
         let document = &*super::visible(document);
         let Some(run) = document.runs.first() else { return Ok(()) };
-        let of = if apart { "the last" } else { "after" };
-        let so_far = format!("{}: so far, {of} {}", heading(document, run), seconds(run.measured_seconds));
-        body(document, run, &so_far, false, out)?;
+        body(document, run, &so_far(document, run, apart), false, out)?;
         writeln!(out)
     }
 }
 
 /// Writes the report of a run.
 fn write_run(document: &Document, index: usize, per_host: bool, out: &mut dyn Write) -> io::Result<()> {
-    let number = if index > 0 || document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
     // The others are not examined for each of many runs.
     let part = document.with_run(index);
-    let document = &*super::visible(&part);
-    let Some(run) = document.runs.first() else { return Ok(()) };
+    let shown = &*super::visible(&part);
+    let Some(run) = shown.runs.first() else { return Ok(()) };
     if index > 0 {
         writeln!(out)?;
     }
     let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
+    body(shown, run, &(ended(document, index, run) + &by), per_host, out)?;
+    conclusion::write(WIDTH, shown, run, out)
+}
+
+/// Returns the heading of a run that has ended. `document`: that of all its runs.
+pub(super) fn ended(document: &Document, index: usize, run: &Run) -> String {
+    let number = if document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
     let state = run.state.name().replace('_', " ");
-    let heading = heading(document, run);
-    let ended = format!("{heading}{number}: {state} after {}{by}", seconds(run.measured_seconds));
-    body(document, run, &ended, per_host, out)?;
-    conclusion::write(document, run, out)
+    format!("{}{number}: {state} after {}", heading(document, run), seconds(run.measured_seconds))
+}
+
+/// Returns the heading of figures that are written during a run.
+pub(super) fn so_far(document: &Document, run: &Run, apart: bool) -> String {
+    let of = if apart { "the last" } else { "after" };
+    format!("{}: so far, {of} {}", heading(document, run), seconds(run.measured_seconds))
 }
 
 /// Writes a heading and all figures of a run; with `per_host`, also those of its hosts.
@@ -89,9 +98,7 @@ fn body(document: &Document, run: &Run, heading: &str, per_host: bool, out: &mut
     load(document, run, out)?;
     if !run.flowops.is_empty() {
         writeln!(out, "\n{}", table(run).trim_end())?;
-        if lacks_percentiles(run) {
-            writeln!(out, "-: fewer than {MIN_BEYOND} operations beyond this percentile")?;
-        }
+        percentiles_note(run).iter().try_for_each(|note| writeln!(out, "{note}"))?;
     }
     hosts::write(run, per_host, out)?;
     distributions(run, out)?;
@@ -99,19 +106,24 @@ fn body(document: &Document, run: &Run, heading: &str, per_host: bool, out: &mut
     details(run, out)
 }
 
-/// Returns the size and the conditions of the workload.
-pub(crate) fn conditions(document: &Document, run: &Run) -> Vec<String> {
+/// Returns the size and the conditions of the workload: also what is usual, or only what is not.
+pub(crate) fn conditions(document: &Document, run: &Run, usual: bool) -> Vec<String> {
     let mut load = vec![count(run.processes, "process"), count(run.threads, "thread")];
-    load.push(if run.open_loop.is_some() { "open loop" } else { "closed loop" }.to_owned());
-    if !run.engine.is_empty() {
+    match &run.open_loop {
+        Some(_) => load.push("open loop".to_owned()),
+        None if usual => load.push("closed loop".to_owned()),
+        None => {}
+    }
+    if !run.engine.is_empty() && (usual || run.engine != USUAL_ENGINE) {
         load.push(format!("engine {}", run.engine));
     }
-    // `fsl` is the default, so only `sun` is shown.
     if document.script.dialect == Dialect::Sun.name() {
         load.push(format!("dialect {}", document.script.dialect));
     }
     load.push(format!("cache {}", run.cache_state.name()));
-    load.push(format!("seed {}", document.seed));
+    if usual {
+        load.push(format!("seed {}", document.seed));
+    }
     load
 }
 
@@ -121,10 +133,10 @@ fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     for (name, text) in document.annotations() {
         writeln!(out, "{}", wrapped(&format!("  {name}: {text}"), "    "))?;
     }
-    writeln!(out, "{}", wrapped_at_commas(&format!("  {}", conditions(document, run).join(", "))))?;
+    writeln!(out, "{}", at_commas(WIDTH, &format!("  {}", conditions(document, run, true).join(", "))))?;
     file_set_lines(document, run)
         .iter()
-        .try_for_each(|line| writeln!(out, "{}", wrapped_at_commas(&format!("  {line}"))))
+        .try_for_each(|line| writeln!(out, "{}", at_commas(WIDTH, &format!("  {line}"))))
 }
 
 /// Returns a line for each file set.
@@ -159,19 +171,22 @@ fn instances_of(set: &FilesetResult, instances: usize) -> String {
     if instances > 1 { format!("{} × {instances}", set.name) } else { set.name.clone() }
 }
 
-/// True if the table lacks a percentile that the result has.
-fn lacks_percentiles(run: &Run) -> bool {
+/// Returns what `-` means, if the table lacks a percentile that the result has.
+pub(super) fn percentiles_note(run: &Run) -> Option<String> {
     let sum = (run.summary.ops, run.summary.latency_ns);
-    run.flowops.iter().map(|f| (f.ops, f.latency_ns)).chain([sum]).any(|(ops, l)| {
+    let lacks = run.flowops.iter().map(|f| (f.ops, f.latency_ns)).chain([sum]).any(|(ops, l)| {
         let shown = l.shown(ops);
         (shown.p50, shown.p99, shown.p99_9) != (l.p50, l.p99, l.p99_9)
-    })
+    });
+    lacks.then(|| format!("-: fewer than {MIN_BEYOND} operations beyond this percentile"))
 }
+
+/// The headings of [`figures`].
+pub(super) const FIGURES: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
 
 fn table(run: &Run) -> String {
     let names = FlowopLabels::of(run);
-    let figure_names = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
-    let columns = figure_names.map(|heading| (heading, Align::Right));
+    let columns = FIGURES.map(|heading| (heading, Align::Right));
     let mut table = Table::new([("flowop", Align::Left)].into_iter().chain(columns));
     let row = |flowop: &FlowopResult| {
         let mut cells = vec![names.label(flowop)];
@@ -434,10 +449,10 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     lines.iter().try_for_each(|(name, line)| writeln!(out, "{}", wrapped(&format!("{name:<wide$}  {line}"), &under)))
 }
 
-/// Wraps a list of figures to [`WIDTH`], only after commas, so that a number and its unit are not separated.
-fn wrapped_at_commas(text: &str) -> String {
-    let joined = text.replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
-    wrapped(&joined, "    ").replace('\u{a0}', " ")
+/// Wraps a list of figures, only after commas and colons, so that a number and its unit are not separated.
+pub(super) fn at_commas(width: usize, text: &str) -> String {
+    let joined = text.replace(' ', "\u{a0}").replace(",\u{a0}", ", ").replace(":\u{a0}", ": ");
+    fill(&joined, width, "    ").replace('\u{a0}', " ")
 }
 
 /// Describes the phases: `1: 0.8 s, 2: 12.3 s, 3: not started`.

@@ -215,11 +215,14 @@ impl Session {
         let defined = self.check_definitions(span);
         let _looking = self.runner.looking("determining the file systems of the file sets", None);
         let checked = defined.and_then(|()| self.check_before_run(front));
-        let plan = self
-            .runner
-            .ranks
-            .agree_on_run(checked, &self.runner.outputs.document.script.sha256, || self.conditions())?;
+        let plan = self.agreed(checked)?;
         self.plan_in_dir(Some(plan), front).map(Arc::new)
+    }
+
+    /// Returns this rank's result if all ranks have succeeded, with the same script under the same conditions.
+    fn agreed<T>(&self, checked: Result<T, Failure>) -> Result<T, Failure> {
+        let script = &self.runner.outputs.document.script.sha256;
+        self.runner.ranks.agree_on_run(checked, script, || self.conditions())
     }
 
     /// Returns the plan after its directory: checks that of the user, or creates one. With several ranks this succeeds on all
@@ -328,10 +331,7 @@ impl Session {
         }
         let looking = self.runner.looking("determining the file systems of the file sets", None);
         let checked = self.refuse_devices().and_then(|()| self.check_later_run(front));
-        let plan = self
-            .runner
-            .ranks
-            .agree_on_run(checked, &self.runner.outputs.document.script.sha256, || self.conditions())?;
+        let plan = self.agreed(checked)?;
         let plan = self.plan_in_dir(plan, front)?;
         drop(looking);
         self.runner.create_files(&plan, &self.map, front)

@@ -200,7 +200,7 @@ impl Wml {
         let output = self.start().wait();
         let idle = output.code() == 1
             && output.shown().contains("no operation of any flowop completed within")
-            && !output.stdout.lines().any(|line| line.starts_with("errors "));
+            && !output.stdout.contains("warning[errors]");
         if idle && machine.is_disturbed() { output.call.start().wait() } else { output }
     }
 }

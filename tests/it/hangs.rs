@@ -424,21 +424,29 @@ fn an_interrupt_ends_a_preparation_that_hangs() {
     assert!(output.stderr.contains(slow.dir().to_str().unwrap()), "{}", output.stderr);
 }
 
-/// ^C while a run of an experiment asks a file system for its space. The experiment itself asks none.
+/// ^C while an experiment itself, and none of its runs, looks at the directory of its runs.
 #[test]
 fn an_interrupt_ends_an_experiment_that_waits_between_its_runs() {
     if !fuse::available("an_interrupt_ends_an_experiment_that_waits_between_its_runs") {
         return;
     }
-    let slow = Slow::of_all(|kind, _, _| if kind == Kind::Statfs { Act::Hang } else { NO_TIME });
+    let results = tempfile::tempdir().unwrap();
+    let results = results.path().join("r");
+    let journal = results.join("journal.jsonl");
+    let slow = Slow::of_all(move |kind, _, _| match kind {
+        Kind::Stat | Kind::StatDir | Kind::Walk | Kind::Lookup if journal.exists() => Act::Hang,
+        _ => NO_TIME,
+    });
     let wml = Wml::new().idle().file("x.wml", &script("flowop read name=x,filesetname=data,iosize=4k,random"));
-    let running = wml.args(["repeat", "x.wml", "--no-quiesce", "--results", "r", "--dir"]).args([slow.dir()]).start();
+    let wml = wml.args(["repeat", "x.wml", "--no-quiesce", "--results"]).args([&results]);
+    let running = wml.args(["--dir"]).args([slow.dir()]).start();
     assert!(slow.wait_for_hang(Duration::from_mins(1)));
     running.signal(Signal::INT);
     wait_until(&running, "the end", || false);
     slow.release();
     let output = running.wait().exits(130);
-    assert!(output.stderr.contains("interrupted; `wmlrun repeat --resume r` continues"), "{}", output.shown());
+    assert!(output.stderr.contains("a file system does not answer"), "{}", output.shown());
+    assert!(output.stderr.contains("`wmlrun repeat --resume DIR` continues"), "{}", output.shown());
 }
 
 /// The note on what a preparation waits for comes after five seconds.

@@ -40,7 +40,7 @@ fn an_option_of_another_form_is_refused() {
         ("compare --curve curve.txt --method study", "its methods are `sfs2` and `sfs3`"),
         ("compare --curve curve.txt --format csv", "their formats are `text` and `json`"),
         ("compare --curve curve.txt new", "--curve"),
-        ("compare --tests tests.txt --tolerance 1%", "or give B too"),
+        ("compare --tests tests.txt --tolerance 1%", "`--tolerance` is not for a file of figures"),
         ("compare --tests old new --lower-is-better", "the direction of a metric is known"),
         ("compare --tests old new --noise-floor 5%", "give `--tolerance` for verdicts"),
         ("compare --tests old new --expect better", "--expect"),
@@ -48,6 +48,8 @@ fn an_option_of_another_form_is_refused() {
         ("repeat --floor", "`--dir DIR`"),
         ("repeat --floor --dir . --metric ops,latency.p99", "one metric"),
         ("repeat --floor --runs 3 --dir .", "--runs"),
+        ("repeat --floor --list --blocks 3", "--blocks"),
+        ("repeat --floor --forget 1 --metric ops", "--metric"),
         ("repeat tests.txt --blocks 3", "--floor"),
     ] {
         let output = call(words).run().exits(2);
