@@ -1,10 +1,9 @@
 //! The end of the text report: a line for each warning, and the result in one line.
 
-use super::text::at_commas;
 use crate::result::{Document, Note, NoteCode, Run, RunState, warnings};
 use crate::util::count::measured;
 use crate::util::duration::latency;
-use crate::util::wrap::fill;
+use crate::util::wrap::{fill, fill_list};
 use std::io::{self, Write};
 
 /// Writes the end of the report of a run in lines of at most `width` columns.
@@ -66,5 +65,5 @@ fn write_result(width: usize, run: &Run, out: &mut dyn Write) -> io::Result<()> 
             parts.extend(s.latency_ns.shown(s.ops).p99.map(|ns| format!("p99 {}", latency(ns as f64))));
         }
     }
-    writeln!(out, "\n{}", at_commas(width, &format!("result: {}", parts.join(", "))))
+    writeln!(out, "\n{}", fill_list(&format!("result: {}", parts.join(", ")), width))
 }

@@ -6,8 +6,8 @@
 
 use super::histogram::Axis;
 use super::text::{
-    FIGURES, FlowopLabels, at_commas, conditions, detail_lines, ended, figures, file_set_lines, open_loop,
-    percentiles_note, so_far,
+    FIGURES, FlowopLabels, conditions, detail_lines, ended, figures, file_set_lines, open_loop, percentiles_note,
+    so_far,
 };
 use super::{Report, conclusion, hosts};
 use crate::result::{Document, FlowopResult, Latency, Run};
@@ -16,7 +16,7 @@ use crate::stats::snapshot::Dist;
 use crate::util::count::count;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
-use crate::util::wrap::{WIDTH, fill};
+use crate::util::wrap::{WIDTH, fill, fill_list};
 use std::io::{self, Write};
 
 /// The size of a screen in columns and lines. A pipe has no last line.
@@ -88,7 +88,7 @@ impl Report for ScreenReport {
             "" | BY_TIME => String::new(),
             by => format!(" ({by})"),
         };
-        let ended = ended(document, index, run) + &by;
+        let ended = ended(shown, run, (document.runs.len() > 1).then_some(index + 1)) + &by;
         self.write(shown, run, &ended, true, out)
     }
 
@@ -112,7 +112,7 @@ impl ScreenReport {
     ) -> io::Result<()> {
         let ReportSize { width, height } = (self.size)();
         let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
-        let lines = |text: &str| at_commas(width, text) + "\n";
+        let lines = |text: &str| fill_list(text, width) + "\n";
         let mut above = lines(&format!("{title}, {}", conditions(document, run, false).join(", ")));
         for line in document.annotations().map(|(name, text)| format!("  {name}: {text}")) {
             above += &(fill(&line, width, "    ") + "\n");

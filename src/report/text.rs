@@ -17,7 +17,7 @@ use crate::util::duration::{latency, seconds};
 use crate::util::printable;
 use crate::util::size;
 use crate::util::table::{Align, Table};
-use crate::util::wrap::{WIDTH, fill, wrapped};
+use crate::util::wrap::{WIDTH, fill_list, wrapped};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -75,15 +75,15 @@ fn write_run(document: &Document, index: usize, per_host: bool, out: &mut dyn Wr
         writeln!(out)?;
     }
     let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
-    body(shown, run, &(ended(document, index, run) + &by), per_host, out)?;
+    body(shown, run, &(ended(shown, run, (document.runs.len() > 1).then_some(index + 1)) + &by), per_host, out)?;
     conclusion::write(WIDTH, shown, run, out)
 }
 
-/// Returns the heading of a run that has ended. `document`: that of all its runs.
-pub(super) fn ended(document: &Document, index: usize, run: &Run) -> String {
-    let number = if document.runs.len() > 1 { format!(", run {}", index + 1) } else { String::new() };
+/// Returns the heading of a run that has ended. `number`: its number, if the document has several runs.
+pub(super) fn ended(shown: &Document, run: &Run, number: Option<usize>) -> String {
+    let number = number.map(|number| format!(", run {number}")).unwrap_or_default();
     let state = run.state.name().replace('_', " ");
-    format!("{}{number}: {state} after {}", heading(document, run), seconds(run.measured_seconds))
+    format!("{}{number}: {state} after {}", heading(shown, run), seconds(run.measured_seconds))
 }
 
 /// Returns the heading of figures that are written during a run.
@@ -133,10 +133,10 @@ fn load(document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     for (name, text) in document.annotations() {
         writeln!(out, "{}", wrapped(&format!("  {name}: {text}"), "    "))?;
     }
-    writeln!(out, "{}", at_commas(WIDTH, &format!("  {}", conditions(document, run, true).join(", "))))?;
+    writeln!(out, "{}", fill_list(&format!("  {}", conditions(document, run, true).join(", ")), WIDTH))?;
     file_set_lines(document, run)
         .iter()
-        .try_for_each(|line| writeln!(out, "{}", at_commas(WIDTH, &format!("  {line}"))))
+        .try_for_each(|line| writeln!(out, "{}", fill_list(&format!("  {line}"), WIDTH)))
 }
 
 /// Returns a line for each file set.
@@ -447,12 +447,6 @@ fn details(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let wide = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let under = " ".repeat(wide + 2);
     lines.iter().try_for_each(|(name, line)| writeln!(out, "{}", wrapped(&format!("{name:<wide$}  {line}"), &under)))
-}
-
-/// Wraps a list of figures, only after commas and colons, so that a number and its unit are not separated.
-pub(super) fn at_commas(width: usize, text: &str) -> String {
-    let joined = text.replace(' ', "\u{a0}").replace(",\u{a0}", ", ").replace(":\u{a0}", ": ");
-    fill(&joined, width, "    ").replace('\u{a0}', " ")
 }
 
 /// Describes the phases: `1: 0.8 s, 2: 12.3 s, 3: not started`.

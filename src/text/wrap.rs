@@ -18,6 +18,12 @@ pub fn fill(text: &str, columns: usize, under: &str) -> String {
     textwrap::fill(text, options.word_splitter(WordSplitter::NoHyphenation))
 }
 
+/// Breaks a list of figures into lines as [`fill`] does, but only after commas and colons: a number stays beside its unit.
+pub fn fill_list(text: &str, columns: usize) -> String {
+    let joined = text.replace(' ', "\u{a0}").replace(",\u{a0}", ", ").replace(":\u{a0}", ": ");
+    fill(&joined, columns, "    ").replace('\u{a0}', " ")
+}
+
 /// Breaks a cell of a table into lines of at most `columns` columns: at spaces, after a `/`, or anywhere in a word that
 /// is longer.
 pub fn cell_lines(text: &str, columns: usize) -> Vec<String> {

@@ -301,7 +301,8 @@ fn the_mode_determines_what_ends_a_run() {
 fn interim_reports_have_their_own_heading() {
     for (period, heading) in [("0.3", "so far, after"), ("-1", "so far, the last")] {
         let text = format!("# dialect: fsl\n{SMALL}eventgen rate=100\npsrun {period} 2\n");
-        let output = Wml::new().file("x.wml", &text).args(["x.wml", "--no-quiesce", "--interval", "5"]).run().exits(0);
+        let output =
+            Wml::new().file("x.wml", &text).args(["x.wml", "-v", "--no-quiesce", "--interval", "5"]).run().exits(0);
         let (on_the_way, end) = output.stdout.split_once("complete after").unwrap();
         assert!(on_the_way.contains(&format!("x.wml: {heading}")), "{}", output.stdout);
         assert!(!on_the_way.contains("processor"), "{}", output.stdout);
