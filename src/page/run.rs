@@ -3,7 +3,7 @@
 
 use super::{hosts, timeline};
 use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines, figures};
-use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, Run, RunState, warnings};
+use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, Run, RunState, warning_order};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, SheetBlock, SheetTable, Symbol, Tone};
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
@@ -88,10 +88,9 @@ fn state(run: &Run) -> SheetBlock {
 }
 
 fn warning_list(document: &Document, run: &Run) -> Option<SheetBlock> {
-    let derived = warnings::of(document, run).into_iter();
-    let mut items: Vec<(String, String)> = derived.map(|w| (w.message(), w.advice().to_owned())).collect();
-    let others = run.warnings.iter().filter(|note| !warnings::is_derived(note));
-    items.extend(others.map(|note| (note.message.clone(), String::new())));
+    let found = warning_order::listed(document, run).into_iter();
+    let mut items: Vec<(String, String)> =
+        found.map(|warning| (warning.message, warning.advice.unwrap_or_default().to_owned())).collect();
     if let Some(failure) = &run.failure {
         let path = failure.path.as_ref().map(|path| format!(" ({path})")).unwrap_or_default();
         items.push((format!("{}{path}", failure.what), failure.help.clone()));

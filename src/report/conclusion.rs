@@ -1,45 +1,47 @@
 //! The end of the text report: a line for each warning, and the result in one line.
 
-use crate::result::{Document, Note, NoteCode, Run, RunState, warnings};
-use crate::util::count::measured;
+use crate::result::warning_order::{ListedWarning, WarningKind, listed};
+use crate::result::{Document, Run, RunState};
+use crate::util::count::{count, measured};
 use crate::util::duration::latency;
 use crate::util::wrap::{fill, fill_list};
-use std::io::{self, Write};
 
-/// Writes the end of the report of a run in lines of at most `width` columns.
-pub(super) fn write(width: usize, document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    write_warnings(width, document, run, out)?;
-    write_result(width, run, out)
+/// Returns the end of the report of a run in lines of at most `width` columns, with at most `most` lines if it can be:
+/// the last warnings are left out and counted, but none that says that the figures are wrong.
+pub(super) fn text(width: usize, most: Option<usize>, document: &Document, run: &Run) -> String {
+    let result = result(width, run);
+    let all = listed(document, run);
+    let mut shown = all.len();
+    loop {
+        let text = warnings(width, &all[..shown], all.len() - shown) + &result;
+        let may_go = all[..shown].last().is_some_and(|warning| warning.kind != WarningKind::Wrong);
+        if !may_go || most.is_none_or(|most| text.lines().count() <= most) {
+            return text;
+        }
+        shown -= 1;
+    }
 }
 
-/// Writes the warnings of a run, each with the code that `wmlrun explain` knows: the advice would hide the table.
-fn write_warnings(width: usize, document: &Document, run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let found = warnings::of(document, run);
-    let derived = found.iter().map(|warning| (warning.code(), warning.message()));
-    let notes = run.warnings.iter().filter(|note| !warnings::is_derived(note));
-    // First that threads did not do what the script asks for: it may be the reason of other warnings.
-    let (unfulfilled, others): (Vec<&Note>, Vec<&Note>) =
-        notes.partition(|note| NoteCode::of(note).is_some_and(NoteCode::is_unfulfilled));
-    let text = |note: &&'_ Note| (note.code.clone(), note.message.clone());
-    let derived = derived.map(|(code, message)| (code.to_owned(), message));
-    let all: Vec<(String, String)> =
-        unfulfilled.iter().map(text).chain(derived).chain(others.iter().map(text)).collect();
-    if !all.is_empty() {
-        writeln!(out)?;
+/// Returns the lines of warnings, each with the code that `wmlrun explain` knows: the advice would hide the table.
+fn warnings(width: usize, shown: &[ListedWarning], left_out: usize) -> String {
+    let mut text = String::new();
+    for ListedWarning { code, message, .. } in shown {
+        text += &(fill(&format!("warning[{code}]: {message}"), width, "  ") + "\n");
     }
-    for (code, message) in all {
-        writeln!(out, "{}", fill(&format!("warning[{code}]: {message}"), width, "  "))?;
+    if left_out > 0 {
+        text += &format!("… {} (-v)\n", count(left_out as u64, "more warning"));
     }
-    match &found[..] {
-        [] => {}
-        [only] => writeln!(out, "  = help: for advice, `wmlrun explain {}`", only.code())?,
-        [first, ..] => writeln!(out, "  = help: for advice, `wmlrun explain CODE`, such as `{}`", first.code())?,
-    }
-    Ok(())
+    let advised: Vec<&ListedWarning> = shown.iter().filter(|warning| warning.advice.is_some()).collect();
+    text += &match advised[..] {
+        [] => String::new(),
+        [only] => format!("  = help: for advice, `wmlrun explain {}`\n", only.code),
+        [first, ..] => format!("  = help: for advice, `wmlrun explain CODE`, such as `{}`\n", first.code),
+    };
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
-/// Writes the result of a run in one line, which is the last one on the screen.
-fn write_result(width: usize, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+/// Returns the result of a run in one line, which is the last one on the screen.
+fn result(width: usize, run: &Run) -> String {
     let s = &run.summary;
     let mut parts = if run.state == RunState::Complete { Vec::new() } else { vec![run.state.name().replace('_', " ")] };
     let waiting: Vec<String> =
@@ -65,5 +67,5 @@ fn write_result(width: usize, run: &Run, out: &mut dyn Write) -> io::Result<()> 
             parts.extend(s.latency_ns.shown(s.ops).p99.map(|ns| format!("p99 {}", latency(ns as f64))));
         }
     }
-    writeln!(out, "\n{}", fill_list(&format!("result: {}", parts.join(", ")), width))
+    format!("\n{}\n", fill_list(&format!("result: {}", parts.join(", ")), width))
 }

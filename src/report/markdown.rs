@@ -5,8 +5,8 @@
 use super::Report;
 use super::names::heading;
 use super::text::figures;
-use crate::result::warnings::{self, Warning};
 use crate::result::{Document, FlowopResult, Run};
+use crate::result::{warning_order, warnings};
 use crate::util::duration::seconds;
 use crate::util::markdown::literal;
 use std::io::{self, Write};
@@ -54,9 +54,8 @@ impl Report for Markdown {
         let (tool, kernel) = (&document.tool.version, &document.environment.uname.release);
         writeln!(out, "- wmlrun {}, kernel {}, seed {}\n", literal(tool), literal(kernel), document.seed)?;
         table(run, out)?;
-        let notes = run.warnings.iter().filter(|note| !warnings::is_derived(note)).map(|note| note.message.clone());
-        for message in warnings::of(document, run).iter().map(Warning::message).chain(notes) {
-            writeln!(out, "\n> **Warning:** {}", literal(&message))?;
+        for warning in warning_order::listed(document, run) {
+            writeln!(out, "\n> **Warning:** {}", literal(&warning.message))?;
         }
         writeln!(out)
     }

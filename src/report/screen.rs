@@ -128,17 +128,23 @@ impl ScreenReport {
         for (name, line) in detail_lines(run).iter().filter(|(name, _)| RESULTS.contains(name)) {
             below.extend(lines(&format!("{name}: {line}")).into_bytes());
         }
-        if has_ended {
-            conclusion::write(width, document, run, &mut below)?;
-        }
-        // The last line of the screen is the prompt's, and two lines of the table are its headings and the sum.
+        // The last line of the screen is the prompt's, and four lines of the table are no rows.
         let taken = above.lines().count() + String::from_utf8_lossy(&below).lines().count() + 5;
-        let rows = height.map_or(usize::MAX, |height| height.saturating_sub(taken).max(MIN_ROWS));
+        let left = height.map(|height| height.saturating_sub(taken));
+        let end = match has_ended {
+            true => {
+                let least = run.flowops.len().min(MIN_ROWS);
+                conclusion::text(width, left.map(|left| left.saturating_sub(least)), document, run)
+            }
+            false => String::new(),
+        };
+        let rows = left.map_or(usize::MAX, |left| left.saturating_sub(end.lines().count()).max(MIN_ROWS));
         out.write_all(above.as_bytes())?;
         if !run.flowops.is_empty() {
             write!(out, "\n{}", table(run, width, rows))?;
         }
-        out.write_all(&below)
+        out.write_all(&below)?;
+        out.write_all(end.as_bytes())
     }
 }
 
@@ -204,9 +210,10 @@ fn longest(run: &Run, most: usize) -> (Vec<&FlowopResult>, usize) {
 #[cfg(test)]
 mod tests {
     use super::{ReportSize, ScreenReport};
+    use crate::report::text::Text;
     use crate::report::to_string;
     use crate::result::fixture::fixture;
-    use crate::result::{Document, FlowopResult, Note};
+    use crate::result::{Document, FlowopResult, Note, NoteCode};
 
     /// A run of 16 flowops.
     fn long_run() -> Document {
@@ -273,6 +280,35 @@ mod tests {
         let text = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &document);
         assert_eq!(text.matches("warning[code").count(), 30, "{text}");
         assert!(text.lines().filter(|line| line.starts_with("deliver")).count() >= 1, "{text}");
+    }
+
+    /// First what makes the figures wrong, of which nothing is left out.
+    #[test]
+    fn the_last_warnings_are_counted_where_they_do_not_fit() {
+        let mut document = long_run();
+        let note = |code: NoteCode| code.note("something that takes a line");
+        let codes = [NoteCode::ScriptNote, NoteCode::WarmedUp, NoteCode::Stopped, NoteCode::Exhausted];
+        document.runs[0].warnings = codes.into_iter().flat_map(|code| [note(code), note(code)]).collect();
+        let text = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &document);
+        assert_eq!(text.lines().count(), 23, "{text}");
+        let rows = text.lines().filter(|line| line.starts_with("deliver") || line.starts_with("shadow")).count();
+        assert!(rows >= 4, "{text}");
+        let number = |code: NoteCode| text.matches(&format!("warning[{}]", code.name())).count();
+        assert_eq!(codes.map(number)[1..], [0, 0, 2], "{text}");
+        let shown = text.matches("warning[").count();
+        let all = document.runs[0].warnings.len() + 2;
+        assert!(text.contains(&format!("\n… {} more warnings (-v)\n", all - shown)), "{text}");
+        let places: Vec<_> = ["warning[exhausted]", "warning[errors]", "… "].map(|start| text.rfind(start)).into();
+        assert!(places.is_sorted() && places[0].is_some(), "{text}");
+        for whole in [
+            to_string(&ScreenReport { size: || ReportSize::PIPE, per_host: false }, &document),
+            to_string(&Text { per_host: false }, &document),
+        ] {
+            let codes = ["exhausted", "errors", "stopped", "warmed_up", "few_for_percentiles", "script_note"];
+            let places: Vec<_> = codes.iter().map(|code| whole.find(&format!("warning[{code}]"))).collect();
+            assert!(places.is_sorted() && places[0].is_some(), "{whole}");
+            assert_eq!(whole.matches("warning[").count(), all, "{whole}");
+        }
     }
 
     #[test]

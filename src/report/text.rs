@@ -76,7 +76,7 @@ fn write_run(document: &Document, index: usize, per_host: bool, out: &mut dyn Wr
     }
     let by = if run.ended_by.is_empty() { String::new() } else { format!(" ({})", run.ended_by) };
     body(shown, run, &(ended(shown, run, (document.runs.len() > 1).then_some(index + 1)) + &by), per_host, out)?;
-    conclusion::write(WIDTH, shown, run, out)
+    out.write_all(conclusion::text(WIDTH, None, shown, run).as_bytes())
 }
 
 /// Returns the heading of a run that has ended. `number`: its number, if the document has several runs.

@@ -23,6 +23,7 @@ mod schema_tests;
 mod steadiness;
 pub mod texts;
 pub mod timeline;
+pub mod warning_order;
 mod warning_rules;
 pub mod warnings;
 

@@ -7,7 +7,8 @@ use super::filesets::{MAX_WRITTEN_BY_OTHERS, MIN_READ_BY_OTHERS, MIN_WRITTEN_BY_
 use super::ranks::{MIN_COVERED, Overlap, overlap};
 use super::warnings::{MAX_OTHERS, Warning, mount_among};
 use super::{
-    CacheState, DeviceBytes, Document, FilesetResult, HostResult, Interval, Note, NoteCode, Run, RunState, Verdict,
+    CacheState, DeviceBytes, Document, FilesetResult, HostResult, Interval, MIN_BEYOND, Note, NoteCode, Run, RunState,
+    Verdict,
 };
 use crate::os::proc::DescriptorTable;
 use crate::util::{count, size};
@@ -15,8 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A run with a shorter measured time is dominated by its start.
 const MIN_SECONDS: f64 = 5.0;
-/// With fewer operations, fewer than ten are above the 99th percentile.
+/// With fewer operations the mean varies widely.
 const MIN_OPS: u64 = 1_000;
+/// With fewer operations a report shows no 99th percentile.
+const MIN_OPS_FOR_P99: u64 = 100 * MIN_BEYOND;
 /// Share of the tool's own time in the mean latency above which there is a warning; likewise of wake-up latency in the
 /// response time.
 const MAX_TOOL_SHARE: f64 = 0.10;
@@ -57,7 +60,7 @@ impl Warning {
             Self::ShortRun { .. } => format!("a complete run measured less than {MIN_SECONDS:.0} s"),
             Self::FewOperations { .. } => format!("the run has fewer than {} I/O operations", count::grouped(MIN_OPS)),
             Self::FewForPercentiles { .. } => {
-                format!("an I/O flowop has fewer than {} operations", count::grouped(MIN_OPS))
+                format!("an I/O flowop has fewer than {} operations", count::grouped(MIN_OPS_FOR_P99))
             }
             Self::MemoryFileSystem { .. } => "a file set is on a file system in memory, such as tmpfs".to_owned(),
             Self::FitsInMemory { .. } => format!(
@@ -131,7 +134,7 @@ impl Warning {
     }
 }
 
-/// Returns all warnings about a run, the most serious first.
+/// Returns all warnings about a run, in the order of their codes; a report has another one (`warning_order`).
 pub fn of(document: &Document, run: &Run) -> Vec<Warning> {
     let mut found = Vec::new();
     // A run without operations has a separate warning, `NoOperations`.
@@ -202,7 +205,7 @@ fn check_amount(run: &Run, found: &mut Vec<Warning>) {
     let few: Vec<String> = run
         .flowops
         .iter()
-        .filter(|f| f.class.is_io() && (1..MIN_OPS).contains(&f.ops))
+        .filter(|f| f.class.is_io() && (1..MIN_OPS_FOR_P99).contains(&f.ops))
         .map(|f| f.name.clone())
         .collect();
     match run.summary.ops {

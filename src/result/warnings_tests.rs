@@ -9,10 +9,11 @@ use crate::result::{
     Verdict,
 };
 
-/// Returns the fixture without the errors that cause a warning.
+/// Returns the fixture without what causes a warning: errors, and a flowop with too few operations for its p99.
 fn sound() -> Document {
     let mut document = fixture();
     document.runs[0].flowops[1].errors.clear();
+    document.runs[0].flowops[1].ops = 10_000;
     assert_eq!(of(&document, &document.runs[0]), []);
     document
 }
@@ -58,7 +59,7 @@ fn each_cause_has_its_warning() {
         ),
         ("short_run", after(|d| d.runs[0].measured_seconds = 4.9)),
         ("few_operations", after(|d| d.runs[0].summary.ops = 999)),
-        ("few_for_percentiles", after(|d| d.runs[0].flowops[1].ops = 999)),
+        ("few_for_percentiles", after(|d| d.runs[0].flowops[1].ops = 9_999)),
         ("memory_file_system", after(|d| d.runs[0].environment.mounts[0].kind = "tmpfs".into())),
         ("fits_in_memory", after(|d| d.runs[0].filesets[0].bytes = 8 << 30)),
         (
@@ -163,6 +164,20 @@ fn each_cause_has_its_warning() {
     insta::assert_snapshot!("warnings", texts);
 }
 
+/// A report shows `-` for the p99 of a flowop if, and only if, the warning names it.
+#[test]
+fn the_warning_about_p99_agrees_with_the_table() {
+    for ops in [1, 999, 1_000, 9_999, 10_000, 10_001] {
+        let mut document = sound();
+        let flowop = &mut document.runs[0].flowops[1];
+        flowop.ops = ops;
+        let is_shown = flowop.latency_ns.shown(ops).p99.is_some();
+        let found = of(&document, &document.runs[0]);
+        let warns = found.iter().any(|warning| matches!(warning, Warning::FewForPercentiles { .. }));
+        assert_eq!(warns, !is_shown, "{ops}");
+    }
+}
+
 #[test]
 fn warnings_are_absent_without_their_condition() {
     let silent = |change: fn(&mut Document)| {
@@ -263,7 +278,7 @@ fn foreign_notes_are_kept_and_derived_ones_not_duplicated() {
     note(&mut document);
     note(&mut document);
     let codes: Vec<&str> = document.runs[0].warnings.iter().map(|note| note.code.as_str()).collect();
-    assert_eq!(codes, ["kernel_taint", "errors"]);
+    assert_eq!(codes, ["kernel_taint", "errors", "few_for_percentiles"]);
 }
 
 /// Removes the operations of these intervals.
