@@ -21,6 +21,7 @@ pub use wml_statistics as analysis;
 pub use wml_text as util;
 
 pub mod version;
+pub mod result;
 pub mod random;
 pub mod sync;
 pub mod stats;
@@ -31,7 +32,6 @@ pub mod exec;
 pub mod flowop;
 pub mod plan;
 pub mod runtime;
-pub mod result;
 pub mod ranks;
 pub mod report;
 pub mod measure;

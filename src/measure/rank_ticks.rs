@@ -8,8 +8,8 @@ use crate::plan::Plan;
 use crate::ranks::Together;
 use crate::result::Interval;
 use crate::result::ranks::{RankProgress, RanksInterval, RanksProgress};
+use crate::result::snapshot::Snapshot;
 use crate::runtime::{Sample, Tick};
-use crate::stats::snapshot::Snapshot;
 use std::sync::Arc;
 
 /// The reports of a rank during a run.

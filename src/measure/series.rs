@@ -2,9 +2,9 @@
 
 use crate::plan::Plan;
 use crate::result::build::{self, CpuTime};
+use crate::result::snapshot::Snapshot;
 use crate::result::{Interval, Run, timeline};
 use crate::runtime::{Running, Sample, Tick};
-use crate::stats::snapshot::Snapshot;
 use std::time::Duration;
 
 /// Returns the number of operations in a sample that count for the summary.

@@ -11,9 +11,9 @@ use crate::plan::Plan;
 use crate::report::json;
 use crate::result::build::CpuTime;
 use crate::result::ranks::{RankRun, merge_ranks};
+use crate::result::snapshot::Snapshot;
 use crate::result::{Document, Interval, RunState, rank_on_host};
 use crate::runtime::{Sample, Tick};
-use crate::stats::snapshot::Snapshot;
 use crate::util::duration;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
     use crate::result::fixture::{fixture, rank_runs};
-    use crate::stats::snapshot::Dist;
+    use crate::result::snapshot::Dist;
 
     fn source(dir: &Path, trees: &[&Path]) -> SnapshotSource {
         let results = Results::new(dir, &[]);

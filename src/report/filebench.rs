@@ -9,9 +9,9 @@
 //! `Shutting down processes` is the last one: programs count lines from both ends. A composite has a row of zeros.
 
 use super::Report;
+use crate::result::hdr;
+use crate::result::layout;
 use crate::result::{Document, FlowopResult, Run};
-use crate::stats::hdr;
-use crate::stats::layout;
 use crate::util::size::MIB;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -291,9 +291,9 @@ mod tests {
     use super::{Filebench14, Filebench15, breakdown_15, lathist};
     use crate::report::to_string;
     use crate::result::fixture::fixture;
+    use crate::result::hdr;
+    use crate::result::snapshot::Dist;
     use crate::result::{Document, FlowopResult, Latency, Run, RunState, Summary};
-    use crate::stats::hdr;
-    use crate::stats::snapshot::Dist;
     use std::io::Write;
     use std::process::{Command, Stdio};
 

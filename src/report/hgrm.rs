@@ -4,7 +4,7 @@
 
 use super::{Report, io_latency};
 use crate::result::Document;
-use crate::stats::hdr_export;
+use crate::result::hdr_export;
 use std::io::{self, Write};
 
 /// `--format hgrm`.

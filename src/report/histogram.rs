@@ -3,8 +3,8 @@
 //! Heights are logarithmic too, so that a single slow operation among a million is visible. The area is therefore not
 //! proportional to the number of operations; the table has the figures.
 
-use crate::stats::layout;
-use crate::stats::snapshot::Dist;
+use crate::result::layout;
+use crate::result::snapshot::Dist;
 
 /// Block characters from empty to full.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -92,7 +92,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Axis, height};
-    use crate::stats::snapshot::Dist;
+    use crate::result::snapshot::Dist;
     use proptest::prelude::*;
 
     fn dist(values: &[(u64, u64)]) -> Dist {

@@ -4,9 +4,9 @@
 //! intervals counts every operation once.
 
 use super::Report;
+use crate::result::hdr;
+use crate::result::hdr_export::{LoggedInterval, interval_log};
 use crate::result::{Document, Run};
-use crate::stats::hdr;
-use crate::stats::hdr_export::{LoggedInterval, interval_log};
 use crate::util::printable;
 use crate::util::timestamp;
 use std::io::{self, Write};

@@ -33,10 +33,10 @@ pub mod openmetrics;
 pub mod screen;
 pub mod text;
 
+use crate::result::hdr;
+use crate::result::snapshot::Dist;
 use crate::result::texts::TextField;
 use crate::result::{Document, Run};
-use crate::stats::hdr;
-use crate::stats::snapshot::Dist;
 use crate::util::printable;
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -10,9 +10,9 @@ use super::text::{
     so_far,
 };
 use super::{Report, conclusion, hosts};
+use crate::result::hdr;
+use crate::result::snapshot::Dist;
 use crate::result::{Document, FlowopResult, Latency, Run};
-use crate::stats::hdr;
-use crate::stats::snapshot::Dist;
 use crate::util::count::count;
 use crate::util::printable;
 use crate::util::table::{Align, Table};

@@ -6,12 +6,12 @@
 use super::histogram::Axis;
 use super::names::heading;
 use super::{Report, conclusion, devices, hosts};
+use crate::result::hdr;
 use crate::result::ranks::of_instances;
+use crate::result::snapshot::Dist;
 use crate::result::warnings;
 use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, PhaseResult, Run};
 use crate::spec::dialect::Dialect;
-use crate::stats::hdr;
-use crate::stats::snapshot::Dist;
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
 use crate::util::printable;

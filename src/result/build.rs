@@ -2,8 +2,8 @@
 
 use super::{FlowopClass, FlowopResult, Interval, IntervalFlowop, Latency, Summary};
 use crate::os::errno_name;
-use crate::stats::hdr::{self, Quantiles};
-use crate::stats::snapshot::{Dist, Snapshot};
+use crate::result::hdr::{self, Quantiles};
+use crate::result::snapshot::{Dist, Snapshot};
 use crate::util::size::MIB;
 
 /// Processor time of a run, the input of [`summary`].
@@ -153,8 +153,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{CpuTime, flowop, identity, interval, latency, summary};
+    use crate::result::snapshot::{Dist, Snapshot};
     use crate::result::{FlowopClass, FlowopResult, Latency};
-    use crate::stats::snapshot::{Dist, Snapshot};
 
     fn snapshot(ops: u64, ns: u64, bytes: u64) -> Snapshot {
         let mut latency = Dist::default();

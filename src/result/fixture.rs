@@ -10,7 +10,7 @@ use super::{
     Note, Run, RunEnvironment, Script, Warmup,
 };
 use crate::result::LostRank;
-use crate::stats::snapshot::{Dist, Snapshot};
+use crate::result::snapshot::{Dist, Snapshot};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -184,7 +184,7 @@ fn snapshot(ops: u64, bytes: u64, quantile: impl Fn(f64) -> f64, tool_ns: u64) -
     for i in 0..POINTS {
         let share = ops * (i + 1) / POINTS - ops * i / POINTS;
         let ns = quantile((i as f64 + 0.5) / POINTS as f64) as u64;
-        latency.merge(&Dist::from_counts([(crate::stats::layout::index(ns), share)]));
+        latency.merge(&Dist::from_counts([(crate::result::layout::index(ns), share)]));
     }
     Snapshot { ops, bytes: bytes * ops, tool_ns: tool_ns * ops, latency, ..Snapshot::default() }
 }

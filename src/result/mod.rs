@@ -13,13 +13,17 @@ mod annotations;
 mod digest;
 mod figures;
 mod filesets;
+pub mod hdr;
+pub mod hdr_export;
 mod hosts;
+pub mod layout;
 mod note_code;
 mod open_loop;
 mod phases;
 pub mod ranks;
 #[cfg(test)]
 mod schema_tests;
+pub mod snapshot;
 mod steadiness;
 pub mod texts;
 pub mod timeline;

@@ -6,7 +6,7 @@
 
 use super::build;
 use super::{Interval, IntervalFlowop};
-use crate::stats::snapshot::{Dist, Snapshot};
+use crate::result::snapshot::{Dist, Snapshot};
 
 /// Maximum number of intervals. A week of one-second intervals ends as 1,182 of 512 s.
 pub const MAX_INTERVALS: usize = 2_000;
@@ -237,7 +237,7 @@ fn pop_varint(bytes: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::{MAX_INTERVALS, MIN_LAST_NS, PackedHistogram, Timeline};
     use crate::result::Interval;
-    use crate::stats::snapshot::{Dist, Snapshot};
+    use crate::result::snapshot::{Dist, Snapshot};
     use proptest::prelude::*;
 
     const SECOND: u64 = 1_000_000_000;

@@ -9,7 +9,7 @@ use super::stop_detector::StopDetector;
 use super::unfinished::UnfinishedThread;
 use crate::exec::trace::Stream;
 use crate::os::{proc, schedule, signals};
-use crate::stats::snapshot::Snapshot;
+use crate::result::snapshot::Snapshot;
 use crate::sync::NEVER;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

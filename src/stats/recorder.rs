@@ -7,10 +7,10 @@
 //! progress, memory is allocated only for the first open-loop operation and for errors. `#[cold]` marks these, and
 //! counts of failures and commands, which are rare next to operations.
 
-use super::layout;
 use super::sharded::{self, ShardedHistogram};
-use super::snapshot::{Dist, Snapshot};
 use crate::os::map::Counters;
+use crate::result::layout;
+use crate::result::snapshot::{Dist, Snapshot};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -475,7 +475,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Cell, ThreadStats};
-    use crate::stats::layout;
+    use crate::result::layout;
 
     #[test]
     fn asynchronous_operations_count_as_started_from_their_submission_on() {

@@ -13,11 +13,11 @@
 //! All accesses are `Relaxed`: the counts publish no other data, and a read-modify-write loses no increment with any
 //! ordering.
 
-use super::layout;
-use super::snapshot::Dist;
 use crate::os::limits::processors;
 use crate::os::map::Counters;
 use crate::os::proc;
+use crate::result::layout;
+use crate::result::snapshot::Dist;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -83,8 +83,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::ShardedHistogram;
-    use crate::stats::layout;
-    use crate::stats::snapshot::Dist;
+    use crate::result::layout;
+    use crate::result::snapshot::Dist;
 
     #[test]
     fn no_count_is_lost_on_any_processor() {

@@ -175,7 +175,7 @@ pub(crate) fn counts_agree(run: &Value, ranks: usize) {
     for entry in run["flowops"].as_array().unwrap().iter().chain([&run["summary"]]) {
         let text = entry["histogram"].as_str().unwrap();
         if !text.is_empty() {
-            assert_eq!(wml::stats::hdr::decode(text).unwrap().count, of(entry, "ops"), "{entry}");
+            assert_eq!(wml::result::hdr::decode(text).unwrap().count, of(entry, "ops"), "{entry}");
         }
     }
 }

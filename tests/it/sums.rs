@@ -17,7 +17,7 @@ pub(crate) fn assert_adds_up(run: &Value) {
             let sum: u64 = intervals.iter().map(|interval| count(&interval["flowops"][i], key)).sum();
             assert_eq!(sum, count(flowop, key), "`{key}` of {} in all intervals", flowop["name"]);
         }
-        let histogram = wml::stats::hdr::decode(flowop["histogram"].as_str().unwrap()).unwrap();
+        let histogram = wml::result::hdr::decode(flowop["histogram"].as_str().unwrap()).unwrap();
         assert_eq!(histogram.count, count(flowop, "ops"), "latencies of {} in its histogram", flowop["name"]);
     }
     let (mut end, mut seconds) = (0.0, 0.0);

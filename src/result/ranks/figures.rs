@@ -4,9 +4,9 @@ use super::RankRun;
 use super::window::CommonTime;
 use crate::result::LostRank;
 use crate::result::build;
+use crate::result::hdr;
+use crate::result::snapshot::Dist;
 use crate::result::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary};
-use crate::stats::hdr;
-use crate::stats::snapshot::Dist;
 use crate::util::size::MIB;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -24,7 +24,7 @@ use super::{
     Run, RunEnvironment, RunFailure, RunState, Straggler, Warmup,
 };
 use crate::os::proc::DescriptorTable;
-use crate::random;
+use crate::util::hash::mix;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -322,7 +322,7 @@ fn digest(ranks: &[RankRun]) -> Option<Digest> {
     }
     let number = |digest: &&Digest| u64::from_str_radix(&digest.value, 16).unwrap_or(0);
     Some(Digest {
-        value: format!("{:016x}", all.iter().map(number).fold(0, random::mix)),
+        value: format!("{:016x}", all.iter().map(number).fold(0, mix)),
         operations: first.operations,
         short_threads: all.iter().map(|digest| digest.short_threads).sum(),
     })

@@ -5,12 +5,12 @@
 use super::{RankRun, merge_ranks, overlap};
 use crate::result::build::{self, CpuTime};
 use crate::result::fixture::{fixture, of_ranks, rank_runs};
+use crate::result::snapshot::{Dist, Snapshot};
 use crate::result::{ClockDrift, LostRank, RankClock};
 use crate::result::{
     Digest, DirtyBytes, FlowopClass, FlowopResult, OpenLoop, PhaseResult, Run, RunFailure, RunState, Straggler,
     warnings,
 };
-use crate::stats::snapshot::{Dist, Snapshot};
 use crate::util::bounded::{self, Budget};
 use crate::util::json;
 use proptest::prelude::*;

@@ -122,8 +122,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{HEADER, STANDARD, decode, empty, encode, inflate};
-    use crate::stats::layout;
-    use crate::stats::snapshot::Dist;
+    use crate::result::layout;
+    use crate::result::snapshot::Dist;
     use base64::Engine as _;
     use proptest::prelude::*;
 

@@ -58,7 +58,7 @@ impl Dist {
     }
 
     /// Returns all buckets for modification. The caller keeps `count` consistent.
-    pub(super) fn counts_mut(&mut self) -> &mut [u64] {
+    pub fn counts_mut(&mut self) -> &mut [u64] {
         if self.counts.is_empty() {
             // The allocator returns zeroed memory: writing zeros was an eighth of the time of the unit tests.
             self.counts = vec![0; layout::LEN];
@@ -67,7 +67,7 @@ impl Dist {
     }
 
     /// Adds the current values of counters: only the blocks whose bit is set in `blocks`.
-    pub(super) fn add_counts(&mut self, counters: &[AtomicU64], mut blocks: u64) {
+    pub fn add_counts(&mut self, counters: &[AtomicU64], mut blocks: u64) {
         if blocks == 0 {
             return;
         }
@@ -388,7 +388,7 @@ mod tests {
             let near = |x: u64, y: u64| (x.abs_diff(y)) as f64 <= x.max(y) as f64 / 100.0;
             prop_assert!(rest.min <= b.min && rest.max >= b.max);
             // Beyond the end of the layout all values are in one bucket.
-            if all.max < crate::stats::layout::LIMIT {
+            if all.max < crate::result::layout::LIMIT {
                 prop_assert!(near(rest.min, b.min), "{} {}", rest.min, b.min);
                 prop_assert!(near(rest.max, b.max), "{} {}", rest.max, b.max);
             }
