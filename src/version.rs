@@ -1,7 +1,14 @@
 //! The version of the program.
 
+use crate::result::Tool;
+
 /// The version, followed in a release build by the commit that it was built from: `0.1.0 (a1b2c3d4e)`.
 pub const VERSION: &str = env!("WMLRUN_VERSION");
 
 /// The commit of a release build. `None` in a debug build, or if the source is not in a git repository.
-pub const COMMIT: Option<&str> = option_env!("WMLRUN_COMMIT");
+const COMMIT: Option<&str> = option_env!("WMLRUN_COMMIT");
+
+/// The program, as results name it.
+pub fn tool() -> Tool {
+    Tool { commit: COMMIT.map(str::to_owned), ..Tool::default() }
+}

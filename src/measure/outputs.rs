@@ -77,6 +77,7 @@ impl Outputs {
     pub(crate) fn new(settings: &Arc<Settings>, watch: &Arc<Watch>) -> Self {
         let dirs = settings.sets.iter().filter(|(name, _)| name == "dir");
         let document = Document {
+            tool: crate::version::tool(),
             command_line: match settings.redact {
                 true => vec!["(command line)".to_owned()],
                 false => settings.command_line.clone(),

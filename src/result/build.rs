@@ -1,10 +1,10 @@
 //! Computes the figures of a result from snapshots of counters. Pure functions: no clock, no system calls.
 
 use super::{FlowopClass, FlowopResult, Interval, IntervalFlowop, Latency, Summary};
-use crate::os::errno_name;
-use crate::result::hdr::{self, Quantiles};
-use crate::result::snapshot::{Dist, Snapshot};
-use crate::util::size::MIB;
+use crate::hdr::{self, Quantiles};
+use crate::snapshot::{Dist, Snapshot};
+use wml_os::errno_name;
+use wml_text::size::MIB;
 
 /// Processor time of a run, the input of [`summary`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -118,7 +118,7 @@ pub fn interval<'a>(t: f64, seconds: f64, deltas: impl IntoIterator<Item = &'a S
     Interval { t, seconds, flowops: flowops.collect() }
 }
 
-/// Returns the figures of a flowop in an interval, without its name ([`crate::result::Run::name_intervals`] adds it).
+/// Returns the figures of a flowop in an interval, without its name ([`crate::Run::name_intervals`] adds it).
 pub fn interval_flowop(ops: u64, bytes: u64, latency: &Dist) -> IntervalFlowop {
     let q = (latency.count > 0).then(|| Quantiles::of(latency));
     IntervalFlowop {
@@ -153,8 +153,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{CpuTime, flowop, identity, interval, latency, summary};
-    use crate::result::snapshot::{Dist, Snapshot};
-    use crate::result::{FlowopClass, FlowopResult, Latency};
+    use crate::snapshot::{Dist, Snapshot};
+    use crate::{FlowopClass, FlowopResult, Latency};
 
     fn snapshot(ops: u64, ns: u64, bytes: u64) -> Snapshot {
         let mut latency = Dist::default();

@@ -2,15 +2,15 @@
 //!
 //! All values are computed and deterministic. Tests change the fields that they examine.
 
+use super::LostRank;
 use super::build::{self, CpuTime};
 use super::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use super::ranks::{RankRun, merge_ranks};
+use super::snapshot::{Dist, Snapshot};
 use super::{
     CacheState, DeviceBytes, DirtyBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult, Interval,
     Note, Run, RunEnvironment, Script, Warmup,
 };
-use crate::result::LostRank;
-use crate::result::snapshot::{Dist, Snapshot};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -184,7 +184,7 @@ fn snapshot(ops: u64, bytes: u64, quantile: impl Fn(f64) -> f64, tool_ns: u64) -
     for i in 0..POINTS {
         let share = ops * (i + 1) / POINTS - ops * i / POINTS;
         let ns = quantile((i as f64 + 0.5) / POINTS as f64) as u64;
-        latency.merge(&Dist::from_counts([(crate::result::layout::index(ns), share)]));
+        latency.merge(&Dist::from_counts([(super::layout::index(ns), share)]));
     }
     Snapshot { ops, bytes: bytes * ops, tool_ns: tool_ns * ops, latency, ..Snapshot::default() }
 }

@@ -122,8 +122,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{HEADER, STANDARD, decode, empty, encode, inflate};
-    use crate::result::layout;
-    use crate::result::snapshot::Dist;
+    use crate::layout;
+    use crate::snapshot::Dist;
     use base64::Engine as _;
     use proptest::prelude::*;
 

@@ -80,8 +80,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{LoggedInterval, interval_log, percentile_table};
-    use crate::result::layout;
-    use crate::result::snapshot::Dist;
+    use crate::layout;
+    use crate::snapshot::Dist;
     use std::time::{Duration, SystemTime};
 
     fn dist() -> Dist {

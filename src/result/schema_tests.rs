@@ -8,7 +8,7 @@ use super::{DeviceBytes, Document, OpenLoop, Run, RunState, SCHEMA, Verdict};
 use serde_json::{Value, json};
 
 fn written(document: &Document) -> Value {
-    crate::util::json::from_bytes(&crate::util::json::to_bytes(document)).unwrap()
+    wml_text::json::from_bytes(&wml_text::json::to_bytes(document)).unwrap()
 }
 
 fn schema() -> Value {

@@ -388,7 +388,7 @@ mod tests {
             let near = |x: u64, y: u64| (x.abs_diff(y)) as f64 <= x.max(y) as f64 / 100.0;
             prop_assert!(rest.min <= b.min && rest.max >= b.max);
             // Beyond the end of the layout all values are in one bucket.
-            if all.max < crate::result::layout::LIMIT {
+            if all.max < crate::layout::LIMIT {
                 prop_assert!(near(rest.min, b.min), "{} {}", rest.min, b.min);
                 prop_assert!(near(rest.max, b.max), "{} {}", rest.max, b.max);
             }

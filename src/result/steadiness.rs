@@ -1,8 +1,8 @@
 //! The beginning of the steady part of a run.
 
 use super::{Interval, Run};
-use crate::analysis::SteadyState;
 use serde::{Deserialize, Serialize};
+use wml_statistics::SteadyState;
 
 /// The beginning of a run's steady part by three rules, in seconds since measuring began; null if it was never steady.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,8 +68,8 @@ impl Run {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use crate::result::fixture::fixture;
-    use crate::result::{Interval, PhaseResult, Run};
+    use crate::fixture::fixture;
+    use crate::{Interval, PhaseResult, Run};
 
     /// Returns the fixture's run with one-second intervals, each with the given number of reads.
     fn run(rates: &[u64]) -> Run {

@@ -260,9 +260,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Document, Value};
-    use crate::result::fixture::{fixture, of_ranks};
-    use crate::util::bounded::{self, Budget};
-    use crate::util::json;
+    use crate::fixture::{fixture, of_ranks};
+    use wml_text::bounded::{self, Budget};
+    use wml_text::json;
 
     /// Appends an escape character to every string of a JSON value, except to those that encode an enumeration.
     /// Counts the strings.

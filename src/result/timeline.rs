@@ -6,7 +6,7 @@
 
 use super::build;
 use super::{Interval, IntervalFlowop};
-use crate::result::snapshot::{Dist, Snapshot};
+use crate::snapshot::{Dist, Snapshot};
 
 /// Maximum number of intervals. A week of one-second intervals ends as 1,182 of 512 s.
 pub const MAX_INTERVALS: usize = 2_000;
@@ -236,8 +236,8 @@ fn pop_varint(bytes: &mut &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::{MAX_INTERVALS, MIN_LAST_NS, PackedHistogram, Timeline};
-    use crate::result::Interval;
-    use crate::result::snapshot::{Dist, Snapshot};
+    use crate::Interval;
+    use crate::snapshot::{Dist, Snapshot};
     use proptest::prelude::*;
 
     const SECOND: u64 = 1_000_000_000;

@@ -10,9 +10,9 @@ use super::{
     CacheState, DeviceBytes, Document, FilesetResult, HostResult, Interval, MIN_BEYOND, Note, NoteCode, Run, RunState,
     Verdict,
 };
-use crate::os::proc::DescriptorTable;
-use crate::util::{count, size};
 use std::collections::{BTreeMap, BTreeSet};
+use wml_os::proc::DescriptorTable;
+use wml_text::{count, size};
 
 /// A run with a shorter measured time is dominated by its start.
 const MIN_SECONDS: f64 = 5.0;

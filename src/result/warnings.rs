@@ -6,10 +6,10 @@
 
 pub use super::warning_rules::{of, other_codes, unfulfilled};
 
-use crate::result::environment::MountInfo;
-use crate::result::{DeviceBytes, Document, Note, Run, RunState};
-use crate::util::count::{count, measured};
-use crate::util::{duration, size};
+use crate::environment::MountInfo;
+use crate::{DeviceBytes, Document, Note, Run, RunState};
+use wml_text::count::{count, measured};
+use wml_text::{duration, size};
 
 /// Share of processor time of other programs above which they affect the figures.
 pub(super) const MAX_OTHERS: f64 = 0.20;
@@ -301,7 +301,7 @@ impl Warning {
                     RunState::Failed | RunState::Complete => format!("the run failed{by}"),
                 }
             }
-            Self::Errors { flowop, errno, count: n } if errno == crate::os::NO_CALL => {
+            Self::Errors { flowop, errno, count: n } if errno == wml_os::NO_CALL => {
                 format!("{} of `{flowop}` failed before the system call", count(*n, "operation"))
             }
             Self::Errors { flowop, errno, count: n } => {

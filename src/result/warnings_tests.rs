@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{CODES, Warning, note, of};
-use crate::result::fixture::fixture;
-use crate::result::{
+use crate::fixture::fixture;
+use crate::{
     CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, PhaseResult, RankResult, RunState, Steadiness,
     Verdict,
 };

@@ -2,13 +2,13 @@
 
 use super::RankRun;
 use super::window::CommonTime;
-use crate::result::LostRank;
-use crate::result::build;
-use crate::result::hdr;
-use crate::result::snapshot::Dist;
-use crate::result::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary};
-use crate::util::size::MIB;
+use crate::LostRank;
+use crate::build;
+use crate::hdr;
+use crate::snapshot::Dist;
+use crate::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary};
 use std::collections::{BTreeMap, BTreeSet};
+use wml_text::size::MIB;
 
 /// A distribution that is merged from stored ones.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use super::RankRun;
 use super::figures::weighted_mean;
-use crate::result::{DeviceBytes, FilesetResult, Repaired, Verdict};
+use crate::{DeviceBytes, FilesetResult, Repaired, Verdict};
 use std::path::Path;
 
 /// Whether the file sets to be merged are on one host, so that each entry has the bytes of the same devices.
@@ -182,8 +182,8 @@ fn verdict<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Run;
-    use crate::result::environment::MountInfo;
+    use crate::Run;
+    use crate::environment::MountInfo;
 
     fn set(path: &str, files: u64, read: u64, moved: u64) -> FilesetResult {
         FilesetResult {

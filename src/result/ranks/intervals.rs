@@ -6,7 +6,7 @@
 
 use super::RankRun;
 use super::figures::{FlowopMap, weighted_mean};
-use crate::result::{Interval, IntervalFlowop};
+use crate::{Interval, IntervalFlowop};
 
 /// Intervals that are longer than this share of the longest ones are on the same grid, except for scheduling delays.
 const SAME_LENGTH: f64 = 0.7;
@@ -118,7 +118,7 @@ impl IntervalSum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{FlowopResult, Run};
+    use crate::{FlowopResult, Run};
 
     /// Returns the run of a rank whose intervals end at `ends`, each with one operation of its only flowop.
     fn rank(skew_ms: i64, ends: &[f64]) -> RankRun {

@@ -23,11 +23,11 @@ use super::{
     CacheState, Digest, DirtyBytes, Environment, HostResult, Interval, LostRank, PhaseResult, RankClock, RankResult,
     Run, RunEnvironment, RunFailure, RunState, Straggler, Warmup,
 };
-use crate::os::proc::DescriptorTable;
-use crate::util::hash::mix;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use wml_os::proc::DescriptorTable;
+use wml_text::hash::mix;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankRun {

@@ -1,8 +1,8 @@
 //! The notes of several ranks: equal ones once, and a text that names the ranks if not all have them.
 
 use super::RankRun;
-use crate::result::rank_on_host;
-use crate::result::{Note, warnings};
+use crate::rank_on_host;
+use crate::{Note, warnings};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest number of different texts with one code. Texts with a measured value differ on every rank.
@@ -75,7 +75,7 @@ fn list(texts: impl ExactSizeIterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Run;
+    use crate::Run;
 
     /// Returns ranks on `h1`, `h1`, `h2` and `h2`, with these notes.
     fn ranks(notes: [&[(&str, &str)]; 4]) -> Vec<RankRun> {

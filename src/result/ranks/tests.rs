@@ -3,17 +3,17 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{RankRun, merge_ranks, overlap};
-use crate::result::build::{self, CpuTime};
-use crate::result::fixture::{fixture, of_ranks, rank_runs};
-use crate::result::snapshot::{Dist, Snapshot};
-use crate::result::{ClockDrift, LostRank, RankClock};
-use crate::result::{
+use crate::build::{self, CpuTime};
+use crate::fixture::{fixture, of_ranks, rank_runs};
+use crate::snapshot::{Dist, Snapshot};
+use crate::{ClockDrift, LostRank, RankClock};
+use crate::{
     Digest, DirtyBytes, FlowopClass, FlowopResult, OpenLoop, PhaseResult, Run, RunFailure, RunState, Straggler,
     warnings,
 };
-use crate::util::bounded::{self, Budget};
-use crate::util::json;
 use proptest::prelude::*;
+use wml_text::bounded::{self, Budget};
+use wml_text::json;
 
 /// Returns rank `number` of a host with a run.
 fn rank(number: u64, host: &str, run: Run) -> RankRun {
@@ -395,7 +395,7 @@ fn a_missing_histogram_leaves_no_percentiles() {
 #[test]
 fn warnings_of_storage_and_processors_are_those_of_a_host() {
     let mut document = of_ranks();
-    let codes = |document: &crate::result::Document| -> Vec<&'static str> {
+    let codes = |document: &crate::Document| -> Vec<&'static str> {
         warnings::of(document, &document.runs[0]).iter().map(warnings::Warning::code).collect()
     };
     let before = codes(&document);

@@ -1,8 +1,8 @@
 //! The time in which all ranks ran, on the clock that they have in common, and rates over it.
 
 use super::RankRun;
-use crate::result::ClockDrift;
-use crate::result::{Interval, RankResult};
+use crate::ClockDrift;
+use crate::{Interval, RankResult};
 
 /// The least share of each rank's measured time that the common time must cover, so that the rate of all ranks is the
 /// sum of their rates.

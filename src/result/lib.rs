@@ -42,7 +42,6 @@ pub use open_loop::OpenLoop;
 pub use phases::PhaseResult;
 pub use steadiness::Steadiness;
 
-use crate::version::COMMIT;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -125,8 +124,7 @@ pub struct Tool {
 
 impl Default for Tool {
     fn default() -> Self {
-        let commit = COMMIT.map(str::to_owned);
-        Self { name: "wmlrun".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), commit }
+        Self { name: "wmlrun".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), commit: None }
     }
 }
 
@@ -537,7 +535,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// The devices served a file set if they transferred at least this part of the requested bytes.
-    pub(crate) const DEVICE_PART: f64 = 0.9;
+    pub const DEVICE_PART: f64 = 0.9;
 
     /// Returns the name in JSON.
     pub fn name(self) -> &'static str {
