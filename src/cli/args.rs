@@ -3,6 +3,7 @@
 //! Only this file, `experiment_args`, `compare_args`, `run_options`, `choices`, `completion`, `examples`, `man`,
 //! `program_help` and `usage` use the argument parser.
 
+use super::called_as;
 use super::choices::{
     DumpStage, ExportFormat, FigureFormat, Format, PAGE_FORMAT, choice, dialect_parser, export_parser, format_parser,
 };
@@ -19,7 +20,6 @@ use super::option_values::{LiveOutput, live_output};
 use super::program_help::program_help;
 use super::run_options::{ALL, OUTPUT, PLAN, RARE, RunSettings};
 use super::usage::{explained, warn_of_old_options};
-use super::{called_as, info};
 use crate::analysis::ResponseMethod;
 use crate::experiment::share;
 use crate::import::Metric;
@@ -27,7 +27,7 @@ use crate::measure::assignment;
 use crate::spec::Dialect;
 use crate::util::printable;
 use crate::version::VERSION;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
@@ -181,11 +181,12 @@ pub(super) enum CliCommand {
         #[arg(long)]
         quiet: bool,
     },
-    /// List personalities, experiments, flowops, attributes, codes and so on
+    /// List the shipped personalities by groups, those of a group or with a word; flowops, attributes, codes and so on
     List {
-        /// What to list
-        #[arg(default_value = info::LISTS[0].name, value_parser = list_parser())]
-        what: String,
+        /// A group, a list (`flowops`, `metrics`, …), or a word in the names and descriptions of personalities and experiments
+        /// [default: the groups and lists]
+        #[arg(value_name = "GROUP|LIST|WORD", add = completion::lists())]
+        what: Option<String>,
     },
     /// Print the script of a shipped personality, or a shipped experiment file
     Show {
@@ -384,10 +385,6 @@ pub(super) const OLD_WORDS: &[(&str, &str)] = &[
     ("editor", "setup editor"),
     ("lsp", "setup lsp"),
 ];
-
-fn list_parser() -> impl TypedValueParser<Value = String> {
-    PossibleValuesParser::new(info::LISTS.iter().map(|list| list.name))
-}
 
 /// Returns the definition of the command line with its examples.
 pub(super) fn full_command() -> clap::Command {

@@ -5,6 +5,7 @@
 
 use super::args;
 use super::info;
+use super::lists;
 use super::stdout::Stdout;
 use crate::experiment::SUITES;
 use crate::flowop;
@@ -84,6 +85,11 @@ pub(super) fn experiments() -> ArgValueCompleter {
 /// Completes the name of a personality or of a shipped experiment.
 pub(super) fn shipped() -> ArgValueCandidates {
     ArgValueCandidates::new(|| [library::PERSONALITIES, SUITES].into_iter().flat_map(candidates).collect())
+}
+
+/// Completes the name of a group of personalities or of a list.
+pub(super) fn lists() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| lists::words().map(|(word, about)| candidate(word, &about)).collect())
 }
 
 /// Completes a code of an error or a warning.

@@ -1,4 +1,4 @@
-//! `wmlrun list`, `show`, `explain`, `clean`, and of `setup` the completions and manual pages.
+//! `wmlrun show`, `explain`, `clean`, and of `setup` the completions and manual pages.
 
 use super::args;
 use super::completion;
@@ -6,165 +6,21 @@ use super::console::{self, print_lines, print_wrapped};
 use super::man;
 use super::shell_text::joined;
 use super::stdout::Stdout;
-use crate::analysis::Direction;
 use crate::diag::{self, Code, Failure};
 use crate::disk::{self, prepare};
 use crate::experiment::{RUN_MARKS, RunMark, SUITES, suite};
-use crate::import::METRICS;
 use crate::measure::is_mounted_at;
-use crate::model::commands;
 use crate::os::held_dir::HeldDir;
 use crate::os::reading;
 use crate::result::NoteCode;
 use crate::result::warnings::Warning;
 use crate::session::library;
-use crate::spec::attrs;
-use crate::spec::predefined::PREDEFINED;
 use crate::util::count;
-use crate::util::table::{Align, Table};
-use crate::{engine, flowop, random, report};
 use std::borrow::Cow;
 use std::fs::DirEntry;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-
-/// A list that `wmlrun list` prints.
-pub(super) struct Listing {
-    /// The argument of `wmlrun list` that selects it.
-    pub(super) name: &'static str,
-    rows: fn() -> Vec<[String; 3]>,
-}
-
-/// All lists. The first is the default of `wmlrun list`.
-pub(super) const LISTS: &[Listing] = &[
-    Listing { name: "personalities", rows: personalities },
-    Listing { name: "experiments", rows: experiments },
-    Listing { name: "flowops", rows: flowops },
-    Listing { name: "distributions", rows: distributions },
-    Listing { name: "commands", rows: commands },
-    Listing { name: "attributes", rows: attributes },
-    Listing { name: "variables", rows: variables },
-    Listing { name: "engines", rows: engines },
-    Listing { name: "formats", rows: formats },
-    Listing { name: "metrics", rows: metrics },
-    Listing { name: "codes", rows: titles },
-];
-
-fn personalities() -> Vec<[String; 3]> {
-    library::PERSONALITIES
-        .iter()
-        .map(|(name, text)| [(*name).to_owned(), String::new(), library::about(text).to_owned()])
-        .collect()
-}
-
-fn experiments() -> Vec<[String; 3]> {
-    SUITES.iter().map(|(name, text)| [(*name).to_owned(), String::new(), library::about(text).to_owned()]).collect()
-}
-
-fn flowops() -> Vec<[String; 3]> {
-    flowop::spec_table()
-        .flowops
-        .iter()
-        .map(|f| [f.name.to_owned(), f.origin.label().to_owned(), f.doc.to_owned()])
-        .collect()
-}
-
-fn distributions() -> Vec<[String; 3]> {
-    random::DISTRIBUTIONS
-        .iter()
-        .map(|d| {
-            let parameters: Vec<&str> = d.parameters.iter().map(|p| p.name).collect();
-            [d.name.to_owned(), parameters.join(" "), d.doc.to_owned()]
-        })
-        .collect()
-}
-
-fn commands() -> Vec<[String; 3]> {
-    commands::specs()
-        .chain(crate::prompt::COMMANDS.iter().map(|command| &command.spec))
-        .map(|c| [c.form.to_owned(), c.origin.label().to_owned(), c.doc.to_owned()])
-        .collect()
-}
-
-fn metrics() -> Vec<[String; 3]> {
-    let better = |direction| match direction {
-        Direction::HigherIsBetter => "higher is better",
-        Direction::LowerIsBetter => "lower is better",
-    };
-    METRICS
-        .iter()
-        .map(|kind| [kind.name.to_owned(), better(kind.direction).to_owned(), kind.about.to_owned()])
-        .chain([[
-            "NAME.METRIC".to_owned(),
-            String::new(),
-            "the same of one flowop, such as `read.latency.p99`".to_owned(),
-        ]])
-        .collect()
-}
-
-fn attributes() -> Vec<[String; 3]> {
-    [
-        ("fileset", attrs::FILESET),
-        ("process", attrs::PROCESS),
-        ("thread", attrs::THREAD),
-        ("flowop", attrs::FLOWOP),
-        ("define flowop", attrs::COMPOSITE),
-    ]
-    .iter()
-    .flat_map(|(of, list)| {
-        list.iter().map(move |a| [a.name.to_owned(), format!("{of}, {}", a.origin.label()), a.doc.to_owned()])
-    })
-    .collect()
-}
-
-fn variables() -> Vec<[String; 3]> {
-    PREDEFINED.iter().map(|v| [format!("${}", v.name), "predefined".to_owned(), v.doc.to_owned()]).collect()
-}
-
-fn engines() -> Vec<[String; 3]> {
-    engine::TABLE.iter().map(|(e, about)| [e.name().to_owned(), String::new(), (*about).to_owned()]).collect()
-}
-
-fn formats() -> Vec<[String; 3]> {
-    report::TABLE.iter().map(|r| [r.name().to_owned(), String::new(), r.about().to_owned()]).collect()
-}
-
-fn titles() -> Vec<[String; 3]> {
-    codes().map(|e| [e.code.to_owned(), String::new(), e.title.into_owned()]).collect()
-}
-
-/// Prints the list with the given name.
-pub(super) fn list(what: &str) -> u8 {
-    let rows = LISTS.iter().find(|list| list.name == what).map_or_else(Vec::new, |list| (list.rows)());
-    let three = rows.iter().any(|[_, middle, _]| !middle.is_empty());
-    let columns: &[(&str, Align)] = if three {
-        &[("", Align::Left), ("", Align::Left), ("", Align::Left)]
-    } else {
-        &[("", Align::Left), ("", Align::Left)]
-    };
-    let mut table = Table::new(columns.iter().copied());
-    for [first, middle, last] in rows {
-        if three {
-            table.row([first, middle, last]);
-        } else {
-            table.row([first, last]);
-        }
-    }
-    // The columns have no titles, so the table begins with a blank title line: skip it. Programs get a line for each row.
-    let text = match super::live::stdout_width() {
-        Some(width) => table.render_wrapped(width),
-        None => table.render(),
-    };
-    print_lines(
-        text.lines()
-            .filter(|l| !l.trim().is_empty() && l.chars().any(char::is_alphanumeric))
-            .collect::<Vec<_>>()
-            .join("\n")
-            .as_str(),
-    );
-    0
-}
 
 /// Prints the script of a shipped personality, or a shipped experiment file.
 pub(super) fn show(name: &str) -> Result<u8, Failure> {

@@ -26,6 +26,7 @@ mod failed_command;
 mod floors;
 mod info;
 mod launched;
+mod lists;
 mod live;
 mod live_stream;
 mod option_values;
@@ -146,7 +147,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
                 pages::report(&paths, &metrics, &pages::PageOutputs { output, title, pictures, force }, format)
             }
             CliCommand::Age(args) => age::age(&args),
-            CliCommand::List { what } => Ok(info::list(&what)),
+            CliCommand::List { what } => lists::list(what.as_deref()),
             CliCommand::Show { name } => info::show(&name),
             CliCommand::Explain { code } => info::explain(&code),
             CliCommand::Clean { dirs, logs: true } => Ok(prune(&dirs)),

@@ -3,7 +3,7 @@
 //! To add a personality: `personalities/NAME.wml`, which begins with a comment (what it models, where its figures come
 //! from, its variables) and `# dialect:`, has a `set` for every figure with the name that Filebench gives it, `usage`
 //! lines, no `run`, and no path but `$dir`. Writers that would never stop are bounded by a size. Its name goes to a
-//! family in docs/personalities.md. An example in `examples/` has the same form and shows one feature. An experiment is
+//! group in `groups.rs`. An example in `examples/` has the same form and shows one feature. An experiment is
 //! `experiments/NAME.toml` with `# NAME: what it measures` as its first line; with commands it makes images in the
 //! current directory, fails if one exists, and has a test in `tests/it/suites.rs`.
 

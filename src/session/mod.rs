@@ -7,6 +7,7 @@
 mod checked;
 mod commands;
 mod constants;
+pub mod groups;
 mod hints;
 pub mod library;
 mod live;

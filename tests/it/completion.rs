@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A line up to the cursor, and some completions of its last word.
-const LINES: [(&str, &[&str]); 13] = [
+const LINES: [(&str, &[&str]); 14] = [
     ("wmlrun exp", &["explain"]),
     ("wmlrun randomr", &["randomread"]),
     ("wmlrun show varm", &["varmail"]),
@@ -18,6 +18,7 @@ const LINES: [(&str, &[&str]); 13] = [
     ("wmlrun own.w", &["own.wml"]),
     ("wmlrun explain E020", &["E0201", "E0202"]),
     ("wmlrun list per", &["personalities"]),
+    ("wmlrun list app", &["applications"]),
     ("wmlrun own.wml --format csv-", &["csv-runs", "csv-intervals"]),
     ("wmlrun plan own.wml --set myo", &["myown="]),
     ("wmlrun own.wml --li", &["--live"]),

@@ -1,6 +1,6 @@
 //! Tests every shipped script: it is checked, planned, and run for a moment on small files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
@@ -157,7 +157,7 @@ fn all_run_on_the_null_engine() {
 /// The head of each table of docs/personalities.md.
 const HEAD: &str =
     "| personality | models | processes | threads | files | bytes | flowops |\n|---|---|---:|---:|---:|---:|---|\n";
-/// What stands before a table of a family, with the names of its personalities, and behind it.
+/// What stands before a table, with the name of its group, and behind it.
 const FAMILY: &str = "<!-- personalities: ";
 const END: &str = "<!-- end -->";
 
@@ -198,18 +198,19 @@ fn rows() -> BTreeMap<String, String> {
     rows.into_inner().unwrap()
 }
 
-/// Each personality stands in the table of one family. `UPDATE_DOCS=1` writes the tables.
+/// Each personality stands in the table of its group. `UPDATE_DOCS=1` writes the tables.
 #[test]
 fn the_tables_of_personalities_agree_with_the_scripts() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/personalities.md");
     let text = fs::read_to_string(&path).unwrap();
     let (mut rows, mut wanted, mut rest) = (rows(), String::new(), text.as_str());
     while let Some((before, table)) = rest.split_once(FAMILY) {
-        let (names, table) = table.split_once(" -->\n").unwrap();
+        let (group, table) = table.split_once(" -->\n").unwrap();
         let (_, after) = table.split_once(END).expect("a table without an end");
-        let family =
-            names.split(' ').map(|name| rows.remove(name).unwrap_or_else(|| panic!("{name}: unknown, or twice")));
-        wanted += &format!("{before}{FAMILY}{names} -->\n{HEAD}{}{END}", family.collect::<String>());
+        let listed = Wml::new().args(["list", group]).run().exits(0).stdout;
+        let names = listed.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+        let family = names.map(|name| rows.remove(name).unwrap_or_else(|| panic!("{name}: unknown, or twice")));
+        wanted += &format!("{before}{FAMILY}{group} -->\n{HEAD}{}{END}", family.collect::<String>());
         rest = after;
     }
     wanted += rest;
@@ -219,6 +220,32 @@ fn the_tables_of_personalities_agree_with_the_scripts() {
     } else {
         assert_eq!(text, wanted, "run this test with UPDATE_DOCS=1");
     }
+}
+
+#[test]
+fn lists_of_personalities_fit_a_screen() {
+    let list = |words: &[&str]| Wml::new().args(["list"]).args(words).run().exits(0).stdout;
+    let fits = |text: &str| text.lines().all(|line| line.chars().count() <= 80);
+    let groups = list(&[]);
+    assert!(groups.lines().count() <= 24 && fits(&groups), "{groups}");
+    let all = list(&["personalities"]);
+    let names = |text: &str| -> BTreeSet<String> {
+        text.lines().skip(1).filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
+    };
+    assert!(fits(&all), "{all}");
+    assert_eq!(names(&all), personalities().into_iter().map(|script| script.name).collect());
+    // Those of the groups of a list, indented below its heading, are the same.
+    let grouped: Vec<&str> = groups.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    let grouped =
+        grouped.iter().filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "experiments");
+    let of_groups: BTreeSet<String> = grouped.flat_map(|group| names(&list(&[group]))).collect();
+    assert!(names(&all).is_subset(&of_groups), "{groups}");
+    let mail = list(&["Mail"]);
+    assert!(["varmail", "qmail", "postmark"].iter().all(|name| names(&mail).contains(*name)), "{mail}");
+    let varmail = mail.lines().find(|line| line.starts_with("varmail ")).unwrap();
+    assert!(varmail.contains(" 13.0 MiB ") && varmail.contains(" 16 "), "{varmail}");
+    let unknown = Wml::new().args(["list", "flowps"]).run().exits(2);
+    assert!(unknown.stderr.contains("did you mean `flowops`?"), "{}", unknown.stderr);
 }
 
 #[test]

@@ -1,0 +1,228 @@
+//! The groups of the shipped personalities, in the order of `wmlrun list` and of docs/personalities.md.
+//!
+//! To add a personality, add its name to one of them.
+
+/// What a group of personalities is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupKind {
+    Applications,
+    Micro,
+    Tools,
+    Historical,
+}
+
+impl GroupKind {
+    /// The word that selects all its groups.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Applications => "applications",
+            Self::Micro => "micro",
+            Self::Tools => "tools",
+            Self::Historical => "historical",
+        }
+    }
+
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Applications => "what servers and databases do",
+            Self::Micro => "one kind of operation each",
+            Self::Tools => "what other tools measure",
+            Self::Historical => "measurements that were published, to repeat them",
+        }
+    }
+}
+
+/// All kinds, in the order of the list.
+pub const KINDS: &[GroupKind] = &[GroupKind::Applications, GroupKind::Micro, GroupKind::Tools, GroupKind::Historical];
+
+/// Personalities that belong together.
+#[derive(Debug)]
+pub struct PersonalityGroup {
+    /// The word that selects it.
+    pub name: &'static str,
+    pub kind: GroupKind,
+    /// Its personalities, the best known first.
+    pub names: &'static [&'static str],
+}
+
+/// The group of every shipped personality.
+pub static GROUPS: &[PersonalityGroup] = &[
+    PersonalityGroup {
+        name: "servers",
+        kind: GroupKind::Applications,
+        names: &[
+            "varmail",
+            "maildir",
+            "qmail",
+            "webserver",
+            "webproxy",
+            "fileserver",
+            "netsfs",
+            "networkfs",
+            "videoserver",
+            "imagestore",
+            "randomfileaccess",
+        ],
+    },
+    PersonalityGroup {
+        name: "databases",
+        kind: GroupKind::Applications,
+        names: &["oltp", "oltp_sync", "tpcso", "randomwrite_oltp_ager", "randomwrite_ager", "seqwrite"],
+    },
+    PersonalityGroup {
+        name: "streams",
+        kind: GroupKind::Micro,
+        names: &[
+            "randomread",
+            "randomwrite",
+            "randomrw",
+            "singlestreamread",
+            "singlestreamreaddirect",
+            "singlestreamwrite",
+            "singlestreamwritedirect",
+            "multistreamread",
+            "multistreamreaddirect",
+            "multistreamwrite",
+            "multistreamwritedirect",
+            "fivestreamread",
+            "fivestreamreaddirect",
+            "fivestreamwrite",
+            "fivestreamwritedirect",
+        ],
+    },
+    PersonalityGroup {
+        name: "trees",
+        kind: GroupKind::Micro,
+        names: &[
+            "createfiles",
+            "openfiles",
+            "deletefiles",
+            "makedirs",
+            "listdirs",
+            "removedirs",
+            "copyfiles",
+            "ratelimcopyfiles",
+            "bringover",
+            "createdelete-swing",
+            "mongo",
+        ],
+    },
+    PersonalityGroup {
+        name: "filemicro",
+        kind: GroupKind::Micro,
+        names: &[
+            "filemicro_create",
+            "filemicro_createfiles",
+            "filemicro_createrand",
+            "filemicro_delete",
+            "filemicro_rread",
+            "filemicro_rwrite",
+            "filemicro_rwritedsync",
+            "filemicro_rwritefsync",
+            "filemicro_seqread",
+            "filemicro_seqwrite",
+            "filemicro_seqwriterand",
+            "filemicro_seqwriterandvargam",
+            "filemicro_seqwriterandvartab",
+            "filemicro_statfile",
+            "filemicro_writefsync",
+            "compflow_demo",
+            "cvar_example",
+        ],
+    },
+    PersonalityGroup { name: "postmark", kind: GroupKind::Tools, names: &["postmark"] },
+    PersonalityGroup {
+        name: "iozone",
+        kind: GroupKind::Tools,
+        names: &[
+            "iozone_write",
+            "iozone_rewrite",
+            "iozone_read",
+            "iozone_reread",
+            "iozone_randread",
+            "iozone_randwrite",
+            "iozone_backread",
+            "iozone_recordrewrite",
+            "iozone_strideread",
+            "iozone_fwrite",
+            "iozone_frewrite",
+            "iozone_fread",
+            "iozone_freread",
+        ],
+    },
+    PersonalityGroup {
+        name: "bonnie",
+        kind: GroupKind::Tools,
+        names: &[
+            "bonnie_putc",
+            "bonnie_write",
+            "bonnie_rewrite",
+            "bonnie_getc",
+            "bonnie_read",
+            "bonnie_seeks",
+            "bonnie_create_seq",
+            "bonnie_stat_seq",
+            "bonnie_delete_seq",
+            "bonnie_create_rand",
+            "bonnie_stat_rand",
+            "bonnie_delete_rand",
+        ],
+    },
+    PersonalityGroup {
+        name: "io500",
+        kind: GroupKind::Tools,
+        names: &["ior_easy", "ior_hard", "mdtest_easy", "mdtest_hard"],
+    },
+    PersonalityGroup {
+        name: "nfs",
+        kind: GroupKind::Historical,
+        names: &[
+            "specsfs97",
+            "laddis_100g",
+            "laddis_1t",
+            "vxbench_read",
+            "vxbench_write",
+            "mkfile",
+            "touch_files",
+            "cp",
+            "untar",
+        ],
+    },
+    PersonalityGroup {
+        name: "unit",
+        kind: GroupKind::Historical,
+        names: &[
+            "unit01", "unit02", "unit03", "unit04", "unit05", "unit06", "unit07", "unit08", "unit09", "unit10",
+            "unit11", "unit12", "unit13", "unit14",
+        ],
+    },
+];
+
+/// The names of all personalities, group by group.
+pub fn all() -> impl Iterator<Item = &'static str> {
+    GROUPS.iter().flat_map(|group| group.names).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::library::PERSONALITIES;
+    use super::{GROUPS, KINDS, all};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_personality_has_one_group() {
+        let shipped: Vec<&str> = PERSONALITIES.iter().map(|(name, _)| *name).collect();
+        let mut grouped: Vec<&str> = all().collect();
+        grouped.sort_unstable();
+        assert_eq!(grouped, shipped);
+    }
+
+    /// A word selects one thing.
+    #[test]
+    fn groups_have_names_of_their_own() {
+        let words: Vec<&str> =
+            GROUPS.iter().map(|group| group.name).chain(KINDS.iter().map(|kind| kind.name())).collect();
+        let distinct: BTreeSet<&str> = words.iter().copied().collect();
+        assert_eq!(distinct.len(), words.len(), "{words:?}");
+    }
+}
