@@ -5,10 +5,10 @@ use super::completion;
 use super::option_values::{LiveOutput, live_output};
 use super::run_options::{EXPERIMENT, OUTPUT, RUN, RunSettings, WithResume, WorkloadWords};
 use super::usage::{explained, suggestion};
-use crate::analysis::{DEFAULT_PRECISION, ResponseMethod};
+use crate::analysis::ResponseMethod;
 use crate::comparison::{ComparisonFormat, DEFAULT_TOLERANCE, FORMATS, find_format};
 use crate::diag::Failure;
-use crate::experiment::{HOOKS, Hook, Hooks, MAX_RETRIES, run_range, share};
+use crate::experiment::{HOOKS, Hook, Hooks, MAX_RETRIES, precision, run_range, share};
 use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
 use crate::import::{Metric, STUDY};
 use crate::measure::time;
@@ -163,9 +163,10 @@ pub(super) struct RepeatArgs {
     #[arg(value_name = "SCRIPT", required_unless_present_any = ["resume", "floor"], conflicts_with = "resume",
         add = completion::scripts())]
     pub(super) script: Option<String>,
-    /// Number of runs: `MIN..MAX`, both included, or exactly N
-    #[arg(long, value_name = "RUNS", default_value = "10..30", value_parser = run_range)]
-    pub(super) runs: (u64, u64),
+    /// Number of runs: `MIN..MAX`, both included, or exactly N; with `--resume`, also of a complete experiment [default:
+    /// 10..30; with `--resume`: as before]
+    #[arg(add = WithResume, long, value_name = "RUNS", value_parser = run_range)]
+    pub(super) runs: Option<(u64, u64)>,
     /// Stop when the half-width of the 95 % confidence interval is below PERCENT of the mean for every metric, twice in
     /// succession [default: 5%; with `--runs N`: none]
     #[arg(long, value_name = "PERCENT", value_parser = share)]
@@ -235,9 +236,14 @@ impl RepeatArgs {
         }
     }
 
+    /// Returns the fewest and the most runs of a new experiment.
+    pub(super) fn wanted_runs(&self) -> (u64, u64) {
+        self.runs.unwrap_or(DEFAULT_RUNS)
+    }
+
     /// Returns the requested relative half-width: 5 % by default, `None` for a fixed number of runs.
     pub(super) fn until_ci(&self) -> Option<f64> {
-        self.until_ci.or_else(|| (self.runs.0 < self.runs.1).then_some(DEFAULT_PRECISION))
+        self.until_ci.or_else(|| precision(self.wanted_runs(), None))
     }
 }
 
@@ -274,6 +280,9 @@ pub(super) struct AbArgs {
     #[command(flatten)]
     pub(super) experiment: ExperimentArgs,
 }
+
+/// The default number of runs of `repeat`.
+const DEFAULT_RUNS: (u64, u64) = (10, 30);
 
 /// The default script of a noise floor.
 const FLOOR_SCRIPT: &str = "varmail";

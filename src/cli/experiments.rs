@@ -34,9 +34,9 @@ pub(super) fn print_text(text: &str) {
 
 /// Runs `wmlrun repeat`. Returns the exit status.
 pub(super) fn repeat(args: &RepeatArgs) -> Result<u8, Failure> {
-    let (min_runs, max_runs) = args.runs;
+    let (min_runs, max_runs) = args.wanted_runs();
     let rule = RuleWanted::Repeat { min_runs, max_runs, until_ci: args.until_ci() };
-    let common = &args.experiment;
+    let common = &ExperimentArgs { extended: args.runs, ..args.experiment.clone() };
     let script = args.script.as_deref().unwrap_or_default();
     let wanted = || wanted(common, script, &[""], &args.metrics(), rule, args.hooks.0.clone());
     study(common, ExperimentKind::Repeat, None, wanted, |_| ())

@@ -32,6 +32,9 @@ pub(super) struct PageOutputs {
     pub(super) force: bool,
 }
 
+/// The ends of names of files that are no pages.
+const OTHER_ENDS: [&str; 5] = ["csv", "json", "md", "svg", "txt"];
+
 /// Writes the results at `paths` as a page or in another format, and their pictures. `metrics` replaces those of
 /// experiments unless it is empty. Without `force` only a page or a picture is replaced. Returns the exit status.
 pub(super) fn report(
@@ -53,6 +56,12 @@ pub(super) fn report(
             "the page is HTML, which a terminal can't show",
             "write it to a file, with `-o page.html`",
         ));
+    }
+    if let Some(output) = output.filter(|output| is_page && !paths.iter().any(|path| path == output))
+        && output.extension().is_some_and(|end| OTHER_ENDS.iter().any(|other| end == *other))
+    {
+        let text = format!("{} would be an HTML page", printable::path(output));
+        return Err(Failure::wrong(text, "name the file `.html`, or choose its format with `--format`"));
     }
     let opened = |output: &Path| match is_page {
         true => page_target(output, paths, outputs.force),

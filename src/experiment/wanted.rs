@@ -206,8 +206,11 @@ impl RuleWanted {
     /// Returns the reason if the rule has no such number, or if further runs would not be in its order.
     pub(super) fn set_runs(&mut self, (min, max): (u64, u64)) -> Result<(), &'static str> {
         match self {
-            Self::Repeat { .. } | Self::Ab { .. } => {
-                Err("only a sweep and an experiment file have a number of runs of each cell")
+            Self::Ab { .. } => Err("a comparison of two sides has blocks"),
+            Self::Repeat { min_runs, max_runs, until_ci } => {
+                (*min_runs, *max_runs) = (min, max);
+                *until_ci = precision((min, max), *until_ci);
+                Ok(())
             }
             Self::Factorial { order: StudyOrder::Cells, .. } => {
                 Err("all runs of a cell are made before those of the next, so that none can be added")

@@ -117,6 +117,11 @@ impl Cache {
         names
     }
 
+    pub(crate) fn with_notes(mut self, notes: Vec<Note>) -> Self {
+        self.notes.extend(notes);
+        self
+    }
+
     /// Copies the state before the run to the run's entry, with the notes.
     pub(crate) fn describe(&self, run: &mut Run) {
         run.cache_state = self.state;

@@ -122,7 +122,10 @@ impl ScreenReport {
         if let Some(others) = sets.len().checked_sub(MAX_FILE_SETS).filter(|others| *others > 0) {
             above += &format!("  … {} (-v)\n", count(others as u64, "other file set"));
         }
-        let mut below = percentiles_note(run).map(|note| note + "\n").unwrap_or_default().into_bytes();
+        let mut below = percentiles_note(run, |figure| is_shown(figure, width))
+            .map(|note| note + "\n")
+            .unwrap_or_default()
+            .into_bytes();
         hosts::write(run, self.per_host, &mut below)?;
         open_loop(run, &mut below)?;
         for (name, line) in detail_lines(run).iter().filter(|(name, _)| RESULTS.contains(name)) {
@@ -148,14 +151,18 @@ impl ScreenReport {
     }
 }
 
+/// True if screens of this width show the figure.
+fn is_shown(figure: &str, width: usize) -> bool {
+    WIDER.iter().all(|(name, from)| *name != figure || width >= *from)
+}
+
 /// The flowops with their figures and histograms, as wide as the screen; at most `rows` flowops.
 fn table(run: &Run, width: usize, rows: usize) -> String {
     let names = FlowopLabels::of(run);
     let (shown, left_out) = longest(run, rows);
-    let is_shown = |figure: &str| WIDER.iter().all(|(name, from)| *name != figure || width >= *from);
     let cells = |name: String, ops, rate, mib, latency: &Latency| -> Vec<String> {
         let all = FIGURES.into_iter().zip(figures(ops, rate, mib, latency));
-        std::iter::once(name).chain(all.filter(|(figure, _)| is_shown(figure)).map(|(_, cell)| cell)).collect()
+        std::iter::once(name).chain(all.filter(|(figure, _)| is_shown(figure, width)).map(|(_, cell)| cell)).collect()
     };
     let of_flowop = |flowop: &FlowopResult| {
         let name = printable::within(&names.label(flowop), MAX_NAME_WIDTH).into_owned();
@@ -166,7 +173,7 @@ fn table(run: &Run, width: usize, rows: usize) -> String {
     let s = &run.summary;
     let all = cells("all I/O".to_owned(), s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns);
 
-    let figures = FIGURES.into_iter().filter(|figure| is_shown(figure)).map(|figure| (figure, Align::Right));
+    let figures = FIGURES.into_iter().filter(|figure| is_shown(figure, width)).map(|figure| (figure, Align::Right));
     let headings = std::iter::once(("flowop", Align::Left)).chain(figures);
     let mut plain = Table::new(headings.clone());
     rows.iter().for_each(|(cells, _)| _ = plain.row(cells.clone()));

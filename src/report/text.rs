@@ -98,7 +98,7 @@ fn body(document: &Document, run: &Run, heading: &str, per_host: bool, out: &mut
     load(document, run, out)?;
     if !run.flowops.is_empty() {
         writeln!(out, "\n{}", table(run).trim_end())?;
-        percentiles_note(run).iter().try_for_each(|note| writeln!(out, "{note}"))?;
+        percentiles_note(run, |_| true).iter().try_for_each(|note| writeln!(out, "{note}"))?;
     }
     hosts::write(run, per_host, out)?;
     distributions(run, out)?;
@@ -171,12 +171,14 @@ fn instances_of(set: &FilesetResult, instances: usize) -> String {
     if instances > 1 { format!("{} × {instances}", set.name) } else { set.name.clone() }
 }
 
-/// Returns what `-` means, if the table lacks a percentile that the result has.
-pub(super) fn percentiles_note(run: &Run) -> Option<String> {
+/// Returns what `-` means, if the table lacks a percentile that the result has. `shows`: whether it has this column.
+pub(super) fn percentiles_note(run: &Run, shows: impl Fn(&str) -> bool) -> Option<String> {
     let sum = (run.summary.ops, run.summary.latency_ns);
-    let lacks = run.flowops.iter().map(|f| (f.ops, f.latency_ns)).chain([sum]).any(|(ops, l)| {
-        let shown = l.shown(ops);
-        (shown.p50, shown.p99, shown.p99_9) != (l.p50, l.p99, l.p99_9)
+    let lacks = run.flowops.iter().map(|f| (f.ops, f.latency_ns)).chain([sum]).any(|(ops, all)| {
+        let shown = all.shown(ops);
+        [("p50", shown.p50, all.p50), ("p99", shown.p99, all.p99), ("p99.9", shown.p99_9, all.p99_9)]
+            .iter()
+            .any(|(name, shown, of_run)| shown != of_run && shows(name))
     });
     lacks.then(|| format!("-: fewer than {MIN_BEYOND} operations beyond this percentile"))
 }

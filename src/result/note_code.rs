@@ -24,11 +24,13 @@ pub enum NoteCode {
     Stopped,
     /// The file system did not answer.
     NotLookedAt,
+    /// A file set is in a directory that was created where file systems are mounted.
+    NotMounted,
 }
 
 impl NoteCode {
     /// All codes, in the order of the documents.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ScriptNote,
         Self::Exhausted,
         Self::WaitedToTheEnd,
@@ -38,6 +40,7 @@ impl NoteCode {
         Self::OtherCacheState,
         Self::Stopped,
         Self::NotLookedAt,
+        Self::NotMounted,
     ];
 
     /// Returns the name, which is stable, and the explanation, a sentence without its capital and its full stop.
@@ -68,6 +71,11 @@ impl NoteCode {
                 "not_looked_at",
                 "the file system did not answer in time, as a busy one may, and the free space or the page cache was not \
                  checked; the measured figures are not affected, but whether the run began cold is unknown",
+            ),
+            Self::NotMounted => (
+                "not_mounted",
+                "a directory directly in `/`, `/mnt` or `/media` was missing and was created, so that the run measured the \
+                 file system above it; mount the one that you mean first",
             ),
         }
     }

@@ -186,6 +186,8 @@ fn a_page_goes_to_standard_output_or_to_a_file_that_is_a_page() {
         assert!(shown.contains(&format!("{output} {says}")), "{shown}");
     }
     assert_eq!((results.text("one.json"), results.text("x.wml")), (before, SCRIPT.to_owned()));
+    let shown = results.run("report one.json -o page.csv", 2);
+    assert!(shown.contains("page.csv would be an HTML page") && shown.contains("--format"), "{shown}");
     let shown = results.run("report one.json -o none/page.html", 3);
     assert!(shown.contains("none/page.html can't be written") && shown.contains("help"), "{shown}");
 }

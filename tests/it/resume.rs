@@ -233,6 +233,18 @@ fn a_run_whose_result_is_lost_is_made_again() {
     assert_eq!(lab.runs("r", "finished").len(), 6, "nothing more is made again");
 }
 
+#[test]
+fn complete_repeats_get_further_runs() {
+    let lab = Lab::new();
+    lab.run(&format!("repeat {SHORT} --runs 2 --results r --quiet"), 0);
+    let shown = lab.run("repeat --resume r --runs 4", 0);
+    assert!(shown.contains("run 3 of 4"), "{shown}");
+    assert_eq!(lab.runs("r", "finished"), [1, 2, 3, 4]);
+    results_are_whole(&lab.path("r"), "after the extension");
+    let shown = lab.run("repeat --resume r --runs 3", 3);
+    assert!(shown.contains("it has 4 runs of a cell already"), "{shown}");
+}
+
 /// The result is on the disk after each run of a script. It is complete after the last one.
 #[test]
 fn a_result_that_lacks_a_run_of_its_script_is_not_used() {
@@ -274,7 +286,6 @@ fn options_that_would_change_the_experiment_are_refused() {
     stopped(&lab, &[]);
     let before = fs::read(lab.path("r/journal.jsonl")).unwrap();
     for (words, option) in [
-        ("repeat --resume r --runs 8", "--runs"),
         ("repeat --resume r --metric latency.p99", "--metric"),
         ("repeat --resume r --until-ci 1%", "--until-ci"),
         ("repeat --resume r --preset study", "--preset"),

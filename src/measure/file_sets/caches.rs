@@ -6,8 +6,9 @@ use crate::disk::{Error, Fileset, cache, quiesce};
 use crate::measure::cache::{Cache, common_state, inspect, missed_state, state_of};
 use crate::measure::watch::{Watch, WatchedProgress};
 use crate::measure::{Front, Settings};
-use crate::result::NoteCode;
-use std::collections::BTreeMap;
+use crate::result::{Note, NoteCode};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The failure of work on trees: that of a signal, if one has stopped it.
@@ -74,4 +75,28 @@ pub(super) fn prepare(
     let notes = missed.map(|text| NoteCode::OtherCacheState.note(text)).collect();
     let state = common_state(sets.iter().zip(&found).filter_map(|(set, cache)| state_of(wanted(set), cache)));
     Ok(Cache { state, sets: found, notes, by_program: None, by_device: BTreeMap::new() })
+}
+
+/// The directories in which file systems are mounted by hand.
+const MOUNT_POINTS: [&str; 3] = ["/", "/mnt", "/media"];
+
+/// Returns a note for each of the directories that were created if a file system is usually mounted there: the run then
+/// measures another one.
+pub(super) fn not_mounted<'a>(made: impl Iterator<Item = &'a Path>) -> Vec<Note> {
+    let usual = |dir: &&Path| dir.parent().is_some_and(|parent| MOUNT_POINTS.iter().any(|place| parent == *place));
+    let note = |dir: &Path| NoteCode::NotMounted.note(format!("no file system was mounted on {}", dir.display()));
+    made.filter(usual).collect::<BTreeSet<_>>().into_iter().map(note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_mounted;
+    use std::path::Path;
+
+    #[test]
+    fn a_directory_where_nothing_is_mounted_has_a_note() {
+        let made = ["/mnt/b", "/a", "/mnt/b/c", "/tmp/d", "/mnt/b", "/home/e/f"].map(Path::new);
+        let notes: Vec<String> = not_mounted(made.into_iter()).into_iter().map(|note| note.message).collect();
+        assert_eq!(notes, ["no file system was mounted on /a", "no file system was mounted on /mnt/b"]);
+    }
 }

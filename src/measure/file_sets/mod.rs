@@ -414,6 +414,8 @@ impl FileSets {
         let existed = prepared.iter().flatten().all(|set| set.reused || set.unchanged);
         let dropped = std::mem::take(&mut self.trees.caches_dropped) && existed;
         let cache = caches::prepare(&self.settings, &self.watch, sets, dropped, front);
+        let made = prepared.iter().flatten().filter_map(|set| set.made_parent.as_deref());
+        let cache = cache.map(|cache| cache.with_notes(caches::not_mounted(made)));
         self.ranks.agree("the caches", cache)
     }
 
