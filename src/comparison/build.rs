@@ -5,7 +5,7 @@ use super::differences::{annotations, is_one_machine};
 use super::tested::{RunOrder, RunPositions, Runs, TestedRatio, blocks, check_disturbance, disturbance, times};
 use super::{
     ComparedSide, Comparison, ControlResult, EndingLook, IntervalDoubt, NamedTest, OtherMetric, SCHEMA, Shapes,
-    differences, notes, unlike, verdict_notes,
+    conditions, differences, notes, unlike, verdict_notes,
 };
 use crate::analysis::{
     self, ComparisonVerdict, Direction, Estimate, InterimLook, MIN_SESSION_GAP, NoiseFloor, SampleSummary, Tolerance,
@@ -199,6 +199,7 @@ impl Comparer {
             shapes,
             notes,
             doubt,
+            conditions: conditions::lines(&[runs.a, runs.b]),
         };
         let is_unclear = verdict == ComparisonVerdict::Unclear;
         let wide_floor = floor.filter(|_| is_unclear).and_then(|floor| notes::on_wide_floor(floor, self.tolerance));

@@ -9,7 +9,7 @@ use super::tested::{ON_BLOCKS, SIGNED_RANK};
 use super::{ComparedSide, Comparison, DifferenceKind, IntervalDoubt, NamedTest, StudyDocument};
 use crate::analysis::{ComparisonVerdict, Direction, Estimate, SampleSummary, StudyTest, TTestKind};
 use crate::import::Metric;
-use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, text};
+use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, text};
 use crate::util::count::{count, grouped};
 use crate::util::printable;
 
@@ -293,7 +293,7 @@ impl ResultDocument for Comparison {
         ];
         Sheet {
             title: self.name.clone(),
-            ending: sentence(self),
+            answer: Answer { result: sentence(self), conditions: self.conditions.clone(), ..Answer::default() },
             tone: match self.verdict {
                 ComparisonVerdict::Better | ComparisonVerdict::Same | ComparisonVerdict::NotWorse => Tone::Good,
                 ComparisonVerdict::Worse | ComparisonVerdict::Invalid => Tone::Bad,

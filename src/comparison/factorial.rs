@@ -2,7 +2,7 @@
 
 use super::numbers::with_direction;
 use super::sweep::sweep;
-use super::{FactorEffects, LevelTests, Pivot, Sweep, notes, unlike};
+use super::{FactorEffects, LevelTests, Pivot, Sweep, conditions, notes, unlike};
 use crate::analysis::{Estimate, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,9 @@ pub struct Factorial {
     pub curves: Vec<Sweep>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
+    /// Machine, file systems and versions, in lines.
+    #[serde(skip)]
+    pub conditions: Vec<String>,
 }
 
 impl Factorial {
@@ -222,6 +225,7 @@ impl FactorialDesign<'_> {
             curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
             cells: found,
             notes: self.notes(&sides),
+            conditions: conditions::lines(&sides),
         };
         let missing: Vec<String> = result.missing_metrics().into_iter().map(notes::on_missing_metric).collect();
         result.notes.splice(0..0, missing);
@@ -326,7 +330,11 @@ impl FactorialDesign<'_> {
             let name = if group.others.is_empty() { self.name.to_owned() } else { group.name() };
             let method = self.tables.method.unwrap_or(ResponseMethod::Sfs3);
             // The notes on all runs are those of the experiment.
-            Sweep { notes: Vec::new(), ..sweep(&name, factor, &group.factor.levels, &runs, method) }
+            Sweep {
+                notes: Vec::new(),
+                conditions: Vec::new(),
+                ..sweep(&name, factor, &group.factor.levels, &runs, method)
+            }
         };
         cell_groups(self.factors, factor).into_iter().map(curve).collect()
     }

@@ -5,7 +5,7 @@ use super::numbers::{dash, figure, half_width, interval_text, percent};
 use super::repeats_sheet::tone;
 use super::{CellMetric, Factorial, FactorialCell, StudyDocument};
 use crate::analysis::RepeatState;
-use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable};
+use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable};
 use crate::util::count::{count, grouped};
 use crate::util::size;
 
@@ -151,8 +151,9 @@ impl ResultDocument for Factorial {
         blocks.extend(self.tests.iter().map(|tests| SheetBlock::Table(tests.table())));
         blocks.extend(self.curves.iter().map(|curve| SheetBlock::Part(curve.sheet())));
         blocks.extend(SheetBlock::messages(NoteLabel::Note, &self.notes));
-        let ending = factorial_ending(self, self.state.name());
-        Sheet { title: self.name.clone(), ending, tone: tone(self.state), blocks }
+        let result = factorial_ending(self, self.state.name());
+        let answer = Answer { result, conditions: self.conditions.clone(), ..Answer::default() };
+        Sheet { title: self.name.clone(), answer, tone: tone(self.state), blocks }
     }
 
     fn figures(&self) -> Figures {

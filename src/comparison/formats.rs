@@ -3,7 +3,7 @@
 use super::StudyDocument;
 use crate::analysis::{Direction, Estimate};
 use crate::import::Metric;
-use crate::sheet::{Figures, Series, Sheet, bencher, benchstat, csv, markdown, text};
+use crate::sheet::{Figures, Series, Sheet, bencher, benchstat, csv, mail, markdown, text};
 use serde::Serialize;
 
 /// A document of this room.
@@ -35,6 +35,11 @@ pub static FORMATS: &[ComparisonFormat] = &[
         name: "markdown",
         about: "for a pull request",
         write: |document| markdown::write(&document.sheet()),
+    },
+    ComparisonFormat {
+        name: "mail",
+        about: "the answer alone, in lines of at most 72 columns",
+        write: |document| mail::write(&document.sheet()),
     },
     ComparisonFormat { name: "json", about: "the complete document", write: |document| document.json() },
     ComparisonFormat {

@@ -11,6 +11,7 @@ mod calibration_tests;
 #[cfg(test)]
 mod causes_tests;
 mod comparison_sheet;
+mod conditions;
 mod curve;
 mod differences;
 mod effects;
@@ -127,6 +128,9 @@ pub struct Comparison {
     /// The reason why the interval gives no verdict, of which `notes` has the text.
     #[serde(skip)]
     pub doubt: Option<IntervalDoubt>,
+    /// Machine, file systems and versions, in lines.
+    #[serde(skip)]
+    pub conditions: Vec<String>,
 }
 
 /// The reason why an interval gives no verdict.

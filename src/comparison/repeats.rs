@@ -1,6 +1,6 @@
 //! The estimates from a series of repeated runs, `wmlrun.repeats/1`.
 
-use super::notes;
+use super::{conditions, notes};
 use crate::analysis::{MeanEstimate, RepeatRule, RepeatState, mean_interval, trend};
 use crate::import::{Metric, Observation};
 use serde::Serialize;
@@ -20,6 +20,9 @@ pub struct Repeats {
     pub metrics: Vec<RepeatedMetric>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
+    /// Machine, file systems and versions, in lines.
+    #[serde(skip)]
+    pub conditions: Vec<String>,
 }
 
 /// The estimates of one metric.
@@ -70,5 +73,6 @@ pub fn repeats(
         target: rule.target,
         metrics: found,
         notes: wide.into_iter().chain(notes::on_runs(&[runs], metrics)).collect(),
+        conditions: conditions::lines(&[runs]),
     })
 }

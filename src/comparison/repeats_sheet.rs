@@ -4,7 +4,7 @@ use super::formats::{ResultDocument, json_text, series};
 use super::numbers::{dash, figure, half_width, percent};
 use super::{RepeatedMetric, Repeats, StudyDocument};
 use crate::analysis::RepeatState;
-use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
+use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
 use crate::util::count::{count, grouped};
 
 /// The table of the estimates.
@@ -56,7 +56,7 @@ impl ResultDocument for Repeats {
         let notes = SheetBlock::messages(NoteLabel::Note, &self.notes);
         Sheet {
             title: self.name.clone(),
-            ending: ending(self),
+            answer: Answer { result: ending(self), conditions: self.conditions.clone(), ..Answer::default() },
             tone: tone(self.state),
             blocks: std::iter::once(SheetBlock::Table(table(self))).chain(notes).collect(),
         }

@@ -261,6 +261,7 @@ fn repeats() -> Repeats {
         target: None,
         metrics: vec![repeated()],
         notes: vec!["a <note>".to_owned()],
+        conditions: Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A sweep: the load curve of a workload over several levels of one factor (`wmlrun.sweep/1`), with intervals, peak,
 //! knee and overall response time.
 
-use super::notes;
+use super::{conditions, notes};
 use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
 use crate::import::{Metric, Observation};
 use crate::util::size;
@@ -34,6 +34,9 @@ pub struct Sweep {
     /// Notes on how the runs were made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Machine, file systems and versions, in lines.
+    #[serde(skip)]
+    pub conditions: Vec<String>,
 }
 
 /// The results at one level. Figures are means of its runs; intervals are 95 % intervals, infinite for a single run.
@@ -76,6 +79,7 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         overall: overall_response(&curve, method),
         planned_runs: None,
         notes: notes::on_warnings(&by_level).chain(notes::on_outliers(&by_level, &Metric::ops())).collect(),
+        conditions: conditions::lines(&by_level),
         points,
     }
 }

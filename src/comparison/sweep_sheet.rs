@@ -5,7 +5,7 @@ use super::numbers::{dash, figure, half_width, interval_text};
 use super::sweep::curve;
 use super::{StudyDocument, Sweep, SweepPoint};
 use crate::analysis;
-use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
+use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
 use crate::util::count::{count, grouped};
 use crate::util::csv::cell;
 use crate::util::printable;
@@ -100,7 +100,7 @@ impl ResultDocument for Sweep {
         let is_whole = self.overall.is_some() && self.missing_runs().is_none();
         Sheet {
             title: self.name.clone(),
-            ending: ending(self),
+            answer: Answer { result: ending(self), conditions: self.conditions.clone(), ..Answer::default() },
             tone: if is_whole { Tone::Neutral } else { Tone::Bad },
             blocks: std::iter::once(SheetBlock::Table(table(self))).chain(notes).collect(),
         }

@@ -191,7 +191,7 @@ fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<SheetBlock> {
     let estimate = first.map(with_half_width).unwrap_or_default();
     let (state, runs) = (state_name(recorded, found.state), count(recorded.runs.len() as u64, "run"));
     let mut sheet = found.sheet();
-    sheet.ending = format!("{state} after {runs}{estimate}{target}");
+    sheet.answer.result = format!("{state} after {runs}{estimate}{target}");
     let experiment = &recorded.experiment;
     for (metric, found) in experiment.metrics().iter().zip(&found.metrics) {
         let means = [found.estimate.interval()];

@@ -19,7 +19,7 @@ const MAX_CELLS: usize = 40;
 pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<SheetBlock> {
     let Some(found) = recorded.factorial() else { return Vec::new() };
     let mut sheet = found.sheet();
-    sheet.ending = factorial_ending(&found, state_name(recorded, found.state));
+    sheet.answer.result = factorial_ending(&found, state_name(recorded, found.state));
     found.tests.iter().for_each(|tests| sheet.add_after(&tests.caption(), level_pictures(&found, tests)));
     found.curves.iter().zip(sheet.parts()).for_each(|(curve, part)| sweep::draw(curve, part));
     for n in 0..found.metrics.len() {

@@ -4,6 +4,7 @@
 //! them, and a line in the table of its users (`comparison::FORMATS`). Sheets know words, numbers and pictures, and no
 //! document. Texts are plain: a format escapes them.
 
+mod answer;
 mod axis;
 pub mod bencher;
 pub mod benchstat;
@@ -12,10 +13,12 @@ pub mod csv;
 mod drawing;
 mod figures;
 pub mod html;
+pub mod mail;
 pub mod markdown;
 mod table;
 pub mod text;
 
+pub use answer::{Answer, Usability};
 pub use axis::{AxisUnit, ChartAxis};
 pub use chart::{Chart, ChartPoint, Symbol};
 pub use drawing::{Drawing, is_picture};
@@ -29,8 +32,8 @@ use serde::Serialize;
 pub struct Sheet {
     /// The name of the result.
     pub title: String,
-    /// The result in one sentence: the last line of text, the first one of Markdown and HTML.
-    pub ending: String,
+    /// What happened: at the end of text, and at the beginning of Markdown and HTML.
+    pub answer: Answer,
     /// Whether the result is good.
     pub tone: Tone,
     /// The parts, in the order of text.
@@ -149,7 +152,7 @@ impl Sheet {
 
     /// The blocks of a page: the result is first, then what leads to the tables, and what was unusual.
     pub fn into_page(self) -> Vec<SheetBlock> {
-        let mut found = vec![SheetBlock::Banner { tone: self.tone, text: self.ending }];
+        let mut found = vec![SheetBlock::Banner { tone: self.tone, text: self.answer.result }];
         let leads = self.blocks.iter().take_while(|block| matches!(block, SheetBlock::Text { .. })).count();
         let mut blocks = self.blocks;
         let rest = blocks.split_off(leads);

@@ -5,7 +5,7 @@ use wml_text::markdown::{literal, message};
 
 /// A sheet as Markdown. Its first line is the result.
 pub fn write(sheet: &Sheet) -> String {
-    let text = format!("**{}** {}\n", literal(&sheet.title), literal(&sheet.ending));
+    let text = format!("**{}** {}\n", literal(&sheet.title), literal(&sheet.answer.result));
     sheet.blocks.iter().filter_map(part).fold(text, |text, part| text + "\n" + &part)
 }
 

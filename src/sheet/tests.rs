@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
-use super::{bencher, benchstat, csv, html, markdown, text};
+use super::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability};
+use super::{bencher, benchstat, csv, html, mail, markdown, text};
 
 fn sheet() -> Sheet {
     let columns = [
@@ -16,7 +16,7 @@ fn sheet() -> Sheet {
     let mut table = SheetTable::of("Table", columns);
     table.row(["a|long-name", "1,000", "s", "w", "0.5"].map(str::to_owned));
     table.below = vec!["?: chance".to_owned()];
-    let part = Sheet { title: "part".to_owned(), ending: "end of it".to_owned(), ..Sheet::default() };
+    let part = Sheet { title: "part".to_owned(), answer: Answer::of_part("end of it".to_owned()), ..Sheet::default() };
     let facts = SheetBlock::Facts { pairs: vec![("metric".to_owned(), "ops".to_owned())], is_wrapped: true };
     let text = |text: &str| SheetBlock::Text { text: text.to_owned() };
     let note = |label, text: &str| SheetBlock::messages(label, &[text.to_owned()]).unwrap();
@@ -29,7 +29,7 @@ fn sheet() -> Sheet {
         SheetBlock::Part(part),
         note(NoteLabel::Note, "give `--runs 9`"),
     ];
-    Sheet { title: "x\ny".to_owned(), ending: "good: *all*".to_owned(), tone: Tone::Good, blocks }
+    Sheet { title: "x\ny".to_owned(), answer: Answer::of_part("good: *all*".to_owned()), tone: Tone::Good, blocks }
 }
 
 #[test]
@@ -45,6 +45,27 @@ fn markdown_has_the_result_first_and_no_markup_of_names() {
         | a\\|lo…ame | 1,000 | w |\n\n?: chance\n\n1 failed\n\n| | |\n|---|---|\n| metric | ops |\n\n**part** end of it\n\n\
         Note: give `--runs 9`\n";
     assert_eq!(markdown::write(&sheet()), expected);
+}
+
+/// No line is wider than 72 columns, and no control character of a name is obeyed.
+#[test]
+fn a_mail_has_the_answer_alone() {
+    let answer = Answer {
+        about: "A is x, B is y.".to_owned(),
+        result: "same: B does as much as A.".to_owned(),
+        details: vec!["A loss of 2.0 % would have been seen.".to_owned()],
+        cautions: vec!["other programs disturbed 2 of 8 runs".to_owned(), "the files fit in memory".to_owned()],
+        usability: Some(Usability::WithCaution),
+        advice: String::new(),
+        conditions: vec!["ext4 on /dev/sda1".to_owned(), format!("/{}", "long/".repeat(30))],
+    };
+    let found = mail::write(&Sheet { answer, ..sheet() });
+    let expected = "x\\ny: A is x, B is y.\n\nsame: B does as much as A. A loss of 2.0 % would have been seen.\nCaution: other \
+        programs disturbed 2 of 8 runs; the files fit in memory.\nYou may use this result in spite of it.\n\next4 on /dev/sda1\n";
+    let path = found.strip_prefix(expected).unwrap_or_else(|| panic!("{found}"));
+    assert_eq!(path.lines().collect::<String>(), format!("/{}", "long/".repeat(30)));
+    assert!(path.lines().count() == 3 && found.lines().all(|line| line.chars().count() <= 72), "{found}");
+    assert_eq!(mail::write(&sheet()), "x\\ny\n\ngood: *all*\n");
 }
 
 /// What was unusual comes before the tables, which have whole names and more columns.

@@ -19,7 +19,7 @@ pub fn write(sheet: &Sheet) -> String {
         text += &part;
         follows_text = is_text;
     }
-    text + &format!("\n{}\n", printable::line(&sheet.ending))
+    text + &format!("\n{}\n", printable::line(&sheet.answer.result))
 }
 
 fn part(block: &SheetBlock) -> Option<String> {
