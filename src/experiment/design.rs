@@ -267,6 +267,11 @@ impl Design {
         self.longest.of_cell(arm)
     }
 
+    /// The number of runs without which there is no result.
+    pub(super) fn least(&self) -> u64 {
+        self.least as u64
+    }
+
     /// The total number of runs of which the last ends within the time `left`, if each takes as long as the longest of its
     /// arm so far. Only whole blocks count, and at least the runs without which there is no result. `None` as long as the
     /// time of a run is unknown and time is left.

@@ -22,6 +22,7 @@ pub(super) fn report(
     let fits = fits.map(|fits| fits as u64).filter(|fits| *fits < progress.predicted_runs);
     let arm = folder.experiment.arm_suffix(arm);
     let mut text = match fits {
+        Some(fits) if fits == design.least() => format!("run {} of {fits}{arm}, the fewest for a result", done + 1),
         Some(fits) => format!("run {}{arm}, about {fits} fit into the budget", done + 1),
         None if progress.at_most => format!("run {} of at most {}{arm}", done + 1, progress.predicted_runs),
         None => format!("run {} of {}{arm}", done + 1, progress.predicted_runs),

@@ -22,6 +22,7 @@ const ORDER: [(WarningKind, &[&str]); 4] = [
     (
         WarningKind::Wrong,
         &[
+            "not_mounted",
             "exhausted",
             "waited_to_the_end",
             "ended_in_warmup",
