@@ -213,6 +213,16 @@ fn findings(map: &SourceMap, file: FileId) -> Vec<Diagnostic> {
     found
 }
 
+/// What `wmlrun plan` shows of a script, in 80 columns.
+fn outline(path: &Path) -> datatest_stable::Result<()> {
+    golden(path, |map, file| {
+        let source = map.file(file);
+        let outline = support::outline(&source.name, &source.text, Settings::default());
+        assert!(outline.lines().all(|line| line.chars().count() <= 80), "{outline}");
+        outline
+    })
+}
+
 /// A script of either generation in an odd but valid form: the dialect that is told, all that is said, and the runs with their
 /// threads and flowops. It is read, checked and run without a file system; how often each flowop ran is left to other tests.
 fn old(path: &Path) -> datatest_stable::Result<()> {
@@ -341,6 +351,7 @@ datatest_stable::harness! {
     { test = lex, root = "tests/cases/lex", pattern = r"\.wml$" },
     { test = parse, root = "tests/cases/parse", pattern = r"\.wml$" },
     { test = check, root = "tests/cases/check", pattern = r"\.wml$" },
+    { test = outline, root = "tests/cases/outline", pattern = r"\.wml$" },
     { test = old, root = "tests/cases/old", pattern = r"\.f$" },
     { test = mended, root = "tests/cases/mended", pattern = r"\.wml$" },
     { test = run, root = "tests/cases/run", pattern = r"\.wml$" },

@@ -167,7 +167,7 @@ pub(super) enum CliCommand {
         #[arg(long)]
         check: bool,
     },
-    /// Show what a script would run, without running it: processes, threads, flowops, files, memory
+    /// Show what a script would run, without running it: files, threads, rates, mixes, and what ends it
     Plan {
         /// File or name of a personality
         #[arg(add = completion::scripts())]
@@ -180,6 +180,9 @@ pub(super) enum CliCommand {
         /// Print only the plan and errors: no notes
         #[arg(long)]
         quiet: bool,
+        /// Print the compiled program instead: each step of each thread, with all its parameters
+        #[arg(short, long, conflicts_with = "list")]
+        verbose: bool,
     },
     /// List the shipped personalities by groups, those of a group or with a word; flowops, attributes, codes and so on
     List {

@@ -64,6 +64,7 @@ use experiment_args::VerdictArgs;
 use live::{error_size, report_size};
 use live_stream::LiveStream;
 use option_values::LiveOutput;
+use stages::PlanForm;
 use std::io::{ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -127,7 +128,14 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
                 Ok(stages::check(&scripts, dump, differences, dialect, &set))
             }
             CliCommand::Fmt { scripts, write, check } => stages::fmt(&scripts, write, check),
-            CliCommand::Plan { script, list, settings, quiet } => plan(&script, list, settings.0, quiet),
+            CliCommand::Plan { script, list, settings, quiet, verbose } => {
+                let form = match (list, verbose) {
+                    (true, _) => PlanForm::Files,
+                    (false, true) => PlanForm::Program,
+                    (false, false) => PlanForm::Outline,
+                };
+                plan(&script, form, settings.0, quiet)
+            }
             CliCommand::Batch { profile, only, settings, output } => run_batch(&profile, &only, &settings.0, &output),
             CliCommand::Repeat(args) if args.floor => floors::floor(&args.of_floor()?),
             CliCommand::Repeat(args) => experiments::repeat(&args),
@@ -436,12 +444,12 @@ fn console_for(taken: bool, format: &'static dyn report::Report, verbosity: Verb
     Console::new(none.unwrap_or(format), verbosity).without_stdout(taken)
 }
 
-fn plan(script: &str, list: bool, settings: Settings, quiet: bool) -> Result<u8, Failure> {
+fn plan(script: &str, form: PlanForm, settings: Settings, quiet: bool) -> Result<u8, Failure> {
     let found = find(script)?;
     let verbosity = if quiet { Verbosity::Quiet } else { Verbosity::Normal };
     let mut console = Console::new(report::TABLE[0], verbosity);
     let mut session = Session::new(settings, signals::install_handlers().0);
-    stages::plan(&mut session, &found, list, &mut console)
+    stages::plan(&mut session, &found, form, &mut console)
 }
 
 /// The error that there is no script.

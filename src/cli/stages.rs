@@ -2,6 +2,7 @@
 
 use super::choices::DumpStage;
 use super::console::{self, Console, Verbosity, print_lines, print_wrapped};
+use super::live::stdout_width;
 use super::stdout::Stdout;
 use super::{find, is_profile};
 use crate::batch::{self, FoundDifferences};
@@ -15,7 +16,7 @@ use crate::session::{Front as _, Session, Settings, Status, library};
 use crate::source::SourceMap;
 use crate::spec::Dialect;
 use crate::syntax;
-use crate::util::printable;
+use crate::util::{printable, wrap};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
@@ -146,21 +147,41 @@ fn write_back(found: &library::FoundScript, text: &str) -> Result<(), Failure> {
     output::replace_in(&dir, &name, &mut |out| out.write_all(text.as_bytes())).map_err(|e| refuse(e, Status::Failed))
 }
 
-/// Prints the plan of a script, or with `list` the path and size of every file.
+/// What `wmlrun plan` prints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PlanForm {
+    /// What people want to know before a run.
+    Outline,
+    /// Every step.
+    Program,
+    /// The path and size of every file.
+    Files,
+}
+
+/// Prints the plan of a script.
 pub(super) fn plan(
     session: &mut Session,
     found: &library::FoundScript,
-    list: bool,
+    form: PlanForm,
     console: &mut Console,
 ) -> Result<u8, Failure> {
-    session.read(&found.name, &found.text, console)?;
+    let model = session.read(&found.name, &found.text, console)?;
     let plan = session.plan(console)?;
     let sets = crate::measure::trees(&plan, session.runner.settings.layout_seed)?;
-    if !list {
-        print_wrapped(plan::dump(&plan, &sets).trim_end());
-        let script = &session.runner.outputs.document.script;
-        print_wrapped(&format!("dialect {}: {}", script.dialect, script.dialect_reason));
-        return Ok(0);
+    match form {
+        PlanForm::Outline => {
+            let wrong: Vec<String> = session.endless_phases(&plan).into_iter().map(|found| found.message).collect();
+            let columns = stdout_width().unwrap_or(wrap::WIDTH);
+            print_lines(&plan::outline(&plan, &sets, &session.run_lengths(&model), &wrong, columns));
+            return Ok(0);
+        }
+        PlanForm::Program => {
+            print_wrapped(plan::dump(&plan, &sets).trim_end());
+            let script = &session.runner.outputs.document.script;
+            print_wrapped(&format!("dialect {}: {}", script.dialect, script.dialect_reason));
+            return Ok(0);
+        }
+        PlanForm::Files => {}
     }
     let mut out = std::io::BufWriter::with_capacity(1 << 20, Stdout);
     for set in &sets {

@@ -78,11 +78,7 @@ pub fn dump(plan: &Plan, sets: &[Arc<Fileset>]) -> String {
 }
 
 fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt::Result {
-    // The sets of process instances that one `define` makes follow one another.
-    let is_alike = |a: &Arc<Fileset>, b: &Arc<Fileset>| {
-        a.spec.instance.is_some() && b.spec.instance.is_some() && a.spec.name == b.spec.name
-    };
-    for alike in sets.chunk_by(is_alike) {
+    for alike in sets.chunk_by(are_instances) {
         write_sets(out, alike)?;
     }
     let several_phases = plan.phases.len() > 1;
@@ -133,6 +129,11 @@ fn write_dump(out: &mut String, plan: &Plan, sets: &[Arc<Fileset>]) -> std::fmt:
     )
 }
 
+/// True if two file sets are those of process instances that one `define` makes, which follow one another.
+pub(super) fn are_instances(a: &Arc<Fileset>, b: &Arc<Fileset>) -> bool {
+    a.spec.instance.is_some() && b.spec.instance.is_some() && a.spec.name == b.spec.name
+}
+
 /// Prints file sets that differ only in their process instance, with their sums.
 fn write_sets(out: &mut String, sets: &[Arc<Fileset>]) -> std::fmt::Result {
     let (first, last) = (&sets[0], &sets[sets.len() - 1]);
@@ -167,15 +168,15 @@ fn write_sets(out: &mut String, sets: &[Arc<Fileset>]) -> std::fmt::Result {
     )
 }
 
-fn files(n: u64) -> String {
+pub(super) fn files(n: u64) -> String {
     if n == 1 { "1 file".to_owned() } else { format!("{} files", grouped(n)) }
 }
 
-fn directories(n: u64) -> String {
+pub(super) fn directories(n: u64) -> String {
     if n == 1 { "1 directory".to_owned() } else { format!("{} directories", grouped(n)) }
 }
 
-fn flags(spec: &crate::fileset::FilesetSpec) -> String {
+pub(super) fn flags(spec: &crate::fileset::FilesetSpec) -> String {
     let mut text = String::new();
     for (on, word) in [
         (spec.reuse, "reuse"),
@@ -213,7 +214,7 @@ fn pace(pace: Pace) -> String {
 }
 
 /// Rounds to twelve significant digits: a third, three times, is one.
-fn rounded(x: f64) -> f64 {
+pub(super) fn rounded(x: f64) -> f64 {
     format!("{x:.11e}").parse().unwrap_or(x)
 }
 
@@ -236,7 +237,7 @@ fn steps(out: &mut String, plan: &Plan, thread: &Thread) -> std::fmt::Result {
                 let may_starve = if info.may_starve { " maystarve" } else { "" };
                 writeln!(out, "{} {}{}{may_starve}{times}", info.name, info.kind, printable::short(&text, TEXT))?;
             }
-            PlanStep::Enter { iters, leave } => writeln!(out, "repeat {iters} up to {leave}")?,
+            PlanStep::Enter { iters, leave, .. } => writeln!(out, "repeat {iters} up to {leave}")?,
             PlanStep::Leave { enter } => writeln!(out, "end of {enter}")?,
             PlanStep::Choose { upto, starts, end, shuffled } => {
                 let mut before = 0.0;

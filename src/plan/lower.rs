@@ -292,7 +292,7 @@ fn lower_thread(
                 Draft::Start { local } => {
                     PlanStep::Op { local, iters: Quantity::Const(1), op: flowop::measure_start() }
                 }
-                Draft::Enter { iters, leave } => PlanStep::Enter { iters, leave },
+                Draft::Enter { name, iters, leave } => PlanStep::Enter { name, iters, leave },
                 Draft::Leave { enter } => PlanStep::Leave { enter },
                 Draft::Choose { upto, starts, end, shuffled } => PlanStep::Choose { upto, starts, end, shuffled },
                 Draft::Jump(to) => PlanStep::Jump(to),

@@ -111,8 +111,13 @@ mod tests {
         assert_eq!(in_flight(&[submit(5), wait(1)], aio), 10);
         assert_eq!(in_flight(&[submit(1000), wait(1)], aio), 256);
         assert_eq!(in_flight(&[submit(5), wait(0)], aio), 256, "it is never executed");
-        let composite =
-            |n| [PlanStep::Enter { iters: Quantity::Const(n), leave: 2 }, submit(2), PlanStep::Leave { enter: 0 }];
+        let composite = |n| {
+            [
+                PlanStep::Enter { name: None, iters: Quantity::Const(n), leave: 2 },
+                submit(2),
+                PlanStep::Leave { enter: 0 },
+            ]
+        };
         assert_eq!(in_flight(&[&composite(3)[..], &[wait(1)][..]].concat(), aio), 12);
         let mix = PlanStep::Choose { upto: vec![1.0, 2.0], starts: vec![1, 3], end: 4, shuffled: false };
         assert_eq!(in_flight(&[mix, submit(1), PlanStep::Jump(4), wait(1)], aio), 256, "not in each iteration");

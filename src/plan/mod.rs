@@ -9,6 +9,7 @@ mod dump;
 mod filesets;
 mod lower;
 mod memory;
+mod outline;
 mod pace;
 mod path_list;
 mod phases;
@@ -23,6 +24,7 @@ pub use compile::{CompileOptions, Definitions, compile};
 pub use direct::{DirectIo, direct_io};
 pub use dump::{dump, totals};
 pub use filesets::{parts_of, spec as fileset_spec};
+pub use outline::outline;
 pub use pace::{OwnRates, Pace};
 pub use path_list::{left_to_shell, listed_directories};
 pub use phases::{PhaseTimes, never_begun};
@@ -180,6 +182,8 @@ pub enum PlanStep {
     },
     /// Start of a composite. Its body is executed `iters` times; for 0, it is skipped up to `leave`.
     Enter {
+        /// The name of the use of the composite. `None` if the composite itself repeats its body.
+        name: Option<String>,
         /// Executions of the body.
         iters: Quantity,
         /// Index of the matching [`PlanStep::Leave`].

@@ -41,7 +41,7 @@ pub(super) fn check(definitions: &Definitions, plan: &Plan, found: &mut Vec<Diag
 pub fn never_begun(definitions: &Definitions, plan: &Plan) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let times = plan.phase_times();
-    let woken: HashSet<usize> = plan.threads().flat_map(|(_, thread)| &thread.steps).flat_map(wakes).collect();
+    let woken = woken(plan);
     let mut by_phase: HashMap<u32, Vec<(&Process, &Thread, Span)>> = HashMap::new();
     for (process, def) in plan.processes.iter().zip(&definitions.processes).filter(|(process, _)| process.instances > 0)
     {
@@ -111,25 +111,82 @@ fn never_ends(
     at: Span,
     next: u32,
 ) -> Option<Diagnostic> {
-    let flowops = &plan.flowops[thread.first..thread.first + thread.count];
     let (what, name) = (format!("phase {next} never begins"), &thread.name);
-    if let Some(finish) = flowops.iter().find(|flowop| flowop.finishes) {
-        // In Filebench up to 1.4 it ends the run, not only its thread.
-        let message = format!("{what}: `{}` ends the run in phase {}", finish.name, process.phase);
-        let report = Diagnostic::error(Code::Unsupported, finish.span, message);
-        return process.dialect.semantics().finish_ends_run.then(|| {
-            report.help("write `# dialect: fsl`, where it ends its thread, or give the process `for=SECONDS` instead")
-        });
+    match end_of(plan, thread, length, brought, woken) {
+        EndCause::Count(local) => {
+            let finish = &plan.flowops[thread.first + local];
+            // In Filebench up to 1.4 it ends the run, not only its thread.
+            let message = format!("{what}: `{}` ends the run in phase {}", finish.name, process.phase);
+            let report = Diagnostic::error(Code::Unsupported, finish.span, message);
+            process.dialect.semantics().finish_ends_run.then(|| {
+                report
+                    .help("write `# dialect: fsl`, where it ends its thread, or give the process `for=SECONDS` instead")
+            })
+        }
+        EndCause::Limit | EndCause::Shortage | EndCause::Fault => None,
+        EndCause::Nothing => {
+            let message = format!("{what}: thread `{name}` of phase {} does not end", process.phase);
+            Some(Diagnostic::error(Code::Unsupported, at, message).help(
+                "give its process `for=SECONDS`, or the thread `stonewall=SECONDS` or a `finishoncount`: a phase begins \
+                 when all threads of the one before have ended",
+            ))
+        }
     }
-    let is_limited = length.is_some() || thread.stonewall.is_some() || thread.iterations_of.is_some();
-    if is_limited || may_run_out(plan, thread, brought) || may_stop(plan, thread, woken) {
-        return None;
+}
+
+/// What can end a thread before its run ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum EndCause {
+    /// A count, which this flowop of the thread checks.
+    Count(usize),
+    /// The length of its phase, a stonewall, or the iterations of another thread.
+    Limit,
+    /// It may find no file, or no free name, that it needs.
+    Shortage,
+    /// It may wait for ever, or fail.
+    Fault,
+    Nothing,
+}
+
+fn end_of(
+    plan: &Plan,
+    thread: &Thread,
+    length: Option<Duration>,
+    brought: &Brought,
+    woken: &HashSet<usize>,
+) -> EndCause {
+    let flowops = &plan.flowops[thread.first..thread.first + thread.count];
+    if let Some(local) = flowops.iter().position(|flowop| flowop.finishes) {
+        return EndCause::Count(local);
     }
-    let message = format!("{what}: thread `{name}` of phase {} does not end", process.phase);
-    Some(Diagnostic::error(Code::Unsupported, at, message).help(
-        "give its process `for=SECONDS`, or the thread `stonewall=SECONDS` or a `finishoncount`: a phase begins when all \
-         threads of the one before have ended",
-    ))
+    if length.is_some() || thread.stonewall.is_some() || thread.iterations_of.is_some() {
+        return EndCause::Limit;
+    }
+    match () {
+        () if may_run_out(plan, thread, brought) => EndCause::Shortage,
+        () if may_stop(plan, thread, woken) => EndCause::Fault,
+        () => EndCause::Nothing,
+    }
+}
+
+/// The flowops that others wake.
+fn woken(plan: &Plan) -> HashSet<usize> {
+    plan.threads().flat_map(|(_, thread)| &thread.steps).flat_map(wakes).collect()
+}
+
+/// What can end the threads of each definition, in the order of the definitions.
+pub(super) fn ends(plan: &Plan) -> Vec<EndCause> {
+    let (times, woken, mut brought) = (plan.phase_times(), woken(plan), Brought::default());
+    let mut ends = vec![EndCause::Nothing; plan.threads().count()];
+    for phase in &plan.phases {
+        let is_own = |process: &Process| process.phase == *phase && process.instances > 0;
+        let own = || plan.threads().enumerate().filter(|(_, (process, _))| is_own(process));
+        brought.next_phase(own().map(|(_, (_, thread))| thread));
+        for (definition, (_, thread)) in own() {
+            ends[definition] = end_of(plan, thread, times[phase].length, &brought, &woken);
+        }
+    }
+    ends
 }
 
 /// True if a thread may find no file, or no free name, that it needs, so that it ends.

@@ -37,6 +37,7 @@ pub(super) enum Draft {
         local: usize,
     },
     Enter {
+        name: Option<String>,
         iters: Quantity,
         leave: usize,
     },
@@ -188,8 +189,8 @@ impl<'a> Unroller<'a> {
         self.pending.push(pending);
     }
 
-    fn open(&mut self, iters: Quantity) -> usize {
-        self.drafts.push(Draft::Enter { iters, leave: 0 });
+    fn open(&mut self, name: Option<String>, iters: Quantity) -> usize {
+        self.drafts.push(Draft::Enter { name, iters, leave: 0 });
         self.drafts.len() - 1
     }
 
@@ -339,10 +340,11 @@ impl<'a> Unrolled<'a> for ThreadBody<'_, 'a> {
             Some(iters) => iters.map_err(|d| self.found.push(d)).ok(),
             None => None,
         };
-        let enter = self.own.open(used.iters);
+        let own_name = used.values.text("name").unwrap_or_default();
+        let enter = self.own.open(Some(own_name.clone()), used.iters);
         let measure = self.own.begin_measure(&own, Some(&used.name), self.found);
-        let nested = body_iters.map(|iters| self.own.open(iters));
-        self.own.uses.push(used.values.text("name").unwrap_or_default());
+        let nested = body_iters.map(|iters| self.own.open(None, iters));
+        self.own.uses.push(own_name);
         Level { name: Some(used.name), enter, nested, measure, mix: self.own.begin_mix(&own) }
     }
 

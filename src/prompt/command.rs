@@ -11,6 +11,8 @@ use crate::spec::{CommandSpec, Origin};
 pub(super) enum Argument {
     /// No argument.
     Nothing,
+    /// `-v` or no argument.
+    Verbose,
     Number,
     /// A file name.
     File,

@@ -38,7 +38,11 @@ impl Prompt {
             // A part of the text, which may also occur in the word of the command.
             let start = rest.as_ptr() as usize - text.text.as_ptr() as usize;
             let argument = Spanned::new(rest, Span::new(file, start, start + rest.len()));
-            let is_wrong = command.argument == Argument::Nothing && !rest.is_empty();
+            let is_wrong = match command.argument {
+                Argument::Nothing => !rest.is_empty(),
+                Argument::Verbose => !["", "-v"].contains(&rest),
+                _ => false,
+            };
             let done = if is_wrong {
                 Err(bad(argument.span, command.spec.form).into())
             } else {
@@ -111,7 +115,12 @@ impl Prompt {
         self.require_definitions(argument.span)?;
         let plan = self.session.plan(front)?;
         let sets = crate::measure::trees(&plan, self.session.runner.settings.layout_seed).map_err(Failure::from)?;
-        front.line(&wrap::message(plan::dump(&plan, &sets).trim_end(), front.columns()));
+        if argument.node == "-v" {
+            front.line(&wrap::message(plan::dump(&plan, &sets).trim_end(), front.columns()));
+            return Ok(());
+        }
+        let wrong: Vec<String> = self.session.endless_phases(&plan).into_iter().map(|found| found.message).collect();
+        front.line(&plan::outline(&plan, &sets, &[], &wrong, front.columns().unwrap_or(wrap::WIDTH)));
         Ok(())
     }
 

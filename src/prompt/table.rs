@@ -44,8 +44,8 @@ pub const COMMANDS: &[PromptCommand] = &[
         |prompt, _, front| Ok(prompt.reload(front)?),
     ),
     PromptCommand::new(
-        ["plan", "plan", "shows what a run would do, without running it", "plan"],
-        Argument::Nothing,
+        ["plan", "plan [-v]", "shows what a run would do, without running it; -v: each step", "plan"],
+        Argument::Verbose,
         Prompt::show_plan,
     ),
     df::DF,

@@ -376,7 +376,7 @@ fn instantiate<'r>(
                 ThreadStep::Many(flowop, iters.clone())
             }
         }
-        plan::PlanStep::Enter { iters, leave } => ThreadStep::Enter { iters: iters.clone(), leave: *leave },
+        plan::PlanStep::Enter { iters, leave, .. } => ThreadStep::Enter { iters: iters.clone(), leave: *leave },
         plan::PlanStep::Leave { enter } => ThreadStep::Leave { enter: *enter },
         plan::PlanStep::Choose { upto, starts, end, shuffled } => ThreadStep::Choose {
             cumulative: upto.clone(),

@@ -304,9 +304,14 @@ impl Session {
         Ok(plan)
     }
 
+    /// The errors of a plan with a phase that never begins.
+    pub fn endless_phases(&self, plan: &Plan) -> Vec<Diagnostic> {
+        plan::never_begun(&self.definitions, plan)
+    }
+
     /// Refuses a plan with a phase that never begins.
     pub(super) fn refuse_endless_phases(&self, plan: &Plan) -> Result<(), Failure> {
-        let found = plan::never_begun(&self.definitions, plan);
+        let found = self.endless_phases(plan);
         if found.is_empty() { Ok(()) } else { Err(self.wrong(found)) }
     }
 

@@ -212,6 +212,7 @@ fn the_output_of_check_plan_and_list_is_text() {
         &["check", "--dump", "tokens"],
         &["check", "--dump", "ast"],
         &["plan"],
+        &["plan", "-v"],
         &["plan", "--list"],
         &["repl"],
         &["clean"],

@@ -20,7 +20,7 @@ fn each_process_instance_works_in_its_own_set() {
         flowop finishoncount name=end,value=190,target=delete }\n}\n";
     let call = Wml::new().file("x.wml", script).folder("d").sets(&[("dir", "d")]);
     // The plan has one entry for all of them.
-    let plan = Wml::new().file("x.wml", script).args(["plan", "x.wml", "--set", "dir=d"]).run().exits(0).stdout;
+    let plan = Wml::new().file("x.wml", script).args(["plan", "-v", "x.wml", "--set", "dir=d"]).run().exits(0).stdout;
     let sets: Vec<&str> = plan.lines().take(4).collect();
     assert!(
         sets[0].starts_with("file set pool × 4, one for each process instance: ")

@@ -31,7 +31,7 @@ fn within(mib: u64) -> [String; 3] {
 
 #[test]
 fn the_plan_has_all_files_and_takes_little_memory() {
-    let plan = Wml::new().args(["plan", "laddis_1t"]).under(within(256)).run().exits(0).stdout;
+    let plan = Wml::new().args(["plan", "-v", "laddis_1t"]).under(within(256)).run().exits(0).stdout;
     let total = plan.lines().find(|line| line.starts_with("total:")).unwrap();
     let parts: Vec<&str> = total.split([',', ' ']).collect();
     assert!(total.contains("31,577,799 files"), "{total}");

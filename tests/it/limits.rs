@@ -72,7 +72,7 @@ fn the_plan_shows_the_most_memory_that_may_be_needed() {
             "# dialect: fsl\ndefine fileset name=data,path=$dir,entries=5,dirwidth=20,size=64k,prealloc=100\n\
              define process name=p {{ thread name=t,instances=200 {{ {flowops} }} }}\n"
         );
-        Wml::below(&memory()).file("x.wml", &script).args(["plan", "x.wml"]).run().exits(0).stdout
+        Wml::below(&memory()).file("x.wml", &script).args(["plan", "-v", "x.wml"]).run().exits(0).stdout
     };
     let write = "flowop aiowrite name=w,filesetname=data,iosize=1m";
     for (flowops, shown) in [

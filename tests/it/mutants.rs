@@ -187,7 +187,11 @@ fn planned(text: &str) -> Option<String> {
     let small = |spec: &&wml::fileset::FilesetSpec| spec.entries.saturating_add(spec.leafdirs) <= FILES;
     let specs = plan.filesets.iter().filter(small);
     let sets = specs.map(|spec| Fileset::new(spec.clone(), 1).ok().map(Arc::new)).collect::<Option<Vec<_>>>()?;
-    Some(if sets.len() == plan.filesets.len() { plan::dump(&plan, &sets) } else { format!("{:?}", plan.flowops.len()) })
+    if sets.len() != plan.filesets.len() {
+        return Some(format!("{:?}", plan.flowops.len()));
+    }
+    let _ = plan::outline(&plan, &sets, &[None], &[], 80);
+    Some(plan::dump(&plan, &sets))
 }
 
 fn examine(text: &str) {

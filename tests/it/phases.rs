@@ -146,7 +146,7 @@ fn a_length_ends_the_threads_of_a_phase_wherever_they_wait() {
     for code in ["exhausted", "phase_late", "phase_not_started"] {
         assert_eq!(warned(&run, code), [""; 0], "{}", output.shown());
     }
-    let plan = Wml::new().file("x.wml", TIMED).args(["plan", "x.wml"]).run().exits(0).stdout;
+    let plan = Wml::new().file("x.wml", TIMED).args(["plan", "-v", "x.wml"]).run().exits(0).stdout;
     assert!(plan.contains("process second × 1, phase 2, from 2.5 s, for 0.5 s"), "{plan}");
 }
 

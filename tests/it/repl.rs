@@ -47,7 +47,8 @@ pub(crate) fn says(dir: &Path, options: &[&str], text: &str) -> (String, String,
 #[test]
 fn an_error_skips_one_statement_and_the_worst_is_the_exit_status() {
     let dir = scratch();
-    let text = "load oltp_sync\nset $filesize=1m\nset $nshadow=9\nflowopp x\nset $nshadows=13\nplan\nrun 0.2\nquit\n";
+    let text =
+        "load oltp_sync\nset $filesize=1m\nset $nshadow=9\nflowopp x\nset $nshadows=13\nplan -v\nrun 0.2\nquit\n";
     let (out, err, code) = says(dir.path(), &["--no-quiesce"], text);
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("<stdin>:3:5") && err.contains("did you mean `$nshadows`?"), "{err}");
@@ -154,11 +155,14 @@ fn statements_of_a_slow_writer_are_executed_at_once() {
 fn a_saved_script_has_the_same_plan() {
     let dir = scratch();
     let text = "load oltp_sync\nset $filesize=1m\nset $nshadows=3\nset $ndbwriters=$nshadows * 2\nset $ndbwriters=$ndbwriters * 2\n\
-                eventgen rate=$nshadows\nplan\nsave tuned.wml\n";
+                eventgen rate=$nshadows\nplan -v\nsave tuned.wml\n";
     let (planned, err, code) = says(dir.path(), &["--seed", "7"], text);
     assert_eq!(code, Some(0), "{err}");
-    let saved =
-        Command::new(binary()).args(["plan", "--seed", "7", "tuned.wml"]).current_dir(dir.path()).output().unwrap();
+    let saved = Command::new(binary())
+        .args(["plan", "-v", "--seed", "7", "tuned.wml"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
     let saved = String::from_utf8(saved.stdout).unwrap();
     assert!(saved.contains("process dbwr × 12") && saved.contains("event rate 3/s"), "{saved}");
     // At the prompt the dialect is that of each script.
@@ -438,14 +442,17 @@ fn a_session_at_a_terminal() {
     terminal.keys(&["C-c"]);
     terminal.wait(|s| s.trim_end().ends_with("wmlrun>"));
     assert!(terminal.line("save tuned.wml").contains("4 runs in tuned.json"));
-    let planned = terminal.line("plan");
+    let planned = terminal.line("plan -v");
     terminal.fresh();
     terminal.keys(&["C-d"]);
     assert_eq!(terminal.ends(), "0");
     let history = std::fs::read_to_string(dir.path().join("state/wmlrun/history")).unwrap();
     assert!(history.contains("set $nshadows=13") && history.contains("save tuned.wml"), "{history}");
-    let output =
-        Command::new(binary()).args(["plan", "--seed", "5", "tuned.wml"]).current_dir(dir.path()).output().unwrap();
+    let output = Command::new(binary())
+        .args(["plan", "-v", "--seed", "5", "tuned.wml"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
     let saved = String::from_utf8(output.stdout).unwrap();
     let process = saved.lines().position(|l| l.starts_with("process lgwr")).unwrap();
     for line in saved.lines().skip(process).filter(|l| l.len() < 80 && !l.starts_with("dialect ")) {

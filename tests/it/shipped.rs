@@ -33,7 +33,8 @@ fn all_have_a_reproducible_plan() {
     for_each(&all(), side_by_side(), |script| {
         // The free memory is another one each time.
         let memory: &[_] = if script.text.contains("$freememory") { &[("freememory", "4g")] } else { &[] };
-        let plan = |seed| Wml::new().args(["plan", &script.call, "--seed", seed]).sets(memory).run().exits(0).stdout;
+        let plan =
+            |seed| Wml::new().args(["plan", "-v", &script.call, "--seed", seed]).sets(memory).run().exits(0).stdout;
         let first = plan("1");
         assert!(first.lines().count() > 3, "{first}");
         assert_eq!(first, plan("2"), "the seed of the run changes no plan");
@@ -167,7 +168,7 @@ fn rows() -> BTreeMap<String, String> {
     let known: Vec<&str> = known.lines().filter_map(|l| l.split_whitespace().next()).collect();
     let rows = Mutex::new(BTreeMap::new());
     for_each(&personalities(), side_by_side(), |script| {
-        let plan = Wml::new().args(["plan", &script.call]).run().exits(0).stdout;
+        let plan = Wml::new().args(["plan", "-v", &script.call]).run().exits(0).stdout;
         // total: 1 process, 16 threads, 1,000 files in 2 directories with 13.0 MiB, …
         let total = plan.lines().find_map(|l| l.strip_prefix("total: ")).expect("a line of totals");
         let part = |word: &str| {

@@ -75,7 +75,7 @@ fn a_long_chain_of_variables_has_a_value_and_a_cycle_is_an_error() {
         chain.push_str(&format!("set $v{n}=$v{}\n", n - 1));
     }
     let run = format!("{chain}{}run $v5000\n", process("flowop statfile name=s,filesetname=f,iters=$v5000"));
-    let output = Wml::new().file("x.wml", &run).args(["plan", "x.wml"]).run().exits(0);
+    let output = Wml::new().file("x.wml", &run).args(["plan", "-v", "x.wml"]).run().exits(0);
     assert!(output.stdout.contains("× 7"), "{}", output.shown());
     let circle = process("flowop statfile name=s,filesetname=f,iters=$a")
         .replace("define fileset", "set $a=$b\nset $b=$a\ndefine fileset");

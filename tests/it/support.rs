@@ -104,6 +104,23 @@ pub(crate) fn run(name: &str, text: &str, settings: Settings) -> Outcome {
 }
 
 #[allow(dead_code, reason = "for the golden cases")]
+/// Returns what `wmlrun plan` shows of a script in 80 columns, or the messages if there is no plan.
+pub(crate) fn outline(name: &str, text: &str, settings: Settings) -> String {
+    let mut front = Listener::default();
+    let mut session = Session::new(settings, Arc::default());
+    let planned = session.read(name, text, &mut front).and_then(|model| {
+        let plan = session.plan(&mut front)?;
+        let sets = wml::measure::trees(&plan, session.runner.settings.layout_seed)?;
+        let wrong: Vec<String> = session.endless_phases(&plan).into_iter().map(|found| found.message).collect();
+        Ok(wml::plan::outline(&plan, &sets, &session.run_lengths(&model), &wrong, 80))
+    });
+    planned.unwrap_or_else(|failure| {
+        front.failed(&failure);
+        front.0
+    })
+}
+
+#[allow(dead_code, reason = "for the golden cases")]
 /// Returns the printed form of the plan, or the messages if there is no plan.
 pub(crate) fn plan(name: &str, text: &str, settings: Settings) -> String {
     let mut front = Listener::default();
