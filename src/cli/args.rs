@@ -266,6 +266,13 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Say whether a place is fit to measure: its file system and devices, memory, processors, other load. Only reads
+    #[command(after_help = "The exit status is 0 if it is fit, and 11 if not.")]
+    Doctor {
+        /// A directory on the file system
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: PathBuf,
+    },
     /// Explain an error or warning code
     Explain {
         /// The code, such as E0202
@@ -374,7 +381,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Results", &["report"]),
     ("File sets", &["age", "clean"]),
     ("Filebench", &["batch"]),
-    ("wmlrun", &["explain", "setup"]),
+    ("wmlrun", &["doctor", "explain", "setup"]),
 ];
 
 /// The words of commands that are not listed any more, and what to write instead. They work as before.

@@ -101,6 +101,7 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
         | CliCommand::Report { .. }
         | CliCommand::List { .. }
         | CliCommand::Show { .. }
+        | CliCommand::Doctor { .. }
         | CliCommand::Explain { .. }
         | CliCommand::Setup { .. }
         | CliCommand::OldSetup(_)

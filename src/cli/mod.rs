@@ -14,6 +14,7 @@ mod compare_args;
 mod completion;
 mod console;
 mod curves;
+mod doctor;
 mod editor;
 mod examples;
 mod experiment_args;
@@ -157,6 +158,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Age(args) => age::age(&args),
             CliCommand::List { what } => lists::list(what.as_deref()),
             CliCommand::Show { name } => info::show(&name),
+            CliCommand::Doctor { dir } => doctor::doctor(&dir),
             CliCommand::Explain { code } => info::explain(&code),
             CliCommand::Clean { dirs, logs: true } => Ok(prune(&dirs)),
             CliCommand::Clean { dirs, logs: false } => {

@@ -35,6 +35,7 @@ mod coverage;
 mod crowd;
 mod delays;
 mod division;
+mod doctor;
 mod documented;
 mod earlier;
 mod editors;
