@@ -20,7 +20,7 @@ use crate::manual::{agrees, code, table};
 /// Columns of a line of text.
 const WIDTH: usize = 120;
 /// Lines of README.md.
-const README_LINES: usize = 150;
+const README_LINES: usize = 120;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -496,7 +496,7 @@ To add a test:
   machine uses `.alone()`. System calls: `strace::run(call)`, whose `log.of_steps()` has those of the steps of a thread.
 - A command in a document: each `$ ` line of README.md and docs/ is run; comments before its block, such as
   `<!-- test: args=--runtime 1 -->`, say how (`documented`).
-- A page of docs/: a line in docs/SUMMARY.md and in README.md.
+- A page of docs/: a line in docs/SUMMARY.md.
 
 A random case is seeded, no test is ignored, and none asserts a speed. Where the machine lacks something, the test
 reports that it was skipped (`cmd::skip`).
