@@ -5,7 +5,7 @@
 
 use super::called_as;
 use super::choices::{
-    DumpStage, ExportFormat, FigureFormat, Format, PAGE_FORMAT, choice, dialect_parser, export_parser, format_parser,
+    DumpStage, ExportFormat, FigureFormat, Format, choice, dialect_parser, export_parser, format_parser,
 };
 use super::compare_args::CompareArgs;
 use super::completion::{self, SHELLS};
@@ -216,15 +216,19 @@ pub(super) enum CliCommand {
     /// Write results as one HTML page, or in another format; the page has pictures and tables, and needs no network
     Report {
         /// Results: files of `--json`, results folders of experiments (`repeat`, `ab`, `sweep`, `experiment`), or directories
-        /// of result files; each becomes a section of the page
+        /// of result files; each becomes a section of the page. `last`: the result of the last run, as text
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
         /// Write to FILE; an existing file is replaced only if it is such a page [default: standard output]
         #[arg(long, short = 'o', value_name = "FILE")]
         output: Option<PathBuf>,
         /// Format: a page, or a format of the reports of runs; for experiments, a format that their commands have as well
-        #[arg(long, default_value = PAGE_FORMAT.0, value_name = "FORMAT", value_parser = export_parser())]
-        format: ExportFormat,
+        /// [default: html; of `last` alone text]
+        #[arg(long, value_name = "FORMAT", value_parser = export_parser())]
+        format: Option<ExportFormat>,
+        /// Print the whole report as text
+        #[arg(long, short, conflicts_with_all = ["format", "pictures"])]
+        verbose: bool,
         /// The figures of experiments, instead of those that they were started with, separated by commas; `wmlrun list
         /// metrics` lists them
         #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]

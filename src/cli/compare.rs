@@ -4,6 +4,7 @@ use super::compare_args::{CompareArgs, MethodName};
 use super::console;
 use super::experiment_host::known_floor;
 use super::experiments::{print_text, verdict_status};
+use super::last_results::NamedSide;
 use super::pages::page_target;
 use super::usage::import_help;
 use crate::analysis::{Direction, NoiseFloor, Tolerance};
@@ -51,28 +52,28 @@ fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> 
 }
 
 /// Runs `wmlrun compare`. Returns the exit status.
-pub(super) fn compare(args: &CompareArgs, b: &Path) -> Result<u8, Failure> {
+pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, Failure> {
     if args.output.as_deref().is_some_and(super::is_stdout) {
         return Err(Failure::wrong(
             "the page can't go to standard output, which has the comparison",
             "give `-o` a file",
         ));
     }
-    let inputs: Vec<PathBuf> = [&*args.a, b].into_iter().map(import::file_of).collect();
+    let inputs: Vec<PathBuf> = sides.iter().map(|side| import::file_of(&side.path)).collect();
     let target = args.output.as_deref().map(|output| page_target(output, &inputs, args.force));
     let target = target.transpose()?;
     let read = |path: &Path| import::side(path).map_err(|e| Failure::wrong(e.to_string(), import_help(&e, &[path])));
-    let path_b = b;
-    let (mut a, mut b) = (read(&args.a)?, read(path_b)?);
+    let [NamedSide { path: path_a, name: name_a }, NamedSide { path: path_b, name: name_b }] = sides;
+    let (mut a, mut b) = (read(path_a)?, read(path_b)?);
     let metric = metric_of(args, &mut a, &mut b)?;
-    let path = |path: &Path| path.display().to_string();
-    let (name_a, name_b) = (path(&args.a), path(path_b));
-    for (name, side) in [(&name_a, &a), (&name_b, &b)] {
+    for (name, side) in [(name_a, &a), (name_b, &b)] {
         let mixed = mixed_conditions(&side.runs);
         if !mixed.is_empty() && !args.anyway {
             let text = format!("{name} has runs of different workloads: they differ in {}", shortened(&mixed));
             let help = format!(
-                "`wmlrun compare --tests {name_a} {name_b}` shows each by itself; `--anyway` takes them as one sample"
+                "`wmlrun compare --tests {} {}` shows each by itself; `--anyway` takes them as one sample",
+                path_a.display(),
+                path_b.display()
             );
             return Err(Failure::wrong(text, help));
         }
@@ -85,11 +86,11 @@ pub(super) fn compare(args: &CompareArgs, b: &Path) -> Result<u8, Failure> {
             .noise_floor
             .map_or_else(|| known_floor(&[&a.runs, &b.runs], &metric), |share| Some(NoiseFloor::given(share))),
         others: a.metrics.iter().filter(|metric| b.metrics.contains(metric)).cloned().collect(),
-        ..Comparer::of(&format!("{name_a} and {name_b}"), [&name_a, &name_b], &metric)
+        ..Comparer::of(&format!("{name_a} and {name_b}"), [name_a, name_b], &metric)
     };
     let order = RunOrder::of_sides(&mut a, &mut b);
     let arm = |side: &ImportedSide| side.blocks.as_ref().map(|blocks| (blocks.folder.clone(), blocks.arm));
-    let are_same = args.a == path_b || arm(&a).is_some() && arm(&a) == arm(&b);
+    let are_same = path_a == path_b || arm(&a).is_some() && arm(&a) == arm(&b);
     let mut comparison = comparer
         .compare(&Runs { a: &a.runs, b: &b.runs, order })
         .map_err(|e| Failure::wrong(e, "name another metric with `--metric`"))?;
@@ -128,8 +129,7 @@ pub(super) fn compare(args: &CompareArgs, b: &Path) -> Result<u8, Failure> {
             return Err(Failure::wrong(text, "make both alike, or name what does not matter with `--may-differ`"));
         }
         let is_unknown = |runs: &[Observation]| runs.iter().any(|run| run.conditions.is_empty());
-        if let Some((_, name)) = [(&a.runs, &name_a), (&b.runs, &name_b)].into_iter().find(|(runs, _)| is_unknown(runs))
-        {
+        if let Some((_, name)) = [(&a.runs, name_a), (&b.runs, name_b)].into_iter().find(|(runs, _)| is_unknown(runs)) {
             return Err(Failure::wrong(format!("the conditions of {name} are unknown"), "omit `--may-differ`"));
         }
     }

@@ -2,6 +2,7 @@
 
 use super::choices::FigureFormat;
 use super::experiment_args::{ResultFormat, VerdictArgs, format_parser};
+use super::last_results::{NamedSide, sides};
 use crate::analysis::ResponseMethod;
 use crate::comparison::ComparisonMethod;
 use crate::diag::Failure;
@@ -13,10 +14,9 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub(super) struct CompareArgs {
     /// Baseline: a result file, a results folder or an arm of one (`DIR:a`), a directory of results, or `FILE:N` for
-    /// column N of a text file, or `FILE:HEADING`
+    /// column N of a text file, or `FILE:HEADING`. `last`: the result of the last run; without B, the last two
     pub(super) a: PathBuf,
-    /// Result to compare with A, in the same forms; required unless `--tests` or `--curve` is given
-    #[arg(required_unless_present_any = ["tests", "curve"])]
+    /// Result to compare with A, in the same forms; required unless A is `last`, or `--tests` or `--curve` is given
     pub(super) b: Option<PathBuf>,
     #[command(flatten)]
     pub(super) verdict: VerdictArgs,
@@ -72,7 +72,7 @@ const SIDES_ONLY: [&str; 6] = ["expect", "anyway", "may_differ", "output", "forc
 /// What `wmlrun compare` compares.
 pub(super) enum CompareForm {
     /// The results of A with these of B.
-    Sides(PathBuf),
+    Sides([NamedSide; 2]),
     /// The tests of A with these of B; without B, the tests of file A.
     Tests(Option<PathBuf>, FigureFormat),
     /// The points of the load curve in file A.
@@ -97,7 +97,7 @@ impl CompareArgs {
                 Some(MethodName::Sfs2 | MethodName::Sfs3) => {
                     wrong("--method", "two sides by this name", "the methods `sfs2` and `sfs3` are those of `--curve`")
                 }
-                _ => Ok(CompareForm::Sides(self.b.clone().unwrap_or_default())),
+                _ => Ok(CompareForm::Sides(sides(&self.a, self.b.as_deref())?)),
             };
         }
         let of_results = [

@@ -26,6 +26,7 @@ mod experiments;
 mod failed_command;
 mod floors;
 mod info;
+mod last_results;
 mod launched;
 mod lists;
 mod live;
@@ -49,7 +50,7 @@ mod wins;
 use crate::batch;
 use crate::diag::Failure;
 use crate::experiment::suite;
-use crate::measure::Watch;
+use crate::measure::{Outputs, Watch};
 use crate::os::held_dir::{DirGuard, HeldDir};
 use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
@@ -142,7 +143,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Repeat(args) => experiments::repeat(&args),
             CliCommand::Ab(args) => experiments::ab(&args),
             CliCommand::Compare(args) => match args.form()? {
-                CompareForm::Sides(b) => compare::compare(&args, &b),
+                CompareForm::Sides(sides) => compare::compare(&args, &sides),
                 CompareForm::Curve(method, format) => curves::ort(&args.a, method, format),
                 CompareForm::Tests(Some(b), format) => {
                     let VerdictArgs { metric, tolerance, .. } = &args.verdict;
@@ -152,7 +153,9 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             },
             CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),
-            CliCommand::Report { paths, output, format, metrics, title, pictures, force } => {
+            CliCommand::Report { paths, output, format, verbose, metrics, title, pictures, force } => {
+                let format = pages::wanted_format(&paths, format, verbose, output.is_some() || pictures.is_some());
+                let paths = paths.iter().map(|path| last_results::resolved(path)).collect::<Result<Vec<_>, _>>()?;
                 pages::report(&paths, &metrics, &pages::PageOutputs { output, title, pictures, force }, format)
             }
             CliCommand::Age(args) => age::age(&args),
@@ -294,11 +297,20 @@ fn run_found(found: &library::FoundScript, args: &RunArgs, interrupt: &Arc<Atomi
     let settings = run_settings(args);
     let scripts: Vec<PathBuf> = found.path.iter().cloned().collect();
     let mut console = console_of(args, &settings, &scripts)?;
-    let (watch, status) = run_script(settings, found, &scripts, interrupt, args.output.quiet, &mut console);
-    Ok(end_run(&watch, status, &mut console))
+    let ended = run_script(settings, found, &scripts, interrupt, args.output.quiet, &mut console);
+    Ok(end_run(ended, args, &mut console))
 }
 
-/// Executes a script in a session of its own. Returns what the watchdog watches, and the exit status.
+/// A session that has ended.
+struct EndedSession {
+    /// What the watchdog watches.
+    watch: Arc<Watch>,
+    /// The exit status.
+    status: u8,
+    outputs: Outputs,
+}
+
+/// Executes a script in a session of its own.
 fn run_script(
     settings: Settings,
     found: &library::FoundScript,
@@ -306,7 +318,7 @@ fn run_script(
     interrupt: &Arc<AtomicUsize>,
     quiet: bool,
     front: &mut dyn Front,
-) -> (Arc<Watch>, u8) {
+) -> EndedSession {
     let mut session = watched(settings, interrupt, quiet);
     let mut status = front.status(session.runner.outputs.open_outputs(scripts));
     if status == Status::Done {
@@ -318,13 +330,18 @@ fn run_script(
     }
     session.runner.watch.note_status(status);
     let watch = session.watch();
-    let status = session.finish(front).max(status).code();
-    (watch, status)
+    let (ended, outputs) = session.finish_with_result(front);
+    EndedSession { watch, status: ended.max(status).code(), outputs }
 }
 
-/// Ends the live stream and the watchdog after a script. Returns the exit status.
-fn end_run(watch: &Arc<Watch>, status: u8, console: &mut Console) -> u8 {
-    watchdog::end(watch, status.max(console.end_stream()))
+/// Keeps the result of a script, and ends the live stream and the watchdog. Returns the exit status.
+fn end_run(ended: EndedSession, args: &RunArgs, console: &mut Console) -> u8 {
+    let EndedSession { watch, status, outputs } = ended;
+    let kept = last_results::keep(outputs, args, watch.signal());
+    if let Some(why) = kept.err().filter(|_| args.output.verbosity() == Verbosity::Verbose) {
+        console.remains(&format!("the result is not kept for `wmlrun report last`: {why}"));
+    }
+    watchdog::end(&watch, status.max(console.end_stream()))
 }
 
 /// Creates a session and starts its watchdog thread.

@@ -4,6 +4,8 @@ use super::choices::ExportFormat;
 use super::console;
 use super::experiment_host::floor_of;
 use super::experiments::print_text;
+use super::last_results::is_last;
+use super::live::report_size;
 use super::run_tables::RUN_TABLES;
 use super::usage::near_path;
 use crate::analysis::NoiseFloor;
@@ -14,6 +16,8 @@ use crate::import::{self, Metric};
 use crate::os::held_dir::HeldDir;
 use crate::output::{FileIdentity, Target, file_id};
 use crate::page::{self, PageError, ResultSource};
+use crate::report::screen::ScreenReport;
+use crate::report::text::Text;
 use crate::report::{self, Report};
 use crate::util::markdown::literal;
 use crate::util::printable;
@@ -34,6 +38,24 @@ pub(super) struct PageOutputs {
 
 /// The ends of names of files that are no pages.
 const OTHER_ENDS: [&str; 5] = ["csv", "json", "md", "svg", "txt"];
+
+/// Returns the format of `wmlrun report`. With `verbose` it is the whole report as text, and for the last result alone that
+/// of a run on the screen, unless it goes to files.
+pub(super) fn wanted_format(
+    paths: &[PathBuf],
+    given: Option<ExportFormat>,
+    verbose: bool,
+    to_files: bool,
+) -> ExportFormat {
+    match given {
+        Some(format) => format,
+        None if verbose => ExportFormat::Report(&Text { per_host: false }),
+        None if !to_files && paths.iter().all(|path| is_last(path)) => {
+            ExportFormat::Report(&ScreenReport { size: report_size, per_host: false })
+        }
+        None => ExportFormat::Page,
+    }
+}
 
 /// Writes the results at `paths` as a page or in another format, and their pictures. `metrics` replaces those of
 /// experiments unless it is empty. Without `force` only a page or a picture is replaced. Returns the exit status.

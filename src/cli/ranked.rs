@@ -29,17 +29,17 @@ pub(super) fn run(script: &str, args: &RunArgs, group: &Arc<RankGroup>, interrup
         let settings = of_other_rank(settings, rank);
         let mut front = RankFront { name, errors };
         let done = found.map(|found| run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut front));
-        let status = done.as_ref().map_or_else(|failure| failure.status.code(), |(_, status)| *status);
+        let status = done.as_ref().map_or_else(|failure| failure.status.code(), |ended| ended.status);
         group.end(status, &front.errors);
         let status = if group.has_lost_ranks() { status } else { 0 };
-        return done.map_or(status, |(watch, _)| watchdog::end(&watch, status));
+        return done.map_or(status, |ended| watchdog::end(&ended.watch, status));
     }
     let together = settings.together.clone();
     let done = found.and_then(|found| Ok((found, console_of(args, &settings, &scripts)?)));
     let status = console::status(done.map(|(found, console)| {
         let mut console = console.collecting();
-        let (watch, status) = run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut console);
-        let status = end_run(&watch, status, &mut console);
+        let ended = run_script(settings, &found, &scripts, interrupt, args.output.quiet, &mut console);
+        let status = end_run(ended, args, &mut console);
         errors = console.collected();
         status
     }));

@@ -10,6 +10,7 @@ use crate::comparison::{Comparison, figure, percent, ratio};
 use crate::import::{DEVICE_IDENTITY, LOADED_SCRIPTS, LOOP_DIRECT, Observation};
 use crate::os::OFlags;
 use crate::os::held_dir::HeldDir;
+use crate::os::path::state_dir;
 use crate::os::reading;
 use crate::output;
 use crate::util::json;
@@ -167,12 +168,9 @@ fn variables(run: &Observation) -> String {
 }
 
 impl Floors {
-    /// Returns the path of the file, below `$XDG_STATE_HOME`, else below `~/.local/state`. Returns `None` when neither
-    /// variable is an absolute path.
+    /// Returns the path of the file, in the [state directory](state_dir).
     pub fn path() -> Option<PathBuf> {
-        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
-        Some(state.join("wmlrun/floors.json"))
+        Some(state_dir()?.join("floors.json"))
     }
 
     /// Reads the file. A missing file has no sessions. Returns an error when the file has another schema.

@@ -212,7 +212,7 @@ impl Outputs {
     }
 
     /// Returns the trees in which no output may be written. On a file system that does not answer, none is looked for.
-    fn forbidden_trees(&self) -> Vec<(String, PathBuf)> {
+    pub(crate) fn forbidden_trees(&self) -> Vec<(String, PathBuf)> {
         if self.watch.is_stalled() { Vec::new() } else { self.trees.clone() }
     }
 

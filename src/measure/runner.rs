@@ -584,8 +584,8 @@ impl Runner {
         self.outputs.document.complete = self.watch.worst() == Status::Done;
     }
 
-    /// Ends the session: stops running processes, removes its own directories, and writes the final result.
-    pub fn finish(mut self, secrets: &[String], front: &mut dyn Front) -> Status {
+    /// Ends the session: stops running processes, removes its own directories, and writes the final result. Returns it too.
+    pub fn finish(mut self, secrets: &[String], front: &mut dyn Front) -> (Status, Outputs) {
         let mut status = self.shutdown_processes(secrets, front);
         self.end_collector(front);
         self.end_script(status);
@@ -595,6 +595,6 @@ impl Runner {
             status = status.max(Status::Failed);
         }
         self.watch.note_status(status);
-        status.max(self.sets.finish_trees(front))
+        (status.max(self.sets.finish_trees(front)), self.outputs)
     }
 }

@@ -22,6 +22,19 @@ pub fn resolve(path: &Path) -> PathBuf {
     resolved
 }
 
+/// Returns the directory of the program's state: `wmlrun` below `$XDG_STATE_HOME`, else below `~/.local/state`. `None` if
+/// neither variable is an absolute path.
+pub fn state_dir() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
+    Some(state.join("wmlrun"))
+}
+
+/// True unless the user wants no state that nobody asked for: the history of the shell, the last results.
+pub fn keeps_state() -> bool {
+    std::env::var_os("WMLRUN_STATE").is_none_or(|value| value != "off")
+}
+
 /// Maximum number of chained symbolic links. A longer chain is treated as a loop.
 const MAX_LINKS: usize = 40;
 

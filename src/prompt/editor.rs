@@ -5,6 +5,7 @@ use super::complete::{self, Names};
 use super::table::prompt_command;
 use crate::diag::{Failure, wants_colours};
 use crate::os::held_dir::HeldDir;
+use crate::os::path::{keeps_state, state_dir};
 use crate::os::{OFlags, signals};
 use crate::syntax::is_incomplete;
 use crate::util::printable;
@@ -21,7 +22,6 @@ use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -117,11 +117,10 @@ fn open_history(dir: &HeldDir) -> Option<File> {
     file.metadata().is_ok_and(|meta| meta.len() <= MAX_HISTORY_LENGTH).then_some(file)
 }
 
-/// Opens the directory of the history in the user's state directory. It is created if necessary.
+/// Opens the directory of the history, that of the state. It is created if necessary.
 fn history_dir() -> Option<HeldDir> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
-    Some(HeldDir::create(&state.join("wmlrun")).ok()?.0)
+    let dir = state_dir().filter(|_| keeps_state())?;
+    Some(HeldDir::create(&dir).ok()?.0)
 }
 
 /// A thread that ends a waiting prompt after a signal other than SIGINT. The line editor only reacts to SIGINT, so the

@@ -17,6 +17,9 @@ pub(super) const MAX_OTHERS: f64 = 0.20;
 /// Share of the requests that were not started above which threads that ended early are the reason.
 const MOSTLY_LOST: f64 = 0.5;
 
+/// How many flowops a warning names.
+const MAX_NAMED: usize = 3;
+
 /// A warning about a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Warning {
@@ -318,7 +321,9 @@ impl Warning {
             Self::ShortRun { seconds } => format!("the measured time is only {}", duration::seconds(*seconds)),
             Self::FewOperations { ops } => format!("the run completed only {}", count(*ops, "I/O operation")),
             Self::FewForPercentiles { flowops } => {
-                format!("too few operations for p99: {}", quoted(flowops))
+                let more = flowops.len().saturating_sub(MAX_NAMED);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                format!("too few operations for p99: {}{more}", quoted(&flowops[..flowops.len().min(MAX_NAMED)]))
             }
             Self::MemoryFileSystem { path, kind } => {
                 format!("`{path}` is in memory ({kind}), not on storage")

@@ -5,7 +5,7 @@
 use super::{Front, Session, Status};
 use crate::diag::{Code, Diagnostic, Failure};
 use crate::measure::{self, check_file_systems};
-use crate::measure::{Description, Length, Measurement, NamedDirs, Periodic, Record, WarmupLength, sha256};
+use crate::measure::{Description, Length, Measurement, NamedDirs, Outputs, Periodic, Record, WarmupLength, sha256};
 use crate::model::scope::literal;
 use crate::model::{self, CommandKind, Expr, FilesetDef, ModelValue, Object, QuitMode, Scope, SetBy};
 use crate::plan::{self, FRESH, Plan};
@@ -180,6 +180,11 @@ impl Session {
 
     /// Ends the session: stops live processes, removes temporary directories, and writes the result.
     pub fn finish(self, front: &mut dyn Front) -> Status {
+        self.finish_with_result(front).0
+    }
+
+    /// Does the same, and returns what was written too.
+    pub fn finish_with_result(self, front: &mut dyn Front) -> (Status, Outputs) {
         let secrets = self.secrets();
         self.runner.finish(&secrets, front)
     }

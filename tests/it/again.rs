@@ -234,11 +234,7 @@ fn a_current_directory_that_is_not_utf8_is_refused() {
     let place = tempfile::tempdir_in(memory()).unwrap();
     let dir = place.path().join(std::ffi::OsStr::from_bytes(b"d\xe9"));
     std::fs::create_dir(&dir).unwrap();
-    let output = std::process::Command::new(crate::cmd::binary().canonicalize().unwrap())
-        .args(["varmail", "--runtime", "0.1"])
-        .current_dir(&dir)
-        .output()
-        .unwrap();
+    let output = crate::cmd::program().args(["varmail", "--runtime", "0.1"]).current_dir(&dir).output().unwrap();
     let shown = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(3) && shown.contains("is not UTF-8"), "{}: {shown}", output.status);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "another directory was created");

@@ -30,6 +30,21 @@ pub(crate) fn binary() -> PathBuf {
     std::env::var_os("WMLRUN_BIN").map_or_else(|| env!("CARGO_BIN_EXE_wmlrun").into(), |other| root.join(other))
 }
 
+/// A variable of the environment with which the program keeps no results beside the test's own directory.
+pub(crate) const STATELESS: (&str, &str) = ("WMLRUN_STATE", "off");
+
+/// A call of the binary under test.
+pub(crate) fn program() -> Command {
+    stateless(binary())
+}
+
+/// A call of another program, which may run the binary under test.
+pub(crate) fn stateless(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.env(STATELESS.0, STATELESS.1);
+    command
+}
+
 /// Whether the binary under test is the release build, or another that was named: what runs every script does so with that one.
 pub(crate) fn named_binary() -> bool {
     std::env::var_os("WMLRUN_BIN").is_some()
@@ -182,7 +197,7 @@ impl Wml {
         let mut words = self.before.clone();
         words.push(binary().into());
         words.extend(self.args.clone());
-        let mut command = Command::new(&words[0]);
+        let mut command = stateless(&words[0]);
         command.args(&words[1..]).current_dir(self.dir()).envs(self.envs.iter().cloned()).env("NO_COLOR", "1");
         // A group of its own, so that a time limit ends whatever it has started.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -477,7 +492,7 @@ pub(crate) fn flowop<'a>(run: &'a Value, name: &str) -> &'a Value {
 /// Runs a system's tool to its end; its standard output.
 #[track_caller]
 pub(crate) fn tool(program: &str, args: &[&str]) -> String {
-    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
+    let output = stateless(program).args(args).stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|e| panic!("{program}: {e}"));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {}: {}\n{stderr}", args.join(" "), output.status);

@@ -324,7 +324,7 @@ fn experiment(words: &[&str]) -> tempfile::TempDir {
 
 /// Runs the program in a directory. Returns its exit status and its output.
 fn wmlrun(dir: &std::path::Path, words: &[&str]) -> (i32, String) {
-    let output = std::process::Command::new(crate::cmd::binary()).args(words).current_dir(dir).output().unwrap();
+    let output = crate::cmd::program().args(words).current_dir(dir).output().unwrap();
     (output.status.code().unwrap(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
 

@@ -1,7 +1,7 @@
 //! Tests completion in bash, zsh and fish: each loads its script and completes names of commands, personalities,
 //! formats, codes, lists and variables of the named script.
 
-use crate::cmd::{binary, has, scratch, skip};
+use crate::cmd::{binary, has, program, scratch, skip};
 use crate::tmux::{Terminal, terminals};
 use std::path::Path;
 use std::process::Command;
@@ -130,6 +130,6 @@ fn zsh_completes() {
 
 #[test]
 fn a_shell_that_is_unknown_does_not_change_a_command() {
-    let output = Command::new(binary()).args(["list", "engines"]).env("WMLRUN_COMPLETE", "1").output().unwrap();
+    let output = program().args(["list", "engines"]).env("WMLRUN_COMPLETE", "1").output().unwrap();
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("posix"));
 }

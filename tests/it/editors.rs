@@ -1,7 +1,7 @@
 //! Tests `wmlrun setup editor` and `setup lsp` in Neovim: its syntax file knows every word of the personalities, and the
 //! editor gets diagnostics, hover and definitions from the language server.
 
-use crate::cmd::{Wml, binary, has, scratch, skip};
+use crate::cmd::{Wml, has, program, scratch, skip};
 use crate::completion::path;
 use std::fs;
 use std::io::Write;
@@ -128,7 +128,7 @@ rum 1
 #[test]
 fn the_language_server_accepts_the_option_for_standard_input_and_output() {
     for words in [&["lsp"][..], &["lsp", "--stdio"]] {
-        let mut command = Command::new(binary());
+        let mut command = program();
         let mut server =
             command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut input = server.stdin.take().unwrap();

@@ -583,7 +583,7 @@ impl Terminal {
     }
 
     fn tmux(&self, words: &[&str]) -> String {
-        let output = Command::new("tmux").arg("-S").arg(&self.socket).args(words).output().unwrap();
+        let output = crate::cmd::stateless("tmux").arg("-S").arg(&self.socket).args(words).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Not in here: experiments that are killed and resumed (`resume`).
 
-use crate::cmd::{Wml, binary, disk, scratch, tool};
+use crate::cmd::{Wml, binary, disk, program, scratch, tool};
 use crate::mounts::{self, Fs, Mount};
 use crate::signals::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
@@ -48,7 +48,7 @@ impl Lab {
     }
 
     pub(crate) fn command(&self, words: &str) -> Command {
-        let mut command = Command::new(binary());
+        let mut command = program();
         command.args(words.split_whitespace()).current_dir(self.0.path()).env("NO_COLOR", "1");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -1,7 +1,7 @@
 //! Tests what programs read of a run: labels, tables to which runs are appended, the live stream, and the formats of
 //! `HdrHistogram`, benchstat and pandas.
 
-use crate::cmd::{Output, Wml, binary, count, skip};
+use crate::cmd::{Output, Wml, count, program, skip};
 use crate::experiments::valid;
 use serde_json::Value;
 use std::fs;
@@ -24,7 +24,7 @@ fn run(options: &[&str]) -> Output {
 
 /// Another call of the program in the directory of a run, with its exit status and all that it prints.
 fn again(dir: &Path, words: &[&str]) -> (i32, String, String) {
-    let output = Command::new(binary()).args(words).current_dir(dir).output().unwrap();
+    let output = program().args(words).current_dir(dir).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }

@@ -5,14 +5,14 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::cmd::{Wml, binary, long, tool};
+use crate::cmd::{Wml, long, program, tool};
 use crate::fuse::{self, Act, Kind, Slow};
 
 /// Something that the program does for longer than the limit of the test, unless a signal ends it.
@@ -88,7 +88,7 @@ fn prepared() -> Wml {
 
 fn start(wml: &Wml, case: &Busy, fuse: Option<&Slow>) -> Child {
     let place = fuse.map_or_else(String::new, |fuse| fuse.dir().display().to_string());
-    let mut command = Command::new(binary());
+    let mut command = program();
     // A blank in an argument is written as one that does not break.
     command.args(case.words.split_ascii_whitespace().map(|word| word.replace('\u{a0}', " ").replace("FUSE", &place)));
     command.current_dir(wml.dir()).stdin(if case.has_input { Stdio::piped() } else { Stdio::null() });

@@ -2,7 +2,7 @@
 //!
 //! With `WMLRUN_LONG=1` a headless browser opens the pages, if one is installed.
 
-use crate::cmd::{Output, Wml, binary, long, skip};
+use crate::cmd::{Output, Wml, long, program, skip};
 use crate::experiments::SCRIPT;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,8 +43,7 @@ impl Results {
 
     /// Runs the program with these words. Returns its status, and what it printed.
     fn ended(&self, words: &str) -> (Option<i32>, String) {
-        let bin = binary().canonicalize().unwrap();
-        let output = Command::new(bin).args(words.split(' ')).current_dir(self.0.path()).output().unwrap();
+        let output = program().args(words.split(' ')).current_dir(self.0.path()).output().unwrap();
         let shown = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         (output.status.code(), shown)
     }
@@ -111,9 +110,8 @@ fn a_page_has_a_section_for_each_result() {
 #[test]
 fn a_page_of_a_comparison_has_its_verdict() {
     let results = Results::new();
-    let bin = binary().canonicalize().unwrap();
     let call = |words: &str| {
-        let output = Command::new(&bin).args(words.split(' ')).current_dir(results.0.path()).output().unwrap();
+        let output = program().args(words.split(' ')).current_dir(results.0.path()).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let text = call(&format!("ab x.wml {READS} --blocks 2 --tolerance 90% --results r"));
@@ -237,8 +235,7 @@ fn the_result_of_a_folder_is_printed_again() {
         for format in formats {
             let _ = fs::remove_dir_all(results.path("made"));
             let words = format!("{words} --format {format} --results made");
-            let bin = binary().canonicalize().unwrap();
-            let made = Command::new(bin).args(words.split(' ')).current_dir(results.path("")).output().unwrap();
+            let made = program().args(words.split(' ')).current_dir(results.path("")).output().unwrap();
             let again = results.run(&format!("report made --format {format}"), 0);
             assert_eq!(again, String::from_utf8(made.stdout).unwrap(), "{words:?}");
         }

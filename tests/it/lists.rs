@@ -13,7 +13,7 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::cmd::{Wml, binary, has, long, skip};
+use crate::cmd::{Wml, binary, has, long, program, skip, stateless};
 use crate::resume::in_parallel;
 use crate::size_bombs::{LARGE, SET, THREAD};
 
@@ -443,7 +443,7 @@ fn user_time(call: &ListCall) -> (f64, Option<i32>) {
     let mut code = None;
     let mut once = || {
         let before = children_time();
-        code = run(&mut Command::new(binary()), call, dir.path());
+        code = run(&mut program(), call, dir.path());
         children_time() - before
     };
     let mut times = [0; 5].map(|_| once());
@@ -455,7 +455,7 @@ fn user_time(call: &ListCall) -> (f64, Option<i32>) {
 fn instructions(call: &ListCall) -> (f64, Option<i32>) {
     let dir = tempfile::tempdir().unwrap();
     lay_out(call, dir.path());
-    let mut valgrind = Command::new("valgrind");
+    let mut valgrind = stateless("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=counts"]).arg(binary());
     let code = run(&mut valgrind, call, dir.path());
     let text = fs::read_to_string(dir.path().join("counts")).unwrap();

@@ -57,6 +57,7 @@ mod hold;
 mod instances;
 mod interrupt;
 mod laddis;
+mod last_results;
 mod late_dirs;
 mod late_ops;
 mod leaf_dirs;

@@ -92,7 +92,7 @@ fn existing_files_in_the_results_directory_are_kept() {
     );
     // A second time the same commands replace what they wrote.
     let names = output.left();
-    let mut again = std::process::Command::new(crate::cmd::binary());
+    let mut again = crate::cmd::program();
     let again = again.args(["w/s.f", "--engine", "null"]).current_dir(&dir).output().unwrap();
     assert!(again.status.success());
     assert_eq!(output.left(), names);

@@ -7,14 +7,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::LazyLock;
 use wml::diag::Code;
 use wml::model::lint;
 use wml::result::NoteCode;
 use wml::result::warnings::{CODES, Warning};
 
-use crate::cmd::binary;
+use crate::cmd::program;
 use crate::manual::{agrees, code, table};
 
 /// Columns of a line of text.
@@ -90,7 +89,7 @@ fn codes_of_scripts() -> String {
 
 /// The text of `wmlrun help COMMAND`, or of `wmlrun --help`.
 fn help(words: &[&str]) -> String {
-    let output = Command::new(binary()).args(words).output().unwrap();
+    let output = program().args(words).output().unwrap();
     assert!(output.status.success(), "{words:?}");
     String::from_utf8(output.stdout).unwrap()
 }

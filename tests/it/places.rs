@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::cmd::{Output, Wml, binary, long, skip, tool};
+use crate::cmd::{Output, Wml, long, program, skip, tool};
 use crate::mounts::{Fs, Mount, available};
 use crate::tree::tree;
 
@@ -116,7 +116,7 @@ const OTHERS: &[(&str, &str)] = &[
 ];
 
 fn help(args: &[&str]) -> String {
-    let output = std::process::Command::new(binary()).args(args).arg("--help").output().unwrap();
+    let output = program().args(args).arg("--help").output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 

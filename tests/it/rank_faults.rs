@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cmd::{Output, Running, Wml, binary, long, tool};
+use crate::cmd::{Output, Running, Wml, binary, long, program, tool};
 use crate::mounts::{Fs, Mount};
 use crate::mpi::{Hosts, SCRIPT, call, measuring, mpirun, process_of, wait_for};
 
@@ -430,7 +430,7 @@ fn check(case: &FaultCase) -> (String, Vec<String>) {
     // No lock outlives the processes: what is left can be removed.
     let sets = (0..3).map(|rank| output.dir().join(format!("d/{rank}"))).filter(|dir| dir.join("data").exists());
     for dir in sets.filter(|_| !output.dir().join(LETTER).exists()) {
-        let cleaned = Command::new(binary()).arg("clean").arg(&dir).output().unwrap();
+        let cleaned = program().arg("clean").arg(&dir).output().unwrap();
         if !cleaned.status.success() || dir.join("data").exists() {
             wrong.push(format!("`wmlrun clean` fails: {}", String::from_utf8_lossy(&cleaned.stderr)));
         }

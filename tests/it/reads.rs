@@ -72,6 +72,21 @@ const READERS: &[(&str, &[ReadPlace], &str)] = &[
         "",
     ),
     (
+        "os/output/kept.rs",
+        &[ReadPlace {
+            file: "state/wmlrun/last/00000002.json",
+            commands: &[
+                "report last",
+                "report last -v",
+                "report last -o page.html",
+                "compare last",
+                "compare last set/a.json",
+                "x.wml --engine null --no-quiesce --quiet --runtime 0.1",
+            ],
+        }],
+        "",
+    ),
+    (
         "experiment/folder.rs",
         &[ReadPlace {
             file: "r/experiment.toml",
@@ -255,6 +270,9 @@ fn prepared() -> Wml {
         assert_eq!(code, 0, "{words}\n{text}");
     }
     fs::copy(wml.dir().join("set/a.json"), wml.dir().join("set/b.json")).unwrap();
+    let kept = fs::read_dir(wml.dir().join("state/wmlrun/last")).unwrap();
+    let kept: Vec<_> = kept.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(kept.iter().any(|name| name == "00000002.json"), "{kept:?}");
     fs::copy(wml.dir().join("set/a.json"), wml.dir().join("batch/one/result.json")).unwrap();
     fs::write(wml.dir().join("batch/index.html"), "").unwrap();
     wml
@@ -363,7 +381,7 @@ fn a_history_is_read_on_a_terminal() {
     for hostile in [Hostile::Pipe, Hostile::Zeros, Hostile::Huge] {
         let wml = Wml::new().folder("state/wmlrun");
         put(&wml.dir().join("state/wmlrun/history"), hostile);
-        let command = format!("XDG_STATE_HOME=$PWD/state {} repl", binary().display());
+        let command = format!("WMLRUN_STATE= XDG_STATE_HOME=$PWD/state {} repl", binary().display());
         let terminal = Terminal::start(wml.dir(), (100, 20), &command);
         terminal.line("echo \"it answers\"");
         terminal.keys(&["quit", "Enter"]);

@@ -2,14 +2,14 @@
 //!
 //! The output of its commands is in `tests/cases/repl`.
 
-use crate::cmd::{Wml, binary, count, flowops, has, skip};
+use crate::cmd::{Wml, binary, count, flowops, has, program, skip};
 use crate::tmux::{Terminal, terminals};
 use crate::undisturbed::undisturbed;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ fn scratch() -> TempDir {
 
 /// A shell in `dir` with pipes on all sides.
 fn shell(dir: &Path, options: &[&str]) -> Child {
-    Command::new(binary())
+    program()
         .arg("repl")
         .args(options)
         .current_dir(dir)
@@ -117,7 +117,7 @@ fn a_script_on_standard_input_needs_no_name() {
         let script = dir.path().join("script.f");
         let says = |text: &str| {
             std::fs::write(&script, text).unwrap();
-            let mut program = Command::new(binary());
+            let mut program = program();
             program.args(["--engine", "null", "--runtime", "0.1"]).current_dir(dir.path());
             let output = program.stdin(std::fs::File::open(&script).unwrap()).output().unwrap();
             let all = [output.stdout, output.stderr].concat();
@@ -158,11 +158,7 @@ fn a_saved_script_has_the_same_plan() {
                 eventgen rate=$nshadows\nplan -v\nsave tuned.wml\n";
     let (planned, err, code) = says(dir.path(), &["--seed", "7"], text);
     assert_eq!(code, Some(0), "{err}");
-    let saved = Command::new(binary())
-        .args(["plan", "-v", "--seed", "7", "tuned.wml"])
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
+    let saved = program().args(["plan", "-v", "--seed", "7", "tuned.wml"]).current_dir(dir.path()).output().unwrap();
     let saved = String::from_utf8(saved.stdout).unwrap();
     assert!(saved.contains("process dbwr × 12") && saved.contains("event rate 3/s"), "{saved}");
     // At the prompt the dialect is that of each script.
@@ -397,8 +393,11 @@ fn a_session_at_a_terminal() {
         return;
     }
     let dir = scratch();
-    let command =
-        format!("env XDG_STATE_HOME={}/state {} repl --seed 5 --no-quiesce", dir.path().display(), binary().display());
+    let command = format!(
+        "env WMLRUN_STATE= XDG_STATE_HOME={}/state {} repl --seed 5 --no-quiesce",
+        dir.path().display(),
+        binary().display()
+    );
     let terminal = Terminal::start(dir.path(), (80, 24), &command);
     terminal.wait(|s| s.contains("wmlrun>"));
     terminal.line("load oltp_sync");
@@ -448,11 +447,7 @@ fn a_session_at_a_terminal() {
     assert_eq!(terminal.ends(), "0");
     let history = std::fs::read_to_string(dir.path().join("state/wmlrun/history")).unwrap();
     assert!(history.contains("set $nshadows=13") && history.contains("save tuned.wml"), "{history}");
-    let output = Command::new(binary())
-        .args(["plan", "-v", "--seed", "5", "tuned.wml"])
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
+    let output = program().args(["plan", "-v", "--seed", "5", "tuned.wml"]).current_dir(dir.path()).output().unwrap();
     let saved = String::from_utf8(output.stdout).unwrap();
     let process = saved.lines().position(|l| l.starts_with("process lgwr")).unwrap();
     for line in saved.lines().skip(process).filter(|l| l.len() < 80 && !l.starts_with("dialect ")) {
@@ -469,7 +464,8 @@ fn lines_that_come_at_once_are_all_executed() {
         return;
     }
     let dir = scratch();
-    let command = format!("env XDG_STATE_HOME={}/state {} repl", dir.path().display(), binary().display());
+    let command =
+        format!("env WMLRUN_STATE= XDG_STATE_HOME={}/state {} repl", dir.path().display(), binary().display());
     let terminal = Terminal::start(dir.path(), (80, 24), &command);
     terminal.wait(|s| s.contains("wmlrun>"));
     terminal.keys(&["set $a=1", "Enter", "set $b=2", "Enter", "echo \"sum: $a$b\"", "Enter", "quit", "Enter"]);

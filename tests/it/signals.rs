@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::cmd::{Running, Wml, binary, has, long, memory, number, short_or_long, tool};
+use crate::cmd::{Running, Wml, has, long, memory, number, program, short_or_long, tool};
 use crate::mounts::{self, Fs, Mount};
 use crate::undisturbed::undisturbed;
 
@@ -216,7 +216,7 @@ fn a_kill_at_any_moment_changes_nothing_foreign_and_the_next_run_works() {
         let before = picture(&foreign);
         let call = |runtime: &str| {
             let script = crate::scripts::personality(name);
-            let mut command = Command::new(binary());
+            let mut command = program();
             command.args([name, "--runtime", runtime, "--no-quiesce", "--quiet", "--dir"]).arg(&dir);
             for (name, value) in script.small().into_iter().chain(script.few_threads()).chain(script.buffered()) {
                 command.args(["--set", &format!("{name}={value}")]);

@@ -66,7 +66,8 @@ fn the_progress_and_the_live_view_show_a_path_as_text() {
 
 /// A shell in `dir`, with colours as a person has them.
 fn shell(dir: &Path) -> Terminal {
-    let command = format!("env XDG_STATE_HOME={}/state {} repl --no-quiesce", dir.display(), binary().display());
+    let command =
+        format!("env WMLRUN_STATE= XDG_STATE_HOME={}/state {} repl --no-quiesce", dir.display(), binary().display());
     let terminal = Terminal::start(dir, SIZE, &command);
     terminal.wait(|screen| screen.contains("wmlrun>"));
     terminal
@@ -194,7 +195,7 @@ fn the_shell_fits_a_terminal_of_80_columns() {
     );
     fs::write(dir.path().join("x.wml"), script).unwrap();
     let state = dir.path().display();
-    let command = format!("env XDG_STATE_HOME={state}/state {} repl --engine null", binary().display());
+    let command = format!("env WMLRUN_STATE= XDG_STATE_HOME={state}/state {} repl --engine null", binary().display());
     let terminal = Terminal::start(dir.path(), (80, 24), &command);
     terminal.wait(|screen| screen.contains("wmlrun>"));
     let before = ["load x.wml", "vars", "help", "help bwlimit", "df", "nonsense", "run 0.1", "set $n=6", "run 0.1"];

@@ -2,7 +2,7 @@
 //!
 //! [`terminals`] returns whether they are available. Dropping a terminal ends its program.
 
-use crate::cmd::{has, skip};
+use crate::cmd::{has, skip, stateless};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ impl Terminal {
 
     /// What a command of tmux prints.
     pub(crate) fn tmux(&self, args: &[&str]) -> String {
-        let output = Command::new("tmux").args(["-L", &self.socket]).args(args).output().unwrap();
+        let output = stateless("tmux").args(["-L", &self.socket]).args(args).output().unwrap();
         assert!(output.status.success(), "tmux {args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }

@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod containment;
+mod kept;
 mod replace;
 mod results;
 mod snapshot_file;
@@ -15,6 +16,7 @@ mod table_file;
 mod target;
 
 pub use containment::{IN_TREE_HELP, first_in_tree, output_in_tree};
+pub use kept::{KeptFiles, MOST_KEPT, MOST_KEPT_BYTES};
 pub use replace::{replace, replace_in};
 pub use results::{Placed, ResultPlace, Results};
 pub use snapshot_file::SnapshotFile;

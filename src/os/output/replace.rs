@@ -61,7 +61,12 @@ pub(super) fn replace_with(dir: &HeldDir, name: &OsStr, write: WriteTo<'_>, publ
 ///
 /// Returns [`io::ErrorKind::FileTooLarge`] where the file would exceed `RLIMIT_FSIZE`, instead of raising `SIGXFSZ`.
 pub(super) fn write_all(file: &File, len: u64, write: WriteTo<'_>) -> io::Result<()> {
-    let max_len = limits::file_size().unwrap_or(u64::MAX);
+    write_within(file, len, u64::MAX, write)
+}
+
+/// Does the same with a file that may have `most` bytes.
+pub(super) fn write_within(file: &File, len: u64, most: u64, write: WriteTo<'_>) -> io::Result<()> {
+    let max_len = limits::file_size().unwrap_or(u64::MAX).min(most);
     let mut out = BufWriter::with_capacity(1 << 16, LimitedFile { file, bytes_left: max_len.saturating_sub(len) });
     let done = write(&mut out).and_then(|()| out.flush());
     if done.is_err() {

@@ -1,0 +1,97 @@
+//! The last results, which runs keep in the state directory for `wmlrun report last` and `wmlrun compare last`.
+//!
+//! They are an extra: a result that can't be kept changes no exit status.
+
+use super::args::RunArgs;
+use crate::diag::Failure;
+use crate::measure::{Outputs, with_timeout};
+use crate::os::path::{keeps_state, state_dir};
+use crate::output::{KeptFiles, output_in_tree};
+use crate::report::json;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The name of the last result, where no file has it.
+pub(super) const LAST: &str = "last";
+
+/// How long the file system of the state directory may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// The same after a signal, within a second of which the program ends.
+const SIGNAL_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// The directory of the last results. `None` if there can be none, or the user wants none.
+fn directory() -> Option<PathBuf> {
+    Some(state_dir().filter(|_| keeps_state())?.join(LAST))
+}
+
+/// Keeps the result of a session that has ended. Not that of a run of an experiment, which has its folder, nor a redacted
+/// one. Returns why it could not be kept.
+pub(super) fn keep(outputs: Outputs, args: &RunArgs, signal: u8) -> Result<(), String> {
+    let is_wanted = args.of_experiment.is_none() && !args.settings.0.redact && !outputs.document.runs.is_empty();
+    let Some(dir) = directory().filter(|_| is_wanted) else { return Ok(()) };
+    let limit = if signal == 0 { ANSWER_TIMEOUT } else { SIGNAL_TIMEOUT };
+    let trees = outputs.forbidden_trees();
+    let kept = with_timeout(limit, move || match output_in_tree(&[("XDG_STATE_HOME", &dir)], &trees) {
+        Some(message) => Err(message),
+        None => KeptFiles::create(&dir, json::is_result)
+            .and_then(|kept| kept.add(&mut |out| json::serialize(&outputs.document, out)))
+            .map_err(|e| format!("{}: {e}", dir.display())),
+    });
+    kept.unwrap_or_else(|| Err("the file system of the state directory does not answer".to_owned()))
+}
+
+/// Returns the path of a last result; 0 is the newest.
+fn nth(number: usize) -> Result<PathBuf, Failure> {
+    let none = |kept: usize| {
+        let text = match kept {
+            0 => "no result is kept".to_owned(),
+            _ => "a single result is kept".to_owned(),
+        };
+        let help =
+            "run a script first; without a home directory, with `--redact` and with WMLRUN_STATE=off no result is kept";
+        Failure::wrong(text, help)
+    };
+    let Some(dir) = directory() else { return Err(none(0)) };
+    let refused =
+        |e: io::Error| Failure::refused(format!("the last results can't be read: {e}"), "remove what is there");
+    let kept = KeptFiles::open(&dir, json::is_result).map_err(refused)?;
+    let path = kept.map_or(Ok(None), |kept| kept.path(number)).map_err(refused)?;
+    path.ok_or_else(|| none(number))
+}
+
+/// True if a path is the name of the last result.
+pub(super) fn is_last(path: &Path) -> bool {
+    path == Path::new(LAST) && path.symlink_metadata().is_err()
+}
+
+/// Returns the path of a result: for `last` that of the last one.
+pub(super) fn resolved(path: &Path) -> Result<PathBuf, Failure> {
+    if is_last(path) { nth(0) } else { Ok(path.to_owned()) }
+}
+
+/// A side of a comparison.
+pub(super) struct NamedSide {
+    pub(super) path: PathBuf,
+    /// What the comparison calls it.
+    pub(super) name: String,
+}
+
+impl NamedSide {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        let name = if is_last(path) { "the last run".to_owned() } else { path.display().to_string() };
+        Ok(Self { path: resolved(path)?, name })
+    }
+}
+
+/// Returns the two sides of a comparison. `last` without B stands for the last two results, the older one as A.
+pub(super) fn sides(a: &Path, b: Option<&Path>) -> Result<[NamedSide; 2], Failure> {
+    match b {
+        Some(b) => Ok([NamedSide::of(a)?, NamedSide::of(b)?]),
+        None if is_last(a) => Ok([NamedSide { path: nth(1)?, name: "the run before".to_owned() }, NamedSide::of(a)?]),
+        None => Err(Failure::wrong(
+            "a comparison needs two results, <A> and <B>",
+            "give both, or `last` alone for the last two",
+        )),
+    }
+}
