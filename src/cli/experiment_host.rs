@@ -324,7 +324,7 @@ mod tests {
     use crate::cli::args::{self, CliCommand};
     use crate::cli::experiments::wanted;
     use crate::experiment::{Blocks, RuleWanted};
-    use crate::plan::COMPILED;
+    use crate::session::COMPILED;
 
     #[test]
     fn each_arm_is_planned_once_before_the_first_run() {

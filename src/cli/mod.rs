@@ -503,7 +503,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::engine;
-    use crate::plan::COMPILED;
+    use crate::session::COMPILED;
     use crate::session::SilentFront;
     use std::time::Duration;
 

@@ -110,12 +110,6 @@ const MOST_FILESETS: usize = 1 << 17;
 /// Most file sets of process instances, whose number a single number in a script decides.
 const MOST_OWN_FILESETS: usize = 1 << 12;
 
-#[cfg(test)]
-thread_local! {
-    /// How many plans this thread has compiled.
-    pub(crate) static COMPILED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-}
-
 /// Compiles a plan. Returns it with the warnings, or all errors.
 pub fn compile(
     definitions: &Definitions,
@@ -123,8 +117,6 @@ pub fn compile(
     table: &SpecTable,
     options: CompileOptions<'_>,
 ) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagnostic>> {
-    #[cfg(test)]
-    COMPILED.set(COMPILED.get() + 1);
     let mut found = Vec::new();
     let mut filesets: Vec<FilesetSpec> = Vec::new();
     let mut places = Vec::new();

@@ -18,8 +18,6 @@ mod split;
 mod stonewall;
 mod values;
 
-#[cfg(test)]
-pub(crate) use compile::COMPILED;
 pub use compile::{CompileOptions, Definitions, compile};
 pub use direct::{DirectIo, direct_io};
 pub use dump::{dump, totals};

@@ -35,6 +35,12 @@ use crate::spec::{Dialect, SpecTable};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+#[cfg(test)]
+thread_local! {
+    /// How many plans this thread has compiled.
+    pub(crate) static COMPILED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
 /// The part of a text that is executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Extent {
@@ -319,13 +325,20 @@ impl Session {
         self.extent = Extent::Definitions;
     }
 
+    /// Compiles the plan of all definitions with these variables.
+    fn compiled(&self, scope: &Scope, event_rate: Option<u64>) -> Result<(Plan, Vec<Diagnostic>), Vec<Diagnostic>> {
+        #[cfg(test)]
+        COMPILED.set(COMPILED.get() + 1);
+        let below = self.runner.settings.below.as_deref();
+        let options = plan::CompileOptions { mode: self.options.mode, event_rate, below };
+        plan::compile(&self.definitions, scope, &self.table, options)
+    }
+
     /// Makes the plan of all definitions, or this rank's part of it, and reports its warnings.
     pub fn plan(&mut self, front: &mut dyn Front) -> Result<Plan, Failure> {
         let event_rate = self.event_rate_now().map_err(|d| self.wrong(self.values_named(vec![*d])))?;
         self.scope.renew_budget();
-        let below = self.runner.settings.below.as_deref();
-        let options = plan::CompileOptions { mode: self.options.mode, event_rate, below };
-        let compiled = plan::compile(&self.definitions, &self.scope, &self.table, options);
+        let compiled = self.compiled(&self.scope, event_rate);
         let (plan, warnings) = compiled.map_err(|found| self.wrong(self.values_named(found)))?;
         // A script with `create files` and `run` makes two plans with the same warnings, which are reported once.
         let new: Vec<Diagnostic> = warnings.iter().filter(|d| !self.plan_warnings.contains(d)).cloned().collect();

@@ -275,10 +275,7 @@ impl Session {
     /// Returns the plan with these variables as text. Empty if it has errors, which [`Session::plan`] reports.
     fn plan_text(&self, scope: &Scope) -> String {
         let Ok(event_rate) = self.event_rate_in(scope) else { return String::new() };
-        let below = self.runner.settings.below.as_deref();
-        let options = plan::CompileOptions { mode: self.options.mode, event_rate, below };
-        plan::compile(&self.definitions, scope, &self.table, options)
-            .map_or_else(|_| String::new(), |(plan, _)| format!("{plan:?}"))
+        self.compiled(scope, event_rate).map_or_else(|_| String::new(), |(plan, _)| format!("{plan:?}"))
     }
 
     /// Returns the error for a run without a process.
