@@ -29,15 +29,25 @@ pub mod result {
 }
 
 pub mod version;
+#[path = "engine/random/mod.rs"]
 pub mod random;
+#[path = "engine/sync/mod.rs"]
 pub mod sync;
+#[path = "engine/stats/mod.rs"]
 pub mod stats;
-pub mod engine;
+#[path = "engine/io_engine/mod.rs"]
+pub mod io_engine;
+#[path = "engine/fileset/mod.rs"]
 pub mod fileset;
+#[path = "engine/disk/mod.rs"]
 pub mod disk;
+#[path = "engine/exec/mod.rs"]
 pub mod exec;
+#[path = "engine/flowop/mod.rs"]
 pub mod flowop;
+#[path = "engine/plan/mod.rs"]
 pub mod plan;
+#[path = "engine/runtime/mod.rs"]
 pub mod runtime;
 pub mod ranks;
 pub mod report;

@@ -14,7 +14,7 @@ use crate::spec::attrs;
 use crate::spec::predefined::PREDEFINED;
 use crate::util::table::{Align, Table};
 use crate::util::{count, size, wrap};
-use crate::{engine, flowop, measure, plan, random, report};
+use crate::{flowop, io_engine, measure, plan, random, report};
 use std::sync::Arc;
 
 /// A list that `wmlrun list` prints.
@@ -106,7 +106,7 @@ fn variables() -> Vec<[String; 3]> {
 }
 
 fn engines() -> Vec<[String; 3]> {
-    engine::TABLE.iter().map(|(e, about)| [e.name().to_owned(), String::new(), (*about).to_owned()]).collect()
+    io_engine::TABLE.iter().map(|(e, about)| [e.name().to_owned(), String::new(), (*about).to_owned()]).collect()
 }
 
 fn formats() -> Vec<[String; 3]> {

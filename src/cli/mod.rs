@@ -502,7 +502,7 @@ fn run_settings(args: &RunArgs) -> Settings {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::engine;
+    use crate::io_engine;
     use crate::session::COMPILED;
     use crate::session::SilentFront;
     use std::time::Duration;
@@ -510,7 +510,7 @@ mod tests {
     /// How many plans a script with one run compiles. With `dir` its files are there, or else in a fresh directory.
     fn compiled(script: &str, engine: &str, dir: Option<&Path>) -> u32 {
         let settings = Settings {
-            engine: engine::find(engine).unwrap(),
+            engine: io_engine::find(engine).unwrap(),
             runtime: Some(Duration::from_millis(10)),
             sets: dir.iter().map(|dir| ("dir".to_owned(), dir.display().to_string())).collect(),
             quiesce: false,

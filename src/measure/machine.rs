@@ -6,7 +6,7 @@
 use super::Settings;
 use crate::diag::Failure;
 use crate::disk::Fileset;
-use crate::engine::Asynchronous;
+use crate::io_engine::Asynchronous;
 use crate::os::limits;
 use crate::plan::{self, Plan, Process};
 use crate::util::count::count;

@@ -6,7 +6,7 @@ use super::names::{qualified_name, roots_text};
 use super::ready::Ready;
 use super::series::fill_figures;
 use super::{Settings, Status};
-use crate::engine::Asynchronous;
+use crate::io_engine::Asynchronous;
 use crate::os::proc::DescriptorTable;
 use crate::os::{Clock, errno_name, path};
 use crate::plan::{self, Plan, PlanStep};

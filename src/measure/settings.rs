@@ -9,8 +9,8 @@
 
 use super::Required;
 use super::option_values::{annotation, assignment, file_and_count, interval, number, run_time, time};
-use crate::engine::{self, Engine};
 use crate::fileset::DEFAULT_LAYOUT_SEED;
+use crate::io_engine::{self, Engine};
 use crate::ranks::Together;
 use crate::result::{MAX_LABEL, MAX_NOTE};
 use crate::spec::{Dialect, Division, Sharing};
@@ -117,7 +117,7 @@ impl Default for Settings {
             warmup: WarmupLength::NONE,
             interval: Duration::from_secs(1),
             dialect: None,
-            engine: engine::DEFAULT,
+            engine: io_engine::DEFAULT,
             populate_threads: crate::os::limits::processors(),
             pin: false,
             cold: false,
@@ -319,7 +319,7 @@ fn pick<T>(place: &mut T, found: Option<T>) -> Result<(), String> {
 use Takes::{Name, Nothing, Optional, Path, Paths, Text, Texts};
 
 fn engines() -> OptionNames {
-    engine::TABLE.iter().map(|(engine, about)| (engine.name(), *about)).collect()
+    io_engine::TABLE.iter().map(|(engine, about)| (engine.name(), *about)).collect()
 }
 
 /// The dialects, which `check` takes too.
@@ -357,7 +357,7 @@ options! {
     /// Length of the intervals of the time series (seconds, or with a unit as in `10m`), at least 10ms [default: 1s]
     "interval", Measurement, Run, Anyone, Text("TIME", |s, v| put(&mut s.interval, interval(v)));
     /// I/O engine [default: uring for scripts with asynchronous I/O, if the kernel allows it, else posix]
-    "engine", Measurement, Run, Anyone, Name("ENGINE", engines, |s, v| pick(&mut s.engine, engine::find(v)));
+    "engine", Measurement, Run, Anyone, Name("ENGINE", engines, |s, v| pick(&mut s.engine, io_engine::find(v)));
     /// Evict the file sets from the page cache before each run; as root, drop the page cache, dentries and inodes of
     /// the whole machine instead
     "cold", Measurement, Run, Anyone, Nothing(|s| s.cold = true);

@@ -13,13 +13,13 @@
     reason = "the sources are those of the library"
 )]
 
-#[path = "../../src/sync/notifier.rs"]
+#[path = "../../src/engine/sync/notifier.rs"]
 mod notifier;
-#[path = "../../src/sync/gate.rs"]
+#[path = "../../src/engine/sync/gate.rs"]
 mod gate;
-#[path = "../../src/sync/latch.rs"]
+#[path = "../../src/engine/sync/latch.rs"]
 mod latch;
-#[path = "../../src/sync/semaphore.rs"]
+#[path = "../../src/engine/sync/semaphore.rs"]
 mod semaphore;
 
 use crate::hold::{Hold, Share};

@@ -167,7 +167,7 @@ fn mutant(texts: &[String], numbers: &mut Numbers) -> String {
 fn planned(text: &str) -> Option<String> {
     // The memory that is free differs from one plan to the next.
     let sets = vec![("freememory".to_owned(), "8g".to_owned())];
-    let settings = Settings { engine: wml::engine::find("null").unwrap(), sets, ..Settings::default() };
+    let settings = Settings { engine: wml::io_engine::find("null").unwrap(), sets, ..Settings::default() };
     let mut session = Session::new(settings, Arc::default());
     session.apply_sets().unwrap();
     let mut front = SilentFront::default();

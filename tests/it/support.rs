@@ -58,7 +58,7 @@ impl Front for Listener {
 /// Settings of a short run without I/O.
 pub(crate) fn null(milliseconds: u64) -> Settings {
     Settings {
-        engine: wml::engine::find("null").unwrap(),
+        engine: wml::io_engine::find("null").unwrap(),
         runtime: Some(Duration::from_millis(milliseconds)),
         quiesce: false,
         ..Settings::default()
@@ -68,7 +68,7 @@ pub(crate) fn null(milliseconds: u64) -> Settings {
 /// Settings of a short run on a real file system, in a directory that the test has made.
 pub(crate) fn real(milliseconds: u64, dir: &std::path::Path) -> Settings {
     Settings {
-        engine: wml::engine::find("posix").unwrap(),
+        engine: wml::io_engine::find("posix").unwrap(),
         allow_system: true,
         sets: vec![("dir".to_owned(), dir.display().to_string())],
         ..null(milliseconds)
@@ -78,8 +78,8 @@ pub(crate) fn real(milliseconds: u64, dir: &std::path::Path) -> Settings {
 /// Returns the options of processes without I/O that a test starts itself.
 pub(crate) fn processes() -> wml::runtime::Options {
     wml::runtime::Options {
-        engine: wml::engine::find("null").unwrap(),
-        asynchronous: wml::engine::Asynchronous::AtOnce,
+        engine: wml::io_engine::find("null").unwrap(),
+        asynchronous: wml::io_engine::Asynchronous::AtOnce,
         seed: 1,
         run_seed: 1,
         count_errors: true,

@@ -92,7 +92,7 @@ fn every_flowop_writes_data_as_its_set_says() {
         }
         let dir = tempfile::tempdir().unwrap();
         let definitions = set("s", ",compress=0.5,dedupe=0.25") + &maker("s", 1, write);
-        let engine = wml::engine::find(engine).unwrap();
+        let engine = wml::io_engine::find(engine).unwrap();
         let settings = Settings { engine, ..support::real(60_000, dir.path()) };
         run(&definitions, "flowop make_s name=m,iters=16", settings);
         let written = blocks(&dir.path().join("s"));

@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
     if text.contains("load") {
         return;
     }
-    let settings = Settings { engine: wml::engine::find("null").expect("the engine"), ..Settings::default() };
+    let settings = Settings { engine: wml::io_engine::find("null").expect("the engine"), ..Settings::default() };
     let mut session = Session::new(settings, Arc::default());
     let mut front = SilentFront::default();
     let planned = session.read("fuzz.wml", text, &mut front).and_then(|_| session.plan(&mut front));

@@ -11,8 +11,8 @@
 use super::pick::{PartRotation, PickAttempt, PickBy};
 use super::slots::FileRef;
 use super::{OpCx, Stop, UnitKind};
-use crate::engine;
 use crate::fileset::{How, Picked, Want};
+use crate::io_engine;
 use crate::os::{Errno, Fd, fd};
 use std::ffi::CStr;
 
@@ -126,7 +126,7 @@ impl OpCx<'_> {
             return unchanged(stop);
         }
         self.begin();
-        let done = engine::call(dirs.0, |dir| match change {
+        let done = io_engine::call(dirs.0, |dir| match change {
             NameUpdate::Link => fd::link_at(dir, old.as_c(), dirs.1, new.as_c()),
             NameUpdate::Rename | NameUpdate::Replace => fd::rename_at(dir, old.as_c(), dirs.1, new.as_c()),
         });
@@ -166,7 +166,7 @@ impl OpCx<'_> {
             return Ok(());
         }
         self.cell().add_calls(1);
-        match engine::call(dir, |dir| fd::unlink_at(dir, name)) {
+        match io_engine::call(dir, |dir| fd::unlink_at(dir, name)) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(self.failed("removing the old name failed", errno, Some(file))),
         }

@@ -4,7 +4,7 @@
 //! with the time at which the call ended.
 
 use super::backend::AioCompletion;
-use crate::engine::{Engine, Handle};
+use crate::io_engine::{Engine, Handle};
 use crate::os::Clock;
 use crate::os::map::MapSlice;
 use crossbeam::channel::{Receiver, Sender, bounded};

@@ -126,7 +126,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{CHECK_ENTRIES, Posix};
-    use crate::engine::{AsyncChoice, Engine, Handle};
+    use crate::io_engine::{AsyncChoice, Engine, Handle};
     use std::cell::Cell;
     use std::os::fd::AsRawFd;
 

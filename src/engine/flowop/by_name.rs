@@ -3,10 +3,10 @@
 use super::args::Args;
 use super::transfer::FileUse;
 use crate::diag::{Code, Diagnostic};
-use crate::engine::{self, Handle};
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop};
 use crate::fileset::{Name, Want};
+use crate::io_engine::{self, Handle};
 use crate::os::fd::{Fd, Result as OsResult};
 use std::ffi::CStr;
 
@@ -67,7 +67,7 @@ pub(super) fn call_by_name<const CHANGES: bool>(
                 return Err(stop);
             }
             cx.begin();
-            match engine::call(dir, |dir| call(dir, name.as_c())) {
+            match io_engine::call(dir, |dir| call(dir, name.as_c())) {
                 Ok(further) => {
                     let ended = cx.end_fast(0);
                     if CHANGES && further > 0 {

@@ -19,8 +19,8 @@ use super::starvation::{Starvation, View};
 use super::trace::Stream;
 use super::{OpFailure, Outstanding, Stop, StopReason};
 use crate::disk::dirs::{Dirs, ThreadDirs};
-use crate::engine::{self, Engine, Handle};
 use crate::fileset::{Name, OwnRotor, Rotor};
+use crate::io_engine::{self, Engine, Handle};
 use crate::os::{self, Clock, Errno, Fd, Scale};
 use crate::os::{Advice, OFlags, range};
 use crate::random::Rng;
@@ -448,7 +448,7 @@ impl<'r> OpCx<'r> {
         }
         self.io.slots.fill(slot, handle, file, nominal);
         if !readahead {
-            let _ = engine::call(handle.fd, |fd| range::advise(fd, 0, 0, Advice::Random));
+            let _ = io_engine::call(handle.fd, |fd| range::advise(fd, 0, 0, Advice::Random));
             self.cell().add_calls(1);
         }
         Ok(())

@@ -7,12 +7,12 @@ use super::pick_rule::PickRule;
 use super::transfer::FileUse;
 use crate::disk::Fileset;
 use crate::disk::dirs::Dirs;
-use crate::engine;
 use crate::exec::buffer::IoBuffer;
 use crate::exec::slots::{FileRef, SlotRule, Slots};
 use crate::exec::{Account, OpCx, RunEnv, Sink, Starvation, StopReason, ThreadFiles, ThreadIo, View, WrittenData};
 use crate::fileset::FilesetSpec;
 use crate::fileset::content::DataSource;
+use crate::io_engine;
 use crate::os::{Clock, Errno, OFlags};
 use crate::random::{self, Quantity};
 use crate::stats::recorder::ThreadStats;
@@ -38,7 +38,7 @@ fn in_context(is_live: bool, test: impl FnOnce(&mut OpCx<'_>)) {
     let dirs: [Option<Dirs>; 1] = [None];
     let (gate, events, stats) = (Gate::new(), EventPool::new(None), ThreadStats::new(1).unwrap());
     let env = RunEnv {
-        engine: engine::find("null").unwrap(),
+        engine: io_engine::find("null").unwrap(),
         clock: Clock::get(),
         gate: &gate,
         events: &events,

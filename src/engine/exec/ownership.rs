@@ -8,8 +8,8 @@
 use super::OpCx;
 use super::{OpFailure, Stop, StopReason};
 use crate::disk::Foreign;
-use crate::engine::Handle;
 use crate::exec::slots::FileRef;
+use crate::io_engine::Handle;
 use crate::os::OFlags;
 use crate::os::{Errno, Fd, fd};
 use std::ffi::CStr;

@@ -6,8 +6,8 @@ use super::transfer::{
     FileUse, OffsetSource, Offsets, Transfer, TransferTarget, UnsizedEnd, constant_size, max_size, units,
 };
 use super::working_set::WorkingSet;
-use crate::engine;
 use crate::exec::{OpCx, Stop, short};
+use crate::io_engine;
 use crate::os::{Errno, fd};
 use crate::random::{self, Quantity};
 use crate::spec::{IoDirection, Origin, Role};
@@ -255,7 +255,7 @@ impl WriteStep<'_> {
         if self.unsynced >= self.op.fsync_every {
             self.unsynced = 0;
             let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
-            if let Err(errno) = engine::call(handle.fd, fd::fsync) {
+            if let Err(errno) = io_engine::call(handle.fd, fd::fsync) {
                 cx.moved(len);
                 return Err(cx.failed_in_slot("write failed", errno, slot));
             }

@@ -24,9 +24,9 @@
 //! Both: a case `tests/cases/run/flowop_NAME.wml` that begins with `# covers = flowop NAME` and the figures that its
 //! result must have, and `UPDATE_DOCS=1 cargo test --test it -- manual:: coverage::`.
 //!
-//! Calls that move data or the file position are methods of `engine::Engine`; all others are made by `engine::call`. A
-//! new system call is a function in `os/fd.rs` or `os/range.rs`; name it in `call_file` of `os/blocked.rs` and in
-//! `TRACED` of `tests/it/strace.rs`. A resource of a thread, such as a descriptor, is a field of [`Effects`], joined in
+//! Calls that move data or the file position are methods of `io_engine::Engine`; all others are made by
+//! `io_engine::call`. A new system call is a function in `os/fd.rs` or `os/range.rs`; name it in `call_file` of
+//! `os/blocked.rs` and in `TRACED` of `tests/it/strace.rs`. A resource of a thread, such as a descriptor, is a field of [`Effects`], joined in
 //! `plan/lower.rs` and acquired in `runtime` before the gate; `Sink` is an example.
 
 pub mod args;

@@ -13,10 +13,10 @@ use super::args::Args;
 use super::by_name::named_file;
 use super::moves::Move;
 use super::op::{BuiltOp, Effects, FlowopEntry, entry, stateless};
-use crate::engine;
 use crate::exec::slots::FileRef;
 use crate::exec::{NameUpdate, PickBy, Renamed, UnitKind};
 use crate::fileset::{Name, Want};
+use crate::io_engine;
 use crate::os::fd;
 use crate::spec::{Origin, Role};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,7 +104,7 @@ fn delete(args: &Args<'_>) -> BuiltOp {
             return Err(stop);
         }
         cx.begin();
-        match engine::call(dir, |dir| fd::unlink_at(dir, name.as_c())) {
+        match io_engine::call(dir, |dir| fd::unlink_at(dir, name.as_c())) {
             Ok(()) => {
                 let outcome = cx.end(0);
                 cx.files.views[file.set].set.state.set_exists(file.index, false);
@@ -189,7 +189,7 @@ fn symlink(args: &Args<'_>) -> BuiltOp {
             }
         };
         cx.begin();
-        let outcome = match engine::call(dir, |dir| fd::symlink_at(text.as_c(), dir, name.as_c())) {
+        let outcome = match io_engine::call(dir, |dir| fd::symlink_at(text.as_c(), dir, name.as_c())) {
             Ok(()) => {
                 let outcome = cx.end(0);
                 cx.files.views[set].set.state.set_exists(index, true);

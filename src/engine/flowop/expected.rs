@@ -5,10 +5,10 @@ use super::args::Args;
 use super::op::{Effects, Op, stateless};
 use super::pick_rule::PickRule;
 use crate::diag::{Code, Diagnostic};
-use crate::engine::{self, Engine};
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop};
 use crate::fileset::{Name, Want};
+use crate::io_engine::{self, Engine};
 use crate::os::{Errno, Fd, Mode, OFlags, errno_name, fd, inode};
 use crate::random;
 use std::ffi::CStr;
@@ -62,11 +62,11 @@ impl NamedCall {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
                 engine.open(dir, name, flags, 0).and_then(|handle| engine.close(handle))
             }
-            Self::Stat => engine::call(dir, |dir| fd::stat_at(dir, name).map(drop)),
-            Self::Access => engine::call(dir, |dir| inode::access_at(dir, name)),
-            Self::ReadLink => engine::call(dir, |dir| fd::read_link_at(dir, name, &mut [0; 256]).map(drop)),
-            Self::Unlink => engine::call(dir, |dir| fd::unlink_at(dir, name)),
-            Self::MakeDir => engine::call(dir, |dir| fd::mkdir_at(dir, name, Mode::from_raw_mode(0o755))),
+            Self::Stat => io_engine::call(dir, |dir| fd::stat_at(dir, name).map(drop)),
+            Self::Access => io_engine::call(dir, |dir| inode::access_at(dir, name)),
+            Self::ReadLink => io_engine::call(dir, |dir| fd::read_link_at(dir, name, &mut [0; 256]).map(drop)),
+            Self::Unlink => io_engine::call(dir, |dir| fd::unlink_at(dir, name)),
+            Self::MakeDir => io_engine::call(dir, |dir| fd::mkdir_at(dir, name, Mode::from_raw_mode(0o755))),
         }
     }
 }

@@ -4,10 +4,10 @@
 
 use super::process::ProcessContext;
 use super::shared::{Fault, FaultKind, ThreadSlot};
-use crate::engine::Asynchronous;
 use crate::exec::buffer::IoBuffer;
 use crate::exec::{Aio, AioMode, Outstanding, Sink, View, WrittenData};
 use crate::fileset::content::DataSource;
+use crate::io_engine::Asynchronous;
 use crate::plan::{PlanStep, Thread};
 use std::sync::Arc;
 

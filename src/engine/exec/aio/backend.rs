@@ -9,7 +9,7 @@
 //! rate of fio's `io_uring` engine with nothing registered.
 
 use super::pool::{AioJob, AioPool};
-use crate::engine::{Engine, Handle};
+use crate::io_engine::{Engine, Handle};
 use crate::os::map::MapSlice;
 use crate::os::uring::{Completion, Reaped, Request, Ring};
 use crate::os::{Clock, Errno};

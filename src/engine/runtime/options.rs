@@ -1,9 +1,9 @@
 //! What a run is given besides its plan and its file sets.
 
 use super::meeting::MeetingPlace;
-use crate::engine::{Asynchronous, Engine};
 use crate::exec::messages::Messages;
 use crate::exec::trace::WantedStream;
+use crate::io_engine::{Asynchronous, Engine};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 

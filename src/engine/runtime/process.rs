@@ -3,9 +3,9 @@
 use super::shared::{self, Fault, FaultKind, Shared, ThreadSlot};
 use super::worker;
 use crate::disk::dirs::Dirs;
-use crate::engine::Asynchronous;
 use crate::exec::{AioPool, View};
 use crate::flowop::Peer;
+use crate::io_engine::Asynchronous;
 use crate::os::{limits, proc};
 use crate::plan::{FlowopInfo, Process};
 use crate::spec::IoDirection;

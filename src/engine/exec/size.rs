@@ -2,7 +2,7 @@
 //! an earlier open has changed it, or the file was created as an empty one.
 
 use super::{OpCx, Stop};
-use crate::engine::Handle;
+use crate::io_engine::Handle;
 
 impl OpCx<'_> {
     /// Returns the size in bytes of the file in a slot. It is read when it is first needed after an open, as a further

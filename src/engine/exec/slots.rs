@@ -1,7 +1,7 @@
 //! The file slots of a thread: the file in each slot, and the choice of the slot for a flowop.
 
 use super::buffered::BufferedStream;
-use crate::engine::Handle;
+use crate::io_engine::Handle;
 
 /// The highest slot number for `fd=`.
 pub const MAX_FD: usize = 128;

@@ -12,8 +12,8 @@ use super::op::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, entry};
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd, constant_size, max_size};
 use super::working_set::WorkingSet;
 use crate::diag::{Code, Diagnostic};
-use crate::engine;
 use crate::exec::{OpCx, Stop};
+use crate::io_engine;
 use crate::os::Errno;
 use crate::os::mapped::FileMap;
 use crate::random::Quantity;
@@ -161,7 +161,7 @@ impl MappedStep<'_> {
             calls += 1;
         }
         let map = if len > 0 {
-            engine::call(handle.fd, |fd| FileMap::new(fd, len as usize, self.op.write).map(Some))?
+            io_engine::call(handle.fd, |fd| FileMap::new(fd, len as usize, self.op.write).map(Some))?
         } else {
             None
         };

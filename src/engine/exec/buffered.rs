@@ -1,7 +1,7 @@
 //! The buffered streams of `bufread` and `bufwrite`: one buffer per slot, which works like `FILE` of the C library.
 
 use super::slots::Slots;
-use crate::engine::{Engine, Handle};
+use crate::io_engine::{Engine, Handle};
 use crate::os::map::Map;
 use crate::os::{Errno, NOTHING_WRITTEN};
 use crate::stats::recorder::Cell;

@@ -4,10 +4,10 @@
 use super::backend::{AioCompletion, AioStart, Backend};
 use super::pool::AioPool;
 use super::{Aio, drain};
-use crate::engine::{Engine, Handle};
 use crate::exec::short::continue_transfer;
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop, WrittenData};
+use crate::io_engine::{Engine, Handle};
 use crate::os::map::MapSlice;
 use crate::os::{Errno, NOTHING_WRITTEN};
 use std::sync::Arc;

@@ -4,10 +4,10 @@ use super::args::Args;
 use super::by_name::named_file;
 use super::op::{BuiltOp, Effects, FlowopEntry, entry, stateful, stateless};
 use super::pick_rule::PickRule;
-use crate::engine;
 use crate::exec::UnitKind;
 use crate::exec::slots::FileRef;
 use crate::fileset::Want;
+use crate::io_engine;
 use crate::os::fd::{self, Fd, Result as OsResult};
 use crate::os::{Mode, OFlags};
 use crate::spec::{Origin, Role};
@@ -70,7 +70,7 @@ fn change_leaf(args: &Args<'_>, make: bool) -> BuiltOp {
         let above = tree.dir_of_leafdir(index);
         let result = cx.dir(set, above).and_then(|dir| {
             cx.begin();
-            engine::call(dir, |dir| match make {
+            io_engine::call(dir, |dir| match make {
                 true => fd::mkdir_at(dir, name.as_c(), Mode::from_raw_mode(0o755)),
                 false => fd::rmdir_at(dir, name.as_c()),
             })
@@ -148,7 +148,7 @@ fn fsync_dir(args: &Args<'_>) -> BuiltOp {
         };
         let done = cx.dir(set, dir).and_then(|dir| {
             cx.begin();
-            engine::call(dir, open_and_fsync)
+            io_engine::call(dir, open_and_fsync)
         });
         match done {
             Ok(()) => {
@@ -182,7 +182,7 @@ fn fsync_set(args: &Args<'_>) -> BuiltOp {
             any = true;
             cx.io.slots.set_last(slot);
             cx.begin();
-            match engine::call(handle.fd, fd::fsync) {
+            match io_engine::call(handle.fd, fd::fsync) {
                 Ok(()) => cx.end(0)?,
                 Err(errno) => return Err(cx.failed("fsync failed", errno, state.file)),
             }
@@ -197,7 +197,7 @@ fn statfs(args: &Args<'_>) -> BuiltOp {
         let part = cx.any_part(set.id);
         let result = cx.dir(part, 0).and_then(|root| {
             cx.begin();
-            engine::call(root, |root| fd::file_system_kind(root).map(drop))
+            io_engine::call(root, |root| fd::file_system_kind(root).map(drop))
         });
         match result {
             Ok(()) => cx.end(0),

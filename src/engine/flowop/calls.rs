@@ -10,8 +10,8 @@ use super::op::{BuiltOp, Effects, FlowopEntry, entry, lost_file, stateful, state
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd, constant_size, max_size};
 use super::working_set::WorkingSet;
 use crate::diag::{Code, Diagnostic};
-use crate::engine::{self, Handle};
 use crate::exec::{OpCx, Stop};
+use crate::io_engine::{self, Handle};
 use crate::os::fd::{self, Fd, Result as OsResult};
 use crate::os::inode::{self, InodeChange};
 use crate::os::range::{self, Lock};
@@ -239,7 +239,7 @@ fn on_open_slot(
         let Some(handle) = cx.handle(slot) else {
             return Err(cx.misuse(|| format!("{name} of slot {slot}, which is closed"), "open or write the file first"));
         };
-        match engine::call(handle.fd, &call) {
+        match io_engine::call(handle.fd, &call) {
             Ok(()) => cx.end(0),
             Err(errno) => Err(cx.failed_in_slot(failure, errno, slot)),
         }
@@ -255,7 +255,7 @@ fn on_slot(
     let file = FileUse::new(args, false)?;
     Ok(stateless(file.describe(), Effects { preserves: true, ..file.effects() }, move |cx| {
         let slot = file.ensure_open(cx)?;
-        on_handle(cx, slot, failure, |handle| engine::call(handle.fd, &call))
+        on_handle(cx, slot, failure, |handle| io_engine::call(handle.fd, &call))
     }))
 }
 
@@ -300,7 +300,7 @@ fn on_buffer<const WRITES: bool>(
         let range = if WRITES { cx.data(slot, len)? } else { cx.place(len)? };
         let Some(&mut Handle { fd, .. }) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
         cx.begin();
-        match engine::call(fd, |fd| call(fd, cx.io.buffer.get_mut(range))) {
+        match io_engine::call(fd, |fd| call(fd, cx.io.buffer.get_mut(range))) {
             Ok(()) => cx.end(0),
             Err(errno) => Err(cx.failed_in_slot(failure, errno, slot)),
         }
@@ -330,7 +330,7 @@ fn on_open_or_name<const CHANGES: bool>(
             return call_by_name::<CHANGES>(&file, cx, failures[1], &named);
         };
         cx.begin();
-        match engine::call(handle.fd, &open) {
+        match io_engine::call(handle.fd, &open) {
             Ok(()) => cx.end(0),
             Err(errno) => Err(cx.failed(failures[0], errno, held)),
         }
@@ -453,7 +453,7 @@ fn on_range(
             cx.begin();
             loop {
                 let Some(handle) = cx.handle(slot) else { return Err(lost_file(cx, slot)) };
-                match engine::call(handle.fd, |fd| call(fd, offset, len)) {
+                match io_engine::call(handle.fd, |fd| call(fd, offset, len)) {
                     Ok(()) => {
                         if what == RangeCall::Extends {
                             handle.size = handle.size.max(offset + len);
