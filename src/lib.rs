@@ -13,6 +13,7 @@
 // The methods of `clippy.toml`: tests lay out files by path.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub use wml_engine::{disk, exec, fileset, flowop, io_engine, plan, random, runtime, stats, sync};
 pub use wml_language::{diag, model, source, spec, syntax};
 pub use wml_os as os;
 pub use wml_os::output;
@@ -29,26 +30,6 @@ pub mod result {
 }
 
 pub mod version;
-#[path = "engine/random/mod.rs"]
-pub mod random;
-#[path = "engine/sync/mod.rs"]
-pub mod sync;
-#[path = "engine/stats/mod.rs"]
-pub mod stats;
-#[path = "engine/io_engine/mod.rs"]
-pub mod io_engine;
-#[path = "engine/fileset/mod.rs"]
-pub mod fileset;
-#[path = "engine/disk/mod.rs"]
-pub mod disk;
-#[path = "engine/exec/mod.rs"]
-pub mod exec;
-#[path = "engine/flowop/mod.rs"]
-pub mod flowop;
-#[path = "engine/plan/mod.rs"]
-pub mod plan;
-#[path = "engine/runtime/mod.rs"]
-pub mod runtime;
 pub mod ranks;
 pub mod report;
 pub mod measure;

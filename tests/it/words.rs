@@ -59,11 +59,11 @@ const OWN: &[(&str, &str)] = &[
 
 /// Names that stay, as `file: name`, and why.
 const STAY: &[(&str, &str, &str)] = &[
-    ("src/random/", "round", "the attribute of the language"),
+    ("src/engine/random/", "round", "the attribute of the language"),
     ("src/", "rounds", "the option of `wmlrun age`"),
     ("src/text/table.rs", "Left", "the side on which a column is aligned"),
     ("src/language/syntax/ast.rs", "left", "the left side of an operator"),
-    ("src/plan/program.rs", "left", "steps that the bound leaves"),
+    ("src/engine/plan/program.rs", "left", "steps that the bound leaves"),
     ("src/language/syntax/fmt.rs", "out", "the text that is written"),
     ("src/language/syntax/layout.rs", "out", "the tokens that are written"),
     ("src/language/syntax/lexer.rs", "out", "the tokens that are written"),

@@ -1,7 +1,7 @@
 //! The files of a set in the page cache: reading them in, evicting them, and measuring how much of them is cached.
 //!
 //! The kernel may ignore requests to read or evict pages, so only measured residency is reported. Deliberately absent:
-//! when a run needs cold files, and the devices below the file system ([`crate::os::device`]).
+//! when a run needs cold files, and the devices below the file system ([`wml_os::device`]).
 
 use super::dirs::{Dirs, ThreadDirs};
 use super::error::{Error, Foreign};
@@ -9,15 +9,15 @@ use super::foreign::is_own_link;
 use super::thread_pool;
 use super::{Fileset, quiesce};
 use crate::fileset::{How, Picked, Want};
-use crate::os::{self, Errno, Fd, cache, fd, range};
-use crate::os::{Advice, OFlags};
 use crate::random;
 use rand::RngExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use wml_os::{self as os, Errno, Fd, cache, fd, range};
+use wml_os::{Advice, OFlags};
 
-pub use crate::os::cache::Method;
+pub use wml_os::cache::Method;
 
 /// Number of files that a worker takes at once.
 const BATCH: u64 = 256;

@@ -13,13 +13,13 @@ use super::error::Error;
 use super::root::DIR_MODE;
 use super::walk::{self, AT_DIR, CloseOnDrop};
 use crate::fileset::FilesetSpec;
-use crate::os::map::Integers;
-use crate::os::{Errno, Fd, NONE, fd};
-use crate::os::{Mode, OFlags};
 use crate::random::mix;
 use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use wml_os::map::Integers;
+use wml_os::{Errno, Fd, NONE, fd};
+use wml_os::{Mode, OFlags};
 
 /// The directories of a file set, in one WML process.
 #[derive(Debug)]

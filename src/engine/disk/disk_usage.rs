@@ -1,7 +1,7 @@
 //! The current size of a tree, whose files may have been resized since they were created.
 
-use crate::os::reading;
 use std::path::Path;
+use wml_os::reading;
 
 /// Returns the sum of the lengths of all files below a directory, in bytes.
 ///
@@ -13,7 +13,7 @@ pub fn bytes(dir: &Path, max_entries: usize) -> Option<u64> {
     while let Some(dir) = dirs.pop() {
         for entry in reading::entries(&dir).ok()? {
             entries += 1;
-            crate::os::steps::count();
+            wml_os::steps::count();
             if entries > max_entries {
                 return None;
             }

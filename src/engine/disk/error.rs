@@ -5,10 +5,10 @@
 
 use crate::fileset::aging::AgingError;
 use crate::fileset::shape::ShapeError;
-use crate::os::{self, Errno};
-use crate::util::size;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use wml_os::{self as os, Errno};
+use wml_text::size;
 
 pub use super::foreign::{Foreign, Special};
 pub use super::not_shared::NotShared;

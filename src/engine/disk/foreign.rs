@@ -2,11 +2,11 @@
 //! the error or the operation names.
 
 use crate::fileset::Name;
-use crate::os::fd::{self, FileInfo};
-use crate::os::{Errno, Fd, FileType};
 use std::ffi::CStr;
 use std::fmt;
 use std::path::Path;
+use wml_os::fd::{self, FileInfo};
+use wml_os::{Errno, Fd, FileType};
 
 /// Why a file or directory is not part of a file set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

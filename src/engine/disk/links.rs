@@ -2,9 +2,9 @@
 
 use super::error::{Error, Foreign};
 use super::populate::{Mode, Populator};
-use crate::os::fd::FileInfo;
-use crate::os::name::Name;
-use crate::os::{Fd, fd};
+use wml_os::fd::FileInfo;
+use wml_os::name::Name;
+use wml_os::{Fd, fd};
 
 impl Populator<'_> {
     /// True if a name is a symbolic link that belongs to the set, such as one left by a `symlink` flowop of an

@@ -7,8 +7,8 @@ use super::error::Error;
 use super::populate::{Mode, PopulateJob, SharedChanges};
 use super::root::DIR_MODE;
 use super::walk::{self, AT_DIR, CloseOnDrop, READ_DIR};
-use crate::os::{Errno, Fd, FileType, fd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use wml_os::{Errno, Fd, FileType, fd};
 
 /// Opens a directory by its path from the root.
 pub(super) fn open(job: &PopulateJob<'_>, dir: u64) -> Result<Fd, Errno> {

@@ -10,12 +10,12 @@
 use super::aging::AgingRecord;
 use super::record::{DirNames, MadeMembers, MarkerLayout};
 use crate::fileset::Tree;
-use crate::os::{Errno, Fd, fd};
-use crate::util::json;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::path::Path;
+use wml_os::{Errno, Fd, fd};
+use wml_text::json;
 
 /// Name of the marker.
 pub(super) const MARKER: &str = ".wmlrun";

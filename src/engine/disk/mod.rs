@@ -10,6 +10,7 @@ pub mod cache;
 mod thread_pool;
 pub mod dirs;
 pub mod error;
+mod failure;
 mod foreign;
 mod known;
 mod links;
@@ -33,14 +34,14 @@ mod walk;
 pub mod disk_usage;
 
 use crate::fileset::{FilesetSpec, Interleave, State, Tree};
-pub use crate::os::quiesce;
-use crate::os::{Errno, Fd, fd, limits};
 pub use error::{CODES, Error, Foreign, NotShared};
 use parking_lot::Mutex;
 pub use root::Stamp;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+pub use wml_os::quiesce;
+use wml_os::{Errno, Fd, fd, limits};
 
 /// A file set of a run: its definition, its tree, and its state. Threads share it.
 #[derive(Debug)]

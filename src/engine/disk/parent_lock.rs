@@ -1,8 +1,8 @@
 //! The lock on a directory in which roots of file sets are created, marked, or cleared of incomplete markers.
 
 use super::walk::READ_DIR;
-use crate::os::{Errno, Fd, Mode, fd};
 use std::os::fd::{AsRawFd, BorrowedFd};
+use wml_os::{Errno, Fd, Mode, fd};
 
 /// A drop guard of an advisory lock on a parent directory, in which other wmlrun processes then create or mark no root.
 ///

@@ -3,11 +3,11 @@
 
 use super::error::Error;
 use crate::fileset::FilesetSpec;
-use crate::os::Errno;
-use crate::os::held_dir::{HeldDir, MadeDir};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path};
+use wml_os::Errno;
+use wml_os::held_dir::{HeldDir, MadeDir};
 
 /// Opens the directory `parent` of a set's root. Returns it with the directories that were created, the deepest first. On an
 /// error they are removed again.

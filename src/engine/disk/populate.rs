@@ -12,16 +12,16 @@ use super::thread_pool::{self, Worker};
 use super::walk::CloseOnDrop;
 use crate::fileset::Tree;
 use crate::fileset::content::{DataSource, Stamper};
-use crate::os::OFlags;
-use crate::os::name::Name;
-use crate::os::{Errno, Fd, fd};
 use crate::random::mix;
 use parking_lot::Mutex;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use wml_os::OFlags;
+use wml_os::name::Name;
+use wml_os::{Errno, Fd, fd};
 
 /// Mode of files, as in Filebench.
-pub(super) const FILE_MODE: crate::os::Mode = crate::os::Mode::from_raw_mode(0o644);
+pub(super) const FILE_MODE: wml_os::Mode = wml_os::Mode::from_raw_mode(0o644);
 /// Bytes per write.
 const CHUNK: usize = 1 << 20;
 /// Target size of a work item in bytes. A larger directory is divided.
@@ -387,7 +387,7 @@ impl<'a> Populator<'a> {
             fd::ftruncate(fd, size)
         } else {
             self.own.bytes += size - was;
-            fd::seek(fd, crate::os::SeekFrom::Start(was)).and_then(|_| self.write(fd, size - was))
+            fd::seek(fd, wml_os::SeekFrom::Start(was)).and_then(|_| self.write(fd, size - was))
         };
         let closed = fd::close_checked(fd);
         done.map_err(|e| self.error(i, if was > size { "truncate" } else { "extend" }, e))?;

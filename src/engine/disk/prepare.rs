@@ -14,13 +14,13 @@ use super::scan::{self, Scan};
 use super::space::{self, Demand};
 use super::{Existing, Fileset, remove};
 use crate::fileset::aging::AgingError;
-use crate::os::{fd, limits, path};
 use crate::random::Quantity;
-use crate::util::count::count;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
+use wml_os::{fd, limits, path};
+use wml_text::count::count;
 
 pub use super::preparation::Preparation;
 pub use super::remove::{

@@ -9,7 +9,6 @@ use super::{
     Demand, Phase, PrepareOptions, Prepared, Progress, Quiet, Taken, clean, prepare, remove, root, scan, space,
 };
 use crate::fileset::FilesetSpec;
-use crate::os::{Mode, OFlags, fd};
 use crate::random::Quantity;
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
+use wml_os::{Mode, OFlags, fd};
 
 #[path = "adoption_tests.rs"]
 mod adoption;

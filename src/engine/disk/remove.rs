@@ -10,14 +10,14 @@ use super::root::{self, Root};
 use super::scan::{self, LIST_BUFFER, Scan, ScanItem};
 use super::walk::{self, AT_DIR, CloseOnDrop, READ_DIR};
 use super::{Fileset, thread_pool};
-use crate::os::held_dir::HeldDir;
-use crate::os::name::Name;
-use crate::os::{Errno, Fd, Mode, fd, reading, steps};
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use wml_os::held_dir::HeldDir;
+use wml_os::name::Name;
+use wml_os::{Errno, Fd, Mode, fd, reading, steps};
 
 /// Files removed between two checks of the stop flag.
 const CHECK_INTERVAL: usize = 256;

@@ -11,13 +11,13 @@ use super::parent_lock::ParentLock;
 use super::parents;
 use super::walk::{self, READ_DIR};
 use crate::fileset::FilesetSpec;
-use crate::os::held_dir::{HeldDir, MadeDir};
-use crate::os::inode::{self, InodeChange};
-use crate::os::{Errno, Fd, fd};
-use crate::os::{FileType, Mode, OFlags};
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
+use wml_os::held_dir::{HeldDir, MadeDir};
+use wml_os::inode::{self, InodeChange};
+use wml_os::{Errno, Fd, fd};
+use wml_os::{FileType, Mode, OFlags};
 
 const MARKER_C: &std::ffi::CStr = c".wmlrun";
 const UNFINISHED_C: &std::ffi::CStr = c".wmlrun.new";

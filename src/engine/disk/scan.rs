@@ -12,14 +12,14 @@ use super::root::{self, Root};
 use super::walk::{self, READ_DIR};
 use crate::fileset::FilesetSpec;
 use crate::fileset::shape::FoundShape;
-use crate::os::name::Name;
-use crate::os::{Errno, Fd, fd};
-use crate::os::{FileType, Mode, OFlags};
 use crate::random::Quantity;
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use wml_os::name::Name;
+use wml_os::{Errno, Fd, fd};
+use wml_os::{FileType, Mode, OFlags};
 
 /// Size of the buffer for directory entries, in bytes.
 pub(super) const LIST_BUFFER: usize = 64 * 1024;
@@ -71,7 +71,7 @@ struct OpenDir {
 pub(super) fn scan(root: &Root, stop: &AtomicBool) -> Result<Scan, Error> {
     // A listing does not show whether a file is a mount point. Its removal would fail, but only after other files have
     // been removed.
-    if let Some(path) = crate::os::device::mounted_below(&root.path) {
+    if let Some(path) = wml_os::device::mounted_below(&root.path) {
         return Err(Error::Foreign { set: root.set.clone(), path, what: Foreign::Mount });
     }
     scan_for(&root.set, &root.path, root.fd, root.known(), stop)

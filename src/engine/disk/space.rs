@@ -4,10 +4,10 @@
 
 use super::error::Error;
 use super::shortage::Shortage;
-use crate::os::Fd;
-use crate::os::fd::{self, Space};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wml_os::Fd;
+use wml_os::fd::{self, Space};
 
 /// Minimum free bytes that a run leaves on a file system of usual size; 1 % of its size if that is more.
 const FLOOR: u64 = 256 << 20;

@@ -8,11 +8,11 @@ use super::prepare::PrepareTask;
 use super::quiesce;
 use super::shortage::{SharedShortage, Shortage};
 use super::space::{self, Need};
-use crate::os::device;
-use crate::os::fd::{self, Space};
-use crate::os::limits;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use wml_os::device;
+use wml_os::fd::{self, Space};
+use wml_os::limits;
 
 /// `f_type` of GPFS and `BeeGFS`. All hosts use one name for such a file system.
 const CLUSTER: [u64; 2] = [0x4750_4653, 0x1983_0326];

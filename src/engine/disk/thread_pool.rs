@@ -3,13 +3,13 @@
 //! The pool ends at the first error. The kind of work is not known here.
 
 use super::error::Error;
-use crate::os::steps;
 use crossbeam::utils::CachePadded;
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
+use wml_os::steps;
 
 /// Time between two progress reports and checks of the stop flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -2,10 +2,10 @@
 //! or crossing mount points.
 
 use crate::fileset::Name;
-use crate::os::fd::{self, Result};
-use crate::os::{Errno, Fd};
-use crate::os::{Mode, OFlags};
 use std::ffi::{CStr, CString};
+use wml_os::fd::{self, Result};
+use wml_os::{Errno, Fd};
+use wml_os::{Mode, OFlags};
 
 /// Flags for a directory that is used in `*at` calls only (`O_PATH`). Cheaper to open than a readable one.
 pub(super) const AT_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);

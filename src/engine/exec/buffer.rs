@@ -7,9 +7,9 @@
 
 use super::slots::FileRef;
 use super::written_data::WrittenData;
-use crate::os::Errno;
-use crate::os::map::Map;
 use std::ops::Range;
+use wml_os::Errno;
+use wml_os::map::Map;
 
 /// Alignment of slices for files opened with `O_DIRECT`, in bytes.
 const ALIGN: u64 = 4096;
@@ -175,8 +175,8 @@ mod tests {
     use super::{BufferLimit, FileRef, IoBuffer, WrittenData};
     use crate::fileset::Redundancy;
     use crate::fileset::content::{BLOCK, DataSource};
-    use crate::os::Errno;
     use std::collections::HashSet;
+    use wml_os::Errno;
 
     fn source(compress: f64, dedupe: f64) -> DataSource {
         DataSource::new(Redundancy { compress, dedupe }, 7)

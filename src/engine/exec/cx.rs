@@ -21,11 +21,11 @@ use super::{OpFailure, Outstanding, Stop, StopReason};
 use crate::disk::dirs::{Dirs, ThreadDirs};
 use crate::fileset::{Name, OwnRotor, Rotor};
 use crate::io_engine::{self, Engine, Handle};
-use crate::os::{self, Clock, Errno, Fd, Scale};
-use crate::os::{Advice, OFlags, range};
 use crate::random::Rng;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::{EventPool, Gate};
+use wml_os::{self as os, Clock, Errno, Fd, Scale};
+use wml_os::{Advice, OFlags, range};
 
 /// Number of directories that a thread keeps open, of a set that has more directories than the process can keep open.
 const OWN_DIRS: usize = 64;
@@ -413,14 +413,14 @@ impl<'r> OpCx<'r> {
             return Ok((first, self.dir(set, other)?));
         }
         // A thread with a limited number of open directories may replace the first by the second and close it.
-        let first = crate::os::fd::duplicate(first)?;
-        self.dir(set, other).map(|second| (first, second)).inspect_err(|_| crate::os::fd::close(first))
+        let first = wml_os::fd::duplicate(first)?;
+        self.dir(set, other).map(|second| (first, second)).inspect_err(|_| wml_os::fd::close(first))
     }
 
     /// Releases a pair of directories after the calls on them.
     pub(super) fn close_pair(&self, set: usize, pair: (Fd, Fd)) {
         if self.keeps_few(set) {
-            crate::os::fd::close(pair.0);
+            wml_os::fd::close(pair.0);
         }
     }
 

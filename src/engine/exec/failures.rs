@@ -4,7 +4,7 @@
 
 use super::slots::FileRef;
 use super::{OpCx, OpFailure, Stop, StopReason};
-use crate::os::{Errno, errno_text};
+use wml_os::{Errno, errno_text};
 
 impl OpCx<'_> {
     /// Returns the failure of a call of the current operation, and counts it.
@@ -88,9 +88,9 @@ fn free_space(errno: Errno, dir: &std::path::Path) -> String {
     if !matches!(errno, Errno::NOSPC | Errno::DQUOT) {
         return String::new();
     }
-    crate::os::fd::statvfs_path(dir).map_or_else(
+    wml_os::fd::statvfs_path(dir).map_or_else(
         |_| String::new(),
-        |space| format!("; {} and {} inodes are free", crate::util::size::format(space.free), space.files_free),
+        |space| format!("; {} and {} inodes are free", wml_text::size::format(space.free), space.files_free),
     )
 }
 

@@ -3,10 +3,10 @@
 //! A thread that prints in a tight loop neither waits nor takes more memory. Messages that do not fit in the queue are
 //! dropped and counted, and their number is reported.
 
-use crate::util::count;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wml_text::count;
 
 /// The capacity of the queue, in messages.
 const CAPACITY: usize = 1000;

@@ -13,8 +13,8 @@ use super::slots::FileRef;
 use super::{OpCx, Stop, UnitKind};
 use crate::fileset::{How, Picked, Want};
 use crate::io_engine;
-use crate::os::{Errno, Fd, fd};
 use std::ffi::CStr;
+use wml_os::{Errno, Fd, fd};
 
 /// The file to move.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,9 @@ use super::{OpFailure, Stop, StopReason};
 use crate::disk::Foreign;
 use crate::exec::slots::FileRef;
 use crate::io_engine::Handle;
-use crate::os::OFlags;
-use crate::os::{Errno, Fd, fd};
 use std::ffi::CStr;
+use wml_os::OFlags;
+use wml_os::{Errno, Fd, fd};
 
 impl OpCx<'_> {
     /// Returns the number of the current period, by the last reading of the clock.

@@ -5,8 +5,8 @@
 //! error are counted too.
 
 use super::OpCx;
-use crate::os::{Errno, NOTHING_WRITTEN};
 use std::ops::Range;
+use wml_os::{Errno, NOTHING_WRITTEN};
 
 /// Number of calls of one operation between two checks of the deadline.
 const CHECK_INTERVAL: u64 = 1000;

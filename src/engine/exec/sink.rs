@@ -3,9 +3,9 @@
 //! Each thread has its own. Threads that shared an open file would all write to its reference count in each call.
 //! Deliberately absent: sockets, whose buffers and other end would be part of the figures.
 
-use crate::os::fd::{self, Fd, NONE, Result};
-use crate::os::{Mode, OFlags};
 use std::path::Path;
+use wml_os::fd::{self, Fd, NONE, Result};
+use wml_os::{Mode, OFlags};
 
 /// A descriptor of `/dev/null` in the table of the thread's process.
 #[derive(Debug)]

@@ -7,9 +7,9 @@
 use super::content::BLOCK;
 use super::shape::MAX_ENTRIES;
 use crate::random::{self, BadDistribution, Quantity, cvar, mix};
-use crate::util::size;
 use std::fmt;
 use std::ops::Range;
+use wml_text::size;
 
 /// Number of source trees that are checked out at the same time.
 pub const PARALLEL: u32 = 4;

@@ -24,11 +24,11 @@
 //!
 //! Names, directories and the disk are not known here.
 
-use crate::os::{Errno, futex};
 use crate::random::mix;
 use crossbeam::utils::CachePadded;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
+use wml_os::{Errno, futex};
 
 /// Members per word. Each has an *exists* bit in the lower half of the word and a *busy* bit in the upper half.
 const PER_WORD: u64 = 32;

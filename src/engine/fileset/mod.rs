@@ -18,9 +18,7 @@ pub mod sizes;
 pub mod state;
 pub mod tree;
 
-pub use crate::os::name::Name;
 use crate::random::Quantity;
-use crate::spec::Sharing;
 pub use content::Redundancy;
 pub use interleave::Interleave;
 pub use members::{How, Members, OwnRotor, Picked, Rotor, Want};
@@ -30,6 +28,8 @@ pub use state::State;
 use std::borrow::Cow;
 use std::path::PathBuf;
 pub use tree::Tree;
+use wml_language::spec::Sharing;
+pub use wml_os::name::Name;
 
 /// The layout seed of a run that names none.
 pub const DEFAULT_LAYOUT_SEED: u64 = 1;

@@ -9,12 +9,12 @@ use super::args::Args;
 use super::op::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, entry, lost_aio, lost_file, stateless};
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd, constant_size, max_size, units};
 use super::working_set::WorkingSet;
-use crate::diag::{Code, Diagnostic};
 use crate::exec::aio::{Aio, AioRequest, Outstanding};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
-use crate::spec::{Class, IoDirection, Origin, Role};
 use std::sync::Arc;
+use wml_language::diag::{Code, Diagnostic};
+use wml_language::spec::{Class, IoDirection, Origin, Role};
 
 const IO: &[&str] = placed!("directio", "dsync", "iodepth");
 

@@ -1,11 +1,11 @@
 //! The evaluated attributes of one flowop, with typed access for its constructor.
 
-use crate::diag::{Code, Diagnostic};
 use crate::exec::slots::{MAX_FD, SlotRule};
-use crate::model::{Evaluated, ModelValue};
 use crate::random::Quantity;
-use crate::source::Span;
-use crate::spec::{Dialect, Flowop};
+use wml_language::diag::{Code, Diagnostic};
+use wml_language::model::{Evaluated, ModelValue};
+use wml_language::source::Span;
+use wml_language::spec::{Dialect, Flowop};
 
 /// A file set, as constructors of flowops see it.
 #[derive(Clone, Debug)]

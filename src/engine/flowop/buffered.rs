@@ -11,10 +11,10 @@ use super::op::{BuiltOp, Effects, FlowopEntry, entry, stateless};
 use super::transfer::{FileUse, constant_size, max_size};
 use crate::exec::buffered::{BufferState, ready};
 use crate::exec::{OpCx, Stop};
-use crate::os::Errno;
 use crate::random::Quantity;
-use crate::spec::{IoDirection, Role};
 use std::ops::Range;
+use wml_language::spec::{IoDirection, Role};
+use wml_os::Errno;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("bufread", |args| Buffered::build(args, false))

@@ -9,17 +9,17 @@ use super::by_name::{call_by_name, named_file, open_handle};
 use super::op::{BuiltOp, Effects, FlowopEntry, entry, lost_file, stateful, stateless};
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd, constant_size, max_size};
 use super::working_set::WorkingSet;
-use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::io_engine::{self, Handle};
-use crate::os::fd::{self, Fd, Result as OsResult};
-use crate::os::inode::{self, InodeChange};
-use crate::os::range::{self, Lock};
-use crate::os::{Advice, Errno, FileType};
 use crate::random::Quantity;
-use crate::spec::{Origin, Role};
 use std::ffi::CStr;
 use std::time::Duration;
+use wml_language::diag::{Code, Diagnostic};
+use wml_language::spec::{Origin, Role};
+use wml_os::fd::{self, Fd, Result as OsResult};
+use wml_os::inode::{self, InodeChange};
+use wml_os::range::{self, Lock};
+use wml_os::{Advice, Errno, FileType};
 
 /// The attributes of a call on a range.
 macro_rules! range {

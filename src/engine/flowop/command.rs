@@ -2,14 +2,14 @@
 
 use super::args::Args;
 use super::op::{BuiltOp, Effects, FlowopEntry, entry, stateless};
-use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
-use crate::os::COMMAND_FAILED;
-use crate::os::child::Group;
-use crate::spec::{Class, Role};
 use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
+use wml_language::diag::{Code, Diagnostic};
+use wml_language::spec::{Class, Role};
+use wml_os::COMMAND_FAILED;
+use wml_os::child::Group;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[entry("command", command)
     .class(Class::Other)

@@ -13,12 +13,12 @@ use crate::exec::{Account, OpCx, RunEnv, Sink, Starvation, StopReason, ThreadFil
 use crate::fileset::FilesetSpec;
 use crate::fileset::content::DataSource;
 use crate::io_engine;
-use crate::os::{Clock, Errno, OFlags};
 use crate::random::{self, Quantity};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{EventPool, Gate};
 use std::sync::Arc;
 use std::time::Duration;
+use wml_os::{Clock, Errno, OFlags};
 
 /// Runs a test in the context of a thread with one file set, whose files flowops of the run create and remove, or not.
 fn in_context(is_live: bool, test: impl FnOnce(&mut OpCx<'_>)) {

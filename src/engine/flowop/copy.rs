@@ -4,8 +4,8 @@ use super::args::Args;
 use super::op::{BuiltOp, Effects, FlowopEntry, StepInit, entry, lost_file, stateful};
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd};
 use super::working_set::WorkingSet;
-use crate::diag::{Code, Diagnostic};
-use crate::spec::{IoDirection, Role};
+use wml_language::diag::{Code, Diagnostic};
+use wml_language::spec::{IoDirection, Role};
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[entry("copyrange", copy_range)
     .direction(IoDirection::Write)

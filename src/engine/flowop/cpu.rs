@@ -4,8 +4,8 @@ use super::args::Args;
 use super::op::{BuiltOp, Effects, FlowopEntry, Op, StepInit, entry, stateful, stateless};
 use crate::exec::Stop;
 use crate::random::Quantity;
-use crate::spec::{Class, Origin, Role};
 use std::sync::Arc;
+use wml_language::spec::{Class, Origin, Role};
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("hog", hog)
@@ -49,7 +49,7 @@ fn hog(args: &Args<'_>) -> BuiltOp {
         cx.begin();
         while left > 0 {
             let now = left.min(SLICE);
-            crate::os::burn(byte, now);
+            wml_os::burn(byte, now);
             left -= now;
             if left > 0 && cx.env.gate.is_stopped() {
                 return Err(Stop::over());

@@ -8,9 +8,9 @@ use crate::exec::UnitKind;
 use crate::exec::slots::FileRef;
 use crate::fileset::Want;
 use crate::io_engine;
-use crate::os::fd::{self, Fd, Result as OsResult};
-use crate::os::{Mode, OFlags};
-use crate::spec::{Origin, Role};
+use wml_language::spec::{Origin, Role};
+use wml_os::fd::{self, Fd, Result as OsResult};
+use wml_os::{Mode, OFlags};
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("makedir", |args| change_leaf(args, true))

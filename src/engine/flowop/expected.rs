@@ -4,15 +4,15 @@
 use super::args::Args;
 use super::op::{Effects, Op, stateless};
 use super::pick_rule::PickRule;
-use crate::diag::{Code, Diagnostic};
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop};
 use crate::fileset::{Name, Want};
 use crate::io_engine::{self, Engine};
-use crate::os::{Errno, Fd, Mode, OFlags, errno_name, fd, inode};
 use crate::random;
 use std::ffi::CStr;
 use std::sync::Arc;
+use wml_language::diag::{Code, Diagnostic};
+use wml_os::{Errno, Fd, Mode, OFlags, errno_name, fd, inode};
 
 /// A call on a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,10 +2,10 @@
 
 use super::args::Args;
 use super::op::{BuiltOp, Effects, FlowopEntry, Peer, StepInit, entry, stateful};
-use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, StopReason};
-use crate::spec::{Class, Origin, Role};
 use std::sync::Arc;
+use wml_language::diag::{Code, Diagnostic};
+use wml_language::spec::{Class, Origin, Role};
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("finishoncount", |args| finish(args, false))

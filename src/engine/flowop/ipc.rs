@@ -6,12 +6,12 @@
 
 use super::args::Args;
 use super::op::{BuiltOp, Effects, FlowopEntry, Op, SemPair, Step, StepInit, entry, stateful};
-use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
-use crate::spec::{Class, Origin, Role};
 use crate::sync::{Latch, Stopped};
 use std::sync::Arc;
+use wml_language::diag::{Code, Diagnostic};
+use wml_language::spec::{Class, Origin, Role};
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("semblock", SemBlockOp::build)

@@ -7,9 +7,9 @@ use super::args::Args;
 use super::finish::Counter;
 use super::op::{BuiltOp, Effects, FlowopEntry, Op, StepInit, entry, stateful, stateless};
 use crate::exec::{OpCx, Stop};
-use crate::spec::{Class, Origin, Role};
 use crate::sync::Claim;
 use std::sync::Arc;
+use wml_language::spec::{Class, Origin, Role};
 
 const EXAMPLE: &str = "flowop read name=rd,filename=data,iosize=4k,random\nflowop iopslimit name=limit,target=rd";
 

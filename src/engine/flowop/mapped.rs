@@ -11,15 +11,15 @@ use super::args::Args;
 use super::op::{BuiltOp, Effects, FlowopEntry, Op, Step, StepInit, entry};
 use super::transfer::{FileUse, OffsetSource, Offsets, UnsizedEnd, constant_size, max_size};
 use super::working_set::WorkingSet;
-use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, Stop};
 use crate::io_engine;
-use crate::os::Errno;
-use crate::os::mapped::FileMap;
 use crate::random::Quantity;
-use crate::spec::{IoDirection, Role};
 use std::ops::Range;
 use std::sync::Arc;
+use wml_language::diag::{Code, Diagnostic};
+use wml_language::spec::{IoDirection, Role};
+use wml_os::Errno;
+use wml_os::mapped::FileMap;
 
 const USES: &[&str] = placed!("align", "stride", "offset", "backward", "reoffset");
 

@@ -4,8 +4,8 @@
 //! only notes the time in the thread, under the number of the same row. Neither makes a system call.
 
 use super::op::{Effects, FlowopEntry, Op, stateless};
-use crate::spec::{Class, Flowop, IoDirection, Origin};
 use std::sync::Arc;
+use wml_language::spec::{Class, Flowop, IoDirection, Origin};
 
 /// Descriptor of the row. Scripts do not use it as a flowop: the plan adds it where `measure=` is given.
 pub const MEASURE: Flowop = Flowop {

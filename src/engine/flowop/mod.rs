@@ -69,10 +69,10 @@ pub use measure::{MEASURE, measure_start};
 pub use op::{Build, BuiltOp, Effects, FlowopEntry, Op, Peer, SemPair, Step, StepInit, Unit, stateless};
 pub use transaction::TRANSACTION;
 
-use crate::diag::{Code, Diagnostic};
-use crate::model::commands;
-use crate::spec::SpecTable;
 use expected::ExpectedError;
+use wml_language::diag::{Code, Diagnostic};
+use wml_language::model::commands;
+use wml_language::spec::SpecTable;
 
 /// All families, in the order of the manual.
 const FAMILIES: &[&[FlowopEntry]] = &[
@@ -127,7 +127,7 @@ mod context_tests;
 mod tests {
     #[test]
     fn every_flowop_has_a_name_a_description_and_an_example() {
-        let incomplete = |spec: &crate::spec::Flowop| [spec.name, spec.doc, spec.example].contains(&"");
+        let incomplete = |spec: &wml_language::spec::Flowop| [spec.name, spec.doc, spec.example].contains(&"");
         let found: Vec<_> = super::entries().map(|entry| &entry.spec).filter(|spec| incomplete(spec)).collect();
         assert!(found.is_empty(), "{found:?}");
     }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn calls_that_extend_a_file_take_space() {
         let takes_space = |name: &str| {
-            super::entries().any(|entry| entry.spec.name == name && entry.spec.is(crate::spec::Role::TakesSpace))
+            super::entries().any(|entry| entry.spec.name == name && entry.spec.is(wml_language::spec::Role::TakesSpace))
         };
         assert!(takes_space("fallocate") && takes_space("truncate") && !takes_space("statfile"));
     }

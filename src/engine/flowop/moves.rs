@@ -6,12 +6,12 @@
 use super::args::{Args, SetInfo};
 use super::op::{BuiltOp, Effects, stateless};
 use super::transfer::FileUse;
-use crate::diag::{Code, Diagnostic};
 use crate::exec::slots::FileRef;
 use crate::exec::{MoveSource, NameUpdate, OpCx, Renamed, Stop, UnitKind};
 use crate::fileset::Want;
-use crate::os::Errno;
 use std::sync::Arc;
+use wml_language::diag::{Code, Diagnostic};
+use wml_os::Errno;
 
 /// The attributes with which `rename` is a [`Move`].
 const ATTRIBUTES: [&str; 6] = ["fd", "toset", "indexed", "uniform", "shuffle", "recent"];

@@ -17,9 +17,9 @@ use crate::exec::slots::FileRef;
 use crate::exec::{NameUpdate, PickBy, Renamed, UnitKind};
 use crate::fileset::{Name, Want};
 use crate::io_engine;
-use crate::os::fd;
-use crate::spec::{Origin, Role};
 use std::sync::atomic::{AtomicU64, Ordering};
+use wml_language::spec::{Origin, Role};
+use wml_os::fd;
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("deletefile", delete)

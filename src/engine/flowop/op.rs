@@ -7,15 +7,15 @@
 //! name. Only the handling of a thread's first error does.
 
 use super::args::Args;
-use crate::diag::Diagnostic;
 use crate::exec::{Aio, BUG, OpCx, Stop, UnitKind};
 use crate::fileset::Want;
 use crate::random::Quantity;
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Latch, Semaphore};
 use std::fmt;
 use std::sync::Arc;
+use wml_language::diag::Diagnostic;
+use wml_language::spec::{Class, Flowop, IoDirection, Origin, Role};
 
 /// One flowop: its descriptor and its constructor.
 #[derive(Clone, Copy, Debug)]

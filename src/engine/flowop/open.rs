@@ -5,8 +5,8 @@ use super::op::{BuiltOp, Effects, FlowopEntry, entry, stateless};
 use super::transfer::FileUse;
 use crate::exec::{OpCx, Stop, UnitKind};
 use crate::fileset::Want;
-use crate::os::{Errno, OFlags};
-use crate::spec::{Origin, Role};
+use wml_language::spec::{Origin, Role};
+use wml_os::{Errno, OFlags};
 
 /// The common attributes of `openfile` and `createfile`, followed by those that only one of them has.
 macro_rules! uses {

@@ -3,12 +3,12 @@
 //! Not in here: the pick itself (`exec::pick`).
 
 use super::args::{Args, SetInfo};
-use crate::diag::{Code, Diagnostic};
 use crate::exec::{OpCx, PickBy, RunEnv};
 use crate::random::{self, Permutation, Quantity, Rng, ZipfRanks};
 use rand::RngExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use wml_language::diag::{Code, Diagnostic};
 
 /// The rule by which a flowop picks a file of its set.
 #[derive(Clone, Debug)]

@@ -8,9 +8,9 @@ use super::transfer::{
 use super::working_set::WorkingSet;
 use crate::exec::{OpCx, Stop, short};
 use crate::random::Quantity;
-use crate::spec::{IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
+use wml_language::spec::{IoDirection, Origin, Role};
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[entry("read", Read::build)
     .direction(IoDirection::Read)

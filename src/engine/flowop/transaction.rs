@@ -1,8 +1,8 @@
 //! `transaction`: the end of a transaction, several operations that are one to the application.
 
 use super::op::{Effects, FlowopEntry, Op, StepInit, stateful};
-use crate::spec::{Class, Flowop, IoDirection, Origin, Role};
 use std::sync::Arc;
+use wml_language::spec::{Class, Flowop, IoDirection, Origin, Role};
 
 /// Descriptor of the flowop. The plan also appends it to a composite flowop that is a transaction.
 pub const TRANSACTION: Flowop = Flowop {

@@ -4,14 +4,14 @@
 use super::args::{Args, SetInfo};
 use super::op::{Effects, Unit};
 use super::pick_rule::PickRule;
-use crate::diag::{Code, Diagnostic};
 use crate::exec::slots::{MAX_FD, SlotRule, Slots};
 use crate::exec::{OpCx, Stop};
 use crate::fileset::Want;
 use crate::io_engine::Handle;
-use crate::os::OFlags;
-use crate::os::fd::DATA_SYNC;
 use crate::random::{self, Quantity, Rng, Shuffle};
+use wml_language::diag::{Code, Diagnostic};
+use wml_os::OFlags;
+use wml_os::fd::DATA_SYNC;
 
 /// The slot that a flowop works on, and the file that it opens there.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use super::working_set::WorkingSet;
 use super::write;
 use crate::exec::{OpCx, Stop};
 use crate::random::Quantity;
-use crate::spec::{IoDirection, Origin, Role};
 use std::sync::Arc;
+use wml_language::spec::{IoDirection, Origin, Role};
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("readwholefile", read_whole)

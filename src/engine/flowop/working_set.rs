@@ -2,8 +2,8 @@
 
 use super::args::Args;
 use super::op::StepInit;
-use crate::diag::Diagnostic;
 use crate::random::{self, Quantity};
+use wml_language::diag::Diagnostic;
 
 /// `workingset`, which is drawn once for each flowop and thread, as in Filebench.
 #[derive(Clone, Debug)]

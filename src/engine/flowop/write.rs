@@ -8,11 +8,11 @@ use super::transfer::{
 use super::working_set::WorkingSet;
 use crate::exec::{OpCx, Stop, short};
 use crate::io_engine;
-use crate::os::{Errno, fd};
 use crate::random::{self, Quantity};
-use crate::spec::{IoDirection, Origin, Role};
 use std::ops::Range;
 use std::sync::Arc;
+use wml_language::spec::{IoDirection, Origin, Role};
+use wml_os::{Errno, fd};
 
 const APPEND: &[&str] = &[
     "filesetname",

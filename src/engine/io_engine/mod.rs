@@ -15,10 +15,10 @@
 mod null;
 mod posix;
 
-use crate::os::fd::{self, Fd, NONE, Result};
-use crate::os::{OFlags, SeekFrom, uring};
 use posix::Posix;
 use std::ffi::CStr;
+use wml_os::fd::{self, Fd, NONE, Result};
+use wml_os::{OFlags, SeekFrom, uring};
 
 /// An open file of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

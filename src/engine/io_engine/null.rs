@@ -1,9 +1,9 @@
 //! The `null` engine: every call succeeds immediately and only updates the position and size of its file.
 
 use super::{AsyncChoice, Engine, Handle};
-use crate::os::OFlags;
-use crate::os::fd::{Fd, NONE, Result};
 use std::ffi::CStr;
+use wml_os::OFlags;
+use wml_os::fd::{Fd, NONE, Result};
 
 /// The engine without I/O.
 #[derive(Clone, Copy, Debug)]

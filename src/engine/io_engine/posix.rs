@@ -2,9 +2,9 @@
 //! the execution of asynchronous I/O, which is in `exec::aio`.
 
 use super::{AsyncChoice, Engine, Handle};
-use crate::os::fd::{self, Fd, Result};
-use crate::os::{Mode, OFlags, SeekFrom, range};
 use std::ffi::CStr;
+use wml_os::fd::{self, Fd, Result};
+use wml_os::{Mode, OFlags, SeekFrom, range};
 
 /// The engine of system calls, with the way it is to execute asynchronous I/O.
 #[derive(Clone, Copy, Debug)]

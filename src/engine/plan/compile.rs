@@ -5,15 +5,17 @@ use super::pace::pace;
 use super::program::{Draft, Pending, Unroller};
 use super::values::{evaluate, exact_values, quantity, seconds};
 use super::{FlowopInfo, Pace, PhaseTimes, Plan, Process, filesets, phases};
-use crate::diag::{self, Code, Diagnostic};
 use crate::fileset::FilesetSpec;
-use crate::model::{Attrs, CompositeDef, Evaluated, FilesetDef, Lookup, ModelValue, ProcessDef, QuitMode, Scope};
 use crate::random;
-use crate::source::Span;
-use crate::spec::{Attr, Dialect, Role, SpecTable};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
+use wml_language::diag::{self, Code, Diagnostic};
+use wml_language::model::{
+    Attrs, CompositeDef, Evaluated, FilesetDef, Lookup, ModelValue, ProcessDef, QuitMode, Scope,
+};
+use wml_language::source::Span;
+use wml_language::spec::{Attr, Dialect, Role, SpecTable};
 
 /// The definitions of a session.
 #[derive(Clone, Default, Debug)]
@@ -147,7 +149,7 @@ pub fn compile(
     for (p, def) in definitions.processes.iter().enumerate() {
         drafts.push(process(p, def, &mut unroller, scope, &mut found));
     }
-    if crate::diag::has_errors(&found) && unroller.is_exhausted() {
+    if wml_language::diag::has_errors(&found) && unroller.is_exhausted() {
         // In a truncated program, targets of earlier flowops may be missing.
         return Err(found);
     }
@@ -175,7 +177,7 @@ pub fn compile(
     plan.exact = std::mem::take(&mut unroller.exact);
     too_many_threads(definitions, &plan, &mut found);
     phases::check(definitions, &plan, &mut found);
-    if crate::diag::has_errors(&found) {
+    if wml_language::diag::has_errors(&found) {
         if wrong_sets {
             // A set with an error counts as defined, so that its uses are not reported.
             found.retain(|d| d.code != Code::UnknownFileset);
@@ -351,7 +353,7 @@ fn known_transaction(values: &Evaluated, threads: &[DraftThread], found: &mut Ve
     let Some((value, span)) = values.get("transaction") else { return };
     let name = value.print();
     let pending = || threads.iter().flat_map(|thread| &thread.pending);
-    if name.is_empty() || crate::diag::has_errors(found) || pending().any(|f| f.transaction && f.name == name) {
+    if name.is_empty() || wml_language::diag::has_errors(found) || pending().any(|f| f.transaction && f.name == name) {
         return;
     }
     let d = Diagnostic::error(Code::UnknownTarget, span, format!("no flowop of the process is called `{name}`"));

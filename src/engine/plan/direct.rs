@@ -5,8 +5,8 @@
 use super::{Plan, PlanStep};
 use crate::flowop::{self, Effects, Unit};
 use crate::random::{self, Quantity};
-use crate::spec::Role;
 use std::collections::HashMap;
+use wml_language::spec::Role;
 
 /// Direct I/O of one flowop on one file set.
 #[derive(Clone, PartialEq, Eq, Debug)]

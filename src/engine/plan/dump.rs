@@ -4,11 +4,11 @@ use super::memory::buffers;
 use super::{ExactValue, Pace, Plan, PlanStep, Thread};
 use crate::disk::Fileset;
 use crate::random::Quantity;
-use crate::util::count::{count, grouped};
-use crate::util::{duration, printable, size};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
+use wml_text::count::{count, grouped};
+use wml_text::{duration, printable, size};
 
 /// The resources that a plan needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

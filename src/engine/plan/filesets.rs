@@ -2,16 +2,16 @@
 
 use super::path_list::{left_to_shell, listed_directories, placed_below};
 use super::values::{evaluate, quantity};
-use crate::diag::{Code, Diagnostic, Severity};
 use crate::fileset::{FilesetSpec, PreallocDraws, SizeRow, SizeTable};
-use crate::model::{Arithmetic, Evaluated, FilesetDef, Lookup, ModelValue};
 use crate::random::{self, Quantity, RandomVar, RandvarParams};
-use crate::source::Span;
-use crate::spec::{Dialect, Sharing};
-use crate::syntax::ast::{Variable, VariableForm};
-use crate::util::size::split_unit;
 use std::path::Path;
 use std::sync::Arc;
+use wml_language::diag::{Code, Diagnostic, Severity};
+use wml_language::model::{Arithmetic, Evaluated, FilesetDef, Lookup, ModelValue};
+use wml_language::source::Span;
+use wml_language::spec::{Dialect, Sharing};
+use wml_language::syntax::ast::{Variable, VariableForm};
+use wml_text::size::split_unit;
 
 /// Most files and empty directories of one set. More would need hundreds of megabytes of memory, and days to populate.
 const MOST_FILES: u64 = 1 << 28;

@@ -5,15 +5,15 @@ use super::compile::{CompileOptions, DraftThread, count};
 use super::program::Draft;
 use super::values::{exact_quantity, quantity};
 use super::{FlowopInfo, Plan, PlanStep, Process, Thread, filesets, stonewall};
-use crate::diag::{self, Code, Diagnostic, Severity};
 use crate::exec::UnitKind;
 use crate::fileset::{FilesetSpec, Want};
 use crate::flowop::{self, Args, Effects, Resolver, SetInfo, TargetInfo};
-use crate::model::{ModelValue, Scope};
 use crate::random::Quantity;
-use crate::source::Span;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use wml_language::diag::{self, Code, Diagnostic, Severity};
+use wml_language::model::{ModelValue, Scope};
+use wml_language::source::Span;
 
 /// Bytes of the largest I/O: the kernel moves no more in one call.
 const LARGEST_IO: u64 = 1 << 31;

@@ -9,8 +9,8 @@ use crate::disk::Fileset;
 use crate::exec::Aio;
 use crate::fileset::Tree;
 use crate::random::Quantity;
-use crate::spec::IoDirection;
 use std::sync::Arc;
+use wml_language::spec::IoDirection;
 
 /// A number of bytes that are certainly needed, and the most that may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

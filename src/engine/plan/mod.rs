@@ -31,14 +31,14 @@ pub use values::{ExactValue, evaluate};
 
 use crate::fileset::{FilesetSpec, Redundancy};
 use crate::flowop::{Effects, MEASURE, Op};
-use crate::model::QuitMode;
 use crate::random::Quantity;
-use crate::source::Span;
-use crate::spec::{Class, Dialect, IoDirection};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use wml_language::model::QuitMode;
+use wml_language::source::Span;
+use wml_language::spec::{Class, Dialect, IoDirection};
 
 /// Placeholder of the session's temporary directory, the default of `$dir`, until that is created.
 pub const FRESH: &str = "(fresh directory)";

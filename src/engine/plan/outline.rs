@@ -6,12 +6,12 @@ use super::phases::{EndCause, ends};
 use super::{FlowopInfo, Pace, Plan, PlanStep, Process, Thread};
 use crate::disk::Fileset;
 use crate::flowop::{MEASURE, TRANSACTION};
-use crate::model::QuitMode;
 use crate::random::Quantity;
-use crate::util::count::{self, count, grouped};
-use crate::util::{duration, printable, size, wrap};
 use std::sync::Arc;
 use std::time::Duration;
+use wml_language::model::QuitMode;
+use wml_text::count::{self, count, grouped};
+use wml_text::{duration, printable, size, wrap};
 
 /// Most characters of a step, which may quote a text of the script.
 const STEP: usize = 60;

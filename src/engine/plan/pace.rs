@@ -3,11 +3,11 @@
 //! A plan knows the threads of one rank. How many all ranks have is agreed later, with [`Plan::share_rates`].
 
 use super::Plan;
-use crate::diag::{Code, Diagnostic};
-use crate::model::{Attrs, Evaluated, Expr, Scope, TextPart, eval_exact};
-use crate::source::{Span, Spanned};
-use crate::syntax::ast::Operator;
 use std::collections::{BTreeMap, HashSet};
+use wml_language::diag::{Code, Diagnostic};
+use wml_language::model::{Attrs, Evaluated, Expr, Scope, TextPart, eval_exact};
+use wml_language::source::{Span, Spanned};
+use wml_language::syntax::ast::Operator;
 
 /// An open loop: iterations start at given times, and a late one does not delay the next.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -5,13 +5,13 @@
 
 use super::compile::Definitions;
 use super::{Plan, PlanStep, Process, Thread};
-use crate::diag::{self, Code, Diagnostic};
 use crate::exec::{UnitKind, maker};
 use crate::fileset::Want;
-use crate::model::QuitMode;
-use crate::source::Span;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
+use wml_language::diag::{self, Code, Diagnostic};
+use wml_language::model::QuitMode;
+use wml_language::source::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PhaseTimes {

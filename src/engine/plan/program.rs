@@ -2,15 +2,15 @@
 //! counters gets its number. Names are resolved later, when all flowops of all threads are known.
 
 use super::values::{ExactValue, evaluate, evaluate_flowop, exact_values};
-use crate::diag::{self, Code, Diagnostic};
 use crate::flowop::{MEASURE, TRANSACTION};
-use crate::model::composites::{self, Composites, NestingFault, Unrolled};
-use crate::model::scope::LookupDebug;
-use crate::model::{CompositeDef, Evaluated, FlowopDef, eval, eval_exact};
 use crate::random::Quantity;
-use crate::source::Span;
-use crate::spec::{Attr, Flowop, Role, SpecTable};
 use std::sync::Arc;
+use wml_language::diag::{self, Code, Diagnostic};
+use wml_language::model::composites::{self, Composites, NestingFault, Unrolled};
+use wml_language::model::scope::LookupDebug;
+use wml_language::model::{CompositeDef, Evaluated, FlowopDef, eval, eval_exact};
+use wml_language::source::Span;
+use wml_language::spec::{Attr, Flowop, Role, SpecTable};
 
 /// A flowop whose names are not resolved yet.
 #[derive(Debug)]

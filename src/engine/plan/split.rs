@@ -5,9 +5,9 @@
 //! files, of which each rank has its part anyway (see `spec::Sharing`).
 
 use super::{Plan, PlanStep};
-use crate::util::count::count;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use wml_text::count::count;
 
 /// The share of the event generator's events that a rank has in a phase. Of `all` threads that claim events in it, at
 /// least 1, `own` are on this rank, and `before` on the ranks with lower numbers.

@@ -2,11 +2,11 @@
 
 use super::Plan;
 use super::values::seconds;
-use crate::diag::{Code, Diagnostic};
-use crate::model::Evaluated;
-use crate::source::Span;
 use std::collections::HashMap;
 use std::time::Duration;
+use wml_language::diag::{Code, Diagnostic};
+use wml_language::model::Evaluated;
+use wml_language::source::Span;
 
 /// Evaluates `stonewall=`. A time of 0 is none.
 pub(super) fn time(values: &Evaluated, found: &mut Vec<Diagnostic>) -> Option<Duration> {

@@ -1,12 +1,14 @@
 //! Evaluates attributes at the start of a run, and converts their values to quantities.
 
-use crate::diag::{self, Code, Diagnostic};
-use crate::model::{Attrs, Evaluated, Expr, FlowopDef, Lookup, ModelValue, RandomCall, RandomExpr, eval, eval_exact};
 use crate::random::{self, BadDistribution, Quantity, RandvarParams};
-use crate::source::{Span, Spanned};
-use crate::spec::{Attr, Kind};
 use std::sync::Arc;
 use std::time::Duration;
+use wml_language::diag::{self, Code, Diagnostic};
+use wml_language::model::{
+    Attrs, Evaluated, Expr, FlowopDef, Lookup, ModelValue, RandomCall, RandomExpr, eval, eval_exact,
+};
+use wml_language::source::{Span, Spanned};
+use wml_language::spec::{Attr, Kind};
 
 /// Evaluates attributes. Errors go to `found`.
 pub fn evaluate(attrs: &Attrs, scope: &dyn Lookup, found: &mut Vec<Diagnostic>) -> Evaluated {
@@ -107,11 +109,11 @@ pub(super) fn seconds(values: &Evaluated, name: &str, found: &mut Vec<Diagnostic
 fn misfit(attr: &Attr, value: &ModelValue, span: Span) -> Option<Diagnostic> {
     let number = matches!(attr.kind, Kind::Int | Kind::Size | Kind::Real | Kind::Percent);
     if let ModelValue::Text(text) = value
-        && let Some(found) = crate::model::fit::bad_characters(attr, text, span)
+        && let Some(found) = wml_language::model::fit::bad_characters(attr, text, span)
     {
         return Some(found);
     }
-    if let Some(found) = value.fraction().and_then(|x| crate::model::fit::fraction(attr, x, span)) {
+    if let Some(found) = value.fraction().and_then(|x| wml_language::model::fit::fraction(attr, x, span)) {
         return Some(found);
     }
     let counts = number && attr.kind != Kind::Real;
@@ -131,7 +133,7 @@ fn misfit(attr: &Attr, value: &ModelValue, span: Span) -> Option<Diagnostic> {
         {
             Some(format!("the text `{s}`"))
         }
-        ModelValue::Text(s) if attr.kind == Kind::Bool && crate::model::value::switch(s).is_none() => {
+        ModelValue::Text(s) if attr.kind == Kind::Bool && wml_language::model::value::switch(s).is_none() => {
             Some(format!("the text `{s}`"))
         }
         _ => None,
@@ -274,8 +276,8 @@ fn real(name: &str, value: &ModelValue, span: Span) -> Result<f64, Bad> {
 
 /// A parameter of a random variable that is a whole number.
 fn whole(name: &str, value: &ModelValue, span: Span) -> Result<u64, Bad> {
-    let attr = crate::spec::find_attr(crate::spec::attrs::RANDVAR, name);
-    match attr.zip(value.fraction()).and_then(|(attr, x)| crate::model::fit::fraction(attr, x, span)) {
+    let attr = wml_language::spec::find_attr(wml_language::spec::attrs::RANDVAR, name);
+    match attr.zip(value.fraction()).and_then(|(attr, x)| wml_language::model::fit::fraction(attr, x, span)) {
         Some(d) => Err(Bad::ModelValue(Box::new(d))),
         None => real(name, value, span).map(|x| x.round() as u64),
     }

@@ -5,7 +5,7 @@ use super::randvar::bounded;
 use super::sampler::{ParameterValues, SamplerBuilder, finite};
 use super::variable::Adjust;
 use super::{BadDistribution, DISTRIBUTIONS, Distribution, RandomVar};
-use crate::util::size;
+use wml_text::size;
 
 /// Builds a random variable from the arguments of a `cvar`.
 ///

@@ -39,7 +39,6 @@ mod zipf;
 #[cfg(test)]
 mod tests;
 
-pub use crate::util::hash::mix;
 pub use cvar::cvar;
 pub use error::BadDistribution;
 pub(crate) use permutation::{Permutation, Shuffle};
@@ -47,6 +46,7 @@ pub use quantity::Quantity;
 pub use randvar::{RandvarKind, RandvarParams, randvar};
 pub use stream::{Rng, below, gamma, seed_of_rank, stream, unit};
 pub use variable::{RandomVar, VariableNote};
+pub use wml_text::hash::mix;
 pub use zipf::ZipfRanks;
 
 use sampler::SamplerBuilder;

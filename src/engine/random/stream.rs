@@ -3,9 +3,9 @@
 //! A published result names its seed, so the values of a seed must never change; tests pin them. For the same reason
 //! the seeding is written out here and does not come from a crate.
 
-use crate::util::hash::{GOLDEN, mix};
 use rand_distr::Distribution as _;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+use wml_text::hash::{GOLDEN, mix};
 
 /// The generator of all streams. It is fast and small, and it is named explicitly so that a seed gives the same numbers
 /// in all versions.

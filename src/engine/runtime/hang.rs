@@ -8,10 +8,10 @@
 //! wait.
 
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
-use crate::os::blocked;
-use crate::os::device::{self, TransferredBytes};
-use crate::util::{count, duration};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use wml_os::blocked;
+use wml_os::device::{self, TransferredBytes};
+use wml_text::{count, duration};
 
 /// Interval between two checks of the threads, in nanoseconds.
 const CHECK_INTERVAL_NS: u64 = 500_000_000;
@@ -194,7 +194,7 @@ fn is_stuck(measured_ns: u64, held_limit: u64, idle: impl Iterator<Item = (u64, 
 #[cfg(test)]
 mod tests {
     use super::{DeviceActivity, ThreadActivity, held_limit, is_stuck};
-    use crate::os::device::TransferredBytes;
+    use wml_os::device::TransferredBytes;
 
     #[test]
     fn devices_are_active_when_their_counters_change() {

@@ -32,10 +32,10 @@ pub use shared::{Fault, FaultKind};
 pub use unfinished::{StuckThread, UnfinishedThread};
 
 use crate::disk::Fileset;
-use crate::os::futex;
 use crate::plan::Plan;
 use shared::Shared;
 use std::sync::Arc;
+use wml_os::futex;
 
 /// Starts the processes of a plan. Their threads wait at the gate until [`Running::open`]. `Err` when a thread cannot
 /// be started.

@@ -7,12 +7,12 @@
 
 use super::shared::Shared;
 use crate::exec::OpCx;
-use crate::os::{Clock, proc};
 use crate::plan::Pace;
 use crate::random::{self, Rng};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use wml_os::{Clock, proc};
 
 /// A start closer than this is waited for by busy-waiting, if there are spare CPUs; in nanoseconds. Sleeping and waking
 /// up takes 10 to 20 µs of a processor and ends some 15 to 40 µs late.

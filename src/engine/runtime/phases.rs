@@ -8,12 +8,12 @@
 //! The accesses are `SeqCst`, though the latch alone orders what matters: the start of a phase is stored before its
 //! latch is raised, and read after passing it. Threads access these words only when they start and end.
 
-use crate::os::Clock;
 use crate::plan::Plan;
 use crate::sync::{EventPool, Gate, Latch, NEVER, Notifier, Stopped};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
+use wml_os::Clock;
 
 /// One phase of a run.
 #[derive(Debug)]

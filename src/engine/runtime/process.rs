@@ -6,12 +6,12 @@ use crate::disk::dirs::Dirs;
 use crate::exec::{AioPool, View};
 use crate::flowop::Peer;
 use crate::io_engine::Asynchronous;
-use crate::os::{limits, proc};
 use crate::plan::{FlowopInfo, Process};
-use crate::spec::IoDirection;
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use wml_language::spec::IoDirection;
+use wml_os::{limits, proc};
 
 /// Stack size of a thread, in bytes. Only touched pages take memory.
 pub(super) const STACK: usize = 256 << 10;

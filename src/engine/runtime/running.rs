@@ -8,8 +8,6 @@ use super::space_watch;
 use super::stop_detector::StopDetector;
 use super::unfinished::UnfinishedThread;
 use crate::exec::trace::Stream;
-use crate::os::{proc, schedule, signals};
-use crate::result::snapshot::Snapshot;
 use crate::sync::NEVER;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -18,6 +16,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wml_os::{proc, schedule, signals};
+use wml_result::snapshot::Snapshot;
 
 /// Interval at which the controller checks for signals while threads get ready.
 const READY_POLL: Duration = Duration::from_millis(100);
@@ -148,7 +148,7 @@ impl Running {
     pub fn open(&mut self, limit: Option<Duration>) {
         let shared = &self.shared;
         signals::run_begins();
-        crate::os::annotate("gate opens");
+        wml_os::annotate("gate opens");
         self.from = shared.clock.raw();
         shared.set_deadline(self.tick_after(limit));
         shared.phases.open(self.from);
@@ -509,7 +509,7 @@ impl Running {
             let left = until.saturating_duration_since(std::time::Instant::now());
             let done = self.shared.wait_for(left, |reports| (reports.done == thread_slots).then_some(reports.done));
             if done.is_some() && !self.shared.over.swap(true, SeqCst) {
-                crate::os::annotate("all threads are done");
+                wml_os::annotate("all threads are done");
             }
             if done.is_some() || left.is_zero() {
                 return self.n_remaining();

@@ -16,7 +16,6 @@ use crate::exec::{BUG, Makers, OpFailure, View, maker};
 use crate::fileset::Redundancy;
 use crate::fileset::content::DataSource;
 use crate::flowop::SemPair;
-use crate::os::{Clock, limits};
 use crate::plan::{self, Plan, Process, Thread};
 use crate::stats::recorder::ThreadStats;
 use crate::sync::{Gate, Latch, Notifier, Semaphore};
@@ -24,6 +23,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
+use wml_os::{Clock, limits};
 
 /// A failure of a run, and its origin.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -348,7 +348,7 @@ impl Shared {
     }
 
     /// Records how a process got its descriptor table.
-    pub(super) fn note_table(&self, table: crate::os::proc::DescriptorTable) {
+    pub(super) fn note_table(&self, table: wml_os::proc::DescriptorTable) {
         self.tables.fetch_max(table as u8, SeqCst);
     }
 }

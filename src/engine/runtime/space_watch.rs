@@ -5,10 +5,10 @@
 
 use super::shared::{Fault, FaultKind, Shared};
 use crate::disk::space::SpaceWatch;
-use crate::util::size;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
+use wml_text::size;
 
 /// Stack size in bytes. Small, since the thread makes two system calls and formats a line.
 const STACK: usize = 64 << 10;

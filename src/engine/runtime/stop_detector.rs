@@ -1,6 +1,6 @@
 //! Detection of times at which the whole program was stopped, by a signal or for lack of a processor.
 
-use crate::os::{Clock, signals};
+use wml_os::{Clock, signals};
 
 /// A wait that returns this much too late means that the program was stopped by a signal; in nanoseconds.
 const STOPPED_NS: u64 = 1_000_000_000;

@@ -4,9 +4,9 @@
 
 use super::running::{Running, Sample};
 use super::shared::ThreadSlot;
-use crate::os::{blocked, proc};
-use crate::spec::Class;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use wml_language::spec::Class;
+use wml_os::{blocked, proc};
 
 /// A thread that had not ended when its counters were read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,17 +9,17 @@ use crate::exec::slots::Slots;
 use crate::exec::trace::{Stream, StreamShape};
 use crate::exec::{Account, OpCx, OpFailure, RunEnv, Sink, Starvation, Stop, StopReason, ThreadFiles, ThreadIo};
 use crate::flowop::{self, StepInit};
-use crate::model::QuitMode;
-use crate::os::proc;
 use crate::plan::{self, Thread};
 use crate::random::{self, Quantity, Rng, Shuffle};
-use crate::spec::IoDirection;
 use crate::stats::recorder::{Cell, ThreadStats};
 use crate::sync::Gate;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use wml_language::model::QuitMode;
+use wml_language::spec::IoDirection;
+use wml_os::proc;
 
 /// Number of repetitions of a step between two checks whether the run has stopped.
 const CHECK_EVERY: u64 = 1 << 9;
@@ -130,7 +130,7 @@ fn run_guarded(context: &ProcessContext<'_>, thread_slot: &ThreadSlot) {
                     .and_then(|outcome| thread_end(outcome, &mut cx, thread_slot, shared))
                     .unwrap_or(end);
             }
-            crate::os::annotate("thread done");
+            wml_os::annotate("thread done");
             *thread_slot.stream.lock() = cx.account.stream.take();
             thread_slot.exhausted.store(matches!(end, ThreadEnd::Exhausted), SeqCst);
             report(context, &end);

@@ -8,14 +8,14 @@
 //! counts of failures and commands, which are rare next to operations.
 
 use super::sharded::{self, ShardedHistogram};
-use crate::os::map::Counters;
-use crate::result::layout;
-use crate::result::snapshot::{Dist, Snapshot};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
+use wml_os::map::Counters;
+use wml_result::layout;
+use wml_result::snapshot::{Dist, Snapshot};
 
 /// The counters of one thread: a [`Cell`] for each of its flowops.
 #[derive(Debug)]
@@ -475,7 +475,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::{Cell, ThreadStats};
-    use crate::result::layout;
+    use wml_result::layout;
 
     #[test]
     fn asynchronous_operations_count_as_started_from_their_submission_on() {
@@ -525,7 +525,7 @@ mod tests {
 
     #[test]
     fn many_threads_are_counted_separately_and_reported_together() {
-        let (threads, flowops) = (4 * crate::os::limits::processors(), 2);
+        let (threads, flowops) = (4 * wml_os::limits::processors(), 2);
         for flowops_of_all in [threads * flowops, usize::MAX] {
             let stats = ThreadStats::for_threads(threads, flowops, flowops_of_all).unwrap();
             for (i, thread) in stats.iter().enumerate() {

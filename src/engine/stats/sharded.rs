@@ -13,14 +13,14 @@
 //! All accesses are `Relaxed`: the counts publish no other data, and a read-modify-write loses no increment with any
 //! ordering.
 
-use crate::os::limits::processors;
-use crate::os::map::Counters;
-use crate::os::proc;
-use crate::result::layout;
-use crate::result::snapshot::Dist;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use wml_os::limits::processors;
+use wml_os::map::Counters;
+use wml_os::proc;
+use wml_result::layout;
+use wml_result::snapshot::Dist;
 
 /// The number of flowops of all threads, per processor, up to which their separate histograms fit in its cache. It
 /// follows from the one or two kilobytes of cache lines that a histogram takes, and the half megabyte of a common
@@ -83,8 +83,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::ShardedHistogram;
-    use crate::result::layout;
-    use crate::result::snapshot::Dist;
+    use wml_result::layout;
+    use wml_result::snapshot::Dist;
 
     #[test]
     fn no_count_is_lost_on_any_processor() {

@@ -32,9 +32,9 @@ pub use latch::Latch;
 pub use notifier::Notifier;
 pub use semaphore::Semaphore;
 
-use crate::os::{Clock, futex};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
+use wml_os::{Clock, futex};
 
 /// The error of a wait that ended because the run has stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

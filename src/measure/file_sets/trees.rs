@@ -1,7 +1,6 @@
 //! The trees of file sets that a session has worked on.
 
 use super::leftovers::Leftover;
-use crate::diag::{Failure, Reason, Status};
 use crate::disk::prepare::{self, Prepared};
 use crate::disk::{Error, Fileset, Stamp};
 use crate::fileset::FilesetSpec;
@@ -135,12 +134,4 @@ pub(crate) fn size_properties(spec: &FilesetSpec) -> String {
 /// Returns the file sets of a plan as trees that are not on disk.
 pub fn trees(plan: &Plan, layout_seed: u64) -> Result<Vec<Arc<Fileset>>, Error> {
     plan.filesets.iter().map(|spec| Fileset::new(spec.clone(), layout_seed).map(Arc::new)).collect()
-}
-
-impl From<Error> for Failure {
-    fn from(e: Error) -> Self {
-        let (code, message) = (Some(e.code().to_owned()), e.to_string());
-        let reason = Reason::Stated { code, message, help: e.help().into_iter().collect() };
-        Self { status: Status::Refused, reasons: vec![reason] }
-    }
 }

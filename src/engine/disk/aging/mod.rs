@@ -19,7 +19,6 @@ use super::{Fileset, disk_usage};
 use crate::fileset::FilesetSpec;
 use crate::fileset::aging::{AgingError, AgingParameters, AgingSequence, AgingWork, Fullness};
 use crate::fileset::content::BLOCK;
-use crate::os::{FileType, fd};
 use crate::random::Quantity;
 pub(super) use record::AgingRecord;
 pub use record::{Figure, FileScore, FreeSpaceClass, FreeSpaceScore};
@@ -29,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use steps::Locations;
+use wml_os::{FileType, fd};
 
 /// Name of the file set, and of its root in the directory to age.
 pub const NAME: &str = "aged";
@@ -295,8 +295,8 @@ fn parameters_text(to: &str, rounds: u32, seed: u64) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::os::Errno;
     use std::fs;
+    use wml_os::Errno;
 
     /// Puts another directory into the place of the root when the steps begin.
     struct Replace<'a>(&'a Path);

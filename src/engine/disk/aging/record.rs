@@ -1,9 +1,9 @@
 //! The figures of an aging, and what the marker records of it.
 
 use crate::fileset::content::BLOCK;
-use crate::os::extents::FileExtent;
-use crate::os::{self, Errno};
 use serde::{Deserialize, Serialize};
+use wml_os::extents::FileExtent;
+use wml_os::{self as os, Errno};
 
 /// The parameters and the progress of an aging, in the marker of its root.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

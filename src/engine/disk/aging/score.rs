@@ -8,9 +8,9 @@ use super::steps::{Ager, Locations};
 use crate::disk::error::Error;
 use crate::disk::prepare::{Phase, Progress};
 use crate::disk::root::Root;
-use crate::os::extents;
-use crate::os::{Errno, OFlags, fd};
 use std::collections::BTreeMap;
+use wml_os::extents;
+use wml_os::{Errno, OFlags, fd};
 
 /// Maximum number of files whose extents are read. Of more files, evenly spaced ones are examined.
 const MAX_EXAMINED: u64 = 100_000;

@@ -14,12 +14,12 @@ use crate::fileset::aging::{
     AgedFile, AgingAction, AgingSequence, AgingStep, AgingWork, FileChange, PARALLEL, TreeVersion,
 };
 use crate::fileset::content::{self, BLOCK, Stamper};
-use crate::os::{Errno, Fd, OFlags, SeekFrom, fd};
 use crate::random::mix;
 use parking_lot::Mutex;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use wml_os::{Errno, Fd, OFlags, SeekFrom, fd};
 
 /// Bytes per write: a multiple of the block size of contents.
 const CHUNK: u64 = 1 << 20;

@@ -10,13 +10,13 @@
 
 use super::pool::{AioJob, AioPool};
 use crate::io_engine::{Engine, Handle};
-use crate::os::map::MapSlice;
-use crate::os::uring::{Completion, Reaped, Request, Ring};
-use crate::os::{Clock, Errno};
 use crossbeam::channel::{Receiver, RecvTimeoutError, SendError, Sender, bounded};
 use std::collections::VecDeque;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wml_os::map::MapSlice;
+use wml_os::uring::{Completion, Reaped, Request, Ring};
+use wml_os::{Clock, Errno};
 
 /// Number of slots whose files can be registered in a ring: all that a script can name, and a few more.
 const FILES: u32 = 256;
@@ -249,7 +249,7 @@ impl RingBackend {
         if let Some((_, registered)) = self.files.get_mut(slot)
             && std::mem::take(registered)
         {
-            self.ring.set_file(slot as u32, crate::os::NONE);
+            self.ring.set_file(slot as u32, wml_os::NONE);
         }
     }
 

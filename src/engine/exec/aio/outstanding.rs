@@ -8,11 +8,11 @@ use crate::exec::short::continue_transfer;
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop, WrittenData};
 use crate::io_engine::{Engine, Handle};
-use crate::os::map::MapSlice;
-use crate::os::{Errno, NOTHING_WRITTEN};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Release};
 use std::time::Duration;
+use wml_os::map::MapSlice;
+use wml_os::{Errno, NOTHING_WRITTEN};
 
 /// Maximum time of a wait for a completion before the end of the run is checked. A disk that responds never lets a wait
 /// take as long.

@@ -5,10 +5,10 @@
 
 use super::backend::AioCompletion;
 use crate::io_engine::{Engine, Handle};
-use crate::os::Clock;
-use crate::os::map::MapSlice;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use std::thread::JoinHandle;
+use wml_os::Clock;
+use wml_os::map::MapSlice;
 
 /// Number of workers per process, and so the maximum number of its operations in the kernel.
 const WORKERS: usize = 8;
