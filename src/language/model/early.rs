@@ -1,7 +1,7 @@
 //! Values that Filebench reads when a command executes, and not when a run starts: names, `fd`, `srcfd` and `target` of
 //! definitions, a variable that `set` copies (`set $a=$b`), and in 1.5 the parameters of random variables.
 //!
-//! [`set_early`] marks them where the difference shows: in a text that sets one of their variables again. [`fixed`]
+//! `set_early` marks them where the difference shows: in a text that sets one of their variables again. [`fixed`]
 //! replaces them by their values when the command executes. All others stay late, so that a variable can be set after
 //! the command that reads it, in a script and at a prompt. Deliberately absent: the names of file sets that flowops
 //! refer to, which Filebench looks up when a process starts.
