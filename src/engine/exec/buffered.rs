@@ -2,10 +2,10 @@
 
 use super::slots::Slots;
 use crate::io_engine::{Engine, Handle};
-use crate::os::map::Map;
-use crate::os::{Errno, NOTHING_WRITTEN};
 use crate::stats::recorder::Cell;
 use std::ops::Range;
+use wml_os::map::Map;
+use wml_os::{Errno, NOTHING_WRITTEN};
 
 /// Size of a buffer, in bytes.
 const SIZE: usize = 4096;
@@ -81,6 +81,7 @@ impl BufferedStream {
     }
 
     /// Buffers or writes all of `data`. Returns the number of system calls.
+    #[inline]
     pub(crate) fn write(&mut self, engine: &dyn Engine, handle: &mut Handle, data: &[u8]) -> Result<u64, Errno> {
         let mut calls = if self.dirty { 0 } else { self.discard_read_ahead(handle)? };
         let mut done = 0;

@@ -8,8 +8,8 @@
 use super::buffer::BufferLimit;
 use super::buffered::flush_slow;
 use super::{OpCx, Stop};
-use crate::os::{Errno, errno_text};
 use std::ops::Range;
+use wml_os::{Errno, errno_text};
 
 /// Largest amount of data in bytes that is generated while the operation is timed, because that costs less than a
 /// further reading of the clock.
@@ -37,7 +37,8 @@ impl OpCx<'_> {
 
     /// Returns a slice of `len` bytes of the buffer with data to write to the file in a slot, for an operation that is
     /// yet to begin. `Err` when `memsize` or memory is too small.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most writes do less than a call")]
     pub fn data(&mut self, slot: usize, len: u64) -> Result<Range<usize>, Stop> {
         if len > CHEAP_FILL {
             self.restamp();

@@ -2,13 +2,13 @@
 
 use super::args::Args;
 use super::transfer::FileUse;
-use crate::diag::{Code, Diagnostic};
 use crate::exec::slots::FileRef;
 use crate::exec::{OpCx, Stop};
 use crate::fileset::{Name, Want};
 use crate::io_engine::{self, Handle};
-use crate::os::fd::{Fd, Result as OsResult};
 use std::ffi::CStr;
+use wml_language::diag::{Code, Diagnostic};
+use wml_os::fd::{Fd, Result as OsResult};
 
 /// Returns the file of a flowop that works on the file in a slot or on one of a set. `Err` when the flowop names
 /// neither.
@@ -46,6 +46,7 @@ fn handle_in_slot(file: &FileUse, cx: &mut OpCx<'_>) -> Option<(Handle, Option<F
 /// Picks an existing file of the set and makes a call on its name; other threads cannot change the file meanwhile. The
 /// call returns the number of system calls beyond the first. With `CHANGES` it is first checked that the file belongs to
 /// the set.
+#[inline]
 pub(super) fn call_by_name<const CHANGES: bool>(
     file: &FileUse,
     cx: &mut OpCx<'_>,
