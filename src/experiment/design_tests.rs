@@ -37,7 +37,7 @@ fn with_arms(rule: RuleWanted, arms: usize) -> Experiment {
     Experiment { rule, arms: (0..arms).map(arm).collect(), ..one_arm(1, &[]) }
 }
 
-fn ab(blocks: Blocks) -> Experiment {
+pub(super) fn ab(blocks: Blocks) -> Experiment {
     with_arms(RuleWanted::Ab { tolerance: 0.03, blocks }, 2)
 }
 

@@ -45,10 +45,10 @@ impl Folder {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::design_tests::factorial;
+    use super::super::design_tests::{ab, factorial};
     use super::super::identity::Identity;
     use super::*;
-    use crate::experiment::RuleWanted;
+    use crate::experiment::{Blocks, RuleWanted};
 
     fn most(folder: &Folder) -> u64 {
         let RuleWanted::Factorial { max_runs, .. } = folder.experiment.rule else { return 0 };
@@ -100,8 +100,8 @@ mod tests {
         let mut folder = Folder::create(&dir.path().join("r"), factorial(&[2], (2, 2), None, true)).unwrap();
         let error = folder.extend((5, 5)).unwrap_err();
         assert!(error.to_string().contains("so that none can be added"), "{error}");
-        let ab = super::super::runner::tests::experiment(2, &[]);
-        let mut folder = Folder::create(&dir.path().join("s"), ab).unwrap();
-        assert!(folder.extend((5, 5)).is_err());
+        let mut folder = Folder::create(&dir.path().join("s"), ab(Blocks::Pilot)).unwrap();
+        let error = folder.extend((5, 5)).unwrap_err();
+        assert!(error.to_string().contains("has blocks"), "{error}");
     }
 }

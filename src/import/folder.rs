@@ -146,7 +146,9 @@ pub fn run_notes(
     let changed = |(run, what): &(usize, Vec<String>)| {
         format!("changed before run {run}, accepted by `--anyway`: {}", what.join(", "))
     };
-    rebooted.into_iter().chain(changes.iter().map(changed)).chain(unused.note()).collect()
+    // A change after the last run changed none.
+    let of_runs = changes.iter().filter(|(first, _)| boots.iter().any(|(run, _)| run >= first));
+    rebooted.into_iter().chain(of_runs.map(changed)).chain(unused.note()).collect()
 }
 
 /// An event of the journal, as far as it concerns the state or the figures of a run. Other events are ignored.

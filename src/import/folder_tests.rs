@@ -224,6 +224,7 @@ fn accepted_changes_give_notes() {
     let note = |first: usize, what: &str| format!("{path}: changed before run {first}, accepted by `--anyway`: {what}");
     let journal = run(1) + &resumed("a script") + &run(2) + &run(3) + &resumed("the kernel") + &run(4);
     assert_eq!(notes(&journal), [note(2, "a script"), note(4, "the kernel")]);
+    assert_eq!(notes(&(journal.clone() + &resumed("a mount"))), [note(2, "a script"), note(4, "the kernel")]);
     // All runs after the dropped one are made under the new conditions.
     let journal = journal + "{\"event\":\"dropped\",\"run\":3,\"why\":\"x\"}\n" + &run(3);
     assert_eq!(notes(&journal), [note(2, "a script"), note(3, "the kernel")]);

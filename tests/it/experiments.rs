@@ -605,9 +605,12 @@ fn a_budget_ends_an_experiment_with_the_results_so_far() {
     let words = format!("ab {SHORT} --blocks 1000 --budget 1 --results s --quiet --format json");
     let output = lab.command(&words).output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let words = format!("ab {SHORT} --blocks 1000 --budget 5 --results t --tolerance 90%");
+    let words = format!("ab {SHORT} --blocks 1000 --budget 2 --results t --tolerance 90%");
     let shown = any_verdict(&lab.command(&words).output().unwrap());
-    assert!(shown.contains("fit into the budget, ") && shown.contains("run 1 of 4000 ("), "{shown}");
+    // On a busy machine the fewest runs may be all that there are.
+    let (fit, fewest) = ("fit into the budget, ", " of 8 (");
+    let says = if lab.runs("t", "finished").len() > 8 { shown.contains(fit) } else { shown.contains(fewest) };
+    assert!(says && shown.contains("run 1 of 4000 ("), "{shown}");
     assert!(shown.contains("note: A and B have the same options: this is a comparison of equal arms"), "{shown}");
     assert!(shown.contains("no options of its own"), "{shown}");
     let runs = lab.runs("s", "finished").len();
