@@ -9,7 +9,7 @@ use super::experiment_args::{Expected, ExperimentArgs};
 use super::experiment_outputs::RunOutputs;
 use super::experiment_permission::{check_permission, command_lines};
 use super::experiments::{COMMAND_TIMEOUT, check_retries, print_text, program, verdict_status};
-use super::{failed_command, watchdog};
+use super::{failed_command, is_stdout, watchdog};
 use crate::analysis::NoiseFloor;
 use crate::diag::{Failure, Status};
 use crate::experiment::{
@@ -19,6 +19,7 @@ use crate::experiment::{
 use crate::import::folder::RUNS;
 use crate::import::{Metric, Observation};
 use crate::os::signals;
+use crate::sheet::mail;
 use crate::util::count::count;
 use crate::util::{printable, size};
 use std::collections::BTreeSet;
@@ -136,6 +137,7 @@ pub(super) fn perform(
             Err(Failure::unexplained(Status::Interrupted(u8::try_from(signal).unwrap_or(0))))
         }
         Err(ExperimentError::Failed { why, help, status }) => {
+            print_failed(args, &folder, &why);
             let help = match folder.experiment.keeps_failures() && folder.run_count() > 0 {
                 true => format!("{help}; `wmlrun report {path} -o page.html` shows the runs so far"),
                 false => help,
@@ -153,6 +155,14 @@ pub(super) fn perform(
             let help = removed(args, folder)?.unwrap_or_else(|| format!("see {}", failed.log.display()));
             Err(failed_command::failure(&experiment, &failed, &help))
         }
+    }
+}
+
+/// Prints that an experiment failed, if its answer is a mail.
+fn print_failed(args: &ExperimentArgs, folder: &Folder, why: &str) {
+    let is_told = args.format.name == "mail" && args.live.as_ref().is_none_or(|live| !is_stdout(&live.path));
+    if let Some(recorded) = is_told.then(|| RecordedExperiment::read(folder.path()).ok()).flatten() {
+        print_text(&mail::write(&recorded.failed_sheet(why)));
     }
 }
 

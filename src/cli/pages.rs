@@ -19,6 +19,7 @@ use crate::page::{self, PageError, ResultSource};
 use crate::report::screen::ScreenReport;
 use crate::report::text::Text;
 use crate::report::{self, Report};
+use crate::sheet::mail;
 use crate::util::markdown::literal;
 use crate::util::printable;
 use std::io::{ErrorKind, IsTerminal};
@@ -219,7 +220,10 @@ fn document_text(
     recorded: &RecordedExperiment,
     floor: Option<NoiseFloor>,
 ) -> Result<String, Failure> {
-    let document = recorded.document(floor);
+    let document = match recorded.document(floor) {
+        Err(why) if format.name == "mail" => return Ok(mail::write(&recorded.failed_sheet(&why))),
+        document => document,
+    };
     let document = document
         .map_err(|e| Failure::wrong(format!("{name} has no result: {e}"), format!("its runs are in {name}/runs")))?;
     Ok(document.formatted(format))

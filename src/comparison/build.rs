@@ -2,10 +2,11 @@
 
 use super::advice::advice;
 use super::differences::{annotations, is_one_machine};
+pub(super) use super::tested::LEVEL;
 use super::tested::{RunOrder, RunPositions, Runs, TestedRatio, blocks, check_disturbance, disturbance, times};
 use super::{
     ComparedSide, Comparison, ControlResult, EndingLook, IntervalDoubt, NamedTest, OtherMetric, SCHEMA, Shapes,
-    conditions, differences, notes, unlike, verdict_notes,
+    cautions, conditions, differences, notes, steps, unlike, verdict_notes,
 };
 use crate::analysis::{
     self, ComparisonVerdict, Direction, Estimate, InterimLook, MIN_SESSION_GAP, NoiseFloor, SampleSummary, Tolerance,
@@ -17,9 +18,6 @@ use std::collections::BTreeSet;
 
 /// The default tolerance: a relative change of at most 3 % does not matter.
 pub const DEFAULT_TOLERANCE: f64 = 0.03;
-
-/// The confidence level of intervals.
-pub(super) const LEVEL: f64 = 0.95;
 
 /// The confidence level of the test of the negative control.
 const CONTROL_LEVEL: f64 = 0.999;
@@ -133,22 +131,25 @@ impl Comparer {
             let alone = tested.as_ref().and_then(TestedRatio::without_trend);
             notes.extend(alone.filter(|alone| verdict_of(*alone) != by_interval).map(verdict_notes::on_trend));
         }
+        let mut checked = None;
         let doubt = doubt.or_else(|| {
             // A control that moved has its own verdict.
             let is_unknown = control.is_none_or(|control| control.is_unknown(self.tolerance.0));
-            let (note, holds) = match by_interval {
+            let (check, note, holds) = match by_interval {
                 _ if !is_unknown => return None,
                 ComparisonVerdict::Better | ComparisonVerdict::Worse if runs.in_blocks() => {
                     let found = check_disturbance(runs, [&a, &b], level, by_interval, &verdict_of);
-                    found.map(|(check, holds)| (verdict_notes::on_check(check, holds, disturbance(runs)), holds))?
+                    let note = |check, holds| verdict_notes::on_check(check, holds, disturbance(runs));
+                    found.map(|(check, holds)| (Some(check), note(check, holds), holds))?
                 }
                 ComparisonVerdict::Unclear => return None,
                 _ if !runs.in_blocks() && disturbance(runs).is_of_half_a_side() => {
-                    (verdict_notes::on_half(disturbance(runs)), false)
+                    (None, verdict_notes::on_half(disturbance(runs)), false)
                 }
                 _ => return None,
             };
-            notes.push(note);
+            notes.push(note.clone());
+            checked = Some((check, note, holds));
             (!holds).then_some(IntervalDoubt::Disturbed)
         });
         let verdict = match control {
@@ -199,6 +200,9 @@ impl Comparer {
             shapes,
             notes,
             doubt,
+            step: steps::most_moved(runs, &times, level),
+            advice: None,
+            cautions: Vec::new(),
             conditions: conditions::lines(&[runs.a, runs.b]),
         };
         let is_unclear = verdict == ComparisonVerdict::Unclear;
@@ -208,11 +212,14 @@ impl Comparer {
         // More runs do not reduce the difference between days, and give no ratio to a metric that is 0.
         let runs_help = !days_differ && no_ratio.is_none() && doubt.is_none();
         if self.advises && verdict == ComparisonVerdict::Unclear && runs_help {
-            comparison.notes.push(advice(&comparison, runs.order));
+            let advice = advice(&comparison, runs.order);
+            comparison.notes.push(advice.clone());
+            comparison.advice = Some(advice);
         }
         if self.advises {
             comparison.notes.extend(notes::on_others(&comparison));
         }
+        comparison.cautions = cautions::of_comparison(&comparison, runs, &self.metric, checked);
         Ok(comparison)
     }
 

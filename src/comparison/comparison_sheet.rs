@@ -1,67 +1,20 @@
-//! What a comparison shows: its verdict in one sentence, the lines that explain it, and its tables.
+//! What a comparison shows: the lines that explain its verdict, and its tables.
 
+use super::comparison_answer::{answer, names_differences};
 use super::formats::{ResultDocument, go_direction, json_text, series};
 use super::numbers::{
     NO_INTERVAL, confidence, figure, interval, percent, probability, ratio, significant, small, statistic,
     with_direction, with_level, with_unit,
 };
 use super::tested::{ON_BLOCKS, SIGNED_RANK};
-use super::{ComparedSide, Comparison, DifferenceKind, IntervalDoubt, NamedTest, StudyDocument};
+use super::{ComparedSide, Comparison, DifferenceKind, NamedTest, StudyDocument, cautions};
 use crate::analysis::{ComparisonVerdict, Direction, Estimate, SampleSummary, StudyTest, TTestKind};
-use crate::import::Metric;
-use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, text};
+use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, text};
 use crate::util::count::{count, grouped};
-use crate::util::printable;
 
 /// Formats the standard deviation of a sample, which a single observation does not have.
 fn deviation(metric: &str, sample: &SampleSummary) -> String {
     if sample.n < 2 { "-".to_owned() } else { figure(metric, sample.variance.sqrt()) }
-}
-
-/// Returns the verdict as one line, in some 80 columns unless the name of the metric is long.
-pub fn sentence(comparison: &Comparison) -> String {
-    let tolerance = percent(comparison.tolerance);
-    let limit = match comparison.verdict {
-        ComparisonVerdict::Better => format!("by more than {tolerance}"),
-        ComparisonVerdict::Worse => format!("by more than {tolerance}"),
-        ComparisonVerdict::Same => format!("within {tolerance}"),
-        ComparisonVerdict::NotWorse => format!("B loses at most {tolerance}"),
-        ComparisonVerdict::Unclear if comparison.ratio.low.is_nan() => "there is no interval".to_owned(),
-        ComparisonVerdict::Unclear if comparison.doubt == Some(IntervalDoubt::Disturbed) => {
-            "other programs disturbed the runs".to_owned()
-        }
-        ComparisonVerdict::Unclear if comparison.doubt.is_some() => "see the notes".to_owned(),
-        ComparisonVerdict::Unclear => "the interval is too wide".to_owned(),
-        ComparisonVerdict::Invalid => "the machine changed, see `control`".to_owned(),
-    };
-    // The direction of a column is known only to the user.
-    let is_column = comparison.metric == Metric::value().to_string();
-    let direction = if is_column && !comparison.higher_is_better { ", lower is better" } else { "" };
-    let (name, metric) = (comparison.verdict.name(), &comparison.metric);
-    let (shown, floor) = match comparison.ratio_with_floor {
-        Some(widened) => (widened, " with the floor"),
-        None => (comparison.ratio, ""),
-    };
-    let but = if comparison.lacks_control() { "; the control is unknown" } else { "" };
-    // The name of a metric may be that of a flowop in a result of others.
-    let text = format!("{name}: {limit} (B/A{floor} {} of {metric}{direction}{but})", ratio(shown));
-    let disturbed = disturbed_side(comparison).map_or_else(String::new, |note| format!("; {note}"));
-    printable::line(&(text + &disturbed)).into_owned()
-}
-
-/// Returns the end of a verdict on runs of which other programs disturbed half or more on a side, and not on the other.
-/// Their effect may be the difference.
-pub(super) fn disturbed_side(comparison: &Comparison) -> Option<String> {
-    let differs = matches!(comparison.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
-    let is_half = |side: &ComparedSide| 2 * side.disturbed >= side.sample.n;
-    let (name, side) = match (is_half(&comparison.a), is_half(&comparison.b)) {
-        (true, false) => ("A", &comparison.a),
-        (false, true) => ("B", &comparison.b),
-        _ => return None,
-    };
-    differs.then(|| {
-        format!("other programs disturbed {} of {} runs of {name}", grouped(side.disturbed), grouped(side.sample.n))
-    })
 }
 
 /// Returns the lines of a comparison, each with its label.
@@ -70,15 +23,6 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let mut line = |name: &str, text: String| lines.push((name.to_owned(), text));
     let better = if comparison.higher_is_better { "higher is better" } else { "lower is better" };
     comparison.annotations.iter().for_each(|(name, text)| line(name, text.clone()));
-    let measured = [&comparison.a.measured, &comparison.b.measured];
-    match measured[0] == measured[1] {
-        true if measured[0].is_empty() => {}
-        true => line("measured", measured[0].clone()),
-        false => {
-            let known = |text: &String| if text.is_empty() { "unknown".to_owned() } else { text.clone() };
-            ["A", "B"].into_iter().zip(measured).for_each(|(side, text)| line(side, known(text)));
-        }
-    }
     line("metric", format!("{} ({better})", comparison.metric));
     line("B/A", with_level(comparison.ratio, comparison.level));
     if let Some(widened) = comparison.ratio_with_floor {
@@ -108,23 +52,6 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         line("means", format!("A {}, B {}", means[0], means[1]));
         line("F-test", f_test(study));
         line("t-test", t_test(study));
-    }
-    let detectable =
-        comparison.could_have_seen.map(|loss| format!("{} or more, with a probability of 80 %", percent(loss)));
-    let none = match (comparison.ratio.low.is_finite(), has_ratio(comparison)) {
-        (true, _) if comparison.doubt.is_some() => "unknown, see the notes",
-        (true, _) => "more than 99.9 %",
-        (false, true) => "no loss: too few runs",
-        (false, false) => "no loss: there is no ratio",
-    };
-    line("detectable loss", detectable.unwrap_or_else(|| none.to_owned()));
-    // A change that was found needs no further runs.
-    let is_found = matches!(comparison.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
-    if let Some(needed) = comparison.runs_needed.filter(|_| !is_found) {
-        line(
-            "runs needed",
-            format!("{} in total, to find equal sides not worse with a probability of 80 %", grouped(needed)),
-        );
     }
     if let Some(floor) = comparison.floor {
         let days = if floor.spans_days { "" } else { " of one day" };
@@ -164,11 +91,6 @@ fn test_text(test: &NamedTest, pairs: u64) -> String {
         "ranks" => format!("Mann–Whitney test: p {p}"),
         name => format!("{name}: p {p}"),
     }
-}
-
-/// True if there is a ratio of B to A, for which all values must be above 0.
-fn has_ratio(comparison: &Comparison) -> bool {
-    comparison.a.values.iter().chain(&comparison.b.values).all(|value| *value > 0.0)
 }
 
 /// Formats the F-test of the study with the digits that R prints.
@@ -219,8 +141,6 @@ fn samples(comparison: &Comparison) -> SheetTable {
             SheetColumn::numbers("mean"),
             SheetColumn::numbers("median"),
             SheetColumn::numbers("std dev"),
-            // In lines of text the names, which may be long, are last.
-            SheetColumn::words("").only(Media::TEXT),
         ],
     );
     for (side, of) in [("A", &comparison.a), ("B", &comparison.b)] {
@@ -233,7 +153,6 @@ fn samples(comparison: &Comparison) -> SheetTable {
             value(mean),
             value(median),
             deviation(&comparison.metric, &of.sample),
-            of.name.clone(),
         ]);
     }
     table
@@ -283,17 +202,21 @@ impl ResultDocument for Comparison {
     fn sheet(&self) -> Sheet {
         // The lines of the study have the form in which it printed them.
         let facts = SheetBlock::Facts { pairs: lines(self), is_wrapped: self.study.is_none() };
+        let mut answer = answer(self);
+        let mut notes = cautions::add(&mut answer, &self.cautions, &self.notes);
+        notes.retain(|note| self.advice.as_ref() != Some(note));
+        let of_differences = if names_differences(self) { Media::PAGE } else { Media::ALL };
         let blocks = [
-            differing(self).block(),
+            differing(self).only(of_differences).block(),
             samples(self).block(),
             Some(facts),
             changed_figures(self).block(),
             others(self).block(),
-            SheetBlock::messages(NoteLabel::Note, &self.notes),
+            SheetBlock::messages(NoteLabel::Note, &notes),
         ];
         Sheet {
             title: self.name.clone(),
-            answer: Answer { result: sentence(self), conditions: self.conditions.clone(), ..Answer::default() },
+            answer,
             tone: match self.verdict {
                 ComparisonVerdict::Better | ComparisonVerdict::Same | ComparisonVerdict::NotWorse => Tone::Good,
                 ComparisonVerdict::Worse | ComparisonVerdict::Invalid => Tone::Bad,

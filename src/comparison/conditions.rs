@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 const SHOWN: usize = 3;
 
 /// Returns the lines; empty if nothing is known of any run.
-pub(super) fn lines(sides: &[&[Observation]]) -> Vec<String> {
+pub fn lines(sides: &[&[Observation]]) -> Vec<String> {
     let runs = || sides.iter().flat_map(|runs| runs.iter());
     if runs().all(|run| run.conditions.is_empty()) {
         return Vec::new();
@@ -35,6 +35,8 @@ pub(super) fn lines(sides: &[&[Observation]]) -> Vec<String> {
         lines.push(format!("{kinds}{device}{options}"));
         for kind in kinds.split(" or ") {
             let features = whole(&named(&format!("{kind}{FEATURES}")));
+            // Lists that differ are among the differences.
+            let features = features.filter(|text| !text.contains(" or "));
             lines.extend(features.map(|features| format!("{kind} features: {features}")));
         }
     }

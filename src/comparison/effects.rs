@@ -237,17 +237,17 @@ impl FactorEffects {
 
 impl LevelEffect {
     /// Returns the ratio if it has an interval.
-    fn interval(&self) -> Option<Estimate> {
+    pub(super) fn interval(&self) -> Option<Estimate> {
         self.ratio.filter(|ratio| ratio.low.is_finite() && ratio.high.is_finite())
     }
 
     /// True if the interval does not contain 1.
-    fn is_clear(&self) -> bool {
+    pub(super) fn is_clear(&self) -> bool {
         self.interval().is_some_and(|ratio| ratio.low > 1.0 || ratio.high < 1.0)
     }
 
     /// True if the ratio clearly differs between pairs.
-    fn depends(&self) -> bool {
+    pub(super) fn depends(&self) -> bool {
         self.p_of_equal_ratios.is_some_and(|p| p < CLEAR)
     }
 }

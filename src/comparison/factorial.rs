@@ -1,8 +1,9 @@
 //! The result of a factorial experiment: the metrics of each cell with their intervals (`wmlrun.factorial/1`).
 
+use super::findings::findings;
 use super::numbers::with_direction;
 use super::sweep::sweep;
-use super::{FactorEffects, LevelTests, Pivot, Sweep, conditions, notes, unlike};
+use super::{Caution, FactorEffects, LevelTests, Pivot, Sweep, cautions, conditions, notes, unlike};
 use crate::analysis::{Estimate, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,12 @@ pub struct Factorial {
     pub curves: Vec<Sweep>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
+    /// What the factors change in the first metric, in sentences without their full stop.
+    #[serde(skip)]
+    pub findings: Vec<String>,
+    /// The reasons to distrust the figures.
+    #[serde(skip)]
+    pub cautions: Vec<Caution>,
     /// Machine, file systems and versions, in lines.
     #[serde(skip)]
     pub conditions: Vec<String>,
@@ -79,11 +86,13 @@ impl Factorial {
 
     /// Returns the orders of levels, which come before the tables that explain them, with the meaning of their signs.
     pub fn conclusions(&self) -> Vec<String> {
+        // The answer tells those of the first metric.
+        let is_further = |effects: &&FactorEffects| self.metrics.first() != Some(&effects.metric);
         let of_metric = |effects: &FactorEffects| {
             let title = with_direction(&effects.metric);
             effects.rankings().into_iter().map(move |line| format!("{title}: {line}")).collect::<Vec<_>>()
         };
-        let mut lines: Vec<String> = self.effects.iter().flat_map(of_metric).collect();
+        let mut lines: Vec<String> = self.effects.iter().filter(is_further).flat_map(of_metric).collect();
         if !lines.is_empty() {
             lines.push(">: the left one is better; ?: the runs do not show which of the two is better".to_owned());
         }
@@ -223,8 +232,10 @@ impl FactorialDesign<'_> {
             pivots: self.tables.columns.as_ref().map_or_else(Vec::new, pivot),
             tests: self.tables.study.as_ref().map_or_else(Vec::new, tests),
             curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
+            findings: self.findings(&found, &sides),
             cells: found,
             notes: self.notes(&sides),
+            cautions: cautions::of_runs(&sides).into_iter().chain(cautions::of_disturbed(&sides)).collect(),
             conditions: conditions::lines(&sides),
         };
         let missing: Vec<String> = result.missing_metrics().into_iter().map(notes::on_missing_metric).collect();
@@ -232,6 +243,12 @@ impl FactorialDesign<'_> {
         result.notes.extend(result.effects.iter().flat_map(FactorEffects::notes));
         result.notes.extend(self.on_blocks(&result));
         result
+    }
+
+    /// What the factors change in the first metric, unless cells have metrics of their own.
+    fn findings(&self, cells: &[FactorialCell], runs: &[&[Observation]]) -> Vec<String> {
+        let metric = self.metrics.first().filter(|_| self.own.iter().all(Option::is_none));
+        metric.map_or_else(Vec::new, |metric| findings(metric, self.factors, cells, runs, self.in_blocks))
     }
 
     /// Returns the note on blocks that differ, from the first metric if all cells have it.
@@ -332,6 +349,7 @@ impl FactorialDesign<'_> {
             // The notes on all runs are those of the experiment.
             Sweep {
                 notes: Vec::new(),
+                cautions: Vec::new(),
                 conditions: Vec::new(),
                 ..sweep(&name, factor, &group.factor.levels, &runs, method)
             }

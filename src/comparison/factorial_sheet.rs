@@ -3,9 +3,9 @@
 use super::formats::{ResultDocument, json_text, series};
 use super::numbers::{dash, figure, half_width, interval_text, percent};
 use super::repeats_sheet::tone;
-use super::{CellMetric, Factorial, FactorialCell, StudyDocument};
+use super::{Caution, CellMetric, Factorial, FactorialCell, StudyDocument, cautions};
 use crate::analysis::RepeatState;
-use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable};
+use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Usability};
 use crate::util::count::{count, grouped};
 use crate::util::size;
 
@@ -117,23 +117,68 @@ fn cells_by_metric(result: &Factorial) -> SheetTable {
     table
 }
 
-/// The last line with another name of the state, such as that of an experiment that was interrupted.
-pub fn factorial_ending(result: &Factorial, state: &str) -> String {
+/// The runs and the cells, and how many failed.
+fn about(result: &Factorial) -> String {
     let runs: u64 = result.cells.iter().map(|cell| cell.runs + cell.failed).sum();
     let failed: u64 = result.cells.iter().map(|cell| cell.failed).sum();
     let failed = if failed > 0 { format!(", of which {} failed", grouped(failed)) } else { String::new() };
-    let state = match (result.state, result.target) {
-        // The budget ended before all of the runs were made.
-        (RepeatState::NotConverged, None) => "not complete".to_owned(),
-        (RepeatState::Complete, _) | (_, None) => state.to_owned(),
-        (_, Some(target)) => format!("{state}, for intervals of ± {}", percent(target)),
-    };
     let cells = count(result.cells.len() as u64, "cell");
     let runs = match result.planned_runs {
         Some(planned) if planned > runs => format!("{} of {}", grouped(runs), count(planned, "run")),
         _ => count(runs, "run"),
     };
-    format!("{state}: {runs} in {cells}{failed}")
+    format!("{runs} in {cells}{failed}")
+}
+
+/// What the factors change, and whether this may be used.
+fn answer(result: &Factorial) -> Answer {
+    let state = match (result.state, result.target) {
+        // The budget ended before all of the runs were made.
+        (RepeatState::NotConverged, None) => "not complete".to_owned(),
+        (state @ RepeatState::Complete, _) | (state, None) => state.name().to_owned(),
+        (state, Some(target)) => format!("{}, for intervals of ± {}", state.name(), percent(target)),
+    };
+    let has_run = result.cells.iter().any(|cell| cell.runs > 0);
+    let (about, found) = match result.findings.split_first() {
+        _ if !has_run => (String::new(), format!("failed: no run is complete; {}.", about(result))),
+        Some((first, _)) => (about(result) + ".", format!("{state}: {first}.")),
+        None => (String::new(), format!("{state}: {}.", about(result))),
+    };
+    let usability = match result.state {
+        _ if !has_run => Usability::Unusable,
+        RepeatState::Running | RepeatState::Drifting => Usability::Unusable,
+        RepeatState::Complete | RepeatState::Converged | RepeatState::NotConverged => Usability::Usable,
+    };
+    Answer {
+        about,
+        result: found,
+        details: result.findings.iter().skip(1).map(|text| format!("{text}.")).collect(),
+        usability: Some(usability),
+        conditions: result.conditions.clone(),
+        ..Answer::default()
+    }
+}
+
+/// The reasons to distrust an experiment that it shows itself.
+fn doubts(result: &Factorial) -> Vec<Caution> {
+    let mut found = Vec::new();
+    if result.state == RepeatState::NotConverged {
+        let text = match result.target {
+            Some(_) => "intervals are wider than requested",
+            None => "the runs ended before all were made",
+        };
+        found.push(Caution::new(Usability::WithCaution, text));
+    }
+    if result.findings.iter().any(|text| text.contains("without an interval")) {
+        found.push(Caution::new(Usability::WithCaution, "what has no interval may be chance"));
+    }
+    let failed: u64 = result.cells.iter().map(|cell| cell.failed).sum();
+    let all: u64 = result.cells.iter().map(|cell| cell.runs + cell.failed).sum();
+    if failed > 0 {
+        let text = format!("{} of {} failed", grouped(failed), count(all, "run"));
+        found.push(Caution::new(Usability::WithCaution, text));
+    }
+    found
 }
 
 impl ResultDocument for Factorial {
@@ -142,6 +187,9 @@ impl ResultDocument for Factorial {
         if !self.has_own_metrics() && self.metrics.len() > 1 {
             table.narrow = Some(Box::new(cells_by_metric(self)));
         }
+        let mut answer = answer(self);
+        let cautions: Vec<Caution> = self.cautions.iter().cloned().chain(doubts(self)).collect();
+        let notes = cautions::add(&mut answer, &cautions, &self.notes);
         let mut blocks: Vec<SheetBlock> =
             self.conclusions().into_iter().map(|text| SheetBlock::Text { text }).collect();
         blocks.push(SheetBlock::Table(table));
@@ -150,9 +198,7 @@ impl ResultDocument for Factorial {
         blocks.extend(self.pivots.iter().map(|pivot| SheetBlock::Table(pivot.table())));
         blocks.extend(self.tests.iter().map(|tests| SheetBlock::Table(tests.table())));
         blocks.extend(self.curves.iter().map(|curve| SheetBlock::Part(curve.sheet())));
-        blocks.extend(SheetBlock::messages(NoteLabel::Note, &self.notes));
-        let result = factorial_ending(self, self.state.name());
-        let answer = Answer { result, conditions: self.conditions.clone(), ..Answer::default() };
+        blocks.extend(SheetBlock::messages(NoteLabel::Note, &notes));
         Sheet { title: self.name.clone(), answer, tone: tone(self.state), blocks }
     }
 
@@ -306,7 +352,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("\nfs=x|fs\n"), "{text}");
-        assert!(text.ends_with("\ncomplete: 8 runs in 4 cells, of which 2 failed\n"), "{text}");
+        assert!(text.contains("\n8 runs in 4 cells, of which 2 failed.\ncomplete: "), "{text}");
     }
 
     /// An experiment with several factors shows them, unless it asks for another table or for none.
@@ -394,7 +440,7 @@ mod tests {
     #[test]
     fn a_budget_that_ends_the_experiment_is_told() {
         let cut = Factorial { state: RepeatState::NotConverged, planned_runs: Some(40), ..result() };
-        assert!(text(&cut).ends_with("\nnot complete: 8 of 40 runs in 4 cells, of which 2 failed\n"), "{}", text(&cut));
+        assert!(text(&cut).contains("\n8 of 40 runs in 4 cells, of which 2 failed.\nnot complete: "), "{}", text(&cut));
     }
 
     #[test]

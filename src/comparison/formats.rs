@@ -125,6 +125,10 @@ pub(super) mod shown {
         written("markdown", document)
     }
 
+    pub(in super::super) fn mail(document: &dyn ResultDocument) -> String {
+        written("mail", document)
+    }
+
     pub(in super::super) fn csv(document: &dyn ResultDocument) -> String {
         written("csv", document)
     }

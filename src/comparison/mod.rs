@@ -5,11 +5,15 @@
 //! in here: the execution of the runs (`experiment`), and the statistics (`statistics`).
 
 mod advice;
+#[cfg(test)]
+mod answer_tests;
 mod build;
 #[cfg(test)]
 mod calibration_tests;
+mod cautions;
 #[cfg(test)]
 mod causes_tests;
+mod comparison_answer;
 mod comparison_sheet;
 mod conditions;
 mod curve;
@@ -17,14 +21,17 @@ mod differences;
 mod effects;
 mod factorial;
 mod factorial_sheet;
+mod findings;
 mod formats;
 mod level_tests;
 mod notes;
 mod numbers;
 mod pairs;
+mod phrases;
 mod pivot;
 mod repeats;
 mod repeats_sheet;
+mod steps;
 mod study_document;
 mod suite;
 mod sweep;
@@ -35,19 +42,22 @@ mod verdict_notes;
 mod wins;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, measured};
-pub use comparison_sheet::{differs_text, samples_caption, sentence};
+pub use cautions::Caution;
+pub use comparison_answer::sentence;
+pub use comparison_sheet::{differs_text, samples_caption};
+pub use conditions::lines as condition_lines;
 pub use curve::CurveDocument;
 pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences, different_workloads};
 pub use effects::{FactorEffects, LevelEffect};
 pub use factorial::{CellGroup, cell_groups, level_indices};
 pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign, FactorialTables};
-pub use factorial_sheet::factorial_ending;
 pub use formats::{ComparisonFormat, FORMATS, ResultDocument, find_format};
 pub use level_tests::{LevelTests, TestedLevel};
 pub use notes::{disturbed_note, outlying};
 pub use numbers::{confidence, figure, interval_text, percent, probability, ratio, with_direction, with_level};
 pub use pivot::{Pivot, PivotRow, doubt_text, may_be_chance, outcome_cells, wins_line};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
+pub use steps::MovedStep;
 pub use study_document::StudyDocument;
 pub use suite::{SuiteComparison, SuiteTest};
 pub use sweep::{Sweep, SweepPoint, sweep};
@@ -128,6 +138,15 @@ pub struct Comparison {
     /// The reason why the interval gives no verdict, of which `notes` has the text.
     #[serde(skip)]
     pub doubt: Option<IntervalDoubt>,
+    /// The step that moved most; `None` if none moved significantly.
+    #[serde(skip)]
+    pub step: Option<MovedStep>,
+    /// What would give a verdict.
+    #[serde(skip)]
+    pub advice: Option<String>,
+    /// The reasons to distrust the verdict.
+    #[serde(skip)]
+    pub cautions: Vec<Caution>,
     /// Machine, file systems and versions, in lines.
     #[serde(skip)]
     pub conditions: Vec<String>,

@@ -1,8 +1,8 @@
 //! Notes on the validity of runs: those that were not steady, percentiles of few operations, unknown conditions.
 
-use super::build::LEVEL;
 use super::differences::machine_differences;
 use super::numbers::percent;
+use super::tested::LEVEL;
 use super::{Comparison, OtherMetric, Runs};
 use crate::analysis::{ComparisonVerdict, DEFAULT_PRECISION, Estimate, NoiseFloor, Tolerance, mean_interval, outliers};
 use crate::import::{Metric, Observation, shared_flowops};
@@ -138,9 +138,17 @@ fn run_number(source: &str) -> Option<u64> {
 /// Returns the notes on runs that were not steady, on those beside which other programs used the processors, and on the
 /// other warnings of their reports.
 pub(super) fn on_warnings(sides: &[&[Observation]]) -> impl Iterator<Item = String> {
-    let unsteady = number(sides, &|run| run.unsteady)
-        .map(|runs| format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"));
-    unsteady.into_iter().chain(disturbed_note(sides)).chain(on_caches(sides)).chain(on_other_warnings(sides))
+    unsteady_note(sides)
+        .into_iter()
+        .chain(disturbed_note(sides))
+        .chain(on_caches(sides))
+        .chain(on_other_warnings(sides))
+}
+
+/// Returns the note on runs that were not steady.
+pub(super) fn unsteady_note(sides: &[&[Observation]]) -> Option<String> {
+    let runs = number(sides, &|run| run.unsteady)?;
+    Some(format!("the rate changed during {runs}: warm up (`--warmup auto`) or run longer (`--runtime`)"))
 }
 
 /// Returns the note on runs beside which other programs used the processors or the devices.
@@ -170,7 +178,7 @@ fn on_caches(sides: &[&[Observation]]) -> Option<String> {
 }
 
 /// Returns the note on the warnings of the reports of the runs.
-fn on_other_warnings(sides: &[&[Observation]]) -> Option<String> {
+pub(super) fn on_other_warnings(sides: &[&[Observation]]) -> Option<String> {
     // A file from elsewhere may have any number of codes.
     const MAX_CODES: usize = 20;
     let all = sides.iter().flat_map(|runs| runs.iter()).flat_map(|run| &run.warnings);

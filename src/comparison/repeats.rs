@@ -1,8 +1,9 @@
 //! The estimates from a series of repeated runs, `wmlrun.repeats/1`.
 
-use super::{conditions, notes};
+use super::{Caution, cautions, conditions, notes};
 use crate::analysis::{MeanEstimate, RepeatRule, RepeatState, mean_interval, trend};
 use crate::import::{Metric, Observation};
+use crate::sheet::Usability;
 use serde::Serialize;
 
 /// The estimates from repeated runs of one workload. Latencies are in nanoseconds.
@@ -20,6 +21,9 @@ pub struct Repeats {
     pub metrics: Vec<RepeatedMetric>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
+    /// The reasons to distrust the figures.
+    #[serde(skip)]
+    pub cautions: Vec<Caution>,
     /// Machine, file systems and versions, in lines.
     #[serde(skip)]
     pub conditions: Vec<String>,
@@ -66,6 +70,11 @@ pub fn repeats(
     let found: Vec<RepeatedMetric> = metrics.iter().map(metric).collect::<Result<_, String>>()?;
     let wide = found.first().filter(|_| rule.target.is_none());
     let wide = wide.and_then(|first| notes::on_precision(&first.metric, first.relative_half_width));
+    let mut cautions = cautions::of_runs(&[runs]);
+    cautions.extend(cautions::of_disturbed(&[runs]));
+    cautions.extend(
+        wide.clone().map(|note| Caution::new(Usability::WithCaution, "the interval is wide").instead_of(Some(note))),
+    );
     Ok(Repeats {
         schema: "wmlrun.repeats/1".to_owned(),
         name: name.to_owned(),
@@ -73,6 +82,7 @@ pub fn repeats(
         target: rule.target,
         metrics: found,
         notes: wide.into_iter().chain(notes::on_runs(&[runs], metrics)).collect(),
+        cautions,
         conditions: conditions::lines(&[runs]),
     })
 }

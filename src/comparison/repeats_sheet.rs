@@ -2,10 +2,16 @@
 
 use super::formats::{ResultDocument, json_text, series};
 use super::numbers::{dash, figure, half_width, percent};
-use super::{RepeatedMetric, Repeats, StudyDocument};
+use super::phrases::amount;
+use super::{RepeatedMetric, Repeats, StudyDocument, cautions};
 use crate::analysis::RepeatState;
-use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
+use crate::sheet::{
+    Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability,
+};
 use crate::util::count::{count, grouped};
+
+/// The most further metrics that an answer names.
+const MAX_OTHERS: usize = 3;
 
 /// The table of the estimates.
 fn table(repeats: &Repeats) -> SheetTable {
@@ -32,13 +38,65 @@ fn table(repeats: &Repeats) -> SheetTable {
     table
 }
 
-/// The last line: the state in which the series ended.
-fn ending(repeats: &Repeats) -> String {
+/// What the runs say of the first metric, and how precise that is.
+fn answer(repeats: &Repeats) -> Answer {
     let n = count(repeats.metrics.first().map_or(0, |metric| metric.estimate.n), "run");
     let state = repeats.state.name();
-    match repeats.target {
-        Some(target) => format!("{state} after {n}, for intervals of ± {}", percent(target)),
-        None => format!("{state} after {n}"),
+    let requested = repeats.target.map(|target| format!("the requested ± {}", percent(target)));
+    let with_half_width = |metric: &RepeatedMetric| {
+        let ends = metric.estimate.interval().from_zero().ends();
+        let interval = ends.map_or_else(String::new, |(low, high)| {
+            let [low, high] = [low, high].map(|end| figure(&metric.metric, end));
+            format!(" ± {} (95 % interval {low} … {high})", half_width(metric.relative_half_width))
+        });
+        amount(&metric.metric, metric.estimate.mean) + &interval
+    };
+    let first = repeats.metrics.first().map(with_half_width).unwrap_or_default();
+    let is_wide = |metric: &&RepeatedMetric| repeats.target.is_some_and(|target| metric.relative_half_width > target);
+    let widest = repeats.metrics.iter().filter(is_wide);
+    let widest = widest.max_by(|a, b| a.relative_half_width.total_cmp(&b.relative_half_width));
+    let moving = repeats.metrics.iter().filter_map(|metric| Some((metric, metric.trend?)));
+    let moving = moving.max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()));
+    let result = match (repeats.state, requested) {
+        (RepeatState::Drifting, _) => {
+            let moving = moving.map_or_else(
+                || "a metric rises or falls".to_owned(),
+                |(metric, change)| {
+                    format!("`{}` changed by {:+.1} % from the first to the last", metric.metric, change * 100.0)
+                },
+            );
+            format!("{moving}, so that a mean says nothing")
+        }
+        (RepeatState::NotConverged, Some(requested)) => {
+            let widest = widest.map_or_else(String::new, |metric| {
+                format!(
+                    "; `{}` is known to ± {}, and not to {requested}",
+                    metric.metric,
+                    half_width(metric.relative_half_width)
+                )
+            });
+            format!("{first}{widest}")
+        }
+        (RepeatState::Converged, Some(requested)) => format!("{first}, at least as precise as {requested}"),
+        _ => first,
+    };
+    let (usability, advice) = match repeats.state {
+        RepeatState::Converged | RepeatState::Complete => (Usability::Usable, ""),
+        RepeatState::Running => (Usability::Unusable, ""),
+        RepeatState::NotConverged => (Usability::Unusable, "More runs (`--resume`) or longer ones (`--runtime`) help."),
+        RepeatState::Drifting => {
+            (Usability::Unusable, "Warm up (`--warmup auto`), or find what changes from one run to the next.")
+        }
+    };
+    let others: Vec<String> = repeats.metrics.iter().skip(1).take(MAX_OTHERS).map(with_half_width).collect();
+    let is_told = !others.is_empty() && repeats.state != RepeatState::Drifting;
+    Answer {
+        result: format!("{state} after {n}: {result}."),
+        details: is_told.then(|| format!("Also {}.", others.join("; "))).into_iter().collect(),
+        usability: Some(usability),
+        advice: advice.to_owned(),
+        conditions: repeats.conditions.clone(),
+        ..Answer::default()
     }
 }
 
@@ -53,10 +111,12 @@ pub(super) fn tone(state: RepeatState) -> Tone {
 
 impl ResultDocument for Repeats {
     fn sheet(&self) -> Sheet {
-        let notes = SheetBlock::messages(NoteLabel::Note, &self.notes);
+        let mut answer = answer(self);
+        let notes = cautions::add(&mut answer, &self.cautions, &self.notes);
+        let notes = SheetBlock::messages(NoteLabel::Note, &notes);
         Sheet {
             title: self.name.clone(),
-            answer: Answer { result: ending(self), conditions: self.conditions.clone(), ..Answer::default() },
+            answer,
             tone: tone(self.state),
             blocks: std::iter::once(SheetBlock::Table(table(self))).chain(notes).collect(),
         }

@@ -4,7 +4,7 @@
 //! has the confidence level 1 − 0.05/n (Bonferroni), so that with 95 % confidence all of them contain their ratio.
 
 use super::build::LEVEL;
-use super::comparison_sheet::disturbed_side;
+use super::cautions::disturbed_side;
 use super::differences::different_workloads;
 use super::numbers::{confidence, dash, figure, percent, ratio, with_direction};
 use super::{Comparer, Comparison, RunOrder, Runs, differences, notes, verdict_notes};

@@ -1,7 +1,7 @@
 //! A sweep: the load curve of a workload over several levels of one factor (`wmlrun.sweep/1`), with intervals, peak,
 //! knee and overall response time.
 
-use super::{conditions, notes};
+use super::{Caution, cautions, conditions, notes};
 use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
 use crate::import::{Metric, Observation};
 use crate::util::size;
@@ -34,6 +34,9 @@ pub struct Sweep {
     /// Notes on how the runs were made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The reasons to distrust the figures.
+    #[serde(skip)]
+    pub cautions: Vec<Caution>,
     /// Machine, file systems and versions, in lines.
     #[serde(skip)]
     pub conditions: Vec<String>,
@@ -79,6 +82,7 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         overall: overall_response(&curve, method),
         planned_runs: None,
         notes: notes::on_warnings(&by_level).chain(notes::on_outliers(&by_level, &Metric::ops())).collect(),
+        cautions: cautions::of_runs(&by_level).into_iter().chain(cautions::of_disturbed(&by_level)).collect(),
         conditions: conditions::lines(&by_level),
         points,
     }

@@ -3,9 +3,11 @@
 use super::formats::{ResultDocument, json_text, series};
 use super::numbers::{dash, figure, half_width, interval_text};
 use super::sweep::curve;
-use super::{StudyDocument, Sweep, SweepPoint};
+use super::{Caution, StudyDocument, Sweep, SweepPoint, cautions};
 use crate::analysis;
-use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone};
+use crate::sheet::{
+    Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability,
+};
 use crate::util::count::{count, grouped};
 use crate::util::csv::cell;
 use crate::util::printable;
@@ -66,41 +68,91 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
     annotations.join(", ")
 }
 
-/// The last line: whether runs are missing, then peak, knee and overall response time, and whether the order of
-/// the points is doubtful.
-fn ending(sweep: &Sweep) -> String {
+/// Peak, knee and overall response time, after what is missing.
+fn result(sweep: &Sweep) -> String {
     // The budget ended before all of the runs were made.
     let missing = sweep.missing_runs().map_or_else(String::new, |(made, planned)| {
         format!("not complete: {} of {}; ", grouped(made), count(planned, "run"))
     });
-    let Some(overall) = sweep.overall else { return format!("{missing}no point has results") };
+    let Some(overall) = sweep.overall else { return format!("failed: {missing}no point has results") };
     let knee = match (sweep.knee.and_then(|n| sweep.points.get(n)), analysis::knee(&curve(&sweep.points))) {
         (Some(point), _) => format!("knee at {}={}", sweep.factor, point.level),
         (None, Err(why)) => format!("no knee ({})", why.about()),
         (None, Ok(_)) => "no knee".to_owned(),
     };
     // The loads of an open loop are requests, of which each may consist of several operations.
-    let requests = sweep.points.iter().find(|point| sweep.is_peak(point)).and_then(|point| point.achieved);
+    let peak = sweep.points.iter().find(|point| sweep.is_peak(point));
+    let requests = peak.and_then(|point| point.achieved);
     let requests = requests.map_or_else(String::new, |rate| format!(" ({} requests/s)", figure("ops", rate)));
-    let order = match sweep.has_doubtful_order() {
-        true => "; the first value is the peak: the overall response time needs values in the order of their load",
-        false => "",
-    };
+    let at = peak.map_or_else(String::new, |point| format!(" at {}={}", sweep.factor, point.level));
+    let width = peak.and_then(|point| point.rate).filter(|rate| rate.relative().is_finite());
+    let width = width.map_or_else(String::new, |rate| format!(" ± {}", half_width(rate.relative())));
     format!(
-        "{missing}peak {} ops/s{requests}, {knee}, overall response time {} ({}){order}",
+        "{missing}peak {} operations per second{width}{requests}{at}; {knee}; overall response time {} ({})",
         figure("ops", overall.peak),
         figure("latency.mean", overall.ort),
         sweep.method.name()
     )
 }
 
+const DOUBTFUL_ORDER: &str =
+    "the first value is the peak: the overall response time needs values in the order of their load";
+
+/// The first levels and the last one.
+fn shortened(levels: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    match levels {
+        [first @ .., last] if levels.len() > SHOWN => format!("{} … {last}", first[..SHOWN - 1].join(", ")),
+        levels => levels.join(", "),
+    }
+}
+
+/// The peak, and whether the curve may be used.
+fn answer(sweep: &Sweep) -> Answer {
+    let levels: Vec<&str> = sweep.points.iter().map(|point| point.level.as_str()).collect();
+    let mut answer = Answer {
+        about: format!("{} is {}.", sweep.factor, shortened(&levels)),
+        result: result(sweep) + ".",
+        conditions: sweep.conditions.clone(),
+        ..Answer::default()
+    };
+    answer.usability = Some(if sweep.overall.is_some() { Usability::Usable } else { Usability::Unusable });
+    answer
+}
+
+/// The reasons to distrust a curve that it shows itself.
+fn doubts(sweep: &Sweep) -> Vec<Caution> {
+    let mut found = Vec::new();
+    if sweep.missing_runs().is_some() {
+        found.push(Caution::new(Usability::WithCaution, "the runs ended before all were made"));
+    }
+    let failed: u64 = sweep.points.iter().map(|point| point.failed).sum();
+    let last = sweep.points.iter().rev().find_map(|point| point.failure.as_ref());
+    found.extend(
+        last.map(|why| Caution::new(Usability::WithCaution, format!("{} failed: {why}", count(failed, "run")))),
+    );
+    if sweep.has_doubtful_order() {
+        found.push(Caution::new(Usability::WithCaution, DOUBTFUL_ORDER));
+    }
+    found
+}
+
 impl ResultDocument for Sweep {
     fn sheet(&self) -> Sheet {
-        let notes = SheetBlock::messages(NoteLabel::Note, &self.notes);
         let is_whole = self.overall.is_some() && self.missing_runs().is_none();
+        // A curve of an experiment is a part of its answer.
+        let is_part = self.planned_runs.is_none() && self.conditions.is_empty();
+        let order = if self.has_doubtful_order() { format!("; {DOUBTFUL_ORDER}") } else { String::new() };
+        let mut answer = if is_part { Answer::of_part(result(self) + &order) } else { answer(self) };
+        let cautions: Vec<Caution> = self.cautions.iter().cloned().chain(doubts(self)).collect();
+        let notes = match is_part {
+            true => self.notes.clone(),
+            false => cautions::add(&mut answer, &cautions, &self.notes),
+        };
+        let notes = SheetBlock::messages(NoteLabel::Note, &notes);
         Sheet {
             title: self.name.clone(),
-            answer: Answer { result: ending(self), conditions: self.conditions.clone(), ..Answer::default() },
+            answer,
             tone: if is_whole { Tone::Neutral } else { Tone::Bad },
             blocks: std::iter::once(SheetBlock::Table(table(self))).chain(notes).collect(),
         }
@@ -207,8 +259,9 @@ mod tests {
     /// The peak is in operations, the loads of an open loop are in requests.
     #[test]
     fn the_peak_of_an_open_loop_has_its_requests() {
-        let (open, closed) = (ending(&curve(true)), ending(&curve(false)));
-        assert!(open.starts_with("peak 400.0 ops/s (200.0 requests/s), no knee"), "{open}");
-        assert!(closed.starts_with("peak 400.0 ops/s, no knee"), "{closed}");
+        let (open, closed) = (result(&curve(true)), result(&curve(false)));
+        let peak = "peak 400.0 operations per second";
+        assert!(open.starts_with(&format!("{peak} (200.0 requests/s) at rate=400; no knee")), "{open}");
+        assert!(closed.starts_with(&format!("{peak} at rate=400; no knee")), "{closed}");
     }
 }

@@ -7,6 +7,9 @@ use crate::analysis::{
 };
 use crate::import::Observation;
 
+/// The confidence level of intervals.
+pub(super) const LEVEL: f64 = 0.95;
+
 /// The name of the exact test of pairs of runs.
 pub(super) const SIGNED_RANK: &str = "signed rank";
 

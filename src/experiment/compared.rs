@@ -4,8 +4,11 @@ use super::order::StudyOrder;
 use super::stop::StoppingRule;
 use super::wanted::{EQUAL_ARMS, Experiment, OTHER_VERDICT, RuleWanted, WantedFactor};
 use crate::analysis::{InterimLook, NoiseFloor, RepeatState, ResponseMethod};
-use crate::comparison::{Comparer, Comparison, FactorLevels, Factorial, FactorialDesign, RunOrder, Runs, Sweep, sweep};
+use crate::comparison::{
+    Caution, Comparer, Comparison, FactorLevels, Factorial, FactorialDesign, RunOrder, Runs, Sweep, sweep,
+};
 use crate::import::{Metric, Observation};
+use crate::sheet::Usability;
 
 impl Experiment {
     /// Compares A and B for the verdict of the experiment. `look` is the interim look at which it ended. Returns an
@@ -27,9 +30,11 @@ impl Experiment {
         let mut comparison = compare_arms(&comparer, arms)?;
         if self.verdict.is_empty() {
             comparison.notes.insert(0, OTHER_VERDICT.to_owned());
+            comparison.cautions.push(Caution::of_note(Usability::WithCaution, OTHER_VERDICT));
         }
         if self.has_equal_arms() {
             comparison.notes.insert(0, EQUAL_ARMS.to_owned());
+            comparison.cautions.push(Caution::of_note(Usability::WithCaution, EQUAL_ARMS));
         }
         Ok(comparison)
     }

@@ -3,8 +3,9 @@
 use super::recorded::{RecordedExperiment, RecordedRun};
 use super::wanted::ExperimentKind;
 use crate::analysis::{NoiseFloor, RepeatState};
-use crate::comparison::{Comparison, ComparisonFormat, Factorial, Repeats, Sweep, repeats};
+use crate::comparison::{Caution, Comparison, ComparisonFormat, Factorial, Repeats, Sweep, condition_lines, repeats};
 use crate::import::Observation;
+use crate::sheet::{Answer, Sheet, Tone, Usability};
 use crate::util::count::count;
 
 /// The result of an experiment.
@@ -54,44 +55,65 @@ impl RecordedExperiment {
     /// workload. Returns an error if the runs have no result.
     pub fn document(&self, floor: Option<NoiseFloor>) -> Result<ExperimentDocument, String> {
         let notes = self.notes.iter().cloned().chain(self.state_notes());
+        let cautions = self.state_cautions();
         Ok(match self.experiment.kind() {
             ExperimentKind::Repeat => {
                 let mut found = self.repeats()?;
                 found.notes.extend(notes);
+                found.cautions.splice(0..0, cautions);
                 ExperimentDocument::Repeats(found)
             }
             ExperimentKind::Ab => {
                 let mut found = self.comparison(floor)?;
                 found.notes.extend(notes);
+                found.cautions.splice(0..0, cautions);
                 ExperimentDocument::Comparison(Box::new(found))
             }
             ExperimentKind::Sweep => {
                 let mut found = self.sweep().ok_or("the experiment is not a sweep")?;
                 found.notes.extend(notes);
+                found.cautions.splice(0..0, cautions);
                 ExperimentDocument::Sweep(found)
             }
             ExperimentKind::Factorial => {
                 let mut found = self.factorial().ok_or("the experiment has no factors")?;
                 found.notes.extend(notes);
+                found.cautions.splice(0..0, cautions);
                 ExperimentDocument::Factorial(found)
             }
         })
     }
 
+    /// The answer of runs that have no result.
+    pub fn failed_sheet(&self, why: &str) -> Sheet {
+        let runs: Vec<Observation> = self.runs.iter().map(|run| run.observation.clone()).collect();
+        let answer = Answer {
+            result: format!("failed: {why}."),
+            details: vec![format!("There is no result; {} ended before.", count(runs.len() as u64, "run"))],
+            usability: Some(Usability::Unusable),
+            conditions: condition_lines(&[&runs]),
+            ..Answer::default()
+        };
+        Sheet { title: self.experiment.name.clone(), answer, tone: Tone::Bad, blocks: Vec::new() }
+    }
+
     /// Returns notes on runs that are missing.
     pub fn state_notes(&self) -> Vec<String> {
+        self.state_cautions().into_iter().map(|caution| caution.text).collect()
+    }
+
+    fn state_cautions(&self) -> Vec<Caution> {
         let state = match (self.is_complete, self.is_interrupted) {
             (true, _) => None,
             (false, true) => Some("was interrupted"),
             (false, false) => Some("is not complete"),
         };
-        let note = |state: &str| format!("the experiment {state}: this is the result of the runs so far");
-        let mut notes: Vec<String> = state.map(note).into_iter().collect();
-        if !self.unreadable.is_empty() {
-            let numbers: Vec<String> = self.unreadable.iter().map(u64::to_string).collect();
-            notes.push(format!("the results of these runs can't be read: {}", numbers.join(", ")));
-        }
-        notes
+        let state = state.map(|state| format!("the experiment {state}: this is the result of the runs so far"));
+        let numbers: Vec<String> = self.unreadable.iter().map(u64::to_string).collect();
+        let lost =
+            (!numbers.is_empty()).then(|| format!("the results of these runs can't be read: {}", numbers.join(", ")));
+        let state = state.map(|text| Caution::of_note(Usability::Unusable, &text));
+        state.into_iter().chain(lost.map(|text| Caution::of_note(Usability::WithCaution, &text))).collect()
     }
 
     /// Returns the estimates of repeated runs. Returns an error if a run lacks a metric, or if there are no runs.

@@ -47,6 +47,8 @@ pub struct Observation {
     pub figures: BTreeMap<String, f64>,
     /// Figures that may explain a change of a metric.
     pub causes: BTreeMap<&'static str, f64>,
+    /// The names of its I/O flowops.
+    pub steps: Vec<String>,
     /// The conditions of the run: kernel, mounts, script, variables, cache state.
     pub conditions: BTreeMap<String, String>,
     /// The start of the run in seconds since 1970, for fio its end; `None` when it is unknown.

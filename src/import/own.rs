@@ -189,6 +189,7 @@ pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
         control: None,
         source: source.to_owned(),
         figures,
+        steps: io.iter().map(|f| f.name.clone()).collect::<BTreeSet<String>>().into_iter().collect(),
         causes: causes(run),
         conditions: conditions(document, run),
         started: seconds_of(&run.started_at),

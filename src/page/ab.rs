@@ -1,23 +1,19 @@
 //! The parts of a page about a comparison of two arms: the verdict and how it came about.
 
 use super::experiment::{distributions, metric_title, run_picture, run_points, unit};
-use crate::analysis::{self, ComparisonVerdict, Estimate, NoiseFloor};
+use crate::analysis::{self, ComparisonVerdict, Estimate};
 use crate::comparison::{
     Comparison, ResultDocument, confidence, figure, percent, probability, ratio, samples_caption, with_direction,
 };
 use crate::experiment::RecordedExperiment;
-use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol, Tone};
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
 use crate::util::count::measured;
 
-/// Returns the parts about a comparison.
-pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Vec<SheetBlock> {
-    let comparison = match recorded.comparison(floor) {
-        Ok(comparison) => comparison,
-        Err(e) => return vec![SheetBlock::Banner { tone: Tone::Bad, text: format!("no verdict: {e}") }],
-    };
-    let of_metric = |metric| run_points(recorded, metric, &side_names(&comparison), &means(&comparison));
+/// Returns the parts about a comparison of the arms of an experiment.
+pub(super) fn blocks(recorded: &RecordedExperiment, comparison: &Comparison) -> Vec<SheetBlock> {
+    let of_metric = |metric| run_points(recorded, metric, &side_names(comparison), &means(comparison));
     let runs = recorded.experiment.metrics().first().and_then(of_metric);
-    with_runs(&comparison, runs)
+    with_runs(comparison, runs)
 }
 
 /// The largest number of values of a comparison that are drawn one by one.

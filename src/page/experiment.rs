@@ -3,10 +3,10 @@
 
 use super::{ab, factorial, sweep};
 use crate::analysis::{self, Estimate, NoiseFloor, RepeatState};
-use crate::comparison::{RepeatedMetric, ResultDocument, figure, measured, percent, with_direction};
-use crate::experiment::{ExperimentKind, RecordedExperiment, RecordedRun, RunTable};
+use crate::comparison::{Repeats, ResultDocument, figure, measured, with_direction};
+use crate::experiment::{ExperimentDocument, RecordedExperiment, RecordedRun, RunTable};
 use crate::import::{Metric, record_name};
-use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, SheetBlock, SheetTable, Symbol, Tone};
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, Sheet, SheetBlock, SheetTable, Symbol};
 use crate::util::count::count;
 use std::collections::BTreeSet;
 
@@ -19,19 +19,18 @@ const MAX_FLOWOPS: usize = 200;
 
 /// Returns all parts about an experiment. `floor` is the noise floor of its workload.
 pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Vec<SheetBlock> {
-    let mut blocks = vec![SheetBlock::Text { text: about(recorded) }];
-    if !recorded.unreadable.is_empty() {
-        let numbers: Vec<String> = recorded.unreadable.iter().map(u64::to_string).collect();
-        let text = format!("The results of these runs can't be read, and are missing: {}.", numbers.join(", "));
-        blocks.extend(SheetBlock::messages(NoteLabel::Warning, &[text]));
-    }
-    blocks.extend(SheetBlock::messages(NoteLabel::Note, &recorded.notes));
-    match recorded.experiment.kind() {
-        ExperimentKind::Repeat => blocks.extend(repeat_blocks(recorded)),
-        ExperimentKind::Ab => blocks.extend(ab::blocks(recorded, floor)),
-        ExperimentKind::Sweep => blocks.extend(sweep::blocks(recorded)),
-        ExperimentKind::Factorial => blocks.extend(factorial::blocks(recorded)),
-    }
+    let mut blocks = match recorded.document(floor) {
+        Err(why) => recorded.failed_sheet(&why).into_page(),
+        Ok(ExperimentDocument::Repeats(found)) => repeat_blocks(recorded, &found),
+        Ok(ExperimentDocument::Comparison(found)) => ab::blocks(recorded, &found),
+        Ok(ExperimentDocument::Sweep(found)) => sweep::blocks(&found),
+        Ok(ExperimentDocument::Factorial(found)) => factorial::blocks(recorded, &found),
+    };
+    let is_answer = |block: &&SheetBlock| {
+        matches!(block, SheetBlock::Banner { .. } | SheetBlock::Text { .. } | SheetBlock::SmallPrint { .. })
+    };
+    let at = blocks.iter().take_while(is_answer).count();
+    blocks.insert(at, SheetBlock::SmallPrint { lines: vec![about(recorded)] });
     blocks.extend(flowops(recorded).block());
     blocks.extend(run_table(recorded).folded().block());
     blocks.extend(conditions(recorded).folded().block());
@@ -48,11 +47,10 @@ fn about(recorded: &RecordedExperiment) -> String {
     format!("wmlrun {command}, {runs}, started at {}, seed {}.{measured}{state}", experiment.created, experiment.seed)
 }
 
-/// Returns the name of a state. Runs are not in progress in an experiment that was interrupted.
-pub(super) fn state_name(recorded: &RecordedExperiment, state: RepeatState) -> &'static str {
-    match state {
-        RepeatState::Running if recorded.is_interrupted => "interrupted",
-        state => state.name(),
+/// Names the state of an experiment that was interrupted: its runs are not in progress.
+pub(super) fn name_state(recorded: &RecordedExperiment, state: RepeatState, sheet: &mut Sheet) {
+    if state == RepeatState::Running && recorded.is_interrupted {
+        sheet.answer.result = sheet.answer.result.replacen(state.name(), "interrupted", 1);
     }
 }
 
@@ -176,29 +174,16 @@ pub(super) fn distributions(metric: &str, samples: &[(String, Vec<f64>)]) -> Opt
 }
 
 /// Returns the parts about repeats: the estimates, and the runs of each metric.
-fn repeat_blocks(recorded: &RecordedExperiment) -> Vec<SheetBlock> {
-    let found = match recorded.repeats() {
-        Ok(found) => found,
-        Err(e) => return vec![SheetBlock::Banner { tone: Tone::Bad, text: e }],
-    };
-    let with_half_width = |metric: &RepeatedMetric| {
-        let (name, half) = (&metric.metric, metric.relative_half_width);
-        let half = if half.is_finite() { format!(" ± {}", percent(half)) } else { String::new() };
-        format!(": {name} {}{half}", figure(name, metric.estimate.mean))
-    };
-    let first = found.metrics.first();
-    let target = found.target.map(|target| format!(", requested ± {}", percent(target))).unwrap_or_default();
-    let estimate = first.map(with_half_width).unwrap_or_default();
-    let (state, runs) = (state_name(recorded, found.state), count(recorded.runs.len() as u64, "run"));
+fn repeat_blocks(recorded: &RecordedExperiment, found: &Repeats) -> Vec<SheetBlock> {
     let mut sheet = found.sheet();
-    sheet.answer.result = format!("{state} after {runs}{estimate}{target}");
+    name_state(recorded, found.state, &mut sheet);
     let experiment = &recorded.experiment;
     for (metric, found) in experiment.metrics().iter().zip(&found.metrics) {
         let means = [found.estimate.interval()];
         let picture = run_points(recorded, metric, std::slice::from_ref(&experiment.name), &means);
         sheet.blocks.extend(picture.map(SheetBlock::Picture));
     }
-    if let Some(metric) = first {
+    if let Some(metric) = found.metrics.first() {
         let sample = [(experiment.name.clone(), metric.values.clone())];
         sheet.blocks.extend(distributions(&metric.metric, &sample).map(SheetBlock::Picture));
     }

@@ -2,12 +2,11 @@
 //! as points, and the cells by the levels of each factor.
 
 use super::ab::quantiles;
-use super::experiment::{distributions, extent, metric_title, state_name, unit};
+use super::experiment::{distributions, extent, metric_title, name_state, unit};
 use super::sweep;
 use crate::analysis::Estimate;
 use crate::comparison::{
-    CellMetric, Factorial, FactorialCell, LevelTests, ResultDocument, cell_groups, factorial_ending, figure,
-    interval_text,
+    CellMetric, Factorial, FactorialCell, LevelTests, ResultDocument, cell_groups, figure, interval_text,
 };
 use crate::experiment::RecordedExperiment;
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
@@ -16,16 +15,15 @@ use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, 
 const MAX_CELLS: usize = 40;
 
 /// Returns the parts about a factorial experiment.
-pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<SheetBlock> {
-    let Some(found) = recorded.factorial() else { return Vec::new() };
+pub(super) fn blocks(recorded: &RecordedExperiment, found: &Factorial) -> Vec<SheetBlock> {
     let mut sheet = found.sheet();
-    sheet.answer.result = factorial_ending(&found, state_name(recorded, found.state));
-    found.tests.iter().for_each(|tests| sheet.add_after(&tests.caption(), level_pictures(&found, tests)));
+    name_state(recorded, found.state, &mut sheet);
+    found.tests.iter().for_each(|tests| sheet.add_after(&tests.caption(), level_pictures(found, tests)));
     found.curves.iter().zip(sheet.parts()).for_each(|(curve, part)| sweep::draw(curve, part));
     for n in 0..found.metrics.len() {
         for metric in found.metrics_at(n) {
-            sheet.blocks.extend(dots(&found, n, metric).map(SheetBlock::Picture));
-            sheet.blocks.extend(by_factor(&found, n, metric));
+            sheet.blocks.extend(dots(found, n, metric).map(SheetBlock::Picture));
+            sheet.blocks.extend(by_factor(found, n, metric));
         }
     }
     sheet.into_page()

@@ -3,7 +3,6 @@
 use super::experiment::extent;
 use crate::analysis::Estimate;
 use crate::comparison::{ResultDocument, Sweep, SweepPoint, figure, interval_text};
-use crate::experiment::RecordedExperiment;
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, Sheet, SheetBlock, SheetTable, Symbol};
 
 /// The title of an axis with the rate of the I/O.
@@ -14,10 +13,9 @@ const OFFERED: &str = "offered requests/s";
 const ACHIEVED: &str = "achieved requests/s";
 
 /// Returns the parts about a load curve.
-pub(super) fn blocks(recorded: &RecordedExperiment) -> Vec<SheetBlock> {
-    let Some(found) = recorded.sweep() else { return Vec::new() };
+pub(super) fn blocks(found: &Sweep) -> Vec<SheetBlock> {
     let mut sheet = found.sheet();
-    draw(&found, &mut sheet);
+    draw(found, &mut sheet);
     sheet.into_page()
 }
 

@@ -2,6 +2,8 @@
 //! mail take their sentences from it.
 
 use serde::Serialize;
+use wml_text::printable;
+use wml_text::wrap::fill;
 
 /// Whether a result may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -46,11 +48,36 @@ impl Answer {
             Some(Usability::WithCaution) => "You may use this result in spite of it.",
             Some(Usability::Unusable) => "Do not use this result.",
         };
-        let caution = match &self.cautions[..] {
-            [] => String::new(),
-            parts => format!("Caution: {}.", parts.join("; ")),
-        };
+        let parts: Vec<&str> = self.cautions.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        let caution = if parts.is_empty() { String::new() } else { format!("Caution: {}.", parts.join("; ")) };
         let all = self.details.iter().map(String::as_str).chain([&*caution, sentence, &*self.advice]);
         all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// The longest command or name that is not broken.
+const LONGEST: usize = 30;
+
+/// A paragraph of an answer in lines of at most `columns` columns. A number stays beside its unit, and the words of a short
+/// command stay together.
+pub(super) fn paragraph(text: &str, columns: usize, under: &str) -> String {
+    const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB"];
+    let text = printable::line(text);
+    let mut kept = String::with_capacity(text.len());
+    for (n, part) in text.split('`').enumerate() {
+        let is_command = n % 2 == 1 && part.len() <= LONGEST;
+        kept += if n > 0 { "`" } else { "" };
+        kept += &if is_command { part.replace(' ', "\u{a0}") } else { part.to_owned() };
+    }
+    let mut words = String::with_capacity(kept.len());
+    let mut is_number = false;
+    for word in kept.split(' ') {
+        let is_unit = is_number && UNITS.contains(&word.trim_end_matches(['.', ',', ';', ':', ')']));
+        if !words.is_empty() {
+            words.push(if is_unit { '\u{a0}' } else { ' ' });
+        }
+        words += word;
+        is_number = word.ends_with(|letter: char| letter.is_ascii_digit());
+    }
+    fill(&words, columns, under).replace('\u{a0}', " ")
 }

@@ -67,6 +67,10 @@ pub enum SheetBlock {
         /// The sentences.
         text: String,
     },
+    /// Lines in small print, in HTML only.
+    SmallPrint {
+        lines: Vec<String>,
+    },
     /// The result in one sentence.
     Banner {
         /// Whether it is good.
@@ -150,9 +154,13 @@ impl Sheet {
         })
     }
 
-    /// The blocks of a page: the result is first, then what leads to the tables, and what was unusual.
+    /// The blocks of a page: the answer is first, then what leads to the tables, and what was unusual.
     pub fn into_page(self) -> Vec<SheetBlock> {
+        let rest = [self.answer.rest(), self.answer.about].into_iter().filter(|text| !text.is_empty());
         let mut found = vec![SheetBlock::Banner { tone: self.tone, text: self.answer.result }];
+        found.extend(rest.map(|text| SheetBlock::Text { text }));
+        let lines = self.answer.conditions;
+        found.extend((!lines.is_empty()).then_some(SheetBlock::SmallPrint { lines }));
         let leads = self.blocks.iter().take_while(|block| matches!(block, SheetBlock::Text { .. })).count();
         let mut blocks = self.blocks;
         let rest = blocks.split_off(leads);

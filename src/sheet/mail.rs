@@ -2,7 +2,7 @@
 
 use super::Sheet;
 use wml_text::printable;
-use wml_text::wrap::{cell_lines, fill};
+use wml_text::wrap::cell_lines;
 
 const COLUMNS: usize = 72;
 
@@ -21,8 +21,7 @@ pub fn write(sheet: &Sheet) -> String {
 
 /// A text in lines of its own. A word that is too long, such as a path, is broken.
 fn paragraph(text: &str, under: &str) -> String {
-    let text = printable::line(text);
-    let lines = fill(&text, COLUMNS, under);
+    let lines = super::answer::paragraph(text, COLUMNS, under);
     let is_too_wide = |line: &str| line.chars().map(printable::columns).sum::<usize>() > COLUMNS;
     let broken = lines.lines().flat_map(|line| match is_too_wide(line) {
         true => cell_lines(line, COLUMNS),

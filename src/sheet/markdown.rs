@@ -5,7 +5,13 @@ use wml_text::markdown::{literal, message};
 
 /// A sheet as Markdown. Its first line is the result.
 pub fn write(sheet: &Sheet) -> String {
-    let text = format!("**{}** {}\n", literal(&sheet.title), literal(&sheet.answer.result));
+    let answer = &sheet.answer;
+    let text = format!("**{}** {}\n", literal(&sheet.title), message(&answer.result));
+    let paragraphs = [answer.rest(), answer.about.clone()].into_iter().filter(|text| !text.is_empty());
+    let text = paragraphs.fold(text, |text, paragraph| text + &format!("\n{}\n", message(&paragraph)));
+    let line = |text: String, line: &String| text + &format!("- {}\n", literal(line));
+    let conditions = answer.conditions.iter().fold(String::new(), line);
+    let text = if conditions.is_empty() { text } else { text + "\n" + &conditions };
     sheet.blocks.iter().filter_map(part).fold(text, |text, part| text + "\n" + &part)
 }
 

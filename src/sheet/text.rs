@@ -1,11 +1,12 @@
 //! Sheets as text for a terminal of 80 columns. Pictures and sources are left out.
 
+use super::answer::paragraph;
 use super::{Media, NoteLabel, Sheet, SheetBlock, SheetTable};
 use wml_text::printable;
 use wml_text::table::{Align, Table};
 use wml_text::wrap::{WIDTH, wrapped};
 
-/// A sheet as text. Its last line is the result.
+/// A sheet as text. Its last lines are the answer.
 pub fn write(sheet: &Sheet) -> String {
     let mut text = format!("{}\n", printable::line(&sheet.title));
     let mut follows_text = false;
@@ -19,7 +20,11 @@ pub fn write(sheet: &Sheet) -> String {
         text += &part;
         follows_text = is_text;
     }
-    text + &format!("\n{}\n", printable::line(&sheet.answer.result))
+    let answer = &sheet.answer;
+    let result = format!("{} {}", answer.result, answer.rest());
+    let lines = [answer.about.as_str(), result.trim_end()].into_iter().filter(|text| !text.is_empty());
+    let lines = lines.chain(answer.conditions.iter().map(String::as_str));
+    lines.fold(text + "\n", |text, line| text + &paragraph(line, WIDTH, "  ") + "\n")
 }
 
 fn part(block: &SheetBlock) -> Option<String> {

@@ -139,10 +139,10 @@ fn a_cell_can_be_compared() {
     }
     // Cells of one experiment are compared block by block, and a part of the name of a cell is not one.
     let text = any_verdict(&lab.command("compare r:n=1,io=plain r:n=2,io=plain --anyway").output().unwrap());
-    assert!(text.contains("paired t-test over 2 blocks") && !text.contains("not interleaved"), "{text}");
+    assert!(text.contains("paired t-test over 2 blocks") && !text.contains("not alternated"), "{text}");
     let words = "compare r:n=1,io=plain r:n=2,io=plain --anyway --quiet -o compared.html";
     let text = any_verdict(&lab.command(words).output().unwrap());
-    assert!(text.lines().count() == 1 && text.contains(" of ops)"), "{text}");
+    assert!(text.lines().count() == 1 && text.contains(": ") && text.ends_with(".\n"), "{text}");
     let page = fs::read_to_string(lab.path("compared.html")).unwrap();
     assert!(
         page.contains(">compare: r:n=1,io=plain and r:n=2,io=plain</h1>") && page.contains("How the verdict"),
@@ -179,7 +179,7 @@ fn a_cell_can_be_compared() {
     let text = lab.run("repeat --resume r", 2);
     assert!(text.contains("`wmlrun experiment --resume`"), "{text}");
     for (format, says) in
-        [("text", "complete: 8 runs in 4 cells"), ("csv", "study,1,plain,1,ops,"), ("markdown", "| n | io |")]
+        [("text", "8 runs in 4 cells.\ncomplete: "), ("csv", "study,1,plain,1,ops,"), ("markdown", "| n | io |")]
     {
         let text = lab.run(&format!("experiment --resume r --quiet --format {format}"), 0);
         assert!(text.contains(says), "{text}");
@@ -248,7 +248,7 @@ fn a_failed_run_is_a_result_of_its_cell() {
     // It is complete, and has no further runs.
     for words in [format!("files/study.toml {SHORT} --results r"), "--resume r".to_owned()] {
         let shown = lab.run(&format!("experiment {words}"), 1);
-        assert!(shown.contains("complete: 8 runs in 4 cells, of which 4 failed"), "{shown}");
+        assert!(shown.contains("8 runs in 4 cells, of which 4 failed."), "{shown}");
         assert_eq!(shown.matches("2 failed: no operation was completed").count(), 2, "{shown}");
         assert!(shown.lines().any(|line| line == says), "{shown}");
         assert_eq!(lab.events("r").last().unwrap()["event"], "ended");

@@ -401,6 +401,9 @@ fn errors_are_found_before_the_first_run() {
     // A mistake that only a run finds.
     let shown = lab.run("repeat x.wml --no-quiesce --runtime 0.1 --dir /proc --results r", 3);
     assert!(shown.contains("run 1 failed") && shown.contains("r/runs/0001.log"), "{shown}");
+    // An answer says so too.
+    let mail = lab.run("repeat x.wml --no-quiesce --runtime 0.1 --dir /proc --results f --format mail", 3);
+    assert!(mail.contains("\n\nfailed: run 1 failed") && mail.contains("Do not use this result."), "{mail}");
     // A flowop that the script does not have.
     fs::write(lab.path("w.wml"), SCRIPT.replace("name=r,", "name=write-log,").replace("target=r", "target=write-log"))
         .unwrap();
@@ -694,7 +697,7 @@ fn a_complete_experiment_gets_further_runs() {
     assert_eq!(runs("--resume r --quiet"), [3; 3]);
     assert_eq!(fs::read(lab.path("r/runs/0001.json")).unwrap(), first);
     let text = lab.run("report r --format text", 0);
-    assert!(text.ends_with("complete: 9 runs in 3 cells\n"), "{text}");
+    assert!(text.contains("\ncomplete: ") && text.contains("9 runs in 3 cells."), "{text}");
     let text = lab.run("experiment --resume r --repeats 2 --quiet", 3);
     assert!(text.contains("it has 3 runs of a cell already"), "{text}");
     fs::write(lab.path("o.toml"), format!("order = \"in-order\"\n{file}")).unwrap();

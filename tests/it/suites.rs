@@ -60,7 +60,7 @@ impl ShippedSuite {
     /// Executes it. All runs are complete, and only the results stay in the directory.
     fn run(&self, options: &str, cells: usize, runs: usize) -> String {
         let text = self.lab.run(&self.words(options), 0);
-        assert!(text.contains(&format!("complete: {runs} runs in {cells} cells\n")), "{text}");
+        assert!(text.contains("\ncomplete: ") && text.contains(&format!("{runs} runs in {cells} cells.")), "{text}");
         assert_eq!(names(&self.lab), sorted([format!("{}.toml", self.name), "r".to_owned()].into()));
         text
     }

@@ -1,0 +1,142 @@
+//! The answers of ten results as mails: a reader who has nothing else must know what happened, and whether it may be used.
+
+#![allow(clippy::unwrap_used)]
+use super::build::tests::{controlled, runs};
+use super::formats::shown::mail;
+use super::repeats::repeats;
+use super::sweep::sweep;
+use super::{Comparer, Comparison, ResultDocument, RunOrder, Runs, Sweep};
+use crate::analysis::{RepeatRule, RepeatState, ResponseMethod, RunRange};
+use crate::import::{Metric, Observation};
+
+/// Gives runs a machine, and a variable that may differ.
+fn on_machine(runs: &mut [Observation], threads: &str) {
+    for run in runs {
+        run.workload = "varmail".to_owned();
+        run.started = Some(1_795_000_000);
+        run.conditions = [
+            ("kernel", "6.18.44 #1 SMP"),
+            ("processor", "2 × AMD EPYC"),
+            ("memory", "24 GiB"),
+            ("file system", "ext4"),
+            ("device", "/dev/vdb"),
+            ("mount options", "rw,relatime"),
+            ("ext4 features", "has_journal extent fast_commit"),
+            ("tool", "wmlrun 0.1.0"),
+            ("script", "1665ab09"),
+            ("$nthreads", threads),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    }
+}
+
+/// Sixteen runs of each side, of which those of B have `b` operations where A has 100. `change` changes them.
+fn compared(b: f64, spread: f64, control: f64, change: impl Fn(&mut [Observation])) -> Comparison {
+    let (mut of_a, mut of_b) = (runs("ops", 16, 100.0, spread), runs("ops", 16, b, spread));
+    of_b.rotate_left(5);
+    let steady: Vec<f64> = (0..16).map(|i| 50.0 + 0.1 * f64::from(i % 3)).collect();
+    controlled(&mut of_a, &steady);
+    controlled(&mut of_b, &steady.iter().map(|speed| speed * control).collect::<Vec<_>>());
+    for (side, threads, fsync) in [(&mut of_a, "8", 95e6), (&mut of_b, "16", 40e6)] {
+        on_machine(side, threads);
+        for run in side.iter_mut() {
+            let ops = run.figures["ops"];
+            run.steps = ["fsyncfile2", "readfile3"].map(str::to_owned).to_vec();
+            for (step, latency) in [("fsyncfile2", fsync), ("readfile3", 2e4)] {
+                run.figures.insert(format!("{step}.ops"), ops / 2.0);
+                run.figures.insert(format!("{step}.latency.mean"), latency * 100.0 / ops);
+            }
+        }
+        change(side);
+    }
+    let comparer = Comparer::of("varmail", ["--set nthreads=8", "--set nthreads=16"], &Metric::ops());
+    comparer.compare(&Runs { a: &of_a, b: &of_b, order: RunOrder::Blocks }).unwrap()
+}
+
+/// Runs of one workload that ended in this state.
+fn repeated(state: RepeatState, change: impl Fn(usize, &mut Observation)) -> String {
+    let mut found = runs("ops", 12, 5000.0, 0.02);
+    on_machine(&mut found, "16");
+    found.iter_mut().enumerate().for_each(|(n, run)| change(n, run));
+    let rule = RepeatRule { runs: RunRange { min: 10, max: 30 }, target: Some(0.05), level: 0.95 };
+    mail(&repeats("varmail", &[Metric::ops()], &found, &rule, state).unwrap())
+}
+
+/// Checks a mail, which may be used or not, and its width.
+#[track_caller]
+fn check(name: &str, is_usable: bool, mail: &str) {
+    let words = mail.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words.contains("You may use this result"), is_usable, "{name}: {mail}");
+    assert_eq!(words.contains("Do not use this result."), !is_usable, "{name}: {mail}");
+    assert!(mail.lines().all(|line| line.chars().count() <= 72), "{mail}");
+    insta::assert_snapshot!(format!("answer_{name}"), mail);
+}
+
+#[test]
+fn verdicts_say_what_happened_and_whether_it_may_be_used() {
+    let nothing = |_: &mut [Observation]| ();
+    check("better", true, &mail(&compared(190.0, 0.05, 1.0, nothing)));
+    check("worse", true, &mail(&compared(80.0, 0.02, 1.0, nothing)));
+    check("same", true, &mail(&compared(100.1, 0.005, 1.0, nothing)));
+    check("unclear", false, &mail(&compared(101.0, 0.3, 1.0, nothing)));
+    check("invalid", false, &mail(&compared(120.0, 0.02, 0.8, nothing)));
+    // Without a control, nothing shows that the other programs are not the difference.
+    let disturbed = compared(130.0, 0.05, 1.0, |side| {
+        let is_b = side[0].conditions["$nthreads"] == "16";
+        side.iter_mut().for_each(|run| (run.control, run.disturbed) = (None, is_b));
+    });
+    check("disturbed", false, &mail(&disturbed));
+    let ended = compared(190.0, 0.05, 1.0, |side| {
+        side.iter_mut().skip(13).for_each(|run| run.warnings = vec!["exhausted".to_owned()]);
+    });
+    check("threads_ended", false, &mail(&ended));
+}
+
+#[test]
+fn states_say_what_happened_and_whether_it_may_be_used() {
+    let unstable = |_: usize, run: &mut Observation| run.warnings = vec!["unstable".to_owned()];
+    check("unstable", false, &repeated(RepeatState::Converged, unstable));
+    let faster = |n: usize, run: &mut Observation| {
+        run.figures.values_mut().for_each(|ops| *ops *= 1.0 + 0.03 * n as f64);
+    };
+    check("drifting", false, &repeated(RepeatState::Drifting, faster));
+    let broken = Observation { failure: Some("low_space: /srv".to_owned()), ..Observation::default() };
+    let levels = ["1", "2"].map(str::to_owned);
+    let found = sweep("varmail", "nthreads", &levels, &[vec![broken.clone()], vec![broken]], ResponseMethod::Sfs3);
+    check("failed", false, &mail(&Sweep { planned_runs: Some(2), ..found }));
+}
+
+/// A disturbed comparison that holds without the disturbed runs may be used, and says why.
+#[test]
+fn a_verdict_that_holds_without_the_disturbed_runs_may_be_used() {
+    let held = compared(190.0, 0.05, 1.0, |side| {
+        side.iter_mut().for_each(|run| run.control = None);
+        side.iter_mut().take(4).for_each(|run| run.disturbed = true);
+    });
+    let words = mail(&held).split_whitespace().collect::<Vec<_>>().join(" ");
+    let says = "Caution: other programs disturbed 8 of 32 runs, but the 6 undisturbed blocks alone give the same verdict. You \
+        may use this result in spite of it.";
+    assert!(words.contains(says), "{words}");
+    // The note is the caution.
+    let blocks = format!("{:?}", held.sheet().blocks);
+    assert!(!blocks.contains("used the processors or devices") && !blocks.contains("undisturbed blocks"), "{blocks}");
+}
+
+/// A step is named only if it moved significantly, and not if the machine may be the reason.
+#[test]
+fn the_step_that_moved_most_is_named() {
+    let found = compared(190.0, 0.05, 1.0, |_| ());
+    let step = found.step.as_ref().unwrap();
+    assert!(step.name == "fsyncfile2" && step.steps == 2 && step.p < 0.05, "{step:?}");
+    assert!(mail(&found).contains("`fsyncfile2` moved most"), "{}", mail(&found));
+    assert!(!mail(&compared(120.0, 0.02, 0.8, |_| ())).contains("moved most"));
+    let alike = |side: &mut [Observation]| {
+        for (n, run) in side.iter_mut().enumerate() {
+            for step in ["fsyncfile2", "readfile3"] {
+                run.figures.insert(format!("{step}.latency.mean"), 1e6 * (1.0 + (n % 5) as f64));
+            }
+        }
+    };
+    assert_eq!(compared(190.0, 0.05, 1.0, alike).step, None);
+}

@@ -1,0 +1,221 @@
+//! The reasons to distrust a result that its answer names, and the notes that say the same at length.
+
+use super::tested::Runs;
+use super::{ComparedSide, Comparison, different_workloads, notes, unlike, verdict_notes};
+use crate::analysis::{ComparisonVerdict, DisturbanceCheck, STRICT_LEVEL};
+use crate::import::{Metric, Observation};
+use crate::sheet::{Answer, Usability};
+use crate::util::count::{count, grouped};
+use indexmap::IndexSet;
+
+/// A reason to distrust a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caution {
+    /// A part of a sentence.
+    pub text: String,
+    /// Whether the result may be used in spite of it.
+    pub leaves: Usability,
+    /// The notes that say the same.
+    pub notes: Vec<String>,
+}
+
+impl Caution {
+    pub(super) fn new(leaves: Usability, text: impl Into<String>) -> Self {
+        Self { text: text.into(), leaves, notes: Vec::new() }
+    }
+
+    /// A caution that is a note, in its own words.
+    pub fn of_note(leaves: Usability, note: &str) -> Self {
+        Self { text: note.to_owned(), leaves, notes: vec![note.to_owned()] }
+    }
+
+    /// Leaves out a note that says the same.
+    #[must_use]
+    pub(super) fn instead_of(mut self, note: Option<String>) -> Self {
+        self.notes.extend(note);
+        self
+    }
+}
+
+/// The most reasons that an answer names. The notes have all.
+const NAMED: usize = 3;
+
+/// Adds the gravest reasons to an answer, and returns the notes that it does not replace.
+pub(super) fn add(answer: &mut Answer, cautions: &[Caution], notes: &[String]) -> Vec<String> {
+    let mut ordered: Vec<&Caution> = cautions.iter().collect();
+    ordered.sort_by_key(|caution| std::cmp::Reverse(caution.leaves));
+    let usability = answer.usability.into_iter().chain(ordered.first().map(|caution| caution.leaves)).max();
+    answer.usability = usability;
+    let named = &ordered[..ordered.len().min(NAMED)];
+    answer.cautions.extend(named.iter().map(|caution| caution.text.clone()));
+    let is_named = |note: &&String| !named.iter().any(|caution| caution.notes.contains(note));
+    // A note stays if it also says what the answer has no room for.
+    let rest = || ordered.iter().skip(NAMED);
+    let is_left = |note: &&String| is_named(note) || rest().any(|caution| caution.notes.contains(note));
+    notes.iter().filter(is_left).cloned().collect()
+}
+
+/// What a warning of a run means for a result, and what it leaves of it. `None` for codes that only inform.
+fn of_code(code: &str) -> Option<(&'static str, Usability)> {
+    Some(match code {
+        "exhausted" => ("threads ended early for want of a file", Usability::Unusable),
+        "waited_to_the_end" => ("threads waited to the end and did nothing", Usability::Unusable),
+        "phase_not_started" => ("phases did not start", Usability::Unusable),
+        "ended_in_warmup" => ("the run ended in its warm-up", Usability::Unusable),
+        "no_operations" => ("nothing was done", Usability::Unusable),
+        "not_complete" => ("the run did not end as it should", Usability::Unusable),
+        "errors" => ("operations failed", Usability::Unusable),
+        "unstable" => {
+            ("the offered rate was not achieved, so that response times grow with the run", Usability::Unusable)
+        }
+        "not_mounted" => ("nothing was mounted at the directory", Usability::Unusable),
+        "stalled" => ("the file system stalled", Usability::WithCaution),
+        "starved" => ("threads waited for usable files", Usability::WithCaution),
+        "late_ops" => ("operations were in flight at the end", Usability::WithCaution),
+        "tool_bound" => ("wmlrun itself took a large part of the time", Usability::WithCaution),
+        "wakeup_latency" => ("wake-ups took a large part of the response time", Usability::WithCaution),
+        "not_quiesced" => ("earlier writes were not on the disk at the start", Usability::WithCaution),
+        "fits_in_memory" => ("the files fit in memory, so that reads may be cached", Usability::WithCaution),
+        "memory_file_system" => ("the files were in memory, not on storage", Usability::WithCaution),
+        "ranks_overlap" => ("some ranks ran while others did not", Usability::WithCaution),
+        "phase_late" => ("phases began late", Usability::WithCaution),
+        "warmup_not_steady" => ("the warm-up did not become steady", Usability::WithCaution),
+        "processor_bound" => ("the processors were fully busy", Usability::WithCaution),
+        _ => return None,
+    })
+}
+
+/// The reasons that runs of all sides give, without that of disturbed runs.
+pub(super) fn of_runs(sides: &[&[Observation]]) -> Vec<Caution> {
+    let all: u64 = sides.iter().map(|runs| runs.len() as u64).sum();
+    let in_runs = |has: &dyn Fn(&Observation) -> bool| {
+        let n = sides.iter().flat_map(|runs| runs.iter()).filter(|run| has(run)).count() as u64;
+        if n == all { "in all runs".to_owned() } else { format!("in {} of {}", grouped(n), count(all, "run")) }
+    };
+    let codes: IndexSet<&String> = sides.iter().flat_map(|runs| runs.iter()).flat_map(|run| &run.warnings).collect();
+    // The note also has codes that only inform.
+    let are_all = codes.iter().all(|code| of_code(code).is_some());
+    let note = notes::on_other_warnings(sides).filter(|_| are_all);
+    let caution = |code: &String| {
+        let (text, leaves) = of_code(code)?;
+        let text = format!("{} {text} (`{code}`)", in_runs(&|run| run.warnings.contains(code)));
+        Some(Caution::new(leaves, text).instead_of(note.clone()))
+    };
+    let mut found: Vec<Caution> = codes.into_iter().filter_map(caution).collect();
+    let is_unsteady = |run: &Observation| run.unsteady;
+    if sides.iter().flat_map(|runs| runs.iter()).any(is_unsteady) {
+        let text = format!("{} the rate changed", in_runs(&is_unsteady));
+        found.push(Caution::new(Usability::WithCaution, text).instead_of(notes::unsteady_note(sides)));
+    }
+    found
+}
+
+/// The number of disturbed runs, and that of all; `None` if no run was disturbed.
+pub(super) fn disturbed_runs(sides: &[&[Observation]]) -> Option<(u64, u64)> {
+    let of = |has: fn(&Observation) -> bool| sides.iter().flat_map(|runs| runs.iter()).filter(|run| has(run)).count();
+    let (disturbed, all) = (of(|run| run.disturbed) as u64, of(|_| true) as u64);
+    (disturbed > 0).then_some((disturbed, all))
+}
+
+/// How many runs were disturbed, as a part of a sentence.
+pub(super) fn disturbed_text((disturbed, all): (u64, u64)) -> String {
+    match disturbed == all {
+        true => format!("other programs disturbed all of {}", count(all, "run")),
+        false => format!("other programs disturbed {} of {}", grouped(disturbed), count(all, "run")),
+    }
+}
+
+/// Returns the end of a verdict on runs of which other programs disturbed half or more on a side, and not on the other.
+/// Their effect may be the difference.
+pub(super) fn disturbed_side(comparison: &Comparison) -> Option<String> {
+    let differs = matches!(comparison.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
+    let is_half = |side: &ComparedSide| 2 * side.disturbed >= side.sample.n;
+    let (name, side) = match (is_half(&comparison.a), is_half(&comparison.b)) {
+        (true, false) => ("A", &comparison.a),
+        (false, true) => ("B", &comparison.b),
+        _ => return None,
+    };
+    differs.then(|| {
+        format!("other programs disturbed {} of {} runs of {name}", grouped(side.disturbed), grouped(side.sample.n))
+    })
+}
+
+/// The reason that disturbed runs give for distrusting their means: nothing shows what the other programs took.
+pub(super) fn of_disturbed(sides: &[&[Observation]]) -> Option<Caution> {
+    let (disturbed, all) = disturbed_runs(sides)?;
+    let text = disturbed_text((disturbed, all));
+    let (leaves, advice) = match 2 * disturbed >= all {
+        true => (Usability::Unusable, ", so that they must be repeated on an idle machine"),
+        false => (Usability::WithCaution, ""),
+    };
+    Some(Caution::new(leaves, text + advice).instead_of(notes::disturbed_note(sides)))
+}
+
+/// What the check of disturbed runs found: its kind, its note, and whether the verdict holds.
+pub(super) type CheckedRuns = Option<(Option<DisturbanceCheck>, String, bool)>;
+
+/// The reasons to distrust a verdict.
+pub(super) fn of_comparison(
+    comparison: &Comparison,
+    runs: &Runs<'_>,
+    metric: &Metric,
+    checked: CheckedRuns,
+) -> Vec<Caution> {
+    let sides = [runs.a, runs.b];
+    let mut found = of_runs(&sides);
+    if let Some(disturbed) = disturbed_runs(&sides) {
+        found.push(on_disturbed(comparison, runs, disturbed_text(disturbed), checked));
+    }
+    let on_control = notes::on_control(comparison);
+    if comparison.lacks_control() {
+        let text =
+            "the runs are too few to show that the machine was equally fast for A and B (the control is unknown)";
+        found.push(Caution::new(Usability::WithCaution, text).instead_of(on_control));
+    } else if let Some(note) = on_control {
+        // The sentence of an invalid comparison says it.
+        let is_said = comparison.verdict == ComparisonVerdict::Invalid;
+        let text = if is_said { String::new() } else { note.replace(", see `control`", "") };
+        found.push(Caution::new(Usability::WithCaution, text).instead_of(Some(note)));
+    }
+    for (note, text) in [
+        (verdict_notes::NOT_INTERLEAVED, "the runs of A and B were not alternated, and the machine may have changed"),
+        (verdict_notes::OF_OTHER_DAYS, "A and B are of different days, and the machine may have changed"),
+    ] {
+        if comparison.notes.iter().any(|known| known == note) {
+            found.push(Caution::new(Usability::WithCaution, text).instead_of(Some(note.to_owned())));
+        }
+    }
+    let [a, b] = sides;
+    let unlike = [notes::on_flowops(a, b), notes::on_conditions(a, b), unlike::on_run_times(a, b)];
+    let few = notes::on_percentiles(&sides, std::slice::from_ref(metric));
+    let notes = unlike.into_iter().flatten().chain(few);
+    found.extend(notes.map(|note| Caution::of_note(Usability::WithCaution, &note)));
+    let workloads = different_workloads(&comparison.differs);
+    found.extend(workloads.map(|text| Caution::new(Usability::WithCaution, text)));
+    found
+}
+
+/// The reason that disturbed runs give for distrusting a verdict. `text` has their number.
+fn on_disturbed(comparison: &Comparison, runs: &Runs<'_>, text: String, checked: CheckedRuns) -> Caution {
+    let note = notes::disturbed_note(&[runs.a, runs.b]);
+    let text = disturbed_side(comparison).unwrap_or(text);
+    let control = comparison.control.filter(|control| !control.moved && !control.is_unknown(comparison.tolerance));
+    let (leaves, but, other) = match checked {
+        Some((_, other, false)) => (Usability::Unusable, String::new(), Some(other)),
+        Some((Some(DisturbanceCheck::Undisturbed(blocks)), other, true)) => (
+            Usability::WithCaution,
+            format!(", but the {blocks} undisturbed blocks alone give the same verdict"),
+            Some(other),
+        ),
+        Some((_, other, true)) => {
+            let level = super::confidence(STRICT_LEVEL);
+            (Usability::WithCaution, format!(", but the {level} interval gives the same verdict"), Some(other))
+        }
+        None if control.is_some() => {
+            let but = ", but the processors were equally fast for A and B (control)";
+            (Usability::WithCaution, but.to_owned(), None)
+        }
+        None => (Usability::WithCaution, String::new(), None),
+    };
+    Caution::new(leaves, text + &but).instead_of(note).instead_of(other)
+}

@@ -1,0 +1,183 @@
+//! The answer of a comparison: what B does compared with A, what else moved, and whether this may be used.
+
+use super::numbers::{confidence, figure, percent};
+use super::phrases::{change, interval, range, sameness, subject};
+use super::steps::MovedStep;
+use super::{Comparison, ControlResult, Difference, DifferenceKind, IntervalDoubt};
+use crate::analysis::{ComparisonVerdict, Estimate};
+use crate::import::Metric;
+use crate::sheet::{Answer, Usability};
+use crate::util::count::{count, grouped};
+use crate::util::printable;
+
+const SIDES: [&str; 2] = ["A", "B"];
+
+/// The most differences that an answer names.
+const MAX_DIFFERENCES: usize = 6;
+
+/// The answer, without the reasons to distrust it.
+pub(super) fn answer(comparison: &Comparison) -> Answer {
+    let is_open = matches!(comparison.verdict, ComparisonVerdict::Unclear | ComparisonVerdict::Invalid);
+    let mut conditions = comparison.conditions.clone();
+    if !conditions.is_empty() {
+        conditions.push(differences(&comparison.differs));
+    }
+    // A step of a result that must not be used would be read as one.
+    let details = [comparison.step.as_ref().filter(|_| !is_open).map(step), unseen(comparison)];
+    let is_disturbed =
+        comparison.verdict == ComparisonVerdict::Invalid || comparison.doubt == Some(IntervalDoubt::Disturbed);
+    let advice = match &comparison.advice {
+        Some(advice) => format!("{}.", advice.replacen('f', "F", 1)),
+        None if is_disturbed => "Repeat on an idle machine.".to_owned(),
+        None => String::new(),
+    };
+    Answer {
+        about: about(comparison),
+        result: sentence(comparison),
+        details: details.into_iter().flatten().collect(),
+        usability: Some(if is_open { Usability::Unusable } else { Usability::Usable }),
+        advice,
+        conditions,
+        ..Answer::default()
+    }
+}
+
+/// What A and B are.
+fn about(comparison: &Comparison) -> String {
+    let name = |name: &str| if name.is_empty() { "without options of its own".to_owned() } else { name.to_owned() };
+    let [a, b] = [&comparison.a, &comparison.b].map(|side| (name(&side.name), side.sample.n));
+    let order = if comparison.interleaved { ", alternated" } else { "" };
+    let runs = match a.1 == b.1 {
+        true => format!("{} of each", count(a.1, "run")),
+        false => format!("{} of A, {} of B", count(a.1, "run"), grouped(b.1)),
+    };
+    format!("A is {}, B is {}; {runs}{order}.", a.0, b.0)
+}
+
+/// The verdict in one sentence, after its name.
+pub fn sentence(comparison: &Comparison) -> String {
+    let metric = &comparison.metric;
+    let tolerance = percent(comparison.tolerance);
+    let found = comparison.ratio_with_floor.unwrap_or(comparison.ratio);
+    let changed = if found.value.is_finite() { change(metric, found.value, SIDES) } else { String::new() };
+    let floor = if comparison.ratio_with_floor.is_some() { ", with the noise floor" } else { "" };
+    let interval = format!("{}{floor}", interval(metric, found, comparison.level));
+    // The direction of a column is known only to the user.
+    let is_column = *metric == Metric::value().to_string();
+    let lower = if is_column && !comparison.higher_is_better { "; lower is better" } else { "" };
+    let measured = format!("as measured, {changed} ({interval}{lower})");
+    let text = match comparison.verdict {
+        ComparisonVerdict::Better | ComparisonVerdict::Worse => format!("{changed} ({interval}{lower})"),
+        ComparisonVerdict::Same => {
+            let same = sameness(metric, SIDES);
+            format!("{same}, within {tolerance} ({}; {interval}{lower})", short_change(metric, found))
+        }
+        ComparisonVerdict::NotWorse => {
+            format!("{changed} ({interval}{lower}); a loss of more than {tolerance} is excluded, a gain is not shown")
+        }
+        ComparisonVerdict::Unclear if changed.is_empty() => "there is no ratio of B to A".to_owned(),
+        ComparisonVerdict::Unclear if found.low.is_nan() => {
+            format!("the runs give no interval, so that nothing is shown; as measured, {changed}")
+        }
+        ComparisonVerdict::Unclear => match comparison.doubt {
+            Some(IntervalDoubt::Disturbed) => {
+                format!("the machine was disturbed, which may be the whole difference; {measured}")
+            }
+            Some(IntervalDoubt::UnknownFloor) => {
+                format!("A and B are of different days, and how much days differ is unknown; {measured}")
+            }
+            Some(IntervalDoubt::EqualValues) => {
+                format!("values are equal, so that their variation is unknown; {measured}")
+            }
+            None => format!(
+                "the runs fit anything from {} in {} with B{floor} ({} interval), too wide for a tolerance of {tolerance}",
+                range(metric, found),
+                subject(metric),
+                confidence(comparison.level)
+            ),
+        },
+        ComparisonVerdict::Invalid => invalid(comparison),
+    };
+    // The name of a metric may be that of a flowop in a result of others.
+    printable::line(&format!("{}: {text}.", comparison.verdict.name())).into_owned()
+}
+
+/// The change alone: `0.2 % fewer`.
+fn short_change(metric: &str, found: Estimate) -> String {
+    range(metric, Estimate { low: found.value, high: found.value, value: 1.0 })
+        .rsplit(" to ")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Why a comparison is invalid.
+fn invalid(comparison: &Comparison) -> String {
+    let Some(ControlResult { ratio, .. }) = comparison.control else { return "the machine was disturbed".to_owned() };
+    let word = |speed: f64| if speed < 1.0 { "slower" } else { "faster" };
+    let by = |speed: f64| percent((speed - 1.0).abs());
+    let ends = match ratio.value < 1.0 {
+        true => [ratio.high, ratio.low],
+        false => [ratio.low, ratio.high],
+    };
+    let so = match comparison.interleaved {
+        true => "so that A and B can't be compared",
+        false => "which may be the whole difference",
+    };
+    format!(
+        "the machine was disturbed: its processors were {} {} for B than for A (control, 99.9 % interval {} to {}), {so}",
+        by(ratio.value),
+        word(ratio.value),
+        by(ends[0]),
+        by(ends[1])
+    )
+}
+
+/// The step that moved most.
+fn step(found: &MovedStep) -> String {
+    let metric = "latency.mean";
+    let [a, b] = [found.a, found.b].map(|value| figure(metric, value));
+    let p = if found.p < 0.001 { "p < 0.001".to_owned() } else { format!("p {:.3}", found.p) };
+    let steps = count(found.steps, "step");
+    format!("`{}` moved most: its mean latency is {b} with B and {a} with A ({p}, corrected for {steps}).", found.name)
+}
+
+/// Which loss would have been seen, if none was.
+fn unseen(comparison: &Comparison) -> Option<String> {
+    use ComparisonVerdict::{NotWorse, Same, Unclear};
+    let is_known = comparison.ratio.low.is_finite() && comparison.doubt.is_none();
+    if !matches!(comparison.verdict, NotWorse | Same | Unclear) || !is_known {
+        return None;
+    }
+    Some(match comparison.could_have_seen {
+        Some(loss) => format!("A loss of {} or more would have been seen in four of five cases.", percent(loss)),
+        None => "Not even a loss of 99.9 % would have been seen in four of five cases.".to_owned(),
+    })
+}
+
+/// True if the answer names all differences.
+pub(super) fn names_differences(comparison: &Comparison) -> bool {
+    !comparison.conditions.is_empty() && comparison.differs.len() <= MAX_DIFFERENCES
+}
+
+/// What differs between A and B.
+fn differences(differs: &[Difference]) -> String {
+    const LONGEST: usize = 40;
+    let shown = |difference: &Difference| {
+        let [a, b] = difference.shown().map(|value| match value.is_empty() {
+            true => "-".to_owned(),
+            false => printable::short(&value, LONGEST).into_owned(),
+        });
+        let should = if difference.kind == DifferenceKind::Workload { ", should be equal" } else { "" };
+        format!("{} (A {a}, B {b}{should})", difference.what)
+    };
+    if differs.is_empty() {
+        return "differs: nothing that is recorded".to_owned();
+    }
+    let mut named: Vec<String> = differs.iter().take(MAX_DIFFERENCES).map(shown).collect();
+    let more = differs.len().saturating_sub(MAX_DIFFERENCES);
+    if more > 0 {
+        named.push(format!("{more} more"));
+    }
+    format!("differs: {}", named.join("; "))
+}

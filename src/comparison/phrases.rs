@@ -1,0 +1,155 @@
+//! Amounts and changes of metrics in the words of a sentence: `47.9 % more operations per second`.
+
+use super::numbers::{confidence, figure, percent};
+use crate::analysis::Estimate;
+use crate::import::Metric;
+use crate::util::count::fixed;
+
+/// The ratio from which on a change is told as a multiple.
+const MULTIPLE: f64 = 2.0;
+
+/// What the metrics of a name are called.
+enum MetricWords {
+    /// Something of which there is more or less per second, such as operations.
+    Rate { verb: &'static str, noun: String },
+    /// Something that is higher or lower, such as a latency.
+    Level(String),
+}
+
+fn words(metric: &str) -> MetricWords {
+    let of = |name: &str| if name.is_empty() { String::new() } else { format!(" of `{name}`") };
+    let Ok(known) = metric.parse::<Metric>() else { return MetricWords::Level(format!("`{metric}`")) };
+    let flowop = known.flowop().unwrap_or_default();
+    if let Some(command) = known.command() {
+        return MetricWords::Level(format!("time of the command `{command}`"));
+    }
+    let kind = metric.strip_prefix(flowop).map_or(metric, |kind| kind.trim_start_matches('.'));
+    match kind {
+        "ops" if flowop.is_empty() => MetricWords::Rate { verb: "does", noun: "operations per second".to_owned() },
+        "ops" => MetricWords::Rate { verb: "does", noun: format!("operations of `{flowop}` per second") },
+        "mib" => MetricWords::Rate { verb: "moves", noun: format!("MiB per second{}", of(flowop)) },
+        "seconds" => MetricWords::Level("time of a run".to_owned()),
+        "value" => MetricWords::Level("value".to_owned()),
+        kind => {
+            let (what, which) = kind.split_once('.').unwrap_or((kind, ""));
+            let what = if what == "response" { "response time" } else { what };
+            let which = match which {
+                "p50" => "median",
+                "max" => "largest",
+                other => other,
+            };
+            MetricWords::Level(format!("{which} {what}{}", of(flowop)))
+        }
+    }
+}
+
+/// What is measured, with its article: `the mean latency`, `the operations per second`.
+pub(super) fn subject(metric: &str) -> String {
+    match words(metric) {
+        MetricWords::Rate { noun, .. } => format!("the {noun}"),
+        MetricWords::Level(noun) => format!("the {noun}"),
+    }
+}
+
+/// A value in words: `35,804 operations per second`, `a mean latency of 1.20 ms`.
+pub(super) fn amount(metric: &str, value: f64) -> String {
+    match words(metric) {
+        MetricWords::Rate { noun, .. } => format!("{} {noun}", figure(metric, value)),
+        MetricWords::Level(noun) => format!("a {noun} of {}", figure(metric, value)),
+    }
+}
+
+/// What B does compared with A, with its sides: `B does 3.1 % fewer operations per second than A`.
+pub(super) fn change(metric: &str, ratio: f64, [a, b]: [&str; 2]) -> String {
+    let (is_multiple, times) = (ratio >= MULTIPLE, times(ratio));
+    let share = percent((ratio - 1.0).abs());
+    match words(metric) {
+        MetricWords::Rate { verb, noun } if is_multiple => format!("{b} {verb} {times} as many {noun} as {a}"),
+        MetricWords::Rate { verb, noun } => {
+            let more = if ratio < 1.0 { "fewer" } else { "more" };
+            format!("{b} {verb} {share} {more} {noun} than {a}")
+        }
+        MetricWords::Level(noun) if is_multiple => format!("the {noun} is {times} as high with {b} as with {a}"),
+        MetricWords::Level(noun) => {
+            let more = if ratio < 1.0 { "lower" } else { "higher" };
+            format!("the {noun} is {share} {more} with {b} than with {a}")
+        }
+    }
+}
+
+/// That B does as much as A.
+pub(super) fn sameness(metric: &str, [a, b]: [&str; 2]) -> String {
+    match words(metric) {
+        MetricWords::Rate { verb, noun } => format!("{b} {verb} as many {noun} as {a}"),
+        MetricWords::Level(noun) => format!("the {noun} is the same with {b} as with {a}"),
+    }
+}
+
+/// The ends of the interval of a ratio, in the form of [`change`]: `1.2 % fewer to 3.4 % more`.
+pub(super) fn range(metric: &str, found: Estimate) -> String {
+    let Estimate { value, low, high } = found;
+    if value >= MULTIPLE {
+        return format!("{} to {}", times(low), times(high)).replacen(" times to", " to", 1);
+    }
+    let (less, more) = match words(metric) {
+        MetricWords::Rate { .. } => ("fewer", "more"),
+        MetricWords::Level(_) => ("lower", "higher"),
+    };
+    let word = |end: f64| if end < 1.0 { less } else { more };
+    let share = |end: f64| if end > 10.0 { times(end) } else { percent((end - 1.0).abs()) };
+    match word(low) == word(high) && high <= 10.0 {
+        // The smaller change is first.
+        true if high < 1.0 => format!("{} to {} {less}", share(high), share(low)),
+        true => format!("{} to {} {more}", share(low), share(high)),
+        false if high > 10.0 => format!("{} {} to {} as much", share(low), word(low), times(high)),
+        false => format!("{} {} to {} {}", share(low), word(low), share(high), word(high)),
+    }
+}
+
+/// The interval in brackets, with its level.
+pub(super) fn interval(metric: &str, found: Estimate, level: f64) -> String {
+    match found.low.is_nan() || found.high.is_nan() {
+        true => "no interval".to_owned(),
+        false => format!("{} interval {}", confidence(level), range(metric, found)),
+    }
+}
+
+fn times(ratio: f64) -> String {
+    format!("{} times", if ratio < 1000.0 { fixed(ratio, 2) } else { format!("{ratio:.1e}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_told_in_the_words_of_its_metric() {
+        for (metric, ratio, says) in [
+            ("ops", 1.5, "B does 50.0 % more operations per second than A"),
+            ("r.ops", 0.8, "B does 20.0 % fewer operations of `r` per second than A"),
+            ("mib", 2.5, "B moves 2.50 times as many MiB per second as A"),
+            ("latency.p99", 2.0, "the p99 latency is 2.00 times as high with B as with A"),
+            ("r.response.mean", 0.5, "the mean response time of `r` is 50.0 % lower with B than with A"),
+            ("latency.p50", 1.1, "the median latency is 10.0 % higher with B than with A"),
+            ("after.seconds", 1.1, "the time of the command `after` is 10.0 % higher with B than with A"),
+            ("seconds", 0.9, "the time of a run is 10.0 % lower with B than with A"),
+            ("value", 0.9, "the value is 10.0 % lower with B than with A"),
+        ] {
+            assert_eq!(change(metric, ratio, ["A", "B"]), says);
+        }
+        assert_eq!(amount("ops", 1234.0), "1,234 operations per second");
+        assert_eq!(amount("latency.mean", 1.2e6), "a mean latency of 1.20 ms");
+    }
+
+    #[test]
+    fn an_interval_has_the_form_of_its_change() {
+        let of = |metric: &str, low, value, high| range(metric, Estimate { value, low, high });
+        assert_eq!(of("ops", 0.9, 1.0, 1.1), "10.0 % fewer to 10.0 % more");
+        assert_eq!(of("ops", 0.8, 0.85, 0.9), "10.0 % to 20.0 % fewer");
+        assert_eq!(of("latency.mean", 1.1, 1.15, 1.2), "10.0 % to 20.0 % higher");
+        assert_eq!(of("ops", 2.0, 2.5, 3.0), "2.00 to 3.00 times");
+        assert_eq!(of("ops", 0.5, 1.5, 50.0), "50.0 % fewer to 50.00 times as much");
+        let unknown = Estimate { value: 1.0, low: f64::NAN, high: f64::NAN };
+        assert_eq!(interval("ops", unknown, 0.95), "no interval");
+    }
+}
