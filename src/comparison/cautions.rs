@@ -120,7 +120,7 @@ pub(super) fn disturbed_runs(sides: &[&[Observation]]) -> Option<(u64, u64)> {
 /// How many runs were disturbed, as a part of a sentence.
 pub(super) fn disturbed_text((disturbed, all): (u64, u64)) -> String {
     match disturbed == all {
-        true => format!("other programs disturbed all of {}", count(all, "run")),
+        true => format!("other programs disturbed all {}", count(all, "run")),
         false => format!("other programs disturbed {} of {}", grouped(disturbed), count(all, "run")),
     }
 }

@@ -89,7 +89,7 @@ fn sentence(of: &FactorEffects, effects: &[&LevelEffect], factor: &FactorLevels)
             true => format!("{changed} ({interval}{depends})"),
             false if effect.interval().is_none() => format!("{changed}, without an interval"),
             false => format!(
-                "no difference between {} and {} is shown: {changed} ({interval}{depends})",
+                "the runs do not show that {} and {} differ: as measured, {changed} ({interval}{depends})",
                 label(against),
                 label(level)
             ),
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(sentences.len(), 2, "{sentences:?}");
         let mail = "mail: mount=fast does 50.1 % more operations per second than mount=plain (95 % interval ";
         assert!(sentences[0].starts_with(mail), "{sentences:?}");
-        let db = "db: no difference between mount=plain and mount=fast is shown: mount=fast does ";
+        let db = "db: the runs do not show that mount=plain and mount=fast differ: as measured, mount=fast does ";
         assert!(sentences[1].starts_with(db), "{sentences:?}");
     }
 
