@@ -37,6 +37,7 @@ pub mod import;
 pub mod comparison;
 pub mod experiment;
 pub mod page;
+pub mod words;
 pub mod session;
 pub mod batch;
 pub mod prompt;

@@ -1,7 +1,7 @@
 //! Definition of the command line: commands, options and their help texts.
 //!
-//! Only this file, `experiment_args`, `compare_args`, `run_options`, `choices`, `completion`, `examples`, `man`,
-//! `program_help` and `usage` use the argument parser.
+//! Only this file, `experiment_args`, `compare_args`, `run_options`, `choices`, `completion`, `examples`, `explain`,
+//! `man`, `program_help` and `usage` use the argument parser.
 
 use super::called_as;
 use super::choices::{
@@ -277,11 +277,11 @@ pub(super) enum CliCommand {
         #[arg(value_hint = ValueHint::DirPath)]
         dir: PathBuf,
     },
-    /// Explain an error or warning code
+    /// Explain a word: a row or column of a report, a state, an error or warning code, an option, a word of the language
     Explain {
-        /// The code, such as E0202
-        #[arg(add = completion::codes())]
-        code: String,
+        /// The word, such as `lateness`, `detectable loss`, `E0202` or `--runtime`
+        #[arg(required = true, value_name = "WORD", allow_hyphen_values = true, add = completion::words())]
+        words: Vec<String>,
     },
     /// Set up shells, manual pages and editors
     Setup {

@@ -4,7 +4,6 @@
 //! the named script are always those of this version. Only this file uses the completion library.
 
 use super::args;
-use super::info;
 use super::lists;
 use super::stdout::Stdout;
 use crate::experiment::SUITES;
@@ -12,6 +11,7 @@ use crate::flowop;
 use crate::model;
 use crate::session::library;
 use crate::source::SourceMap;
+use crate::words;
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
@@ -92,9 +92,13 @@ pub(super) fn lists() -> ArgValueCandidates {
     ArgValueCandidates::new(|| lists::words().map(|(word, about)| candidate(word, &about)).collect())
 }
 
-/// Completes a code of an error or a warning.
-pub(super) fn codes() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| info::codes().map(|e| candidate(e.code, &e.title)).collect())
+/// Completes a word that has an explanation. A code has its title.
+pub(super) fn words() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let codes = words::codes().map(|e| candidate(e.code, &e.title));
+        let others = words::all().filter(|word| words::codes().all(|e| e.code != *word) && !word.contains(' '));
+        codes.chain(others.map(CompletionCandidate::new)).collect()
+    })
 }
 
 /// Completes the assignment of a variable: the variables of the scripts that the line names.

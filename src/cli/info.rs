@@ -1,22 +1,19 @@
-//! `wmlrun show`, `explain`, `clean`, and of `setup` the completions and manual pages.
+//! `wmlrun show`, `clean`, and of `setup` the completions and manual pages.
 
 use super::args;
 use super::completion;
-use super::console::{self, print_lines, print_wrapped};
+use super::console::{self, print_lines};
 use super::man;
 use super::shell_text::joined;
 use super::stdout::Stdout;
-use crate::diag::{self, Code, Failure};
+use crate::diag::{self, Failure};
 use crate::disk::{self, prepare};
-use crate::experiment::{RUN_MARKS, RunMark, SUITES, suite};
+use crate::experiment::{SUITES, suite};
 use crate::measure::is_mounted_at;
 use crate::os::held_dir::HeldDir;
 use crate::os::reading;
-use crate::result::NoteCode;
-use crate::result::warnings::Warning;
 use crate::session::library;
 use crate::util::count;
-use std::borrow::Cow;
 use std::fs::DirEntry;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -32,45 +29,6 @@ pub(super) fn show(name: &str) -> Result<u8, Failure> {
     let help = near
         .map_or("`wmlrun list` and `wmlrun list experiments` list them".to_owned(), |n| format!("did you mean `{n}`?"));
     Err(Failure::wrong(format!("no personality or experiment is named `{name}`"), help))
-}
-
-/// The explanation of a code.
-pub(super) struct Explanation {
-    /// The code: a number such as `E0202`, or a name such as `short_run`.
-    pub(super) code: &'static str,
-    /// What has this code, in a few words.
-    pub(super) title: Cow<'static, str>,
-    /// Reason and advice; may be empty.
-    text: Cow<'static, str>,
-}
-
-/// Returns the explanation of every code: first those of scripts, then those of file sets, warnings and notes of a report.
-pub(super) fn codes() -> impl Iterator<Item = Explanation> {
-    let fixed = Code::ALL.iter().map(|c| (c.number(), c.title(), c.text())).chain(disk::CODES.iter().copied());
-    let notes = NoteCode::ALL.iter().map(|note| (note.name(), note.about(), ""));
-    let explained = |(code, title, text)| Explanation { code, title: Cow::from(title), text: Cow::from(text) };
-    let of_report = |warning: Warning| Explanation {
-        code: warning.code(),
-        title: format!("for example, {}", warning.message()).into(),
-        text: format!("Condition: {}.\n\nWhat to do: {}.", warning.condition(), warning.advice_in_all_cases()).into(),
-    };
-    fixed.map(explained).chain(Warning::examples().into_iter().map(of_report)).chain(notes.map(explained))
-}
-
-/// Prints the explanation of an error or warning code.
-pub(super) fn explain(code: &str) -> Result<u8, Failure> {
-    if let Some(RunMark { name, about, .. }) = RUN_MARKS.iter().find(|mark| mark.name.eq_ignore_ascii_case(code)) {
-        print_wrapped(&format!("{name}: {about}"));
-        return Ok(0);
-    }
-    if let Some(Explanation { code, title, text }) = codes().find(|e| e.code.eq_ignore_ascii_case(code)) {
-        print_wrapped(format!("{code}: {title}\n\n{text}").trim_end());
-        return Ok(0);
-    }
-    let near = diag::meant(&code.replace('-', "_"), codes().map(|e| e.code));
-    let help = near
-        .map_or_else(|| "`wmlrun list codes` lists all of them".to_owned(), |near| format!("did you mean `{near}`?"));
-    Err(Failure::wrong(format!("no code is named `{code}`"), help))
 }
 
 /// Removes the file sets in a directory, and in the fresh directories that killed runs left in it.
@@ -236,19 +194,4 @@ pub(super) fn manual(dir: &Path) -> Result<u8, Failure> {
             _ => Failure::refused(text, "give a directory in which files can be created"),
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    /// `wmlrun explain` finds the first of several equal codes, so that the others would have no explanation.
-    #[test]
-    fn codes_are_distinct() {
-        let mut seen = BTreeSet::new();
-        for explanation in super::codes() {
-            assert!(seen.insert(explanation.code), "{} is used twice", explanation.code);
-        }
-        assert!(seen.len() > 80, "{}", seen.len());
-    }
 }

@@ -1,7 +1,6 @@
 //! `wmlrun list`: the groups of shipped personalities, those of a group or with a word, and every list of the language.
 
 use super::console::print_lines;
-use super::info;
 use super::live::stdout_width;
 use crate::analysis::Direction;
 use crate::diag::Failure;
@@ -14,7 +13,7 @@ use crate::spec::attrs;
 use crate::spec::predefined::PREDEFINED;
 use crate::util::table::{Align, Table};
 use crate::util::{count, size, wrap};
-use crate::{flowop, io_engine, measure, plan, random, report};
+use crate::{flowop, io_engine, measure, plan, random, report, words};
 use std::sync::Arc;
 
 /// A list that `wmlrun list` prints.
@@ -114,7 +113,7 @@ fn formats() -> Vec<[String; 3]> {
 }
 
 fn titles() -> Vec<[String; 3]> {
-    info::codes().map(|e| [e.code.to_owned(), String::new(), e.title.into_owned()]).collect()
+    words::codes().map(|e| [e.code.to_owned(), String::new(), e.title.into_owned()]).collect()
 }
 
 /// Prints a list, the personalities of a group, or those and the experiments with a word in their name or description.

@@ -17,6 +17,7 @@ mod curves;
 mod doctor;
 mod editor;
 mod examples;
+mod explain;
 mod experiment_args;
 mod experiment_file;
 mod experiment_host;
@@ -162,7 +163,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::List { what } => lists::list(what.as_deref()),
             CliCommand::Show { name } => info::show(&name),
             CliCommand::Doctor { dir } => doctor::doctor(&dir),
-            CliCommand::Explain { code } => info::explain(&code),
+            CliCommand::Explain { words } => explain::explain(&words.join(" ")),
             CliCommand::Clean { dirs, logs: true } => Ok(prune(&dirs)),
             CliCommand::Clean { dirs, logs: false } => {
                 Ok(dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default())

@@ -1,9 +1,10 @@
 //! The help of the program itself: its commands by what they are for. `-h` is one screen, `--help` is whole.
 
 use super::args::GROUPS;
+use crate::diag::meant;
 use crate::util::wrap;
-use clap::Command;
 use clap::error::ErrorKind;
+use clap::{Arg, Command};
 use std::fmt::Write as _;
 
 /// Columns of the help.
@@ -76,6 +77,49 @@ fn headed(groups: &[CommandGroup]) -> String {
     let group =
         |(group, commands): &CommandGroup| format!("{group}:\n{}\n", commands.iter().map(line).collect::<String>());
     groups.iter().map(group).collect::<String>().trim_end().to_owned() + "\n"
+}
+
+/// The option that was probably meant, if a word begins with two hyphens.
+pub(super) fn meant_option(word: &str, all: &Command) -> Option<String> {
+    let names: Vec<&str> = arguments(all).filter_map(|(_, arg)| arg.get_long()).collect();
+    meant(word.strip_prefix("--")?, names).map(|near| format!("--{near}"))
+}
+
+/// The options of the commands that the help lists, each with the name of its command; empty for a run.
+fn arguments(all: &Command) -> impl Iterator<Item = (&str, &Arg)> {
+    let own = all.get_arguments().map(|arg| ("", arg));
+    let commands = all.get_subcommands().filter(|command| !command.is_hide_set());
+    own.chain(commands.flat_map(|command| command.get_arguments().map(|arg| (command.get_name(), arg))))
+        .filter(|(_, arg)| !arg.is_hide_set() && !arg.is_positional())
+}
+
+/// What an option does, a text for each of its meanings. `word`: with or without its hyphens.
+pub(super) fn about_option(word: &str, all: &Command) -> Vec<String> {
+    let name = word.split('=').next().unwrap_or(word);
+    let is_short = |arg: &Arg| {
+        let mut letters = name.strip_prefix('-').unwrap_or_default().chars();
+        letters.next().is_some_and(|letter| arg.get_short() == Some(letter)) && letters.next().is_none()
+    };
+    let is_it = |arg: &Arg| arg.get_long().is_some_and(|long| name.trim_start_matches("--") == long) || is_short(arg);
+    let mut found: Vec<(String, String, Vec<&str>)> = Vec::new();
+    for (command, arg) in arguments(all).filter(|(_, arg)| is_it(arg)) {
+        let head = match (arg.get_long(), arg.get_short()) {
+            (Some(long), Some(short)) => format!("-{short}, --{long}"),
+            (Some(long), None) => format!("--{long}"),
+            (None, short) => format!("-{}", short.unwrap_or_default()),
+        };
+        let takes = arg.get_action().takes_values();
+        let value =
+            arg.get_value_names().filter(|_| takes).map_or(String::new(), |names| format!(" {}", names.join(" ")));
+        let text = arg.get_help().map_or_else(String::new, ToString::to_string);
+        let command = if command.is_empty() { "run" } else { command };
+        match found.iter_mut().find(|(own, other, _)| *own == format!("{head}{value}") && *other == text) {
+            Some((.., commands)) if commands.contains(&command) => {}
+            Some((.., commands)) => commands.push(command),
+            None => found.push((format!("{head}{value}"), text, vec![command])),
+        }
+    }
+    found.into_iter().map(|(head, text, commands)| format!("{head} (of {}): {text}", commands.join(", "))).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::spec::predefined;
 use crate::spec::{Attr, CommandSpec, Flowop, find_attr};
 use crate::util::table::{Align, Table};
 use crate::util::wrap;
-use crate::{flowop, random};
+use crate::{flowop, random, words};
 
 /// All attribute tables, with the statement that they belong to.
 pub(crate) const ATTRIBUTES: &[(&str, &[Attr])] = &[
@@ -35,19 +35,15 @@ impl Prompt {
         if word.starts_with('$') || self.session.scope.binding(&word).is_some() || predefined::find(&word).is_some() {
             sections.extend(about_variable(&self.session, word.trim_start_matches('$')));
         }
-        let commands = shell_commands()
-            .chain(commands::specs())
-            .filter(|c| c.name == word || c.name.split(' ').next() == Some(&word));
-        sections.extend(commands.map(command_help));
-        sections.extend(self.session.table.flowop(&word).map(flowop_help));
-        let attributes = ATTRIBUTES.iter().flat_map(|(of, list)| list.iter().map(move |attr| (*of, attr)));
-        sections.extend(
-            attributes
-                .filter(|(_, a)| a.name == word || a.aliases.contains(&word.as_str()))
-                .map(|(of, attr)| attribute_help(of, attr)),
-        );
-        sections.extend(distribution_help(&word));
-        sections.extend(personality_help(&word));
+        let shells = shell_commands().filter(|c| begins_with(c, &word));
+        sections.extend(shells.map(command_help));
+        sections.extend(about(&word));
+        if sections.is_empty() {
+            sections.extend(words::meanings(&word));
+        }
+        if sections.is_empty() {
+            sections.extend(words::other_number(&word));
+        }
         if sections.is_empty() {
             return Err(self.unknown_topic(&word, topic).into());
         }
@@ -60,20 +56,18 @@ impl Prompt {
         let d = Diagnostic::error(Code::BadArgument, topic.span, format!("no help topic `{word}`"));
         let bare = word.trim_start_matches('$');
         let variables = self.session.scope.names();
-        let topics = shell_commands()
-            .chain(commands::specs())
-            .map(|c| c.name)
-            .chain(self.session.table.flowops.iter().map(|f| f.name));
-        let attributes = ATTRIBUTES.iter().flat_map(|(_, list)| list.iter().map(|a| a.name));
+        let topics = || shell_commands().map(|c| c.name).chain(topics());
         let near = if bare.len() < word.len() {
             diag::nearest(bare, variables).map(|near| format!("${near}"))
         } else {
-            let personalities = library::PERSONALITIES.iter().map(|(name, _)| *name);
-            diag::nearest(word, topics.chain(attributes).chain(personalities).chain(variables)).map(str::to_owned)
+            let known: Vec<&str> = topics().chain(words::all()).collect();
+            diag::nearest(word, known.into_iter().chain(variables)).map(str::to_owned)
         };
         Box::new(match near {
             Some(near) => d.help(format!("did you mean `{near}`?")),
-            None => d.help("topics are commands, flowops, attributes, distributions, personalities and `$variables`"),
+            None => d.help(
+                "topics are commands, flowops, attributes, distributions, personalities, `$variables`, and the words of reports",
+            ),
         })
     }
 
@@ -100,6 +94,30 @@ impl Prompt {
         front.line(&rows.join("\n"));
         front.line("\nall other commands of the language work too; `wmlrun list commands` lists them");
     }
+}
+
+/// What a word of the language means, or the name of a personality: a text for each of its meanings.
+pub(crate) fn about(word: &str) -> Vec<String> {
+    let mut sections: Vec<String> = commands::specs().filter(|c| begins_with(c, word)).map(command_help).collect();
+    sections.extend(flowop::spec_table().flowop(word).map(flowop_help));
+    let attributes = ATTRIBUTES.iter().flat_map(|(of, list)| list.iter().map(move |attr| (*of, attr)));
+    let named = attributes.filter(|(_, attr)| attr.name == word || attr.aliases.contains(&word));
+    sections.extend(named.map(|(of, attr)| attribute_help(of, attr)));
+    sections.extend(distribution_help(word));
+    sections.extend(personality_help(word));
+    sections
+}
+
+/// The words of the language, and the names of personalities.
+pub(crate) fn topics() -> impl Iterator<Item = &'static str> {
+    let attributes = ATTRIBUTES.iter().flat_map(|(_, list)| list.iter().map(|attr| attr.name));
+    let flowops = flowop::entries().map(|entry| entry.spec.name);
+    let personalities = library::PERSONALITIES.iter().map(|(name, _)| *name);
+    commands::specs().map(|c| c.name).chain(flowops).chain(attributes).chain(personalities)
+}
+
+fn begins_with(command: &CommandSpec, word: &str) -> bool {
+    command.name == word || command.name.split(' ').next() == Some(word)
 }
 
 /// Returns the help on a variable: its value and the lines of the usage text that mention it; `None` if it is unknown.

@@ -23,7 +23,7 @@ mod table;
 
 pub use command::PromptCommand;
 pub(crate) use complete::{Names, attribute_owner, complete, statement};
-pub(crate) use help::{ATTRIBUTES, about_variable, about_word};
+pub(crate) use help::{ATTRIBUTES, about, about_variable, about_word, topics};
 pub(crate) use script::definition;
 pub use table::COMMANDS;
 

@@ -43,6 +43,7 @@ mod escape;
 mod examples;
 mod experiment_files;
 mod experiments;
+mod explained;
 mod exports;
 mod filesystems;
 mod first_signal;

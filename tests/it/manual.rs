@@ -12,6 +12,7 @@ use wml::random::{DISTRIBUTIONS, UsableIn};
 use wml::session::library::about;
 use wml::spec::predefined::PREDEFINED;
 use wml::spec::{Attr, Kind, Origin, attrs};
+use wml::words::{REPORT_LINES, TERMS};
 
 const START: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->";
@@ -178,6 +179,28 @@ pub(crate) fn agrees(page: &str, count: usize, generated: impl Fn(&str) -> Strin
 #[test]
 fn the_tables_of_the_manual_agree_with_the_program() {
     agrees("docs/language.md", 12, generated);
+}
+
+/// The tables of words in the page on results.
+fn words(part: &str) -> String {
+    let (head, list) = match part {
+        "lines" => (["Line", "Content"], REPORT_LINES),
+        "terms" => (["Term", "Meaning here"], TERMS),
+        other => panic!("the page has a generated part `{other}`, which no table provides"),
+    };
+    table(
+        &head,
+        list.iter().map(|entry| {
+            let page = entry.page.split('#').next().unwrap_or_default();
+            let more = if page.is_empty() { String::new() } else { format!(" ([{page}]({}))", entry.page) };
+            vec![entry.words.to_owned(), format!("{}{more}", entry.meaning)]
+        }),
+    )
+}
+
+#[test]
+fn the_words_of_results_agree_with_the_program() {
+    agrees("docs/reading.md", 2, words);
 }
 
 /// The tables of the manual of experiment files.

@@ -1,0 +1,226 @@
+//! The words of reports and results, a sentence each. docs/reading.md has the first two tables.
+//!
+//! To add a row to a report, a column to a table or a state to a result, add its word here: a test asks for each.
+
+/// Words and what they mean.
+#[derive(Clone, Copy, Debug)]
+pub struct TermEntry {
+    /// The words, separated by commas.
+    pub words: &'static str,
+    /// What they mean, a sentence without its end.
+    pub meaning: &'static str,
+    /// The page of docs/ that says more; empty if there is none.
+    pub page: &'static str,
+}
+
+const fn term(words: &'static str, meaning: &'static str, page: &'static str) -> TermEntry {
+    TermEntry { words, meaning, page }
+}
+
+/// The lines of the whole report of a run.
+pub static REPORT_LINES: &[TermEntry] = &[
+    term("reads, writes", "read and write operations per second", ""),
+    term("phases", "duration of each phase", ""),
+    term("transactions", "number and rate of transactions", ""),
+    term("implicit opens", "opens that a read or write needed first, counted apart, with their mean time", ""),
+    term("directory listings", "bytes of names and entries; not part of MiB/s", ""),
+    term("errors", "failed calls by errno; not part of any other figure", ""),
+    term("commands", "user and system time of the programs that `command` ran", ""),
+    term("starved", "time that threads waited for a usable file, summed over all threads", ""),
+    term("late", "operations unfinished at the end, counted apart, and the age of the oldest", ""),
+    term("tool", "overhead of wmlrun per operation; not part of the latency", ""),
+    term("picking files", "time to select a file; not part of the latency", ""),
+    term("processor", "processor time per operation, of wmlrun and of all programs; utilisation", ""),
+    term("bound to", "processors of the threads, with `--pin`", ""),
+    term("memory", "peak memory of wmlrun, without the page cache", ""),
+    term("free", "free space of each file system before and after the run", ""),
+    term(
+        "devices",
+        "bytes that the workload requested, and bytes that each device moved",
+        "filesets.md#device-or-memory",
+    ),
+    term("populating", "time to create the files, and to write them back", ""),
+    term("warm-up", "duration and operations of the warm-up; not counted", ""),
+];
+
+/// The terms of the documentation.
+pub static TERMS: &[TermEntry] = &[
+    term("flowop", "an operation of a thread, such as `read` or `createfile`; a row of the report", ""),
+    term("composite", "a flowop made of several", "scripts.md#time-what-the-application-does"),
+    term("personality", "a built-in workload (`wmlrun list`)", ""),
+    term("dialect", "the generation of Filebench whose meanings a script has: `sun` (1.1 to 1.4) or `fsl` (1.5)", ""),
+    term("rank", "one of the wmlrun processes that make a run together", "hosts.md"),
+    term("file set", "a tree of files that threads work on; its marker shows that wmlrun created it", ""),
+    term("slot", "an open file of a thread, `fd=1` to `fd=128`", ""),
+    term("operation", "a flowop executed once; it counts if it ends within the measured time", ""),
+    term("rate, throughput", "operations per second; MiB/s (2²⁰ bytes)", ""),
+    term("latency, service time", "time from the start of the system call to its return", ""),
+    term("response time", "time from the intended start of a request to its end", ""),
+    term("lateness", "delay between the intended and the actual start of a request", ""),
+    term("closed loop", "the next operation starts when the one before has ended", ""),
+    term("open loop", "requests start at given times (`rate=`, `totalrate=`)", ""),
+    term("offered, achieved", "requests per second that should start; that ended", ""),
+    term("backlog", "requests that have not started in time", ""),
+    term("think time", "a pause between operations; `delay`", ""),
+    term(
+        "queue depth",
+        "operations in flight: at most `iodepth=` for asynchronous flowops, else the number of threads",
+        "",
+    ),
+    term("percentile", "p99: the latency that 99 of 100 operations do not exceed", ""),
+    term("steady state", "the part of a run without a trend of the rate", "compare.md#the-steady-part-of-a-run"),
+    term("working set", "the bytes that a workload uses; `workingset=` limits random offsets", ""),
+    term(
+        "cold, warm",
+        "at most 1 %, or at least 99 %, of the files' pages were in memory before the run",
+        "filesets.md#the-page-cache",
+    ),
+    term("starved", "waiting for a usable file", "filesets.md#when-no-file-is-usable"),
+    term("quiesce", "to write back the file systems before a run, and wait until few pages are dirty", ""),
+    term("disturbed", "other programs used the processors or the devices during a run", ""),
+    term(
+        "confidence interval",
+        "a range computed from the runs; in 95 of 100 such experiments it contains the true value",
+        "",
+    ),
+    term("tolerance", "the largest change that does not matter to you", ""),
+    term("arm", "what is run several times: A or B, a value of a sweep, a cell", ""),
+    term("cell", "a combination of levels of an experiment file", ""),
+    term("block", "four runs of a comparison, A B B A or B A A B; in a sweep or an experiment one run of each arm", ""),
+    term("detectable loss", "the smallest loss that a comparison finds in four of five cases", ""),
+    term(
+        "control",
+        "the speed of a fixed computation before and after every run: if it differs, the machine changed",
+        "",
+    ),
+    term(
+        "noise floor",
+        "how much results of different days differ although nothing changed (`wmlrun repeat --floor`)",
+        "",
+    ),
+    term("knee", "the load beyond which the response time rises steeply", ""),
+    term("overhead", "time that wmlrun itself needs for an operation; not part of the latency", ""),
+];
+
+/// Columns and rows of tables, states and verdicts.
+pub static LABELS: &[TermEntry] = &[
+    term("ops, ops/s", "operations in the measured time, and per second", ""),
+    term("MiB/s", "mebibytes (2²⁰ bytes) read and written per second", ""),
+    term("mean", "the mean of the latencies of a run, or of the figures of several runs", ""),
+    term("median", "the value with as many figures above it as below", ""),
+    term("max", "the greatest value: of a run, the latency of its slowest operation, a single event", ""),
+    term("min", "the smallest value", ""),
+    term("all I/O", "all flowops together that read, write or change files; waiting flowops are not part of it", ""),
+    term(
+        "±",
+        "half of the width of the 95 % interval, as a share of the mean; on one run, the variation of its rate",
+        "",
+    ),
+    term("requests", "the iterations of an open loop, each with a time at which it should start", ""),
+    term("requests/s", "requests per second of an open loop", ""),
+    term("response", "the response time: from the intended start of a request to its end", ""),
+    term("result", "the last line of a report: rate, throughput and latency of all operations together", ""),
+    term("seconds, measured", "the length of the measured time, and what was measured", ""),
+    term(
+        "cache, as-is",
+        "the state of the page cache before the run: `as-is` is whatever an earlier run or the population left",
+        "",
+    ),
+    term("engine", "how data is moved: by system calls (`posix`), asynchronously, or not at all (`null`)", ""),
+    term("seed", "the number from which the random numbers of a run follow; `--seed` repeats them", ""),
+    term("populate", "to create the files of a file set before a run", ""),
+    term("free names", "names of a file set without a file, which `createfile` needs", ""),
+    term("complete", "the run ended as its script says", ""),
+    term("interrupted", "a signal or the user ended the run; its figures are those until then", ""),
+    term("failed", "an operation or the preparation failed, and ended the run", ""),
+    term("stuck", "no thread found a usable file, so that nothing could go on", ""),
+    term("low space", "the run ended before it filled its file system", ""),
+    term("nothing done", "the run completed no operation", ""),
+    term("better", "B is better by more than the tolerance", ""),
+    term("same", "B differs from A by less than the tolerance", ""),
+    term("not worse", "B is not worse by more than the tolerance; it may be better", ""),
+    term("worse", "B is worse by more than the tolerance; the exit status is 10", ""),
+    term(
+        "unclear",
+        "the interval is too wide for any other verdict: more or longer runs may decide; the exit status is 11",
+        "",
+    ),
+    term(
+        "invalid",
+        "the machine itself changed during the comparison, so that its result can't be used; the exit status is 12",
+        "",
+    ),
+    term("A, B", "the sides of a comparison: B is compared with A", ""),
+    term("side", "A or B of a comparison", ""),
+    term("runs", "the number of runs, or the runs themselves", ""),
+    term("std dev, standard deviation", "how much single runs differ from their mean", ""),
+    term("differs", "what is not the same for A and B: options, variables, machine, script", ""),
+    term("metric", "the figure that is compared; `wmlrun list metrics` lists all", ""),
+    term("B/A", "the ratio of the metric of B to that of A, with its interval: above 1, B has more of it", ""),
+    term("B - A", "the difference of the metric between B and A, with its interval", ""),
+    term("test, signed-rank test, t-test", "the calculation that gives the probability p", ""),
+    term("p, p-value", "how probable a difference at least as large is if A and B are equal", ""),
+    term(
+        "p corrected, corrected",
+        "the probability p after Holm's correction for the number of metrics that were looked at",
+        "",
+    ),
+    term(
+        "95 % interval, 99.9 % interval, interval",
+        "a range computed from the runs; in 95 (or 99.9) of 100 such experiments it contains the true value",
+        "",
+    ),
+    term(
+        "other metrics, descriptive",
+        "further figures of the same runs: they describe, the verdict is that of the first metric",
+        "",
+    ),
+    term(
+        "effective sample size",
+        "how many independent runs the runs are worth, because runs one after another are alike",
+        "",
+    ),
+    term("trend", "how much the metric rose or fell from the first run to the last", ""),
+    term("drifting", "the metric rose or fell from run to run, so that its mean depends on when it was measured", ""),
+    term("not converged", "the runs ended before the interval was as narrow as requested", ""),
+    term("outlier", "a run far from the others with the same options", ""),
+    term(
+        "load, achieved/s, offered/s",
+        "of a load curve: the value that is varied, requests per second that ended, and that should start",
+        "",
+    ),
+    term("peak", "the highest rate of a load curve", ""),
+    term("overall response time", "the area under a load curve, response time over rate, divided by the peak rate", ""),
+    term("factor, level", "what an experiment file varies, and one of its values", ""),
+    term("effect", "how much a level changes the metric", ""),
+    term("scope", "when an experiment executes a command: once, or before each arm or run", ""),
+    term("unit of work, iteration", "one pass of a thread through its flowops", ""),
+    term("mix, share", "flowops of which each iteration draws one; the share is how often it draws it", ""),
+    term("phase", "processes that start together, when all threads of the phase before have ended", ""),
+    term("stonewall", "the time after which threads only catch up with the one that has done most", ""),
+    term(
+        "event generator, event rate",
+        "the source of events that `eventlimit`, `iopslimit`, `opslimit` and `bwlimit` wait for",
+        "",
+    ),
+    term("poisson arrivals", "requests of an open loop start at random times, as those of independent users do", ""),
+    term("change", "in a comparison at the prompt, how much the last run differs from the first", ""),
+    term("at start, at the start", "the size of the files that exist when a run begins", ""),
+    term("threads, processes", "what executes flowops at the same time: the number of all instances", ""),
+    term("buffer", "the memory of a thread for its I/O", ""),
+    term("CPU", "the share of the time in which the processors worked, for all programs, as a mean over the runs", ""),
+    term("used before, used after", "bytes in use on the file system before and after the run", ""),
+    term("runs needed", "how many runs, in total, would find equal sides not worse with a probability of 80 %", ""),
+    term("what it is", "the first line of a script's comment", ""),
+    term("descriptors", "open files, directories and others that the kernel counts for a process", ""),
+    term("in memory", "how much of the files was in the page cache before the run", ""),
+    term("utilisation, busy", "the share of the time in which processors or devices worked", ""),
+    term("caution", "what makes a result less certain; it may be used if that does not matter to you", ""),
+    term("dropped", "runs that an experiment made and does not use, kept in its folder", ""),
+    term(
+        "name, value, set by, if unset",
+        "of variables: the name, its value, where it was set, and its value without that",
+        "",
+    ),
+    term("ended", "how a run ended, such as `complete`", ""),
+];
