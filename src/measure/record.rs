@@ -14,9 +14,9 @@ use crate::random::Quantity;
 use crate::result::build::{self, CpuTime};
 use crate::result::{
     DirtyBytes, FilesetResult, FlowopClass, FlowopResult, Note, NoteCode, OpenLoop, PhaseResult, Repaired, Run,
-    RunFailure, RunState, Straggler,
+    RunFailure, RunState, Straggler, ThreadRequests,
 };
-use crate::runtime::{ArrivalProgress, Ended, Fault, FaultKind, PhaseTicks, Running, Sample, Waited};
+use crate::runtime::{ArrivalProgress, Ended, Fault, FaultKind, PacedThread, PhaseTicks, Running, Sample, Waited};
 use crate::spec::IoDirection;
 use crate::util::count::count;
 use crate::util::duration;
@@ -148,7 +148,9 @@ pub(crate) fn fill(
     for thread in unfinished() {
         run.flowops[thread.flowop].late_ops += thread.in_flight;
     }
-    run.open_loop = open_loop(&running.open_loops(waited.tick), &run.phases, run.measured_seconds);
+    let progress: Vec<DefinitionProgress> =
+        running.open_loops(waited.tick).into_iter().map(|(of, now)| DefinitionProgress::of(plan, of, now)).collect();
+    run.open_loop = open_loop(&progress, &run.phases, run.measured_seconds);
     run.overhead_ns_per_op = Some(overhead());
     run.peak_memory = crate::os::proc::peak_memory();
     let threads = match () {
@@ -179,15 +181,44 @@ fn phases(running: &Running, end: u64) -> Vec<PhaseResult> {
     running.phases().into_iter().map(phase).collect()
 }
 
-/// Returns the load of the open loops, given their progress by phase. `None` when there are none. The rates are over the
-/// time of the phases that have open loops.
-fn open_loop(progress: &BTreeMap<u32, ArrivalProgress>, phases: &[PhaseResult], seconds: f64) -> Option<OpenLoop> {
-    let oldest_ns = progress.values().map(|arrivals| arrivals.oldest_ns).max()?;
+/// The progress of a thread definition with an open loop.
+struct DefinitionProgress {
+    process: String,
+    thread: String,
+    phase: u32,
+    arrivals: ArrivalProgress,
+}
+
+impl DefinitionProgress {
+    fn of(plan: &Plan, of: PacedThread, arrivals: ArrivalProgress) -> Self {
+        let process = &plan.processes[of.process];
+        let thread = process.threads[of.thread].name.clone();
+        Self { process: process.name.clone(), thread, phase: process.phase, arrivals }
+    }
+}
+
+/// Returns the load of the open loops, given their progress. `None` when there are none. The rates are over the time of
+/// the phases that have open loops.
+fn open_loop(progress: &[DefinitionProgress], phases: &[PhaseResult], seconds: f64) -> Option<OpenLoop> {
+    let oldest_ns = progress.iter().map(|of| of.arrivals.oldest_ns).max()?;
     let seconds_of = |number: u32| {
         phases.iter().find(|phase| phase.number == u64::from(number)).map_or(seconds, |phase| phase.seconds)
     };
-    let paced_seconds: f64 = progress.keys().map(|phase| seconds_of(*phase)).sum();
-    let sum = |of: fn(&ArrivalProgress) -> u64| progress.values().map(of).sum::<u64>();
+    let paced: BTreeSet<u32> = progress.iter().map(|of| of.phase).collect();
+    let paced_seconds: f64 = paced.into_iter().map(seconds_of).sum();
+    let sum = |of: fn(&ArrivalProgress) -> u64| progress.iter().map(|one| of(&one.arrivals)).sum::<u64>();
+    let requests = |of: &DefinitionProgress| {
+        let (arrivals, seconds) = (&of.arrivals, seconds_of(of.phase));
+        ThreadRequests {
+            process: of.process.clone(),
+            thread: of.thread.clone(),
+            offered_per_s: per_second(arrivals.offered, seconds),
+            achieved_per_s: per_second(arrivals.achieved, seconds),
+            backlog: arrivals.backlog,
+            lost: arrivals.lost,
+            response_ns_mean: (arrivals.achieved > 0).then(|| arrivals.response_ns as f64 / arrivals.achieved as f64),
+        }
+    };
     let (slept, wakeup_latency_ns) = (sum(|a| a.slept), sum(|a| a.wakeup_latency_ns));
     let response_ns = sum(|a| a.response_ns);
     Some(OpenLoop {
@@ -199,6 +230,7 @@ fn open_loop(progress: &BTreeMap<u32, ArrivalProgress>, phases: &[PhaseResult], 
         wakeup_latency_ns_mean: (slept > 0).then(|| wakeup_latency_ns as f64 / slept as f64),
         wakeup_latency_share: (response_ns > 0).then(|| wakeup_latency_ns as f64 / response_ns as f64),
         spin_seconds: sum(|a| a.spin_ns) as f64 / 1e9,
+        threads: progress.iter().map(requests).collect(),
     })
 }
 
@@ -457,7 +489,14 @@ mod tests {
     fn open_loops_have_the_rates_of_their_phases() {
         let arrivals = |offered, achieved| ArrivalProgress { offered, achieved, ..ArrivalProgress::default() };
         let rates = |progress: &[(u32, ArrivalProgress)], phases: &[PhaseResult]| {
-            let open = open_loop(&progress.iter().copied().collect(), phases, 20.0);
+            let (process, thread) = (String::new(), String::new());
+            let of = |(phase, arrivals): &(u32, ArrivalProgress)| DefinitionProgress {
+                process: process.clone(),
+                thread: thread.clone(),
+                phase: *phase,
+                arrivals: *arrivals,
+            };
+            let open = open_loop(&progress.iter().map(of).collect::<Vec<_>>(), phases, 20.0);
             open.map(|open| (open.offered_per_s.round(), open.achieved_per_s.round()))
         };
         let phase = |number, seconds| PhaseResult { number, seconds, ..PhaseResult::default() };

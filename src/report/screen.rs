@@ -9,7 +9,7 @@ use super::text::{
     FIGURES, FlowopLabels, conditions, detail_lines, ended, figures, file_set_lines, open_loop, percentiles_note,
     so_far,
 };
-use super::{Report, conclusion, hosts};
+use super::{Report, conclusion, hosts, requests};
 use crate::result::hdr;
 use crate::result::snapshot::Dist;
 use crate::result::{Document, FlowopResult, Latency, Run};
@@ -57,6 +57,8 @@ const RESULTS: [&str; 3] = ["phases", "transactions", "commands"];
 const BY_TIME: &str = "time";
 /// The file sets that are shown.
 const MAX_FILE_SETS: usize = 3;
+/// The lines of a screen that requests leave to warnings and the result.
+const LINES_BELOW_REQUESTS: usize = 12;
 /// The rows that are shown on the lowest of screens.
 const MIN_ROWS: usize = 4;
 
@@ -127,7 +129,12 @@ impl ScreenReport {
             .unwrap_or_default()
             .into_bytes();
         hosts::write(run, self.per_host, &mut below)?;
-        open_loop(run, &mut below)?;
+        let left = height.map(|height| height.saturating_sub(above.lines().count() + LINES_BELOW_REQUESTS));
+        let requests = requests::table(run, width, left.map_or(usize::MAX, |left| left.max(MIN_ROWS)));
+        match &requests {
+            Some(requests) => above += &format!("\n{requests}"),
+            None => open_loop(run, &mut below)?,
+        }
         for (name, line) in detail_lines(run).iter().filter(|(name, _)| RESULTS.contains(name)) {
             below.extend(lines(&format!("{name}: {line}")).into_bytes());
         }
@@ -136,14 +143,18 @@ impl ScreenReport {
         let left = height.map(|height| height.saturating_sub(taken));
         let end = match has_ended {
             true => {
-                let least = run.flowops.len().min(MIN_ROWS);
+                let least = if requests.is_some() { 1 } else { run.flowops.len().min(MIN_ROWS) };
                 conclusion::text(width, left.map(|left| left.saturating_sub(least)), document, run)
             }
             false => String::new(),
         };
-        let rows = left.map_or(usize::MAX, |left| left.saturating_sub(end.lines().count()).max(MIN_ROWS));
+        let rows = left.map_or(usize::MAX, |left| left.saturating_sub(end.lines().count()));
+        let rows = if requests.is_some() { rows } else { rows.max(MIN_ROWS) };
         out.write_all(above.as_bytes())?;
-        if !run.flowops.is_empty() {
+        // The steps of requests are shown if all of them fit.
+        if requests.is_some() && run.flowops.len() > rows {
+            writeln!(out, "… {} (-v)", count(run.flowops.len() as u64, "flowop"))?;
+        } else if !run.flowops.is_empty() {
             write!(out, "\n{}", table(run, width, rows))?;
         }
         out.write_all(&below)?;
@@ -220,7 +231,7 @@ mod tests {
     use crate::report::text::Text;
     use crate::report::to_string;
     use crate::result::fixture::fixture;
-    use crate::result::{Document, FlowopResult, Note, NoteCode};
+    use crate::result::{Document, FlowopResult, Note, NoteCode, OpenLoop, ThreadRequests};
 
     /// A run of 16 flowops.
     fn long_run() -> Document {
@@ -316,6 +327,26 @@ mod tests {
             assert!(places.is_sorted() && places[0].is_some(), "{whole}");
             assert_eq!(whole.matches("warning[").count(), all, "{whole}");
         }
+    }
+
+    /// Requests come first, and the steps only where all of them fit.
+    #[test]
+    fn a_report_of_open_loops_fits_its_screen() {
+        let mut document = long_run();
+        let run = &mut document.runs[0];
+        let requests = |n: usize| ThreadRequests { thread: format!("clients{n}"), ..ThreadRequests::default() };
+        run.open_loop = Some(OpenLoop { threads: (0..12).map(requests).collect(), ..OpenLoop::default() });
+        for (size, width, height) in AT {
+            let text = to_string(&ScreenReport { size, per_host: false }, &document);
+            assert!(text.lines().count() < height, "{height} lines:\n{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+            assert!(text.contains("\nrequests ") && text.contains("\nclients0 "), "{text}");
+            assert_eq!(text.contains("\n… 16 flowops (-v)\n"), !text.contains("\nflowop "), "{text}");
+        }
+        let lowest = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &document);
+        assert!(lowest.contains(" more (-v)\n") && !lowest.contains("\nflowop "), "{lowest}");
+        let highest = to_string(&ScreenReport { size: AT[3].0, per_host: false }, &document);
+        assert!(highest.contains("\nflowop ") && highest.contains("\nclients11 "), "{highest}");
     }
 
     #[test]

@@ -102,6 +102,9 @@ fn body(document: &Document, run: &Run, heading: &str, per_host: bool, out: &mut
     }
     hosts::write(run, per_host, out)?;
     distributions(run, out)?;
+    if let Some(requests) = super::requests::table(run, WIDTH, usize::MAX) {
+        write!(out, "\n{requests}")?;
+    }
     open_loop(run, out)?;
     details(run, out)
 }

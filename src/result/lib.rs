@@ -38,7 +38,7 @@ pub use figures::{Latency, MIN_BEYOND, Summary};
 pub use filesets::{FilesetResult, Repaired};
 pub use hosts::{ClockDrift, HostResult, LostRank, RankClock, RankResult, rank_on_host};
 pub use note_code::NoteCode;
-pub use open_loop::OpenLoop;
+pub use open_loop::{OpenLoop, ThreadRequests};
 pub use phases::PhaseResult;
 pub use steadiness::Steadiness;
 

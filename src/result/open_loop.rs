@@ -22,4 +22,27 @@ pub struct OpenLoop {
     pub wakeup_latency_share: Option<f64>,
     /// Time that threads spent busy-waiting for the next start, part of the program's processor time.
     pub spin_seconds: f64,
+    /// The requests of each thread definition with an open loop, in order of definition. Absent in results of earlier
+    /// versions.
+    pub threads: Vec<ThreadRequests>,
+}
+
+/// The requests of a thread definition. The rates are over the time of its phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadRequests {
+    /// Name of the process definition.
+    pub process: String,
+    /// Name of the thread definition.
+    pub thread: String,
+    /// Intended starts per second.
+    pub offered_per_s: f64,
+    /// Completed requests per second.
+    pub achieved_per_s: f64,
+    /// Requests whose intended start had passed at the end, but that were not started.
+    pub backlog: u64,
+    /// Those of these requests whose threads had ended early.
+    pub lost: u64,
+    /// Mean time from the intended start of a request to its end; null if none ended.
+    pub response_ns_mean: Option<f64>,
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::fixture::{fixture, of_ranks};
-use super::{DeviceBytes, Document, OpenLoop, Run, RunState, SCHEMA, Verdict};
+use super::{DeviceBytes, Document, OpenLoop, Run, RunState, SCHEMA, ThreadRequests, Verdict};
 use serde_json::{Value, json};
 
 fn written(document: &Document) -> Value {
@@ -48,6 +48,8 @@ fn full() -> Document {
     run.loaded_scripts = vec!["74f05da4".to_owned()];
     run.open_loop =
         Some(OpenLoop { wakeup_latency_ns_mean: Some(1.5), wakeup_latency_share: Some(0.5), ..OpenLoop::default() });
+    let requests = ThreadRequests { response_ns_mean: Some(2.5), ..ThreadRequests::default() };
+    run.open_loop.as_mut().unwrap().threads = vec![requests];
     run.steady = Some(super::Steadiness::default());
     run.digest = Some(super::Digest::default());
     run.filesets[0].repaired = Some(super::Repaired::default());

@@ -142,6 +142,12 @@ macro_rules! visitors {
                     each(TextField::Fixed, histogram);
                 }
             }
+            for open in run.open_loop.$iter() {
+                for requests in open.threads.$iter() {
+                    each(TextField::Name, &$($change)? requests.process);
+                    each(TextField::Name, &$($change)? requests.thread);
+                }
+            }
             $filesets(&$($change)? run.filesets, each);
             let warmup = run.warmup.$iter().flat_map(|warmup| warmup.intervals.$iter());
             for interval in run.intervals.$iter().chain(warmup) {

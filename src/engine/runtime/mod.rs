@@ -25,7 +25,7 @@ mod worker;
 
 pub use meeting::{Meeting, MeetingPlace, MeetingPoint};
 pub use options::Options;
-pub use pace::ArrivalProgress;
+pub use pace::{ArrivalProgress, PacedThread};
 pub use phases::PhaseTicks;
 pub use running::{Ended, Running, Sample, ThreadStream, Tick, Waited};
 pub use shared::{Fault, FaultKind};

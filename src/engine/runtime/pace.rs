@@ -114,17 +114,25 @@ impl ArrivalProgress {
     }
 }
 
-/// Returns the progress of the open loops of a run at `tick`, by the number of their phase. Empty when there are none.
-pub(super) fn progress(shared: &Shared, tick: u64) -> BTreeMap<u32, ArrivalProgress> {
-    let mut progress: BTreeMap<u32, ArrivalProgress> = BTreeMap::new();
+/// A thread definition with an open loop, in order of definition: the places of its process and of itself in the plan.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct PacedThread {
+    pub process: usize,
+    pub thread: usize,
+}
+
+/// Returns the progress of the open loops of a run at `tick`, by thread definition. Empty when there are none.
+pub(super) fn progress(shared: &Shared, tick: u64) -> BTreeMap<PacedThread, ArrivalProgress> {
+    let mut progress: BTreeMap<PacedThread, ArrivalProgress> = BTreeMap::new();
     for thread_slot in &shared.thread_slots {
         let process = &shared.plan.processes[thread_slot.process];
         if let Some(pace) = process.threads[thread_slot.thread].pace {
             // After the end of its phase, a thread is asked for nothing.
             let tick = shared.phases.worked_until(thread_slot.process, tick);
             let has_ended = thread_slot.exhausted.load(SeqCst);
-            let of_phase = progress.entry(process.phase).or_default();
-            of_phase.add(&thread_slot.arrivals, pace, shared.clock, tick, has_ended);
+            let definition = PacedThread { process: thread_slot.process, thread: thread_slot.thread };
+            let of_definition = progress.entry(definition).or_default();
+            of_definition.add(&thread_slot.arrivals, pace, shared.clock, tick, has_ended);
         }
     }
     progress

@@ -1,7 +1,7 @@
 //! The handle on the running processes of a run, used by the controller.
 
 use super::hang::ThreadActivity;
-use super::pace::{self, ArrivalProgress};
+use super::pace::{self, ArrivalProgress, PacedThread};
 use super::phases::PhaseTicks;
 use super::shared::{Fault, FaultKind, Shared, ThreadSlot};
 use super::space_watch;
@@ -40,7 +40,7 @@ pub struct Running {
     /// The counters at that tick, if they were cleared.
     baseline: Option<Vec<Snapshot>>,
     /// The progress of open loops at that tick, by the number of their phase.
-    arrivals_before: BTreeMap<u32, ArrivalProgress>,
+    arrivals_before: BTreeMap<PacedThread, ArrivalProgress>,
     pub(super) activity: Mutex<ThreadActivity>,
     /// The time for which the program was stopped since the gate opened, in nanoseconds, as far as detected.
     stopped_ns: AtomicU64,
@@ -437,11 +437,11 @@ impl Running {
         sample
     }
 
-    /// Returns the progress of open loops from the start of the measurement to `tick`, by the number of their phase.
-    /// Empty when there are no open loops.
-    pub fn open_loops(&self, tick: u64) -> BTreeMap<u32, ArrivalProgress> {
-        let before = |phase: u32| self.arrivals_before.get(&phase).copied().unwrap_or_default();
-        pace::progress(&self.shared, tick).into_iter().map(|(phase, now)| (phase, now.since(before(phase)))).collect()
+    /// Returns the progress of open loops from the start of the measurement to `tick`, by thread definition. Empty
+    /// when there are no open loops.
+    pub fn open_loops(&self, tick: u64) -> BTreeMap<PacedThread, ArrivalProgress> {
+        let before = |of: PacedThread| self.arrivals_before.get(&of).copied().unwrap_or_default();
+        pace::progress(&self.shared, tick).into_iter().map(|(of, now)| (of, now.since(before(of)))).collect()
     }
 
     /// Returns the start of the measurement, in ticks.

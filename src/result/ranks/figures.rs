@@ -6,7 +6,7 @@ use crate::LostRank;
 use crate::build;
 use crate::hdr;
 use crate::snapshot::Dist;
-use crate::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary};
+use crate::{FlowopResult, IntervalFlowop, Latency, OpenLoop, Summary, ThreadRequests};
 use std::collections::{BTreeMap, BTreeSet};
 use wml_text::size::MIB;
 
@@ -291,5 +291,30 @@ pub(super) fn open_loop(ranks: &[RankRun], lost: &[LostRank]) -> Option<OpenLoop
                 .map(|(rank, open)| (open.wakeup_latency_share, response_ns(rank))),
         ),
         spin_seconds: sum(|open| open.spin_seconds),
+        threads: requests(ranks),
     })
+}
+
+/// Returns the requests of each thread definition on all ranks, without what was asked of lost ones.
+fn requests(ranks: &[RankRun]) -> Vec<ThreadRequests> {
+    let mut all: Vec<(ThreadRequests, f64, f64)> = Vec::new();
+    for rank in ranks {
+        for own in rank.run.open_loop.iter().flat_map(|open| &open.threads) {
+            let is_its =
+                |of: &&mut (ThreadRequests, f64, f64)| (&of.0.process, &of.0.thread) == (&own.process, &own.thread);
+            let done = own.response_ns_mean.map_or(0.0, |_| own.achieved_per_s);
+            let response = own.response_ns_mean.unwrap_or(0.0) * done;
+            match all.iter_mut().find(is_its) {
+                Some((sum, all_response, all_done)) => {
+                    sum.offered_per_s += own.offered_per_s;
+                    sum.achieved_per_s += own.achieved_per_s;
+                    (sum.backlog, sum.lost) = (sum.backlog + own.backlog, sum.lost + own.lost);
+                    (*all_response, *all_done) = (*all_response + response, *all_done + done);
+                    sum.response_ns_mean = (*all_done > 0.0).then(|| *all_response / *all_done);
+                }
+                None => all.push((own.clone(), response, done)),
+            }
+        }
+    }
+    all.into_iter().map(|(requests, ..)| requests).collect()
 }

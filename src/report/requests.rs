@@ -1,0 +1,162 @@
+//! The requests of open loops: a row for each thread definition, and for each `measure=` in it.
+//!
+//! A request is an iteration of a thread. Its response times are those of the last step that every request passes, or of
+//! the `measure=` of the thread; where requests take several ways, only a `measure=` tells.
+
+use crate::result::{FlowopResult, Latency, OpenLoop, Run, ThreadRequests};
+use crate::util::count::{count, grouped, measured};
+use crate::util::duration::latency;
+use crate::util::printable;
+use crate::util::table::{Align, Table};
+use crate::util::wrap::fill;
+
+/// The kind of the rows of `measure=`.
+const MEASURE: &str = "measure";
+/// The largest difference of the rates of a step and of the requests that pass it: some are in flight at the end.
+const MAX_DIFFERENCE: f64 = 0.02;
+/// The longest name; others lose their middle.
+const MAX_NAME_WIDTH: usize = 22;
+
+/// A row of the table.
+struct RequestRow<'a> {
+    name: String,
+    /// `None` for a row of `measure=`.
+    requests: Option<&'a ThreadRequests>,
+    per_s: f64,
+    /// The operations of the response times, and the times.
+    response: Option<(u64, Latency)>,
+}
+
+/// Returns the requests of a run in lines of at most `width` columns; nothing for a run without open loops, or an earlier
+/// result. Of more than `most` rows the last ones are counted.
+pub(super) fn table(run: &Run, width: usize, most: usize) -> Option<String> {
+    let open = run.open_loop.as_ref().filter(|open| !open.threads.is_empty())?;
+    let rows = rows(run, open);
+    let left_out = rows.len().saturating_sub(most);
+    let mut columns = vec!["offered/s", "done/s", "backlog", "p50", "p99", "p99.9", "max"];
+    if width < 100 {
+        columns.retain(|column| *column != "p99.9");
+    }
+    let headings = columns.iter().map(|column| (*column, Align::Right));
+    let mut table = Table::new([("requests", Align::Left)].into_iter().chain(headings));
+    let dash = || "-".to_owned();
+    for row in &rows[..rows.len() - left_out] {
+        let shown = row.response.map(|(ops, times)| times.shown(ops));
+        let time =
+            |of: fn(&Latency) -> Option<u64>| shown.as_ref().and_then(of).map_or_else(dash, |ns| latency(ns as f64));
+        let mut cells = vec![
+            printable::within(&row.name, MAX_NAME_WIDTH).into_owned(),
+            row.requests.map_or_else(dash, |requests| measured(requests.offered_per_s)),
+            measured(row.per_s),
+            row.requests.map_or_else(dash, |requests| grouped(requests.backlog)),
+            time(|times| times.p50),
+            time(|times| times.p99),
+        ];
+        if columns.contains(&"p99.9") {
+            cells.push(time(|times| times.p99_9));
+        }
+        cells.push(time(|times| times.max));
+        table.row(cells);
+    }
+    let mut text = table.render_compact(0);
+    if left_out > 0 {
+        text += &format!("… {left_out} more (-v)\n");
+    }
+    if open.backlog > 0 {
+        let (behind, oldest) = (count(open.backlog, "request"), latency(open.backlog_oldest_seconds * 1e9));
+        text += &(fill(&format!("backlog at the end: {behind}, the oldest overdue by {oldest}"), width, "  ") + "\n");
+    }
+    Some(text)
+}
+
+fn rows<'a>(run: &'a Run, open: &'a OpenLoop) -> Vec<RequestRow<'a>> {
+    let same_name = |requests: &ThreadRequests| open.threads.iter().filter(|t| t.thread == requests.thread).count() > 1;
+    let mut rows = Vec::new();
+    for requests in &open.threads {
+        let is_its = |f: &&FlowopResult| (&f.process, &f.thread) == (&requests.process, &requests.thread);
+        let paced = || run.flowops.iter().filter(is_its).filter(|flowop| flowop.response_ns.is_some());
+        let per_s = requests.achieved_per_s;
+        let passes_all = |f: &&FlowopResult| (f.ops_per_s - per_s).abs() <= MAX_DIFFERENCE * per_s;
+        let mean = |f: &FlowopResult| f.response_ns.and_then(|times| times.mean).unwrap_or(0.0);
+        let last = paced().filter(passes_all).max_by(|a, b| mean(a).total_cmp(&mean(b)));
+        let response = |flowop: &FlowopResult| flowop.response_ns.map(|times| (flowop.ops, times));
+        let name = match same_name(requests) {
+            true => format!("{}.{}", requests.process, requests.thread),
+            false => requests.thread.clone(),
+        };
+        rows.push(RequestRow { name, requests: Some(requests), per_s, response: last.and_then(response) });
+        let measures = paced().filter(|flowop| flowop.kind == MEASURE);
+        let is_shown = |flowop: &&FlowopResult| !last.is_some_and(|last| std::ptr::eq(last, *flowop));
+        rows.extend(measures.filter(is_shown).map(|flowop| RequestRow {
+            name: format!("  {}", flowop.name),
+            requests: None,
+            per_s: flowop.ops_per_s,
+            response: response(flowop),
+        }));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::result::fixture::fixture;
+
+    /// A run with an open loop in each of two thread definitions, of which one has a mix.
+    fn run() -> Run {
+        let mut run = fixture().runs.remove(0);
+        let like = run.flowops[0].clone();
+        let step = |thread: &str, name: &str, kind: &str, per_s: f64, mean: f64| FlowopResult {
+            process: "p".into(),
+            thread: thread.into(),
+            name: name.into(),
+            kind: kind.into(),
+            ops: (per_s * 60.0) as u64,
+            ops_per_s: per_s,
+            response_ns: Some(Latency { mean: Some(mean), p50: Some(mean as u64), ..like.latency_ns }),
+            ..like.clone()
+        };
+        run.flowops = vec![
+            step("upload", "create", "createfile", 300.0, 1e6),
+            step("upload", "write", "write", 300.0, 3e6),
+            step("upload", "chunk", "write", 900.0, 9e6),
+            step("mixed", "a", "read", 40.0, 1e6),
+            step("mixed", "b", "write", 60.0, 2e6),
+            step("mixed", "view", "measure", 40.0, 4e6),
+        ];
+        let requests = |thread: &str, offered_per_s, achieved_per_s, backlog| ThreadRequests {
+            process: "p".into(),
+            thread: thread.into(),
+            offered_per_s,
+            achieved_per_s,
+            backlog,
+            ..ThreadRequests::default()
+        };
+        let threads = vec![requests("upload", 300.0, 300.0, 0), requests("mixed", 110.0, 100.0, 600)];
+        run.open_loop = Some(OpenLoop {
+            offered_per_s: 410.0,
+            achieved_per_s: 400.0,
+            backlog: 600,
+            backlog_oldest_seconds: 2.5,
+            threads,
+            ..OpenLoop::default()
+        });
+        run
+    }
+
+    #[test]
+    fn the_response_is_that_of_the_last_step_of_all_requests() {
+        insta::assert_snapshot!(table(&run(), 100, 10).unwrap());
+    }
+
+    #[test]
+    fn rows_are_counted_and_lines_fit() {
+        let text = table(&run(), 80, 2).unwrap();
+        assert!(text.contains("… 1 more (-v)") && !text.contains("p99.9"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let mut earlier = run();
+        earlier.open_loop.as_mut().unwrap().threads.clear();
+        assert_eq!(table(&earlier, 80, 2), None);
+    }
+}
