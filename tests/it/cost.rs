@@ -86,18 +86,18 @@ macro_rules! costs {
 
 costs! {
     a_random_read, NULL, 150.0, Wml::new().args(["randomread"]).sets(&[("memperthread", "8k")]);
-    a_stat_of_a_file_in_rotation, NULL, 320.0, script(FILES, "flowop statfile name=st,filesetname=s");
-    the_flowops_of_a_mail_server, NULL, 350.0, mail_server();
+    a_stat_of_a_file_in_rotation, NULL, 312.0, script(FILES, "flowop statfile name=st,filesetname=s");
+    the_flowops_of_a_mail_server, NULL, 340.0, mail_server();
     a_post_and_its_wait, NULL, 125.0, script("", "flowop sempost name=post,value=1,target=wait\n\
         flowop semblock name=wait,value=1,highwater=1000");
     a_read_by_the_kernel, POSIX, 194.0, script(FILE, "flowop read name=r,filename=f,iosize=4k,random");
-    a_write_by_the_kernel, POSIX, 343.0, script(FILE, "flowop write name=w,filename=f,iosize=4k,random");
+    a_write_by_the_kernel, POSIX, 334.0, script(FILE, "flowop write name=w,filename=f,iosize=4k,random");
     the_flowops_of_a_mail_server_by_the_kernel, POSIX, 420.0, mail_server();
     a_read_of_an_open_loop, NULL, 480.0, open_loop();
-    a_file_picked_uniformly, NULL, 403.0, script(FILES, "flowop statfile name=st,filesetname=s,uniform");
-    a_file_picked_by_zipf, NULL, 1290.0, picked_by_zipf();
+    a_file_picked_uniformly, NULL, 388.0, script(FILES, "flowop statfile name=st,filesetname=s,uniform");
+    a_file_picked_by_zipf, NULL, 1270.0, picked_by_zipf();
     a_buffered_read, NULL, 354.0, script(FILE, "flowop bufread name=r,filename=f,iosize=100");
-    a_buffered_write, NULL, 420.0, script(FILE, "flowop bufwrite name=w,filename=f,iosize=100,wrap=1m");
+    a_buffered_write, NULL, 382.0, script(FILE, "flowop bufwrite name=w,filename=f,iosize=100,wrap=1m");
 }
 
 fn picked_by_zipf() -> Wml {
