@@ -141,18 +141,22 @@ impl ScreenReport {
         // The last line of the screen is the prompt's, and four lines of the table are no rows.
         let taken = above.lines().count() + String::from_utf8_lossy(&below).lines().count() + 5;
         let left = height.map(|height| height.saturating_sub(taken));
-        let end = match has_ended {
-            true => {
-                let least = if requests.is_some() { 1 } else { run.flowops.len().min(MIN_ROWS) };
-                conclusion::text(width, left.map(|left| left.saturating_sub(least)), document, run)
-            }
+        let end_within = |most: Option<usize>| match has_ended {
+            true => conclusion::text(width, most, document, run),
             false => String::new(),
         };
-        let rows = left.map_or(usize::MAX, |left| left.saturating_sub(end.lines().count()));
-        let rows = if requests.is_some() { rows } else { rows.max(MIN_ROWS) };
+        let end_beside = |rows: usize| end_within(left.map(|left| left.saturating_sub(rows)));
+        // The steps of requests are shown if all of them fit, with all warnings. Else one line counts them, in place of
+        // the four lines of the table.
+        let all_fit = left.is_none_or(|left| run.flowops.len() + end_within(None).lines().count() <= left);
+        let drops_steps = requests.is_some() && !all_fit;
+        let end = match drops_steps {
+            true => end_within(left.map(|left| left + 3)),
+            false => end_beside(run.flowops.len().min(MIN_ROWS)),
+        };
+        let rows = left.map_or(usize::MAX, |left| left.saturating_sub(end.lines().count()).max(MIN_ROWS));
         out.write_all(above.as_bytes())?;
-        // The steps of requests are shown if all of them fit.
-        if requests.is_some() && run.flowops.len() > rows {
+        if drops_steps {
             writeln!(out, "… {} (-v)", count(run.flowops.len() as u64, "flowop"))?;
         } else if !run.flowops.is_empty() {
             write!(out, "\n{}", table(run, width, rows))?;
@@ -347,6 +351,10 @@ mod tests {
         assert!(lowest.contains(" more (-v)\n") && !lowest.contains("\nflowop "), "{lowest}");
         let highest = to_string(&ScreenReport { size: AT[3].0, per_host: false }, &document);
         assert!(highest.contains("\nflowop ") && highest.contains("\nclients11 "), "{highest}");
+        // Warnings take the room of the steps.
+        document.runs[0].warnings = vec![NoteCode::WarmedUp.note("a line"); 20];
+        let full = to_string(&ScreenReport { size: AT[0].0, per_host: false }, &document);
+        assert!(full.lines().count() == 23 && full.contains(" more warnings (-v)\n"), "{full}");
     }
 
     #[test]
