@@ -120,7 +120,7 @@ pub(super) fn live_formats() -> ArgValueCandidates {
 }
 
 /// Returns the variables that a script sets or reads. A script with errors has those of its correct statements.
-fn variables_of(name: &str, text: &str) -> Vec<String> {
+pub(super) fn variables_of(name: &str, text: &str) -> Vec<String> {
     let mut map = SourceMap::new();
     let file = map.add(name, text);
     let (model, _) = model::check(&map, file, &flowop::spec_table(), None, &model::Known::default());

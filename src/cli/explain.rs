@@ -3,6 +3,7 @@
 use super::args::full_command;
 use super::console::print_lines;
 use super::live::stdout_width;
+use super::neighbours;
 use super::program_help::{about_option, meant_option};
 use crate::diag::{self, Failure};
 use crate::prompt;
@@ -16,7 +17,7 @@ pub(super) fn explain(word: &str) -> Result<u8, Failure> {
     found.extend(about_option(word, &all));
     found.extend(prompt::about(word));
     if found.is_empty() {
-        found.extend(words::other_number(word));
+        found.extend(words::other_number(word).or_else(|| neighbours::about(word)));
     }
     if found.is_empty() {
         let near = meant_option(word, &all).or_else(|| meant(word));

@@ -34,6 +34,7 @@ mod live;
 mod live_stream;
 mod option_values;
 mod man;
+mod neighbours;
 mod pages;
 mod program_help;
 #[cfg(feature = "mpi")]

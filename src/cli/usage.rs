@@ -5,6 +5,7 @@
 
 use super::console::notice;
 use super::live::stderr_width;
+use super::neighbours;
 use super::stdout::Stdout;
 use crate::diag::{meant, similar_path, wants_colours};
 use crate::import::ImportError;
@@ -39,6 +40,13 @@ pub(super) fn explained(
     };
     let used = words.iter().find_map(|word| all.find_subcommand(word)).unwrap_or(all);
     let options: Vec<&str> = used.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(Arg::get_long).collect();
+    let runs_a_script = options.contains(&"set");
+    if let Some(tip) = neighbours::instead_of(&unknown, words).filter(|_| runs_a_script) {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Usage);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        return error;
+    }
     let name = unknown.strip_prefix("--");
     let is_number = unknown.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     if name.is_some() || is_number {

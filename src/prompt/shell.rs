@@ -27,6 +27,26 @@ const MAX_DEPTH: usize = 16;
 /// The first bytes of a file that `save` wrote and may overwrite.
 pub(super) const SAVED_HEADER: &str = "# Saved by wmlrun";
 
+/// Commands of the program that the shell lacks.
+const OUTSIDE: &[&str] = &[
+    "repl",
+    "fmt",
+    "ab",
+    "sweep",
+    "experiment",
+    "report",
+    "age",
+    "clean",
+    "batch",
+    "doctor",
+    "explain",
+    "setup",
+    "floor",
+    "wins",
+    "ort",
+    "prune",
+];
+
 impl Prompt {
     /// Executes a statement. `name` is the name of its source in diagnostics: the prompt, a pipe or a sourced file.
     pub(super) fn typed(&mut self, name: &str, text: &StatementText, front: &mut dyn Front) -> Result<(), Failure> {
@@ -70,8 +90,16 @@ impl Prompt {
             return;
         }
         let word = self.session.map.slice(d.primary.span);
-        let words = COMMANDS.iter().map(|c| c.spec.name).chain(STATEMENT_WORDS.iter().map(|w| w.name));
-        let help = match diag::nearest(word, words) {
+        let words = || COMMANDS.iter().map(|c| c.spec.name).chain(STATEMENT_WORDS.iter().map(|w| w.name));
+        // A letter is left out more often than it is another one: `lod` is `load`, not `log`.
+        let lacks_letters = |name: &&str| {
+            let mut letters = name.chars();
+            name.chars().next() == word.chars().next()
+                && word.chars().all(|letter| letters.any(|other| other == letter))
+        };
+        let near = diag::nearest(word, words().filter(lacks_letters)).or_else(|| diag::nearest(word, words()));
+        let help = match near {
+            _ if OUTSIDE.contains(&word) => format!("leave the shell: `wmlrun {word}`"),
             Some(near) => format!("did you mean `{near}`?"),
             None => "`help` lists the commands".to_owned(),
         };

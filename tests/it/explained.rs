@@ -25,7 +25,11 @@ fn labels(text: &str) -> BTreeSet<String> {
         if first.starts_with("warning[") || first.starts_with("note: ") {
             continue;
         }
+        // Columns may be one blank apart; a list of facts has figures.
+        let mut words = first.split_whitespace();
+        let has_figures = first.split_whitespace().any(|word| word.starts_with(|c: char| c.is_ascii_digit()));
         match cells(first).len() {
+            _ if !has_figures && words.any(|word| word.ends_with("/s")) => found.extend(cells(first)),
             0 | 1 => {}
             2 => {
                 found

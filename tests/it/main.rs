@@ -75,6 +75,7 @@ mod mpi;
 #[cfg(feature = "mpi")]
 mod mpi_phases;
 mod mutants;
+mod neighbours;
 mod notes;
 mod old_words;
 mod outputs;
