@@ -58,7 +58,7 @@ pub(super) fn table(run: &Run, width: usize, most: usize) -> Option<String> {
         cells.push(time(|times| times.max));
         table.row(cells);
     }
-    let mut text = table.render_compact(0);
+    let mut text = table.render_within(width);
     if left_out > 0 {
         text += &format!("… {left_out} more (-v)\n");
     }

@@ -118,6 +118,7 @@ pub static LABELS: &[TermEntry] = &[
     ),
     term("requests", "the iterations of an open loop, each with a time at which it should start", ""),
     term("requests/s", "requests per second of an open loop", ""),
+    term("done/s", "requests that have ended, per second", ""),
     term("response", "the response time: from the intended start of a request to its end", ""),
     term("result", "the last line of a report: rate, throughput and latency of all operations together", ""),
     term("seconds, measured", "the length of the measured time, and what was measured", ""),
