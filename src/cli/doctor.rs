@@ -12,12 +12,11 @@ const UNFIT: u8 = 11;
 
 /// Examines the place of a directory, and prints a line for each check and the answer. Returns the exit status.
 pub(super) fn doctor(dir: &Path) -> Result<u8, Failure> {
-    let refused = |why: String| Failure::refused(format!("{}: {why}", dir.display()), "name a directory that exists");
-    if !std::fs::metadata(dir).map_err(|e| refused(e.to_string()))?.is_dir() {
-        return Err(refused("it is no directory".to_owned()));
-    }
-    let found = examine(dir).ok_or_else(|| {
-        Failure::refused(format!("{}: its file system does not answer", dir.display()), "name another directory")
+    let found = examine(dir).map_err(|e| {
+        Failure::refused(
+            format!("{}: {e}", dir.display()),
+            "name a directory that exists, and whose file system answers",
+        )
     })?;
     let wide = found.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let under = " ".repeat(wide + 10);
@@ -34,7 +33,8 @@ pub(super) fn doctor(dir: &Path) -> Result<u8, Failure> {
     let unknown = found.iter().filter(|(_, f)| matches!(f, Fitness::Unknown(_))).count();
     let rest = if unknown == 0 { String::new() } else { format!("; {} not known", count(unknown as u64, "point")) };
     if unfit.is_empty() {
-        print_lines(&format!("fit to measure{rest}"));
+        let is_known = found.iter().take(2).all(|(_, f)| matches!(f, Fitness::Fit(_)));
+        print_lines(&format!("{}{rest}", if is_known { "fit to measure" } else { "nothing unfit was found" }));
         return Ok(0);
     }
     print_lines(&wrapped(&format!("not fit to measure: {}{rest}", unfit.join(", ")), "  "));

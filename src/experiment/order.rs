@@ -1,7 +1,7 @@
 //! The orders in which the runs of an experiment are made, drawn from its seed.
 //!
-//! To add an order, add a variant, the name that experiment files give it, and the runs of its blocks. The form of the key
-//! in `file_keys.rs` and docs/experiments.md list the names too.
+//! To add an order, add a variant, its name if experiment files can ask for it, and the runs of its blocks. The form of the
+//! key in `file_keys.rs` and docs/experiments.md list the names too.
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

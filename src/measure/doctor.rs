@@ -72,11 +72,29 @@ const CHECKS: [Check; 10] = [
     ("background", background_work),
 ];
 
-/// Examines the place of a directory. Returns each check's name with what it has found; `None` if the file system does
-/// not answer.
-pub fn examine(dir: &Path) -> Option<Vec<(&'static str, Fitness)>> {
+/// Why a place was not examined.
+#[derive(Debug, thiserror::Error)]
+pub enum Unexamined {
+    #[error("{0}")]
+    NoDirectory(std::io::Error),
+    #[error("its file system does not answer")]
+    NoAnswer,
+}
+
+/// Succeeds if the path is that of a directory.
+fn is_dir(path: &Path) -> std::io::Result<()> {
+    let is_dir = std::fs::metadata(path)?.is_dir();
+    if is_dir { Ok(()) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
+}
+
+/// Examines the place of a directory. Returns each check's name with what it has found.
+pub fn examine(dir: &Path) -> Result<Vec<(&'static str, Fitness)>, Unexamined> {
     let path: PathBuf = dir.to_owned();
-    let mount = with_timeout(TIME_LIMIT, move || mount(&path))?.unwrap_or_default();
+    let mount = with_timeout(TIME_LIMIT, move || is_dir(&path).map(|()| mount(&path).unwrap_or_default()));
+    let mount = match mount.ok_or(Unexamined::NoAnswer)? {
+        Ok(mount) => mount,
+        Err(e) => return Err(Unexamined::NoDirectory(e)),
+    };
     let names: Vec<String> = mount.devices.iter().map(|device| device.name.clone()).collect();
     let (cpu, before) = (CpuReading::now(KernelThreads::default()), device::transferred(&names));
     std::thread::sleep(WATCHED);
@@ -93,7 +111,7 @@ pub fn examine(dir: &Path) -> Option<Vec<(&'static str, Fitness)>> {
         background: background::of_kernel(),
         mount,
     };
-    Some(CHECKS.iter().map(|(name, check)| (*name, check(&place))).collect())
+    Ok(CHECKS.iter().map(|(name, check)| (*name, check(&place))).collect())
 }
 
 fn file_system(place: &DoctorFacts) -> Fitness {
@@ -134,16 +152,18 @@ fn room(place: &DoctorFacts) -> Fitness {
 
 fn trim(place: &DoctorFacts) -> Fitness {
     let mount = &place.mount;
-    let discards = |device: &crate::result::environment::Device| {
+    let accepts = |device: &crate::result::environment::Device| {
         device.queue.get("discard_max_bytes").and_then(serde_json::Value::as_u64).map(|bytes| bytes > 0)
     };
-    match mount.devices.iter().find_map(discards) {
-        _ if mount.options.split(',').any(|option| option.starts_with("discard")) => {
-            Fitness::Fit("freed blocks are discarded at once (mount option `discard`)".to_owned())
+    let option = mount.options.split(',').find(|option| option.starts_with("discard"));
+    match (mount.devices.iter().find_map(accepts), option) {
+        (None, _) => Fitness::Unknown("the devices do not tell".to_owned()),
+        (Some(false), _) => Fitness::Unknown("the device accepts none".to_owned()),
+        (_, Some("discard=async")) => Fitness::Fit("freed blocks are discarded soon (`discard=async`)".to_owned()),
+        (_, Some(_)) => Fitness::Fit("freed blocks are discarded at once (mount option `discard`)".to_owned()),
+        (_, None) => {
+            Fitness::Unknown(format!("when freed blocks were discarded last: `fstrim {}` does it now", mount.path))
         }
-        Some(false) => Fitness::Fit("the device needs none".to_owned()),
-        _ if mount.devices.is_empty() => Fitness::Unknown("the devices are not visible".to_owned()),
-        _ => Fitness::Unknown(format!("when freed blocks were discarded last: `fstrim {}` does it now", mount.path)),
     }
 }
 
@@ -223,7 +243,7 @@ mod tests {
         let disk = |name: &str, direct_io| Device {
             name: name.to_owned(),
             direct_io,
-            queue: BTreeMap::from([("discard_max_bytes".to_owned(), 0.into())]),
+            queue: BTreeMap::from([("discard_max_bytes".to_owned(), 4096.into())]),
             ..Device::default()
         };
         DoctorFacts {
@@ -231,6 +251,7 @@ mod tests {
                 path: "/mnt/x".into(),
                 source: "/dev/loop0".into(),
                 kind: "ext4".into(),
+                options: "rw,discard".into(),
                 total: 100 << 30,
                 free: 50 << 30,
                 devices: vec![disk("loop0", Some(true)), disk("vda", None)],
@@ -251,6 +272,19 @@ mod tests {
         assert_eq!(failed(&good()), (vec![], vec![]));
         let invisible = failed(&DoctorFacts::default());
         assert!(invisible.0.is_empty() && invisible.1.len() == CHECKS.len() - 1, "{invisible:?}");
+    }
+
+    #[test]
+    fn discards_are_told_from_device_and_option() {
+        let of = |accepted: u64, options: &str| {
+            let mut place = good();
+            place.mount.options = options.into();
+            place.mount.devices[0].queue = BTreeMap::from([("discard_max_bytes".to_owned(), accepted.into())]);
+            super::trim(&place)
+        };
+        assert!(matches!(of(0, "rw,discard"), Fitness::Unknown(why) if why.contains("accepts none")));
+        assert!(matches!(of(4096, "rw"), Fitness::Unknown(why) if why.contains("fstrim /mnt/x")));
+        assert!(matches!(of(4096, "rw,discard=async"), Fitness::Fit(text) if text.contains("soon")));
     }
 
     #[test]

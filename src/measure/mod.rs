@@ -39,7 +39,7 @@ mod watch;
 pub use crate::diag::Status;
 pub use crate::os::reading::read as read_regular;
 pub use crate::util::hash::sha256;
-pub use doctor::{Fitness, examine};
+pub use doctor::{Fitness, Unexamined, examine};
 pub(crate) use environment::{environment, mount, predefined};
 pub use environment::{file_system, hostname};
 pub use file_sets::{FileSets, trees};

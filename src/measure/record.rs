@@ -185,6 +185,8 @@ fn phases(running: &Running, end: u64) -> Vec<PhaseResult> {
 struct DefinitionProgress {
     process: String,
     thread: String,
+    /// Whether its requests take several ways.
+    mixed: bool,
     phase: u32,
     arrivals: ArrivalProgress,
 }
@@ -192,8 +194,9 @@ struct DefinitionProgress {
 impl DefinitionProgress {
     fn of(plan: &Plan, of: PacedThread, arrivals: ArrivalProgress) -> Self {
         let process = &plan.processes[of.process];
-        let thread = process.threads[of.thread].name.clone();
-        Self { process: process.name.clone(), thread, phase: process.phase, arrivals }
+        let thread = &process.threads[of.thread];
+        let mixed = thread.steps.iter().any(|step| matches!(step, PlanStep::Choose { .. }));
+        Self { process: process.name.clone(), thread: thread.name.clone(), mixed, phase: process.phase, arrivals }
     }
 }
 
@@ -217,6 +220,7 @@ fn open_loop(progress: &[DefinitionProgress], phases: &[PhaseResult], seconds: f
             backlog: arrivals.backlog,
             lost: arrivals.lost,
             response_ns_mean: (arrivals.achieved > 0).then(|| arrivals.response_ns as f64 / arrivals.achieved as f64),
+            mixed: of.mixed,
         }
     };
     let (slept, wakeup_latency_ns) = (sum(|a| a.slept), sum(|a| a.wakeup_latency_ns));
@@ -491,6 +495,7 @@ mod tests {
         let rates = |progress: &[(u32, ArrivalProgress)], phases: &[PhaseResult]| {
             let (process, thread) = (String::new(), String::new());
             let of = |(phase, arrivals): &(u32, ArrivalProgress)| DefinitionProgress {
+                mixed: false,
                 process: process.clone(),
                 thread: thread.clone(),
                 phase: *phase,

@@ -77,8 +77,9 @@ fn rows<'a>(run: &'a Run, open: &'a OpenLoop) -> Vec<RequestRow<'a>> {
         let paced = || run.flowops.iter().filter(is_its).filter(|flowop| flowop.response_ns.is_some());
         let per_s = requests.achieved_per_s;
         let passes_all = |f: &&FlowopResult| (f.ops_per_s - per_s).abs() <= MAX_DIFFERENCE * per_s;
+        let is_of_all = |f: &&FlowopResult| !requests.mixed || f.kind == MEASURE;
         let mean = |f: &FlowopResult| f.response_ns.and_then(|times| times.mean).unwrap_or(0.0);
-        let last = paced().filter(passes_all).max_by(|a, b| mean(a).total_cmp(&mean(b)));
+        let last = paced().filter(passes_all).filter(is_of_all).max_by(|a, b| mean(a).total_cmp(&mean(b)));
         let response = |flowop: &FlowopResult| flowop.response_ns.map(|times| (flowop.ops, times));
         let name = match same_name(requests) {
             true => format!("{}.{}", requests.process, requests.thread),
@@ -133,7 +134,8 @@ mod tests {
             backlog,
             ..ThreadRequests::default()
         };
-        let threads = vec![requests("upload", 300.0, 300.0, 0), requests("mixed", 110.0, 100.0, 600)];
+        let mut threads = vec![requests("upload", 300.0, 300.0, 0), requests("mixed", 110.0, 100.0, 600)];
+        threads[1].mixed = true;
         run.open_loop = Some(OpenLoop {
             offered_per_s: 410.0,
             achieved_per_s: 400.0,
@@ -148,6 +150,15 @@ mod tests {
     #[test]
     fn the_response_is_that_of_the_last_step_of_all_requests() {
         insta::assert_snapshot!(table(&run(), 100, 10).unwrap());
+    }
+
+    /// An alternative may have as many operations as there are requests.
+    #[test]
+    fn no_step_of_a_mix_is_that_of_all_requests() {
+        let mut run = run();
+        run.flowops[3].ops_per_s = 100.0;
+        let of_mix = rows(&run, run.open_loop.as_ref().unwrap()).into_iter().find(|row| row.name == "mixed");
+        assert!(of_mix.unwrap().response.is_none());
     }
 
     #[test]

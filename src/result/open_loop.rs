@@ -45,4 +45,6 @@ pub struct ThreadRequests {
     pub lost: u64,
     /// Mean time from the intended start of a request to its end; null if none ended.
     pub response_ns_mean: Option<f64>,
+    /// Whether requests take several ways (`mix`), so that no step is that of all.
+    pub mixed: bool,
 }
