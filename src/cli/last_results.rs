@@ -15,6 +15,9 @@ use std::time::Duration;
 /// The name of the last result, where no file has it.
 pub(super) const LAST: &str = "last";
 
+/// What a comparison calls it.
+const LAST_RUN: &str = "the last run";
+
 /// How long the file system of the state directory may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The same after a signal, within a second of which the program ends.
@@ -41,23 +44,18 @@ pub(super) fn keep(outputs: Outputs, args: &RunArgs, signal: u8) -> Result<(), S
     kept.unwrap_or_else(|| Err("the file system of the state directory does not answer".to_owned()))
 }
 
-/// Returns the path of a last result; 0 is the newest.
-fn nth(number: usize) -> Result<PathBuf, Failure> {
-    let none = |kept: usize| {
-        let text = match kept {
-            0 => "no result is kept".to_owned(),
-            _ => "a single result is kept".to_owned(),
-        };
+/// Returns the paths of the last results, the newest first. An error if fewer are kept.
+fn newest<const COUNT: usize>() -> Result<[PathBuf; COUNT], Failure> {
+    let refused =
+        |e: io::Error| Failure::refused(format!("the last results can't be read: {e}"), "remove what is there");
+    let kept = directory().map_or(Ok(None), |dir| KeptFiles::open(&dir, json::is_result)).map_err(refused)?;
+    let paths = kept.map_or(Ok(Vec::new()), |kept| kept.newest(COUNT)).map_err(refused)?;
+    paths.try_into().map_err(|paths: Vec<_>| {
+        let text = if paths.is_empty() { "no result is kept" } else { "a single result is kept" };
         let help =
             "run a script first; without a home directory, with `--redact` and with WMLRUN_STATE=off no result is kept";
         Failure::wrong(text, help)
-    };
-    let Some(dir) = directory() else { return Err(none(0)) };
-    let refused =
-        |e: io::Error| Failure::refused(format!("the last results can't be read: {e}"), "remove what is there");
-    let kept = KeptFiles::open(&dir, json::is_result).map_err(refused)?;
-    let path = kept.map_or(Ok(None), |kept| kept.path(number)).map_err(refused)?;
-    path.ok_or_else(|| none(number))
+    })
 }
 
 /// True if a path is the name of the last result.
@@ -67,7 +65,7 @@ pub(super) fn is_last(path: &Path) -> bool {
 
 /// Returns the path of a result: for `last` that of the last one.
 pub(super) fn resolved(path: &Path) -> Result<PathBuf, Failure> {
-    if is_last(path) { nth(0) } else { Ok(path.to_owned()) }
+    if is_last(path) { newest().map(|[path]| path) } else { Ok(path.to_owned()) }
 }
 
 /// A side of a comparison.
@@ -79,7 +77,7 @@ pub(super) struct NamedSide {
 
 impl NamedSide {
     fn of(path: &Path) -> Result<Self, Failure> {
-        let name = if is_last(path) { "the last run".to_owned() } else { path.display().to_string() };
+        let name = if is_last(path) { LAST_RUN.to_owned() } else { path.display().to_string() };
         Ok(Self { path: resolved(path)?, name })
     }
 }
@@ -88,7 +86,11 @@ impl NamedSide {
 pub(super) fn sides(a: &Path, b: Option<&Path>) -> Result<[NamedSide; 2], Failure> {
     match b {
         Some(b) => Ok([NamedSide::of(a)?, NamedSide::of(b)?]),
-        None if is_last(a) => Ok([NamedSide { path: nth(1)?, name: "the run before".to_owned() }, NamedSide::of(a)?]),
+        None if is_last(a) => {
+            let [last, before] = newest()?;
+            let named = |path, name: &str| NamedSide { path, name: name.to_owned() };
+            Ok([named(before, "the run before"), named(last, LAST_RUN)])
+        }
         None => Err(Failure::wrong(
             "a comparison needs two results, <A> and <B>",
             "give both, or `last` alone for the last two",

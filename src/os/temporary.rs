@@ -100,6 +100,12 @@ fn with_free_name<T>(prefix: &OsStr, mut make: impl FnMut(&OsStr) -> Result<T, E
     Err(Errno::EXIST.into())
 }
 
+/// True if a name is one that a file with this prefix gets.
+pub(super) fn is_name(name: &OsStr, prefix: &str) -> bool {
+    let number = || name.to_str()?.strip_prefix(prefix)?.strip_prefix('.')?.strip_suffix(".tmp");
+    number().is_some_and(|number| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
 fn proc_link(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
 }
@@ -140,6 +146,7 @@ mod tests {
         let mut temporary = Temporary::new(HeldDir::open(dir.path()).unwrap(), "new".into()).unwrap();
         let name = temporary.name().unwrap().to_str().unwrap().to_owned();
         assert!(name.starts_with("new.") && Path::new(&name).extension() == Some("tmp".as_ref()), "{name}");
+        assert!(is_name(name.as_ref(), "new") && !is_name(name.as_ref(), "ne"), "{name}");
         assert_eq!(names(dir.path()), [name]);
         drop(temporary);
         assert_eq!(names(dir.path()), [""; 0]);

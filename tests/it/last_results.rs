@@ -73,11 +73,14 @@ fn shown(output: &Output, what: &str, status: i32) -> String {
 #[test]
 fn the_last_twenty_results_are_kept_for_their_user_alone() {
     let home = Home::new();
-    for (words, says) in [("report last", "no result is kept"), ("compare last", "no result is kept")] {
-        assert!(home.shown(words, 2).contains(says));
+    let error = |words| home.shown(words, 2).lines().next().unwrap().to_owned();
+    for words in ["report last", "compare last", "compare last x.json"] {
+        assert_eq!(error(words), "error: no result is kept", "{words}");
     }
+    fs::create_dir_all(home.last()).unwrap();
+    assert_eq!(error("compare last"), "error: no result is kept");
     home.run("");
-    assert!(home.shown("compare last", 2).contains("a single result is kept"));
+    assert_eq!(error("compare last"), "error: a single result is kept");
     (0..21).for_each(|_| home.run(""));
     let kept = home.kept();
     assert_eq!((kept.len(), &kept[0][..], &kept[19][..]), (20, "00000003.json", "00000022.json"));
@@ -179,16 +182,19 @@ fn a_result_that_cannot_be_kept_changes_nothing() {
 }
 
 #[test]
-fn foreign_files_are_refused_and_left_alone() {
+fn foreign_files_are_left_alone() {
     let home = Home::new();
-    home.run("");
-    let newest = home.last().join("00000009.json");
+    home.run("--label first");
+    fs::copy(home.last().join("00000001.json"), home.path("x.json")).unwrap();
+    let report = home.shown("report last", 0);
+    let newest = home.last().join("99999999.json");
     let secret = home.path("secret");
     fs::write(&secret, "hunter2").unwrap();
-    let lay: [(&str, &dyn Fn()); 4] = [
+    let lay: [(&str, &dyn Fn()); 5] = [
         ("a pipe", &|| drop(tool("mkfifo", &[newest.to_str().unwrap()]))),
         ("a link", &|| symlink(&secret, &newest).unwrap()),
         ("a directory", &|| fs::create_dir(&newest).unwrap()),
+        ("another text", &|| fs::write(&newest, "root:hunter2\n").unwrap()),
         ("a file of another user", &|| {
             fs::copy(home.last().join("00000001.json"), &newest).unwrap();
             if fs::metadata(&newest).unwrap().uid() == 0 {
@@ -202,23 +208,26 @@ fn foreign_files_are_refused_and_left_alone() {
     for (what, lay) in lay {
         lay();
         let before = fs::symlink_metadata(&newest).unwrap();
-        for words in ["report last", "report last -v", "compare last", "compare last x.json"] {
-            let text = home.shown(words, 3);
-            assert!(text.contains("00000009.json") && !text.contains("hunter2"), "{what}: {text}");
-        }
-        // Runs go on, behind it.
-        home.run("");
-        home.shown("report last", 0);
-        fs::remove_file(home.last().join("00000010.json")).unwrap();
+        assert_eq!(home.shown("report last", 0), report, "{what}");
+        let text = home.shown("compare last", 2);
+        assert!(text.starts_with("error: a single result is kept\n"), "{what}: {text}");
+        let text = home.shown("compare last x.json", 11);
+        assert!(text.starts_with("the last run and x.json\n"), "{what}: {text}");
+        // Runs go on.
+        home.run("--label second");
+        assert_eq!(home.kept(), ["00000001.json", "00000002.json", "99999999.json"], "{what}");
+        assert!(home.shown("report last --format json", 0).contains("\"label\": \"second\""), "{what}");
+        fs::remove_file(home.last().join("00000002.json")).unwrap();
         let after = fs::symlink_metadata(&newest).unwrap();
         assert_eq!((before.ino(), before.mtime_nsec()), (after.ino(), after.mtime_nsec()), "{what}");
         if newest.is_dir() { fs::remove_dir(&newest) } else { fs::remove_file(&newest) }.unwrap();
     }
     assert_eq!(fs::read(&secret).unwrap(), b"hunter2");
-    // A text of someone else is no result.
-    fs::write(&newest, "root:hunter2\n").unwrap();
-    let text = home.shown("report last", 2);
-    assert!(!text.contains("hunter2"), "{text}");
+    // After a result with the last number none is kept.
+    fs::copy(home.path("x.json"), &newest).unwrap();
+    let text = home.shown(&format!("x.wml {} -v", SHORT.replace(" --quiet", "")), 0);
+    assert!(text.contains("no name is left after 99999999.json"), "{text}");
+    assert_eq!(home.kept(), ["00000001.json", "99999999.json"]);
 }
 
 #[test]
