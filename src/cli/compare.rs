@@ -9,7 +9,7 @@ use super::pages::page_target;
 use super::usage::import_help;
 use crate::analysis::{Direction, NoiseFloor, Tolerance};
 use crate::comparison::{
-    ANNOTATIONS, Comparer, IntervalDoubt, RunOrder, Runs, different_workloads, differs_text, sentence,
+    ANNOTATIONS, Comparer, IntervalDoubt, ResultDocument, RunOrder, Runs, different_workloads, differs_text,
 };
 use crate::diag::{Failure, meant};
 use crate::experiment::missing_floor;
@@ -143,7 +143,8 @@ pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, 
             if comparison.doubt.is_some() {
                 comparison.notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
             }
-            console::print_lines(&sentence(&comparison));
+            let answer = comparison.sheet().answer;
+            console::print_lines(&printable::line(format!("{} {}", answer.result, answer.rest()).trim_end()));
         }
         false => print_text(&(args.format.write)(&comparison)),
     }

@@ -5,9 +5,12 @@ use super::build::tests::{controlled, runs};
 use super::formats::shown::mail;
 use super::repeats::repeats;
 use super::sweep::sweep;
-use super::{Comparer, Comparison, ResultDocument, RunOrder, Runs, Sweep};
+use super::{
+    Comparer, Comparison, FactorLevels, FactorialDesign, FactorialTables, ResultDocument, RunOrder, Runs, Sweep,
+};
 use crate::analysis::{RepeatRule, RepeatState, ResponseMethod, RunRange};
 use crate::import::{Metric, Observation};
+use crate::sheet::{Answer, Usability};
 
 /// Gives runs a machine, and a variable that may differ.
 fn on_machine(runs: &mut [Observation], threads: &str) {
@@ -139,4 +142,100 @@ fn the_step_that_moved_most_is_named() {
         }
     };
     assert_eq!(compared(190.0, 0.05, 1.0, alike).step, None);
+}
+
+/// The answer of an experiment on one factor, of these runs at each level.
+fn factorial(state: RepeatState, target: Option<f64>, curve: Option<&str>, cells: [Vec<Observation>; 2]) -> Answer {
+    let factors = [FactorLevels { name: "n".to_owned(), levels: ["1", "2"].map(str::to_owned).to_vec() }];
+    let design = FactorialDesign {
+        name: "x",
+        factors: &factors,
+        metrics: &[Metric::ops()],
+        own: &[],
+        target,
+        planned_runs: None,
+        in_order: false,
+        in_blocks: true,
+        tables: &FactorialTables { curve: curve.map(str::to_owned), ..FactorialTables::default() },
+    };
+    let named = cells.map(|runs| ("n".to_owned(), runs));
+    design.result(state, &named).sheet().answer
+}
+
+/// An outcome that `ab` calls *unclear* must not be used from an experiment either.
+#[test]
+fn levels_that_do_not_clearly_differ_give_no_result() {
+    let of = |state, target, b: f64, spread: f64, n: usize| {
+        let mut of_b = runs("ops", n, b, spread);
+        of_b.rotate_left(n / 3);
+        factorial(state, target, None, [runs("ops", n, 100.0, spread), of_b])
+    };
+    let clear = of(RepeatState::Complete, None, 150.0, 0.02, 8);
+    assert_eq!(clear.usability, Some(Usability::Usable), "{clear:?}");
+    let unclear = of(RepeatState::Complete, None, 101.0, 0.3, 8);
+    assert!(unclear.result.contains("do not show that n=1 and n=2 differ"), "{unclear:?}");
+    assert_eq!(unclear.usability, Some(Usability::Unusable), "{unclear:?}");
+    let single = of(RepeatState::Complete, None, 150.0, 0.02, 1);
+    assert!(single.rest().contains("what has no interval may be chance. Do not use this result."), "{single:?}");
+    // As of a series.
+    let wide = of(RepeatState::NotConverged, Some(0.01), 150.0, 0.02, 8);
+    assert!(wide.rest().contains("intervals are wider than requested. Do not use this result."), "{wide:?}");
+    let ended = of(RepeatState::NotConverged, None, 150.0, 0.02, 8);
+    assert_eq!(ended.usability, Some(Usability::WithCaution), "{ended:?}");
+}
+
+/// A curve needs response times.
+fn with_latency(mut runs: Vec<Observation>) -> Vec<Observation> {
+    runs.iter_mut().for_each(|run| run.figures.extend([("latency.mean".to_owned(), 1e6)]));
+    runs
+}
+
+/// A curve to more than the peak must have levels that cannot be kept.
+#[test]
+fn a_curve_beyond_the_peak_may_be_used() {
+    let level = |ops: f64, code: Option<&str>| {
+        let mut found = runs("ops", 4, ops, 0.02);
+        found.iter_mut().for_each(|run| run.warnings.extend(code.map(str::to_owned)));
+        with_latency(found)
+    };
+    let unstable = Some("unstable");
+    let levels = ["100", "200"].map(str::to_owned);
+    for (first, last, expected) in [
+        (None, None, Usability::Usable),
+        (None, unstable, Usability::WithCaution),
+        (unstable, unstable, Usability::Unusable),
+        (None, Some("errors"), Usability::Unusable),
+    ] {
+        let cells = [level(100.0, first), level(180.0, last)];
+        let found = sweep("x", "rate", &levels, &cells, ResponseMethod::Sfs3);
+        let answer = Sweep { planned_runs: Some(8), ..found }.sheet().answer;
+        assert_eq!(answer.usability, Some(expected), "{first:?} {last:?}: {answer:?}");
+        let of_experiment = factorial(RepeatState::Complete, None, Some("n"), cells);
+        assert_eq!(of_experiment.usability, Some(expected), "{first:?} {last:?}: {of_experiment:?}");
+        if expected == Usability::WithCaution {
+            let says = "1 of 2 levels offered more than was achieved (`unstable`)";
+            assert!(answer.rest().contains(says), "{answer:?}");
+        }
+    }
+    // Without a curve, the levels are compared.
+    let compared = factorial(RepeatState::Complete, None, None, [level(100.0, None), level(180.0, unstable)]);
+    assert_eq!(compared.usability, Some(Usability::Unusable), "{compared:?}");
+}
+
+#[test]
+fn a_mean_without_an_interval_is_used_with_caution() {
+    let rule = RepeatRule { runs: RunRange { min: 1, max: 1 }, target: None, level: 0.95 };
+    let single = with_latency(runs("ops", 1, 100.0, 0.0));
+    let found = repeats("x", &[Metric::ops()], &single, &rule, RepeatState::Complete).unwrap().sheet().answer;
+    let says = "Caution: the mean is without an interval, and may be chance. You may use this result in spite of it.";
+    assert!(found.rest().contains(says), "{found:?}");
+    let levels = ["1", "2"].map(str::to_owned);
+    let curve = |second: usize| {
+        let cells = [single.clone(), with_latency(runs("ops", second, 180.0, 0.02))];
+        let found = sweep("x", "n", &levels, &cells, ResponseMethod::Sfs3);
+        Sweep { planned_runs: Some(1 + second as u64), ..found }.sheet().answer.rest()
+    };
+    let ending = "without an interval, and may be chance. You may use this result in spite of it.";
+    assert!(curve(1).contains(&format!("Caution: the points are {ending}")), "{}", curve(1));
+    assert!(curve(4).contains(&format!("Caution: 1 of 2 points are {ending}")), "{}", curve(4));
 }

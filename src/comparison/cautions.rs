@@ -4,8 +4,10 @@ use super::tested::Runs;
 use super::{ComparedSide, Comparison, different_workloads, notes, unlike, verdict_notes};
 use crate::analysis::{ComparisonVerdict, DisturbanceCheck, STRICT_LEVEL};
 use crate::import::{Metric, Observation};
+use crate::result::warning_order;
 use crate::sheet::{Answer, Usability};
 use crate::util::count::{count, grouped};
+use crate::util::printable;
 use indexmap::IndexSet;
 
 /// A reason to distrust a result.
@@ -17,16 +19,18 @@ pub struct Caution {
     pub leaves: Usability,
     /// The notes that say the same.
     pub notes: Vec<String>,
+    /// The code of the warning that it is about.
+    code: Option<String>,
 }
 
 impl Caution {
     pub(super) fn new(leaves: Usability, text: impl Into<String>) -> Self {
-        Self { text: text.into(), leaves, notes: Vec::new() }
+        Self { text: text.into(), leaves, notes: Vec::new(), code: None }
     }
 
     /// A caution that is a note, in its own words.
     pub fn of_note(leaves: Usability, note: &str) -> Self {
-        Self { text: note.to_owned(), leaves, notes: vec![note.to_owned()] }
+        Self { notes: vec![note.to_owned()], ..Self::new(leaves, note) }
     }
 
     /// Leaves out a note that says the same.
@@ -36,6 +40,9 @@ impl Caution {
         self
     }
 }
+
+/// The most characters of a code of another version.
+const LONGEST_CODE: usize = 40;
 
 /// The most reasons that an answer names. The notes have all.
 const NAMED: usize = 3;
@@ -55,6 +62,9 @@ pub(super) fn add(answer: &mut Answer, cautions: &[Caution], notes: &[String]) -
     notes.iter().filter(is_left).cloned().collect()
 }
 
+/// The code of runs that could not keep the offered rate.
+const UNSTABLE: &str = "unstable";
+
 /// What a warning of a run means for a result, and what it leaves of it. `None` for codes that only inform.
 fn of_code(code: &str) -> Option<(&'static str, Usability)> {
     Some(match code {
@@ -65,10 +75,12 @@ fn of_code(code: &str) -> Option<(&'static str, Usability)> {
         "no_operations" => ("nothing was done", Usability::Unusable),
         "not_complete" => ("the run did not end as it should", Usability::Unusable),
         "errors" => ("operations failed", Usability::Unusable),
-        "unstable" => {
+        UNSTABLE => {
             ("the offered rate was not achieved, so that response times grow with the run", Usability::Unusable)
         }
         "not_mounted" => ("nothing was mounted at the directory", Usability::Unusable),
+        "other_cache_state" => ("the cache was not in the state asked for", Usability::Unusable),
+        "stopped" => ("wmlrun was stopped for a part of the time", Usability::WithCaution),
         "stalled" => ("the file system stalled", Usability::WithCaution),
         "starved" => ("threads waited for usable files", Usability::WithCaution),
         "late_ops" => ("operations were in flight at the end", Usability::WithCaution),
@@ -81,6 +93,8 @@ fn of_code(code: &str) -> Option<(&'static str, Usability)> {
         "phase_late" => ("phases began late", Usability::WithCaution),
         "warmup_not_steady" => ("the warm-up did not become steady", Usability::WithCaution),
         "processor_bound" => ("the processors were fully busy", Usability::WithCaution),
+        // One of another version may say that the figures are wrong.
+        code if warning_order::kind_of(code).is_none() => ("there is an unknown warning", Usability::WithCaution),
         _ => return None,
     })
 }
@@ -98,14 +112,33 @@ pub(super) fn of_runs(sides: &[&[Observation]]) -> Vec<Caution> {
     let note = notes::on_other_warnings(sides).filter(|_| are_all);
     let caution = |code: &String| {
         let (text, leaves) = of_code(code)?;
-        let text = format!("{} {text} (`{code}`)", in_runs(&|run| run.warnings.contains(code)));
-        Some(Caution::new(leaves, text).instead_of(note.clone()))
+        let shown = printable::short(code, LONGEST_CODE);
+        let text = format!("{} {text} (`{shown}`)", in_runs(&|run| run.warnings.contains(code)));
+        Some(Caution { code: Some(code.clone()), ..Caution::new(leaves, text).instead_of(note.clone()) })
     };
     let mut found: Vec<Caution> = codes.into_iter().filter_map(caution).collect();
     let is_unsteady = |run: &Observation| run.unsteady;
     if sides.iter().flat_map(|runs| runs.iter()).any(is_unsteady) {
         let text = format!("{} the rate changed", in_runs(&is_unsteady));
         found.push(Caution::new(Usability::WithCaution, text).instead_of(notes::unsteady_note(sides)));
+    }
+    found
+}
+
+/// The reasons that the runs of a curve give. Beyond its peak no load can be kept, which is what a curve shows.
+pub(super) fn of_curve(levels: &[&[Observation]]) -> Vec<Caution> {
+    let is_unstable = |runs: &&&[Observation]| runs.iter().any(|run| run.warnings.iter().any(|code| code == UNSTABLE));
+    let measured = || levels.iter().filter(|runs| runs.iter().any(|run| run.failure.is_none()));
+    let beyond = measured().filter(is_unstable).count() as u64;
+    let all = measured().count() as u64;
+    let mut found = of_runs(levels);
+    let is_about_it = |caution: &&mut Caution| caution.code.as_deref() == Some(UNSTABLE);
+    if let Some(caution) = found.iter_mut().find(is_about_it).filter(|_| beyond < all) {
+        let of = format!("{} of {}", grouped(beyond), count(all, "level"));
+        caution.text = format!(
+            "{of} offered more than was achieved (`{UNSTABLE}`), so that response times there grow with the run"
+        );
+        caution.leaves = Usability::WithCaution;
     }
     found
 }
@@ -218,4 +251,29 @@ fn on_disturbed(comparison: &Comparison, runs: &Runs<'_>, text: String, checked:
         None => (Usability::WithCaution, String::new(), None),
     };
     Caution::new(leaves, text + &but).instead_of(note).instead_of(other)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::result::NoteCode;
+    use crate::result::warning_order::{WarningKind, kind_of};
+    use crate::result::warnings::CODES;
+
+    /// A result on a warm cache was used as one on a cold cache.
+    #[test]
+    fn what_was_not_done_as_asked_is_always_told() {
+        let codes = || CODES.into_iter().chain(NoteCode::ALL.map(NoteCode::name));
+        for code in codes().filter(|code| kind_of(code) == Some(WarningKind::Wrong)) {
+            assert!(of_code(code).is_some(), "{code}");
+        }
+        assert_eq!(of_code("other_cache_state").unwrap().1, Usability::Unusable);
+        assert_eq!(of_code("stopped").unwrap().1, Usability::WithCaution);
+        assert!(of_code("warmed_up").is_none() && of_code("script_note").is_none());
+        let run = Observation { warnings: vec!["of_another_version\n".to_owned()], ..Observation::default() };
+        let found = of_runs(&[&[run]]);
+        let text = "in all runs there is an unknown warning (`of_another_version\\n`)";
+        assert_eq!((found[0].text.as_str(), found[0].leaves), (text, Usability::WithCaution));
+    }
 }

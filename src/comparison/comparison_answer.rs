@@ -55,7 +55,7 @@ fn about(comparison: &Comparison) -> String {
 }
 
 /// The verdict in one sentence, after its name.
-pub fn sentence(comparison: &Comparison) -> String {
+fn sentence(comparison: &Comparison) -> String {
     let metric = &comparison.metric;
     let tolerance = percent(comparison.tolerance);
     let found = comparison.ratio_with_floor.unwrap_or(comparison.ratio);

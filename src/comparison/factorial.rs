@@ -1,6 +1,6 @@
 //! The result of a factorial experiment: the metrics of each cell with their intervals (`wmlrun.factorial/1`).
 
-use super::findings::findings;
+use super::findings::{Finding, findings};
 use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{Caution, FactorEffects, LevelTests, Pivot, Sweep, cautions, conditions, notes, unlike};
@@ -48,7 +48,7 @@ pub struct Factorial {
     pub notes: Vec<String>,
     /// What the factors change in the first metric, in sentences without their full stop.
     #[serde(skip)]
-    pub findings: Vec<String>,
+    pub findings: Vec<Finding>,
     /// The reasons to distrust the figures.
     #[serde(skip)]
     pub cautions: Vec<Caution>,
@@ -220,6 +220,7 @@ impl FactorialDesign<'_> {
         let effects =
             |(n, metric): (usize, &Metric)| FactorEffects::of(metric, n, &names, self.factors, &found, self.in_blocks);
         let effects = self.metrics.iter().enumerate().map(effects).filter(|found| !found.effects.is_empty()).collect();
+        let of_runs = if self.tables.curve.is_some() { cautions::of_curve } else { cautions::of_runs };
         let mut result = Factorial {
             schema: "wmlrun.factorial/1".to_owned(),
             name: self.name.to_owned(),
@@ -235,7 +236,7 @@ impl FactorialDesign<'_> {
             findings: self.findings(&found, &sides),
             cells: found,
             notes: self.notes(&sides),
-            cautions: cautions::of_runs(&sides).into_iter().chain(cautions::of_disturbed(&sides)).collect(),
+            cautions: of_runs(&sides).into_iter().chain(cautions::of_disturbed(&sides)).collect(),
             conditions: conditions::lines(&sides),
         };
         let missing: Vec<String> = result.missing_metrics().into_iter().map(notes::on_missing_metric).collect();
@@ -246,7 +247,7 @@ impl FactorialDesign<'_> {
     }
 
     /// What the factors change in the first metric, unless cells have metrics of their own.
-    fn findings(&self, cells: &[FactorialCell], runs: &[&[Observation]]) -> Vec<String> {
+    fn findings(&self, cells: &[FactorialCell], runs: &[&[Observation]]) -> Vec<Finding> {
         let metric = self.metrics.first().filter(|_| self.own.iter().all(Option::is_none));
         metric.map_or_else(Vec::new, |metric| findings(metric, self.factors, cells, runs, self.in_blocks))
     }

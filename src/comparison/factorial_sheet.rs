@@ -1,5 +1,6 @@
 //! What a factorial experiment shows: its cells, and the tables that it requests.
 
+use super::findings::Clarity;
 use super::formats::{ResultDocument, json_text, series};
 use super::numbers::{dash, figure, half_width, interval_text, percent};
 use super::repeats_sheet::tone;
@@ -141,18 +142,20 @@ fn answer(result: &Factorial) -> Answer {
     let has_run = result.cells.iter().any(|cell| cell.runs > 0);
     let (about, found) = match result.findings.split_first() {
         _ if !has_run => (String::new(), format!("failed: no run is complete; {}.", about(result))),
-        Some((first, _)) => (about(result) + ".", format!("{state}: {first}.")),
+        Some((first, _)) => (about(result) + ".", format!("{state}: {}.", first.text)),
         None => (String::new(), format!("{state}: {}.", about(result))),
     };
+    // The same is *unclear* in a comparison.
+    let is_clear = result.findings.is_empty() || result.findings.iter().any(|found| found.clarity == Clarity::Clear);
     let usability = match result.state {
-        _ if !has_run => Usability::Unusable,
+        _ if !has_run || !is_clear => Usability::Unusable,
         RepeatState::Running | RepeatState::Drifting => Usability::Unusable,
         RepeatState::Complete | RepeatState::Converged | RepeatState::NotConverged => Usability::Usable,
     };
     Answer {
         about,
         result: found,
-        details: result.findings.iter().skip(1).map(|text| format!("{text}.")).collect(),
+        details: result.findings.iter().skip(1).map(|found| format!("{}.", found.text)).collect(),
         usability: Some(usability),
         conditions: result.conditions.clone(),
         ..Answer::default()
@@ -163,13 +166,13 @@ fn answer(result: &Factorial) -> Answer {
 fn doubts(result: &Factorial) -> Vec<Caution> {
     let mut found = Vec::new();
     if result.state == RepeatState::NotConverged {
-        let text = match result.target {
-            Some(_) => "intervals are wider than requested",
-            None => "the runs ended before all were made",
+        let (leaves, text) = match result.target {
+            Some(_) => (Usability::Unusable, "intervals are wider than requested"),
+            None => (Usability::WithCaution, "the runs ended before all were made"),
         };
-        found.push(Caution::new(Usability::WithCaution, text));
+        found.push(Caution::new(leaves, text));
     }
-    if result.findings.iter().any(|text| text.contains("without an interval")) {
+    if result.findings.iter().any(|found| found.clarity == Clarity::NoInterval) {
         found.push(Caution::new(Usability::WithCaution, "what has no interval may be chance"));
     }
     let failed: u64 = result.cells.iter().map(|cell| cell.failed).sum();

@@ -8,6 +8,23 @@ use crate::analysis::Estimate;
 use crate::import::{Metric, Observation};
 use std::collections::BTreeSet;
 
+/// A sentence without its full stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub text: String,
+    pub clarity: Clarity,
+}
+
+/// Whether runs show what a sentence says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Clarity {
+    /// Without an interval it may be chance.
+    NoInterval,
+    /// The interval contains no change.
+    Unclear,
+    Clear,
+}
+
 /// The most sentences.
 const MOST: usize = 6;
 
@@ -21,7 +38,7 @@ pub(super) fn findings(
     cells: &[FactorialCell],
     runs: &[&[Observation]],
     in_blocks: bool,
-) -> Vec<String> {
+) -> Vec<Finding> {
     let workload = workload_factor(factors, cells, runs);
     let is_varied = |(at, factor): &(usize, &FactorLevels)| Some(*at) != workload && factor.levels.len() > 1;
     let names: Vec<String> =
@@ -44,13 +61,13 @@ pub(super) fn findings(
             let factor = factors.iter().find(|factor| factor.name == *name)?;
             sentence(&effects, &effects.effects.iter().filter(of).collect::<Vec<_>>(), factor)
         };
-        found.extend(names.iter().filter_map(of_factor).map(|text| format!("{before}{text}")));
+        found.extend(
+            names.iter().filter_map(of_factor).map(|found| Finding { text: before.clone() + &found.text, ..found }),
+        );
     }
-    let more = found.len().saturating_sub(MOST);
-    found.truncate(MOST);
-    if more > 0 {
-        found.push(format!("{more} more are in the tables"));
-    }
+    let more = found.split_off(found.len().min(MOST));
+    let clarity = more.iter().map(|found| found.clarity).max();
+    found.extend(clarity.map(|clarity| Finding { text: format!("{} more are in the tables", more.len()), clarity }));
     found
 }
 
@@ -68,7 +85,7 @@ fn workload_factor(factors: &[FactorLevels], cells: &[FactorialCell], runs: &[&[
 }
 
 /// What a factor changes. `effects` are those of its levels.
-fn sentence(of: &FactorEffects, effects: &[&LevelEffect], factor: &FactorLevels) -> Option<String> {
+fn sentence(of: &FactorEffects, effects: &[&LevelEffect], factor: &FactorLevels) -> Option<Finding> {
     let label = |level: &str| format!("{}={level}", factor.name);
     let ratio_of = |level: &str, against: &str| -> Option<(Estimate, &LevelEffect)> {
         effects.iter().find_map(|effect| match (effect.level.as_str(), effect.against.as_str()) {
@@ -85,15 +102,21 @@ fn sentence(of: &FactorEffects, effects: &[&LevelEffect], factor: &FactorLevels)
         let changed = change(&of.metric, ratio.value, [&label(against), &label(level)]);
         let interval = interval(&of.metric, ratio, LEVEL);
         let depends = if effect.depends() { ", not the same in all cells" } else { "" };
-        Some(match effect.is_clear() {
-            true => format!("{changed} ({interval}{depends})"),
-            false if effect.interval().is_none() => format!("{changed}, without an interval"),
-            false => format!(
+        let clarity = match effect.is_clear() {
+            true => Clarity::Clear,
+            false if effect.interval().is_none() => Clarity::NoInterval,
+            false => Clarity::Unclear,
+        };
+        let text = match clarity {
+            Clarity::Clear => format!("{changed} ({interval}{depends})"),
+            Clarity::NoInterval => format!("{changed}, without an interval"),
+            Clarity::Unclear => format!(
                 "the runs do not show that {} and {} differ: as measured, {changed} ({interval}{depends})",
                 label(against),
                 label(level)
             ),
-        })
+        };
+        Some(Finding { text, clarity })
     };
     let first = factor.levels.first()?;
     let better = |a: f64, b: f64| if of.higher_is_better { b.total_cmp(&a) } else { a.total_cmp(&b) };
@@ -109,11 +132,15 @@ fn sentence(of: &FactorEffects, effects: &[&LevelEffect], factor: &FactorLevels)
         ([best, ..], n) if effects.len() < n * (n - 1) / 2 => {
             let best = if best.0 == first { ranked.get(1)?.0 } else { best.0 };
             let name = &factor.name;
-            Some(format!("of {n} levels of {name}, {} has the best mean: {}", label(ranked[0].0), told(best, first)?))
+            let told = told(best, first)?;
+            let text = format!("of {n} levels of {name}, {} has the best mean: {}", label(ranked[0].0), told.text);
+            Some(Finding { text, ..told })
         }
         ([best, others @ ..], _) => {
-            let others: Vec<String> = others.iter().filter_map(|(level, _)| told(level, best.0)).collect();
-            Some(format!("{} has the best mean; {}", label(best.0), others.join("; ")))
+            let others: Vec<Finding> = others.iter().filter_map(|(level, _)| told(level, best.0)).collect();
+            let clarity = others.iter().map(|found| found.clarity).max()?;
+            let others: Vec<String> = others.into_iter().map(|found| found.text).collect();
+            Some(Finding { text: format!("{} has the best mean; {}", label(best.0), others.join("; ")), clarity })
         }
     }
 }
@@ -145,7 +172,8 @@ mod tests {
         let runs: Vec<Vec<Observation>> =
             cells.iter().map(|(workload, values)| vec![run(workload); values.len()]).collect();
         let runs: Vec<&[Observation]> = runs.iter().map(Vec::as_slice).collect();
-        findings(&Metric::ops(), &factors, &found, &runs, true)
+        let found = findings(&Metric::ops(), &factors, &found, &runs, true);
+        found.into_iter().map(|found| found.text).collect()
     }
 
     /// A mean over a mail server and a database says nothing.

@@ -43,7 +43,6 @@ mod wins;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, measured};
 pub use cautions::Caution;
-pub use comparison_answer::sentence;
 pub use comparison_sheet::{differs_text, samples_caption};
 pub use conditions::lines as condition_lines;
 pub use curve::CurveDocument;

@@ -72,6 +72,9 @@ pub fn repeats(
     let wide = wide.and_then(|first| notes::on_precision(&first.metric, first.relative_half_width));
     let mut cautions = cautions::of_runs(&[runs]);
     cautions.extend(cautions::of_disturbed(&[runs]));
+    if found.first().is_some_and(|first| !first.relative_half_width.is_finite()) {
+        cautions.push(Caution::new(Usability::WithCaution, "the mean is without an interval, and may be chance"));
+    }
     cautions.extend(
         wide.clone().map(|note| Caution::new(Usability::WithCaution, "the interval is wide").instead_of(Some(note))),
     );

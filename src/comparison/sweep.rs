@@ -82,7 +82,7 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         overall: overall_response(&curve, method),
         planned_runs: None,
         notes: notes::on_warnings(&by_level).chain(notes::on_outliers(&by_level, &Metric::ops())).collect(),
-        cautions: cautions::of_runs(&by_level).into_iter().chain(cautions::of_disturbed(&by_level)).collect(),
+        cautions: cautions::of_curve(&by_level).into_iter().chain(cautions::of_disturbed(&by_level)).collect(),
         conditions: conditions::lines(&by_level),
         points,
     }

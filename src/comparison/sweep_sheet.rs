@@ -4,7 +4,7 @@ use super::formats::{ResultDocument, json_text, series};
 use super::numbers::{dash, figure, half_width, interval_text};
 use super::sweep::curve;
 use super::{Caution, StudyDocument, Sweep, SweepPoint, cautions};
-use crate::analysis;
+use crate::analysis::{self, Estimate};
 use crate::sheet::{
     Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability,
 };
@@ -131,6 +131,18 @@ fn doubts(sweep: &Sweep) -> Vec<Caution> {
     found.extend(
         last.map(|why| Caution::new(Usability::WithCaution, format!("{} failed: {why}", count(failed, "run")))),
     );
+    let rates: Vec<Estimate> = sweep.points.iter().filter_map(|point| point.rate).collect();
+    let without = rates.iter().filter(|rate| !rate.relative().is_finite()).count();
+    if without > 0 {
+        let text = match without == rates.len() {
+            true => "the points are without an interval, and may be chance".to_owned(),
+            false => format!(
+                "{without} of {} are without an interval, and may be chance",
+                count(rates.len() as u64, "point")
+            ),
+        };
+        found.push(Caution::new(Usability::WithCaution, text));
+    }
     if sweep.has_doubtful_order() {
         found.push(Caution::new(Usability::WithCaution, DOUBTFUL_ORDER));
     }

@@ -94,6 +94,11 @@ pub fn listed(document: &Document, run: &Run) -> Vec<ListedWarning> {
     found.into_iter().map(|(_, warning)| warning).collect()
 }
 
+/// What a code is about; `None` for one of another version.
+pub fn kind_of(code: &str) -> Option<WarningKind> {
+    Some(place_of(code)).filter(|(place, _)| *place > 0).map(|(_, kind)| kind)
+}
+
 /// Returns the place of a code in the order, and its kind. A code of another version stands before all: it may say that
 /// the figures are wrong.
 fn place_of(code: &str) -> (usize, WarningKind) {

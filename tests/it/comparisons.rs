@@ -45,6 +45,17 @@ fn the_exit_status_is_the_verdict() {
     }
 }
 
+/// A log has the line alone, in which a doubtful verdict must not look clean.
+#[test]
+fn the_verdict_alone_has_its_cautions() {
+    let said = compare(100.0, 110.0, &["--quiet"]).run().exits(0).stdout;
+    assert!(said.starts_with("better: ") && said.lines().count() == 1, "{said}");
+    let caution = "Caution: the runs of A and B were not alternated, and the machine may have changed";
+    assert!(said.contains(caution) && said.contains("You may use this result in spite of it."), "{said}");
+    let unclear = compare(100.0, 100.0, &["--quiet", "--tolerance", "0.1%"]).run().exits(11).stdout;
+    assert!(unclear.lines().count() == 1 && unclear.contains("Do not use this result."), "{unclear}");
+}
+
 #[test]
 fn the_document_is_valid_and_every_format_has_the_figures() {
     let output = compare(100.0, 110.0, &["--method", "study", "--format", "json"]).run().exits(0);
