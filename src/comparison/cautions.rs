@@ -211,7 +211,7 @@ pub(super) fn of_comparison(
         found.push(Caution::new(Usability::WithCaution, text).instead_of(Some(note)));
     }
     for (note, text) in [
-        (verdict_notes::NOT_INTERLEAVED, "the runs of A and B were not alternated, and the machine may have changed"),
+        (verdict_notes::NOT_INTERLEAVED, "the runs of A and B were not interleaved, and the machine may have changed"),
         (verdict_notes::OF_OTHER_DAYS, "A and B are of different days, and the machine may have changed"),
     ] {
         if comparison.notes.iter().any(|known| known == note) {

@@ -209,7 +209,6 @@ pub static LABELS: &[TermEntry] = &[
     term("at start, at the start", "the size of the files that exist when a run begins", ""),
     term("threads, processes", "what executes flowops at the same time: the number of all instances", ""),
     term("buffer", "the memory of a thread for its I/O", ""),
-    term("done/s", "requests of an open loop that ended, per second", ""),
     term("CPU", "the share of the time in which the processors worked, for all programs, as a mean over the runs", ""),
     term("used before, used after", "bytes in use on the file system before and after the run", ""),
     term("runs needed", "how many runs, in total, would find equal sides not worse with a probability of 80 %", ""),

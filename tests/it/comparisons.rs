@@ -40,7 +40,7 @@ fn the_exit_status_is_the_verdict() {
         let output = compare(100.0, b, words).run().exits(code);
         let text = squeezed(&output.stdout);
         assert!(text.contains(says), "{b} {words:?}: {text}");
-        assert!(text.contains("the runs of A and B were not alternated"), "{text}");
+        assert!(text.contains("the runs of A and B were not interleaved"), "{text}");
         assert!(text.contains("the conditions of A and B are unknown"), "{text}");
     }
 }
@@ -50,7 +50,7 @@ fn the_exit_status_is_the_verdict() {
 fn the_verdict_alone_has_its_cautions() {
     let said = compare(100.0, 110.0, &["--quiet"]).run().exits(0).stdout;
     assert!(said.starts_with("better: ") && said.lines().count() == 1, "{said}");
-    let caution = "Caution: the runs of A and B were not alternated, and the machine may have changed";
+    let caution = "Caution: the runs of A and B were not interleaved, and the machine may have changed";
     assert!(said.contains(caution) && said.contains("You may use this result in spite of it."), "{said}");
     let unclear = compare(100.0, 100.0, &["--quiet", "--tolerance", "0.1%"]).run().exits(11).stdout;
     assert!(unclear.lines().count() == 1 && unclear.contains("Do not use this result."), "{unclear}");

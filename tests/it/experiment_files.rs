@@ -139,7 +139,7 @@ fn a_cell_can_be_compared() {
     }
     // Cells of one experiment are compared block by block, and a part of the name of a cell is not one.
     let text = any_verdict(&lab.command("compare r:n=1,io=plain r:n=2,io=plain --anyway").output().unwrap());
-    assert!(text.contains("paired t-test over 2 blocks") && !text.contains("not alternated"), "{text}");
+    assert!(text.contains("paired t-test over 2 blocks") && !text.contains("not interleaved"), "{text}");
     let words = "compare r:n=1,io=plain r:n=2,io=plain --anyway --quiet -o compared.html";
     let text = any_verdict(&lab.command(words).output().unwrap());
     assert!(text.lines().count() == 1 && text.contains(": ") && text.ends_with(".\n"), "{text}");
