@@ -40,6 +40,8 @@ const REFUSED: (&str, &str) =
 /// of `compare` allows for a trend, the control's interval is one of pairs, and notes name all of this.
 const CHANGED: [(&str, &[&str]); 6] = [
     ("compare", &["notes"]),
+    // A change after the last run is no note.
+    ("sweep", &["notes"]),
     ("ab-clear", &["control", "could_have_seen", "notes", "others", "ratio", "test"]),
     ("report-ab-clear", &["control", "could_have_seen", "notes", "others", "ratio", "test"]),
     ("compare-arms", &["control", "could_have_seen", "notes", "others", "ratio", "test"]),
