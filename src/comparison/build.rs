@@ -9,8 +9,8 @@ use super::{
     cautions, conditions, differences, notes, steps, unlike, verdict_notes,
 };
 use crate::analysis::{
-    self, ComparisonVerdict, Direction, Estimate, InterimLook, MIN_SESSION_GAP, NoiseFloor, SampleSummary, Tolerance,
-    classify, holm, needed_for_width, paired_ratio, rank_changes, welch, welch_ratio,
+    self, ComparisonVerdict, Direction, DisturbanceCheck, Estimate, InterimLook, MIN_SESSION_GAP, NoiseFloor,
+    SampleSummary, Tolerance, classify, holm, needed_for_width, paired_ratio, rank_changes, welch, welch_ratio,
 };
 use crate::import::{Metric, Observation};
 use crate::util::timestamp;
@@ -141,6 +141,12 @@ impl Comparer {
                     let found = check_disturbance(runs, [&a, &b], level, by_interval, &verdict_of);
                     let note = |check, holds| verdict_notes::on_check(check, holds, disturbance(runs));
                     found.map(|(check, holds)| (Some(check), note(check, holds), holds))?
+                }
+                // Those who slow one side alone may hide a difference.
+                ComparisonVerdict::Same | ComparisonVerdict::NotWorse if runs.in_blocks() => {
+                    let found = check_disturbance(runs, [&a, &b], level, by_interval, &verdict_of);
+                    let (check, holds) = found.filter(|(check, _)| *check == DisturbanceCheck::Unequal)?;
+                    (Some(check), verdict_notes::on_check(check, holds, disturbance(runs)), holds)
                 }
                 ComparisonVerdict::Unclear => return None,
                 _ if !runs.in_blocks() && disturbance(runs).is_of_half_a_side() => {

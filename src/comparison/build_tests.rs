@@ -402,7 +402,7 @@ fn verdict_of(sides: &[Vec<Observation>; 2], order: RunOrder) -> (ComparisonVerd
 /// Interleaved runs with a control that shows nothing.
 #[test]
 fn a_verdict_on_disturbed_blocks_must_hold_without_them_or_at_a_higher_level() {
-    use ComparisonVerdict::{Better, Unclear, Worse};
+    use ComparisonVerdict::{Better, Same, Unclear, Worse};
     let all: Vec<usize> = (0..16).collect();
     let of = |n: usize, factor: f64, a: &[usize], b: &[usize], known: bool| {
         verdict_of(&disturbed(n, factor, [a, b], known), RunOrder::Blocks)
@@ -437,6 +437,12 @@ fn a_verdict_on_disturbed_blocks_must_hold_without_them_or_at_a_higher_level() {
     let (verdict, notes) = of(16, 0.5, &[], &all[..6], false);
     assert_eq!(verdict, Unclear, "{notes}");
     assert!(notes.contains("other programs disturbed 0 of 16 runs of A and 6 of 16 of B"), "{notes}");
+    // They may also hide a difference.
+    let same = |b: &[usize], known: bool| of(16, 1.0, &[], b, known);
+    let (verdict, notes) = same(&all, false);
+    assert_eq!(verdict, Unclear, "{notes}");
+    assert!(notes.contains("other programs disturbed 0 of 16 runs of A and 16 of 16 of B"), "{notes}");
+    assert_eq!((same(&all, true).0, same(&all[..1], false).0, same(&[], false).0), (Same, Same, Same));
     // One run of each in a block.
     let paired = |disturbed_runs: &[usize]| {
         verdict_of(&disturbed(12, 0.9, [disturbed_runs, disturbed_runs], false), RunOrder::Paired).0

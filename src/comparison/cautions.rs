@@ -44,22 +44,26 @@ impl Caution {
 /// The most characters of a code of another version.
 const LONGEST_CODE: usize = 40;
 
-/// The most reasons that an answer names. The notes have all.
+/// The most reasons that an answer names. The notes have the others.
 const NAMED: usize = 3;
 
 /// Adds the gravest reasons to an answer, and returns the notes that it does not replace.
 pub(super) fn add(answer: &mut Answer, cautions: &[Caution], notes: &[String]) -> Vec<String> {
-    let mut ordered: Vec<&Caution> = cautions.iter().collect();
+    // An empty one only replaces its notes: the sentence of the result says it.
+    let (said, mut ordered): (Vec<&Caution>, Vec<&Caution>) =
+        cautions.iter().partition(|caution| caution.text.is_empty());
     ordered.sort_by_key(|caution| std::cmp::Reverse(caution.leaves));
-    let usability = answer.usability.into_iter().chain(ordered.first().map(|caution| caution.leaves)).max();
+    let usability = answer.usability.into_iter().chain(cautions.iter().map(|caution| caution.leaves)).max();
     answer.usability = usability;
     let named = &ordered[..ordered.len().min(NAMED)];
     answer.cautions.extend(named.iter().map(|caution| caution.text.clone()));
-    let is_named = |note: &&String| !named.iter().any(|caution| caution.notes.contains(note));
+    let rest = &ordered[named.len()..];
+    let is_of = |cautions: &[&Caution], note: &String| cautions.iter().any(|caution| caution.notes.contains(note));
     // A note stays if it also says what the answer has no room for.
-    let rest = || ordered.iter().skip(NAMED);
-    let is_left = |note: &&String| is_named(note) || rest().any(|caution| caution.notes.contains(note));
-    notes.iter().filter(is_left).cloned().collect()
+    let is_left = |note: &&String| is_of(rest, note) || !is_of(named, note) && !is_of(&said, note);
+    let has_note = |caution: &&Caution| caution.notes.iter().any(|note| notes.contains(note));
+    let untold = rest.iter().filter(|caution| !has_note(caution)).map(|caution| format!("caution: {}", caution.text));
+    notes.iter().filter(is_left).cloned().chain(untold).collect()
 }
 
 /// The code of runs that could not keep the offered rate.
@@ -159,18 +163,15 @@ pub(super) fn disturbed_text((disturbed, all): (u64, u64)) -> String {
 }
 
 /// Returns the end of a verdict on runs of which other programs disturbed half or more on a side, and not on the other.
-/// Their effect may be the difference.
+/// Their effect may be the difference, or hide one.
 pub(super) fn disturbed_side(comparison: &Comparison) -> Option<String> {
-    let differs = matches!(comparison.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
     let is_half = |side: &ComparedSide| 2 * side.disturbed >= side.sample.n;
     let (name, side) = match (is_half(&comparison.a), is_half(&comparison.b)) {
         (true, false) => ("A", &comparison.a),
         (false, true) => ("B", &comparison.b),
         _ => return None,
     };
-    differs.then(|| {
-        format!("other programs disturbed {} of {} runs of {name}", grouped(side.disturbed), grouped(side.sample.n))
-    })
+    Some(format!("other programs disturbed {} of {} runs of {name}", grouped(side.disturbed), grouped(side.sample.n)))
 }
 
 /// The reason that disturbed runs give for distrusting their means: nothing shows what the other programs took.
@@ -275,5 +276,20 @@ mod tests {
         let found = of_runs(&[&[run]]);
         let text = "in all runs there is an unknown warning (`of_another_version\\n`)";
         assert_eq!((found[0].text.as_str(), found[0].leaves), (text, Usability::WithCaution));
+    }
+
+    #[test]
+    fn a_caution_without_room_is_a_note() {
+        let caution = |text: &str, note: &str| {
+            Caution::new(Usability::WithCaution, text).instead_of(Some(note.to_owned()).filter(|note| !note.is_empty()))
+        };
+        let notes = ["of a", "of none", "of d", "said"].map(str::to_owned);
+        let mut answer = Answer::default();
+        let all = [("a", "of a"), ("", "said"), ("b", ""), ("c", ""), ("d", "of d"), ("e", "")];
+        let left = add(&mut answer, &all.map(|(text, note)| caution(text, note)), &notes);
+        assert_eq!(
+            (&answer.cautions[..], &left[..]),
+            (&["a", "b", "c"].map(str::to_owned)[..], &["of none", "of d", "caution: e"].map(str::to_owned)[..])
+        );
     }
 }

@@ -15,15 +15,13 @@ const SIDES: [&str; 2] = ["A", "B"];
 /// The most differences that an answer names.
 const MAX_DIFFERENCES: usize = 6;
 
-/// The answer, without the reasons to distrust it.
+/// The answer, without the reasons to distrust it and the step that moved most.
 pub(super) fn answer(comparison: &Comparison) -> Answer {
     let is_open = matches!(comparison.verdict, ComparisonVerdict::Unclear | ComparisonVerdict::Invalid);
     let mut conditions = comparison.conditions.clone();
     if !conditions.is_empty() {
         conditions.push(differences(&comparison.differs));
     }
-    // A step of a result that must not be used would be read as one.
-    let details = [comparison.step.as_ref().filter(|_| !is_open).map(step), unseen(comparison)];
     let is_disturbed =
         comparison.verdict == ComparisonVerdict::Invalid || comparison.doubt == Some(IntervalDoubt::Disturbed);
     let advice = match &comparison.advice {
@@ -34,7 +32,7 @@ pub(super) fn answer(comparison: &Comparison) -> Answer {
     Answer {
         about: about(comparison),
         result: sentence(comparison),
-        details: details.into_iter().flatten().collect(),
+        details: unseen(comparison).into_iter().collect(),
         usability: Some(if is_open { Usability::Unusable } else { Usability::Usable }),
         advice,
         conditions,
@@ -81,7 +79,9 @@ fn sentence(comparison: &Comparison) -> String {
         }
         ComparisonVerdict::Unclear => match comparison.doubt {
             Some(IntervalDoubt::Disturbed) => {
-                format!("the machine was disturbed, which may be the whole difference; {measured}")
+                let is_small = (found.value - 1.0).abs() <= comparison.tolerance;
+                let may = if is_small { "may hide a difference" } else { "may be the whole difference" };
+                format!("the machine was disturbed, which {may}; {measured}")
             }
             Some(IntervalDoubt::UnknownFloor) => {
                 format!("A and B are of different days, and how much days differ is unknown; {measured}")
@@ -134,7 +134,11 @@ fn invalid(comparison: &Comparison) -> String {
 }
 
 /// The step that moved most.
-fn step(found: &MovedStep) -> String {
+pub(super) fn moved_most(comparison: &Comparison) -> Option<String> {
+    comparison.step.as_ref().map(moved)
+}
+
+fn moved(found: &MovedStep) -> String {
     let metric = "latency.mean";
     let [a, b] = [found.a, found.b].map(|value| figure(metric, value));
     let p = if found.p < 0.001 { "p < 0.001".to_owned() } else { format!("p {:.3}", found.p) };

@@ -1,6 +1,6 @@
 //! What a comparison shows: the lines that explain its verdict, and its tables.
 
-use super::comparison_answer::{answer, names_differences};
+use super::comparison_answer::{answer, moved_most, names_differences};
 use super::formats::{ResultDocument, go_direction, json_text, series};
 use super::numbers::{
     NO_INTERVAL, confidence, figure, interval, percent, probability, ratio, significant, small, statistic,
@@ -9,7 +9,9 @@ use super::numbers::{
 use super::tested::{ON_BLOCKS, SIGNED_RANK};
 use super::{ComparedSide, Comparison, DifferenceKind, NamedTest, StudyDocument, cautions};
 use crate::analysis::{ComparisonVerdict, Direction, Estimate, SampleSummary, StudyTest, TTestKind};
-use crate::sheet::{Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, text};
+use crate::sheet::{
+    Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability, text,
+};
 use crate::util::count::{count, grouped};
 
 /// Formats the standard deviation of a sample, which a single observation does not have.
@@ -204,6 +206,10 @@ impl ResultDocument for Comparison {
         let facts = SheetBlock::Facts { pairs: lines(self), is_wrapped: self.study.is_none() };
         let mut answer = answer(self);
         let mut notes = cautions::add(&mut answer, &self.cautions, &self.notes);
+        // A step of a result that must not be used would be read as one.
+        if answer.usability != Some(Usability::Unusable) {
+            answer.details.splice(0..0, moved_most(self));
+        }
         notes.retain(|note| self.advice.as_ref() != Some(note));
         let of_differences = if names_differences(self) { Media::PAGE } else { Media::ALL };
         let blocks = [

@@ -349,6 +349,7 @@ impl FactorialDesign<'_> {
             let method = self.tables.method.unwrap_or(ResponseMethod::Sfs3);
             // The notes on all runs are those of the experiment.
             Sweep {
+                is_part: true,
                 notes: Vec::new(),
                 cautions: Vec::new(),
                 conditions: Vec::new(),

@@ -126,6 +126,12 @@ fn sentence(of: &FactorEffects, effects: &[&LevelEffect], factor: &FactorLevels)
     });
     let mut ranked: Vec<(&String, f64)> = from_first.filter(|(_, ratio)| ratio.is_finite()).collect();
     ranked.sort_by(|(_, a), (_, b)| better(*a, *b));
+    // Means over unlike pairs of cells have no order.
+    let mut pairs = effects.iter().filter(|effect| effect.ratio.is_some()).map(|effect| effect.pairs);
+    let first_pairs = pairs.next();
+    if ranked.len() > 2 && !pairs.all(|pairs| Some(pairs) == first_pairs) {
+        return None;
+    }
     match (&ranked[..], factor.levels.len()) {
         ([] | [_], _) => None,
         ([_, _], 2) => told(factor.levels.last()?, first),
@@ -133,6 +139,7 @@ fn sentence(of: &FactorEffects, effects: &[&LevelEffect], factor: &FactorLevels)
             let best = if best.0 == first { ranked.get(1)?.0 } else { best.0 };
             let name = &factor.name;
             let told = told(best, first)?;
+            let n = ranked.len().min(n);
             let text = format!("of {n} levels of {name}, {} has the best mean: {}", label(ranked[0].0), told.text);
             Some(Finding { text, ..told })
         }
@@ -204,6 +211,15 @@ mod tests {
             "fs=xfs has the best mean; fs=ext4 does 50.4 % fewer operations per second than fs=xfs (95 % interval ";
         assert!(sentences.len() == 1 && sentences[0].starts_with(says), "{sentences:?}");
         assert!(sentences[0].contains("; fs=btrfs does 50.8 % fewer "), "{sentences:?}");
+        // A cell without runs leaves unlike pairs.
+        let factors: [(&str, &[&str]); 2] = [("m", &["1", "2"]), ("fs", &["ext4", "xfs", "btrfs"])];
+        let cells = |last: &'static [f64]| -> [(&str, &[f64]); 6] {
+            let all = [&[20.0, 21.0][..], &[40.0, 43.0], &[19.0, 22.0], &[2.0, 2.1], &[4.0, 4.3], last];
+            all.map(|values| ("varmail", values))
+        };
+        let is_ranked = |sentences: &[String]| sentences.iter().any(|text| text.contains("fs=xfs has the best mean"));
+        assert!(is_ranked(&found(&factors, &cells(&[1.9, 2.2]))));
+        assert!(!is_ranked(&found(&factors, &cells(&[]))));
         let single = found(&[("n", &["1", "8"])], &[("varmail", &[10.0]), ("varmail", &[30.0])]);
         let says = "n=8 does 3.00 times as many operations per second as n=1, without an interval";
         assert_eq!(single, [says]);

@@ -7,7 +7,7 @@ use super::build::LEVEL;
 use super::cautions::disturbed_side;
 use super::differences::different_workloads;
 use super::numbers::{confidence, dash, figure, percent, ratio, with_direction};
-use super::{Comparer, Comparison, RunOrder, Runs, differences, notes, verdict_notes};
+use super::{Comparer, Comparison, IntervalDoubt, RunOrder, Runs, differences, notes, verdict_notes};
 use crate::analysis::{ComparisonVerdict, NoiseFloor};
 use crate::import::{Metric, Observation, TestSample, shortened};
 use crate::util::count::{count, is_or_are};
@@ -85,8 +85,11 @@ impl SuiteComparison {
                     && !of_runs.contains(note)
             };
             let of_comparison = comparison.iter().flat_map(|found| found.notes.iter().filter(is_own).cloned());
+            // The note on a disturbed verdict has both sides.
+            let is_noted = |found: &&Comparison| found.doubt == Some(IntervalDoubt::Disturbed);
+            let side = comparison.as_ref().filter(|found| !is_noted(found)).and_then(disturbed_side);
             let notes = not_compared.iter().cloned().chain(of_comparison);
-            let notes = notes.chain(comparison.as_ref().and_then(disturbed_side)).collect();
+            let notes = notes.chain(side).collect();
             SuiteTest { name: test.name.clone(), verdict, not_compared, comparison, notes }
         };
         let tests: Vec<SuiteTest> = tests.iter().zip(reasons).map(of_test).collect();

@@ -34,6 +34,9 @@ pub struct Sweep {
     /// Notes on how the runs were made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Whether this is a curve of an experiment, whose answer has the cautions.
+    #[serde(skip)]
+    pub is_part: bool,
     /// The reasons to distrust the figures.
     #[serde(skip)]
     pub cautions: Vec<Caution>,
@@ -81,6 +84,7 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         method,
         overall: overall_response(&curve, method),
         planned_runs: None,
+        is_part: false,
         notes: notes::on_warnings(&by_level).chain(notes::on_outliers(&by_level, &Metric::ops())).collect(),
         cautions: cautions::of_curve(&by_level).into_iter().chain(cautions::of_disturbed(&by_level)).collect(),
         conditions: conditions::lines(&by_level),

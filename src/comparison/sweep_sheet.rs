@@ -152,12 +152,10 @@ fn doubts(sweep: &Sweep) -> Vec<Caution> {
 impl ResultDocument for Sweep {
     fn sheet(&self) -> Sheet {
         let is_whole = self.overall.is_some() && self.missing_runs().is_none();
-        // A curve of an experiment is a part of its answer.
-        let is_part = self.planned_runs.is_none() && self.conditions.is_empty();
         let order = if self.has_doubtful_order() { format!("; {DOUBTFUL_ORDER}") } else { String::new() };
-        let mut answer = if is_part { Answer::of_part(result(self) + &order) } else { answer(self) };
+        let mut answer = if self.is_part { Answer::of_part(result(self) + &order) } else { answer(self) };
         let cautions: Vec<Caution> = self.cautions.iter().cloned().chain(doubts(self)).collect();
-        let notes = match is_part {
+        let notes = match self.is_part {
             true => self.notes.clone(),
             false => cautions::add(&mut answer, &cautions, &self.notes),
         };
