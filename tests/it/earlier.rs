@@ -38,10 +38,11 @@ const REFUSED: (&str, &str) =
 
 /// The keys of documents that have other values now. The test of `ab` was a t-test on blocks and is a signed-rank test, that
 /// of `compare` allows for a trend, the control's interval is one of pairs, and notes name all of this.
-const CHANGED: [(&str, &[&str]); 6] = [
+const CHANGED: [(&str, &[&str]); 8] = [
     ("compare", &["notes"]),
     // A change after the last run is no note.
     ("sweep", &["notes"]),
+    ("report-sweep", &["notes"]),
     ("ab-clear", &["control", "could_have_seen", "notes", "others", "ratio", "test"]),
     ("report-ab-clear", &["control", "could_have_seen", "notes", "others", "ratio", "test"]),
     ("compare-arms", &["control", "could_have_seen", "notes", "others", "ratio", "test"]),
