@@ -452,8 +452,21 @@ pub(super) fn parse() -> Result<Cli, clap::Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{GROUPS, read};
+    use crate::prompt::{COMMANDS, OUTSIDE};
+    use crate::spec::words::STATEMENT_WORDS;
+    use std::collections::BTreeSet;
     use std::ffi::OsString;
+
+    /// The shell says of each command that it lacks how to leave it.
+    #[test]
+    fn the_shell_knows_which_commands_it_lacks() {
+        let own = COMMANDS.iter().map(|c| c.spec.name).chain(STATEMENT_WORDS.iter().map(|w| w.name));
+        let own: BTreeSet<&str> = own.filter_map(|name| name.split(' ').next()).collect();
+        let all = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
+        let lacking: BTreeSet<&str> = all.filter(|name| !own.contains(name)).collect();
+        assert_eq!(OUTSIDE.iter().copied().collect::<BTreeSet<_>>(), lacking);
+    }
 
     /// What is said about a command line. `None` if it is right.
     fn refused(words: &[&str]) -> Option<String> {

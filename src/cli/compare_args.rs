@@ -58,7 +58,7 @@ pub(super) struct CompareArgs {
     /// Replace the file of `-o` whatever it contains
     #[arg(long, requires = "output")]
     pub(super) force: bool,
-    /// Print only the verdict, as one line
+    /// Print only the verdict with its cautions, as one line
     #[arg(long, conflicts_with = "format")]
     pub(super) quiet: bool,
 }

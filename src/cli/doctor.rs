@@ -1,14 +1,12 @@
 //! `wmlrun doctor`: says whether a place is fit to measure.
 
 use super::console::print_lines;
+use crate::analysis::ComparisonVerdict;
 use crate::diag::Failure;
 use crate::measure::{Fitness, examine};
 use crate::util::count::count;
 use crate::util::wrap::wrapped;
 use std::path::Path;
-
-/// The exit status if the place is not fit, as of an unclear result.
-const UNFIT: u8 = 11;
 
 /// Examines the place of a directory, and prints a line for each check and the answer. Returns the exit status.
 pub(super) fn doctor(dir: &Path) -> Result<u8, Failure> {
@@ -38,5 +36,5 @@ pub(super) fn doctor(dir: &Path) -> Result<u8, Failure> {
         return Ok(0);
     }
     print_lines(&wrapped(&format!("not fit to measure: {}{rest}", unfit.join(", ")), "  "));
-    Ok(UNFIT)
+    Ok(ComparisonVerdict::Unclear.code())
 }

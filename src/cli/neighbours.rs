@@ -80,10 +80,7 @@ const TABLE: &[NeighbourOption] = &[
         &["rw", "readwrite", "rwmixread", "rwmixpct", "rdpct"],
         "a script says what is done: see `wmlrun list streams`, such as `randomread` and `randomrw`",
     ),
-    text(
-        &["ioengine", "engine-name"],
-        "`--engine` selects the engine: `wmlrun list engines`; flowops say which calls are made",
-    ),
+    text(&["ioengine"], "`--engine` selects the engine: `wmlrun list engines`; flowops say which calls are made"),
     text(
         &["fsync", "fdatasync"],
         "put a flowop `fsync` or `fdatasync` into the script, or `fsyncevery=` into its `write`",

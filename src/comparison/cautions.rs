@@ -82,7 +82,7 @@ fn of_code(code: &str) -> Option<(&'static str, Usability)> {
         UNSTABLE => {
             ("the offered rate was not achieved, so that response times grow with the run", Usability::Unusable)
         }
-        "not_mounted" => ("nothing was mounted at the directory", Usability::Unusable),
+        "not_mounted" => ("no file system was mounted on the directory", Usability::WithCaution),
         "other_cache_state" => ("the cache was not in the state asked for", Usability::Unusable),
         "stopped" => ("wmlrun was stopped for a part of the time", Usability::WithCaution),
         "stalled" => ("the file system stalled", Usability::WithCaution),

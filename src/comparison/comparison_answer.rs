@@ -1,10 +1,10 @@
 //! The answer of a comparison: what B does compared with A, what else moved, and whether this may be used.
 
 use super::numbers::{confidence, figure, percent};
-use super::phrases::{change, interval, range, sameness, subject};
+use super::phrases::{amount_of_change, change, interval, range, sameness, subject};
 use super::steps::MovedStep;
 use super::{Comparison, ControlResult, Difference, DifferenceKind, IntervalDoubt};
-use crate::analysis::{ComparisonVerdict, Estimate};
+use crate::analysis::ComparisonVerdict;
 use crate::import::Metric;
 use crate::sheet::{Answer, Usability};
 use crate::util::count::{count, grouped};
@@ -44,7 +44,7 @@ pub(super) fn answer(comparison: &Comparison) -> Answer {
 fn about(comparison: &Comparison) -> String {
     let name = |name: &str| if name.is_empty() { "without options of its own".to_owned() } else { name.to_owned() };
     let [a, b] = [&comparison.a, &comparison.b].map(|side| (name(&side.name), side.sample.n));
-    let order = if comparison.interleaved { ", alternated" } else { "" };
+    let order = if comparison.interleaved { ", interleaved" } else { "" };
     let runs = match a.1 == b.1 {
         true => format!("{} of each", count(a.1, "run")),
         false => format!("{} of A, {} of B", count(a.1, "run"), grouped(b.1)),
@@ -68,7 +68,7 @@ fn sentence(comparison: &Comparison) -> String {
         ComparisonVerdict::Better | ComparisonVerdict::Worse => format!("{changed} ({interval}{lower})"),
         ComparisonVerdict::Same => {
             let same = sameness(metric, SIDES);
-            format!("{same}, within {tolerance} ({}; {interval}{lower})", short_change(metric, found))
+            format!("{same}, within {tolerance} ({}; {interval}{lower})", amount_of_change(metric, found.value))
         }
         ComparisonVerdict::NotWorse => {
             format!("{changed} ({interval}{lower}); a loss of more than {tolerance} is excluded, a gain is not shown")
@@ -102,15 +102,6 @@ fn sentence(comparison: &Comparison) -> String {
     printable::line(&format!("{}: {text}.", comparison.verdict.name())).into_owned()
 }
 
-/// The change alone: `0.2 % fewer`.
-fn short_change(metric: &str, found: Estimate) -> String {
-    range(metric, Estimate { low: found.value, high: found.value, value: 1.0 })
-        .rsplit(" to ")
-        .next()
-        .unwrap_or_default()
-        .to_owned()
-}
-
 /// Why a comparison is invalid.
 fn invalid(comparison: &Comparison) -> String {
     let Some(ControlResult { ratio, .. }) = comparison.control else { return "the machine was disturbed".to_owned() };
@@ -142,8 +133,8 @@ fn moved(found: &MovedStep) -> String {
     let metric = "latency.mean";
     let [a, b] = [found.a, found.b].map(|value| figure(metric, value));
     let p = if found.p < 0.001 { "p < 0.001".to_owned() } else { format!("p {:.3}", found.p) };
-    let steps = count(found.steps, "step");
-    format!("`{}` moved most: its mean latency is {b} with B and {a} with A ({p}, corrected for {steps}).", found.name)
+    let all = count(found.steps, "flowop");
+    format!("`{}` moved most: its mean latency is {b} with B and {a} with A ({p}, corrected for {all}).", found.name)
 }
 
 /// Which loss would have been seen, if none was.

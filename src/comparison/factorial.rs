@@ -49,6 +49,9 @@ pub struct Factorial {
     /// What the factors change in the first metric, in sentences without their full stop.
     #[serde(skip)]
     pub findings: Vec<Finding>,
+    /// Whether the experiment was interrupted, so that no run is in progress.
+    #[serde(skip)]
+    pub is_interrupted: bool,
     /// The reasons to distrust the figures.
     #[serde(skip)]
     pub cautions: Vec<Caution>,
@@ -233,6 +236,7 @@ impl FactorialDesign<'_> {
             pivots: self.tables.columns.as_ref().map_or_else(Vec::new, pivot),
             tests: self.tables.study.as_ref().map_or_else(Vec::new, tests),
             curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
+            is_interrupted: false,
             findings: self.findings(&found, &sides),
             cells: found,
             notes: self.notes(&sides),

@@ -3,6 +3,7 @@
 use super::findings::Clarity;
 use super::formats::{ResultDocument, json_text, series};
 use super::numbers::{dash, figure, half_width, interval_text, percent};
+use super::repeats_sheet::state_name;
 use super::repeats_sheet::tone;
 use super::{Caution, CellMetric, Factorial, FactorialCell, StudyDocument, cautions};
 use crate::analysis::RepeatState;
@@ -133,11 +134,12 @@ fn about(result: &Factorial) -> String {
 
 /// What the factors change, and whether this may be used.
 fn answer(result: &Factorial) -> Answer {
+    let name = state_name(result.state, result.is_interrupted);
     let state = match (result.state, result.target) {
         // The budget ended before all of the runs were made.
         (RepeatState::NotConverged, None) => "not complete".to_owned(),
-        (state @ RepeatState::Complete, _) | (state, None) => state.name().to_owned(),
-        (state, Some(target)) => format!("{}, for intervals of ± {}", state.name(), percent(target)),
+        (RepeatState::Complete, _) | (_, None) => name.to_owned(),
+        (_, Some(target)) => format!("{name}, for intervals of ± {}", percent(target)),
     };
     let has_run = result.cells.iter().any(|cell| cell.runs > 0);
     let (about, found) = match result.findings.split_first() {

@@ -91,10 +91,7 @@ pub(super) fn range(metric: &str, found: Estimate) -> String {
     if value >= MULTIPLE {
         return format!("{} to {}", times(low), times(high)).replacen(" times to", " to", 1);
     }
-    let (less, more) = match words(metric) {
-        MetricWords::Rate { .. } => ("fewer", "more"),
-        MetricWords::Level(_) => ("lower", "higher"),
-    };
+    let [less, more] = directions(metric);
     let word = |end: f64| if end < 1.0 { less } else { more };
     let share = |end: f64| if end > 10.0 { times(end) } else { percent((end - 1.0).abs()) };
     match word(low) == word(high) && high <= 10.0 {
@@ -102,7 +99,21 @@ pub(super) fn range(metric: &str, found: Estimate) -> String {
         true if high < 1.0 => format!("{} to {} {less}", share(high), share(low)),
         true => format!("{} to {} {more}", share(low), share(high)),
         false if high > 10.0 => format!("{} {} to {} as much", share(low), word(low), times(high)),
-        false => format!("{} {} to {} {}", share(low), word(low), share(high), word(high)),
+        false => format!("{} to {}", amount_of_change(metric, low), amount_of_change(metric, high)),
+    }
+}
+
+/// How much less or more there is: `0.2 % fewer`.
+pub(super) fn amount_of_change(metric: &str, ratio: f64) -> String {
+    let [less, more] = directions(metric);
+    format!("{} {}", percent((ratio - 1.0).abs()), if ratio < 1.0 { less } else { more })
+}
+
+/// The words for less and more of a metric.
+fn directions(metric: &str) -> [&'static str; 2] {
+    match words(metric) {
+        MetricWords::Rate { .. } => ["fewer", "more"],
+        MetricWords::Level(_) => ["lower", "higher"],
     }
 }
 

@@ -21,6 +21,9 @@ pub struct Repeats {
     pub metrics: Vec<RepeatedMetric>,
     /// Notes on the validity of the runs.
     pub notes: Vec<String>,
+    /// Whether the experiment was interrupted, so that no run is in progress.
+    #[serde(skip)]
+    pub is_interrupted: bool,
     /// The reasons to distrust the figures.
     #[serde(skip)]
     pub cautions: Vec<Caution>,
@@ -85,6 +88,7 @@ pub fn repeats(
         target: rule.target,
         metrics: found,
         notes: wide.into_iter().chain(notes::on_runs(&[runs], metrics)).collect(),
+        is_interrupted: false,
         cautions,
         conditions: conditions::lines(&[runs]),
     })

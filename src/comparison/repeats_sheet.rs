@@ -10,6 +10,14 @@ use crate::sheet::{
 };
 use crate::util::count::{count, grouped};
 
+/// The state in words. No run of an interrupted experiment is in progress.
+pub(super) fn state_name(state: RepeatState, is_interrupted: bool) -> &'static str {
+    match state {
+        RepeatState::Running if is_interrupted => "interrupted",
+        state => state.name(),
+    }
+}
+
 /// The most further metrics that an answer names.
 const MAX_OTHERS: usize = 3;
 
@@ -41,7 +49,7 @@ fn table(repeats: &Repeats) -> SheetTable {
 /// What the runs say of the first metric, and how precise that is.
 fn answer(repeats: &Repeats) -> Answer {
     let n = count(repeats.metrics.first().map_or(0, |metric| metric.estimate.n), "run");
-    let state = repeats.state.name();
+    let state = state_name(repeats.state, repeats.is_interrupted);
     let requested = repeats.target.map(|target| format!("the requested ± {}", percent(target)));
     let with_half_width = |metric: &RepeatedMetric| {
         let ends = metric.estimate.interval().from_zero().ends();

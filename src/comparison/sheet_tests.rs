@@ -278,6 +278,7 @@ fn repeats() -> Repeats {
         target: None,
         metrics: vec![repeated()],
         notes: vec!["a <note>".to_owned()],
+        is_interrupted: false,
         cautions: Vec::new(),
         conditions: Vec::new(),
     }

@@ -58,7 +58,7 @@ impl RecordedExperiment {
         let cautions = self.state_cautions();
         Ok(match self.experiment.kind() {
             ExperimentKind::Repeat => {
-                let mut found = self.repeats()?;
+                let mut found = Repeats { is_interrupted: self.is_interrupted, ..self.repeats()? };
                 found.notes.extend(notes);
                 found.cautions.splice(0..0, cautions);
                 ExperimentDocument::Repeats(found)
@@ -76,7 +76,8 @@ impl RecordedExperiment {
                 ExperimentDocument::Sweep(found)
             }
             ExperimentKind::Factorial => {
-                let mut found = self.factorial().ok_or("the experiment has no factors")?;
+                let found = self.factorial().ok_or("the experiment has no factors")?;
+                let mut found = Factorial { is_interrupted: self.is_interrupted, ..found };
                 found.notes.extend(notes);
                 found.cautions.splice(0..0, cautions);
                 ExperimentDocument::Factorial(found)

@@ -8,7 +8,7 @@ use super::time_limit::with_timeout;
 use crate::os::device::{self, TransferredBytes};
 use crate::os::kernel_threads::KernelThreads;
 use crate::os::{background, limits, quiesce, settings};
-use crate::result::environment::MountInfo;
+use crate::result::environment::{Device, MountInfo};
 use crate::util::size;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -152,7 +152,7 @@ fn room(place: &DoctorFacts) -> Fitness {
 
 fn trim(place: &DoctorFacts) -> Fitness {
     let mount = &place.mount;
-    let accepts = |device: &crate::result::environment::Device| {
+    let accepts = |device: &Device| {
         device.queue.get("discard_max_bytes").and_then(serde_json::Value::as_u64).map(|bytes| bytes > 0)
     };
     let option = mount.options.split(',').find(|option| option.starts_with("discard"));

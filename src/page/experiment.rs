@@ -2,11 +2,11 @@
 //! of a comparison of two arms are in `ab`, those of a load curve in `sweep`.
 
 use super::{ab, factorial, sweep};
-use crate::analysis::{self, Estimate, NoiseFloor, RepeatState};
+use crate::analysis::{self, Estimate, NoiseFloor};
 use crate::comparison::{Repeats, ResultDocument, figure, measured, with_direction};
 use crate::experiment::{ExperimentDocument, RecordedExperiment, RecordedRun, RunTable};
 use crate::import::{Metric, record_name};
-use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, Sheet, SheetBlock, SheetTable, Symbol};
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
 use crate::util::count::count;
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -
         Ok(ExperimentDocument::Repeats(found)) => repeat_blocks(recorded, &found),
         Ok(ExperimentDocument::Comparison(found)) => ab::blocks(recorded, &found),
         Ok(ExperimentDocument::Sweep(found)) => sweep::blocks(&found),
-        Ok(ExperimentDocument::Factorial(found)) => factorial::blocks(recorded, &found),
+        Ok(ExperimentDocument::Factorial(found)) => factorial::blocks(&found),
     };
     let is_answer = |block: &&SheetBlock| {
         matches!(block, SheetBlock::Banner { .. } | SheetBlock::Text { .. } | SheetBlock::SmallPrint { .. })
@@ -45,13 +45,6 @@ fn about(recorded: &RecordedExperiment) -> String {
     let measured = measured(&recorded.runs.iter().map(|run| &run.observation).collect::<Vec<_>>());
     let measured = if measured.is_empty() { measured } else { format!(" Measured: {measured}.") };
     format!("wmlrun {command}, {runs}, started at {}, seed {}.{measured}{state}", experiment.created, experiment.seed)
-}
-
-/// Names the state of an experiment that was interrupted: its runs are not in progress.
-pub(super) fn name_state(recorded: &RecordedExperiment, state: RepeatState, sheet: &mut Sheet) {
-    if state == RepeatState::Running && recorded.is_interrupted {
-        sheet.answer.result = sheet.answer.result.replacen(state.name(), "interrupted", 1);
-    }
 }
 
 pub(super) fn unit(metric: &str) -> AxisUnit {
@@ -176,7 +169,6 @@ pub(super) fn distributions(metric: &str, samples: &[(String, Vec<f64>)]) -> Opt
 /// Returns the parts about repeats: the estimates, and the runs of each metric.
 fn repeat_blocks(recorded: &RecordedExperiment, found: &Repeats) -> Vec<SheetBlock> {
     let mut sheet = found.sheet();
-    name_state(recorded, found.state, &mut sheet);
     let experiment = &recorded.experiment;
     for (metric, found) in experiment.metrics().iter().zip(&found.metrics) {
         let means = [found.estimate.interval()];

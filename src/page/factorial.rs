@@ -2,22 +2,20 @@
 //! as points, and the cells by the levels of each factor.
 
 use super::ab::quantiles;
-use super::experiment::{distributions, extent, metric_title, name_state, unit};
+use super::experiment::{distributions, extent, metric_title, unit};
 use super::sweep;
 use crate::analysis::Estimate;
 use crate::comparison::{
     CellMetric, Factorial, FactorialCell, LevelTests, ResultDocument, cell_groups, figure, interval_text,
 };
-use crate::experiment::RecordedExperiment;
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
 
 /// The largest number of cells in a picture. More names do not fit below the axis.
 const MAX_CELLS: usize = 40;
 
 /// Returns the parts about a factorial experiment.
-pub(super) fn blocks(recorded: &RecordedExperiment, found: &Factorial) -> Vec<SheetBlock> {
+pub(super) fn blocks(found: &Factorial) -> Vec<SheetBlock> {
     let mut sheet = found.sheet();
-    name_state(recorded, found.state, &mut sheet);
     found.tests.iter().for_each(|tests| sheet.add_after(&tests.caption(), level_pictures(found, tests)));
     found.curves.iter().zip(sheet.parts()).for_each(|(curve, part)| sweep::draw(curve, part));
     for n in 0..found.metrics.len() {

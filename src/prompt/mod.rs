@@ -25,6 +25,8 @@ pub use command::PromptCommand;
 pub(crate) use complete::{Names, attribute_owner, complete, statement};
 pub(crate) use help::{ATTRIBUTES, about, about_variable, about_word, topics};
 pub(crate) use script::definition;
+#[cfg(test)]
+pub(crate) use shell::OUTSIDE;
 pub use table::COMMANDS;
 
 use crate::os::signals::{self, FirstSignal};

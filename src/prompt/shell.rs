@@ -28,24 +28,8 @@ const MAX_DEPTH: usize = 16;
 pub(super) const SAVED_HEADER: &str = "# Saved by wmlrun";
 
 /// Commands of the program that the shell lacks.
-const OUTSIDE: &[&str] = &[
-    "repl",
-    "fmt",
-    "ab",
-    "sweep",
-    "experiment",
-    "report",
-    "age",
-    "clean",
-    "batch",
-    "doctor",
-    "explain",
-    "setup",
-    "floor",
-    "wins",
-    "ort",
-    "prune",
-];
+pub(crate) const OUTSIDE: &[&str] =
+    &["repl", "fmt", "ab", "sweep", "experiment", "report", "age", "clean", "batch", "doctor", "explain", "setup"];
 
 impl Prompt {
     /// Executes a statement. `name` is the name of its source in diagnostics: the prompt, a pipe or a sourced file.

@@ -155,7 +155,7 @@ pub enum RunState {
     Interrupted,
     /// Ended by a failed operation.
     Failed,
-    /// No thread could find a usable file.
+    /// No thread could find a usable file, or the file system did not answer.
     Stuck,
     /// Ended before it filled its file system.
     LowSpace,

@@ -134,7 +134,7 @@ pub static LABELS: &[TermEntry] = &[
     term("complete", "the run ended as its script says", ""),
     term("interrupted", "a signal or the user ended the run; its figures are those until then", ""),
     term("failed", "an operation or the preparation failed, and ended the run", ""),
-    term("stuck", "no thread found a usable file, so that nothing could go on", ""),
+    term("stuck", "no thread found a usable file, or the file system did not answer", ""),
     term("low space", "the run ended before it filled its file system", ""),
     term("nothing done", "the run completed no operation", ""),
     term("better", "B is better by more than the tolerance", ""),
@@ -148,7 +148,7 @@ pub static LABELS: &[TermEntry] = &[
     ),
     term(
         "invalid",
-        "the machine itself changed during the comparison, so that its result can't be used; the exit status is 12",
+        "the machine was disturbed: it was faster or slower for B, so that the result can't be used; the exit status is 12",
         "",
     ),
     term("A, B", "the sides of a comparison: B is compared with A", ""),

@@ -220,6 +220,11 @@ impl Wml {
     }
 }
 
+/// A text with single blanks between its words: the lines of an answer are wrapped.
+pub(crate) fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// A text that comes through a pipe, and how long after the start its first byte came.
 type Drain = JoinHandle<(String, Option<Instant>)>;
 

@@ -1,6 +1,6 @@
 //! Tests `wmlrun compare`: its input formats, its output and its exit status.
 
-use crate::cmd::Wml;
+use crate::cmd::{Wml, squeezed};
 use crate::experiments::valid;
 use serde_json::Value;
 
@@ -15,11 +15,6 @@ fn compare(a: f64, b: f64, words: &[&str]) -> Wml {
         .file("b.csv", &format!("run,ops\n{}", column(b, 11)))
         .args(["compare", "a.csv:2", "b.csv:2"])
         .args(words.iter().copied())
-}
-
-/// A text without its line breaks.
-fn squeezed(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests `wmlrun sweep`, `compare --curve` and `compare --tests`: load curves with their peak, knee and overall response
 //! time, and tests of two sides.
 
-use crate::cmd::Wml;
+use crate::cmd::{Wml, squeezed};
 use crate::experiments::{Lab, SCRIPT, valid};
 use serde_json::Value;
 
@@ -182,7 +182,7 @@ fn a_sweep_has_a_point_for_each_value() {
     for (format, says) in [("text", "overall response time"), ("markdown", "| n | runs |"), ("csv", "x.wml,n,1,1,0,,")]
     {
         let text = sweep(&format!("--vary n=1,2 --repeats 1 --in-order --format {format}"), 0);
-        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = squeezed(&text);
         assert!(words.contains(says), "{format}: {text}");
     }
 }
@@ -271,7 +271,7 @@ fn a_metric_without_effect_on_a_curve_is_refused() {
 fn a_point_that_fails_is_shown() {
     let text = waiting("--vary wait=0,9 --repeats 1", 1);
     // Lines of the answer are wrapped.
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = squeezed(&text);
     assert!(text.contains("1 failed: no operation was completed"), "{text}");
     assert!(text.contains("error: 1 of 2 runs failed: 1 of `wait=9`\n"), "{text}");
     assert!(words.contains("overall response time"), "{text}");

@@ -22,14 +22,24 @@ struct Busy {
     words: &'static str,
     /// Whether standard input is a pipe that nobody writes to.
     has_input: bool,
+    /// How long after the start the signal comes, if it does not wait for a call that hangs.
+    after: Duration,
 }
 
+/// When a program is at work that starts at once.
+const AT_WORK: Duration = Duration::from_millis(1500);
+
 const fn busy(name: &'static str, words: &'static str) -> Busy {
-    Busy { name, words, has_input: false }
+    Busy { name, words, has_input: false, after: AT_WORK }
 }
 
 const fn input(name: &'static str, words: &'static str) -> Busy {
-    Busy { name, words, has_input: true }
+    Busy { name, words, has_input: true, after: AT_WORK }
+}
+
+/// The longest work that there can be, half a second on a fast machine.
+const fn brief(name: &'static str, words: &'static str) -> Busy {
+    Busy { after: Duration::from_millis(200), ..busy(name, words) }
 }
 
 const BUSY: &[Busy] = &[
@@ -49,7 +59,7 @@ const BUSY: &[Busy] = &[
     busy("the plan of a large script", "plan large.wml"),
     busy("the check of a large script", "check large.wml"),
     busy("the start of a large script", "large.wml --engine null --quiet"),
-    busy("a comparison of long columns", "compare column:1 column:1"),
+    brief("a comparison of long columns", "compare column:1 column:1"),
     busy("an experiment with a run", "repeat runs.wml --engine null --runtime 600 --results r --quiet"),
     busy(
         "an experiment with a command between its runs",
@@ -61,7 +71,7 @@ const BUSY: &[Busy] = &[
     busy("a folder that does not answer", "compare FUSE/x.wml FUSE/x.wml"),
 ];
 
-/// Scripts and other files. `large.wml` takes 7 s to plan on a fast machine, with as many flowops as a script may have.
+/// Scripts and other files. `large.wml` takes 6 s to plan on a fast machine, with as many flowops as a script may have.
 fn prepared() -> Wml {
     let process = |flowop: &str| format!("define process name=p {{ thread name=t {{ {flowop} }} }}\n");
     let delay = process("flowop delay name=d,value=0.001");
@@ -128,9 +138,7 @@ fn the_first_signal_ends_the_program_wherever_it_is() {
         let mut child = start(&wml, case, slow.as_ref());
         match &slow {
             Some(slow) => assert!(slow.wait_for_hang(Duration::from_mins(1)), "{}: it did not hang", case.name),
-            // The longest columns that are read take half a second on a fast machine.
-            None if case.words.starts_with("compare column") => std::thread::sleep(Duration::from_millis(200)),
-            None => std::thread::sleep(Duration::from_millis(1500)),
+            None => std::thread::sleep(case.after),
         }
         assert_eq!(child.try_wait().unwrap(), None, "{}: it has ended before the signal", case.name);
         let pid = Pid::from_raw(child.id() as i32).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! With `WMLRUN_LONG=1` a headless browser opens the pages, if one is installed.
 
-use crate::cmd::{Output, Wml, long, program, skip};
+use crate::cmd::{Output, Wml, long, program, skip, squeezed};
 use crate::experiments::SCRIPT;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -257,7 +257,7 @@ fn the_result_of_a_folder_is_printed_again() {
     let (last, _) = journal.match_indices("{\"event\":\"finished\"").last().unwrap();
     fs::write(results.path("cells/journal.jsonl"), &journal[..last]).unwrap();
     let shown = results.run("report cells --format text", 0);
-    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = squeezed(&shown);
     assert!(words.contains("Caution: the experiment is not complete: ") && words.contains("7 of 8 runs in"), "{shown}");
     let shown = results.run("report made --format hgrm", 2);
     assert!(shown.contains("no format `hgrm`") && shown.contains("`text`, `markdown`, `json`"), "{shown}");

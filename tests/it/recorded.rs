@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::cmd::{Wml, has, skip};
+use crate::cmd::{Wml, has, skip, squeezed};
 use crate::experiments::valid;
 use crate::mounts::{self, Fs, Mount};
 
@@ -128,7 +128,7 @@ fn changed_settings_of_a_device_differ() {
     let (text, page) = compared(&a, &b, "text");
     for shown in [&text, &page] {
         // Lines of the answer are wrapped.
-        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = squeezed(shown);
         assert!(shown.contains("queue read_ahead_kb") && shown.contains(other[0]), "{shown}");
     }
     // What a result does not say is no difference: an earlier version, or a directory that could not be read.
@@ -168,7 +168,7 @@ fn how_ext4_was_made_differs() {
     let (text, page) = compared(&a, &b, "text");
     let (markdown, _) = compared(&a, &b, "markdown");
     for shown in [&text, &markdown] {
-        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = squeezed(shown);
         assert!(words.contains("ext4 features (A -, B fast_commit)") && !words.contains("has_journal"), "{shown}");
     }
     let row = page.split("ext4 features").nth(1).and_then(|rest| rest.split("</tr>").next()).unwrap();
@@ -240,7 +240,7 @@ fn each_device_of_a_stack_has_its_own_bytes() {
     let written = devices[0]["transferred"]["written"].as_u64().unwrap();
     assert!((8 << 20..64 << 20).contains(&written), "the loop device wrote {written} bytes for 8 MiB");
     let text = output.stdout;
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = squeezed(&text);
     assert!(words.contains(&format!("; {name} transferred ")), "{text}");
     if let [_, below, ..] = &devices[..] {
         assert_eq!(below["level"], 2);

@@ -162,10 +162,12 @@ fn end_of(
     if length.is_some() || thread.stonewall.is_some() || thread.iterations_of.is_some() {
         return EndCause::Limit;
     }
-    match () {
-        () if may_run_out(plan, thread, brought) => EndCause::Shortage,
-        () if may_stop(plan, thread, woken) => EndCause::Fault,
-        () => EndCause::Nothing,
+    if may_run_out(plan, thread, brought) {
+        EndCause::Shortage
+    } else if may_stop(plan, thread, woken) {
+        EndCause::Fault
+    } else {
+        EndCause::Nothing
     }
 }
 
