@@ -4,24 +4,20 @@
 //! `man`, `program_help` and `usage` use the argument parser.
 
 use super::called_as;
-use super::choices::{
-    DumpStage, ExportFormat, FigureFormat, Format, choice, dialect_parser, export_parser, format_parser,
-};
+use super::choices::{DumpStage, ExportFormat, Format, choice, dialect_parser, export_parser, format_parser};
 use super::compare_args::CompareArgs;
 use super::completion::{self, SHELLS};
 use super::console::Verbosity;
 use super::editor::{EDITORS, Editor, find_editor};
 use super::examples::with_examples;
 use super::experiment_args::{
-    AbArgs, AgeArgs, FileArgs, FloorArgs, RepeatArgs, SweepArgs, method_parser, resumable, two_directories, with_lists,
+    AbArgs, AgeArgs, FileArgs, RepeatArgs, SweepArgs, resumable, two_directories, with_lists,
 };
 use super::live::stdout_width;
 use super::option_values::{LiveOutput, live_output};
 use super::program_help::program_help;
 use super::run_options::{ALL, OUTPUT, PLAN, RARE, RunSettings};
 use super::usage::{explained, warn_of_old_options};
-use crate::analysis::ResponseMethod;
-use crate::experiment::share;
 use crate::import::Metric;
 use crate::measure::assignment;
 use crate::spec::Dialect;
@@ -288,10 +284,6 @@ pub(super) enum CliCommand {
         #[command(subcommand)]
         what: SetUp,
     },
-    #[command(flatten)]
-    Old(OldWord),
-    #[command(flatten)]
-    OldSetup(SetUp),
 }
 
 /// What `wmlrun setup` sets up.
@@ -322,62 +314,6 @@ pub(super) enum SetUp {
     },
 }
 
-/// Words of commands that other commands do now.
-#[derive(Subcommand)]
-pub(super) enum OldWord {
-    /// Measure the noise floor: how much results differ when nothing is changed
-    #[command(override_usage = "wmlrun floor [OPTIONS] <DIR> [SCRIPT]\n       wmlrun floor [OPTIONS] --resume <DIR>")]
-    Floor(Box<FloorArgs>),
-    /// Remove the logs of runs and commands from results folders; keep the results
-    Prune {
-        /// The results folders
-        #[arg(required = true, value_hint = ValueHint::DirPath)]
-        dirs: Vec<PathBuf>,
-    },
-    /// Compute the overall response time of a load curve: the area under response time over rate, divided by the peak
-    /// rate
-    Ort {
-        /// File with one line per load, in increasing order: rate and mean response time (`-` if unknown)
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-        /// How to extend the curve below its first point
-        #[arg(long, default_value = ResponseMethod::Sfs3.name(), value_name = "METHOD", value_parser = method_parser())]
-        method: ResponseMethod,
-        /// Format of the result
-        #[arg(long, value_enum, default_value_t = FigureFormat::Text, value_name = "FORMAT")]
-        format: FigureFormat,
-    },
-    /// Compare two sides test by test: which is better in each of several tests, and by which mean factor
-    #[command(override_usage = "wmlrun wins [OPTIONS] <FILE>\n       wmlrun wins [OPTIONS] <A> <B>")]
-    Wins {
-        /// Results of A: a directory with a file or a directory for each test, a results folder whose arms are the
-        /// tests, or a result. Without B: a file with one line per test, its name and the figures of both sides (`-` if
-        /// unknown); a heading names the sides
-        #[arg(value_name = "A")]
-        a: PathBuf,
-        /// Results of B, in the same forms; tests of equal names are compared
-        #[arg(value_name = "B")]
-        b: Option<PathBuf>,
-        /// Metric of the results, as of `wmlrun compare` [default: ops]
-        #[arg(long, requires = "b")]
-        metric: Option<Metric>,
-        /// Give a verdict on each test and on all of them together, with the exit status of `wmlrun compare`: the largest
-        /// change that does not matter, as a percentage
-        #[arg(long, value_name = "PERCENT", value_parser = share, requires = "b")]
-        tolerance: Option<f64>,
-        /// Noise floor of all tests: the largest difference between results of different days that means nothing, as a
-        /// percentage [default: as measured by `wmlrun repeat --floor` for each test]
-        #[arg(long, value_name = "PERCENT", value_parser = share, requires = "tolerance")]
-        noise_floor: Option<f64>,
-        /// The figures of the file are times or costs: the lower one is better
-        #[arg(long, conflicts_with = "b")]
-        lower_is_better: bool,
-        /// Format of the result
-        #[arg(long, value_enum, default_value_t = FigureFormat::Text, value_name = "FORMAT")]
-        format: FigureFormat,
-    },
-}
-
 /// The commands of the help, by what they are for.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "repl", "check", "fmt", "plan", "list", "show"]),
@@ -388,7 +324,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("wmlrun", &["doctor", "explain", "setup"]),
 ];
 
-/// The words of commands that are not listed any more, and what to write instead. They work as before.
+/// Words of commands that are not listed any more, and what they stand for.
 pub(super) const OLD_WORDS: &[(&str, &str)] = &[
     ("floor", "repeat --floor"),
     ("prune", "clean --logs"),
@@ -402,15 +338,41 @@ pub(super) const OLD_WORDS: &[(&str, &str)] = &[
 
 /// Returns the definition of the command line with its examples.
 pub(super) fn full_command() -> clap::Command {
-    with_examples(Cli::command()).mut_subcommands(|command| {
-        let Some((old, new)) = OLD_WORDS.iter().find(|(old, _)| *old == command.get_name()) else { return command };
-        let text = format!("`wmlrun {old}` is the old word for `wmlrun {new}`, which has its own help.");
-        command.hide(true).after_help(text)
-    })
+    with_examples(Cli::command())
+}
+
+/// A command line in the words of today. The directory of `floor DIR [SCRIPT]` is the value of an option now.
+fn in_new_words(words: &[OsString]) -> Vec<OsString> {
+    let is_it = |(old, _): &&(&str, &str)| words.get(1).is_some_and(|word| word == old);
+    let Some((old, new)) = OLD_WORDS.iter().find(is_it) else { return words.to_vec() };
+    let mut rest = words[2..].to_vec();
+    if let Some(at) = first_argument(&rest).filter(|_| *old == "floor") {
+        rest.insert(at, "--dir".into());
+    }
+    words[..1].iter().cloned().chain(new.split(' ').map(OsString::from)).chain(rest).collect()
+}
+
+/// The place of the first word of `repeat` that is neither an option nor the value of one.
+fn first_argument(words: &[OsString]) -> Option<usize> {
+    let repeat = RepeatArgs::augment_args(clap::Command::new("repeat"));
+    let takes_next = |name: &str| {
+        let has_name = |arg: &clap::Arg| {
+            arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|all| all.contains(&name))
+        };
+        let takes = |arg: &clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
+        repeat.get_arguments().any(|arg| has_name(arg) && takes(arg))
+    };
+    let mut at = 0;
+    while let Some(word) = words.get(at).map(|word| word.to_string_lossy()) {
+        let Some(option) = word.strip_prefix('-') else { return Some(at) };
+        at += 1 + usize::from(option.strip_prefix('-').is_some_and(takes_next));
+    }
+    None
 }
 
 /// Parses a command line. With `--resume`, options that would change the experiment are errors.
 pub(super) fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let words = &in_new_words(words);
     let command = || {
         // The library takes 100 columns if a terminal has no height; all other output then takes 79.
         let all = stdout_width().map_or_else(full_command, |columns| full_command().term_width(columns.min(100)));

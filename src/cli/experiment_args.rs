@@ -1,4 +1,4 @@
-//! Command-line options of experiments (`repeat`, `ab`, `floor`, `sweep`, `experiment`) and of `age`.
+//! Command-line options of experiments (`repeat`, `ab`, `sweep`, `experiment`) and of `age`.
 
 use super::choices::choice;
 use super::completion;
@@ -7,7 +7,6 @@ use super::run_options::{EXPERIMENT, OUTPUT, RUN, RunSettings, WithResume, Workl
 use super::usage::{explained, suggestion};
 use crate::analysis::ResponseMethod;
 use crate::comparison::{ComparisonFormat, DEFAULT_TOLERANCE, FORMATS, find_format};
-use crate::diag::Failure;
 use crate::experiment::{HOOKS, Hook, Hooks, MAX_RETRIES, precision, run_range, share};
 use crate::fileset::aging::{DEFAULT_ROUNDS, Fullness, MAX_ROUNDS};
 use crate::import::{Metric, STUDY};
@@ -202,32 +201,6 @@ pub(super) struct RepeatArgs {
 const FLOOR: &str = "Noise floor";
 
 impl RepeatArgs {
-    /// Returns the options of a noise floor, which `--floor` measures.
-    pub(super) fn of_floor(&self) -> Result<FloorArgs, Failure> {
-        let [metric] = &self.metrics[..] else {
-            return Err(Failure::wrong("a noise floor is that of one metric", "give `--metric` one name"));
-        };
-        // The directory distinguishes the arms of a noise floor, as an argument of each.
-        let mut experiment = self.experiment.clone();
-        let words = &mut experiment.words.0;
-        let at = words.iter().rposition(|word| word.starts_with("--dir="));
-        let directory = at.map(|at| words.remove(at)).and_then(|word| word.strip_prefix("--dir=").map(str::to_owned));
-        if directory.is_none() && experiment.resume.is_none() && !self.list && self.forget.is_none() {
-            let help = "name a directory on it: `--dir DIR`";
-            return Err(Failure::wrong("the file system of the noise floor is not given", help));
-        }
-        Ok(FloorArgs {
-            directory,
-            script: self.script.clone().unwrap_or_else(|| FLOOR_SCRIPT.to_owned()),
-            blocks: self.blocks.unwrap_or(FLOOR_BLOCKS),
-            metric: metric.clone(),
-            list: self.list,
-            forget: self.forget,
-            hooks: HookArgs(self.hooks.0.clone()),
-            experiment,
-        })
-    }
-
     /// Returns the metrics that `--metric` or `--preset` selects.
     pub(super) fn metrics(&self) -> Vec<Metric> {
         match self.preset {
@@ -283,41 +256,6 @@ pub(super) struct AbArgs {
 
 /// The default number of runs of `repeat`.
 const DEFAULT_RUNS: (u64, u64) = (10, 30);
-
-/// The default script of a noise floor.
-const FLOOR_SCRIPT: &str = "varmail";
-
-/// The default number of blocks of a noise floor.
-const FLOOR_BLOCKS: u64 = 6;
-
-/// Arguments of `wmlrun floor`, the old word for `repeat --floor`.
-#[derive(Args)]
-pub(super) struct FloorArgs {
-    /// Directory on the file system to measure; required unless `--resume`, `--list` or `--forget` is given
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath,
-        required_unless_present_any = ["resume", "list", "forget"], conflicts_with = "resume")]
-    pub(super) directory: Option<String>,
-    /// Script file, or name of a personality
-    #[arg(value_name = "SCRIPT", default_value = FLOOR_SCRIPT, add = completion::scripts())]
-    pub(super) script: String,
-    /// Number of blocks of four runs, at least 2
-    #[arg(long, value_name = "N", default_value_t = FLOOR_BLOCKS, value_parser = clap::value_parser!(u64).range(2..=10_000))]
-    pub(super) blocks: u64,
-    /// Metric to measure, such as `ops`, `latency.p99` or `NAME.latency.p99` of one flowop; `wmlrun list metrics` lists
-    /// them
-    #[arg(long, value_name = "METRIC", default_value = "ops")]
-    pub(super) metric: Metric,
-    /// List the stored noise floors with their sessions, and measure nothing
-    #[arg(long, exclusive = true)]
-    pub(super) list: bool,
-    /// Remove the noise floor with this number in `--list`, or one of its sessions, such as `2.3`, and measure nothing
-    #[arg(long, value_name = "NUMBER", value_parser = floor_number, exclusive = true)]
-    pub(super) forget: Option<(usize, Option<usize>)>,
-    #[command(flatten)]
-    pub(super) hooks: HookArgs<false>,
-    #[command(flatten)]
-    pub(super) experiment: ExperimentArgs,
-}
 
 /// Arguments of `wmlrun sweep`.
 #[derive(Args)]
@@ -376,7 +314,7 @@ fn floor_number(text: &str) -> Result<(usize, Option<usize>), String> {
 }
 
 /// Returns a parser of the methods for the overall response time.
-pub(super) fn method_parser() -> impl TypedValueParser<Value = ResponseMethod> {
+fn method_parser() -> impl TypedValueParser<Value = ResponseMethod> {
     choice(ResponseMethod::ALL.map(|method| (method.name(), method.about())), ResponseMethod::find)
 }
 

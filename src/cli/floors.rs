@@ -1,7 +1,7 @@
 //! `wmlrun repeat --floor`: measures noise floors, lists and removes those that are stored.
 
 use super::console;
-use super::experiment_args::{ExperimentArgs, FloorArgs};
+use super::experiment_args::{ExperimentArgs, RepeatArgs};
 use super::experiment_host::{Performed, perform};
 use super::experiments::{print_text, verdict_status, wanted};
 use super::shell_text::joined;
@@ -12,8 +12,26 @@ use crate::experiment::{self, Blocks, ExperimentKind, FloorSession, Floors, Fold
 use crate::os::held_dir::HeldDir;
 use crate::util::count::count;
 
+/// The default script of a noise floor.
+const DEFAULT_SCRIPT: &str = "varmail";
+
+/// The default number of blocks of a noise floor.
+const DEFAULT_BLOCKS: u64 = 6;
+
 /// Runs `wmlrun repeat --floor`. Returns the exit status.
-pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
+pub(super) fn floor(args: &RepeatArgs) -> Result<u8, Failure> {
+    if args.metrics.len() != 1 {
+        return Err(Failure::wrong("a noise floor is that of one metric", "give `--metric` one name"));
+    }
+    // The directory distinguishes the arms of a noise floor, as an argument of each.
+    let mut common = args.experiment.clone();
+    let words = &mut common.words.0;
+    let at = words.iter().rposition(|word| word.starts_with("--dir="));
+    let directory = at.map(|at| words.remove(at)).and_then(|word| word.strip_prefix("--dir=").map(str::to_owned));
+    if directory.is_none() && common.resume.is_none() && !args.list && args.forget.is_none() {
+        let help = "name a directory on it: `--dir DIR`";
+        return Err(Failure::wrong("the file system of the noise floor is not given", help));
+    }
     let path = Floors::path().ok_or_else(|| {
         Failure::refused("no directory to store the noise floor in", "set HOME or XDG_STATE_HOME to an absolute path")
     })?;
@@ -40,12 +58,11 @@ pub(super) fn floor(args: &FloorArgs) -> Result<u8, Failure> {
     })?;
     // Read the file before the runs, so that a damaged file is reported now.
     Floors::read(&path).map_err(refuse_file)?;
-    let rule = RuleWanted::Ab { tolerance: DEFAULT_TOLERANCE, blocks: Blocks::Exactly(args.blocks) };
-    let directory =
-        args.directory.as_ref().map(|dir| format!("--dir {}", joined(std::slice::from_ref(dir)))).unwrap_or_default();
-    let common = &args.experiment;
-    let metrics = std::slice::from_ref(&args.metric);
-    let wanted = || wanted(common, &args.script, &[&directory, &directory], metrics, rule, args.hooks.0.clone());
+    let blocks = Blocks::Exactly(args.blocks.unwrap_or(DEFAULT_BLOCKS));
+    let rule = RuleWanted::Ab { tolerance: DEFAULT_TOLERANCE, blocks };
+    let directory = directory.map(|dir| format!("--dir {}", joined(&[dir]))).unwrap_or_default();
+    let (common, script) = (&common, args.script.as_deref().unwrap_or(DEFAULT_SCRIPT));
+    let wanted = || wanted(common, script, &[&directory, &directory], &args.metrics, rule, args.hooks.0.clone());
     // Another comparison is not continued. Other errors of the folder are those of `perform`.
     if let Some(path) = &common.resume
         && let Ok(experiment) = Folder::description(path)

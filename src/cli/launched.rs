@@ -1,7 +1,7 @@
 //! Refuses commands that would do the same work several times, or remove the same files, because a launcher such as
 //! `mpirun` started several processes of this program.
 
-use super::args::{CliCommand, OldWord};
+use super::args::CliCommand;
 use crate::diag::{Failure, Status};
 use crate::ranks::Launch;
 #[cfg(feature = "mpi")]
@@ -89,11 +89,9 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
         CliCommand::Repeat(args) if args.floor => Work::Experiment("repeat --floor"),
         CliCommand::Repeat(_) => Work::Experiment("repeat"),
         CliCommand::Ab(_) => Work::Experiment("ab"),
-        CliCommand::Old(OldWord::Floor(_)) => Work::Experiment("repeat --floor"),
         CliCommand::Sweep(_) => Work::Experiment("sweep"),
         CliCommand::Experiment(_) => Work::Experiment("experiment"),
         CliCommand::Clean { logs, .. } => Work::Removal(if *logs { "clean --logs" } else { "clean" }),
-        CliCommand::Old(OldWord::Prune { .. }) => Work::Removal("clean --logs"),
         CliCommand::Check { .. }
         | CliCommand::Fmt { .. }
         | CliCommand::Plan { .. }
@@ -103,9 +101,7 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
         | CliCommand::Show { .. }
         | CliCommand::Doctor { .. }
         | CliCommand::Explain { .. }
-        | CliCommand::Setup { .. }
-        | CliCommand::OldSetup(_)
-        | CliCommand::Old(OldWord::Ort { .. } | OldWord::Wins { .. }) => return None,
+        | CliCommand::Setup { .. } => return None,
     };
     Some(work)
 }

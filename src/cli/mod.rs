@@ -61,7 +61,7 @@ use crate::report::screen::ScreenReport;
 use crate::report::text::Text;
 use crate::session::{Front, Session, Settings, Status, library};
 use crate::util::secrets;
-use args::{CliCommand, OldWord, OutputArgs, RunArgs, SetUp};
+use args::{CliCommand, OutputArgs, RunArgs, SetUp};
 use compare_args::CompareForm;
 use console::{Console, Verbosity};
 use experiment_args::VerdictArgs;
@@ -141,7 +141,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
                 plan(&script, form, settings.0, quiet)
             }
             CliCommand::Batch { profile, only, settings, output } => run_batch(&profile, &only, &settings.0, &output),
-            CliCommand::Repeat(args) if args.floor => floors::floor(&args.of_floor()?),
+            CliCommand::Repeat(args) if args.floor => floors::floor(&args),
             CliCommand::Repeat(args) => experiments::repeat(&args),
             CliCommand::Ab(args) => experiments::ab(&args),
             CliCommand::Compare(args) => match args.form()? {
@@ -149,7 +149,9 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
                 CompareForm::Curve(method, format) => curves::ort(&args.a, method, format),
                 CompareForm::Tests(Some(b), format) => {
                     let VerdictArgs { metric, tolerance, .. } = &args.verdict;
-                    wins::of_results(&args.a, &b, metric.clone(), suite_limits(*tolerance, args.noise_floor), format)
+                    let noise_floor = args.noise_floor;
+                    let limits = tolerance.map(|tolerance| wins::SuiteLimits { tolerance, noise_floor });
+                    wins::of_results(&args.a, &b, metric.clone(), limits, format)
                 }
                 CompareForm::Tests(None, format) => wins::of_file(&args.a, args.lower_is_better, format),
             },
@@ -165,42 +167,19 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Show { name } => info::show(&name),
             CliCommand::Doctor { dir } => doctor::doctor(&dir),
             CliCommand::Explain { words } => explain::explain(&words.join(" ")),
-            CliCommand::Clean { dirs, logs: true } => Ok(prune(&dirs)),
-            CliCommand::Clean { dirs, logs: false } => {
-                Ok(dirs.iter().map(|dir| info::clean(dir)).max().unwrap_or_default())
+            CliCommand::Clean { dirs, logs } => {
+                let clean =
+                    |dir: &PathBuf| if logs { console::status(experiments::prune(dir)) } else { info::clean(dir) };
+                Ok(dirs.iter().map(clean).max().unwrap_or_default())
             }
-            CliCommand::Setup { what } | CliCommand::OldSetup(what) => match what {
+            CliCommand::Setup { what } => match what {
                 SetUp::Completions { shell } => Ok(info::completions(&shell)),
                 SetUp::Man { dir } => info::manual(&dir),
                 SetUp::Editor { editor } => Ok(editor::print(editor)),
                 // The protocol has no other channel here than standard input and output.
                 SetUp::Lsp { stdio: _ } => editor::serve(),
             },
-            CliCommand::Old(word) => old_word(word),
         },
-    }
-}
-
-/// Removes the logs of results folders. Returns the exit status.
-fn prune(dirs: &[PathBuf]) -> u8 {
-    dirs.iter().map(|dir| console::status(experiments::prune(dir))).max().unwrap_or_default()
-}
-
-/// Returns what verdicts on tests need; they are given only with a tolerance.
-fn suite_limits(tolerance: Option<f64>, noise_floor: Option<f64>) -> Option<wins::SuiteLimits> {
-    tolerance.map(|tolerance| wins::SuiteLimits { tolerance, noise_floor })
-}
-
-/// Executes a command by its old word.
-fn old_word(word: OldWord) -> Result<u8, Failure> {
-    match word {
-        OldWord::Floor(args) => floors::floor(&args),
-        OldWord::Prune { dirs } => Ok(prune(&dirs)),
-        OldWord::Ort { file, method, format } => curves::ort(&file, method, format),
-        OldWord::Wins { a, b: Some(b), metric, tolerance, noise_floor, format, .. } => {
-            wins::of_results(&a, &b, metric, suite_limits(tolerance, noise_floor), format)
-        }
-        OldWord::Wins { a: file, lower_is_better, format, .. } => wins::of_file(&file, lower_is_better, format),
     }
 }
 

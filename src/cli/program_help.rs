@@ -154,14 +154,15 @@ mod tests {
     fn each_listed_command_stands_once_in_a_group() {
         let all = args::full_command();
         let listed = all.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
-        let mut listed: Vec<&str> = listed.collect();
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let listed: Vec<&str> = listed.collect();
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
         assert_eq!(listed, grouped, "in the order of the groups");
-        listed.extend(args::OLD_WORDS.iter().map(|(old, _)| *old));
-        listed.sort_unstable();
-        grouped = all.get_subcommands().map(Command::get_name).collect();
-        grouped.sort_unstable();
-        assert_eq!(listed, grouped);
+        assert_eq!(all.get_subcommands().count(), grouped.len());
+        // An old word is no name of a command, and stands for one.
+        for (old, new) in args::OLD_WORDS {
+            let command = new.split(' ').next().unwrap();
+            assert!(!grouped.contains(old) && grouped.contains(&command), "{old}");
+        }
     }
 
     #[test]
@@ -176,6 +177,6 @@ mod tests {
         }
         assert!(!text.contains("\n  floor") && !text.contains("--allow-device"), "{text}");
         // The answer to another question is that of the parser.
-        assert!(help(&["wmlrun", "floor", "--help"]).contains("`wmlrun repeat --floor`"));
+        assert_eq!(help(&["wmlrun", "floor", "--help"]), help(&["wmlrun", "repeat", "--help"]));
     }
 }

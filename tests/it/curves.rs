@@ -107,7 +107,7 @@ fn results_of_two_directories_are_compared_test_by_test() {
         (&["old"][..], "old is a directory"),
         (&["old", "none"], "none can't be read"),
         (&["old", "new", "--metric", "latency.p99"], "no result has `latency.p99`"),
-        (&["old", "new", "--lower-is-better"], "cannot be used with"),
+        (&["old", "new", "--lower-is-better"], "is not for results"),
         (&["old", "--metric", "ops"], "required arguments"),
     ] {
         let said = wins(words).run().exits(2).stderr;
