@@ -6,10 +6,10 @@ use super::experiment_host::study;
 use super::experiments::{print_text, wanted};
 use super::shell_text::set_option;
 use crate::analysis::ResponseMethod;
-use crate::comparison::CurveDocument;
+use crate::comparison::{AsJson as _, CurveDocument};
 use crate::diag::Failure;
 use crate::experiment::{Experiment, ExperimentKind, RuleWanted, check_levels};
-use crate::import;
+use crate::import::{self, Metric};
 use std::path::Path;
 
 /// The number of runs for each value of a sweep, unless an option changes it.
@@ -37,7 +37,6 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<u8, Failure> {
     let common = &ExperimentArgs { extended, ..args.experiment.clone() };
     let script = args.script.as_deref().unwrap_or_default();
     let (factor, levels) = args.vary.clone().unwrap_or_default();
-    let metric = "ops".parse().map_err(|e: String| Failure::wrong(e, ""))?;
     let wanted = || {
         check_levels(&levels, &args.hooks.0)?;
         let option = |level: &String| set_option(&format!("{factor}={level}"));
@@ -49,7 +48,7 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<u8, Failure> {
             in_order: args.in_order,
             method: args.method,
         };
-        wanted(common, script, &arms, &[metric], rule, args.hooks.0.clone())
+        wanted(common, script, &arms, &[Metric::ops()], rule, args.hooks.0.clone())
     };
     let by_method = |experiment: &mut Experiment| {
         if let RuleWanted::Sweep { method, .. } = &mut experiment.rule {

@@ -8,7 +8,8 @@ use super::experiments::print_text;
 use super::usage::import_help;
 use crate::analysis::{Direction, NoiseFloor, Tolerance};
 use crate::comparison::{
-    Comparer, IntervalDoubt, SuiteComparison, WinsDocument, condition_notes, disturbed_note, several_runs_note,
+    AsJson as _, Comparer, IntervalDoubt, SuiteComparison, WinsDocument, condition_notes, disturbed_note,
+    several_runs_note,
 };
 use crate::diag::Failure;
 use crate::experiment::missing_floor;
@@ -107,7 +108,7 @@ fn verdicts(
         console::notice(&format!("note: {note}"));
     }
     print_text(&match format {
-        FigureFormat::Json => serde_json::to_string_pretty(&suite).unwrap_or_default() + "\n",
+        FigureFormat::Json => suite.json(),
         FigureFormat::Text => suite.text(),
     });
     suite.verdict.code()

@@ -1,13 +1,13 @@
 //! What a comparison shows: the lines that explain its verdict, and its tables.
 
 use super::comparison_answer::{answer, moved_most, names_differences};
-use super::formats::{ResultDocument, go_direction, json_text, series};
+use super::formats::{ResultDocument, go_direction, series};
 use super::numbers::{
     NO_INTERVAL, confidence, figure, interval, percent, probability, ratio, significant, small, statistic,
     with_direction, with_level, with_unit,
 };
 use super::tested::{ON_BLOCKS, SIGNED_RANK};
-use super::{ComparedSide, Comparison, DifferenceKind, NamedTest, StudyDocument, cautions};
+use super::{ComparedSide, Comparison, DifferenceKind, NamedTest, cautions};
 use crate::analysis::{ComparisonVerdict, Direction, Estimate, SampleSummary, StudyTest, TTestKind};
 use crate::sheet::{
     Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability, text,
@@ -251,14 +251,6 @@ impl ResultDocument for Comparison {
             has_sides: true,
             ..Figures::default()
         }
-    }
-
-    fn json(&self) -> String {
-        json_text(self)
-    }
-
-    fn study(&self) -> StudyDocument<'_> {
-        Comparison::study(self)
     }
 }
 

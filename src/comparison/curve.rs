@@ -1,6 +1,5 @@
 //! The overall response time of a load curve that was measured before, `wmlrun.curve/1`.
 
-use super::formats::json_text;
 use crate::analysis::{LoadPoint, OverallResponse, ResponseMethod, knee, overall_response};
 use crate::util::count::{exact, fixed};
 use crate::util::table::{Align, Table};
@@ -21,11 +20,6 @@ impl<'a> CurveDocument<'a> {
     pub fn of(points: &'a [LoadPoint], method: ResponseMethod) -> Option<Self> {
         let found = overall_response(points, method)?;
         Some(Self { schema: "wmlrun.curve/1", method, found, points })
-    }
-
-    /// All of it, as indented JSON.
-    pub fn json(&self) -> String {
-        json_text(self)
     }
 
     /// A table with a line for each point, and the result.

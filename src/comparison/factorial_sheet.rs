@@ -1,11 +1,11 @@
 //! What a factorial experiment shows: its cells, and the tables that it requests.
 
 use super::findings::Clarity;
-use super::formats::{ResultDocument, json_text, series};
+use super::formats::{ResultDocument, series};
 use super::numbers::{dash, figure, half_width, interval_text, percent};
 use super::repeats_sheet::state_name;
 use super::repeats_sheet::tone;
-use super::{Caution, CellMetric, Factorial, FactorialCell, StudyDocument, cautions};
+use super::{Caution, CellMetric, Factorial, FactorialCell, cautions};
 use crate::analysis::RepeatState;
 use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Usability};
 use crate::util::count::{count, grouped};
@@ -221,21 +221,13 @@ impl ResultDocument for Factorial {
             ..Figures::default()
         }
     }
-
-    fn json(&self) -> String {
-        json_text(self)
-    }
-
-    fn study(&self) -> StudyDocument<'_> {
-        Factorial::study(self)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::formats::shown::{bencher, benchstat, csv, markdown, text};
-    use super::super::{FactorLevels, FactorialDesign, FactorialTables};
+    use super::super::{AsJson as _, FactorLevels, FactorialDesign, FactorialTables};
     use super::*;
     use crate::import::{Metric, Observation};
     use std::collections::BTreeMap;
@@ -460,7 +452,7 @@ mod tests {
         assert!(lines.contains("BenchmarkFs_study/fs=ext4/n=8/ops 1 400 ops/s\n"), "{lines}");
         let found: serde_json::Value = serde_json::from_str(&bencher(&result)).unwrap();
         assert_eq!(found["fs\nstudy fs=ext4,n=8"]["ops"]["value"], 400.0);
-        let read: serde_json::Value = serde_json::from_str(&json_text(&result)).unwrap();
+        let read: serde_json::Value = serde_json::from_str(&result.json()).unwrap();
         // The interval of a single run has no ends.
         assert_eq!(read["cells"][2]["metrics"][0]["estimate"]["low"], serde_json::Value::Null);
         assert_eq!((&read["cells"][0]["levels"][0], &read["cells"][3]["failed"]), (&"ext4".into(), &2.into()));

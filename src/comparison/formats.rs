@@ -1,24 +1,30 @@
 //! The formats of the documents: each writes the sheet of a document, its figures, or all of it as JSON.
 
-use super::StudyDocument;
+use super::study_document::AsStudy;
 use crate::analysis::{Direction, Estimate};
 use crate::import::Metric;
 use crate::sheet::{Figures, Series, Sheet, bencher, benchstat, csv, mail, markdown, text};
 use serde::Serialize;
 
 /// A document of this room.
-pub trait ResultDocument {
+pub trait ResultDocument: AsJson + AsStudy {
     /// What people read.
     fn sheet(&self) -> Sheet;
 
     /// What programs read line by line.
     fn figures(&self) -> Figures;
+}
 
-    /// All of it, as indented JSON.
+/// Data that can be written as indented JSON.
+pub trait AsJson {
     fn json(&self) -> String;
+}
 
-    /// The same in the form that all experiments share.
-    fn study(&self) -> StudyDocument<'_>;
+impl<T: Serialize> AsJson for T {
+    fn json(&self) -> String {
+        // Floats that are not finite become null. JSON escapes control characters in names.
+        serde_json::to_string_pretty(self).map_or_else(|e| e.to_string(), |text| text + "\n")
+    }
 }
 
 pub struct ComparisonFormat {
@@ -45,7 +51,7 @@ pub static FORMATS: &[ComparisonFormat] = &[
     ComparisonFormat {
         name: "study",
         about: "JSON in one form for all experiments: cells, verdict, curve, effects",
-        write: |document| json_text(&document.study()),
+        write: |document| document.study().json(),
     },
     ComparisonFormat {
         name: "csv",
@@ -67,12 +73,6 @@ pub static FORMATS: &[ComparisonFormat] = &[
 /// The format with this name, or `None` when there is none.
 pub fn find_format(name: &str) -> Option<&'static ComparisonFormat> {
     FORMATS.iter().find(|format| format.name == name)
-}
-
-/// A document as indented JSON.
-pub(super) fn json_text(document: &impl Serialize) -> String {
-    // Floats that are not finite become null. JSON escapes control characters in names.
-    serde_json::to_string_pretty(document).map_or_else(|e| e.to_string(), |text| text + "\n")
 }
 
 /// The observations of a metric, with its estimate.

@@ -50,7 +50,7 @@ pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences, diff
 pub use effects::{FactorEffects, LevelEffect};
 pub use factorial::{CellGroup, cell_groups, level_indices};
 pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign, FactorialTables};
-pub use formats::{ComparisonFormat, FORMATS, ResultDocument, find_format};
+pub use formats::{AsJson, ComparisonFormat, FORMATS, ResultDocument, find_format};
 pub use level_tests::{LevelTests, TestedLevel};
 pub use notes::{disturbed_note, outlying};
 pub use numbers::{confidence, figure, interval_text, percent, probability, ratio, with_direction, with_level};

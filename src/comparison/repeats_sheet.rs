@@ -1,9 +1,9 @@
 //! What repeats show: the estimate of each metric.
 
-use super::formats::{ResultDocument, json_text, series};
+use super::formats::{ResultDocument, series};
 use super::numbers::{dash, figure, half_width, percent};
 use super::phrases::amount;
-use super::{RepeatedMetric, Repeats, StudyDocument, cautions};
+use super::{RepeatedMetric, Repeats, cautions};
 use crate::analysis::RepeatState;
 use crate::sheet::{
     Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability,
@@ -139,13 +139,5 @@ impl ResultDocument for Repeats {
             has_metrics: true,
             ..Figures::default()
         }
-    }
-
-    fn json(&self) -> String {
-        json_text(self)
-    }
-
-    fn study(&self) -> StudyDocument<'_> {
-        Repeats::study(self)
     }
 }

@@ -35,6 +35,11 @@ pub struct StudyDocument<'a> {
     notes: &'a [String],
 }
 
+/// A document in the form that all experiments share.
+pub trait AsStudy {
+    fn study(&self) -> StudyDocument<'_>;
+}
+
 impl<'a> StudyDocument<'a> {
     fn of(name: &'a str, cells: impl Into<Cow<'a, [FactorialCell]>>, notes: &'a [String]) -> Self {
         Self {
@@ -61,8 +66,8 @@ fn metric(name: &str, values: &[f64]) -> CellMetric {
     CellMetric { metric: name.to_owned(), estimate, values: values.to_vec() }
 }
 
-impl Repeats {
-    pub(super) fn study(&self) -> StudyDocument<'_> {
+impl AsStudy for Repeats {
+    fn study(&self) -> StudyDocument<'_> {
         let metric = |found: &super::RepeatedMetric| CellMetric {
             metric: found.metric.clone(),
             estimate: Some(found.estimate.interval().from_zero()),
@@ -78,8 +83,8 @@ impl Repeats {
     }
 }
 
-impl Comparison {
-    pub(super) fn study(&self) -> StudyDocument<'_> {
+impl AsStudy for Comparison {
+    fn study(&self) -> StudyDocument<'_> {
         let cell = |side: &super::ComparedSide| FactorialCell {
             name: side.name.clone(),
             runs: side.sample.n,
@@ -91,8 +96,8 @@ impl Comparison {
     }
 }
 
-impl Sweep {
-    pub(super) fn study(&self) -> StudyDocument<'_> {
+impl AsStudy for Sweep {
+    fn study(&self) -> StudyDocument<'_> {
         let cell = |point: &super::SweepPoint| FactorialCell {
             name: format!("{}={}", self.factor, point.level),
             levels: vec![point.level.clone()],
@@ -115,8 +120,8 @@ impl Sweep {
     }
 }
 
-impl Factorial {
-    pub(super) fn study(&self) -> StudyDocument<'_> {
+impl AsStudy for Factorial {
+    fn study(&self) -> StudyDocument<'_> {
         StudyDocument {
             state: Some(self.state),
             planned_runs: self.planned_runs,

@@ -1,9 +1,9 @@
 //! What a sweep shows: a table of its points, and peak, knee and overall response time.
 
-use super::formats::{ResultDocument, json_text, series};
+use super::formats::{ResultDocument, series};
 use super::numbers::{dash, figure, half_width, interval_text};
 use super::sweep::curve;
-use super::{Caution, StudyDocument, Sweep, SweepPoint, cautions};
+use super::{Caution, Sweep, SweepPoint, cautions};
 use crate::analysis::{self, Estimate};
 use crate::sheet::{
     Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability,
@@ -181,14 +181,6 @@ impl ResultDocument for Sweep {
             points: points(self),
             ..Figures::default()
         }
-    }
-
-    fn json(&self) -> String {
-        json_text(self)
-    }
-
-    fn study(&self) -> StudyDocument<'_> {
-        Sweep::study(self)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Which of two sides is better in each of several tests, `wmlrun.wins/1`: by a figure of each, or by the means of runs.
 
-use super::formats::json_text;
 use super::{DifferenceKind, differences, doubt_text, figure, may_be_chance, outcome_cells, wins_line, with_direction};
 use crate::analysis::{Direction, TestOutcome, Wins, outcome, wins};
 use crate::import::{self, Metric, Observation, TestFigures, TestSample};
@@ -58,11 +57,6 @@ impl<'a> WinsDocument<'a> {
         let [a, b] = &found.sides;
         let schema = "wmlrun.wins/1";
         Self { schema, a, b, metric: metric.map(Metric::to_string), wins: wins(&outcomes), tests: lines }
-    }
-
-    /// All of it, as indented JSON.
-    pub fn json(&self) -> String {
-        json_text(self)
     }
 
     /// A table with a line for each test, and the sums.
