@@ -46,7 +46,7 @@ pub(super) const PAGE_FORMAT: (&str, &str) = ("html", "a page with pictures and 
 
 /// Returns a parser of the formats of `wmlrun report`.
 pub(super) fn export_parser() -> impl TypedValueParser<Value = ExportFormat> {
-    let reports = report::TABLE.iter().map(|report| (report.name(), report.about()));
+    let reports = report::TABLE.iter().map(|report| (report.name(), report.info().about));
     let of_experiments = FORMATS.iter().filter(|format| report::find(format.name).is_none());
     let of_experiments = of_experiments.map(|format| (format.name, format.about));
     choice(std::iter::once(PAGE_FORMAT).chain(reports).chain(of_experiments), |name| match report::find(name) {
@@ -67,7 +67,7 @@ pub(super) fn choice<T: Clone + Send + Sync + 'static>(
 
 /// Returns a parser of the formats in [`report::TABLE`].
 pub(super) fn format_parser() -> impl TypedValueParser<Value = Format> {
-    choice(report::TABLE.iter().map(|report| (report.name(), report.about())), report::find)
+    choice(report::TABLE.iter().map(|report| (report.name(), report.info().about)), report::find)
 }
 
 pub(super) fn dialect_parser() -> impl TypedValueParser<Value = Dialect> {

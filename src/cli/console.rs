@@ -123,7 +123,7 @@ fn describe_mounts(mounts: &[MountInfo]) -> String {
 /// True if the progress of runs is shown. Programs that read the output of Filebench often get both streams in
 /// one, and would take a rate of the progress for the result.
 fn has_progress(report: &dyn Report) -> bool {
-    !report.is_of_filebench() || stderr_width().is_some()
+    !report.info().of_filebench || stderr_width().is_some()
 }
 
 /// The front end that prints to the terminal.
@@ -164,7 +164,7 @@ impl Console {
 
     /// Joins the report to that of another document, if `follows` and its format is one for programs that can be joined.
     pub(super) fn after_another(self, follows: bool) -> Self {
-        let begins = !(follows && self.report.for_programs() && self.report.can_be_joined());
+        let begins = !(follows && self.report.info().for_programs && !self.report.info().stands_alone);
         Self { begins, ..self }
     }
 
@@ -216,23 +216,23 @@ impl Console {
 
 impl Front for Console {
     fn columns(&self) -> Option<usize> {
-        if self.report.for_programs() || self.stdout_taken { stderr_width() } else { stdout_width() }
+        if self.report.info().for_programs || self.stdout_taken { stderr_width() } else { stdout_width() }
     }
 
     fn line(&mut self, text: &str) {
         self.live.clear();
-        if self.report.for_programs() || self.stdout_taken { notice(text) } else { print_lines(text) }
+        if self.report.info().for_programs || self.stdout_taken { notice(text) } else { print_lines(text) }
     }
 
     fn overview(&mut self, text: &str) {
         self.live.clear();
         // Programs that read the output of Filebench do not know the table.
-        if self.report.is_of_filebench() { notice(text) } else { self.line(text) }
+        if self.report.info().of_filebench { notice(text) } else { self.line(text) }
     }
 
     fn script_line(&mut self, text: &str) {
         self.live.clear();
-        if self.report.for_programs() || self.stdout_taken {
+        if self.report.info().for_programs || self.stdout_taken {
             // The prefix distinguishes output of the script from the program's own messages.
             for line in text.split('\n') {
                 notice(&format!("script: {line}"));
@@ -257,7 +257,7 @@ impl Front for Console {
 
     fn remains(&mut self, text: &str) {
         // Nothing follows the last line of Filebench, whose trees remain without a message.
-        if !self.report.is_of_filebench() {
+        if !self.report.info().of_filebench {
             self.note(text);
         }
     }
@@ -329,7 +329,7 @@ impl Front for Console {
         }
         let last = document.runs.len().saturating_sub(1);
         // Programs that read the output of Filebench count its lines from the end, also where both streams are one.
-        if self.report.is_of_filebench() {
+        if self.report.info().of_filebench {
             self.print_notices(document);
             self.report_run(document, last);
         } else {
@@ -377,7 +377,7 @@ impl Console {
     /// failed, and threads that are still in a call.
     fn print_notices(&mut self, document: &Document) {
         let Some(run) = document.runs.last() else { return };
-        if !self.report.warns() {
+        if !self.report.info().has_warnings {
             for (message, advice) in warnings::unfulfilled(document, run) {
                 notice(&format!("warning: {}", printable::short(&message, MAX_MESSAGE_CHARS)));
                 if let Some(advice) = advice {
@@ -386,7 +386,7 @@ impl Console {
             }
         }
         // The formats of Filebench are read by people too, and have no place for warnings.
-        if self.report.is_of_filebench() {
+        if self.report.info().of_filebench {
             let codes = warnings::other_codes(document, run);
             if !codes.is_empty() {
                 notice(&format!("note: warnings of the run, for `wmlrun explain`: {}", codes.join(", ")));

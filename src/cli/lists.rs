@@ -109,7 +109,7 @@ fn engines() -> Vec<[String; 3]> {
 }
 
 fn formats() -> Vec<[String; 3]> {
-    report::TABLE.iter().map(|r| [r.name().to_owned(), String::new(), r.about().to_owned()]).collect()
+    report::TABLE.iter().map(|r| [r.name().to_owned(), String::new(), r.info().about.to_owned()]).collect()
 }
 
 fn titles() -> Vec<[String; 3]> {

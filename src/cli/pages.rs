@@ -269,7 +269,7 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, Fai
             }
         }
     }
-    if documents.len() > 1 && !format.can_be_joined() {
+    if documents.len() > 1 && format.info().stands_alone {
         let text = format!("`{}` has one result in a file, not {}", format.name(), documents.len());
         return Err(Failure::wrong(text, "write each result to a file of its own"));
     }

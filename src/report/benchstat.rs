@@ -2,8 +2,8 @@
 //!
 //! benchstat takes lines of the same name in a file as repetitions, so results of several runs are joined by `cat`.
 
-use super::Report;
 use super::names::{script, workload};
+use super::{Report, ReportInfo};
 use crate::result::{Document, Run};
 use crate::source::SHIPPED;
 use crate::util::go_bench;
@@ -13,16 +13,11 @@ use std::io::{self, Write};
 pub struct Benchstat;
 
 impl Report for Benchstat {
-    fn name(&self) -> &'static str {
-        "benchstat"
-    }
-
-    fn about(&self) -> &'static str {
-        "Go's benchmark lines, for benchstat: one line for each I/O flowop of each run, and one for their sum"
-    }
-
-    fn for_programs(&self) -> bool {
-        true
+    fn info(&self) -> ReportInfo {
+        ReportInfo::for_programs(
+            "benchstat",
+            "Go's benchmark lines, for benchstat: one line for each I/O flowop of each run, and one for their sum",
+        )
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {

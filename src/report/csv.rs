@@ -1,6 +1,6 @@
 //! Comma-separated values (RFC 4180): a heading, then one row per run and flowop. Missing figures are empty cells.
 
-use super::Report;
+use super::{Report, ReportInfo};
 use crate::result::{Document, FlowopResult, Run};
 use crate::util::csv::{quoted, text};
 use std::io::{self, Write};
@@ -59,16 +59,8 @@ const COLUMNS: &[Column] = &[
 ];
 
 impl Report for Csv {
-    fn for_programs(&self) -> bool {
-        true
-    }
-
-    fn name(&self) -> &'static str {
-        "csv"
-    }
-
-    fn about(&self) -> &'static str {
-        "comma-separated values, one row per run and flowop"
+    fn info(&self) -> ReportInfo {
+        ReportInfo::for_programs("csv", "comma-separated values, one row per run and flowop")
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {

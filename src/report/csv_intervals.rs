@@ -1,7 +1,7 @@
 //! Comma-separated values (RFC 4180) with one row per interval and flowop: the time series of the runs as a tidy table.
 
-use super::Report;
 use super::csv::{header, optional, row};
+use super::{Report, ReportInfo};
 use crate::result::{Document, Interval, IntervalFlowop};
 use std::io::{self, Write};
 
@@ -36,16 +36,11 @@ const COLUMNS: &[IntervalColumn] = &[
 ];
 
 impl Report for CsvIntervals {
-    fn for_programs(&self) -> bool {
-        true
-    }
-
-    fn name(&self) -> &'static str {
-        "csv-intervals"
-    }
-
-    fn about(&self) -> &'static str {
-        "comma-separated values, one row per interval of the time series and flowop"
+    fn info(&self) -> ReportInfo {
+        ReportInfo::for_programs(
+            "csv-intervals",
+            "comma-separated values, one row per interval of the time series and flowop",
+        )
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {

@@ -1,9 +1,9 @@
 //! Comma-separated values (RFC 4180) with one row per run: the format of histories. `--append` adds such rows to a file.
 
-use super::Report;
 use super::csv::{header, optional, row};
+use super::names::file_systems;
+use super::{Report, ReportInfo};
 use crate::result::{Document, Run};
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// `--format csv-runs`.
@@ -32,7 +32,7 @@ const COLUMNS: &[RunColumn] = &[
     ("threads", false, |r| r.run.threads.to_string()),
     ("engine", true, |r| r.run.engine.clone()),
     ("cache_state", true, |r| r.run.cache_state.name().to_owned()),
-    ("file_systems", true, |r| file_systems(r.run)),
+    ("file_systems", true, |r| file_systems(r.run).join(" ")),
     ("ops", false, |r| r.run.summary.ops.to_string()),
     ("ops_per_s", false, |r| r.run.summary.ops_per_s.to_string()),
     ("reads_per_s", false, |r| r.run.summary.reads_per_s.to_string()),
@@ -55,16 +55,8 @@ const COLUMNS: &[RunColumn] = &[
 ];
 
 impl Report for CsvRuns {
-    fn for_programs(&self) -> bool {
-        true
-    }
-
-    fn name(&self) -> &'static str {
-        "csv-runs"
-    }
-
-    fn about(&self) -> &'static str {
-        "comma-separated values, one row per run, as `--append` writes them"
+    fn info(&self) -> ReportInfo {
+        ReportInfo::for_programs("csv-runs", "comma-separated values, one row per run, as `--append` writes them")
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
@@ -115,12 +107,6 @@ fn hosts(document: &Document, run: &Run) -> String {
         return document.environment.uname.nodename.clone();
     }
     run.hosts.iter().map(|host| host.host.as_str()).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the types of the file systems of a run.
-fn file_systems(run: &Run) -> String {
-    let types: BTreeSet<&str> = run.environment.mounts.iter().map(|mount| mount.kind.as_str()).collect();
-    types.into_iter().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the version of the program, and its commit if it is known.

@@ -8,7 +8,7 @@
 //! that of 1.4.9 is on the line of its prefix. As in Filebench a line `Running...` precedes the figures of a run, and
 //! `Shutting down processes` is the last one: programs count lines from both ends. A composite has a row of zeros.
 
-use super::Report;
+use super::{Report, ReportInfo};
 use crate::result::hdr;
 use crate::result::layout;
 use crate::result::{Document, FlowopResult, Run};
@@ -36,16 +36,9 @@ const SHUTTING_DOWN: &str = "Shutting down processes";
 const LATHIST: usize = 64;
 
 impl Report for Filebench15 {
-    fn is_of_filebench(&self) -> bool {
-        true
-    }
-
-    fn name(&self) -> &'static str {
-        "filebench"
-    }
-
-    fn about(&self) -> &'static str {
-        "the output format of Filebench 1.5"
+    fn info(&self) -> ReportInfo {
+        let about = "the output format of Filebench 1.5";
+        ReportInfo { of_filebench: true, ..ReportInfo::for_people("filebench", about) }
     }
 
     fn started(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -174,19 +167,12 @@ pub(super) fn mean_ms(flowop: &FlowopResult) -> f64 {
 }
 
 impl Report for Filebench14 {
-    fn is_of_filebench(&self) -> bool {
-        true
-    }
-
-    fn name(&self) -> &'static str {
-        if self.is_149 { "filebench-1.4.9" } else { "filebench-1.4" }
-    }
-
-    fn about(&self) -> &'static str {
-        match self.is_149 {
-            true => "the output format of Filebench 1.4.9 and 1.4.9.1",
-            false => "the output format of Filebench 1.4 up to 1.4.8",
-        }
+    fn info(&self) -> ReportInfo {
+        let (name, about) = match self.is_149 {
+            true => ("filebench-1.4.9", "the output format of Filebench 1.4.9 and 1.4.9.1"),
+            false => ("filebench-1.4", "the output format of Filebench 1.4 up to 1.4.8"),
+        };
+        ReportInfo { of_filebench: true, ..ReportInfo::for_people(name, about) }
     }
 
     fn started(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {

@@ -2,7 +2,7 @@
 //!
 //! Plotters take a file to be one distribution. A result with several runs has one table for each run.
 
-use super::{Report, io_latency};
+use super::{Report, ReportInfo, io_latency};
 use crate::result::Document;
 use crate::result::hdr_export;
 use std::io::{self, Write};
@@ -11,16 +11,11 @@ use std::io::{self, Write};
 pub struct Hgrm;
 
 impl Report for Hgrm {
-    fn name(&self) -> &'static str {
-        "hgrm"
-    }
-
-    fn about(&self) -> &'static str {
-        "HdrHistogram's table of percentiles: the latencies of all I/O of each run, in nanoseconds"
-    }
-
-    fn for_programs(&self) -> bool {
-        true
+    fn info(&self) -> ReportInfo {
+        ReportInfo::for_programs(
+            "hgrm",
+            "HdrHistogram's table of percentiles: the latencies of all I/O of each run, in nanoseconds",
+        )
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {

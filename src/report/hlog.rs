@@ -3,7 +3,7 @@
 //! Every interval is a whole run. There is no interval for the sum of all flowops, so that a reader that adds all
 //! intervals counts every operation once.
 
-use super::Report;
+use super::{Report, ReportInfo};
 use crate::result::hdr;
 use crate::result::hdr_export::{LoggedInterval, interval_log};
 use crate::result::{Document, Run};
@@ -16,20 +16,14 @@ use std::time::{Duration, SystemTime};
 pub struct Hlog;
 
 impl Report for Hlog {
-    fn name(&self) -> &'static str {
-        "hlog"
-    }
-
-    fn about(&self) -> &'static str {
-        "HdrHistogram's interval log: the latencies of each I/O flowop of each run, written after all runs"
-    }
-
-    fn for_programs(&self) -> bool {
-        true
-    }
-
-    fn can_be_joined(&self) -> bool {
-        false
+    fn info(&self) -> ReportInfo {
+        ReportInfo {
+            stands_alone: true,
+            ..ReportInfo::for_programs(
+                "hlog",
+                "HdrHistogram's interval log: the latencies of each I/O flowop of each run, written after all runs",
+            )
+        }
     }
 
     fn end(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {

@@ -3,7 +3,7 @@
 //! A file is replaced atomically (`output`), so a reader finds either the old or the new text. [`Writer::create`] is
 //! called before the run, so that an invalid path is reported before the run and not after it.
 
-use super::Report;
+use super::{Report, ReportInfo};
 use crate::os::held_dir::HeldDir;
 use crate::output::{FileIdentity, Target};
 use crate::result::{Document, SCHEMA};
@@ -25,16 +25,8 @@ const MAX_SERIES_ENTRIES: u64 = 16 << 20;
 pub struct Json;
 
 impl Report for Json {
-    fn for_programs(&self) -> bool {
-        true
-    }
-
-    fn name(&self) -> &'static str {
-        "json"
-    }
-
-    fn about(&self) -> &'static str {
-        "the whole result as JSON"
+    fn info(&self) -> ReportInfo {
+        ReportInfo::for_programs("json", "the whole result as JSON")
     }
 
     fn end(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {

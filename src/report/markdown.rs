@@ -2,9 +2,9 @@
 //!
 //! Tables use GitHub's syntax (`| a | b |`). Names are escaped, so that they contain no markup.
 
-use super::Report;
 use super::names::heading;
-use super::text::figures;
+use super::text::{FIGURES, figures};
+use super::{Report, ReportInfo};
 use crate::result::{Document, FlowopResult, Run};
 use crate::result::{warning_order, warnings};
 use crate::util::duration::seconds;
@@ -14,24 +14,15 @@ use std::io::{self, Write};
 /// `--format markdown`.
 pub struct Markdown;
 
-/// The columns after the flowop's name, as [`figures`] returns them.
-const COLUMNS: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
-
 impl Report for Markdown {
-    fn name(&self) -> &'static str {
-        "markdown"
-    }
-
-    fn about(&self) -> &'static str {
-        "a Markdown table of the flowops, and warnings, for issues and notes"
-    }
-
-    fn warns(&self) -> bool {
-        true
-    }
-
-    fn for_programs(&self) -> bool {
-        true
+    fn info(&self) -> ReportInfo {
+        ReportInfo {
+            has_warnings: true,
+            ..ReportInfo::for_programs(
+                "markdown",
+                "a Markdown table of the flowops, and warnings, for issues and notes",
+            )
+        }
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
@@ -65,23 +56,18 @@ fn table(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     if run.flowops.is_empty() {
         return writeln!(out, "No flowop was measured.");
     }
-    writeln!(out, "| flowop | {} |", COLUMNS.join(" | "))?;
-    writeln!(out, "|---|{}", "---:|".repeat(COLUMNS.len()))?;
+    writeln!(out, "| flowop | {} |", FIGURES.join(" | "))?;
+    writeln!(out, "|---|{}", "---:|".repeat(FIGURES.len()))?;
     let name = |f: &FlowopResult| format!("{}/{}/{}", f.process, f.thread, f.name);
     let (io, other): (Vec<_>, Vec<_>) = run.flowops.iter().partition(|f| f.class.is_io());
     let row = |f: &FlowopResult| {
         let cells = figures(f.ops, f.ops_per_s, f.mib_per_s, &f.latency_ns);
         format!("| {} | {} |", literal(&name(f)), cells.join(" | "))
     };
-    for flowop in io {
-        writeln!(out, "{}", row(flowop))?;
-    }
+    io.into_iter().try_for_each(|flowop| writeln!(out, "{}", row(flowop)))?;
     let s = &run.summary;
     writeln!(out, "| **all I/O** | {} |", figures(s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns).join(" | "))?;
-    for flowop in other {
-        writeln!(out, "{}", row(flowop))?;
-    }
-    Ok(())
+    other.into_iter().try_for_each(|flowop| writeln!(out, "{}", row(flowop)))
 }
 
 #[cfg(test)]

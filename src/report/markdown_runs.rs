@@ -2,9 +2,9 @@
 //!
 //! Names are escaped, so that they contain no markup. Not in here: the figures of flowops (`markdown`).
 
-use super::Report;
-use super::names::{script_name, workload};
-use super::text::figures;
+use super::names::{file_systems, script_name, workload};
+use super::text::{FIGURES, figures};
+use super::{Report, ReportInfo};
 use crate::result::{Document, NoteCode, Run, RunState};
 use crate::util::duration::seconds;
 use crate::util::markdown::literal;
@@ -14,42 +14,32 @@ use std::io::{self, Write};
 /// `--format markdown-runs`.
 pub struct MarkdownRuns;
 
-/// The columns after the workload and the file systems, as [`figures`] returns them.
-const COLUMNS: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
-
 impl MarkdownRuns {
     /// Returns the row of a result without a run, such as one that was refused.
     fn without_run(document: &Document) -> String {
         let name = workload(document, &Run::default()).unwrap_or_else(|| script_name(document));
-        format!("| {} (no run) | - | - |{}\n", literal(&name), " - |".repeat(COLUMNS.len()))
+        format!("| {} (no run) | - | - |{}\n", literal(&name), " - |".repeat(FIGURES.len()))
     }
 }
 
 impl Report for MarkdownRuns {
-    fn name(&self) -> &'static str {
-        "markdown-runs"
-    }
-
-    fn about(&self) -> &'static str {
-        "a Markdown table, one row per run: an overview of several results"
-    }
-
-    fn for_programs(&self) -> bool {
-        true
+    fn info(&self) -> ReportInfo {
+        ReportInfo::for_programs("markdown-runs", "a Markdown table, one row per run: an overview of several results")
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "| workload | files on | time | {} |", COLUMNS.join(" | "))?;
-        writeln!(out, "|---|---|---:|{}", "---:|".repeat(COLUMNS.len()))
+        writeln!(out, "| workload | files on | time | {} |", FIGURES.join(" | "))?;
+        writeln!(out, "|---|---|---:|{}", "---:|".repeat(FIGURES.len()))
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
         let s = &run.summary;
         let figures = figures(s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns).join(" | ");
-        let (name, places) = (name(document, run, index), file_systems(run));
+        let (name, places) = (name(document, run, index), file_systems(run).join(", "));
+        let places = if places.is_empty() { "-" } else { &places };
         let time = seconds(run.measured_seconds);
-        writeln!(out, "| {} | {} | {time} | {figures} |", literal(&name), literal(&places))
+        writeln!(out, "| {} | {} | {time} | {figures} |", literal(&name), literal(places))
     }
 
     fn end(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
@@ -77,12 +67,6 @@ fn name(document: &Document, run: &Run, index: usize) -> String {
         name += &format!(" ({})", marks.join(", "));
     }
     name
-}
-
-/// Returns the types of the file systems of a run; `-` without file sets.
-fn file_systems(run: &Run) -> String {
-    let types: BTreeSet<&str> = run.environment.mounts.iter().map(|mount| mount.kind.as_str()).collect();
-    if types.is_empty() { "-".to_owned() } else { types.into_iter().collect::<Vec<_>>().join(", ") }
 }
 
 #[cfg(test)]

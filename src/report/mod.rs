@@ -42,33 +42,41 @@ use crate::util::printable;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+/// What is known of a format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReportInfo {
+    /// The name for `--format`.
+    pub name: &'static str,
+    /// A line for the help.
+    pub about: &'static str,
+    /// Whether programs read it. If so, nothing else is printed to its output.
+    pub for_programs: bool,
+    /// Whether it is the output of Filebench, which programs and people read.
+    pub of_filebench: bool,
+    /// Whether the report has the run's warnings.
+    pub has_warnings: bool,
+    /// Whether reports of several documents, written one after another with one beginning, are not a valid text.
+    pub stands_alone: bool,
+}
+
+impl ReportInfo {
+    fn for_people(name: &'static str, about: &'static str) -> Self {
+        Self { name, about, ..Self::default() }
+    }
+
+    fn for_programs(name: &'static str, about: &'static str) -> Self {
+        Self { for_programs: true, ..Self::for_people(name, about) }
+    }
+}
+
 /// A report format. The runs of a document are written as they end, so a report has these parts: `begin`, `started` and
 /// `run` for each run, `end`.
 pub trait Report: Sync {
-    /// Returns the name for `--format`.
-    fn name(&self) -> &'static str;
+    /// What is known of the format.
+    fn info(&self) -> ReportInfo;
 
-    /// Returns a description of one line for the help.
-    fn about(&self) -> &'static str;
-
-    /// True if the report contains the run's warnings.
-    fn warns(&self) -> bool {
-        false
-    }
-
-    /// True if the report is meant for programs. If so, nothing else is printed to its output.
-    fn for_programs(&self) -> bool {
-        false
-    }
-
-    /// True if the report is the output of Filebench, which programs read.
-    fn is_of_filebench(&self) -> bool {
-        false
-    }
-
-    /// True if the reports of several documents, written one after another with one beginning, are a valid text.
-    fn can_be_joined(&self) -> bool {
-        true
+    fn name(&self) -> &'static str {
+        self.info().name
     }
 
     /// Writes the part before all runs.
@@ -167,7 +175,7 @@ pub fn find(name: &str) -> Option<&'static dyn Report> {
     TABLE.iter().copied().find(|report| report.name() == name)
 }
 
-/// Writes several documents as one text; see [`Report::can_be_joined`].
+/// Writes several documents as one text; see [`ReportInfo::stands_alone`].
 pub fn write_all(report: &dyn Report, documents: &[&Document], out: &mut dyn Write) -> io::Result<()> {
     for (n, document) in documents.iter().enumerate() {
         if n == 0 {
@@ -206,7 +214,7 @@ mod tests {
     fn every_format_is_found_by_its_own_name() {
         for report in TABLE {
             assert_eq!(find(report.name()).map(Report::name), Some(report.name()));
-            assert!(!report.about().is_empty());
+            assert!(!report.info().about.is_empty());
         }
         assert!(find("html").is_none());
     }

@@ -2,6 +2,7 @@
 
 use crate::result::{Document, Run};
 use crate::util::batch_files::BATCH_SCRIPT;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Returns the path of the script. Standard input and a result without a script have a name instead.
@@ -31,6 +32,12 @@ pub(crate) fn workload(document: &Document, run: &Run) -> Option<String> {
 pub(crate) fn heading(document: &Document, run: &Run) -> String {
     let script = script(document);
     workload(document, run).map_or_else(|| script.to_owned(), |workload| format!("{workload}, {script}"))
+}
+
+/// The types of the file systems of a run, each once.
+pub(crate) fn file_systems(run: &Run) -> Vec<&str> {
+    let types: BTreeSet<&str> = run.environment.mounts.iter().map(|mount| mount.kind.as_str()).collect();
+    types.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,16 +1,12 @@
 //! No report, for callers that use only the JSON file.
 
-use super::Report;
+use super::{Report, ReportInfo};
 
 /// `--format none`.
 pub struct NoReport;
 
 impl Report for NoReport {
-    fn name(&self) -> &'static str {
-        "none"
-    }
-
-    fn about(&self) -> &'static str {
-        "no report (for use with --json)"
+    fn info(&self) -> ReportInfo {
+        ReportInfo::for_people("none", "no report (for use with --json)")
     }
 }

@@ -4,7 +4,7 @@
 //! Samples have no timestamps. Names from scripts are label values, in which backslash, quote and newline are escaped as
 //! the format says; other control characters become visible escapes.
 
-use super::Report;
+use super::{Report, ReportInfo};
 use crate::result::{Document, FlowopResult, Run};
 use crate::util::printable;
 use std::collections::HashSet;
@@ -26,20 +26,14 @@ const COUNTERS: [Family; 3] = [
 const LATENCY: &str = "wmlrun_latency_seconds";
 
 impl Report for OpenMetrics {
-    fn name(&self) -> &'static str {
-        "openmetrics"
-    }
-
-    fn about(&self) -> &'static str {
-        "OpenMetrics text for Prometheus: counters and latencies of each flowop, written after all runs"
-    }
-
-    fn for_programs(&self) -> bool {
-        true
-    }
-
-    fn can_be_joined(&self) -> bool {
-        false
+    fn info(&self) -> ReportInfo {
+        ReportInfo {
+            stands_alone: true,
+            ..ReportInfo::for_programs(
+                "openmetrics",
+                "OpenMetrics text for Prometheus: counters and latencies of each flowop, written after all runs",
+            )
+        }
     }
 
     fn end(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {

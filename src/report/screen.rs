@@ -9,7 +9,7 @@ use super::text::{
     FIGURES, FlowopLabels, conditions, detail_lines, ended, figures, file_set_lines, open_loop, percentiles_note,
     so_far,
 };
-use super::{Report, conclusion, hosts, requests};
+use super::{Report, ReportInfo, conclusion, hosts, requests};
 use crate::result::hdr;
 use crate::result::snapshot::Dist;
 use crate::result::{Document, FlowopResult, Latency, Run};
@@ -66,16 +66,8 @@ const MIN_ROWS: usize = 4;
 const WIDER: [(&str, usize); 3] = [("ops", 120), ("mean", 100), ("p99.9", 100)];
 
 impl Report for ScreenReport {
-    fn name(&self) -> &'static str {
-        "text"
-    }
-
-    fn about(&self) -> &'static str {
-        super::text::ABOUT
-    }
-
-    fn warns(&self) -> bool {
-        true
+    fn info(&self) -> ReportInfo {
+        ReportInfo { has_warnings: true, ..ReportInfo::for_people("text", super::text::ABOUT) }
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {

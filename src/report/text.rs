@@ -5,7 +5,7 @@
 
 use super::histogram::Axis;
 use super::names::heading;
-use super::{Report, conclusion, devices, hosts};
+use super::{Report, ReportInfo, conclusion, devices, hosts};
 use crate::result::hdr;
 use crate::result::ranks::of_instances;
 use crate::result::snapshot::Dist;
@@ -40,16 +40,8 @@ const MAX_AXIS_WIDTH: usize = 64;
 const MAX_NAME_WIDTH: usize = 22;
 
 impl Report for Text {
-    fn name(&self) -> &'static str {
-        "text"
-    }
-
-    fn about(&self) -> &'static str {
-        ABOUT
-    }
-
-    fn warns(&self) -> bool {
-        true
+    fn info(&self) -> ReportInfo {
+        ReportInfo { has_warnings: true, ..ReportInfo::for_people("text", ABOUT) }
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {

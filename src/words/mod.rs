@@ -25,7 +25,7 @@ pub fn meanings(word: &str) -> Vec<String> {
     let metrics = METRICS.iter().filter(|metric| plain(metric.name) == wanted || is_of_flowop(word, metric.name));
     found.extend(metrics.map(|metric| format!("{word}: a metric: {}", metric.about)));
     let formats = report::TABLE.iter().filter(|format| plain(format.name()) == wanted);
-    found.extend(formats.map(|format| format!("{}: a format of reports: {}", format.name(), format.about())));
+    found.extend(formats.map(|format| format!("{}: a format of reports: {}", format.name(), format.info().about)));
     let engines = io_engine::TABLE.iter().filter(|(engine, _)| plain(engine.name()) == wanted);
     found.extend(engines.map(|(engine, about)| format!("{}: an engine: {about}", engine.name())));
     if found.is_empty() {
