@@ -18,7 +18,7 @@ pub use differences::FoundDifferences;
 
 use crate::diag::{self, Diagnostic, Failure, Severity, Status, has_errors};
 use crate::flowop;
-use crate::measure::WarmupLength;
+use crate::measure::{WarmupLength, unwritable};
 use crate::model::{self, Command, CommandKind, Known, Object};
 use crate::os::held_dir::HeldDir;
 use crate::os::{reading, signals};
@@ -224,10 +224,8 @@ fn run_all(
     })?;
     // Each workload opens the table again, and would be refused alone.
     let open = |path: &PathBuf| {
-        TableFile::open(path, &csv_runs::header_line(), &read).map_err(|e| {
-            let text = format!("can't write the table {}: {e}", path.display());
-            Failure::refused(text, "give `--append` another path")
-        })
+        let table = TableFile::open(path, &csv_runs::header_line(), &read);
+        table.map_err(|e| unwritable("table", path, &e, "--append"))
     };
     let table = settings.append.as_ref().map(open).transpose()?;
     let (results_dir, mapped) = results_dir(batch, workloads).map_err(|(dir, e)| {

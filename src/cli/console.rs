@@ -100,6 +100,19 @@ pub(super) fn notice(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
+/// Ends a live stream, and reports lines that are missing. Returns whether it could be written.
+pub(super) fn end_stream(stream: LiveStream) -> bool {
+    let (dropped, written) = stream.finish();
+    if dropped > 0 {
+        let lines = count::count(dropped, "line");
+        notice(&format!("note: the live stream lacks {lines}: its reader did not take them in time"));
+    }
+    if let Err(e) = &written {
+        error(&format!("can't write the live stream: {e}"), Some("give `--live` another path"));
+    }
+    written.is_ok()
+}
+
 /// Describes file systems: names the first three, and counts the rest.
 fn describe_mounts(mounts: &[MountInfo]) -> String {
     const NAMED: usize = 3;
@@ -185,18 +198,9 @@ impl Console {
         self.errors.unwrap_or_default()
     }
 
-    /// Ends the live stream, and reports lines that are missing. Returns the exit status: 1 if it could not be written.
+    /// Ends the live stream. Returns the exit status: 1 if it could not be written.
     pub(super) fn end_stream(&mut self) -> u8 {
-        let Some(stream) = self.stream.take() else { return 0 };
-        let (dropped, written) = stream.finish();
-        if dropped > 0 {
-            let lines = count::count(dropped, "line");
-            notice(&format!("note: the live stream lacks {lines}: its reader did not take them in time"));
-        }
-        if let Err(e) = &written {
-            error(&format!("can't write the live stream: {e}"), Some("give `--live` another path"));
-        }
-        u8::from(written.is_err())
+        u8::from(self.stream.take().is_some_and(|stream| !end_stream(stream)))
     }
 
     /// Sends the report to standard error instead of standard output, if `taken`.

@@ -11,10 +11,10 @@ use super::option_values::LiveOutput;
 use super::run_tables::{self, run_document};
 use crate::diag::Failure;
 use crate::experiment::{Experiment, RunEnd};
+use crate::measure::unwritable;
 use crate::output::{IN_TREE_HELP, TableFile, output_in_tree};
 use crate::report::csv_runs::{self, ExperimentRun};
 use crate::report::live::LiveEvent;
-use crate::util::count::count;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -58,10 +58,8 @@ impl RunOutputs {
     /// Opens the outputs that the options name. On an error nothing is created.
     pub(super) fn open(args: &ExperimentArgs) -> Result<Self, Failure> {
         let open = |path: &PathBuf| {
-            TableFile::open(&absolute(path), &csv_runs::experiment_header(), &[]).map_err(|e| {
-                let text = format!("can't write the table {}: {e}", path.display());
-                Failure::refused(text, "give `--append` another path")
-            })
+            let table = TableFile::open(&absolute(path), &csv_runs::experiment_header(), &[]);
+            table.map_err(|e| unwritable("table", path, &e, "--append"))
         };
         let table = args.append.as_ref().map(|path| open(path).map(|table| (table, path.clone()))).transpose()?;
         let open = |live: &LiveOutput| {
@@ -107,18 +105,9 @@ impl RunOutputs {
         }
     }
 
-    /// Ends the live stream, and reports lines that are missing. Returns whether everything was written.
+    /// Ends the live stream. Returns whether everything was written.
     pub(super) fn finish(&mut self) -> bool {
-        if let Some((dropped, written)) = self.stream.take().map(LiveStream::finish) {
-            if dropped > 0 {
-                let lines = count(dropped, "line");
-                console::notice(&format!("note: the live stream lacks {lines}: its reader did not take them in time"));
-            }
-            if let Err(e) = written {
-                self.has_failed = true;
-                console::error(&format!("can't write the live stream: {e}"), Some("give `--live` another path"));
-            }
-        }
+        self.has_failed |= self.stream.take().is_some_and(|stream| !console::end_stream(stream));
         !self.has_failed
     }
 }

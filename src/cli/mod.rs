@@ -52,7 +52,7 @@ mod wins;
 use crate::batch;
 use crate::diag::Failure;
 use crate::experiment::suite;
-use crate::measure::{Outputs, Watch};
+use crate::measure::{Outputs, Watch, unwritable};
 use crate::os::held_dir::{DirGuard, HeldDir};
 use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
@@ -69,7 +69,7 @@ use live::{error_size, report_size};
 use live_stream::LiveStream;
 use option_values::LiveOutput;
 use stages::PlanForm;
-use std::io::{ErrorKind, IsTerminal};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -415,13 +415,8 @@ fn console_of(args: &RunArgs, settings: &Settings, scripts: &[PathBuf]) -> Resul
 }
 
 fn open_stream(live: &LiveOutput, force: bool, scripts: &[FileIdentity]) -> Result<LiveStream, Failure> {
-    LiveStream::open(live.format, &live.path, force, scripts).map_err(|e| {
-        let help = match e.kind() {
-            ErrorKind::AlreadyExists => "give `--live` another path, or replace the file with `--force`",
-            _ => "give `--live` another path",
-        };
-        Failure::refused(format!("can't write the live stream {}: {e}", live.path.display()), help)
-    })
+    let stream = LiveStream::open(live.format, &live.path, force, scripts);
+    stream.map_err(|e| unwritable("live stream", &live.path, &e, "--live"))
 }
 
 /// The report of a run. As text it is the whole with `-v`, else as much as the screen holds; the screen is standard error

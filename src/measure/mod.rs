@@ -48,6 +48,7 @@ pub use machine::{asynchronous, check_plan};
 pub use measurement::{Description, Length, Measurement, Record};
 pub(crate) use named_dirs::{NamedDirs, check_file_systems};
 pub use option_values::{assignment, time};
+pub(crate) use outputs::unwritable;
 pub use outputs::{Outputs, form_of};
 pub use record::{FIGURES, day_and_time, now, seconds_of};
 pub use redaction::{ScriptOrigin, redact_script};

@@ -135,22 +135,22 @@ impl Outputs {
             self.check_results()?;
         }
         let allowed = self.results.check_allowed();
-        allowed.map_err(|(path, e)| refused("location", path, &e, "--allow-write"))?;
+        allowed.map_err(|(path, e)| unwritable("location", path, &e, "--allow-write"))?;
         if let Some(message) = self.conflict() {
             return Err(Failure::wrong(message, "give each a different path"));
         }
         if let Some(path) = &self.settings.json {
             let writer = json::Writer::create(path, &read, self.settings.force);
-            self.json = Some(writer.map_err(|e| refused("result file", path, &e, "--json"))?);
+            self.json = Some(writer.map_err(|e| unwritable("result file", path, &e, "--json"))?);
         }
         if let Some((path, _)) = &self.settings.trace {
             let target = Target::open(path, &read);
             let target = target.and_then(|target| target.recognizing(is_trace).unless_foreign(self.settings.force));
-            self.trace = Some(Appender::new(target.map_err(|e| refused("trace", path, &e, "--trace"))?));
+            self.trace = Some(Appender::new(target.map_err(|e| unwritable("trace", path, &e, "--trace"))?));
         }
         if let Some(path) = &self.settings.append {
             let table = TableFile::open(path, &csv_runs::header_line(), &read);
-            self.table = Some(table.map_err(|e| refused("table", path, &e, "--append"))?);
+            self.table = Some(table.map_err(|e| unwritable("table", path, &e, "--append"))?);
         }
         Ok(())
     }
@@ -219,7 +219,7 @@ impl Outputs {
     /// Checks that the results directory is writable, or can be created. Creates nothing.
     pub fn check_results(&self) -> Result<(), Failure> {
         let checked = self.results.check();
-        checked.map_err(|e| refused("results directory", &self.settings.results, &e, "--results"))
+        checked.map_err(|e| unwritable("results directory", &self.settings.results, &e, "--results"))
     }
 
     /// Returns an error message if two outputs have the same file.
@@ -551,7 +551,7 @@ fn answer_timeout(held: bool) -> Duration {
 }
 
 /// The failure of an option's output that can't be written.
-fn refused(what: &str, path: &Path, e: &io::Error, option: &str) -> Failure {
+pub(crate) fn unwritable(what: &str, path: &Path, e: &io::Error, option: &str) -> Failure {
     let help = match e.kind() {
         ErrorKind::AlreadyExists if option != "--append" => {
             format!("give `{option}` another path, or replace the file with `--force`")
