@@ -15,7 +15,7 @@ const LIMITS: PipeLimits = PipeLimits { writer: Duration::from_secs(5), data: So
 
 /// Reads the text of a regular file or a pipe. Bytes that are not UTF-8 become replacement characters. Returns an error
 /// when the text is longer than [`MAX_LENGTH`], or when a pipe has no writer or no data for too long.
-pub(super) fn read(path: &Path) -> Result<String, ImportError> {
+pub(crate) fn read(path: &Path) -> Result<String, ImportError> {
     let io = |error| ImportError::Io { path: path.to_owned(), error };
     let form = |why: &str| ImportError::Form { path: path.to_owned(), why: why.to_owned() };
     let file = handle::open_input(path).map_err(io)?.ok_or_else(|| form("it is neither a regular file nor a pipe"))?;
@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<String, ImportError> {
 
 /// Reads the text of a regular file, such as those of a results folder. See [`read`]. Returns an error at once for a
 /// pipe, whose writer may never come.
-pub(super) fn read_file(path: &Path) -> Result<String, ImportError> {
+pub(crate) fn read_file(path: &Path) -> Result<String, ImportError> {
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::InvalidInput | ErrorKind::FileTooLarge => {
             ImportError::Form { path: path.to_owned(), why: error.to_string() }

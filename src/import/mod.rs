@@ -14,6 +14,7 @@ mod recorded;
 mod samples;
 
 pub use columns::{TestFigures, load_points};
+pub(crate) use input::{read as text, read_file as recorded_text};
 pub use metric::{METRICS, Metric, MetricKind, STUDY};
 pub use own::{DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED, of_run};
 pub use recorded::{HookTime, RecordedFigures, record_name};
@@ -252,13 +253,13 @@ pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
         return columns::observations(&text, column, &path.display().to_string()).map_err(form(&file));
     }
     let text = input::read(path)?;
-    of_text(&text, &path.display().to_string()).map_err(form(path))
+    parse(&text, &path.display().to_string()).map_err(form(path))
 }
 
 /// Reads the observations of a result in a results folder. See [`observations`]. It must be a regular file.
 pub fn recorded_observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
     let text = input::read_file(path)?;
-    of_text(&text, &path.display().to_string()).map_err(form(path))
+    parse(&text, &path.display().to_string()).map_err(form(path))
 }
 
 /// True if a file is a result of wmlrun without a run, which was refused before it began.
@@ -274,21 +275,6 @@ pub fn load_curve(path: &Path) -> Result<Vec<LoadPoint>, ImportError> {
 /// Reads the figures of tests of two sides from a file: one line per test, with its name and two figures.
 pub fn test_figures(path: &Path) -> Result<TestFigures, ImportError> {
     columns::test_figures(&input::read(path)?).map_err(form(path))
-}
-
-/// Reads the observations of a text, as [`observations`] reads those of a file. `source` names it.
-pub fn parse(text: &str, source: &str) -> Result<Vec<Observation>, String> {
-    of_text(text, source)
-}
-
-/// Reads the text of a result file, with the limits of [`observations`].
-pub fn text(path: &Path) -> Result<String, ImportError> {
-    input::read(path)
-}
-
-/// Reads the text of a result file in a directory. It must be a regular file. See [`text`].
-pub fn recorded_text(path: &Path) -> Result<String, ImportError> {
-    input::read_file(path)
 }
 
 /// Makes an error of a file's form from the reason.
@@ -310,8 +296,8 @@ struct JsonForm {
     fio_version: Option<IgnoredAny>,
 }
 
-/// Detects the form of a text and reads its observations.
-fn of_text(text: &str, source: &str) -> Result<Vec<Observation>, String> {
+/// Reads the observations of a text, whose form it detects, as [`observations`] reads those of a file. `source` names it.
+pub fn parse(text: &str, source: &str) -> Result<Vec<Observation>, String> {
     // The JSON starts at the first line with a `{`, because fio prints warnings before it.
     let lines = text.split_inclusive('\n');
     let json = lines.scan(0, |at, line| Some((std::mem::replace(at, *at + line.len()), line)));

@@ -6,7 +6,7 @@ use crate::result::fixture::{fixture, of_ranks};
 use crate::result::{FlowopClass, Latency};
 
 fn figures(text: &str) -> Vec<BTreeMap<String, f64>> {
-    of_text(text, "x").unwrap().into_iter().map(|found| found.figures).collect()
+    parse(text, "x").unwrap().into_iter().map(|found| found.figures).collect()
 }
 
 #[test]
@@ -42,10 +42,10 @@ IO Summary:       5000 ops, 500.0 ops/s, (400/100 r/w)   1.8mb/s,     31us cpu/o
     assert_eq!((of("ops"), of("mib")), (500.0, 2.0));
     assert!((of("latency.mean") - 450_000.0).abs() < 1e-6, "{}", of("latency.mean"));
     // Lines before the JSON may end as on other systems.
-    let error = of_text("note: \r\ntext: é\r\n{\"fio version\": \"fio-3.33\"}\r\n", "x").unwrap_err();
+    let error = parse("note: \r\ntext: é\r\n{\"fio version\": \"fio-3.33\"}\r\n", "x").unwrap_err();
     assert!(error.contains("jobs"), "{error}");
     // A truncated summary line.
-    assert!(of_text("1.0: IO Summary:  50", "x").is_err());
+    assert!(parse("1.0: IO Summary:  50", "x").is_err());
 }
 
 /// Interim reports of `psrun` are cumulative, so they are no runs of their own.
@@ -67,7 +67,7 @@ fn interim_reports_of_filebench_are_no_runs() {
         let text = run(is_old, 1);
         assert_eq!(figures(&text.replacen("1.5 ops/s", "", 1)).len(), 1);
         let end = text.find("took 5 seconds...\n").unwrap() + "took 5 seconds...\n".len();
-        assert!(of_text(&text[..end], "x").unwrap_err().contains("no complete"));
+        assert!(parse(&text[..end], "x").unwrap_err().contains("no complete"));
     }
 }
 
@@ -76,7 +76,7 @@ fn interim_reports_of_filebench_are_no_runs() {
 fn reports_of_periods_are_no_run() {
     let report = |ops: u32| format!("3.1: Per-Operation Breakdown\n3.1: IO Summary: {ops} ops {ops}.5 ops/s\n");
     let text = report(7) + &report(6) + "6.013: Run took 5 seconds...\n" + &report(3);
-    assert!(of_text(&text, "x").unwrap_err().contains("covers a period"));
+    assert!(parse(&text, "x").unwrap_err().contains("covers a period"));
 }
 
 #[test]
@@ -95,18 +95,18 @@ Disk stats follow"#;
   "read": {"total_ios": 2, "iops": 1, "bw": 1024, "lat": {"mean": 5.0}}}]}"#;
     assert_eq!((figures(old)[0]["mib"], figures(old)[0]["latency.mean"]), (1.0, 5000.0));
     for broken in [&text[..200], r#"{"fio version": "3"}"#, r#"{"fio version": "3", "jobs": []}"#] {
-        assert!(of_text(broken, "x").is_err(), "{broken}");
+        assert!(parse(broken, "x").is_err(), "{broken}");
     }
-    let started = |more: &str| of_text(&text.replace("\"jobs\"", &format!("{more}\"jobs\"")), "x").unwrap()[0].started;
+    let started = |more: &str| parse(&text.replace("\"jobs\"", &format!("{more}\"jobs\"")), "x").unwrap()[0].started;
     assert_eq!(started(""), None);
     assert_eq!(started("\"timestamp\": 1764000000, \"timestamp_ms\": 1764000000123, "), Some(1_764_000_000));
     assert_eq!(started("\"timestamp_ms\": 1764000000999, "), Some(1_764_000_000));
     assert_eq!([started("\"timestamp\": \"x\", "), started("\"timestamp\": 0, ")], [None, None]);
     let failed = text.replace("\"error\": 0", "\"error\": 28");
-    assert!(of_text(&failed, "x").unwrap()[0].failure.as_deref().unwrap().contains("28"));
+    assert!(parse(&failed, "x").unwrap()[0].failure.as_deref().unwrap().contains("28"));
     // A job that failed before its first transfer.
     let nothing = "none of its jobs has read or written anything";
-    let idle = |text: &str| of_text(&text.replace("\"total_ios\": 300", "\"total_ios\": 0"), "x").unwrap_err();
+    let idle = |text: &str| parse(&text.replace("\"total_ios\": 300", "\"total_ios\": 0"), "x").unwrap_err();
     assert_eq!(idle(&failed), format!("{nothing}: job j ended with error 28"));
     assert_eq!(idle(text), nothing);
 }
@@ -205,7 +205,7 @@ fn other_outputs_of_fio_are_read() {
     let interim = |iops| fio(&[("j", 0, &[("read", fio_part(4, iops, 3, ""))])]);
     let found = figures(&format!("{}\n{}\n{}", interim(1), interim(2), interim(3)));
     assert_eq!((found.len(), found[0]["ops"]), (1, 3.0));
-    assert!(of_text(&format!("{}\n{}", interim(1), &interim(2)[..60]), "x").is_err());
+    assert!(parse(&format!("{}\n{}", interim(1), &interim(2)[..60]), "x").is_err());
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn own_results_have_metrics_causes_and_conditions() {
     document.runs.truncate(1);
     let mut text = Vec::new();
     crate::report::json::serialize(&document, &mut text).unwrap();
-    let found = of_text(std::str::from_utf8(&text).unwrap(), "x").unwrap();
+    let found = parse(std::str::from_utf8(&text).unwrap(), "x").unwrap();
     let (run, observation) = (&document.runs[0], &found[0]);
     assert_eq!(Metric::ops().of(observation), Some(run.summary.ops_per_s));
     let flowop = run.flowops.iter().find(|f| f.latency_ns.p99.is_some()).unwrap();
@@ -225,11 +225,11 @@ fn own_results_have_metrics_causes_and_conditions() {
     document.runs = vec![document.runs[0].clone(); 3];
     document.runs[2].summary.ops_per_s = 7.0;
     crate::report::json::serialize(&document, &mut text).unwrap();
-    let all = of_text(std::str::from_utf8(&text).unwrap(), "x").unwrap();
+    let all = parse(std::str::from_utf8(&text).unwrap(), "x").unwrap();
     assert_eq!((all.len(), all[2].source.as_str(), all[2].figures["ops"]), (3, "x, run 3", 7.0));
     assert_eq!(all[1], Observation { source: "x, run 2".to_owned(), ..observation.clone() });
-    assert!(of_text("{\"schema\": \"wmlrun.result/9\"}", "x").is_err());
-    assert!(of_text("hello", "x").is_err() && of_text("", "x").is_err());
+    assert!(parse("{\"schema\": \"wmlrun.result/9\"}", "x").is_err());
+    assert!(parse("hello", "x").is_err() && parse("", "x").is_err());
 }
 
 /// Returns the conditions of the fixture's run after a change.
@@ -352,13 +352,13 @@ fn rates_of_flowops_with_one_name_are_sums_only_within_a_phase() {
 #[test]
 fn sides_have_a_maximum_number_of_observations() {
     let many = |n: usize| format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{}]}}", vec!["{}"; n].join(","));
-    assert_eq!(of_text(&many(1000), "x").unwrap().len(), 1000);
+    assert_eq!(parse(&many(1000), "x").unwrap().len(), 1000);
     let lines = |n| "1\n".repeat(n);
     assert_eq!(columns::observations(&lines(MAX_OBSERVATIONS), 1, "x").unwrap().len(), MAX_OBSERVATIONS);
     for error in [
-        of_text(&many(MAX_OBSERVATIONS + 1), "x").unwrap_err(),
+        parse(&many(MAX_OBSERVATIONS + 1), "x").unwrap_err(),
         columns::observations(&lines(MAX_OBSERVATIONS + 1), 1, "x").unwrap_err(),
-        of_text(&"IO Summary: 1 ops/s\n".repeat(MAX_OBSERVATIONS + 1), "x").unwrap_err(),
+        parse(&"IO Summary: 1 ops/s\n".repeat(MAX_OBSERVATIONS + 1), "x").unwrap_err(),
         load_points(&"1 1\n".repeat(MAX_OBSERVATIONS + 1)).unwrap_err(),
     ] {
         assert!(error.contains("more than 100,000 observations"), "{error}");
@@ -369,7 +369,7 @@ fn sides_have_a_maximum_number_of_observations() {
         format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{{\"flowops\": [{}]}}]}}", list(140_000)),
         format!("{{\"fio version\": \"3\", \"jobs\": [{}]}}", list(600_000)),
     ] {
-        let error = of_text(&text, "x").unwrap_err();
+        let error = parse(&text, "x").unwrap_err();
         assert!(error.contains("too many elements"), "{error}");
     }
 }

@@ -35,7 +35,7 @@ pub enum TextField {
 macro_rules! visitors {
     (
         $document:ident, $environment:ident, $run:ident, $run_environment:ident, $filesets:ident, $hosts:ident,
-        $($change:ident)?, $iter:ident, $values:ident, $as_ref:ident
+        $($change:ident)?, $iter:ident, $values:ident, $text:ident
     ) => {
         fn $environment(environment: &$($change)? Environment, each: &mut dyn FnMut(TextField, &$($change)? String)) {
             let uname = &$($change)? environment.uname;
@@ -43,16 +43,10 @@ macro_rules! visitors {
             for text in [&$($change)? uname.sysname, &$($change)? uname.release, &$($change)? uname.version, &$($change)? uname.machine] {
                 each(TextField::Fixed, text);
             }
-            if let Some(line) = environment.kernel_command_line.$as_ref() {
-                each(TextField::KernelCommandLine, line);
-            }
+            environment.kernel_command_line.$iter().for_each(|text| each(TextField::KernelCommandLine, text));
             each(TextField::Fixed, &$($change)? environment.cpu.model);
             each(TextField::Fixed, &$($change)? environment.clock.name);
-            for value in environment.other.$values() {
-                if let Value::String(text) = value {
-                    each(TextField::Fixed, text);
-                }
-            }
+            environment.other.$values().filter_map($text).for_each(|text| each(TextField::Fixed, text));
         }
 
         fn $run_environment(environment: &$($change)? RunEnvironment, each: &mut dyn FnMut(TextField, &$($change)? String)) {
@@ -61,42 +55,24 @@ macro_rules! visitors {
                 each(TextField::MountSource, &$($change)? mount.source);
                 each(TextField::Fixed, &$($change)? mount.kind);
                 each(TextField::MountOptions, &$($change)? mount.options);
-                for feature in mount.features.$iter().flat_map(|features| features.$iter()) {
-                    each(TextField::Fixed, feature);
-                }
-                for value in mount.parameters.$values() {
-                    if let Value::String(text) = value {
-                        each(TextField::Fixed, text);
-                    }
-                }
+                mount.features.$iter().flatten().for_each(|text| each(TextField::Fixed, text));
+                mount.parameters.$values().filter_map($text).for_each(|text| each(TextField::Fixed, text));
                 for device in mount.devices.$iter() {
                     each(TextField::Fixed, &$($change)? device.name);
                     each(TextField::MountSource, &$($change)? device.identity);
                     each(TextField::Fixed, &$($change)? device.model);
                     each(TextField::Fixed, &$($change)? device.scheduler);
-                    for value in device.queue.$values() {
-                        if let Value::String(text) = value {
-                            each(TextField::Fixed, text);
-                        }
-                    }
+                    device.queue.$values().filter_map($text).for_each(|text| each(TextField::Fixed, text));
                 }
             }
-            for value in environment.other.$values() {
-                if let Value::String(text) = value {
-                    each(TextField::Fixed, text);
-                }
-            }
+            environment.other.$values().filter_map($text).for_each(|text| each(TextField::Fixed, text));
         }
 
         fn $filesets(filesets: &$($change)? [FilesetResult], each: &mut dyn FnMut(TextField, &$($change)? String)) {
             for set in filesets.$iter() {
                 each(TextField::Name, &$($change)? set.name);
                 each(TextField::Path, &$($change)? set.path);
-                for value in set.layout.$values() {
-                    if let Value::String(text) = value {
-                        each(TextField::Fixed, text);
-                    }
-                }
+                set.layout.$values().filter_map($text).for_each(|text| each(TextField::Fixed, text));
             }
         }
 
@@ -126,11 +102,7 @@ macro_rules! visitors {
             each(TextField::Fixed, &$($change)? run.engine);
             each(TextField::Fixed, &$($change)? run.descriptor_tables);
             run.loaded_scripts.$iter().for_each(|digest| each(TextField::Fixed, digest));
-            for value in run.variables.$values() {
-                if let Value::String(text) = value {
-                    each(TextField::Value, text);
-                }
-            }
+            run.variables.$values().filter_map($text).for_each(|text| each(TextField::Value, text));
             each(TextField::Fixed, &$($change)? run.summary.histogram);
             for flowop in run.flowops.$iter() {
                 each(TextField::Name, &$($change)? flowop.process);
@@ -150,35 +122,20 @@ macro_rules! visitors {
             }
             $filesets(&$($change)? run.filesets, each);
             let warmup = run.warmup.$iter().flat_map(|warmup| warmup.intervals.$iter());
-            for interval in run.intervals.$iter().chain(warmup) {
-                for flowop in interval.flowops.$iter() {
-                    each(TextField::Name, &$($change)? flowop.name);
-                }
-            }
-            if let Some(failure) = run.failure.$as_ref() {
-                if let Some(flowop) = failure.flowop.$as_ref() {
-                    each(TextField::Name, flowop);
-                }
+            let flowops = run.intervals.$iter().chain(warmup).flat_map(|interval| interval.flowops.$iter());
+            flowops.for_each(|flowop| each(TextField::Name, &$($change)? flowop.name));
+            for failure in run.failure.$iter() {
+                failure.flowop.$iter().for_each(|text| each(TextField::Name, text));
                 each(TextField::Words, &$($change)? failure.what);
-                if let Some(path) = failure.path.$as_ref() {
-                    each(TextField::Path, path);
-                }
-                if let Some(errno) = failure.errno.$as_ref() {
-                    each(TextField::Fixed, errno);
-                }
+                failure.path.$iter().for_each(|text| each(TextField::Path, text));
+                failure.errno.$iter().for_each(|text| each(TextField::Fixed, text));
                 each(TextField::Words, &$($change)? failure.help);
             }
-            if let Some(digest) = run.digest.$as_ref() {
-                each(TextField::Fixed, &$($change)? digest.value);
-            }
+            run.digest.$iter().for_each(|digest| each(TextField::Fixed, &$($change)? digest.value));
             for straggler in run.stragglers.$iter() {
                 each(TextField::Name, &$($change)? straggler.flowop);
-                if let Some(channel) = straggler.wait_channel.$as_ref() {
-                    each(TextField::Fixed, channel);
-                }
-                if let Some(path) = straggler.path.$as_ref() {
-                    each(TextField::Words, path);
-                }
+                straggler.wait_channel.$iter().for_each(|text| each(TextField::Fixed, text));
+                straggler.path.$iter().for_each(|text| each(TextField::Words, text));
             }
             for note in run.warnings.$iter() {
                 each(TextField::Fixed, &$($change)? note.code);
@@ -191,16 +148,10 @@ macro_rules! visitors {
             for text in [&$($change)? document.schema, &$($change)? document.tool.name, &$($change)? document.tool.version] {
                 each(TextField::Fixed, text);
             }
-            if let Some(commit) = document.tool.commit.$as_ref() {
-                each(TextField::Fixed, commit);
-            }
-            for word in document.command_line.$iter() {
-                each(TextField::CommandLine, word);
-            }
+            document.tool.commit.$iter().for_each(|text| each(TextField::Fixed, text));
+            document.command_line.$iter().for_each(|text| each(TextField::CommandLine, text));
             for remark in [&$($change)? document.label, &$($change)? document.note] {
-                if let Some(text) = remark.$as_ref() {
-                    each(TextField::Words, text);
-                }
+                remark.$iter().for_each(|text| each(TextField::Words, text));
             }
             let script = &$($change)? document.script;
             each(TextField::ScriptPath, &$($change)? script.path);
@@ -209,14 +160,12 @@ macro_rules! visitors {
                 each(TextField::Fixed, text);
             }
             $environment(&$($change)? document.environment, each);
-            for run in document.runs.$iter() {
-                $run(run, each);
-            }
+            document.runs.$iter().for_each(|run| $run(run, each));
         }
     };
 }
 
-visitors!(document, environment, run, run_environment, filesets, hosts, , iter, values, as_ref);
+visitors!(document, environment, run, run_environment, filesets, hosts, , iter, values, text);
 visitors!(
     document_mut,
     environment_mut,
@@ -227,8 +176,16 @@ visitors!(
     mut,
     iter_mut,
     values_mut,
-    as_mut
+    text_mut
 );
+
+fn text(value: &Value) -> Option<&String> {
+    if let Value::String(text) = value { Some(text) } else { None }
+}
+
+fn text_mut(value: &mut Value) -> Option<&mut String> {
+    if let Value::String(text) = value { Some(text) } else { None }
+}
 
 impl Document {
     /// Calls `each` with every string.

@@ -14,33 +14,15 @@ use std::sync::Arc;
 use wml_language::spec::{IoDirection, Origin, Role};
 use wml_os::{Errno, fd};
 
-const APPEND: &[&str] = &[
-    "filesetname",
-    "fd",
-    "iosize",
-    "opennext",
-    "indexed",
-    "uniform",
-    "recent",
-    "directio",
-    "dsync",
-    "wrap",
-    "fsyncevery",
-];
-const APPEND_RANDOM: &[&str] = &[
-    "filesetname",
-    "fd",
-    "iosize",
-    "opennext",
-    "indexed",
-    "uniform",
-    "recent",
-    "directio",
-    "dsync",
-    "wrap",
-    "fsyncevery",
-    "maxsize",
-];
+/// The attributes of an append.
+macro_rules! append {
+    ($($own:literal),*) => {
+        &[
+            "filesetname", "fd", "iosize", "opennext", "indexed", "uniform", "recent", "directio", "dsync", "wrap",
+            "fsyncevery" $(, $own)*
+        ]
+    };
+}
 
 pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("write", |args| Write::build(args, AppendMode::No))
@@ -67,14 +49,14 @@ pub(super) const FLOWOPS: &[FlowopEntry] = &[
     entry("appendfile", |args| Write::build(args, AppendMode::Whole))
         .direction(IoDirection::Write)
         .origin(Origin::Both)
-        .uses(APPEND)
+        .uses(append!())
         .roles(&[Role::UsesSlot, Role::NeedsFile])
         .doc("writes `iosize` bytes at the end of the file in the slot")
         .example("flowop appendfile name=ap,filename=data,iosize=8k,wrap=1m"),
     entry("appendfilerand", |args| Write::build(args, AppendMode::Random))
         .direction(IoDirection::Write)
         .origin(Origin::Both)
-        .uses(APPEND_RANDOM)
+        .uses(append!("maxsize"))
         .roles(&[Role::UsesSlot, Role::NeedsFile])
         .doc(
             "writes a random number of bytes, 0 to `iosize` − 1, at the end of the file in the slot; with \
