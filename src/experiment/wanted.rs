@@ -207,11 +207,6 @@ impl RuleWanted {
     pub(super) fn set_runs(&mut self, (min, max): (u64, u64)) -> Result<(), &'static str> {
         match self {
             Self::Ab { .. } => Err("a comparison of two sides has blocks"),
-            Self::Repeat { min_runs, max_runs, until_ci } => {
-                (*min_runs, *max_runs) = (min, max);
-                *until_ci = precision((min, max), *until_ci);
-                Ok(())
-            }
             Self::Factorial { order: StudyOrder::Cells, .. } => {
                 Err("all runs of a cell are made before those of the next, so that none can be added")
             }
@@ -220,7 +215,7 @@ impl RuleWanted {
                 *repeats = max;
                 Ok(())
             }
-            Self::Factorial { min_runs, max_runs, until_ci, .. } => {
+            Self::Repeat { min_runs, max_runs, until_ci } | Self::Factorial { min_runs, max_runs, until_ci, .. } => {
                 (*min_runs, *max_runs) = (min, max);
                 *until_ci = precision((min, max), *until_ci);
                 Ok(())
