@@ -210,7 +210,7 @@ impl Dirs {
     fn create(&self, d: u64) -> Result<Fd, Errno> {
         let tree = &self.set.tree;
         let mut at: Option<CloseOnDrop> = None;
-        for name in walk::chain(d, |d| tree.parent(d), |d| tree.dir_name(d)) {
+        for name in tree.dir_names(d) {
             let parent = at.as_ref().map_or(self.root, |at| at.0);
             let opened = match walk::open_dir(parent, name.as_c(), AT_DIR, self.device) {
                 Err(Errno::NOENT) => {
@@ -234,7 +234,7 @@ impl Dirs {
         if parent_fd >= 0 {
             return walk::open_dir(parent_fd, tree.dir_name(d).as_c(), AT_DIR, self.device);
         }
-        walk::open_chain(self.root, &walk::chain(d, |d| tree.parent(d), |d| tree.dir_name(d)), AT_DIR, self.device)
+        walk::open_chain(self.root, &tree.dir_names(d), AT_DIR, self.device)
     }
 
     /// Closes the root and the directories in the shared table. Threads must close their [`ThreadDirs`] before.

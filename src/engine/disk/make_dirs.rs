@@ -13,7 +13,7 @@ use wml_os::{Errno, Fd, FileType, fd};
 /// Opens a directory by its path from the root.
 pub(super) fn open(job: &PopulateJob<'_>, dir: u64) -> Result<Fd, Errno> {
     let tree = &job.set.tree;
-    walk::open_chain(job.root.fd, &walk::chain(dir, |d| tree.parent(d), |d| tree.dir_name(d)), AT_DIR, job.root.device)
+    walk::open_chain(job.root.fd, &tree.dir_names(dir), AT_DIR, job.root.device)
 }
 
 /// Creates a directory unless it exists, and opens it. Returns its descriptor (`None` if it does not exist in a dry

@@ -23,7 +23,7 @@ use wml_os::{Errno, Fd, Mode, fd, reading, steps};
 const CHECK_INTERVAL: usize = 256;
 
 /// The result of removing a tree.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Removed {
     /// The file set.
     pub set: String,
@@ -202,13 +202,9 @@ fn remove_root(mut root: Root, threads: usize, stop: &AtomicBool) -> Result<Remo
     let mut removed = Removed {
         set: root.set.clone(),
         path: root.path.clone(),
-        files: 0,
-        directories: 0,
-        root_removed: false,
         adopted: root.marker.adopted,
-        was_unfinished: false,
-        has_others: false,
         note: root.note.clone(),
+        ..Removed::default()
     };
     if !removed.adopted {
         let scan = scan::scan(&root, stop);
@@ -275,10 +271,9 @@ fn clean_below(
             continue;
         }
         match root::take_marked(&place) {
-            Ok(Some(root)) if root.marker.below == Some(depth + 1) => match remove_root(root, threads, stop) {
-                Ok(removed) => report.removed.push(removed),
-                Err(e) => report.refused.push(e),
-            },
+            Ok(Some(root)) if root.marker.below == Some(depth + 1) => {
+                report.add(remove_root(root, threads, stop).map(Some));
+            }
             Ok(root) => root.into_iter().for_each(Root::close),
             Err(Error::Call { errno: Errno::NOENT, .. }) => {}
             Err(e) => report.refused.push(e),
@@ -301,20 +296,14 @@ fn clean_roots(
     for place in places.into_iter().filter(|place| is_own(place)) {
         // The path of `dir` itself may be a symbolic link, but links inside it are not followed.
         let place = if place == dir { std::fs::canonicalize(&place).unwrap_or(place) } else { place };
-        match root::take_marked(&place) {
-            Ok(Some(root)) => match remove_root(root, threads, stop) {
-                Ok(removed) => report.removed.push(removed),
-                Err(e) => report.refused.push(e),
-            },
-            Ok(None) => match clear_unfinished(place) {
-                Ok(cleared) => report.removed.extend(cleared),
-                Err(e) => report.refused.push(e),
-            },
+        report.add(match root::take_marked(&place) {
+            Ok(Some(root)) => remove_root(root, threads, stop).map(Some),
+            Ok(None) => clear_unfinished(place),
             // Removed meanwhile.
-            Err(Error::Call { errno: Errno::NOENT, .. }) => {}
+            Err(Error::Call { errno: Errno::NOENT, .. }) => Ok(None),
             // A directory without read permission may contain a tree, so the error is reported.
-            Err(e) => report.refused.push(e),
-        }
+            Err(e) => Err(e),
+        });
     }
     Ok(report)
 }
@@ -324,18 +313,7 @@ fn clean_roots(
 fn clear_unfinished(path: PathBuf) -> Result<Option<Removed>, Error> {
     let Some((set, root_removed, has_others)) = root::clear_unfinished(&path)? else { return Ok(None) };
     // Whether a directory with files was about to be adopted is unknown: the marker does not exist yet.
-    let (adopted, note) = (false, None);
-    Ok(Some(Removed {
-        set,
-        path,
-        files: 0,
-        directories: 0,
-        root_removed,
-        adopted,
-        was_unfinished: true,
-        has_others,
-        note,
-    }))
+    Ok(Some(Removed { set, path, root_removed, was_unfinished: true, has_others, ..Removed::default() }))
 }
 
 /// Removes the marked roots in `dir`, a directory that a run created for itself, and in each of `places` inside it.
@@ -347,7 +325,7 @@ pub fn clean_places(dir: &Path, places: &BTreeSet<PathBuf>, threads: usize, stop
     let Ok(dir) = std::fs::canonicalize(dir) else { return report };
     let others = places.iter().filter_map(|place| std::fs::canonicalize(place).ok());
     for place in std::iter::once(dir.clone()).chain(others).filter(|place| is_inside(place, &dir)) {
-        report.add(clean_roots(&place, |root| is_inside(root, &dir), threads, stop));
+        report.extend(clean_roots(&place, |root| is_inside(root, &dir), threads, stop));
         prune(&place, &dir);
     }
     report
@@ -365,7 +343,7 @@ pub fn clean_fresh(dir: &Path, threads: usize, stop: &AtomicBool) -> Result<Clea
         if more.as_ref().is_ok_and(|more| !more.removed.is_empty()) {
             prune(&below, dir);
         }
-        report.add(more);
+        report.extend(more);
     }
     Ok(report)
 }
@@ -427,8 +405,16 @@ fn prune(dir: &Path, up_to: &Path) {
 }
 
 impl CleanReport {
+    /// Adds the result for a root; `None` if there was none.
+    fn add(&mut self, done: Result<Option<Removed>, Error>) {
+        match done {
+            Ok(removed) => self.removed.extend(removed),
+            Err(e) => self.refused.push(e),
+        }
+    }
+
     /// Adds the results of another call.
-    fn add(&mut self, more: Result<Self, Error>) {
+    fn extend(&mut self, more: Result<Self, Error>) {
         match more {
             Ok(more) => {
                 self.removed.extend(more.removed);

@@ -249,8 +249,12 @@ impl Scan {
 
     /// Returns the names on the path from the root to a directory.
     pub(super) fn chain(&self, dir: u32) -> Vec<Name> {
-        let at = |dir: u64| self.dirs[dir as usize];
-        walk::chain(u64::from(dir), |dir| u64::from(at(dir).parent), |dir| Name::new(u64::from(at(dir).serial)))
+        let at = |dir: u32| self.dirs[dir as usize];
+        let below_root = |dir: u32| (dir != 0).then_some(dir);
+        let up = std::iter::successors(below_root(dir), |&dir| below_root(at(dir).parent));
+        let mut names: Vec<Name> = up.map(|dir| Name::new(u64::from(at(dir).serial))).collect();
+        names.reverse();
+        names
     }
 
     /// Returns the shape of the tree, if the set could have it: serial numbers from 1 without gaps, no empty

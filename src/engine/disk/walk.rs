@@ -92,18 +92,6 @@ pub(super) fn open_chain(root: Fd, names: &[Name], flags: OFlags, device: u64) -
     Ok(at)
 }
 
-/// Returns the names on the path from the root to a directory, given functions for the parent and the name of a
-/// directory.
-pub(super) fn chain(mut dir: u64, parent: impl Fn(u64) -> u64, name: impl Fn(u64) -> Name) -> Vec<Name> {
-    let mut names = Vec::new();
-    while dir != 0 {
-        names.push(name(dir));
-        dir = parent(dir);
-    }
-    names.reverse();
-    names
-}
-
 /// A drop guard that closes a descriptor.
 pub(super) struct CloseOnDrop(pub(super) Fd);
 

@@ -349,17 +349,21 @@ impl Tree {
 
     /// Returns the path of directory `d` relative to the root, such as `00000001/00000002`; empty for the root.
     pub fn dir_rel_path(&self, d: u64) -> String {
-        let mut up = Vec::new();
-        let mut at = d;
-        while at != 0 {
-            up.push(at);
-            at = self.parent(at);
-        }
-        let mut path = String::with_capacity(up.len() * 9);
-        for &dir in up.iter().rev() {
-            push(&mut path, self.dir_name(dir));
+        let names = self.dir_names(d);
+        let mut path = String::with_capacity(names.len() * 9);
+        for name in names {
+            push(&mut path, name);
         }
         path
+    }
+
+    /// Returns the names of the directories on the path from the root to directory `d`, which is the last one.
+    pub fn dir_names(&self, d: u64) -> Vec<Name> {
+        let below_root = |d: u64| (d != 0).then_some(d);
+        let up = std::iter::successors(below_root(d), |&d| below_root(self.parent(d)));
+        let mut names: Vec<Name> = up.map(|d| self.dir_name(d)).collect();
+        names.reverse();
+        names
     }
 
     /// Returns the path of file `i` relative to the root.

@@ -139,8 +139,7 @@ impl<'a> Locations<'a> {
         dirs.dedup();
         for dir in dirs.into_iter().rev().filter(|&dir| dir != 0) {
             let parent = all.parent(dir);
-            let chain = walk::chain(parent, |d| all.parent(d), |d| all.dir_name(d));
-            let removed = walk::open_chain(self.root.fd, &chain, AT_DIR, self.root.device)
+            let removed = walk::open_chain(self.root.fd, &all.dir_names(parent), AT_DIR, self.root.device)
                 .map(CloseOnDrop)
                 .and_then(|parent| fd::rmdir_at(parent.0, all.dir_name(dir).as_c()));
             match removed {
