@@ -13,10 +13,10 @@ use super::examples::with_examples;
 use super::experiment_args::{
     AbArgs, AgeArgs, FileArgs, RepeatArgs, SweepArgs, resumable, two_directories, with_lists,
 };
-use super::live::stdout_width;
 use super::option_values::{LiveOutput, live_output};
 use super::program_help::program_help;
 use super::run_options::{ALL, OUTPUT, PLAN, RARE, RunSettings};
+use super::screen::stdout_width;
 use super::usage::{explained, warn_of_old_options};
 use crate::import::Metric;
 use crate::measure::assignment;

@@ -2,7 +2,7 @@
 
 use super::console::{Verbosity, notice};
 use crate::disk::prepare::{Phase, Progress};
-use crate::util::{count, printable, size};
+use crate::util::{ascii, count, printable, size};
 use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -59,7 +59,9 @@ fn files_of(n: u64) -> String {
 /// Returns the style of a bar: `known` if the total is known (`bounded`), else `open`. If the library rejects the
 /// template, returns the library's default style.
 fn style(known: &str, open: &str, bounded: bool) -> ProgressStyle {
-    ProgressStyle::with_template(if bounded { known } else { open }).unwrap_or_else(|_| ProgressStyle::default_bar())
+    let style = ProgressStyle::with_template(if bounded { known } else { open });
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    if ascii::is_wanted() { style.progress_chars("##.").tick_chars("|/-\\ ") } else { style }
 }
 
 impl Progress for Bars {

@@ -1,9 +1,10 @@
 //! The front end of scripts and the shell: reports on standard output, messages on standard error.
 
 use super::bars::Bars;
-use super::live::{LiveScreen, stderr_width, stdout_width};
+use super::live::LiveScreen;
 use super::live_stream::LiveStream;
-use super::stdout::Stdout;
+use super::screen::{stderr_width, stdout_width};
+use super::stdout::{Stdout, to_stderr};
 use crate::diag::{self, Diagnostic, Diagnostics, Failure, Reason};
 use crate::disk::prepare::Progress;
 use crate::report::live::LiveEvent;
@@ -76,7 +77,7 @@ pub(super) fn diagnostics(map: &SourceMap, found: &[Diagnostic]) {
     let on_terminal = |columns| diag::Style::Terminal { colours: diag::wants_colours(), columns };
     let style = stderr_width().map_or(diag::Style::Plain, on_terminal);
     let text = diag::render(map, &found[..found.len().min(MAX_DIAGNOSTICS)], style);
-    let _ = std::io::stderr().write_all(secrets::hidden(&text).as_bytes());
+    to_stderr(&secrets::hidden(&text));
     if found.len() > MAX_DIAGNOSTICS {
         notice(&format!("… and {} more messages", count::grouped((found.len() - MAX_DIAGNOSTICS) as u64)));
     }
@@ -94,10 +95,8 @@ pub(super) fn print_wrapped(text: &str) {
 }
 
 /// Prints lines to standard error, with control characters escaped. On a terminal, long lines are broken between words.
-/// Uses one write, to disturb a run as little as possible. Ignores errors, such as a closed pipe.
 pub(super) fn notice(text: &str) {
-    let text = format!("{}\n", wrap::message(&printable::lines(&secrets::hidden(text)), stderr_width()));
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    to_stderr(&format!("{}\n", wrap::message(&printable::lines(&secrets::hidden(text)), stderr_width())));
 }
 
 /// Ends a live stream, and reports lines that are missing. Returns whether it could be written.

@@ -6,15 +6,17 @@
 use super::arms::{self, PlannedArm};
 use super::console;
 use super::experiment_args::{Expected, ExperimentArgs};
+use super::experiment_block::ExperimentBlock;
 use super::experiment_outputs::RunOutputs;
 use super::experiment_permission::{check_permission, command_lines};
 use super::experiments::{COMMAND_TIMEOUT, check_retries, print_text, program, verdict_status};
+use super::stdout::to_stderr;
 use super::{failed_command, is_stdout, watchdog};
 use crate::analysis::NoiseFloor;
 use crate::diag::{Failure, Status};
 use crate::experiment::{
     self, Experiment, ExperimentDocument, ExperimentError, ExperimentHost, ExperimentKind, Folder, FolderError,
-    RecordedExperiment, RunEnd,
+    RecordedExperiment, RunEnd, Standing, time_left,
 };
 use crate::import::folder::RUNS;
 use crate::import::{Metric, Observation};
@@ -23,7 +25,6 @@ use crate::sheet::mail;
 use crate::util::count::count;
 use crate::util::{printable, size};
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,8 +44,7 @@ impl Performed {
         if !self.outputs.takes_stdout() {
             return print_text(text);
         }
-        // Errors of standard error are ignored.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        to_stderr(text);
     }
 
     /// Returns the exit status: 1 instead of 0 if an output could not be written.
@@ -121,6 +121,7 @@ pub(super) fn perform(
         None => format!("writing results to {path}"),
     });
     let result = experiment::run(&mut folder, &mut host);
+    host.block = None;
     let has_outputs = host.outputs.finish();
     match result {
         Ok(recorded) => {
@@ -265,6 +266,10 @@ struct CliHost {
     dirs: Vec<Vec<PathBuf>>,
     all_dirs: BTreeSet<PathBuf>,
     outputs: RunOutputs,
+    /// The display on a terminal.
+    block: Option<ExperimentBlock>,
+    /// The run that is made, and the time left when it began.
+    run: (String, Option<Duration>),
 }
 
 impl CliHost {
@@ -279,14 +284,29 @@ impl CliHost {
         let all_dirs = dirs.iter().flatten().cloned().collect();
         let recorded = Duration::try_from_secs_f64(experiment.command_timeout).unwrap_or(COMMAND_TIMEOUT);
         let hook_limit = args.command_timeout.unwrap_or(recorded);
-        Self { quiet: args.quiet, interrupt, hook_limit, budget: args.budget, dirs, all_dirs, outputs }
+        let (quiet, budget) = (args.quiet, args.budget);
+        let block = if quiet { None } else { ExperimentBlock::new() };
+        Self { quiet, interrupt, hook_limit, budget, dirs, all_dirs, outputs, block, run: (String::new(), None) }
+    }
+}
+
+impl CliHost {
+    /// Prints something while the display is not there.
+    fn aside(&mut self, print: impl FnOnce(&mut Self)) {
+        if let Some(block) = &mut self.block {
+            block.clear();
+        }
+        print(self);
+        if let Some(block) = &mut self.block {
+            block.draw();
+        }
     }
 }
 
 impl ExperimentHost for CliHost {
     fn note(&mut self, text: &str) {
         if !self.quiet {
-            console::notice(text);
+            self.aside(|_| console::notice(text));
         }
     }
 
@@ -321,9 +341,36 @@ impl ExperimentHost for CliHost {
         self.outputs.check_in_place()
     }
 
+    fn run_starts(&mut self, standing: &Standing<'_>) {
+        self.run = (
+            standing.run() + &standing.precision().map_or_else(String::new, |text| format!(", {text}")),
+            standing.remaining(),
+        );
+        if let Some(block) = &mut self.block {
+            block.show(standing);
+        }
+    }
+
+    fn waits(&mut self) {
+        if let Some(block) = &mut self.block {
+            block.tick();
+        }
+    }
+
+    /// Without a block, each run has a line. A program that reads a result gets it in the same text if both streams are
+    /// one; therefore it has no figure with a unit of a result, such as `9 ops/s`.
     fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>) {
-        self.note(&run.line(experiment));
-        self.outputs.run_ended(experiment, run);
+        let (text, left) = std::mem::take(&mut self.run);
+        if self.block.is_none() || run.failure.is_some() {
+            // A run that had ended before the experiment was resumed did not begin here.
+            let begun = |left: Duration| {
+                left.saturating_sub(Duration::try_from_secs_f64(run.seconds.unwrap_or(0.0)).unwrap_or_default())
+            };
+            let text =
+                if text.is_empty() { format!("run {}{}", run.number, experiment.arm_suffix(run.arm)) } else { text };
+            self.note(&format!("{text}: {}{}", run.outcome(), time_left(left.map(begun))));
+        }
+        self.aside(|host| host.outputs.run_ended(experiment, run));
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::args::full_command;
 use super::console::print_lines;
-use super::live::stdout_width;
 use super::neighbours;
 use super::program_help::{about_option, meant_option};
+use super::screen::stdout_width;
 use crate::diag::{self, Failure};
 use crate::prompt;
 use crate::util::wrap;

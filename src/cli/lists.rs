@@ -1,7 +1,7 @@
 //! `wmlrun list`: the groups of shipped personalities, those of a group or with a word, and every list of the language.
 
 use super::console::print_lines;
-use super::live::stdout_width;
+use super::screen::stdout_width;
 use crate::analysis::Direction;
 use crate::diag::Failure;
 use crate::experiment::SUITES;

@@ -4,17 +4,14 @@
 //! it, so that no operation is delayed. It measures nothing itself: the report has the exact figures.
 
 use super::console::notice;
+use super::screen::{self, Screen, ScreenSize, fit, part_bar};
 use crate::diag::wants_colours;
-use crate::report::screen::ReportSize;
 use crate::result::ranks::{RankRate, RanksInterval};
 use crate::result::{FlowopResult, Interval, Run};
 use crate::runtime::Tick;
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
 use crate::util::{printable, size};
-use std::fmt::Write as _;
-use std::io::Write;
-use terminal::{Term, measure_text_width, truncate_str};
 
 /// Counters of a flowop that the timeline does not record.
 #[derive(Clone, Copy, Default, Debug)]
@@ -29,48 +26,6 @@ const HEADER_ROWS: usize = 3;
 /// Width of a row's four numbers, ten columns each.
 const NUMBERS_WIDTH: usize = 40;
 
-/// Returns the width of the terminal to which standard output goes, in columns; `None` if it does not go to one.
-pub(super) fn stdout_width() -> Option<usize> {
-    width(&Term::stdout())
-}
-
-/// Returns the width of the terminal to which standard error goes, in columns; `None` if it does not go to one.
-pub(super) fn stderr_width() -> Option<usize> {
-    width(&Term::stderr())
-}
-
-fn width(term: &Term) -> Option<usize> {
-    term.is_term().then(|| usize::from(term.size().1))
-}
-
-/// The size of the screen to which standard output goes.
-pub(super) fn report_size() -> ReportSize {
-    size_of(&Term::stdout())
-}
-
-/// The size of the screen to which standard error goes.
-pub(super) fn error_size() -> ReportSize {
-    size_of(&Term::stderr())
-}
-
-fn size_of(term: &Term) -> ReportSize {
-    if !term.is_term() {
-        return ReportSize::PIPE;
-    }
-    let (height, width) = term.size();
-    ReportSize { width: width.into(), height: Some(height.into()) }
-}
-
-/// The size that is assumed if that of the terminal is unknown.
-const DEFAULT_SIZE: ScreenSize = ScreenSize { width: 80, height: 24 };
-
-/// The size of a terminal, in columns and rows.
-#[derive(Clone, Copy)]
-struct ScreenSize {
-    width: usize,
-    height: usize,
-}
-
 /// Displays runs while they are in progress.
 pub(super) struct LiveScreen {
     /// The terminal; `None` if lines are printed instead.
@@ -82,9 +37,7 @@ pub(super) struct LiveScreen {
 impl LiveScreen {
     /// Creates the display. It draws on standard error if that is a terminal that can move its cursor.
     pub(super) fn new(quiet: bool) -> Self {
-        let term = Term::stderr();
-        let able = term.is_term() && std::env::var_os("TERM").is_some_and(|t| t != "dumb");
-        let screen = (able && !quiet).then_some(Screen { term, drawn: 0 });
+        let screen = if quiet { None } else { Screen::of_stderr() };
         Self { screen, quiet, colour: wants_colours() }
     }
 
@@ -112,51 +65,6 @@ impl LiveScreen {
             screen.draw(&[]);
         }
     }
-}
-
-/// A block of lines above the cursor of a terminal.
-struct Screen {
-    term: Term,
-    drawn: usize,
-}
-
-impl Screen {
-    /// Returns the size of the terminal.
-    fn size(&self) -> ScreenSize {
-        let size = |(rows, columns): (u16, u16)| ScreenSize { width: usize::from(columns), height: usize::from(rows) };
-        self.term.size_checked().map_or(DEFAULT_SIZE, size)
-    }
-
-    /// Replaces the previous block by `lines`, in one write to avoid flicker.
-    fn draw(&mut self, lines: &[String]) {
-        if lines.is_empty() && self.drawn == 0 {
-            return;
-        }
-        let text = redraw(self.drawn, lines);
-        self.drawn = lines.len();
-        // The terminal may have been closed; the run continues.
-        let _ = (&self.term).write_all(text.as_bytes());
-    }
-}
-
-/// Returns the text that replaces the last `drawn` lines by `lines` and leaves the cursor after them. It erases line by
-/// line: some terminals move a block that is erased as a whole into their scrollback.
-fn redraw(drawn: usize, lines: &[String]) -> String {
-    let mut text = String::from("\r");
-    if drawn > 0 {
-        let _ = write!(text, "\x1b[{drawn}A");
-    }
-    for line in lines {
-        text.push_str(line);
-        text.push_str("\x1b[K\n");
-    }
-    let rest = drawn.saturating_sub(lines.len());
-    text.push_str(&"\x1b[K\n".repeat(rest));
-    text.push_str("\x1b[K");
-    if rest > 0 {
-        let _ = write!(text, "\x1b[{rest}A");
-    }
-    text
 }
 
 /// Totals of the I/O flowops in the last interval, and errors and starvation since the start.
@@ -301,11 +209,6 @@ fn block(
     lines.iter().map(|line| fit(line, width)).collect()
 }
 
-/// Truncates a line to `width` columns and keeps its colour escapes complete.
-fn fit(line: &str, width: usize) -> String {
-    if measure_text_width(line) <= width { line.to_owned() } else { truncate_str(line, width, "…").into_owned() }
-}
-
 /// Returns the progress line: `12.0 s of 60.0 s ███░░░ 20 %, 48.0 s left`.
 fn progress(run: &Run, elapsed: f64, width: usize) -> String {
     const BAR: usize = 30;
@@ -314,13 +217,11 @@ fn progress(run: &Run, elapsed: f64, width: usize) -> String {
     };
     let part = (elapsed / total).clamp(0.0, 1.0);
     let long = BAR.min(width / 3);
-    let done = (part * long as f64).round() as usize;
     format!(
-        "{} of {}  {}{}  {:.0} %, {} left",
+        "{} of {}  {}  {:.0} %, {} left",
         seconds(elapsed),
         seconds(total),
-        "█".repeat(done),
-        "░".repeat(long - done),
+        part_bar(part, long),
         part * 100.0,
         seconds((total - elapsed).max(0.0))
     )
@@ -368,22 +269,16 @@ fn rate(interval: &Interval, flowop: usize) -> Option<f64> {
     interval.flowops.get(flowop).map(|p| p.ops as f64 / interval.seconds.max(1e-9))
 }
 
-/// Returns a bar chart of the rates of the last `width` intervals, scaled to the highest of them.
+/// A bar chart of the rates of the last `width` intervals.
 fn sparkline(run: &Run, flowop: usize, width: usize) -> String {
-    const COLUMNS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let from = run.intervals.len().saturating_sub(width);
-    let rates: Vec<f64> = run.intervals[from..].iter().filter_map(|p| rate(p, flowop)).collect();
-    let most = rates.iter().copied().fold(0.0, f64::max);
-    let column = |r: f64| match r {
-        r if r <= 0.0 => ' ',
-        r => COLUMNS[((r / most * 8.0).ceil() as usize).clamp(1, 8) - 1],
-    };
-    rates.into_iter().map(column).collect()
+    screen::bars(run.intervals[from..].iter().filter_map(|p| rate(p, flowop)), 0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::screen::measure_text_width;
     use crate::result::{FlowopClass, IntervalFlowop};
 
     /// Returns a run of `flowops` flowops after `intervals` intervals, with values that depend on their indices.
@@ -496,22 +391,13 @@ mod tests {
         }
     }
 
-    /// The cursor is left where the next text begins.
-    #[test]
-    fn redraw_erases_the_previous_block() {
-        let line = |text: &str| text.to_owned();
-        assert_eq!(redraw(0, &[line("a"), line("b")]), "\ra\x1b[K\nb\x1b[K\n\x1b[K");
-        assert_eq!(redraw(2, &[line("c")]), "\r\x1b[2Ac\x1b[K\n\x1b[K\n\x1b[K\x1b[1A");
-        assert_eq!(redraw(1, &[]), "\r\x1b[1A\x1b[K\n\x1b[K\x1b[1A");
-    }
-
     /// Without its escapes, the coloured block equals the plain one.
     #[test]
     fn colour_changes_no_text() {
         let (with, without) = (drawn(3, (80, 24), true), drawn(3, (80, 24), false));
         assert!(without.iter().all(|l| !l.contains('\x1b')));
         assert!(with.iter().any(|l| l.contains('\x1b')));
-        let bare: Vec<String> = with.iter().map(|l| terminal::strip_ansi_codes(l).into_owned()).collect();
+        let bare: Vec<String> = with.iter().map(|l| crate::cli::screen::strip_ansi_codes(l).into_owned()).collect();
         assert_eq!(bare, without);
     }
 

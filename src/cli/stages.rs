@@ -2,7 +2,7 @@
 
 use super::choices::DumpStage;
 use super::console::{self, Console, Verbosity, print_lines, print_wrapped};
-use super::live::stdout_width;
+use super::screen::stdout_width;
 use super::stdout::Stdout;
 use super::{find, is_profile};
 use crate::batch::{self, FoundDifferences};

@@ -1,11 +1,16 @@
-//! Standard output that records its first write error.
+//! Standard output that records its first write error, and standard error.
 //!
 //! All output to standard output uses [`Stdout`]. A closed pipe is not an error. Any other error is reported once, when
 //! the program ends, and makes the exit status 1, unless it says already that something failed.
+//!
+//! On a terminal without UTF-8 both show ASCII.
 
 use super::console;
+use crate::util::ascii;
 use parking_lot::Mutex;
-use std::io::{self, ErrorKind, Write};
+use std::borrow::Cow;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::LazyLock;
 
 /// The first write error. Nothing is written after it.
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
@@ -20,7 +25,13 @@ impl Write for Stdout {
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        record_error(|out| out.write_all(bytes))
+        static IS_ASCII: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal() && ascii::is_wanted());
+        let text = if *IS_ASCII { str::from_utf8(bytes).ok() } else { None };
+        let shown = text.map_or(Cow::Borrowed(bytes), |text| match ascii::of(text) {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        });
+        record_error(|out| out.write_all(&shown))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -39,6 +50,13 @@ fn record_error(call: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()
         *failed = Some(error);
         kind.into()
     })
+}
+
+/// Writes to standard error, with one write, to disturb a run as little as possible. Ignores errors, such as a closed pipe.
+pub(super) fn to_stderr(text: &str) {
+    static IS_ASCII: LazyLock<bool> = LazyLock::new(|| io::stderr().is_terminal() && ascii::is_wanted());
+    let text = if *IS_ASCII { ascii::of(text) } else { text.into() };
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Flushes standard output and reports a recorded error. Returns the exit status, which is `code` without an error.

@@ -4,9 +4,9 @@
 //! Not in here: the definition of the command line (`args`), and the errors of values, which their parsers explain.
 
 use super::console::notice;
-use super::live::stderr_width;
 use super::neighbours;
-use super::stdout::Stdout;
+use super::screen::stderr_width;
+use super::stdout::{Stdout, to_stderr};
 use crate::diag::{meant, similar_path, wants_colours};
 use crate::import::ImportError;
 use crate::util::{printable, wrap};
@@ -247,7 +247,7 @@ pub(super) fn print(e: &clap::Error) -> u8 {
     };
     if e.use_stderr() {
         let text = text(std::io::stderr().is_terminal());
-        let _ = std::io::stderr().write_all(wrap::message(&text, stderr_width()).as_bytes());
+        to_stderr(&wrap::message(&text, stderr_width()));
         return 2;
     }
     let _ = Stdout.write_all(text(std::io::stdout().is_terminal()).as_bytes());

@@ -132,8 +132,8 @@ fn the_step_that_moved_most_is_named() {
     let found = compared(190.0, 0.05, 1.0, |_| ());
     let step = found.step.as_ref().unwrap();
     assert!(step.name == "fsyncfile2" && step.steps == 2 && step.p < 0.05, "{step:?}");
-    assert!(mail(&found).contains("`fsyncfile2` moved most"), "{}", mail(&found));
-    assert!(!mail(&compared(120.0, 0.02, 0.8, |_| ())).contains("moved most"));
+    assert!(mail(&found).contains("`fsyncfile2` changed most"), "{}", mail(&found));
+    assert!(!mail(&compared(120.0, 0.02, 0.8, |_| ())).contains("changed most"));
     let alike = |side: &mut [Observation]| {
         for (n, run) in side.iter_mut().enumerate() {
             for step in ["fsyncfile2", "readfile3"] {

@@ -54,6 +54,10 @@ pub(super) fn add(answer: &mut Answer, cautions: &[Caution], notes: &[String]) -
         cautions.iter().partition(|caution| caution.text.is_empty());
     ordered.sort_by_key(|caution| std::cmp::Reverse(caution.leaves));
     let usability = answer.usability.into_iter().chain(cautions.iter().map(|caution| caution.leaves)).max();
+    // The first word must not promise what the last sentence takes back.
+    if answer.usability < usability && usability == Some(Usability::Unusable) {
+        answer.result = format!("not usable; as measured, {}", answer.result);
+    }
     answer.usability = usability;
     let named = &ordered[..ordered.len().min(NAMED)];
     answer.cautions.extend(named.iter().map(|caution| caution.text.clone()));
@@ -72,16 +76,17 @@ const UNSTABLE: &str = "unstable";
 /// What a warning of a run means for a result, and what it leaves of it. `None` for codes that only inform.
 fn of_code(code: &str) -> Option<(&'static str, Usability)> {
     Some(match code {
-        "exhausted" => ("threads ended early for want of a file", Usability::Unusable),
+        "exhausted" => ("threads ended early because no file was left for them", Usability::Unusable),
         "waited_to_the_end" => ("threads waited to the end and did nothing", Usability::Unusable),
         "phase_not_started" => ("phases did not start", Usability::Unusable),
         "ended_in_warmup" => ("the run ended in its warm-up", Usability::Unusable),
         "no_operations" => ("nothing was done", Usability::Unusable),
         "not_complete" => ("the run did not end as it should", Usability::Unusable),
         "errors" => ("operations failed", Usability::Unusable),
-        UNSTABLE => {
-            ("the offered rate was not achieved, so that response times grow with the run", Usability::Unusable)
-        }
+        UNSTABLE => (
+            "the offered rate was not reached, so that response times grow for as long as a run lasts",
+            Usability::Unusable,
+        ),
         "not_mounted" => ("no file system was mounted on the directory", Usability::WithCaution),
         "other_cache_state" => ("the cache was not in the state asked for", Usability::Unusable),
         "stopped" => ("wmlrun was stopped for a part of the time", Usability::WithCaution),

@@ -80,7 +80,7 @@ fn sentence(comparison: &Comparison) -> String {
         ComparisonVerdict::Unclear => match comparison.doubt {
             Some(IntervalDoubt::Disturbed) => {
                 let is_small = (found.value - 1.0).abs() <= comparison.tolerance;
-                let may = if is_small { "may hide a difference" } else { "may be the whole difference" };
+                let may = if is_small { "may hide a difference" } else { "may explain the whole difference" };
                 format!("the machine was disturbed, which {may}; {measured}")
             }
             Some(IntervalDoubt::UnknownFloor) => {
@@ -90,9 +90,9 @@ fn sentence(comparison: &Comparison) -> String {
                 format!("values are equal, so that their variation is unknown; {measured}")
             }
             None => format!(
-                "the runs fit anything from {} in {} with B{floor} ({} interval), too wide for a tolerance of {tolerance}",
-                range(metric, found),
+                "with B, {} may be anything from {}{floor} ({} interval), too wide for a tolerance of {tolerance}",
                 subject(metric),
+                range(metric, found),
                 confidence(comparison.level)
             ),
         },
@@ -113,7 +113,7 @@ fn invalid(comparison: &Comparison) -> String {
     };
     let so = match comparison.interleaved {
         true => "so that A and B can't be compared",
-        false => "which may be the whole difference",
+        false => "which may explain the whole difference",
     };
     format!(
         "the machine was disturbed: its processors were {} {} for B than for A (control, 99.9 % interval {} to {}), {so}",
@@ -134,7 +134,10 @@ fn moved(found: &MovedStep) -> String {
     let [a, b] = [found.a, found.b].map(|value| figure(metric, value));
     let p = if found.p < 0.001 { "p < 0.001".to_owned() } else { format!("p {:.3}", found.p) };
     let all = count(found.steps, "flowop");
-    format!("`{}` moved most: its mean latency is {b} with B and {a} with A ({p}, corrected for {all}).", found.name)
+    format!(
+        "Of the flowops, `{}` changed most: its mean latency is {a} with A and {b} with B ({p}, corrected for {all}).",
+        found.name
+    )
 }
 
 /// Which loss would have been seen, if none was.
@@ -145,8 +148,11 @@ fn unseen(comparison: &Comparison) -> Option<String> {
         return None;
     }
     Some(match comparison.could_have_seen {
-        Some(loss) => format!("A loss of {} or more would have been seen in four of five cases.", percent(loss)),
-        None => "Not even a loss of 99.9 % would have been seen in four of five cases.".to_owned(),
+        Some(loss) => format!(
+            "A loss of {} or more would have been called worse in four of five such comparisons.",
+            percent(loss)
+        ),
+        None => "Not even a loss of 99.9 % would have been called worse in four of five such comparisons.".to_owned(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::formats::{ResultDocument, series};
 use super::numbers::{dash, figure, half_width, percent};
-use super::phrases::amount;
+use super::phrases::{amount, subject};
 use super::{RepeatedMetric, Repeats, cautions};
 use crate::analysis::RepeatState;
 use crate::sheet::{
@@ -70,7 +70,11 @@ fn answer(repeats: &Repeats) -> Answer {
             let moving = moving.map_or_else(
                 || "a metric rises or falls".to_owned(),
                 |(metric, change)| {
-                    format!("`{}` changed by {:+.1} % from the first to the last", metric.metric, change * 100.0)
+                    format!(
+                        "{} changed by {:+.1} % from the first run to the last",
+                        subject(&metric.metric),
+                        change * 100.0
+                    )
                 },
             );
             format!("{moving}, so that a mean says nothing")
@@ -99,7 +103,10 @@ fn answer(repeats: &Repeats) -> Answer {
     let others: Vec<String> = repeats.metrics.iter().skip(1).take(MAX_OTHERS).map(with_half_width).collect();
     let is_told = !others.is_empty() && repeats.state != RepeatState::Drifting;
     Answer {
-        result: format!("{state} after {n}: {result}."),
+        result: match repeats.state {
+            RepeatState::Drifting => format!("{state}: over {n}, {result}."),
+            _ => format!("{state} after {n}: {result}."),
+        },
         details: is_told.then(|| format!("Also {}.", others.join("; "))).into_iter().collect(),
         usability: Some(usability),
         advice: advice.to_owned(),

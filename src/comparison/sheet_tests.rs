@@ -64,7 +64,7 @@ fn one_run_on_each_side_has_a_ratio_without_an_interval() {
     says(&text(&Comparison { ratio: unknown, ..found }), &["unclear: there is no ratio of B to A."]);
     let wide = compared("ops", 8, RunOrder::Blocks);
     let wide = Comparison { could_have_seen: None, verdict: ComparisonVerdict::Unclear, ..wide };
-    says(&text(&wide), &["Not even a loss of 99.9 % would have been seen"]);
+    says(&text(&wide), &["Not even a loss of 99.9 % would have been called worse"]);
 }
 
 /// Other programs that ran beside one side only may be the difference.

@@ -25,7 +25,7 @@ pub struct Sweep {
     pub knee: Option<usize>,
     /// The method by which the overall response time was computed.
     pub method: ResponseMethod,
-    /// The peak rate and the overall response time; null if no point has results.
+    /// The peak rate and the overall response time; null if no run has a result.
     pub overall: Option<OverallResponse>,
     /// The number of requested runs of all points. The budget may have ended before it was reached. Absent in a curve of a
     /// factorial experiment, which has the number itself.

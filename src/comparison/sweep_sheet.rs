@@ -74,7 +74,7 @@ fn result(sweep: &Sweep) -> String {
     let missing = sweep.missing_runs().map_or_else(String::new, |(made, planned)| {
         format!("not complete: {} of {}; ", grouped(made), count(planned, "run"))
     });
-    let Some(overall) = sweep.overall else { return format!("failed: {missing}no point has results") };
+    let Some(overall) = sweep.overall else { return format!("failed: {missing}no run has a result") };
     let knee = match (sweep.knee.and_then(|n| sweep.points.get(n)), analysis::knee(&curve(&sweep.points))) {
         (Some(point), _) => format!("knee at {}={}", sweep.factor, point.level),
         (None, Err(why)) => format!("no knee ({})", why.about()),

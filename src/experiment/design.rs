@@ -210,6 +210,11 @@ impl Design {
         self.next_seed
     }
 
+    /// The ratio B/A of a comparison so far. See [`ComparedRuns::ratio`].
+    pub(super) fn ratio(&self) -> Option<f64> {
+        self.compared.ratio()
+    }
+
     /// The number of runs of a block; 1 without blocks.
     pub(super) fn block_len(&self) -> usize {
         self.order.block_len(self.cells.len())

@@ -2,6 +2,7 @@
 
 use super::folder::Folder;
 use super::folder_error::FolderError;
+use super::progress::Standing;
 use super::wanted::Experiment;
 use crate::comparison::figure;
 use std::collections::BTreeSet;
@@ -34,6 +35,12 @@ pub trait ExperimentHost {
     /// now.
     fn check_outputs(&self) -> std::io::Result<()>;
 
+    /// Told how far the experiment is before each run.
+    fn run_starts(&mut self, standing: &Standing<'_>);
+
+    /// Called ten times a second while a run is made.
+    fn waits(&mut self) {}
+
     /// Receives each run that was recorded.
     fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>);
 }
@@ -56,14 +63,13 @@ pub struct RunEnd<'a> {
 }
 
 impl RunEnd<'_> {
-    /// One line: the number of the run, its arm, and its first metric or the reason why it failed.
-    pub fn line(&self, experiment: &Experiment) -> String {
-        let what = match (self.failure, self.metrics.first()) {
+    /// Its first metric, or the reason why it failed.
+    pub fn outcome(&self) -> String {
+        match (self.failure, self.metrics.first()) {
             (Some(why), _) => format!("failed: {why}"),
             (None, Some((metric, value))) => format!("{metric} {}", figure(metric, *value)),
             (None, None) => "complete".to_owned(),
-        };
-        format!("run {}{}: {what}", self.number, experiment.arm_suffix(self.arm))
+        }
     }
 }
 

@@ -63,6 +63,7 @@ pub use order::StudyOrder;
 pub use origin::is_made_here;
 pub use peak::check_levels;
 pub use program::NAME_VARIABLE;
+pub use progress::{ArmSoFar, Standing, time_left};
 pub use prune::{Pruned, bytes_below, prune};
 pub use recorded::{RecordedExperiment, RecordedRun, is_folder};
 pub use rule_text::{run_range, share};

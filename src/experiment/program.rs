@@ -88,7 +88,7 @@ pub(super) fn run_program(
                 }
                 return Err(failed_with(folder, number, status));
             }
-            None => {}
+            None => host.waits(),
         }
         if let Some(signal) = host.interrupted() {
             group.end(END_TIMEOUT);

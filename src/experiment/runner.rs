@@ -10,7 +10,7 @@ use super::identity;
 use super::journal::Event;
 use super::peak;
 use super::program::{failed, reason, run_program};
-use super::progress::{pilot_text, report, time_left};
+use super::progress::{Standing, pilot_text, time_left};
 use super::recorded::RecordedExperiment;
 use super::replay::UnderWay;
 use super::scopes::ScopePosition;
@@ -87,8 +87,9 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), Exp
                 }
                 let is_first_attempt = folder.unused.of_run(made + 1) == 0;
                 if let Some(pilot) = progress.pilot.filter(|_| is_first_attempt) {
-                    let left = time_left(&design, progress.predicted_runs);
-                    host.note(&format!("{}: {} runs{left}", pilot_text(pilot), progress.predicted_runs));
+                    let runs = progress.predicted_runs;
+                    let left = time_left(design.time_up_to(usize::try_from(runs).unwrap_or(usize::MAX)));
+                    host.note(&format!("{}: {runs} runs{left}", pilot_text(pilot)));
                 }
                 if made == BUSY_RUNS && is_first_attempt && folder.is_busy() {
                     let retries = folder.experiment.retry_disturbed > 0;
@@ -98,7 +99,7 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), Exp
                          experiment, and repeat it on an idle machine{until}"
                     ));
                 }
-                report(folder, &design, arm, &progress, fits, host);
+                host.run_starts(&Standing::new(folder, &design, arm, progress, fits));
                 // The next attempt of this run needs the time of its block.
                 let spare = left.map(|left| left.saturating_sub(design.time_of_block()));
                 make_run(folder, &mut design, arm, &std::mem::take(&mut set_up), spare, host)?;

@@ -170,6 +170,16 @@ impl ComparedRuns {
         Power::needed_blocks(found.spread, 2, tolerance, PILOT_BLOCKS, 0.025)
     }
 
+    /// The ratio of the complete blocks so far, by the estimator of the verdict; `None` without one.
+    pub(super) fn ratio(&self) -> Option<f64> {
+        match &self.blocks[..] {
+            [block] => {
+                Some((block.b[0] * block.b[1] / (block.a[0] * block.a[1])).sqrt()).filter(|ratio| ratio.is_finite())
+            }
+            blocks => Some(analyse(blocks, 0.95)?.ratio.value),
+        }
+    }
+
     /// True if the verdict at an interim look is not *unclear*.
     fn is_clear(&self, tolerance: Tolerance, direction: Direction, look: InterimLook) -> bool {
         analyse(&self.blocks, 1.0 - 2.0 * look.one_sided)

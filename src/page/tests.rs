@@ -321,7 +321,7 @@ fn an_interrupted_sequential_comparison_has_the_level_of_its_looks() {
     for (runs, left_out) in [(12, None), (13, Some("1 run of")), (15, Some("3 runs of"))] {
         let part = RecordedExperiment { runs: interrupted.runs[..runs].to_vec(), ..interrupted.clone() };
         let (banner, notes, picture) = shown(&part);
-        assert!(banner.starts_with("better: "), "{banner}");
+        assert!(banner.starts_with("not usable; as measured, better: "), "{banner}");
         assert_eq!(picture.table.headings()[2], "99 % interval", "{runs}");
         assert_eq!(notes.contains("left out"), left_out.is_some(), "{notes}");
         assert!(left_out.is_none_or(|says| notes.contains(says)), "{notes}");

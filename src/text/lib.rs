@@ -4,6 +4,7 @@
 //! Input and output are numbers and text. Not in here: WML's notation of sizes (see `syntax`), and colours.
 //! `size::format(3 << 30)` is `3.0 GiB`.
 
+pub mod ascii;
 pub mod batch_files;
 pub mod bounded;
 pub mod count;

@@ -251,7 +251,7 @@ fn a_sweep_that_the_budget_ends_is_not_complete() {
     assert!(text.contains("\nnot complete: ") && text.contains(" of 20,000 runs; peak "), "{text}");
     // Runs that fail are part of the budget too, and a curve without points is a failure in any case.
     let text = waiting("--vary wait=9 --repeats 10000 --budget 0.5", 1);
-    assert!(text.contains(" of 10,000 runs; no point has results"), "{text}");
+    assert!(text.contains(" of 10,000 runs; no run has a result"), "{text}");
 }
 
 /// A curve as text has rates and response times, whatever the metric of its page.
@@ -277,7 +277,7 @@ fn a_point_that_fails_is_shown() {
     assert!(words.contains("overall response time"), "{text}");
     assert!(words.contains("no knee (fewer than three points have results)"), "{text}");
     let text = waiting("--vary wait=9 --repeats 1", 1);
-    assert!(text.contains("no point has results"), "{text}");
+    assert!(text.contains("no run has a result"), "{text}");
     let text = sweep("--vary n=1,900000 --repeats 1", 1);
     assert!(text.contains("1 failed: ") && text.contains("1 of 2 runs failed: 1 of `n=900000`"), "{text}");
     let text = sweep("--vary m=1,2", 2);

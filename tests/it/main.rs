@@ -23,6 +23,7 @@ mod aging;
 mod aio;
 mod below;
 mod calls;
+mod captures;
 mod cold;
 mod commands;
 mod comparisons;

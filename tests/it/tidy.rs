@@ -32,7 +32,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ),
     ("clap_complete", &["cli/completion.rs"]),
     ("clap_mangen", &["cli/man.rs"]),
-    ("terminal", &["cli/live.rs"]),
+    ("terminal", &["cli/screen.rs"]),
     ("rustyline", &["prompt/"]),
     ("indicatif", &["cli/", "report/"]),
     ("rustix", &["os/"]),

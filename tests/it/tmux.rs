@@ -35,7 +35,10 @@ impl Terminal {
 
     /// What a command of tmux prints.
     pub(crate) fn tmux(&self, args: &[&str]) -> String {
-        let output = stateless("tmux").args(["-L", &self.socket]).args(args).output().unwrap();
+        // Without UTF-8, tmux and the program show ASCII.
+        let mut command = stateless("tmux");
+        command.env("LC_ALL", "C.UTF-8").args(["-L", &self.socket]).args(args);
+        let output = command.output().unwrap();
         assert!(output.status.success(), "tmux {args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
