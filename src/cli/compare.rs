@@ -150,7 +150,8 @@ pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, 
     }
     let status = verdict_status(&comparison, args.verdict.expect);
     if let Some(target) = target {
-        let source = ResultSource::Comparison(Box::new(comparison));
+        let arms = page::arms([&a.runs, &b.runs]);
+        let source = ResultSource::Comparison { comparison: Box::new(comparison), arms };
         let page = page::html(&[source], None)
             .map_err(|e| Failure::failed(format!("can't make the page: {e}"), "omit `-o`"))?;
         target

@@ -261,7 +261,7 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, Fai
     for source in sources {
         match source {
             ResultSource::Runs { document, .. } => documents.push(&**document),
-            ResultSource::Comparison(_) => {}
+            ResultSource::Comparison { .. } => {}
             ResultSource::Experiment { name, .. } => {
                 let text = format!("the result of the experiment {name} can't be joined with others");
                 let help = "give its folder alone; `text` and `markdown` join experiments only";

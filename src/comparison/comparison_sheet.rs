@@ -127,15 +127,10 @@ fn t_test(study: &StudyTest) -> String {
     )
 }
 
-/// The caption of the table of both samples.
-pub fn samples_caption(comparison: &Comparison) -> String {
-    format!("Samples: {}", with_direction(&comparison.metric))
-}
-
 /// The table of both samples.
 fn samples(comparison: &Comparison) -> SheetTable {
     let mut table = SheetTable::of(
-        &samples_caption(comparison),
+        &format!("Samples: {}", with_direction(&comparison.metric)),
         [
             SheetColumn::words("side").only(Media::TEXT),
             SheetColumn::words("side").only(Media::RICH),

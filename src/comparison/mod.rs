@@ -43,7 +43,7 @@ mod wins;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, measured};
 pub use cautions::Caution;
-pub use comparison_sheet::{differs_text, samples_caption};
+pub use comparison_sheet::differs_text;
 pub use conditions::lines as condition_lines;
 pub use curve::CurveDocument;
 pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences, different_workloads};

@@ -67,6 +67,9 @@ pub struct SweepPoint {
     pub rate: Option<Estimate>,
     /// The mean response time of an open loop, else the mean latency.
     pub response: Option<Estimate>,
+    /// The median of the same times, and their 99th percentile.
+    #[serde(skip)]
+    pub percentiles: [Option<Estimate>; 2],
     /// The busy fraction of all processors, 0 to 1.
     pub cpu_busy: Option<f64>,
 }
@@ -130,6 +133,11 @@ impl Sweep {
         self.overall.is_some_and(|overall| point.rate.is_some_and(|rate| rate.value >= overall.peak))
     }
 
+    /// Returns the loads in ascending order, if all levels are numbers or sizes.
+    pub fn loads(&self) -> Option<Vec<f64>> {
+        self.in_load_order().map(|(_, point)| load(&point.level)).collect()
+    }
+
     /// Returns the points with their indices, in the order of their load: that of their levels if all are numbers or
     /// sizes, else the given order.
     pub fn in_load_order(&self) -> impl Iterator<Item = (usize, &SweepPoint)> {
@@ -155,6 +163,8 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
         // The runs of a level are treated as independent, because runs of other levels are made between them.
         independent_mean(&values, LEVEL).map(Estimate::from_zero)
     };
+    // The response time of an open loop, else the latency.
+    let times = |what: &str| estimate(&format!("response.{what}")).or_else(|| estimate(&format!("latency.{what}")));
     SweepPoint {
         level: level.to_owned(),
         runs: whole.len() as u64,
@@ -164,7 +174,8 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
         achieved: estimate("achieved").map(|achieved| achieved.value),
         rates: whole.iter().filter_map(|run| run.figures.get("ops").copied()).collect(),
         rate: estimate("ops"),
-        response: estimate("response.mean").or_else(|| estimate("latency.mean")),
+        response: times("mean"),
+        percentiles: ["p50", "p99"].map(times),
         cpu_busy: estimate("cpu_busy").map(|share| share.value),
     }
 }

@@ -1,32 +1,35 @@
 //! The parts of a page about a comparison of two arms: the verdict and how it came about.
 
-use super::experiment::{distributions, metric_title, run_picture, run_points, unit};
+use super::experiment::{answer_length, distributions, metric_title, run_picture, run_points, unit};
+use super::{ArmRecords, courses, curves};
 use crate::analysis::{self, ComparisonVerdict, Estimate};
-use crate::comparison::{
-    Comparison, ResultDocument, confidence, figure, percent, probability, ratio, samples_caption, with_direction,
-};
+use crate::comparison::{Comparison, ResultDocument, confidence, figure, percent, probability, ratio, with_direction};
 use crate::experiment::RecordedExperiment;
-use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
+use crate::sheet::{Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
 use crate::util::count::measured;
 
 /// Returns the parts about a comparison of the arms of an experiment.
-pub(super) fn blocks(recorded: &RecordedExperiment, comparison: &Comparison) -> Vec<SheetBlock> {
+pub(super) fn blocks(
+    recorded: &RecordedExperiment,
+    comparison: &Comparison,
+    arms: Option<&[ArmRecords; 2]>,
+) -> Vec<SheetBlock> {
     let of_metric = |metric| run_points(recorded, metric, &side_names(comparison), &means(comparison));
     let runs = recorded.experiment.metrics().first().and_then(of_metric);
-    with_runs(comparison, runs)
+    with_runs(comparison, runs, arms)
 }
 
 /// The largest number of values of a comparison that are drawn one by one.
 const MAX_DRAWN: usize = 1000;
 
 /// Returns the parts about a comparison of results, whose order in time may be unknown.
-pub(super) fn of_comparison(comparison: &Comparison) -> Vec<SheetBlock> {
+pub(super) fn of_comparison(comparison: &Comparison, arms: Option<&[ArmRecords; 2]>) -> Vec<SheetBlock> {
     let numbered = |values: &Vec<f64>| (1..).zip(values.iter().copied()).collect::<Vec<_>>();
     let sides = [&comparison.a.values, &comparison.b.values].map(numbered);
     let names = side_names(comparison);
     let is_drawn = sides.iter().map(Vec::len).sum::<usize>() <= MAX_DRAWN;
     let draw = || run_picture(&comparison.metric, "number of the run on its side", &sides, &names, &means(comparison));
-    with_runs(comparison, is_drawn.then(draw).flatten())
+    with_runs(comparison, is_drawn.then(draw).flatten(), arms)
 }
 
 /// Returns the means of both sides with their intervals, as far as they are known.
@@ -40,20 +43,31 @@ fn side_names(comparison: &Comparison) -> [String; 2] {
     [("A", &comparison.a), ("B", &comparison.b)].map(|(side, of)| format!("{side}: {}", of.name))
 }
 
-/// Returns the parts about a comparison. `runs` is the picture of its runs.
-fn with_runs(comparison: &Comparison, runs: Option<Picture>) -> Vec<SheetBlock> {
+/// Returns the parts about a comparison. `runs` is the picture of its runs, `arms` has their records.
+fn with_runs(comparison: &Comparison, runs: Option<Picture>, arms: Option<&[ArmRecords; 2]>) -> Vec<SheetBlock> {
     let mut sheet = comparison.sheet();
-    sheet.add_after(&samples_caption(comparison), [SheetBlock::Picture(ratios(comparison))]);
     let sides = [&comparison.a.values, &comparison.b.values];
-    let [name_a, name_b] = side_names(comparison);
-    let samples = [(name_a, sides[0].clone()), (name_b, sides[1].clone())];
+    let names = side_names(comparison);
+    let samples = [0, 1].map(|side| (names[side].clone(), sides[side].clone()));
     let distributions = distributions(&comparison.metric, &samples);
     // A reader who asks for the shapes of the samples can read it.
     let quantiles = || quantiles(&comparison.metric, ("A", sides[0]), ("B", sides[1]));
     let quantiles = comparison.shapes.as_ref().and_then(|_| quantiles());
     sheet.blocks.extend([runs, distributions, quantiles].into_iter().flatten().map(SheetBlock::Picture));
-    sheet.into_page()
+    let mut blocks = sheet.into_page();
+    blocks.insert(answer_length(&blocks), SheetBlock::Picture(ratios(comparison)));
+    if let Some(arms) = arms {
+        // Behind the notes.
+        let is_note = |block: &SheetBlock| matches!(block, SheetBlock::Warnings { .. });
+        let at = blocks.iter().rposition(is_note).unwrap_or_else(|| answer_length(&blocks)) + 1;
+        blocks.splice(at..at, curves::blocks(arms, &names));
+        blocks.extend(courses::blocks(arms, &names));
+    }
+    blocks
 }
+
+/// How far an interval is drawn beyond the values, as a factor.
+const WIDEST_END: f64 = 2.0;
 
 /// Draws the ratios with their intervals, and the tolerance: the figures on which the verdict is based, then those of
 /// other metrics.
@@ -80,20 +94,22 @@ fn ratios(comparison: &Comparison) -> Picture {
         true => (1.0 - comparison.tolerance, 1.0 + comparison.tolerance),
         false => (1.0 / (1.0 + comparison.tolerance), 1.0 / (1.0 - comparison.tolerance)),
     };
-    // An interval far beyond the others would make them points.
-    let limit = |end: f64| end.clamp(0.25, 4.0);
-    let ends = rows.iter().flat_map(|(_, _, found, _)| [found.value, found.low, found.high]);
-    let ends = ends.chain([low, high]).filter(|end| end.is_finite()).map(limit);
-    let x = ChartAxis::linear("B/A", AxisUnit::Number, ends);
+    let values = || rows.iter().map(|(_, _, found, _)| found.value).chain([low, high]).filter(|end| end.is_finite());
+    let (least, greatest) = values().fold((1.0_f64, 1.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+    // An interval far beyond the values would make the others points.
+    let limit = |end: f64| end.clamp(least / WIDEST_END, greatest * WIDEST_END);
+    let ends = rows.iter().flat_map(|(_, _, found, _)| [found.low, found.high]).filter(|end| end.is_finite());
+    let x = ChartAxis::of_ratios("B/A (logarithmic)", values().chain(ends.map(limit)));
     let mut chart = Chart::new(x, ChartAxis::categories("", rows.iter().map(|(name, ..)| name.clone())));
     let tolerance = format!("tolerance of {}: {low:.3} to {high:.3}", percent(comparison.tolerance));
-    chart.vertical_band((limit(low), limit(high)), "band", &tolerance);
+    chart.vertical_band((low, high), "band", &tolerance);
     chart.vertical_line(1.0, "rule", "equal");
     let interval = format!("{} interval", confidence(comparison.level));
     let mut table = SheetTable::new("Ratios", ["figure", "B/A", interval.as_str(), "p"]);
     for (row, (name, class, found, p)) in rows.into_iter().enumerate() {
         let title = format!("{name}: {}", ratio(found));
         chart.horizontal_interval(row as f64, (found.low, found.high), class);
+        chart.row_value(row as f64, &ratio(found));
         let value = found.value.to_string();
         chart.plot_as(Symbol::Circle, &ChartPoint { x: found.value, y: row as f64, class, title }, value);
         let ends = [found.low, found.high].map(|end| format!("{end:.4}"));
@@ -115,9 +131,8 @@ fn ratios(comparison: &Comparison) -> Picture {
     Picture {
         title: "How the verdict came about".to_owned(),
         note: format!(
-            "A point is a ratio of B to A, the line its interval. B is better if the whole first interval lies {better} \
-             the tolerance, the same if it lies within, worse if it lies on the other side; else the result is between \
-             these, or unclear. {depends}"
+            "The verdict is the place of the first interval: {better} the tolerance B is better, within it the same, on \
+             the other side worse; else it is between these, or unclear. {depends}"
         ),
         legend: vec![("box", tolerance)],
         drawing: chart.drawing("Ratios of B to A with their intervals"),

@@ -1,40 +1,45 @@
 //! The parts of a page about an experiment: its result, each run as a point, and the figures of its flowops. The parts
 //! of a comparison of two arms are in `ab`, those of a load curve in `sweep`.
 
+use super::records::{ARM_CLASSES, ARM_SYMBOLS, ArmRecords};
 use super::{ab, factorial, sweep};
 use crate::analysis::{self, Estimate, NoiseFloor};
 use crate::comparison::{Repeats, ResultDocument, figure, measured, with_direction};
 use crate::experiment::{ExperimentDocument, RecordedExperiment, RecordedRun, RunTable};
 use crate::import::{Metric, record_name};
-use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable};
 use crate::util::count::count;
 use std::collections::BTreeSet;
 
-/// The classes of the first arms.
-pub(super) const ARM_CLASSES: [&str; 2] = ["a", "b"];
-/// The shapes of the first arms.
-const ARM_SYMBOLS: [Symbol; 2] = [Symbol::Circle, Symbol::Square];
 /// The largest number of flowops in the table of flowops.
 const MAX_FLOWOPS: usize = 200;
 
-/// Returns all parts about an experiment. `floor` is the noise floor of its workload.
-pub(super) fn blocks(recorded: &RecordedExperiment, floor: Option<NoiseFloor>) -> Vec<SheetBlock> {
+/// Returns all parts about an experiment. `floor` is the noise floor of its workload, `arms` the runs of a comparison.
+pub(super) fn blocks(
+    recorded: &RecordedExperiment,
+    floor: Option<NoiseFloor>,
+    arms: Option<&[ArmRecords; 2]>,
+) -> Vec<SheetBlock> {
     let mut blocks = match recorded.document(floor) {
         Err(why) => recorded.failed_sheet(&why).into_page(),
         Ok(ExperimentDocument::Repeats(found)) => repeat_blocks(recorded, &found),
-        Ok(ExperimentDocument::Comparison(found)) => ab::blocks(recorded, &found),
+        Ok(ExperimentDocument::Comparison(found)) => ab::blocks(recorded, &found, arms),
         Ok(ExperimentDocument::Sweep(found)) => sweep::blocks(&found),
         Ok(ExperimentDocument::Factorial(found)) => factorial::blocks(&found),
     };
-    let is_answer = |block: &&SheetBlock| {
-        matches!(block, SheetBlock::Banner { .. } | SheetBlock::Text { .. } | SheetBlock::SmallPrint { .. })
-    };
-    let at = blocks.iter().take_while(is_answer).count();
-    blocks.insert(at, SheetBlock::SmallPrint { lines: vec![about(recorded)] });
+    blocks.insert(answer_length(&blocks), SheetBlock::SmallPrint { lines: vec![about(recorded)] });
     blocks.extend(flowops(recorded).block());
     blocks.extend(run_table(recorded).folded().block());
     blocks.extend(conditions(recorded).folded().block());
     blocks
+}
+
+/// Returns the number of blocks with the answer, at the beginning of those of a result.
+pub(super) fn answer_length(blocks: &[SheetBlock]) -> usize {
+    let is_answer = |block: &&SheetBlock| {
+        matches!(block, SheetBlock::Banner { .. } | SheetBlock::Text { .. } | SheetBlock::SmallPrint { .. })
+    };
+    blocks.iter().take_while(is_answer).count()
 }
 
 /// Returns sentences on the experiment and on what it measured.

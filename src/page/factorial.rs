@@ -1,17 +1,20 @@
 //! The parts of a page about a factorial experiment: the table of the cells, and for each metric the runs of each cell
-//! as points, and the cells by the levels of each factor.
+//! as points, over the levels of one factor.
 
 use super::ab::quantiles;
 use super::experiment::{distributions, extent, metric_title, unit};
 use super::sweep;
 use crate::analysis::Estimate;
 use crate::comparison::{
-    CellMetric, Factorial, FactorialCell, LevelTests, ResultDocument, cell_groups, figure, interval_text,
+    CellGroup, CellMetric, FactorLevels, Factorial, FactorialCell, LevelTests, ResultDocument, cell_groups, figure,
+    interval_text,
 };
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
 
 /// The largest number of cells in a picture. More names do not fit below the axis.
 const MAX_CELLS: usize = 40;
+/// The largest number of small pictures of a metric. Further ones are shown on demand.
+const MAX_PICTURES: usize = 12;
 
 /// Returns the parts about a factorial experiment.
 pub(super) fn blocks(found: &Factorial) -> Vec<SheetBlock> {
@@ -20,8 +23,7 @@ pub(super) fn blocks(found: &Factorial) -> Vec<SheetBlock> {
     found.curves.iter().zip(sheet.parts()).for_each(|(curve, part)| sweep::draw(curve, part));
     for n in 0..found.metrics.len() {
         for metric in found.metrics_at(n) {
-            sheet.blocks.extend(dots(found, n, metric).map(SheetBlock::Picture));
-            sheet.blocks.extend(by_factor(found, n, metric));
+            sheet.blocks.extend(cells(found, n, metric));
         }
     }
     sheet.into_page()
@@ -32,60 +34,58 @@ fn of_cell<'a>(cell: &'a FactorialCell, n: usize, name: &str) -> Option<&'a Cell
     cell.metrics.get(n).filter(|metric| metric.metric == name)
 }
 
-/// Draws the cells with this metric by the levels of each factor that has several, as small pictures. Returns `None` for
-/// fewer than two.
-fn by_factor(found: &Factorial, n: usize, name: &str) -> Option<SheetBlock> {
-    let varied: Vec<usize> = (0..found.factors.len()).filter(|at| found.factors[*at].levels.len() > 1).collect();
-    let has_values =
-        found.cells.iter().any(|cell| of_cell(cell, n, name).is_some_and(|found| found.estimate.is_some()));
-    if varied.len() < 2 || !has_values {
+/// The factor whose levels are beside each other in a picture: that of a table that the experiment requests, else the one
+/// that changes the metric least, since the others may be unlike things, such as workloads. `None` for fewer than two
+/// factors with several levels.
+fn common_factor<'a>(found: &'a Factorial, n: usize, name: &str) -> Option<&'a str> {
+    let varied: Vec<&FactorLevels> = found.factors.iter().filter(|factor| factor.levels.len() > 1).collect();
+    if varied.len() < 2 {
         return None;
     }
-    let pictures = varied.into_iter().map(|position| levels(found, n, name, position)).collect();
-    Some(SheetBlock::Multiples { title: format!("Factors: {name}"), pictures })
+    let requested = found.pivots.iter().map(|pivot| &pivot.factor).chain(found.tests.iter().map(|tests| &tests.factor));
+    let requested = requested.chain(found.curves.iter().map(|curve| &curve.factor)).next();
+    let mean = |cell: &usize| of_cell(found.cells.get(*cell)?, n, name)?.estimate.map(|found| found.value);
+    // The mean of the logarithmic distances between the lowest and the highest level.
+    let change = |factor: &FactorLevels| {
+        let distance = |group: &CellGroup<'_>| {
+            let means = group.cells.iter().filter_map(mean).map(|value| value.abs().max(f64::MIN_POSITIVE).ln());
+            let (low, high) = means.fold((f64::MAX, f64::MIN), |(low, high), mean| (low.min(mean), high.max(mean)));
+            (high - low).max(0.0)
+        };
+        let groups = cell_groups(&found.factors, &factor.name);
+        groups.iter().map(distance).sum::<f64>() / groups.len() as f64
+    };
+    let least = || varied.iter().min_by(|a, b| change(a).total_cmp(&change(b))).map(|factor| factor.name.as_str());
+    requested.map(String::as_str).filter(|name| varied.iter().any(|factor| factor.name == *name)).or_else(least)
 }
 
-/// Draws the means of the cells at each level of a factor, and the geometric mean of these, whose ratios are the effects
-/// of the factor if each cell has runs. The vertical axis is that of all factors.
-fn levels(found: &Factorial, n: usize, name: &str, position: usize) -> Picture {
-    let factor = &found.factors[position];
-    let unit = unit(name);
-    let low = if unit == AxisUnit::Number { Some(0.0) } else { None };
-    let cells: Vec<(&FactorialCell, usize, f64)> = found
-        .cells
-        .iter()
-        .filter_map(|cell| {
-            let level = factor.levels.iter().position(|level| *level == cell.levels[position])?;
-            Some((cell, level, of_cell(cell, n, name)?.estimate?.value))
-        })
-        .collect();
-    let mean = |level: usize| {
-        let values: Vec<f64> = cells.iter().filter(|(_, of, _)| *of == level).map(|(_, _, value)| *value).collect();
-        (!values.is_empty()).then(|| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp())
+/// Draws the runs of the cells with this metric: with several factors as small pictures, each with an axis of its own, over
+/// the levels of one factor.
+fn cells(found: &Factorial, n: usize, name: &str) -> Vec<SheetBlock> {
+    let title = format!("Cells: {name}");
+    let Some(common) = common_factor(found, n, name) else {
+        let label = |cell: &FactorialCell| match cell.levels.is_empty() {
+            true => cell.name.clone(),
+            false => cell.levels.join(", "),
+        };
+        let cells: Vec<(String, &FactorialCell)> = found.cells.iter().map(|cell| (label(cell), cell)).collect();
+        let factors: Vec<&str> = found.factors.iter().map(|factor| factor.name.as_str()).collect();
+        let picture = dots(&title, &factors.join(", "), &cells, (n, name));
+        return picture.map(SheetBlock::Picture).into_iter().collect();
     };
-    let means: Vec<(usize, f64)> = (0..factor.levels.len()).filter_map(|level| Some((level, mean(level)?))).collect();
-    let y = ChartAxis::linear(&metric_title(name), unit, cells.iter().map(|(_, _, value)| *value).chain(low));
-    let mut chart = Chart::new(ChartAxis::categories(&factor.name, factor.levels.iter().cloned()), y);
-    chart.join(means.iter().map(|(level, value)| (*level as f64, *value)), "b");
-    let mut table = SheetTable::new(&format!("{name} by {}", factor.name), [factor.name.as_str(), "cell", name]);
-    for (cell, level, value) in &cells {
-        let title = format!("{}: {}", cell.name, figure(name, *value));
-        chart.plot(Symbol::Circle, &ChartPoint { x: *level as f64, y: *value, class: "a", title });
-        table.row([factor.levels[*level].clone(), cell.name.clone(), figure(name, *value)]);
-    }
-    for (level, value) in &means {
-        let label = &factor.levels[*level];
-        let title = format!("{}={label}, mean: {}", factor.name, figure(name, *value));
-        chart.plot(Symbol::Square, &ChartPoint { x: *level as f64, y: *value, class: "b", title });
-        table.row([label.clone(), "mean".to_owned(), figure(name, *value)]);
-    }
-    Picture {
-        title: factor.name.clone(),
-        note: String::new(),
-        legend: vec![("a", "cell".to_owned()), ("b", "geometric mean of the cells at a level".to_owned())],
-        drawing: chart.drawing(&format!("{name} by {}", factor.name)),
-        table,
-    }
+    let of_group = |group: CellGroup<'_>| {
+        let cells = group.factor.levels.iter().zip(&group.cells);
+        let cells: Vec<(String, &FactorialCell)> =
+            cells.filter_map(|(level, cell)| Some((level.clone(), found.cells.get(*cell)?))).collect();
+        dots(&group.name(), common, &cells, (n, name))
+    };
+    let mut pictures: Vec<Picture> = cell_groups(&found.factors, common).into_iter().filter_map(of_group).collect();
+    let others = pictures.split_off(pictures.len().min(MAX_PICTURES));
+    let multiples = |title: String, pictures: Vec<Picture>, is_folded: bool| {
+        (!pictures.is_empty()).then_some(SheetBlock::Multiples { title, pictures, is_folded })
+    };
+    let others = multiples(format!("{title}, further"), others, true);
+    multiples(title, pictures, false).into_iter().chain(others).collect()
 }
 
 /// Draws the distributions and quantiles of the runs of each level beside those of the first one, as small pictures.
@@ -106,31 +106,24 @@ fn level_pictures(found: &Factorial, tests: &LevelTests) -> Option<SheetBlock> {
         pictures.extend(quantiles(&tests.metric, (&first.0, &first.1), (&sample.0, &sample.1)));
     }
     let title = format!("Distributions: {}", tests.title());
-    (!pictures.is_empty()).then_some(SheetBlock::Multiples { title, pictures })
+    (!pictures.is_empty()).then_some(SheetBlock::Multiples { title, pictures, is_folded: false })
 }
 
-/// Draws the runs of each cell with this metric as points, with the mean and its interval.
-fn dots(found: &Factorial, n: usize, name: &str) -> Option<Picture> {
+/// Draws the runs of cells with a metric as points, with the mean and its interval. Each cell has a label.
+fn dots(title: &str, x_title: &str, cells: &[(String, &FactorialCell)], (n, name): (usize, &str)) -> Option<Picture> {
     let unit = unit(name);
-    let with_metric = || found.cells.iter().filter(|cell| of_cell(cell, n, name).is_some());
+    let with_metric = || cells.iter().filter_map(|(label, cell)| Some((label, cell, of_cell(cell, n, name)?)));
     let shown = || with_metric().take(MAX_CELLS);
-    let of = |cell: &FactorialCell| cell.metrics[n].clone();
-    let values = shown().flat_map(|cell| of(cell).values);
-    let all: Vec<f64> = values.chain(shown().filter_map(|cell| of(cell).estimate).flat_map(extent)).collect();
+    let values = shown().flat_map(|(_, _, metric)| metric.values.iter().copied());
+    let all: Vec<f64> = values.chain(shown().filter_map(|(_, _, metric)| metric.estimate).flat_map(extent)).collect();
     if all.is_empty() {
         return None;
     }
-    let labels = shown().map(|cell| match cell.levels.is_empty() {
-        true => cell.name.clone(),
-        false => cell.levels.join(", "),
-    });
-    let factors: Vec<&str> = found.factors.iter().map(|factor| factor.name.as_str()).collect();
-    let x = ChartAxis::categories(&factors.join(", "), labels);
+    let x = ChartAxis::categories(x_title, shown().map(|(label, ..)| label.clone()));
     let low = if unit == AxisUnit::Number { Some(0.0) } else { None };
     let mut chart = Chart::new(x, ChartAxis::linear(&metric_title(name), unit, all.into_iter().chain(low)));
     let mut table = SheetTable::new(&format!("Runs of the cells: {name}"), ["cell", name, "95 % interval"]);
-    for (at, cell) in shown().enumerate() {
-        let metric = of(cell);
+    for (at, (_, cell, metric)) in shown().enumerate() {
         let x = at as f64;
         if let Some(ends) = metric.estimate.and_then(Estimate::ends) {
             chart.vertical_interval(x, ends, "b");
@@ -148,11 +141,11 @@ fn dots(found: &Factorial, n: usize, name: &str) -> Option<Picture> {
         }
     }
     let rest = with_metric().count().saturating_sub(MAX_CELLS);
-    let rest = if rest > 0 { format!(" The picture has the first {MAX_CELLS} cells.") } else { String::new() };
+    let rest = if rest > 0 { format!("The picture has the first {MAX_CELLS} cells.") } else { String::new() };
     Some(Picture {
-        title: format!("Cells: {name}"),
-        note: format!("Each circle is a run, each square the mean of a cell with its 95 % interval.{rest}"),
-        legend: vec![("a", "run".to_owned()), ("b", "mean".to_owned())],
+        title: title.to_owned(),
+        note: rest,
+        legend: vec![("a", "run".to_owned()), ("b", "mean with its 95 % interval".to_owned())],
         drawing: chart.drawing(&format!("{name} of the runs of each cell")),
         table,
     })

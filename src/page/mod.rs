@@ -1,21 +1,26 @@
 //! `wmlrun report`: results as one HTML page.
 //!
 //! The page is a single file without scripts, which requests nothing. Every picture is typed SVG with the values in
-//! attributes, and has a table with the same values. Input: results as data. Output: HTML, the same for the same input.
+//! attributes, and has a table with the same values. Input: results as data, and the files of the runs of a comparison.
+//! Output: HTML, the same for the same input.
 //! Not in here: measuring, and the statistics of several runs (`comparison`).
 
 mod ab;
+mod courses;
+mod curves;
 mod experiment;
 mod factorial;
 mod hosts;
 mod pictures;
+mod records;
 mod run;
 mod source;
 mod sweep;
 mod timeline;
 
 pub use pictures::{PictureFile, pictures};
-pub use source::{PageError, ResultSource, is_page, read};
+pub use records::ArmRecords;
+pub use source::{PageError, ResultSource, arms, is_page, read};
 
 use crate::report::names::{heading, script};
 use crate::result::{Document, Run};
@@ -54,12 +59,16 @@ fn section(source: &ResultSource, runs_with_pictures: &mut usize) -> PageSection
         ResultSource::Experiment { name, recorded, floor } => {
             let experiment = &recorded.experiment;
             let title = format!("{}: {}", experiment.kind().command(), experiment.name);
-            PageSection { title, about: name.clone(), blocks: experiment::blocks(recorded, *floor) }
+            PageSection {
+                title,
+                about: name.clone(),
+                blocks: experiment::blocks(recorded, *floor, source::arms_of(recorded).as_deref()),
+            }
         }
-        ResultSource::Comparison(comparison) => PageSection {
+        ResultSource::Comparison { comparison, arms } => PageSection {
             title: format!("compare: {}", comparison.name),
             about: String::new(),
-            blocks: ab::of_comparison(comparison),
+            blocks: ab::of_comparison(comparison, arms.as_deref()),
         },
     }
 }
@@ -124,6 +133,10 @@ fn overview(runs: &[Run]) -> Picture {
     }
 }
 
+#[cfg(test)]
+mod arms_tests;
+#[cfg(test)]
+mod factorial_tests;
 #[cfg(test)]
 mod run_tests;
 #[cfg(test)]

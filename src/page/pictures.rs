@@ -24,7 +24,7 @@ pub fn pictures(sources: &[ResultSource]) -> Vec<PictureFile> {
             match block {
                 SheetBlock::Heading { text } => source = format!("{}, {}", section.title, text.to_lowercase()),
                 SheetBlock::Picture(picture) => add(&mut files, &picture.title, &source, picture),
-                SheetBlock::Multiples { title, pictures } => {
+                SheetBlock::Multiples { title, pictures, .. } => {
                     for picture in pictures {
                         add(&mut files, &format!("{title}: {}", picture.title), &source, picture);
                     }

@@ -2,6 +2,7 @@
 //! pictures over time are in `timeline`.
 
 use super::{hosts, timeline};
+use crate::report::requests::rows;
 use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines, figures};
 use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, Run, RunState, warning_order};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, SheetBlock, SheetTable, Symbol, Tone};
@@ -44,13 +45,17 @@ pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<Shee
     }
     blocks.push(SheetBlock::Text { text: conditions(document, run, true).join(", ") + "." });
     blocks.extend(warning_list(document, run));
+    // The requests of open loops are what was asked for; their steps are shown on demand.
+    let requests = requests(run);
+    let responses = if requests.rows.is_empty() { responses(run) } else { responses(run).folded() };
+    blocks.extend(requests.block());
     blocks.extend(flowops(run).block());
     if pictures {
         blocks.extend(percentiles(run).map(SheetBlock::Picture));
         blocks.extend(timeline::rate(run).map(SheetBlock::Picture));
         blocks.extend(timeline::latency_map(run).map(SheetBlock::Picture));
     }
-    blocks.extend(responses(run).block());
+    blocks.extend(responses.block());
     blocks.extend(hosts::blocks(run, pictures));
     blocks.extend(filesets(run).block());
     blocks.extend(devices(run).block());
@@ -139,8 +144,10 @@ fn percentiles(run: &Run) -> Option<Picture> {
     let columns = std::iter::once("flowop").chain(PERCENTILES.iter().map(|percentile| percentile.name));
     let mut table = SheetTable::new("Percentiles of the latency", columns);
     let mut chart = Chart::new(x, ChartAxis::categories("", names.clone()));
+    let mut drawn = [false; PERCENTILES.len()];
     for (row, ((_, flowop), name)) in flowops.iter().zip(&names).enumerate() {
         let found = values(flowop);
+        drawn.iter_mut().zip(&found).for_each(|(drawn, found)| *drawn |= found.is_some());
         let known: Vec<f64> = found.iter().copied().flatten().collect();
         if let [first, .., last] = known[..] {
             chart.join([(first, row as f64), (last, row as f64)], "rule");
@@ -158,16 +165,42 @@ fn percentiles(run: &Run) -> Option<Picture> {
         0 => String::new(),
         n => format!(" {} with fewer operations are in the table of flowops only.", count(n as u64, "flowop")),
     };
+    // Those that no flowop has operations for have no key.
+    let is_drawn = PERCENTILES.iter().zip(drawn).filter(|(_, drawn)| *drawn);
+    let legend = is_drawn.map(|(percentile, _)| (percentile.class, percentile.name.to_owned())).collect();
     (!names.is_empty()).then(|| Picture {
         title: "Latency percentiles".to_owned(),
         note: format!(
             "Each line is an I/O flowop, from its median to its maximum. Percentiles with fewer than {MIN_BEYOND} \
              operations beyond them are not drawn.{hidden}"
         ),
-        legend: PERCENTILES.map(|percentile| (percentile.class, percentile.name.to_owned())).to_vec(),
+        legend,
         drawing: chart.drawing("Latency percentiles of the I/O flowops"),
         table,
     })
+}
+
+/// Returns the table of requests of open loops.
+fn requests(run: &Run) -> SheetTable {
+    let columns = ["request", "offered/s", "done/s", "backlog", "p50", "p99", "p99.9", "max"];
+    let mut table = SheetTable::new("Requests of the open loops, with response times", columns);
+    let dash = || "-".to_owned();
+    for row in rows(run) {
+        let times = row.response();
+        let time =
+            |of: fn(&Latency) -> Option<u64>| times.as_ref().and_then(of).map_or_else(dash, |ns| latency(ns as f64));
+        table.row([
+            row.name.trim().to_owned(),
+            row.requests.map_or_else(dash, |requests| measured(requests.offered_per_s)),
+            measured(row.per_s),
+            row.requests.map_or_else(dash, |requests| grouped(requests.backlog)),
+            time(|times| times.p50),
+            time(|times| times.p99),
+            time(|times| times.p99_9),
+            time(|times| times.max),
+        ]);
+    }
+    table
 }
 
 /// Returns the table of response times of an open loop.

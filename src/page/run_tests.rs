@@ -46,7 +46,7 @@ fn the_table_of_runs_says_what_was_unusual() {
 #[test]
 fn a_comparison_of_results_has_its_runs() {
     let comparison = ab(0.1).comparison(None).unwrap();
-    let blocks = of_comparison(&comparison);
+    let blocks = of_comparison(&comparison, None);
     let picture = blocks.iter().find_map(|block| match block {
         SheetBlock::Picture(picture) if picture.title == "Runs: ops" => Some(picture),
         _ => None,
@@ -60,6 +60,6 @@ fn a_comparison_of_results_has_its_runs() {
     // Columns of numbers may be long.
     let mut long = comparison;
     long.a.values = vec![1.0; 1000];
-    let titles: Vec<String> = pictures(of_comparison(&long)).into_keys().collect();
+    let titles: Vec<String> = pictures(of_comparison(&long, None)).into_keys().collect();
     assert!(titles.iter().all(|title| !title.starts_with("Runs: ")), "{titles:?}");
 }

@@ -1,10 +1,11 @@
 //! Reads the results of a page: result files, directories of them, and results folders of experiments.
 
+use super::records::ArmRecords;
 use crate::analysis::NoiseFloor;
 use crate::comparison::Comparison;
-use crate::experiment::{self, RecordedExperiment};
-use crate::import;
+use crate::experiment::{self, ExperimentKind, RecordedExperiment};
 use crate::import::folder::is_visible;
+use crate::import::{self, Observation};
 use crate::os::reading;
 use crate::report::json;
 use crate::result::Document;
@@ -30,7 +31,27 @@ pub enum ResultSource {
         /// The noise floor of its workload, if it has been measured.
         floor: Option<NoiseFloor>,
     },
-    Comparison(Box<Comparison>),
+    Comparison {
+        comparison: Box<Comparison>,
+        /// The runs of both sides, if they can be read.
+        arms: Option<Box<[ArmRecords; 2]>>,
+    },
+}
+
+/// Reads the results of the runs of two arms. Returns `None` if one of them can't be read, or is not of this program.
+pub fn arms<'a>(runs: [impl IntoIterator<Item = &'a Observation>; 2]) -> Option<Box<[ArmRecords; 2]>> {
+    let [a, b] = runs.map(ArmRecords::read);
+    Some(Box::new([a?, b?]))
+}
+
+/// Reads the runs of the whole blocks of a comparison. Only a page needs them.
+pub(super) fn arms_of(recorded: &RecordedExperiment) -> Option<Box<[ArmRecords; 2]>> {
+    if recorded.experiment.kind() != ExperimentKind::Ab {
+        return None;
+    }
+    let runs = recorded.whole_blocks();
+    let of = |arm: usize| runs.iter().filter(|run| run.arm == arm).map(|run| &run.observation).collect::<Vec<_>>();
+    arms([of(0), of(1)])
 }
 
 /// The reason why a path can't become a section.
@@ -152,7 +173,7 @@ mod tests {
             let found = read(from).unwrap();
             let name = |source: &ResultSource| match source {
                 ResultSource::Runs { name, .. } => name.clone(),
-                ResultSource::Experiment { .. } | ResultSource::Comparison(_) => String::new(),
+                ResultSource::Experiment { .. } | ResultSource::Comparison { .. } => String::new(),
             };
             found.iter().map(name).collect()
         };

@@ -27,45 +27,83 @@ pub(super) fn draw(found: &Sweep, sheet: &mut Sheet) {
     });
     let failed = SheetBlock::messages(NoteLabel::Warning, &failed.collect::<Vec<_>>());
     failed.into_iter().for_each(|failed| sheet.blocks.insert(0, failed));
-    let throughput = over_load(found, ("Throughput over load", OPERATIONS), AxisUnit::Number, |point| point.rate);
-    let names = ("Response time over load", "mean response time");
-    let response = over_load(found, names, AxisUnit::Nanoseconds, |point| point.response);
+    let rate = LoadSeries { name: OPERATIONS, class: "a", symbol: Symbol::Circle, of: |point| point.rate };
+    let throughput = over_load(found, ("Throughput over load", OPERATIONS), AxisUnit::Number, &[rate]);
+    let response = over_load(found, ("Response time over load", "response time"), AxisUnit::Nanoseconds, &TIMES);
     let pictures = [Some(throughput), achieved_rates(found), Some(response), load_curve(found)];
     sheet.blocks.extend(pictures.into_iter().flatten().map(SheetBlock::Picture));
 }
 
-/// Draws a figure of each level with its interval, in the order of the loads.
-fn over_load(
-    sweep: &Sweep,
-    (title, y_title): (&str, &str),
-    unit: AxisUnit,
-    of: impl Fn(&SweepPoint) -> Option<Estimate>,
-) -> Picture {
+/// A figure of each load.
+struct LoadSeries {
+    name: &'static str,
+    class: &'static str,
+    symbol: Symbol,
+    of: fn(&SweepPoint) -> Option<Estimate>,
+}
+
+/// The response times of each load.
+const TIMES: [LoadSeries; 3] = [
+    LoadSeries { name: "p50", class: "a", symbol: Symbol::Circle, of: |point| point.percentiles[0] },
+    LoadSeries { name: "mean", class: "c", symbol: Symbol::Circle, of: |point| point.response },
+    LoadSeries { name: "p99", class: "b", symbol: Symbol::Square, of: |point| point.percentiles[1] },
+];
+
+/// Draws figures of each load with their intervals. The distances of loads are true if they are numbers.
+fn over_load(sweep: &Sweep, (title, y_title): (&str, &str), unit: AxisUnit, all: &[LoadSeries]) -> Picture {
     let metric = if unit == AxisUnit::Nanoseconds { "latency.mean" } else { "ops" };
     let points: Vec<(usize, &SweepPoint)> = sweep.in_load_order().collect();
-    let values = points.iter().filter_map(|(_, point)| of(point)).flat_map(extent);
-    let y = ChartAxis::linear(y_title, unit, values.chain([0.0]));
-    let x = ChartAxis::categories(&sweep.factor, points.iter().map(|(_, point)| point.level.clone()));
+    let is_known = |series: &&LoadSeries| points.iter().any(|(_, point)| (series.of)(point).is_some());
+    let series: Vec<&LoadSeries> = all.iter().filter(is_known).collect();
+    let values = series.iter().flat_map(|series| points.iter().filter_map(move |(_, point)| (series.of)(point)));
+    let values = values.flat_map(extent);
+    // Percentiles are far apart.
+    let y = match series.len() {
+        0 | 1 => ChartAxis::linear(y_title, unit, values.chain([0.0])),
+        _ => ChartAxis::logarithmic(&format!("{y_title} (logarithmic)"), unit, values),
+    };
+    let loads = sweep.loads();
+    let place = |at: usize| loads.as_ref().and_then(|loads| loads.get(at)).copied().unwrap_or(at as f64);
+    let levels = points.iter().map(|(_, point)| point.level.clone());
+    let x = match &loads {
+        Some(loads) => ChartAxis::of_loads(&sweep.factor, &loads.iter().copied().zip(levels).collect::<Vec<_>>()),
+        None => ChartAxis::categories(&sweep.factor, levels),
+    };
     let mut chart = Chart::new(x, y);
     if let Some(knee) = points.iter().position(|(n, _)| sweep.knee == Some(*n)) {
-        chart.vertical_line(knee as f64, "rule", "knee");
+        chart.vertical_line(place(knee), "rule", "knee");
     }
-    let found = || points.iter().enumerate().filter_map(|(at, (_, point))| Some((at as f64, *point, of(point)?)));
-    chart.join(found().map(|(at, _, found)| (at, found.value)), "a");
-    let mut table = SheetTable::new(title, [sweep.factor.as_str(), y_title, "95 % interval"]);
-    for (x, point, found) in found() {
-        if let Some(ends) = found.ends() {
-            chart.vertical_interval(x, ends, "a");
+    let mut table = SheetTable::new(title, [sweep.factor.as_str()]);
+    table.add_columns(series.iter().flat_map(|series| [series.name.to_owned(), "95 % interval".to_owned()]));
+    for LoadSeries { name, class, symbol, of } in &series {
+        let found = || points.iter().enumerate().filter_map(|(at, (_, point))| Some((place(at), *point, of(point)?)));
+        // Nothing lies between values that are not numbers.
+        if loads.is_some() {
+            chart.join(found().map(|(x, _, found)| (x, found.value)), class);
         }
-        let label = format!("{}={}: {}", sweep.factor, point.level, figure(metric, found.value));
-        chart.plot(Symbol::Circle, &ChartPoint { x, y: found.value, class: "a", title: label });
-        table.row([point.level.clone(), figure(metric, found.value), interval_text(metric, found)]);
+        for (x, point, found) in found() {
+            if let Some(ends) = found.ends() {
+                chart.vertical_interval(x, ends, class);
+            }
+            let title = format!("{}={}, {name}: {}", sweep.factor, point.level, figure(metric, found.value));
+            chart.plot(*symbol, &ChartPoint { x, y: found.value, class, title });
+        }
     }
+    for (_, point) in &points {
+        let cells = |series: &&LoadSeries| match (series.of)(point) {
+            Some(found) => [figure(metric, found.value), interval_text(metric, found)],
+            None => ["-", "-"].map(str::to_owned),
+        };
+        let cells: Vec<String> = series.iter().flat_map(cells).collect();
+        if cells.iter().any(|cell| cell != "-") {
+            table.row(std::iter::once(point.level.clone()).chain(cells));
+        }
+    }
+    let legend = series.iter().map(|series| (series.class, series.name.to_owned()));
     Picture {
         title: title.to_owned(),
-        note: "Each point is the mean of the runs at a load, with its 95 % interval. The loads have equal distances."
-            .to_owned(),
-        legend: Vec::new(),
+        note: "Each point is the mean of the runs at a load, with its 95 % interval.".to_owned(),
+        legend: if series.len() > 1 { legend.collect() } else { Vec::new() },
         drawing: chart.drawing(title),
         table,
     }

@@ -18,7 +18,7 @@ fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
     let mut recorded = recorded(rule, &["n=1", "n=2", "n=4", "n=8"], &runs);
     let failed = Observation { failure: Some("no space".to_owned()), ..Observation::default() };
     recorded.runs.push(RecordedRun { number: 7, arm: 3, observation: failed });
-    let blocks = experiment::blocks(&recorded, None);
+    let blocks = experiment::blocks(&recorded, None, None);
     let warns = blocks
         .iter()
         .any(|block| matches!(block, SheetBlock::Warnings { items, .. } if items[0].0 == "n=8: 1 failed: no space"));
@@ -26,7 +26,7 @@ fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
     let says = |text: &str| text.starts_with("not complete: 7 of 8 runs; peak ") && text.ends_with(" (sfs2).");
     assert!(matches!(&blocks[0], SheetBlock::Banner { tone: Tone::Bad, text } if says(text)), "{blocks:?}");
     let pictures = pictures(blocks);
-    assert_eq!(points(&pictures["Throughput over load"]), [(0.0, 101.0), (1.0, 191.0), (2.0, 301.0)]);
+    assert_eq!(points(&pictures["Throughput over load"]), [(1.0, 101.0), (2.0, 191.0), (4.0, 301.0)]);
     let curve: Vec<f64> = points(&pictures["Load curve"]).into_iter().map(|(rate, _)| rate).collect();
     assert_eq!(curve, [101.0, 191.0, 301.0]);
     assert_eq!(points(&pictures["Response time over load"]).len(), 3);
@@ -36,7 +36,8 @@ fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
 fn a_load_with_a_single_run_has_no_interval() {
     let levels = ["1", "2"].map(str::to_owned).to_vec();
     let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
-    let pictures = pictures(experiment::blocks(&recorded(rule, &["n=1", "n=2"], &[(0, 100.0), (1, 190.0)]), None));
+    let pictures =
+        pictures(experiment::blocks(&recorded(rule, &["n=1", "n=2"], &[(0, 100.0), (1, 190.0)]), None, None));
     for title in ["Throughput over load", "Response time over load"] {
         let picture = &pictures[title];
         assert!(!picture.drawing.to_string().contains("data-low"), "{title}: {}", picture.drawing);
@@ -54,9 +55,9 @@ fn the_pictures_of_a_load_curve_are_in_the_order_of_the_loads() {
     for (run, latency) in recorded.runs.iter_mut().zip([1.1e6, 1e6, 9e6, 1.05e6]) {
         run.observation.figures.insert("latency.mean".to_owned(), latency);
     }
-    let pictures = pictures(experiment::blocks(&recorded, None));
+    let pictures = pictures(experiment::blocks(&recorded, None, None));
     let throughput = &pictures["Throughput over load"];
-    assert_eq!(points(throughput), [(0.0, 100.0), (1.0, 195.0), (2.0, 380.0), (3.0, 400.0)]);
+    assert_eq!(points(throughput), [(1.0, 100.0), (2.0, 195.0), (4.0, 380.0), (8.0, 400.0)]);
     assert_eq!(throughput.table.rows.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["1", "2", "4", "8"]);
     let curve = &pictures["Load curve"];
     assert_eq!(points(curve), [(100.0, 1e6), (195.0, 1.05e6), (380.0, 1.1e6), (400.0, 9e6)]);
@@ -71,13 +72,13 @@ fn the_achieved_requests_are_drawn_over_the_offered_ones() {
     let levels = ["400", "100"].map(str::to_owned).to_vec();
     let rule = RuleWanted::Sweep { factor: "rate".to_owned(), levels, repeats: 1, in_order: true, method: None };
     let mut recorded = recorded(rule, &["rate=400", "rate=100"], &[(0, 750.0), (1, 300.0)]);
-    let closed = pictures(experiment::blocks(&recorded, None));
+    let closed = pictures(experiment::blocks(&recorded, None, None));
     assert!(!closed.contains_key("Achieved rate over offered rate"));
     for (run, (offered, achieved)) in recorded.runs.iter_mut().zip([(400.0, 250.0), (100.0, 100.0)]) {
         let figures = [("offered", offered), ("achieved", achieved)].map(|(name, value)| (name.to_owned(), value));
         run.observation.figures.extend(figures);
     }
-    let blocks = experiment::blocks(&recorded, None);
+    let blocks = experiment::blocks(&recorded, None, None);
     let table = table(&blocks, "Points of the curve");
     assert_eq!(table.headings()[3..6], ["offered requests/s", "achieved requests/s", "ops/s"]);
     assert_eq!(table.rows[0][3..6], ["400.0", "250.0", "750.0"]);
@@ -85,7 +86,7 @@ fn the_achieved_requests_are_drawn_over_the_offered_ones() {
         matches!(&blocks[0], SheetBlock::Banner { text, .. } if text.starts_with("peak 750.0 operations per second (250.0 requests/s)"))
     );
     let pictures = pictures(blocks);
-    assert_eq!(points(&pictures["Throughput over load"]), [(0.0, 300.0), (1.0, 750.0)]);
+    assert_eq!(points(&pictures["Throughput over load"]), [(100.0, 300.0), (400.0, 750.0)]);
     let achieved = &pictures["Achieved rate over offered rate"];
     assert_eq!(points(achieved), [(100.0, 100.0), (400.0, 250.0)]);
     assert_eq!(achieved.table.rows[1], ["400", "400.0", "250.0", "62.5 %"].map(str::to_owned));
@@ -95,7 +96,29 @@ fn the_achieved_requests_are_drawn_over_the_offered_ones() {
 fn the_flowops_of_two_loads_have_their_names() {
     let levels = ["1", "2"].map(str::to_owned).to_vec();
     let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
-    let blocks = experiment::blocks(&recorded(rule, &["n=1", "n=2"], &[(0, 100.0), (1, 190.0)]), None);
+    let blocks = experiment::blocks(&recorded(rule, &["n=1", "n=2"], &[(0, 100.0), (1, 190.0)]), None, None);
     let headings = table(&blocks, "Flowops: means over the runs").headings();
     assert_eq!(headings[..3], ["flowop", "n=1 ops/s", "n=2 ops/s"]);
+}
+
+/// The percentiles are drawn beside the mean, and nothing joins loads that are not numbers.
+#[test]
+fn the_percentiles_of_a_load_are_drawn() {
+    let lines = |levels: [&str; 2], arms: [&str; 2], has_percentiles: bool| {
+        let levels = levels.map(str::to_owned).to_vec();
+        let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
+        let mut recorded = recorded(rule, &arms, &[(0, 100.0), (1, 190.0)]);
+        for figures in recorded.runs.iter_mut().map(|run| &mut run.observation.figures).filter(|_| has_percentiles) {
+            let mean = figures["latency.mean"];
+            figures.extend([("latency.p50", 0.5), ("latency.p99", 8.0)].map(|(name, of)| (name.to_owned(), of * mean)));
+        }
+        let picture = pictures(experiment::blocks(&recorded, None, None)).remove("Response time over load").unwrap();
+        (points(&picture), picture.legend.len(), picture.drawing.to_string().matches("<path").count())
+    };
+    let (drawn, legend, paths) = lines(["2", "20"], ["n=2", "n=20"], true);
+    let [first, second] = [1e9 / 100.0, 1e9 / 190.0];
+    let expected = [0.5, 1.0, 8.0].map(|of| [(2.0, of * first), (20.0, of * second)]).concat();
+    assert_eq!((drawn, legend, paths), (expected, 3, 3));
+    assert_eq!(lines(["2", "20"], ["n=2", "n=20"], false).1, 0);
+    assert_eq!(lines(["few", "many"], ["n=few", "n=many"], true).2, 0);
 }

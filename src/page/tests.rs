@@ -38,7 +38,7 @@ pub(super) fn points(picture: &Picture) -> Vec<(f64, f64)> {
 pub(super) fn pictures(blocks: Vec<SheetBlock>) -> BTreeMap<String, Picture> {
     let pictures = |block| match block {
         SheetBlock::Picture(picture) => vec![(picture.title.clone(), picture)],
-        SheetBlock::Multiples { title, pictures } => {
+        SheetBlock::Multiples { title, pictures, .. } => {
             pictures.into_iter().map(|picture| (format!("{title}, {}", picture.title), picture)).collect()
         }
         _ => Vec::new(),
@@ -73,6 +73,8 @@ fn the_pictures_of_a_run_have_the_values_of_the_result() {
         symbols(percentiles).iter().map(|symbol| (symbol["data-x"].clone(), symbol["data-y"].clone())).collect();
     assert_eq!(drawn, expected);
     assert_eq!(percentiles.table.rows.len(), 2);
+    let keys: Vec<&str> = percentiles.legend.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(keys, ["p50", "p90", "p99", "p99.9", "max"], "p99.99 is not drawn");
 
     let rate = &pictures["Rate over time"];
     let warmup = only.warmup.as_ref().unwrap();
@@ -169,74 +171,6 @@ pub(super) fn recorded(rule: RuleWanted, arms: &[&str], runs: &[(usize, f64)]) -
     }
 }
 
-#[test]
-fn each_run_of_a_cell_is_a_point_and_each_cell_a_row() {
-    let levels = |name: &str, levels: [&str; 2]| crate::experiment::WantedFactor {
-        name: name.to_owned(),
-        levels: levels.map(str::to_owned).to_vec(),
-    };
-    let factors = vec![levels("fs", ["ext4", "<xfs>"]), levels("n", ["1", "8"])];
-    let tables = FactorialTables { columns: Some("fs".to_owned()), ..FactorialTables::default() };
-    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, order: InBlocks, tables };
-    let runs: Vec<(usize, f64)> = (0..8).map(|run| (run % 4, 100.0 + run as f64)).collect();
-    let arms = ["fs=ext4,n=1", "fs=ext4,n=8", "fs=<xfs>,n=1", "fs=<xfs>,n=8"];
-    let recorded = recorded(rule, &arms, &runs);
-    let blocks = experiment::blocks(&recorded, None);
-    let table = blocks.iter().find_map(|block| match block {
-        SheetBlock::Table(table) if table.caption == "Cells" => Some(table),
-        _ => None,
-    });
-    let pivot = blocks.iter().find_map(|block| match block {
-        SheetBlock::Table(table) if table.caption == "ops over fs" => Some(table),
-        _ => None,
-    });
-    let pivot = pivot.unwrap();
-    assert_eq!(pivot.headings(), ["n", "fs=ext4", "fs=<xfs>", "better", "factor"]);
-    assert_eq!(pivot.rows[0], ["1", "102.0", "104.0", "draw", "1.02"].map(str::to_owned));
-    let rows = &table.unwrap().rows;
-    assert_eq!((rows.len(), &rows[2][..4]), (4, &["<xfs>", "1", "2", "0"].map(str::to_owned)[..]));
-    let pictures = pictures(blocks);
-    let drawn = points(&pictures["Cells: ops"]);
-    let mut expected = Vec::new();
-    for cell in 0..4 {
-        let of_cell: Vec<f64> = runs.iter().filter(|(arm, _)| *arm == cell).map(|(_, ops)| *ops).collect();
-        expected.extend(of_cell.iter().map(|ops| (cell as f64, *ops)));
-        expected.push((cell as f64, of_cell.iter().sum::<f64>() / 2.0));
-    }
-    assert_eq!(drawn, expected);
-    // The cells by the levels of the second factor, and their means.
-    let by_n = points(&pictures["Factors: ops, n"]);
-    assert_eq!(by_n[..4], [(0.0, 102.0), (1.0, 103.0), (0.0, 104.0), (1.0, 105.0)]);
-    for ((x, y), (level, expected)) in by_n[4..].iter().zip([(0.0, 102.0_f64 * 104.0), (1.0, 103.0 * 105.0)]) {
-        assert!((x - level).abs() < 1e-9 && (y - expected.sqrt()).abs() < 1e-9, "{y} at {x}");
-    }
-    assert_eq!(by_n.len(), 6);
-    assert_eq!(points(&pictures["Factors: ops, fs"]).len(), 6);
-}
-
-#[test]
-fn the_interval_of_a_cell_ends_at_0() {
-    let levels = ["ext4", "xfs"].map(str::to_owned).to_vec();
-    let factors = vec![crate::experiment::WantedFactor { name: "fs".to_owned(), levels }];
-    let tables = FactorialTables::default();
-    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, order: InBlocks, tables };
-    let runs = [(0, 1.0), (1, 2.0), (0, 101.0), (1, 102.0)];
-    let blocks = experiment::blocks(&recorded(rule, &["fs=ext4", "fs=xfs"], &runs), None);
-    let cells = blocks.iter().find_map(|block| match block {
-        SheetBlock::Table(table) if table.caption == "Cells" => Some(table),
-        _ => None,
-    });
-    let cells = cells.unwrap();
-    let interval = cells.headings().iter().position(|name| *name == "95 % interval").unwrap();
-    for row in &cells.rows {
-        assert!(row[interval].starts_with("0.0 to ") || row[interval].starts_with("0 to "), "{row:?}");
-    }
-    let picture = pictures(blocks).remove("Cells: ops").unwrap();
-    // The axis has no negative label.
-    let drawing = picture.drawing.to_string();
-    assert!(!drawing.contains(">-") && !drawing.contains(">\n-"), "{drawing}");
-}
-
 /// Sixteen runs in blocks, of which those of B are faster by `gain`.
 pub(super) fn ab(gain: f64) -> RecordedExperiment {
     let runs: Vec<(usize, f64)> = (0..16_usize)
@@ -251,7 +185,7 @@ pub(super) fn ab(gain: f64) -> RecordedExperiment {
 #[test]
 fn the_pictures_of_a_comparison_have_each_run_and_the_verdict() {
     let recorded = ab(0.1);
-    let blocks = experiment::blocks(&recorded, None);
+    let blocks = experiment::blocks(&recorded, None, None);
     let banner = blocks.iter().find_map(|block| match block {
         SheetBlock::Banner { text, .. } => Some(text.clone()),
         _ => None,
@@ -287,18 +221,18 @@ pub(super) fn table<'a>(blocks: &'a [SheetBlock], caption: &str) -> &'a SheetTab
 fn each_run_has_the_name_of_its_arm() {
     let mut by_commands = ab(0.1);
     by_commands.experiment.arms.iter_mut().for_each(|arm| arm.name = String::new());
-    let blocks = experiment::blocks(&by_commands, None);
+    let blocks = experiment::blocks(&by_commands, None, None);
     let arms: Vec<&str> = table(&blocks, "All runs").rows[..4].iter().map(|row| row[1].as_str()).collect();
     assert_eq!(arms, ["A", "B", "B", "A"]);
     assert_eq!(table(&blocks, "Flowops: means over the runs").headings()[..3], ["flowop", "A ops/s", "B ops/s"]);
     let rule = RuleWanted::Repeat { min_runs: 3, max_runs: 3, until_ci: None };
-    let blocks = experiment::blocks(&recorded(rule, &["x.wml"], &[(0, 1.0), (0, 2.0), (0, 3.0)]), None);
+    let blocks = experiment::blocks(&recorded(rule, &["x.wml"], &[(0, 1.0), (0, 2.0), (0, 3.0)]), None, None);
     assert_eq!(table(&blocks, "All runs").rows[0][1], "x.wml");
 }
 
 /// The banner, the notes and the ratios of a comparison.
 fn shown(recorded: &RecordedExperiment) -> (String, String, Picture) {
-    let blocks = experiment::blocks(recorded, None);
+    let blocks = experiment::blocks(recorded, None, None);
     let (mut banner, mut notes) = (String::new(), String::new());
     for block in &blocks {
         match block {
@@ -382,7 +316,7 @@ fn an_invalid_comparison_does_not_depend_on_the_ratio() {
 #[test]
 fn the_verdict_decides_on_the_tone() {
     let tone = |recorded: &RecordedExperiment| {
-        experiment::blocks(recorded, None).into_iter().find_map(|block| match block {
+        experiment::blocks(recorded, None, None).into_iter().find_map(|block| match block {
             SheetBlock::Banner { tone, .. } => Some(tone),
             _ => None,
         })
@@ -400,7 +334,7 @@ fn the_pictures_of_repeats_have_each_run() {
     let runs: Vec<(usize, f64)> = (0..12).map(|n| (0, 500.0 + f64::from(n % 3))).collect();
     let rule = RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: Some(0.05) };
     let recorded = recorded(rule, &["x.wml"], &runs);
-    let blocks = experiment::blocks(&recorded, None);
+    let blocks = experiment::blocks(&recorded, None, None);
     assert!(
         matches!(&blocks[0], SheetBlock::Banner { text, .. } if text.starts_with("converged after 12 runs: 501.0 operations"))
     );
@@ -414,7 +348,7 @@ fn the_conditions_have_all_commands() {
     let mut with_commands = ab(0.1);
     with_commands.experiment.hooks.0.insert("before".to_owned(), "mount /x".to_owned());
     with_commands.experiment.records = ["cat /proc/mounts", "df /x"].map(str::to_owned).to_vec();
-    let blocks = experiment::blocks(&with_commands, None);
+    let blocks = experiment::blocks(&with_commands, None, None);
     let rows = &table(&blocks, "Conditions").rows;
     for row in [["--before", "mount /x"], ["record-1", "cat /proc/mounts"], ["record-2", "df /x"]] {
         assert!(rows.contains(&row.map(str::to_owned).to_vec()), "{rows:?}");
@@ -425,7 +359,7 @@ fn the_conditions_have_all_commands() {
 fn an_experiment_says_what_it_measured() {
     let mut recorded = ab(0.1);
     let about = |recorded: &RecordedExperiment| {
-        let lines = experiment::blocks(recorded, None).into_iter().filter_map(|block| match block {
+        let lines = experiment::blocks(recorded, None, None).into_iter().filter_map(|block| match block {
             SheetBlock::SmallPrint { lines } => lines.into_iter().find(|line| line.starts_with("wmlrun ab, ")),
             _ => None,
         });
@@ -461,7 +395,7 @@ fn an_interrupted_experiment_is_not_running() {
         let in_progress = RecordedExperiment { is_complete: false, ..recorded(rule, arms, &runs) };
         let interrupted = RecordedExperiment { is_interrupted: true, ..in_progress.clone() };
         for (recorded, state) in [(in_progress, "running or killed"), (interrupted, "interrupted")] {
-            let blocks = experiment::blocks(&recorded, None);
+            let blocks = experiment::blocks(&recorded, None, None);
             let SheetBlock::Banner { text, .. } = &blocks[0] else { panic!("{blocks:?}") };
             assert!(text.starts_with(&format!("{state}{says}")), "{text}");
         }
@@ -474,7 +408,7 @@ fn few_repeats_have_no_interval() {
     for runs in 1..=2 {
         let runs: Vec<(usize, f64)> = (0..runs).map(|n| (0, 500.0 + f64::from(n))).collect();
         let rule = RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: Some(0.05) };
-        let blocks = experiment::blocks(&recorded(rule, &["x.wml"], &runs), None);
+        let blocks = experiment::blocks(&recorded(rule, &["x.wml"], &runs), None, None);
         let SheetBlock::Banner { text, .. } = &blocks[0] else { panic!("{blocks:?}") };
         let table = table(&blocks, "Estimates");
         assert!(text.contains(": 500.") && !text.contains("inf"), "{text}");
@@ -490,7 +424,7 @@ const HOSTILE: &str =
 
 /// The tags of a page that are allowed, and its attributes.
 const TAGS: &str = " html head meta title style body a header h1 nav ul li main section h2 h3 p dl div dt dd strong br span \
-    details summary pre table caption thead tr th tbody td figure figcaption svg g line text rect path circle footer ";
+    details summary pre code table caption thead tr th tbody td figure figcaption svg g line text rect path circle footer ";
 const ATTRIBUTES: &str = " lang charset name content http-equiv class href aria-label aria-labelledby aria-hidden id scope \
     tabindex role width height x y x1 x2 y1 y2 cx cy r d style viewBox preserveAspectRatio overflow transform text-anchor dx \
     data-x data-y data-low data-high data-generator xmlns ";
@@ -579,7 +513,7 @@ fn results_without_runs_or_operations_have_a_page() {
     }
     let rule = RuleWanted::Repeat { min_runs: 10, max_runs: 30, until_ci: None };
     let none = recorded(rule, &["x.wml"], &[]);
-    assert!(matches!(&experiment::blocks(&none, None)[0], SheetBlock::Banner { tone: Tone::Bad, .. }));
+    assert!(matches!(&experiment::blocks(&none, None, None)[0], SheetBlock::Banner { tone: Tone::Bad, .. }));
 }
 
 #[test]

@@ -19,24 +19,25 @@ const HEAT: [&str; 9] = ["h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"];
 const HEAT_LEGEND: [&str; 5] = ["h0", "h2", "h4", "h6", "h8"];
 
 /// Intervals of a run that are drawn as one.
-struct TimeColumn {
+#[derive(Clone, Debug)]
+pub(super) struct TimeColumn {
     /// Start, in seconds since measuring began; negative for the warm-up.
-    from: f64,
+    pub(super) from: f64,
     /// End.
-    to: f64,
+    pub(super) to: f64,
     /// I/O operations.
-    ops: u64,
+    pub(super) ops: u64,
     /// Bytes that they moved.
-    bytes: u64,
+    pub(super) bytes: u64,
     /// Mean latency of the I/O operations in nanoseconds.
-    mean_ns: Option<f64>,
+    pub(super) mean_ns: Option<f64>,
     /// The 99th percentile of each flowop in nanoseconds, in the order of the run's flowops. Of merged intervals, the
     /// highest.
-    p99_ns: Vec<Option<u64>>,
+    pub(super) p99_ns: Vec<Option<u64>>,
 }
 
 /// Returns the columns of a run, the warm-up first, and the number of intervals in each.
-fn columns(run: &Run) -> (Vec<TimeColumn>, usize) {
+pub(super) fn columns(run: &Run) -> (Vec<TimeColumn>, usize) {
     let warmup = run.warmup.as_ref();
     let before = warmup.map_or(&[][..], |warmup| &warmup.intervals);
     let each = (before.len() + run.intervals.len()).div_ceil(MAX_COLUMNS).max(1);
@@ -97,12 +98,12 @@ pub(super) fn rate(run: &Run) -> Option<Picture> {
     let rates = columns.iter().map(per_second);
     let y = ChartAxis::linear("I/O operations per second", AxisUnit::Number, std::iter::once(0.0).chain(rates));
     let mut chart = Chart::new(time_axis(&columns), y);
-    let mut legend = vec![("a", "measured".to_owned())];
+    let mut legend = Vec::new();
     let mut note = "The operations that ended in each interval.".to_owned();
     if let Some(warmup) = &run.warmup {
         let text = format!("warm-up of {}, not counted", seconds(warmup.seconds));
         chart.vertical_band((-warmup.seconds, 0.0), "band", &text);
-        legend.push(("box", text));
+        legend = vec![("a", "measured".to_owned()), ("box", text)];
     }
     match run.steady.as_ref().map(|steady| steady.from_seconds) {
         Some(Some(from)) if from > 0.0 => chart.vertical_line(from, "rule", &format!("steady from {}", moment(from))),

@@ -30,7 +30,7 @@ pub mod markdown_runs;
 pub(crate) mod names;
 pub mod none;
 pub mod openmetrics;
-mod requests;
+pub(crate) mod requests;
 pub mod screen;
 pub mod text;
 
@@ -141,7 +141,7 @@ fn escape(_: TextField, text: &mut String) {
 }
 
 /// Returns the distribution of the latencies of all I/O of a run. Flowops whose histogram can't be read are missing.
-fn io_latency(run: &Run) -> Dist {
+pub(crate) fn io_latency(run: &Run) -> Dist {
     if let Ok(all) = hdr::decode(&run.summary.histogram) {
         return all;
     }

@@ -3,7 +3,7 @@
 //! A request is an iteration of a thread. Its response times are those of the last step that every request passes, or of
 //! the `measure=` of the thread; where requests take several ways, only a `measure=` tells.
 
-use crate::result::{FlowopResult, Latency, OpenLoop, Run, ThreadRequests};
+use crate::result::{FlowopResult, Latency, Run, ThreadRequests};
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::latency;
 use crate::util::printable;
@@ -18,20 +18,27 @@ const MAX_DIFFERENCE: f64 = 0.02;
 const MAX_NAME_WIDTH: usize = 22;
 
 /// A row of the table.
-struct RequestRow<'a> {
-    name: String,
+pub(crate) struct RequestRow<'a> {
+    pub(crate) name: String,
     /// `None` for a row of `measure=`.
-    requests: Option<&'a ThreadRequests>,
-    per_s: f64,
-    /// The operations of the response times, and the times.
-    response: Option<(u64, Latency)>,
+    pub(crate) requests: Option<&'a ThreadRequests>,
+    pub(crate) per_s: f64,
+    /// The flowop that has the response times.
+    pub(crate) step: Option<&'a FlowopResult>,
+}
+
+impl RequestRow<'_> {
+    /// The response times that are shown: no percentile of few operations.
+    pub(crate) fn response(&self) -> Option<Latency> {
+        self.step.and_then(|step| Some(step.response_ns?.shown(step.ops)))
+    }
 }
 
 /// Returns the requests of a run in lines of at most `width` columns; nothing for a run without open loops, or an earlier
 /// result. Of more than `most` rows the last ones are counted.
 pub(super) fn table(run: &Run, width: usize, most: usize) -> Option<String> {
     let open = run.open_loop.as_ref().filter(|open| !open.threads.is_empty())?;
-    let rows = rows(run, open);
+    let rows = rows(run);
     let left_out = rows.len().saturating_sub(most);
     let mut columns = vec!["offered/s", "done/s", "backlog", "p50", "p99", "p99.9", "max"];
     if width < 100 {
@@ -41,7 +48,7 @@ pub(super) fn table(run: &Run, width: usize, most: usize) -> Option<String> {
     let mut table = Table::new([("requests", Align::Left)].into_iter().chain(headings));
     let dash = || "-".to_owned();
     for row in &rows[..rows.len() - left_out] {
-        let shown = row.response.map(|(ops, times)| times.shown(ops));
+        let shown = row.response();
         let time =
             |of: fn(&Latency) -> Option<u64>| shown.as_ref().and_then(of).map_or_else(dash, |ns| latency(ns as f64));
         let mut cells = vec![
@@ -69,7 +76,9 @@ pub(super) fn table(run: &Run, width: usize, most: usize) -> Option<String> {
     Some(text)
 }
 
-fn rows<'a>(run: &'a Run, open: &'a OpenLoop) -> Vec<RequestRow<'a>> {
+/// Returns the rows; none for a run without open loops, or an earlier result.
+pub(crate) fn rows(run: &Run) -> Vec<RequestRow<'_>> {
+    let Some(open) = &run.open_loop else { return Vec::new() };
     let same_name = |requests: &ThreadRequests| open.threads.iter().filter(|t| t.thread == requests.thread).count() > 1;
     let mut rows = Vec::new();
     for requests in &open.threads {
@@ -80,19 +89,18 @@ fn rows<'a>(run: &'a Run, open: &'a OpenLoop) -> Vec<RequestRow<'a>> {
         let is_of_all = |f: &&FlowopResult| !requests.mixed || f.kind == MEASURE;
         let mean = |f: &FlowopResult| f.response_ns.and_then(|times| times.mean).unwrap_or(0.0);
         let last = paced().filter(passes_all).filter(is_of_all).max_by(|a, b| mean(a).total_cmp(&mean(b)));
-        let response = |flowop: &FlowopResult| flowop.response_ns.map(|times| (flowop.ops, times));
         let name = match same_name(requests) {
             true => format!("{}.{}", requests.process, requests.thread),
             false => requests.thread.clone(),
         };
-        rows.push(RequestRow { name, requests: Some(requests), per_s, response: last.and_then(response) });
+        rows.push(RequestRow { name, requests: Some(requests), per_s, step: last });
         let measures = paced().filter(|flowop| flowop.kind == MEASURE);
         let is_shown = |flowop: &&FlowopResult| !last.is_some_and(|last| std::ptr::eq(last, *flowop));
         rows.extend(measures.filter(is_shown).map(|flowop| RequestRow {
             name: format!("  {}", flowop.name),
             requests: None,
             per_s: flowop.ops_per_s,
-            response: response(flowop),
+            step: Some(flowop),
         }));
     }
     rows
@@ -102,6 +110,7 @@ fn rows<'a>(run: &'a Run, open: &'a OpenLoop) -> Vec<RequestRow<'a>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::result::OpenLoop;
     use crate::result::fixture::fixture;
 
     /// A run with an open loop in each of two thread definitions, of which one has a mix.
@@ -157,8 +166,8 @@ mod tests {
     fn no_step_of_a_mix_is_that_of_all_requests() {
         let mut run = run();
         run.flowops[3].ops_per_s = 100.0;
-        let of_mix = rows(&run, run.open_loop.as_ref().unwrap()).into_iter().find(|row| row.name == "mixed");
-        assert!(of_mix.unwrap().response.is_none());
+        let of_mix = rows(&run).into_iter().find(|row| row.name == "mixed");
+        assert!(of_mix.unwrap().step.is_none());
     }
 
     #[test]

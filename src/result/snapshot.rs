@@ -168,6 +168,20 @@ impl Dist {
     pub fn percentile(&self, q: f64) -> Option<u64> {
         (self.count > 0).then(|| hdr::Quantiles::of(self).at(q))
     }
+
+    /// Returns the percentiles at ascending shares in one pass over the buckets; none when there are no values.
+    pub fn percentiles(&self, shares: &[f64]) -> Vec<u64> {
+        let mut found = Vec::with_capacity(shares.len());
+        let mut seen: u64 = 0;
+        for (index, n) in self.recorded() {
+            seen = seen.saturating_add(n);
+            let has = |share: &&f64| (**share * self.count as f64).ceil() <= seen as f64;
+            let reached = shares[found.len()..].iter().take_while(has).count();
+            let value = layout::highest(index).min(self.max).max(self.min);
+            found.extend(std::iter::repeat_n(value, reached));
+        }
+        found
+    }
 }
 
 /// The counters of one flowop at one moment, of one thread or of many.
@@ -404,6 +418,10 @@ mod tests {
             prop_assert!(at.is_sorted());
             prop_assert!(at.iter().all(|p| (d.min..=d.max).contains(p)));
             prop_assert_eq!(d.percentile(1.0), Some(d.max));
+            // Beyond the end of the layout the values of a bucket differ, and at 0 the ends of the first one.
+            if d.max < crate::layout::LIMIT && qs[0] > 0.0 {
+                prop_assert_eq!(d.percentiles(&qs), at);
+            }
         }
     }
 

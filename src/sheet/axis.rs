@@ -34,6 +34,8 @@ impl AxisUnit {
 enum AxisScale {
     Linear,
     Logarithmic,
+    /// Percentiles, by the share beyond them: p90 to p99 is as long as p99 to p99.9.
+    Percentiles,
     /// So many categories of equal width, whose values are 0, 1, 2…
     Categories(usize),
 }
@@ -57,6 +59,12 @@ pub struct ChartAxis {
 
 /// The number of intervals between ticks that a linear axis aims at.
 const LINEAR_INTERVALS: f64 = 5.0;
+
+/// The least distance of ticks with names, as a share of the axis for each character.
+const MIN_TICK_DISTANCE: f64 = 0.025;
+
+/// The largest ratio of the ends of a logarithmic axis with ticks at equal steps.
+const WIDEST_LINEAR: f64 = 4.0;
 
 /// The largest number of ticks of a logarithmic axis with more than one tick per decade.
 const MAX_LOG_TICKS: usize = 8;
@@ -132,6 +140,55 @@ impl ChartAxis {
         }
     }
 
+    /// Creates a logarithmic axis for ratios that contains all finite values above 0. A narrow range has ticks at equal
+    /// steps, since its decades have too few.
+    pub fn of_ratios(title: &str, values: impl IntoIterator<Item = f64>) -> Self {
+        let positive: Vec<f64> = values.into_iter().filter(|value| *value > 0.0 && value.is_finite()).collect();
+        let linear = Self::linear(title, AxisUnit::Number, positive.iter().copied());
+        if linear.low > 0.0 && linear.high <= WIDEST_LINEAR * linear.low {
+            let (low, high) = (linear.low.log10(), linear.high.log10());
+            return Self { low, high, scale: AxisScale::Logarithmic, ..linear };
+        }
+        Self::logarithmic(title, AxisUnit::Number, positive)
+    }
+
+    /// Creates an axis for loads in ascending order, with their names as ticks: proportional, or logarithmic if they span more
+    /// than a decade. A name that has no room is left out.
+    pub fn of_loads(title: &str, loads: &[(f64, String)]) -> Self {
+        let values = || loads.iter().map(|(value, _)| *value);
+        let (low, high) = range(values()).unwrap_or((0.0, 1.0));
+        let mut axis = match low > 0.0 && high > 10.0 * low {
+            true => Self { low: low.log10(), high: high.log10(), ..Self::logarithmic(title, AxisUnit::Number, []) },
+            false if high > low => {
+                let zero = (2.0 * low <= high).then_some(low.min(0.0));
+                Self::fitted(title, AxisUnit::Number, values().chain(zero))
+            }
+            false => Self::linear(title, AxisUnit::Number, values()),
+        };
+        let mut ticks: Vec<AxisTick> = Vec::new();
+        for (value, label) in loads {
+            let room = MIN_TICK_DISTANCE * label.chars().count().max(2) as f64;
+            if ticks.last().is_none_or(|last| axis.fraction(*value) - axis.fraction(last.value) >= room) {
+                ticks.push(AxisTick { value: *value, label: label.clone() });
+            }
+        }
+        axis.ticks = ticks;
+        axis
+    }
+
+    /// Creates an axis for percentiles up to `greatest`, from 0 to less than 100.
+    pub fn of_percentiles(title: &str, greatest: f64) -> Self {
+        const NAMED: [f64; 7] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
+        let named = NAMED.into_iter().filter(|value| *value <= greatest);
+        Self {
+            low: 0.0,
+            high: greatest,
+            scale: AxisScale::Percentiles,
+            title: title.to_owned(),
+            ticks: named.map(|value| AxisTick { value, label: format!("p{value}") }).collect(),
+        }
+    }
+
     /// Creates an axis with a category for each name.
     pub fn categories(title: &str, names: impl IntoIterator<Item = String>) -> Self {
         let tick = |(n, label): (usize, String)| AxisTick { value: n as f64, label };
@@ -144,7 +201,7 @@ impl ChartAxis {
     pub fn count(&self) -> Option<usize> {
         match self.scale {
             AxisScale::Categories(n) => Some(n),
-            AxisScale::Linear | AxisScale::Logarithmic => None,
+            AxisScale::Linear | AxisScale::Logarithmic | AxisScale::Percentiles => None,
         }
     }
 
@@ -155,6 +212,7 @@ impl ChartAxis {
             AxisScale::Categories(n) => (value + 0.5) / n as f64,
             AxisScale::Linear => (value - self.low) / (self.high - self.low),
             AxisScale::Logarithmic => (value.log10() - self.low) / (self.high - self.low),
+            AxisScale::Percentiles => (2.0 - (100.0 - value).log10()) / (2.0 - (100.0 - self.high).log10()),
         };
         // NaN is the position of no value; the start is as good as any other.
         if found.is_nan() { 0.0 } else { found.clamp(0.0, 1.0) }
@@ -255,6 +313,44 @@ mod tests {
         // A time of 0 has no position on the axis.
         assert_eq!(axis(&[0.0, 1e3, 1e5]).fraction(0.0), 0.0);
         assert_eq!(labels(&axis(&[1e3])), ["1 µs", "2 µs"]);
+    }
+
+    /// A half and a double are equally far from 1.
+    #[test]
+    fn an_axis_of_ratios_is_logarithmic() {
+        let axis = |values: &[f64]| ChartAxis::of_ratios("", values.iter().copied());
+        assert_eq!(labels(&axis(&[0.97, 1.04])), ["0.96", "0.98", "1", "1.02", "1.04"]);
+        assert_eq!(labels(&axis(&[0.5, 3.0])), ["0.5", "1", "2", "5"]);
+        for wide in [&[0.97, 1.04][..], &[0.4, 2.5]] {
+            let axis = axis(wide);
+            let middle = |a: f64, b: f64| f64::midpoint(axis.fraction(a), axis.fraction(b));
+            assert!((middle(wide[0], 1.0 / wide[0]) - axis.fraction(1.0)).abs() < 1e-9, "{axis:?}");
+        }
+        assert_eq!(labels(&axis(&[f64::NAN, 0.0])), ["1", "2", "5", "10"]);
+    }
+
+    #[test]
+    fn an_axis_of_loads_has_their_distances() {
+        let axis = |loads: &[f64]| {
+            let loads: Vec<(f64, String)> = loads.iter().map(|load| (*load, format!("n={load}"))).collect();
+            ChartAxis::of_loads("", &loads)
+        };
+        let near = axis(&[2.0, 4.0, 8.0]);
+        assert_eq!((labels(&near), near.fraction(0.0), near.fraction(4.0)), (vec!["n=2", "n=4", "n=8"], 0.0, 0.5));
+        let narrow = axis(&[8.0, 9.0, 10.0]);
+        assert_eq!((narrow.fraction(8.0), narrow.fraction(9.0)), (0.0, 0.5));
+        let far = axis(&[1.0, 1.5, 4.0, 64.0, 4096.0]);
+        assert_eq!((labels(&far), far.fraction(64.0)), (vec!["n=1", "n=4", "n=64", "n=4096"], 0.5));
+        assert!((axis(&[5.0]).fraction(5.0) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_axis_of_percentiles_has_equal_decades() {
+        let axis = ChartAxis::of_percentiles("", 99.9);
+        assert_eq!(labels(&axis), ["p50", "p90", "p99", "p99.9"]);
+        for (value, fraction) in [(0.0, 0.0), (90.0, 1.0 / 3.0), (99.0, 2.0 / 3.0), (99.9, 1.0)] {
+            assert!((axis.fraction(value) - fraction).abs() < 1e-9, "{value}");
+        }
     }
 
     #[test]

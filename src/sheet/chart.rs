@@ -4,19 +4,22 @@
 //! text and its marks keep their size. Colours come from the classes, which `picture.css` defines. Not in here: the meaning
 //! of the values, and the document around the drawing ([`Drawing`]).
 
-use super::axis::ChartAxis;
+use super::axis::{AxisTick, ChartAxis};
 use super::drawing::{Drawing, Margins};
 use svg::node::Node;
 use svg::node::element::path::Data;
-use svg::node::element::{Circle, Group, Line, Path, Rectangle, SVG, Text, Title};
+use svg::node::element::{Element, Group, Line, Path, Rectangle, SVG, Text, Title};
 use wml_text::printable;
 
 /// The height of the area of a chart with a numeric vertical axis, in pixels.
 const HEIGHT: f64 = 200.0;
-/// The height of a category of a vertical axis, in pixels: its label, and the line of its marks.
-const ROW_HEIGHT: f64 = 40.0;
+/// The height of a category of a vertical axis, in pixels: the line of its marks, and above it the label if there is no
+/// room beside it.
+const ROW_HEIGHT: f64 = 34.0;
 /// The position of the marks in a category, in pixels from its top.
-const ROW_LINE: f64 = 26.0;
+const ROW_LINE: f64 = 24.0;
+/// The distance of the labels of categories from the area, in pixels.
+const ROW_GAP: f64 = 10.0;
 /// Half of the height of a cell, in pixels.
 const CELL_HALF: f64 = 9.0;
 /// Pixels above the area, for the title of the vertical axis.
@@ -26,7 +29,18 @@ const BOTTOM: f64 = 44.0;
 /// Pixels to the right of the area, for the half of a label.
 const RIGHT: f64 = 26.0;
 /// The largest number of characters of the label of a category, which must fit into a width of 300 pixels.
-const MAX_ROW_LABEL: usize = 42;
+const MAX_ROW_LABEL: usize = 40;
+/// The width of an area with room for the labels of its horizontal axis in the narrowest pages, in pixels. Of wider labels
+/// every other one is left out there.
+const NARROWEST: f64 = 280.0;
+/// The least distance of these labels, in pixels.
+const LABEL_GAP: f64 = 8.0;
+/// The largest number of marks that the keyboard reaches one by one. The values of more are in the table.
+const MAX_REACHABLE: usize = 48;
+/// The largest number of characters of the value beside a mark.
+const MAX_TIP: usize = 28;
+/// The distance of this value from the middle of the mark, in pixels.
+const TIP_DISTANCE: f64 = 9.0;
 /// The width of a character of a label, in pixels.
 pub(super) const CHARACTER_WIDTH: f64 = 7.0;
 /// Units of the coordinates of paths, along each axis.
@@ -58,6 +72,38 @@ pub struct ChartPoint<'a> {
     pub title: String,
 }
 
+/// A mark that is drawn above all else.
+struct ChartMark {
+    shape: Element,
+    label: String,
+    /// Its position.
+    fraction: f64,
+    height: f64,
+}
+
+impl ChartMark {
+    /// The mark with a label that shows when it is pointed at.
+    fn labelled(mut self) -> Element {
+        self.shape.append(title(&self.label));
+        self.shape
+    }
+
+    /// The mark as one that the keyboard reaches. Its value, which is the end of its label, is beside it while it is pointed
+    /// at or has the focus.
+    fn reachable(self) -> Group {
+        let (anchor, shift) = match self.fraction {
+            low if low < 0.35 => ("start", 8),
+            high if high > 0.65 => ("end", -8),
+            _ => ("middle", 0),
+        };
+        let value = self.label.rsplit_once(": ").map_or(self.label.as_str(), |(_, value)| value);
+        let tip = text(&printable::within(value, MAX_TIP)).set("x", percent(self.fraction)).set("dx", shift);
+        let tip = tip.set("y", rounded(self.height - TIP_DISTANCE)).set("text-anchor", anchor).set("class", "tip");
+        let group = Group::new().set("class", "mark").set("tabindex", 0).set("role", "img");
+        group.set("aria-label", self.label.as_str()).add(self.labelled()).add(tip)
+    }
+}
+
 /// A chart that is being drawn.
 pub struct Chart {
     x: ChartAxis,
@@ -69,7 +115,11 @@ pub struct Chart {
     labels: Group,
     /// Lines, in coordinates that are stretched with the width.
     lines: SVG,
+    /// Intervals and cells.
     symbols: Group,
+    points: Vec<ChartMark>,
+    /// The width of the texts behind the categories, in pixels.
+    values_width: f64,
 }
 
 impl Chart {
@@ -90,6 +140,8 @@ impl Chart {
             labels: Group::new().set("class", "label"),
             lines,
             symbols: Group::new(),
+            points: Vec::new(),
+            values_width: 0.0,
         };
         chart.draw_grid();
         chart
@@ -98,7 +150,9 @@ impl Chart {
     fn draw_grid(&mut self) {
         let mut grid = Group::new().set("class", "grid");
         let mut labels = std::mem::take(&mut self.labels);
-        let every_other = |n: usize| if n % 2 == 1 { "alt" } else { "" };
+        let width = |tick: &AxisTick| tick.label.chars().count() as f64 * CHARACTER_WIDTH + LABEL_GAP;
+        let is_wide = self.x.ticks.iter().map(width).sum::<f64>() > NARROWEST;
+        let every_other = |n: usize| if is_wide && n % 2 == 1 { "alt" } else { "" };
         for (n, tick) in self.x.ticks.iter().enumerate() {
             let fraction = self.x.fraction(tick.value);
             let at = percent(fraction);
@@ -118,9 +172,8 @@ impl Chart {
         for tick in &self.y.ticks {
             let at = self.height_of(tick.value);
             if self.y.count().is_some() {
-                let label = text(&printable::short(&tick.label, MAX_ROW_LABEL));
-                let label = label.set("x", 0).set("y", rounded(at - ROW_LINE + 13.0));
-                labels = labels.add(label.set("class", "row"));
+                let label = text(&row_label(tick)).set("x", -ROW_GAP).set("y", rounded(at + 4.0));
+                labels = labels.add(label.set("text-anchor", "end").set("class", "row"));
             } else {
                 grid = grid.add(line(("0", at), ("100%", at)));
                 let label = text(&tick.label).set("x", -8).set("y", rounded(at + 4.0)).set("text-anchor", "end");
@@ -155,29 +208,34 @@ impl Chart {
             return;
         }
         let (cx, cy) = (self.width_of(point.x), self.height_of(point.y));
-        let rectangle = |width: f64, height: f64| {
-            // A length in pixels can't be subtracted from a percentage, so the centre is moved by a transformation.
-            let shift = format!("translate({},{})", -width / 2.0, -height / 2.0);
-            Rectangle::new()
-                .set("x", cx.as_str())
-                .set("y", cy)
-                .set("width", width)
-                .set("height", height)
-                .set("transform", shift)
+        let circle = |radius: f64| {
+            let mut circle = Element::new("circle");
+            circle.assign("cx", cx.as_str());
+            circle.assign("cy", cy);
+            circle.assign("r", radius);
+            circle
         };
-        let title = title(&point.title);
-        let (x, class) = (point.x.to_string(), point.class);
-        macro_rules! add {
-            ($element:expr) => {
-                self.symbols.append($element.set("class", class).set("data-x", x).set("data-y", y).add(title))
-            };
-        }
-        match symbol {
-            Symbol::Circle => add!(Circle::new().set("cx", cx).set("cy", cy).set("r", 4.5)),
-            Symbol::Dot => add!(Circle::new().set("cx", cx).set("cy", cy).set("r", 2)),
-            Symbol::Square => add!(rectangle(8.0, 8.0)),
-            Symbol::Stroke => add!(rectangle(3.0, 14.0)),
-        }
+        let rectangle = |width: f64, height: f64| {
+            let mut rectangle = Element::new("rect");
+            rectangle.assign("x", cx.as_str());
+            rectangle.assign("y", cy);
+            rectangle.assign("width", width);
+            rectangle.assign("height", height);
+            // A length in pixels can't be subtracted from a percentage, so the centre is moved by a transformation.
+            rectangle.assign("transform", format!("translate({},{})", -width / 2.0, -height / 2.0));
+            rectangle
+        };
+        let mut shape = match symbol {
+            Symbol::Circle => circle(4.5),
+            Symbol::Dot => circle(2.0),
+            Symbol::Square => rectangle(8.0, 8.0),
+            Symbol::Stroke => rectangle(3.0, 14.0),
+        };
+        shape.assign("class", point.class);
+        shape.assign("data-x", point.x.to_string());
+        shape.assign("data-y", y);
+        let label = printable::line(&point.title).into_owned();
+        self.points.push(ChartMark { shape, label, fraction: self.x.fraction(point.x), height: cy });
     }
 
     /// Draws a cell of a category from `from` to `to`, with the value `value`.
@@ -212,6 +270,13 @@ impl Chart {
         let at = self.height_of(row);
         let interval = line((&self.width_of(low), at), (&self.width_of(high), at));
         self.symbols.append(data(interval, class).set("data-low", low.to_string()).set("data-high", high.to_string()));
+    }
+
+    /// Writes a value behind a category, if there is room.
+    pub fn row_value(&mut self, row: f64, value: &str) {
+        let label = text(value).set("x", "100%").set("dx", ROW_GAP).set("y", rounded(self.height_of(row) + 4.0));
+        self.labels.append(label.set("class", "value"));
+        self.values_width = self.values_width.max(ROW_GAP + value.chars().count() as f64 * CHARACTER_WIDTH);
     }
 
     /// Fills the area between two values of the horizontal axis.
@@ -255,6 +320,16 @@ impl Chart {
         self.under.append(line(("0", at), ("100%", at)).set("class", class));
     }
 
+    /// Fills the area between the low and the high end of intervals, each with its place on the horizontal axis.
+    pub fn area(&mut self, intervals: &[(f64, f64, f64)], class: &str) {
+        if intervals.is_empty() {
+            return;
+        }
+        let above = intervals.iter().map(|(x, _, high)| (*x, *high));
+        let below = intervals.iter().rev().map(|(x, low, _)| (*x, *low));
+        self.path(above.chain(below), &format!("{class} area"), false);
+    }
+
     /// Joins points by a line. A point that is not finite is a gap.
     pub fn join(&mut self, points: impl IntoIterator<Item = (f64, f64)>, class: &str) {
         self.path(points, class, false);
@@ -288,22 +363,36 @@ impl Chart {
 
     /// Returns the finished drawing. `name` is its name for screen readers.
     pub fn drawing(self, name: &str) -> Box<Drawing> {
-        let longest = |ticks: &[super::axis::AxisTick]| ticks.iter().map(|tick| tick.label.chars().count()).max();
-        let start = match self.y.count() {
-            Some(_) => 4.0,
-            None => longest(&self.y.ticks).unwrap_or(0) as f64 * CHARACTER_WIDTH + 12.0,
-        };
+        let has_rows = self.y.count().is_some();
+        let label = |tick: &AxisTick| if has_rows { row_label(tick) } else { tick.label.clone() };
+        let longest = self.y.ticks.iter().map(|tick| label(tick).chars().count()).max().unwrap_or(0);
+        let start = longest as f64 * CHARACTER_WIDTH + 12.0;
         let mut content = Group::new();
         if !self.y.title.is_empty() {
             content = content.add(text(&self.y.title).set("x", -start).set("y", 13.0 - TOP).set("class", "axis"));
         }
+        let is_reachable = !self.points.is_empty() && self.points.len() <= MAX_REACHABLE;
+        let mut marks = Group::new().set("class", "marks");
+        for mark in self.points {
+            match is_reachable {
+                true => marks.append(mark.reachable()),
+                false => marks.append(mark.labelled()),
+            }
+        }
         Box::new(Drawing {
             name: printable::line(name).into_owned(),
             height: self.height,
-            margins: Margins { top: TOP, end: RIGHT, bottom: BOTTOM, start },
-            content: content.add(self.under).add(self.labels).add(self.lines).add(self.symbols),
+            margins: Margins { top: TOP, end: RIGHT.max(self.values_width), bottom: BOTTOM, start },
+            has_rows,
+            is_reachable,
+            content: content.add(self.under).add(self.labels).add(self.lines).add(self.symbols).add(marks),
         })
     }
+}
+
+/// The label of a category. A long one loses its middle.
+fn row_label(tick: &AxisTick) -> String {
+    printable::within(&tick.label, MAX_ROW_LABEL).into_owned()
 }
 
 /// Creates a line between two points, each a percentage and a number of pixels.

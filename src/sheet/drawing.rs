@@ -36,6 +36,10 @@ pub struct Drawing {
     pub(super) height: f64,
     /// The space around the area.
     pub(super) margins: Margins,
+    /// Whether it has categories with labels beside them. A page that is too narrow has them above.
+    pub(super) has_rows: bool,
+    /// Whether the keyboard reaches its marks.
+    pub(super) is_reachable: bool,
     /// The elements. Horizontal positions are percentages of the width of the area.
     pub(super) content: Group,
 }
@@ -69,7 +73,9 @@ impl Drawing {
     }
 
     fn root(&self) -> SVG {
-        SVG::new().set("role", "img").set("aria-label", self.name.as_str())
+        // What is inside an image is not told.
+        let role = if self.is_reachable { "group" } else { "img" };
+        SVG::new().set("role", role).set("aria-label", self.name.as_str())
     }
 }
 
@@ -109,7 +115,7 @@ impl fmt::Display for Drawing {
         let Margins { top, end, bottom, start } = self.margins;
         let root = self
             .root()
-            .set("class", "chart")
+            .set("class", if self.has_rows { "chart rows" } else { "chart" })
             .set("width", "100%")
             .set("height", self.height + top + bottom)
             .set("style", format!("padding:{top}px {end}px {bottom}px {start}px"));

@@ -98,6 +98,8 @@ pub enum SheetBlock {
     Multiples {
         title: String,
         pictures: Vec<Picture>,
+        /// Whether HTML shows them on demand only.
+        is_folded: bool,
     },
     /// A text of many lines, which HTML shows on demand.
     Source {

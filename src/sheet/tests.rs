@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability};
+use super::{
+    Answer, AxisUnit, Chart, ChartAxis, ChartPoint, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn,
+    SheetTable, Symbol, Tone, Usability,
+};
 use super::{bencher, benchstat, csv, html, mail, markdown, text};
 
 fn sheet() -> Sheet {
@@ -147,4 +150,57 @@ fn all_formats_for_programs_have_the_same_observations() {
     assert_eq!(found, expected);
     let points = vec![vec!["name".to_owned(), "level".to_owned()], vec!["x".to_owned(), "1".to_owned()]];
     assert_eq!(csv::write(&Figures { points, ..figures(false) }), "name,level\nx,1\n");
+}
+
+/// The page of one section with these blocks.
+fn page(blocks: Vec<SheetBlock>) -> String {
+    html::write("x", &[html::PageSection { title: "x".to_owned(), about: String::new(), blocks }]).unwrap()
+}
+
+#[test]
+fn what_is_between_backticks_is_code_and_markup_stays_text() {
+    let text = "give `--runs 9`, <b>`<i>\u{1b}` and `x".to_owned();
+    let shown = "give <code>--runs 9</code>, &lt;b&gt;<code>&lt;i&gt;\\x1b</code> and `x";
+    let found = page(vec![SheetBlock::Text { text }]);
+    assert!(found.contains(&format!("<p>{shown}</p>")), "{found}");
+}
+
+#[test]
+fn a_long_page_has_contents_behind_its_answer() {
+    let of = |headings: usize| {
+        let heading = |n: usize| SheetBlock::Heading { text: format!("part <{n}>") };
+        let mut blocks: Vec<SheetBlock> = (0..headings).map(heading).collect();
+        blocks.insert(0, SheetBlock::Banner { tone: Tone::Good, text: "same".to_owned() });
+        page(blocks)
+    };
+    let long = of(6);
+    let at = |words: &str| long.find(words).unwrap_or_else(|| panic!("{words}: {long}"));
+    let parts =
+        ["banner good", "<nav class=\"contents\"", "<a href=\"#part-6\">part &lt;5&gt;</a>", "<h3 id=\"part-6\">"];
+    assert!(parts.map(at).is_sorted(), "{long}");
+    assert!([5, 41].iter().all(|n| !of(*n).contains("<nav") && !of(*n).contains("id=\"part")));
+}
+
+/// Each mark of a picture with few of them has a name, and shows it when it has the focus.
+#[test]
+fn the_keyboard_reaches_the_marks_of_a_picture_unless_they_are_many() {
+    let drawing = |marks: u32| {
+        let values = || (0..marks).map(f64::from);
+        let axis = || ChartAxis::linear("", AxisUnit::Number, values());
+        let mut chart = Chart::new(axis(), axis());
+        for x in values() {
+            chart.plot(Symbol::Circle, &ChartPoint { x, y: x, class: "a", title: format!("run {x}: {x} s") });
+        }
+        chart.drawing("Runs").to_string()
+    };
+    let few = drawing(48);
+    let count = |text: &str, words: &str| text.matches(words).count();
+    assert_eq!((count(&few, "tabindex=\"0\""), count(&few, "class=\"tip\""), count(&few, "<title>")), (48, 48, 48));
+    assert!(
+        few.contains("aria-label=\"run 47: 47 s\"") && few.contains("\n47 s\n") && few.contains("role=\"group\""),
+        "{few}"
+    );
+    let many = drawing(49);
+    assert_eq!((count(&many, "tabindex"), count(&many, "class=\"tip\""), count(&many, "<title>")), (0, 0, 49));
+    assert!(many.contains("role=\"img\""), "{many}");
 }

@@ -129,6 +129,71 @@ fn a_page_of_a_comparison_has_its_verdict() {
     assert!(results.text("study.html").contains("QQ plot") && !page.contains("QQ plot"));
 }
 
+/// The marks of a picture: series, `data-x` and `data-y`.
+#[track_caller]
+fn marks(page: &str, title: &str) -> Vec<(String, f64, f64)> {
+    let (_, figure) =
+        page.split_once(&format!("<figcaption><h3>{title}<")).unwrap_or_else(|| panic!("{title}\n{page}"));
+    let figure = figure.split("</figure>").next().unwrap();
+    let value = |tag: &str, name: &str| {
+        let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
+        rest.split('"').next().map(str::to_owned)
+    };
+    let number = |tag: &str, name: &str| value(tag, name)?.parse::<f64>().ok();
+    let mark = |tag: &str| Some((value(tag, "class")?, number(tag, "data-x")?, number(tag, "data-y")?));
+    figure.split('<').filter_map(|rest| mark(rest.split('>').next()?)).collect()
+}
+
+/// The marks of a comparison and of a load curve are the figures of the results as JSON.
+#[test]
+fn marks_have_the_figures_of_the_results() {
+    let results = Results::new();
+    let read = |name: &str| -> serde_json::Value { serde_json::from_str(&results.text(name)).unwrap() };
+    for name in ["a", "b"] {
+        results.run(&format!("x.wml {READS} --format none --json {name}.json"), 0);
+    }
+    results.ended("compare a.json b.json -o page.html");
+    let drawn = marks(&results.text("page.html"), "Latency of all I&#x2f;O");
+    let mut expected = Vec::new();
+    for name in ["a", "b"] {
+        let latency = &read(&format!("{name}.json"))["runs"][0]["summary"]["latency_ns"];
+        for (percentile, key) in [(50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9")] {
+            expected.push((name.to_owned(), percentile, latency[key].as_f64().unwrap()));
+        }
+    }
+    assert_eq!(drawn, expected);
+
+    results.run(&format!("sweep x.wml {READS} --vary n=2,40 --repeats 2 --results curve"), 0);
+    results.run("report curve -o page.html", 0);
+    let page = results.text("page.html");
+    let runs: Vec<serde_json::Value> = (1..=4).map(|n| read(&format!("curve/runs/{n:04}.json"))).collect();
+    let mean = |load: u64, of: &dyn Fn(&serde_json::Value) -> f64| {
+        let of_load: Vec<f64> = runs
+            .iter()
+            .map(|run| &run["runs"][0])
+            .filter(|run| run["variables"]["n"] == load)
+            .map(|r| of(&r["summary"]))
+            .collect();
+        assert_eq!(of_load.len(), 2, "{load}");
+        of_load.iter().sum::<f64>() / 2.0
+    };
+    let p50 = |summary: &serde_json::Value| summary["latency_ns"]["p50"].as_f64().unwrap();
+    let p99 = |summary: &serde_json::Value| summary["latency_ns"]["p99"].as_f64().unwrap();
+    let rate = |summary: &serde_json::Value| summary["ops_per_s"].as_f64().unwrap();
+    let times = marks(&page, "Response time over load");
+    let found =
+        marks(&page, "Throughput over load").into_iter().chain(times.into_iter().filter(|(class, ..)| class != "c"));
+    let expected = [("a", &rate as &dyn Fn(&serde_json::Value) -> f64), ("a", &p50), ("b", &p99)]
+        .into_iter()
+        .flat_map(|(class, of)| [2, 40].map(|load| (class, load as f64, mean(load, of))));
+    let found: Vec<_> = found.collect();
+    assert_eq!(found.len(), 6, "{found:?}");
+    for ((class, x, y), (of, load, value)) in found.into_iter().zip(expected) {
+        assert_eq!((class.as_str(), x), (of, load));
+        assert!((y / value - 1.0).abs() < 1e-12, "{y} {value}");
+    }
+}
+
 #[test]
 fn an_interrupted_experiment_has_a_page_of_its_runs() {
     let results = Results::new();
@@ -316,6 +381,31 @@ const MARKS: &str = "const found = JSON.stringify([...document.querySelectorAll(
             (box.left + box.right) / 2, (box.top + box.bottom) / 2].map(value => value === null ? '' : String(value)) });\
     return [figure.querySelector('h3, h4').textContent, marks] }));";
 
+/// A script that finds what is hard to read: texts of a picture that lie on each other or on marks, the labels of marks that
+/// are cut off, and marks without a name, or whose label the focus does not show; and the width of the content.
+const READ: &str = "const box = e => e.getBoundingClientRect();\
+    const meet = (a, b) => a.left + 2 < b.right && b.left + 2 < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom;\
+    const shown = e => e.checkVisibility() && !e.closest('details:not([open])');\
+    const faults = [];\
+    const pictures = [...document.querySelectorAll('svg.chart')].filter(shown);\
+    for (const picture of pictures) {\
+        const texts = [...picture.querySelectorAll('text:not(.tip)')].filter(shown);\
+        const marks = [...picture.querySelectorAll('[data-x]')];\
+        const plot = box(picture.parentElement), name = picture.getAttribute('aria-label');\
+        texts.forEach((text, n) => {\
+            const on = texts.slice(n + 1).find(other => meet(box(text), box(other)));\
+            if (on) faults.push(name + ': `' + text.textContent + '` on `' + on.textContent + '`');\
+            if (box(text).left < plot.left - 1 || box(text).right > plot.right + 1) faults.push(name + ' cuts `' + text.textContent + '`');\
+            if (text.matches('.row, .value') && marks.some(mark => meet(box(text), box(mark))))\
+                faults.push(name + ': `' + text.textContent + '` on a mark'); });\
+        for (const mark of picture.querySelectorAll('.mark')) {\
+            const tip = mark.querySelector('.tip');\
+            mark.focus();\
+            if (getComputedStyle(tip).display === 'none') faults.push(name + ': no label with the focus');\
+            else if (box(tip).left < plot.left - 1 || box(tip).right > plot.right + 1) faults.push(name + ' cuts `' + tip.textContent + '`');\
+            if (!mark.getAttribute('aria-label') || mark.tabIndex !== 0) faults.push(name + ': a mark has no name'); } }\
+    const found = JSON.stringify([document.documentElement.scrollWidth, pictures.length, [...new Set(faults)]]);";
+
 /// Opens a page in a frame of this width. Returns what the script found, and what the browser logged.
 fn opened(browser: &str, page: &Path, width: u32, is_dark: bool, script: &str) -> (String, String) {
     // The page itself has no script, and forbids them. A copy without the rule measures itself.
@@ -364,6 +454,21 @@ fn screenshot(browser: &str, page: &Path, name: &str, width: u32, is_dark: bool)
     assert!(output.status.success() && file.exists(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Prints a page, if `WMLRUN_SCREENSHOTS` names a directory.
+fn printed(browser: &str, page: &Path, name: &str) {
+    let Some(dir) = std::env::var_os("WMLRUN_SCREENSHOTS") else { return };
+    let file = Path::new(&dir).join(format!("{name}.pdf"));
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("--print-to-pdf={}", file.display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success() && file.exists(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn a_browser_shows_pages_without_errors_and_overflow() {
     if !long() {
@@ -390,6 +495,53 @@ fn a_browser_shows_pages_without_errors_and_overflow() {
         assert_eq!(next(), if is_dark { "rgb(20,23,27)" } else { "rgb(255,255,255)" }, "{width}");
         assert_eq!(next(), "none", "a name was executed");
         assert!(!log.contains("CONSOLE"), "{log}");
+    }
+}
+
+/// An open loop and a closed one, with names of usual lengths.
+const LOOPS: &str = "define fileset name=photos,path=$dir,entries=50,dirwidth=20,size=4k,prealloc=100\n\
+    define process name=service { thread name=visitor,instances=2,totalrate=500 {\n\
+      flowop openfile name=open_photo,filesetname=photos,fd=1 flowop readwholefile name=read_photo,fd=1,iosize=1m\n\
+      flowop closefile name=close_photo,fd=1 }\n\
+    thread name=uploader { flowop write name=store,filesetname=photos,iosize=4k flowop fsync name=store_sync,filesetname=photos } }\n";
+
+/// Each kind of page is read as its reader does, at the widths of a telephone, a tablet and two screens.
+#[test]
+fn a_browser_shows_each_kind_of_page_without_a_fault() {
+    if !long() {
+        return;
+    }
+    let Some(browser) = browser() else {
+        return skip("html::a_browser_shows_each_kind_of_page_without_a_fault", "no headless browser is installed");
+    };
+    let results = Results::new();
+    fs::write(results.path("loops.wml"), LOOPS).unwrap();
+    fs::write(results.path("e.toml"), FACTORS).unwrap();
+    let short = "--no-quiesce --runtime 2 --quiet --dir files --mkdir";
+    results.run(&format!("loops.wml {short} --json run.json --format none"), 0);
+    let ended = results.ended(&format!("ab loops.wml {short} --blocks 2 --tolerance 50% --b=--pin --results ab"));
+    assert!(matches!(ended.0, Some(0 | 10 | 11 | 12)), "{}", ended.1);
+    results.run(&format!("sweep x.wml {READS} --vary n=1,2,8,32 --repeats 2 --results sweep"), 0);
+    results.run(&format!("experiment e.toml {READS} --results cells"), 0);
+    for name in ["run.json", "ab", "sweep", "cells"] {
+        results.run(&format!("report {name} -o page.html"), 0);
+        let page = results.path("page.html");
+        let text = results.text("page.html");
+        for request in ["https:", "url(", "@import"] {
+            assert!(!text.contains(request), "{name}: {request}");
+        }
+        for width in [400, 800, 1280, 1600] {
+            let (title, log) = opened(browser, &page, width, false, READ);
+            for is_dark in [false, true] {
+                screenshot(browser, &page, name, width, is_dark);
+            }
+            let title = title.replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">");
+            let (content, pictures, faults): (u32, usize, Vec<String>) = serde_json::from_str(&title).unwrap();
+            assert!(content <= width && pictures > 1, "{name}: {content} pixels wide in a window of {width}");
+            assert!(faults.is_empty(), "{name} at {width}:\n{}", faults.join("\n"));
+            assert!(!log.contains("CONSOLE"), "{log}");
+        }
+        printed(browser, &page, name);
     }
 }
 

@@ -1,0 +1,82 @@
+//! Tests of the parts of a page about a factorial experiment.
+
+#![allow(clippy::unwrap_used)]
+
+use super::experiment;
+use super::tests::{pictures, points, recorded, table};
+use crate::comparison::FactorialTables;
+use crate::experiment::StudyOrder::Blocks as InBlocks;
+use crate::experiment::{RuleWanted, WantedFactor};
+
+#[test]
+fn each_run_of_a_cell_is_a_point_and_each_cell_a_row() {
+    let levels = |name: &str, levels: [&str; 2]| WantedFactor {
+        name: name.to_owned(),
+        levels: levels.map(str::to_owned).to_vec(),
+    };
+    let factors = vec![levels("fs", ["ext4", "<xfs>"]), levels("n", ["1", "8"])];
+    let tables = FactorialTables { columns: Some("fs".to_owned()), ..FactorialTables::default() };
+    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, order: InBlocks, tables };
+    let runs: Vec<(usize, f64)> = (0..8).map(|run| (run % 4, 100.0 + run as f64)).collect();
+    let arms = ["fs=ext4,n=1", "fs=ext4,n=8", "fs=<xfs>,n=1", "fs=<xfs>,n=8"];
+    let recorded = recorded(rule, &arms, &runs);
+    let blocks = experiment::blocks(&recorded, None, None);
+    let pivot = table(&blocks, "ops over fs");
+    assert_eq!(pivot.headings(), ["n", "fs=ext4", "fs=<xfs>", "better", "factor"]);
+    assert_eq!(pivot.rows[0], ["1", "102.0", "104.0", "draw", "1.02"].map(str::to_owned));
+    let rows = &table(&blocks, "Cells").rows;
+    assert_eq!((rows.len(), &rows[2][..4]), (4, &["<xfs>", "1", "2", "0"].map(str::to_owned)[..]));
+    let pictures = pictures(blocks);
+    // A picture for each level of the other factor, over those of the one whose levels are columns.
+    for (level, cells) in [(1, [0, 2]), (8, [1, 3])] {
+        let mut expected = Vec::new();
+        for (at, cell) in cells.into_iter().enumerate() {
+            let of_cell: Vec<f64> = runs.iter().filter(|(arm, _)| *arm == cell).map(|(_, ops)| *ops).collect();
+            expected.extend(of_cell.iter().map(|ops| (at as f64, *ops)));
+            expected.push((at as f64, of_cell.iter().sum::<f64>() / 2.0));
+        }
+        assert_eq!(points(&pictures[&format!("Cells: ops, n={level}")]), expected);
+    }
+    assert_eq!(pictures.len(), 2);
+}
+
+/// Unlike things, such as workloads, have no common axis: a picture has the levels of the factor that changes least.
+#[test]
+fn unlike_levels_have_a_picture_each() {
+    let levels = |name: &str, levels: [&str; 2]| WantedFactor {
+        name: name.to_owned(),
+        levels: levels.map(str::to_owned).to_vec(),
+    };
+    let arms = ["fs=ext4,load=mail", "fs=ext4,load=db", "fs=xfs,load=mail", "fs=xfs,load=db"];
+    let rule = RuleWanted::Factorial {
+        factors: vec![levels("fs", ["ext4", "xfs"]), levels("load", ["mail", "db"])],
+        min_runs: 2,
+        max_runs: 2,
+        until_ci: None,
+        order: InBlocks,
+        tables: FactorialTables::default(),
+    };
+    let runs: Vec<(usize, f64)> = [(0, 100.0), (1, 90_000.0), (2, 130.0), (3, 60_000.0)].repeat(2);
+    let blocks = experiment::blocks(&recorded(rule, &arms, &runs), None, None);
+    let titles: Vec<String> = pictures(blocks).into_keys().collect();
+    assert_eq!(titles, ["Cells: ops, load=db", "Cells: ops, load=mail"]);
+}
+
+#[test]
+fn the_interval_of_a_cell_ends_at_0() {
+    let levels = ["ext4", "xfs"].map(str::to_owned).to_vec();
+    let factors = vec![WantedFactor { name: "fs".to_owned(), levels }];
+    let tables = FactorialTables::default();
+    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, order: InBlocks, tables };
+    let runs = [(0, 1.0), (1, 2.0), (0, 101.0), (1, 102.0)];
+    let blocks = experiment::blocks(&recorded(rule, &["fs=ext4", "fs=xfs"], &runs), None, None);
+    let cells = table(&blocks, "Cells");
+    let interval = cells.headings().iter().position(|name| *name == "95 % interval").unwrap();
+    for row in &cells.rows {
+        assert!(row[interval].starts_with("0.0 to ") || row[interval].starts_with("0 to "), "{row:?}");
+    }
+    let picture = pictures(blocks).remove("Cells: ops").unwrap();
+    // The axis has no negative label.
+    let drawing = picture.drawing.to_string();
+    assert!(!drawing.contains(">-") && !drawing.contains(">\n-"), "{drawing}");
+}
