@@ -207,7 +207,6 @@ fn with_workloads(
     then(&batch, &workloads, front)
 }
 
-/// Runs the workloads.
 fn run_all(
     batch: &Batch<'_>,
     workloads: &[ProfileWorkload<'_>],

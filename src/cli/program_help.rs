@@ -41,7 +41,6 @@ pub(super) fn program_help(answer: &clap::Error, command: &dyn Fn() -> Command) 
     help.try_get_matches_from(["wmlrun", option]).err()
 }
 
-/// What a command does.
 fn about(command: &Command) -> String {
     command.get_about().map(ToString::to_string).unwrap_or_default()
 }
@@ -67,7 +66,6 @@ fn short(about: &str, groups: &[CommandGroup]) -> String {
     text + "\n" + OPTIONS
 }
 
-/// The groups as headings with their commands.
 fn headed(groups: &[CommandGroup]) -> String {
     let line = |(name, about): &(String, String)| {
         let lines = wrap::cell_lines(about, WIDTH - COLUMNS.1 - 2);

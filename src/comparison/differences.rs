@@ -13,7 +13,6 @@ pub struct Difference {
     pub what: String,
     /// The value in A; several values are separated by ` | `.
     pub a: String,
-    /// The value in B.
     pub b: String,
     /// Whether the condition may differ in a valid comparison.
     pub kind: DifferenceKind,

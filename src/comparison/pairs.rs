@@ -40,7 +40,6 @@ impl RunOrder {
     }
 }
 
-/// Returns the number of runs of each block.
 fn runs_of_blocks(blocks: &SideBlocks) -> BTreeMap<usize, usize> {
     let mut found = BTreeMap::new();
     blocks.of_runs.iter().for_each(|block| *found.entry(*block).or_default() += 1);

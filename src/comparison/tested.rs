@@ -36,7 +36,6 @@ pub struct Runs<'a> {
     pub a: &'a [Observation],
     /// The runs of B, in the order of time.
     pub b: &'a [Observation],
-    /// Their order.
     pub order: RunOrder,
 }
 

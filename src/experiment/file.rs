@@ -20,7 +20,6 @@ use crate::util::printable;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// The maximum number of cells.
 const MAX_CELLS: usize = 10_000;
 
 /// The default number of runs of each cell.
@@ -79,7 +78,6 @@ pub struct FileLevel {
     pub script: Option<Spanned<String>>,
     /// Options: texts that are split into words.
     pub options: Vec<Spanned<String>>,
-    /// Variables.
     pub set: Vec<SetVariable>,
     /// The metric of the cells at this level, if it is not that of the experiment.
     pub metric: Option<Spanned<Metric>>,

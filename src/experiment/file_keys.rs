@@ -7,7 +7,6 @@
 #[derive(Clone, Copy, Debug)]
 pub struct FileKey {
     pub name: &'static str,
-    /// The form of its value.
     pub form: &'static str,
     /// The description, one line.
     pub about: &'static str,

@@ -31,7 +31,6 @@ impl FileErrors {
         Span::new(self.file, range.start, range.end)
     }
 
-    /// Adds an error with its help.
     pub(super) fn add(&mut self, code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) {
         diag::push(&mut self.found, Diagnostic::error(code, span, message).help(help));
     }
@@ -164,7 +163,6 @@ impl<'a> FileValue<'a> {
         table
     }
 
-    /// Returns the values of a list.
     pub(super) fn list(&self, key: &str, errors: &mut FileErrors) -> Vec<FileValue<'a>> {
         let DeValue::Array(values) = self.value else {
             self.wrong(&format!("`{key}`"), &format!("a list in brackets: `{key} = […]`"), errors);

@@ -180,7 +180,6 @@ fn enter(dir: &HeldDir, name: &str) -> Result<Option<HeldDir>, FolderError> {
     dir.enter(OsStr::new(name)).map_err(io_error(&dir.path().join(name)))
 }
 
-/// Returns the entries of a directory.
 fn entries(dir: &HeldDir) -> Result<Vec<HeldEntry>, FolderError> {
     dir.entries().map_err(io_error(dir.path()))
 }

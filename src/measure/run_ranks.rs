@@ -165,7 +165,6 @@ impl RunRanks {
         Ok(self.settings.together.wait()?)
     }
 
-    /// Returns what this rank runs of a plan.
     pub fn own_part(&self, plan: Plan) -> Result<Plan, Failure> {
         let together = &self.settings.together;
         match self.settings.division {

@@ -9,7 +9,6 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Clock {
     inner: quanta::Clock,
-    /// Ticks per nanosecond.
     ticks_per_ns: f64,
     scale: Scale,
     counter: bool,

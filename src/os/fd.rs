@@ -349,7 +349,6 @@ pub fn stat(path: &Path) -> Result<Stat> {
     rfs::stat(path).map(Stat::from)
 }
 
-/// Creates a directory.
 #[inline]
 pub fn mkdir_at(dir: Fd, name: &CStr, mode: Mode) -> Result<()> {
     rfs::mkdirat(borrow(dir), name, mode)

@@ -39,7 +39,6 @@ pub struct HeldDir {
     file: Option<PathBuf>,
 }
 
-/// An entry of a directory.
 #[derive(Clone, Debug)]
 pub struct HeldEntry {
     pub name: OsString,
@@ -78,7 +77,6 @@ impl MadeDir {
 }
 
 impl HeldDir {
-    /// Opens a directory by path.
     pub fn open(path: &Path) -> io::Result<Self> {
         let found = lookup::look_up(path, LastName::Directory)?;
         if found.names.is_empty() { Ok(Self::of(found.dir, path)) } else { Err(Errno::NOENT.into()) }
@@ -332,7 +330,6 @@ impl HeldDir {
         Ok(names.into_iter().filter_map(entry).collect())
     }
 
-    /// Removes the name of a file that is not a directory.
     pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         Ok(rfs::unlinkat(&*self.fd, name, AtFlags::empty())?)
     }

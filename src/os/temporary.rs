@@ -53,7 +53,6 @@ impl Temporary {
         &self.file
     }
 
-    /// Returns the directory.
     pub fn dir(&self) -> &HeldDir {
         &self.dir
     }

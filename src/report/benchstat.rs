@@ -40,7 +40,6 @@ impl Report for Benchstat {
     }
 }
 
-/// Writes the lines of a run.
 fn lines(name: &str, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let all = &run.summary;
     let sum = ("all".to_owned(), all.ops, all.ops_per_s, all.mib_per_s, &all.latency_ns);

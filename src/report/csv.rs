@@ -87,7 +87,6 @@ pub(super) fn row(out: &mut dyn Write, cells: impl Iterator<Item = (bool, String
     line(out, cells.map(|(is_text, cell)| if is_text { text(&cell) } else { cell }))
 }
 
-/// Writes a line of cells.
 fn line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
     let cells: Vec<String> = cells.map(|cell| quoted(&cell)).collect();
     write!(out, "{}\r\n", cells.join(","))

@@ -145,7 +145,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A session at an hour.
     fn session(low: f64, high: f64, mean: f64, hour: i64) -> FloorSample {
         FloorSample { ratio: Estimate { value: 1.0, low, high }, mean, time: Some(hour * 3600) }
     }

@@ -81,9 +81,7 @@ fn lag1(values: &[f64], mean: f64) -> f64 {
 /// The minimum and the maximum number of runs of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunRange {
-    /// The minimum.
     pub min: u64,
-    /// The maximum.
     pub max: u64,
 }
 

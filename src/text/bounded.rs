@@ -32,7 +32,6 @@ pub struct Budget {
     separate: Option<(&'static str, u64)>,
     /// The maximum length of a text in bytes, except in [`LONG_FIELD`].
     max_text: usize,
-    /// What has exceeded it.
     exceeded: Cell<Option<&'static str>>,
 }
 
@@ -78,7 +77,6 @@ impl Budget {
         Ok(())
     }
 
-    /// Returns the error for a text that exceeds the budget.
     fn exceeded_by<E: de::Error>(&self, what: &'static str) -> E {
         self.exceeded.set(Some(what));
         E::custom(what)

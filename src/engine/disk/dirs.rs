@@ -121,7 +121,6 @@ impl Dirs {
         Ok(Self { root, device, checked_files, set: Arc::clone(set), table })
     }
 
-    /// Returns the descriptor of the root.
     #[inline]
     pub fn root(&self) -> Fd {
         self.root
@@ -257,7 +256,6 @@ impl ThreadDirs {
         Self { slots: vec![(0, NONE); slots.max(1)] }
     }
 
-    /// Returns the slot of a directory.
     fn slot(&self, d: u64) -> usize {
         (mix(0, d) % self.slots.len() as u64) as usize
     }

@@ -101,7 +101,6 @@ pub(super) fn remove_tree(
     Ok(())
 }
 
-/// Removes the files of a directory.
 fn remove_files(
     root: &Root,
     scan: &Scan,

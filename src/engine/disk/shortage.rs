@@ -32,7 +32,6 @@ pub enum Shortage {
 pub struct SharedShortage {
     /// The names of the file sets, each once.
     pub sets: Vec<String>,
-    /// The number of their trees.
     pub trees: usize,
     /// The file system or the host.
     pub place: String,

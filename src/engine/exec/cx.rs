@@ -393,7 +393,6 @@ impl<'r> OpCx<'r> {
         }
     }
 
-    /// Returns the descriptor of a directory of a set.
     #[inline]
     pub fn dir(&mut self, set: usize, dir: u64) -> Result<Fd, Errno> {
         match &self.files.dirs[set] {

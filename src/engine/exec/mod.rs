@@ -51,7 +51,6 @@ pub enum StopReason {
     Stuck(OpFailure),
     /// A `finishoncount` or `finishonbytes` limit was reached.
     Finished,
-    /// The operation failed.
     Failed(OpFailure),
     /// The operation failed, which has been counted, and failures do not end the run.
     Counted,
@@ -93,7 +92,6 @@ pub struct OpFailure {
     pub path: Option<String>,
     /// The error number, if a system call returned one.
     pub errno: Option<i32>,
-    /// The help text.
     pub help: String,
     /// The index in the thread of the flowop that failed, if it is not the current one: an asynchronous flowop whose
     /// operation is completed now.
@@ -103,7 +101,6 @@ pub struct OpFailure {
 /// The kinds of members of a file set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum UnitKind {
-    /// Files.
     File,
     /// The empty directories of `leafdirs`.
     LeafDir,

@@ -175,7 +175,6 @@ impl Slots {
         self.table[slot] = Slot { handle: Some(handle), file: Some(file), nominal, opening, is_size_known: false };
     }
 
-    /// Returns the number of slots.
     pub fn len(&self) -> usize {
         self.table.len()
     }

@@ -243,7 +243,6 @@ pub struct AgingWork {
 }
 
 impl AgingWork {
-    /// Adds a change.
     fn add(&mut self, change: FileChange) {
         self.files += u64::from(change != FileChange::Unchanged);
         self.bytes += match change {
@@ -475,7 +474,6 @@ impl AgingSequence {
         history.file(self)
     }
 
-    /// Returns the history of a file at the check-out of its tree.
     fn history(&self, tree: u32, checked_out: u32, file: u64) -> FileHistory {
         let seed = mix(mix(self.parameters.seed, purpose::TREE), u64::from(tree));
         let key = mix(mix(seed, u64::from(checked_out)), file);

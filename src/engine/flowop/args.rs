@@ -10,7 +10,6 @@ use wml_language::spec::{Dialect, Flowop};
 /// A file set, as constructors of flowops see it.
 #[derive(Clone, Debug)]
 pub struct SetInfo {
-    /// Its number.
     pub id: usize,
     pub name: String,
     /// Number of its files.
@@ -56,7 +55,6 @@ pub trait Resolver {
 pub struct Args<'a> {
     /// Its name in results.
     pub name: &'a str,
-    /// Its descriptor.
     pub spec: &'static Flowop,
     /// The dialect of its definition.
     pub dialect: Dialect,

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use wml_language::diag::{Code, Diagnostic};
 use wml_os::{Errno, Fd, Mode, OFlags, errno_name, fd, inode};
 
-/// A call on a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum NamedCall {
     Open,

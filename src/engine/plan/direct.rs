@@ -13,7 +13,6 @@ use wml_language::spec::Role;
 pub struct DirectIo {
     /// Its number in the plan.
     pub flowop: usize,
-    /// The number of the set.
     pub set: usize,
     /// Numbers of which its sizes and offsets are multiples, each with the reason for messages.
     pub units: Vec<(u64, String)>,

@@ -175,7 +175,6 @@ pub enum PlanStep {
         local: usize,
         /// Executions before the next step.
         iters: Quantity,
-        /// The operation.
         op: Arc<dyn Op>,
     },
     /// Start of a composite. Its body is executed `iters` times; for 0, it is skipped up to `leave`.
@@ -398,7 +397,6 @@ impl Plan {
         set - self.filesets[set].instance.unwrap_or(0) as usize
     }
 
-    /// The number of instances of a flowop.
     pub fn instances(&self, flowop: usize) -> usize {
         let info = &self.flowops[flowop];
         let process = &self.processes[info.process];

@@ -39,7 +39,6 @@ pub enum SplitFault {
     /// There are fewer parts than ranks.
     #[error("{ranks} ranks can't divide a workload of {}", count(*parts as u64, "part"))]
     TooFew {
-        /// The number of ranks.
         ranks: usize,
         /// The number of process instances, those that must stay together counted as one.
         parts: usize,

@@ -14,7 +14,6 @@ pub enum BadDistribution {
         /// The names of all types.
         known: Vec<String>,
     },
-    /// The distribution does not have this parameter.
     #[error("`{distribution}` has no parameter `{parameter}`")]
     UnknownParameter {
         distribution: &'static str,

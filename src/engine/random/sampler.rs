@@ -6,7 +6,6 @@ use std::fmt;
 
 /// A distribution with its parameters, before rounding and bounds are applied.
 pub(super) trait Sampler: fmt::Debug + fmt::Display + Send + Sync {
-    /// Draws a value.
     fn draw(&self, rng: &mut Rng) -> f64;
     /// Returns the expected value; infinite when there is none.
     fn mean(&self) -> f64;

@@ -231,7 +231,6 @@ impl Phases {
         self.changed.notify();
     }
 
-    /// Sets the tick at which the run ends.
     pub(super) fn set_run_end(&self, tick: u64) {
         let mut run_end = self.run_end.lock();
         *run_end = tick;

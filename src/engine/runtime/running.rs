@@ -104,7 +104,6 @@ pub struct Sample {
 pub struct ThreadStream {
     /// The index of the process in the plan.
     pub process: usize,
-    /// The number of its instance.
     pub instance: usize,
     /// The index of the thread in the process.
     pub thread: usize,
@@ -464,12 +463,10 @@ impl Running {
         self.shared.processors.as_deref()
     }
 
-    /// Returns the number of flowops.
     pub fn n_flowops(&self) -> usize {
         self.shared.plan.flowops.len()
     }
 
-    /// Returns the number of threads.
     pub fn n_threads(&self) -> usize {
         self.shared.thread_slots.len()
     }

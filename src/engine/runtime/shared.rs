@@ -37,7 +37,6 @@ pub struct Fault {
     pub path: Option<String>,
     /// The error number of the system call.
     pub errno: Option<i32>,
-    /// The help text.
     pub help: String,
 }
 

@@ -321,7 +321,6 @@ pub const COMMANDS: &[CommandEntry] = &[
 /// Statements that belong into a block, each with the block.
 const PARTS: &[(&str, &str)] = &[("thread", "`define process`"), ("flowop", "`thread` or `define flowop`")];
 
-/// The descriptors of all commands.
 pub fn specs() -> impl Iterator<Item = &'static CommandSpec> {
     COMMANDS.iter().map(|entry| &entry.spec)
 }

@@ -201,7 +201,6 @@ pub struct AttrUse {
 }
 
 impl Attrs {
-    /// The attribute of that name.
     pub fn get(&self, name: &str) -> Option<&AttrUse> {
         self.items.iter().rev().find(|u| u.attr.name == name)
     }
@@ -234,7 +233,6 @@ impl Attrs {
 pub struct FilesetDef {
     /// Whether it is a `define file`.
     pub single: bool,
-    /// Its attributes.
     pub attrs: Attrs,
     /// The dialect, which decides defaults and sizes.
     pub dialect: Dialect,
@@ -245,7 +243,6 @@ pub struct FilesetDef {
 /// `define process`.
 #[derive(Clone, Debug)]
 pub struct ProcessDef {
-    /// Its attributes.
     pub attrs: Attrs,
     pub threads: Vec<ThreadDef>,
     /// The dialect, which decides among other things what `finishoncount` ends.
@@ -257,7 +254,6 @@ pub struct ProcessDef {
 /// `thread`.
 #[derive(Clone, Debug)]
 pub struct ThreadDef {
-    /// Its attributes.
     pub attrs: Attrs,
     /// The flowops of its loop.
     pub flowops: Vec<FlowopDef>,
@@ -272,7 +268,6 @@ pub struct FlowopDef {
     pub kind: Spanned<String>,
     /// The descriptor of a built-in flowop.
     pub spec: Option<&'static Flowop>,
-    /// Its attributes.
     pub attrs: Attrs,
     /// `$p=v` and `$p`, for composites.
     pub locals: Vec<Local>,
@@ -293,7 +288,6 @@ pub struct Local {
 #[derive(Clone, Debug)]
 pub struct CompositeDef {
     pub name: Spanned<String>,
-    /// Its attributes.
     pub attrs: Attrs,
     pub parameters: Vec<Local>,
     /// Its body.

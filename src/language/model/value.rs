@@ -111,7 +111,6 @@ impl From<u64> for ModelValue {
     }
 }
 
-/// A text.
 impl From<&str> for ModelValue {
     fn from(text: &str) -> Self {
         Self::Text(text.into())

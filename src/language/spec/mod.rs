@@ -86,7 +86,6 @@ impl Origin {
     }
 }
 
-/// One attribute.
 #[derive(Clone, Copy, Debug)]
 pub struct Attr {
     pub name: &'static str,
@@ -252,7 +251,6 @@ impl Flowop {
     }
 }
 
-/// The descriptor of one command.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandSpec {
     /// Its word or words.

@@ -15,7 +15,6 @@ impl Sharing {
     /// All values.
     pub const ALL: [Self; 3] = [Self::Host, Self::All, Self::Neighbour];
 
-    /// The words of all values.
     pub const WORDS: &[&str] = &[Self::Host.name(), Self::All.name(), Self::Neighbour.name()];
 
     /// Returns its word in scripts and options.

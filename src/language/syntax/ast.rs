@@ -41,7 +41,6 @@ pub enum StatementKind {
     Command {
         /// The statement word: `define`, `set`, `thread`, `flowop`, `run`, …
         word: Spanned<String>,
-        /// The arguments.
         args: Vec<Arg>,
         /// The place of the `{`, if the statement opens a block.
         open: Option<Span>,
@@ -52,7 +51,6 @@ pub enum StatementKind {
     Error,
 }
 
-/// One argument.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Arg {
     /// The whole argument.
@@ -107,7 +105,6 @@ pub enum Value {
     Call {
         /// The word before the bracket.
         name: Spanned<String>,
-        /// The arguments.
         args: Vec<Arg>,
     },
     /// `{{50,1k,2k},{50,2k,8k}}`: rows of a table.
@@ -160,7 +157,6 @@ impl NumberUnit {
         [Self::Seconds, Self::Percent].into_iter().find(|unit| unit.sign() == text)
     }
 
-    /// Returns its text.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Seconds => "s",

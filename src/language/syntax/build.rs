@@ -48,7 +48,6 @@ impl<'a> Builder<'a> {
         Span::new(self.file, start, end)
     }
 
-    /// Returns the text of a span.
     pub(super) fn slice(&self, span: Span) -> &'a str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }

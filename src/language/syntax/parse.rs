@@ -28,7 +28,6 @@ pub fn parse(map: &SourceMap, file: FileId) -> (Ast, Vec<Diagnostic>) {
     parse_tokens(file, text, lex(file, text))
 }
 
-/// Parses tokens.
 fn parse_tokens(file: FileId, text: &str, lexed: Lexed) -> (Ast, Vec<Diagnostic>) {
     let placed = lay_out(file, text, lexed.tokens);
     parse_placed(file, text, placed, lexed.diagnostics)

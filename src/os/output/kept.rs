@@ -146,7 +146,6 @@ impl KeptFiles {
     }
 }
 
-/// Returns the name of a file.
 fn name_of(number: u64) -> OsString {
     format!("{number:0DIGITS$}{ENDING}").into()
 }

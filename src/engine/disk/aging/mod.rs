@@ -64,7 +64,6 @@ pub struct AgingReport {
     pub trees: u32,
     /// Number of files.
     pub files: u64,
-    /// Number of steps.
     pub steps: usize,
     /// Steps that earlier calls had completed.
     pub steps_before: usize,

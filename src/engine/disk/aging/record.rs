@@ -29,7 +29,6 @@ pub(in crate::disk) struct AgingRecord {
 pub struct FileScore {
     /// Files with data whose extents were read: all, or evenly spaced ones of very many.
     pub files: u64,
-    /// Their extents.
     pub extents: u64,
     /// Files with several extents.
     pub fragmented: u64,
@@ -40,7 +39,6 @@ pub struct FileScore {
 }
 
 impl FileScore {
-    /// Adds a file.
     pub(super) fn add(&mut self, file: &FileRuns) {
         if file.runs > 0 {
             self.files += 1;
