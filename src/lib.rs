@@ -29,7 +29,7 @@ pub mod result {
     pub(crate) mod fixture;
 }
 
-pub mod version;
+mod version;
 pub mod ranks;
 pub mod report;
 pub mod measure;
@@ -41,5 +41,5 @@ pub mod words;
 pub mod session;
 pub mod batch;
 pub mod prompt;
-pub mod lsp;
+mod lsp;
 pub mod cli;

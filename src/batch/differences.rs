@@ -233,14 +233,14 @@ pub struct FoundDifferences {
 
 impl FoundDifferences {
     /// Leaves out a text, which has no construct of the language.
-    pub fn leave_out(&mut self, name: &str) {
+    pub(crate) fn leave_out(&mut self, name: &str) {
         self.known.insert(name.to_owned(), true);
     }
 
     /// Adds those of all texts of a session that the user has written: scripts, and what they load; and of the text that was
     /// asked for. A script with errors may lack what it would load (`is_whole` is false): rows about what a script does not
     /// have are then left out.
-    pub fn add(&mut self, map: &SourceMap, asked: Option<FileId>, is_whole: bool) {
+    pub(crate) fn add(&mut self, map: &SourceMap, asked: Option<FileId>, is_whole: bool) {
         let set = set_variables(map);
         let all: BTreeSet<String> = map.files().flat_map(|(id, _)| used_words(map, id, &set).into_keys()).collect();
         for (id, file) in map.files() {
@@ -269,7 +269,7 @@ impl FoundDifferences {
 
     /// The number of differences of each text, then the rows of the page, first those that change figures. Empty if no text was
     /// examined.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let title =
             |(name, n): &(String, u64)| format!("{name}: {} from Filebench\n", count(*n, "possible difference"));
         let titles: String = self.texts.iter().map(title).collect();

@@ -99,7 +99,7 @@ struct Done<'a> {
 }
 
 /// What the command line provides for a batch.
-pub trait BatchHost {
+pub(crate) trait BatchHost {
     /// A front end, for messages about the batch or for one workload. `follows` says that the report of another workload
     /// precedes its own.
     fn front(&mut self, follows: bool) -> Box<dyn Front>;
@@ -110,7 +110,7 @@ pub trait BatchHost {
 }
 
 /// Runs a profile, or the workloads with the names in `only` unless it is empty, with the settings of the command line.
-pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn BatchHost) -> Result<(), Failure> {
+pub(crate) fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn BatchHost) -> Result<(), Failure> {
     let front = &mut *host.front(false);
     if settings.warmup == WarmupLength::UntilSteady {
         // The script of each workload has a `warmup` command, which takes a number of seconds.
@@ -126,7 +126,7 @@ pub fn run(path: &Path, settings: &Settings, only: &[String], host: &mut dyn Bat
 /// Checks a profile and its workloads as before a run, and reports the warnings too. `checked` gets the texts of each
 /// workload without errors, and then all personalities; it is told whether what they load is among them. Nothing is
 /// written.
-pub fn check_profile(
+pub(crate) fn check_profile(
     path: &Path,
     settings: &Settings,
     front: &mut dyn Front,

@@ -64,7 +64,7 @@ pub struct Comparer {
 
 impl Comparer {
     /// Creates a comparison of two sides by a metric, with a tolerance of 3 % and no noise floor.
-    pub fn of(name: &str, sides: [&str; 2], metric: &Metric) -> Self {
+    pub(crate) fn of(name: &str, sides: [&str; 2], metric: &Metric) -> Self {
         Self {
             name: name.to_owned(),
             sides: sides.map(str::to_owned),
@@ -81,7 +81,7 @@ impl Comparer {
     }
 
     /// Compares the runs. Returns an error when a run failed or lacks the metric, or when a side has no run.
-    pub fn compare(&self, runs: &Runs<'_>) -> Result<Comparison, String> {
+    pub(crate) fn compare(&self, runs: &Runs<'_>) -> Result<Comparison, String> {
         let values = |runs: &[Observation]| values(runs, &self.metric);
         let (a, b) = (values(runs.a)?, values(runs.b)?);
         let sample = |values: &[f64], side: usize| -> Result<ComparedSide, String> {

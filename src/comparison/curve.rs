@@ -17,13 +17,13 @@ pub struct CurveDocument<'a> {
 
 impl<'a> CurveDocument<'a> {
     /// `None` for a curve without a point that has a rate and a response time.
-    pub fn of(points: &'a [LoadPoint], method: ResponseMethod) -> Option<Self> {
+    pub(crate) fn of(points: &'a [LoadPoint], method: ResponseMethod) -> Option<Self> {
         let found = overall_response(points, method)?;
         Some(Self { schema: "wmlrun.curve/1", method, found, points })
     }
 
     /// A table with a line for each point, and the result.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut table = Table::new([("rate", Align::Right), ("response", Align::Right), ("", Align::Left)]);
         let knee = knee(self.points);
         let is_peak = |point: &LoadPoint| point.response.is_some() && point.rate >= self.found.peak;

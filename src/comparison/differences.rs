@@ -20,7 +20,7 @@ pub struct Difference {
 
 impl Difference {
     /// Returns the values for people: of a list, such as that of mount options, what the other side does not have.
-    pub fn shown(&self) -> [String; 2] {
+    pub(crate) fn shown(&self) -> [String; 2] {
         let Self { what, a, b, .. } = self;
         let separator = match without_number(what) {
             MOUNT_OPTIONS => ",",

@@ -130,7 +130,7 @@ impl FactorEffects {
 
     /// Returns the order of the levels of each factor of which every two are compared, from the best to the worst, each with
     /// its change from the best one.
-    pub fn rankings(&self) -> Vec<String> {
+    pub(crate) fn rankings(&self) -> Vec<String> {
         let mut factors: Vec<&str> = Vec::new();
         for effect in &self.effects {
             if !factors.contains(&effect.factor.as_str()) {

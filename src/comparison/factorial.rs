@@ -63,7 +63,7 @@ pub struct Factorial {
 impl Factorial {
     /// Returns the different metrics at a position in the cells, in the order of the cells. There are several if levels
     /// have metrics of their own.
-    pub fn metrics_at(&self, n: usize) -> Vec<&str> {
+    pub(crate) fn metrics_at(&self, n: usize) -> Vec<&str> {
         let mut found: Vec<&str> = Vec::new();
         for metric in self.cells.iter().filter_map(|cell| cell.metrics.get(n)) {
             if !found.contains(&metric.metric.as_str()) {
@@ -74,7 +74,7 @@ impl Factorial {
     }
 
     /// Returns the metrics that no complete run has, of cells with complete runs.
-    pub fn missing_metrics(&self) -> Vec<&str> {
+    pub(crate) fn missing_metrics(&self) -> Vec<&str> {
         let measured = || self.cells.iter().filter(|cell| cell.runs > 0).flat_map(|cell| &cell.metrics);
         let has_values = |name: &str| measured().any(|other| other.metric == name && !other.values.is_empty());
         let mut missing: Vec<&str> = Vec::new();
@@ -88,7 +88,7 @@ impl Factorial {
     }
 
     /// Returns the orders of levels, which come before the tables that explain them, with the meaning of their signs.
-    pub fn conclusions(&self) -> Vec<String> {
+    pub(crate) fn conclusions(&self) -> Vec<String> {
         // The answer tells those of the first metric.
         let is_further = |effects: &&FactorEffects| self.metrics.first() != Some(&effects.metric);
         let of_metric = |effects: &FactorEffects| {
@@ -103,14 +103,14 @@ impl Factorial {
     }
 
     /// Returns the reasons of failed runs, the last one of each cell.
-    pub fn failures(&self) -> Vec<String> {
+    pub(crate) fn failures(&self) -> Vec<String> {
         let of_cell =
             |cell: &FactorialCell| Some(format!("{}: {} failed: {}", cell.name, cell.failed, cell.failure.as_ref()?));
         self.cells.iter().filter_map(of_cell).collect()
     }
 
     /// True if cells have different metrics at the same position.
-    pub fn has_own_metrics(&self) -> bool {
+    pub(crate) fn has_own_metrics(&self) -> bool {
         self.metrics_at(0).len() > 1
     }
 }
@@ -137,7 +137,7 @@ pub struct FactorialTables {
 
 impl FactorialTables {
     /// True if no table is requested.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -205,7 +205,7 @@ pub struct FactorialDesign<'a> {
 
 impl FactorialDesign<'_> {
     /// Computes the result from the runs of each cell, with the name of the cell.
-    pub fn result(&self, state: RepeatState, cells: &[(String, Vec<Observation>)]) -> Factorial {
+    pub(crate) fn result(&self, state: RepeatState, cells: &[(String, Vec<Observation>)]) -> Factorial {
         let sides: Vec<&[Observation]> = cells.iter().map(|(_, runs)| runs.as_slice()).collect();
         let found: Vec<FactorialCell> =
             cells.iter().enumerate().map(|(n, (name, runs))| self.cell(n, name, runs)).collect();
@@ -375,7 +375,7 @@ pub struct CellGroup<'a> {
 
 impl CellGroup<'_> {
     /// Returns the name: `NAME=LEVEL,NAME=LEVEL` of the other factors.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.others.iter().map(|(name, level)| format!("{name}={level}")).collect::<Vec<_>>().join(",")
     }
 }

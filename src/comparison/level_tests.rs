@@ -77,13 +77,13 @@ impl LevelTests {
     }
 
     /// Returns the title: the metric, and the levels of the other factors.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let others = if self.others.is_empty() { String::new() } else { format!(", {}", self.others) };
         format!("{} over {}{others}", self.metric, self.factor)
     }
 
     /// The caption of the table.
-    pub fn caption(&self) -> String {
+    pub(crate) fn caption(&self) -> String {
         format!("Tests: {}", self.title())
     }
 

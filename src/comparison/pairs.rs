@@ -11,7 +11,7 @@ const MIN_BLOCKS: usize = 2;
 impl RunOrder {
     /// Returns the order of the runs of A and B. If both are arms of one experiment in blocks, the runs of blocks that
     /// are not complete are removed, with a note on A.
-    pub fn of_sides(a: &mut ImportedSide, b: &mut ImportedSide) -> Self {
+    pub(crate) fn of_sides(a: &mut ImportedSide, b: &mut ImportedSide) -> Self {
         let (Some(of_a), Some(of_b)) = (&a.blocks, &b.blocks) else { return Self::Separate };
         // The runs of one arm are not pairs with themselves.
         if of_a.folder != of_b.folder || of_a.arm == of_b.arm {

@@ -53,7 +53,7 @@ pub struct SuiteTest {
 
 impl SuiteComparison {
     /// Compares the tests by the metric and the tolerance of `comparer`. `floor` returns the noise floor of a test.
-    pub fn of(
+    pub(crate) fn of(
         tests: &[TestSample],
         comparer: &Comparer,
         floor: &dyn Fn(&[Vec<Observation>; 2]) -> Option<NoiseFloor>,
@@ -112,7 +112,7 @@ impl SuiteComparison {
     }
 
     /// Returns the table of the tests, and as the last line the verdict.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut table = Table::new([
             ("test", Align::Left),
             (self.a.as_str(), Align::Right),
@@ -141,7 +141,7 @@ impl SuiteComparison {
     }
 
     /// Returns the verdict as a sentence.
-    pub fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let worse = self.names(|test| test.verdict == ComparisonVerdict::Worse);
         let invalid = self.names(|test| test.verdict == ComparisonVerdict::Invalid);
         let unclear = self.names(|test| test.verdict == ComparisonVerdict::Unclear && test.not_compared.is_none());
@@ -173,7 +173,7 @@ impl SuiteComparison {
     }
 
     /// Returns notes on the validity of the comparisons, each once, after the names of its tests.
-    pub fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let mut found: Vec<(&String, Vec<String>)> = Vec::new();
         for (test, note) in self.tests.iter().flat_map(|test| test.notes.iter().map(move |note| (test, note))) {
             let name = format!("`{}`", printable::line(&test.name));

@@ -38,7 +38,7 @@ struct TestLine<'a> {
 
 impl<'a> WinsDocument<'a> {
     /// Determines the outcomes. `samples` are the values of the runs of each test; none for the figures of a file.
-    pub fn of(
+    pub(crate) fn of(
         found: &'a TestFigures,
         direction: Direction,
         metric: Option<&Metric>,
@@ -60,7 +60,7 @@ impl<'a> WinsDocument<'a> {
     }
 
     /// A table with a line for each test, and the sums.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let dash = || "-".to_owned();
         let mut table = Table::new([
             ("test", Align::Left),

@@ -13,7 +13,7 @@ use crate::sheet::Usability;
 impl Experiment {
     /// Compares A and B for the verdict of the experiment. `look` is the interim look at which it ended. Returns an
     /// error when the experiment is not a comparison, and when a run failed or lacks the metric.
-    pub fn comparison(
+    pub(crate) fn comparison(
         &self,
         arms: [&[Observation]; 2],
         floor: Option<NoiseFloor>,
@@ -41,7 +41,7 @@ impl Experiment {
 
     /// Computes the load curve of a sweep from the runs of each arm, by the method of the sweep unless another one is
     /// given. Returns `None` for other kinds.
-    pub fn sweep(&self, runs: &[Vec<Observation>], method: Option<ResponseMethod>) -> Option<Sweep> {
+    pub(crate) fn sweep(&self, runs: &[Vec<Observation>], method: Option<ResponseMethod>) -> Option<Sweep> {
         let RuleWanted::Sweep { factor, levels, repeats, method: wanted, .. } = &self.rule else {
             return None;
         };
@@ -52,7 +52,12 @@ impl Experiment {
 
     /// Computes the result of a factorial experiment from the runs of each arm. `has_all_runs` says that none is missing
     /// between them. Returns `None` for other kinds.
-    pub fn factorial(&self, runs: &[Vec<Observation>], has_all_runs: bool, state: RepeatState) -> Option<Factorial> {
+    pub(crate) fn factorial(
+        &self,
+        runs: &[Vec<Observation>],
+        has_all_runs: bool,
+        state: RepeatState,
+    ) -> Option<Factorial> {
         let RuleWanted::Factorial { factors, max_runs, until_ci, order, tables, .. } = &self.rule else {
             return None;
         };

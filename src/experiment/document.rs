@@ -22,7 +22,7 @@ pub enum ExperimentDocument {
 }
 
 impl ExperimentDocument {
-    pub fn formatted(&self, format: &ComparisonFormat) -> String {
+    pub(crate) fn formatted(&self, format: &ComparisonFormat) -> String {
         match self {
             Self::Repeats(found) => (format.write)(found),
             Self::Comparison(found) => (format.write)(&**found),
@@ -33,7 +33,7 @@ impl ExperimentDocument {
 
     /// The exit status of a command with this result. A curve without a point is no result, nor is an experiment without
     /// a complete run or without a figure that it asks for. That the budget ended before the last run has a status.
-    pub fn code(&self) -> u8 {
+    pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Repeats(found) => found.state.code(),
             Self::Comparison(found) => found.verdict.code(),
@@ -53,7 +53,7 @@ impl ExperimentDocument {
 impl RecordedExperiment {
     /// Returns the result of the runs so far, with the notes on how they were made. `floor` is the noise floor of the
     /// workload. Returns an error if the runs have no result.
-    pub fn document(&self, floor: Option<NoiseFloor>) -> Result<ExperimentDocument, String> {
+    pub(crate) fn document(&self, floor: Option<NoiseFloor>) -> Result<ExperimentDocument, String> {
         let notes = self.notes.iter().cloned().chain(self.state_notes());
         let cautions = self.state_cautions();
         Ok(match self.experiment.kind() {
@@ -86,7 +86,7 @@ impl RecordedExperiment {
     }
 
     /// The answer of runs that have no result.
-    pub fn failed_sheet(&self, why: &str) -> Sheet {
+    pub(crate) fn failed_sheet(&self, why: &str) -> Sheet {
         let runs: Vec<Observation> = self.runs.iter().map(|run| run.observation.clone()).collect();
         let answer = Answer {
             result: format!("failed: {why}."),
@@ -99,7 +99,7 @@ impl RecordedExperiment {
     }
 
     /// Returns notes on runs that are missing.
-    pub fn state_notes(&self) -> Vec<String> {
+    pub(crate) fn state_notes(&self) -> Vec<String> {
         self.state_cautions().into_iter().map(|caution| caution.text).collect()
     }
 
@@ -126,7 +126,7 @@ impl RecordedExperiment {
     }
 
     /// Compares the arms by the complete blocks so far. Returns an error when a run failed.
-    pub fn comparison(&self, floor: Option<NoiseFloor>) -> Result<Comparison, String> {
+    pub(crate) fn comparison(&self, floor: Option<NoiseFloor>) -> Result<Comparison, String> {
         let look = self.end().and_then(|end| end.look);
         let failure = |run: &RecordedRun| {
             Some(format!("run {} is not complete: {}", run.number, run.observation.failure.as_ref()?))
@@ -147,12 +147,12 @@ impl RecordedExperiment {
     }
 
     /// Returns the load curve of a sweep, or `None` for other kinds.
-    pub fn sweep(&self) -> Option<Sweep> {
+    pub(crate) fn sweep(&self) -> Option<Sweep> {
         self.experiment.sweep(&self.observations(), None)
     }
 
     /// Returns the result of an experiment file, or `None` for other kinds.
-    pub fn factorial(&self) -> Option<Factorial> {
+    pub(crate) fn factorial(&self) -> Option<Factorial> {
         self.experiment.factorial(&self.observations(), self.unreadable.is_empty(), self.state())
     }
 

@@ -15,7 +15,7 @@ impl Folder {
     /// Changes the number of runs of each arm, such as of an experiment that is complete. Returns an error if it would be
     /// smaller than the number of those that were made, if all runs of an arm are made before those of the next, and if
     /// the experiment has no such number.
-    pub fn extend(&mut self, runs: (u64, u64)) -> Result<(), FolderError> {
+    pub(crate) fn extend(&mut self, runs: (u64, u64)) -> Result<(), FolderError> {
         let refused = |why: String| FolderError::Extension { path: self.path().to_owned(), why };
         let mut experiment = (*self.experiment).clone();
         experiment.rule.set_runs(runs).map_err(|why| refused(why.to_owned()))?;

@@ -98,7 +98,7 @@ pub struct StoredFloor {
 
 impl FloorSession {
     /// The session of an experiment that ends now, from the comparison of its equal arms.
-    pub fn of(experiment: &Experiment, comparison: &Comparison, place: Vec<String>) -> Self {
+    pub(crate) fn of(experiment: &Experiment, comparison: &Comparison, place: Vec<String>) -> Self {
         let values = || comparison.a.values.iter().chain(&comparison.b.values);
         Self {
             time: now(),
@@ -132,7 +132,7 @@ impl FloorSession {
     }
 
     /// Returns what the noise floor is computed from.
-    pub fn sample(&self) -> FloorSample {
+    pub(crate) fn sample(&self) -> FloorSample {
         FloorSample { ratio: self.ratio, mean: self.mean, time: seconds_of(&self.time) }
     }
 }
@@ -169,7 +169,7 @@ fn variables(run: &Observation) -> String {
 
 impl Floors {
     /// Returns the path of the file, in the [state directory](state_dir).
-    pub fn path() -> Option<PathBuf> {
+    pub(crate) fn path() -> Option<PathBuf> {
         Some(state_dir()?.join("floors.json"))
     }
 
@@ -187,7 +187,7 @@ impl Floors {
     }
 
     /// Adds a session to the file, in place of an earlier one of the same experiment. Returns all sessions.
-    pub fn add(session: FloorSession, path: &Path) -> io::Result<Self> {
+    pub(crate) fn add(session: FloorSession, path: &Path) -> io::Result<Self> {
         path.parent().map_or(Ok(()), |dir| HeldDir::create(dir).map(drop))?;
         Self::change(path, |floors| {
             floors.sessions.retain(|known| known.experiment.is_empty() || known.experiment != session.experiment);
@@ -219,7 +219,7 @@ impl Floors {
 
     /// Returns the names of the conditions in which the most similar stored session of the script and the metric differs
     /// from `place`; none if it has the same. `None` without such a session.
-    pub fn differing(&self, metric: &str, place: &[String]) -> Option<Vec<String>> {
+    pub(crate) fn differing(&self, metric: &str, place: &[String]) -> Option<Vec<String>> {
         let own = FloorSession { place: place.to_vec(), ..FloorSession::default() };
         let differing = |session: &FloorSession| -> Vec<String> {
             let differs = |(name, value): &(String, String)| own.condition(name) != *value;
@@ -246,13 +246,13 @@ impl Floors {
     }
 
     /// Returns all noise floors.
-    pub fn stored(&self) -> Vec<StoredFloor> {
+    pub(crate) fn stored(&self) -> Vec<StoredFloor> {
         let groups = self.groups();
         groups.iter().filter_map(|group| stored(group, &groups)).collect()
     }
 
     /// The noise floors as a table. `path` is that of the file.
-    pub fn table(&self, path: &Path) -> String {
+    pub(crate) fn table(&self, path: &Path) -> String {
         let found = self.stored();
         if found.is_empty() {
             return format!(
@@ -291,7 +291,7 @@ impl Floors {
 
     /// Removes a noise floor, or one of its sessions, from the file. Both numbers are counted from 1 in the order of
     /// [`Self::stored`]. Returns the floor as it was, or `None` if there is no such one.
-    pub fn forget(number: usize, session: Option<usize>, path: &Path) -> io::Result<Option<StoredFloor>> {
+    pub(crate) fn forget(number: usize, session: Option<usize>, path: &Path) -> io::Result<Option<StoredFloor>> {
         let mut removed = None;
         Self::change(path, |floors| {
             let groups = floors.groups();
@@ -313,7 +313,7 @@ impl Floors {
     /// Returns the noise floor of a metric under the conditions `place`, or `None` when it has not been measured.
     /// `until`: the time in seconds since 1970 from which sessions do not count. They would include the change that a
     /// comparison is to find.
-    pub fn of(&self, metric: &str, place: &[String], until: Option<i64>) -> Option<NoiseFloor> {
+    pub(crate) fn of(&self, metric: &str, place: &[String], until: Option<i64>) -> Option<NoiseFloor> {
         let applies = |session: &&FloorSession| session.metric == metric && session.place == place;
         let counts = |of: &FloorSample| until.is_none_or(|until| of.time.is_none_or(|time| time < until));
         let samples = self.sessions.iter().filter(applies).map(FloorSession::sample);

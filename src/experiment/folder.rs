@@ -171,7 +171,7 @@ pub(super) const BUSY_RUNS: usize = 4;
 impl Folder {
     /// Creates the folder of a new experiment, with its parents. An existing folder must be empty, else an error is
     /// returned. One in which an experiment was killed before it began counts as empty.
-    pub fn create(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
+    pub(crate) fn create(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
         let (dir, _) = HeldDir::create(path).map_err(io_error(path))?;
         Self::create_in(dir, experiment)
     }
@@ -253,7 +253,7 @@ impl Folder {
 
     /// Creates the folder of a new experiment, with its parents. If a folder of this name exists, `-2`, `-3` and so on
     /// is appended to the name.
-    pub fn create_beside(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
+    pub(crate) fn create_beside(path: &Path, experiment: Experiment) -> Result<Self, FolderError> {
         let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let (held, mut made) = HeldDir::create(parent).map_err(io_error(parent))?;
         let name = path.file_name().unwrap_or_default();
@@ -277,7 +277,7 @@ impl Folder {
     /// Removes the files of the experiment if no run has ended, then the folder, and its parent if that was created with
     /// it. Returns whether the folder was removed: one that holds other files is kept with them, and so is one with the
     /// result of a first run, after which a command failed.
-    pub fn remove_without_runs(self) -> Result<bool, FolderError> {
+    pub(crate) fn remove_without_runs(self) -> Result<bool, FolderError> {
         let measured = import::recorded_observations(&self.result(1)).unwrap_or_default();
         let is_measured = || measured.iter().any(|observation| observation.failure.is_none());
         let is_begun = !self.runs.is_empty() || !self.probes.is_empty();
@@ -324,14 +324,14 @@ impl Folder {
         Ok((experiment, text))
     }
 
-    pub fn description(path: &Path) -> Result<Experiment, FolderError> {
+    pub(crate) fn description(path: &Path) -> Result<Experiment, FolderError> {
         Self::read_description(path).map(|(experiment, _)| experiment)
     }
 
     /// Opens the folder of an interrupted experiment. `current` has the current conditions. Unless `anyway` is set, an
     /// error is returned if they or the description of the experiment have changed since its start. The machine may have
     /// been rebooted.
-    pub fn resume(path: &Path, current: &Identity, anyway: bool) -> Result<Self, FolderError> {
+    pub(crate) fn resume(path: &Path, current: &Identity, anyway: bool) -> Result<Self, FolderError> {
         let (experiment, text) = Self::read_description(path)?;
         let dir = HeldDir::open(path).map_err(io_error(path))?;
         let (file, log) = (path.join(EXPERIMENT), path.join(JOURNAL));
@@ -427,7 +427,7 @@ impl Folder {
     }
 
     /// True if the machine was rebooted before the experiment was resumed.
-    pub fn is_after_reboot(&self) -> bool {
+    pub(crate) fn is_after_reboot(&self) -> bool {
         self.is_after_reboot
     }
 
@@ -442,7 +442,7 @@ impl Folder {
     }
 
     /// Returns why results of the experiment are not used, in one line, or `None` when all are.
-    pub fn dropped(&self) -> Option<&str> {
+    pub(crate) fn dropped(&self) -> Option<&str> {
         self.dropped.as_deref()
     }
 
@@ -457,7 +457,7 @@ impl Folder {
         Err(FolderError::Changed { path: self.path.clone(), changed })
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -467,7 +467,7 @@ impl Folder {
     }
 
     /// Returns the number of runs that have ended.
-    pub fn run_count(&self) -> usize {
+    pub(crate) fn run_count(&self) -> usize {
         self.runs.len()
     }
 

@@ -46,7 +46,7 @@ pub enum FolderError {
 }
 
 impl FolderError {
-    pub fn help(&self) -> &'static str {
+    pub(crate) fn help(&self) -> &'static str {
         match self {
             Self::Io { .. } => "give another folder with `--results`",
             Self::NotResults { .. } => "an experiment names its folder when it begins: `writing results to DIR`",

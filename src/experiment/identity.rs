@@ -29,7 +29,7 @@ pub struct Identity {
 
 impl Identity {
     /// Returns the current conditions, for scripts with these texts and arms with these directories.
-    pub fn now(scripts: &[&str], dirs: &[PathBuf]) -> Self {
+    pub(crate) fn now(scripts: &[&str], dirs: &[PathBuf]) -> Self {
         let [_, _, release, version, _] = proc::uname();
         let program = std::env::current_exe().and_then(|path| program(&path)).unwrap_or_default();
         Self {

@@ -31,7 +31,7 @@ impl StudyOrder {
     }
 
     /// What the order does, for people.
-    pub fn about(self) -> &'static str {
+    pub(crate) fn about(self) -> &'static str {
         match self {
             Self::Pairs => "in random blocks of two runs of each side",
             Self::Blocks => "in random blocks of one run of each cell",
@@ -41,7 +41,7 @@ impl StudyOrder {
     }
 
     /// True if the runs before a run, and so what they left behind, are always the same.
-    pub fn is_fixed(self) -> bool {
+    pub(crate) fn is_fixed(self) -> bool {
         matches!(self, Self::Sequence | Self::Cells)
     }
 
@@ -51,7 +51,7 @@ impl StudyOrder {
     }
 
     /// The number of runs of a block; 1 without blocks.
-    pub fn block_len(self, cells: usize) -> usize {
+    pub(crate) fn block_len(self, cells: usize) -> usize {
         if self == Self::Cells { 1 } else { self.per_block() * cells }
     }
 

@@ -73,12 +73,12 @@ fn with_value(words: &[String], factor: &str, level: &str, value: &str) -> Vec<S
 
 impl RuleWanted {
     /// True for a sweep of percentages whose peak is not known yet.
-    pub fn awaits_peak(&self) -> bool {
+    pub(crate) fn awaits_peak(&self) -> bool {
         matches!(self, Self::Sweep { levels, .. } if parts(levels).is_some())
     }
 
     /// The words of an arm with which it is planned. Before the peak is known, it has the first value of the search.
-    pub fn planned_words(&self, arm: usize, words: &[String]) -> Vec<String> {
+    pub(crate) fn planned_words(&self, arm: usize, words: &[String]) -> Vec<String> {
         match self {
             Self::Sweep { factor, levels, .. } if parts(levels).is_some() => {
                 with_value(words, factor, levels.get(arm).map_or("", String::as_str), &value(FIRST))

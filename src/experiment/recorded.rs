@@ -110,19 +110,18 @@ impl RecordedExperiment {
     }
 
     /// Returns the path of a run's result.
-    pub fn result(&self, number: u64) -> PathBuf {
+    pub(crate) fn result(&self, number: u64) -> PathBuf {
         self.path.join(RUNS).join(result_name(number as usize))
     }
 
-    /// Returns the runs of each arm.
-    pub fn by_arm(&self) -> Vec<Vec<&RecordedRun>> {
+    pub(crate) fn by_arm(&self) -> Vec<Vec<&RecordedRun>> {
         let mut arms = vec![Vec::new(); self.experiment.arms.len()];
         self.runs.iter().for_each(|run| arms[run.arm].push(run));
         arms
     }
 
     /// The numbers of failed runs of each arm, in one line; `None` if no run failed.
-    pub fn failed_runs(&self) -> Option<String> {
+    pub(crate) fn failed_runs(&self) -> Option<String> {
         const NAMED: usize = 5;
         let failed = |runs: &Vec<&RecordedRun>| runs.iter().filter(|run| run.observation.failure.is_some()).count();
         let by_arm = self.by_arm();
@@ -139,14 +138,14 @@ impl RecordedExperiment {
     }
 
     /// The observations of each arm.
-    pub fn observations(&self) -> Vec<Vec<Observation>> {
+    pub(crate) fn observations(&self) -> Vec<Vec<Observation>> {
         let of_arm = |runs: &Vec<&RecordedRun>| runs.iter().map(|run| run.observation.clone()).collect();
         self.by_arm().iter().map(of_arm).collect()
     }
 
     /// Returns the runs of the complete blocks of a comparison, each with two runs of each arm. A block lacks runs if the
     /// experiment is not complete, or if a result can't be read.
-    pub fn whole_blocks(&self) -> Vec<&RecordedRun> {
+    pub(crate) fn whole_blocks(&self) -> Vec<&RecordedRun> {
         let block = |run: &RecordedRun| run.number.saturating_sub(1) / 4;
         let blocks = self.runs.chunk_by(|before, after| block(before) == block(after));
         let is_whole =
@@ -157,7 +156,7 @@ impl RecordedExperiment {
     /// Returns the last step of the design: the end if it is reached, or else the result with which the experiment could
     /// end now. `None` if there are too few runs for a result, or a run lacks a metric. Of a comparison only the complete
     /// blocks count.
-    pub fn end(&self) -> Option<DesignEnd> {
+    pub(crate) fn end(&self) -> Option<DesignEnd> {
         let mut design = Design::new(&self.experiment);
         let runs: Vec<&RecordedRun> = match self.experiment.kind() {
             ExperimentKind::Ab => self.whole_blocks(),

@@ -17,7 +17,7 @@ pub struct RunTable {
 
 impl RunTable {
     /// Formats the table as Markdown.
-    pub fn markdown(&self) -> String {
+    pub(crate) fn markdown(&self) -> String {
         let mut table = Table::new(self.columns.iter().map(|name| (name.as_str(), Align::Left)));
         self.rows.iter().for_each(|row| _ = table.row(row.iter().map(String::as_str)));
         table.markdown()
@@ -25,8 +25,7 @@ impl RunTable {
 }
 
 impl RecordedExperiment {
-    /// Returns the table of all runs.
-    pub fn run_table(&self) -> RunTable {
+    pub(crate) fn run_table(&self) -> RunTable {
         let experiment = &self.experiment;
         let has_own = experiment.has_own_metrics();
         let mut columns = ["run", "arm"].map(str::to_owned).to_vec();

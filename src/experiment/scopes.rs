@@ -58,15 +58,14 @@ impl ScopeHook {
     }
 
     /// Returns the position of the command at the begin, or at the end.
-    pub fn origin(&self, time: HookTime) -> &str {
+    pub(crate) fn origin(&self, time: HookTime) -> &str {
         match time {
             HookTime::Before => &self.origin,
             HookTime::After => &self.after_origin,
         }
     }
 
-    /// Returns the commands that the hook has: the time and the text of each.
-    pub fn commands(&self) -> impl Iterator<Item = (HookTime, &str)> {
+    pub(crate) fn commands(&self) -> impl Iterator<Item = (HookTime, &str)> {
         HookTime::ALL.into_iter().filter_map(move |time| Some((time, self.command(time)?)))
     }
 

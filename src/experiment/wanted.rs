@@ -109,7 +109,7 @@ pub enum ExperimentKind {
 }
 
 impl ExperimentKind {
-    pub fn command(self) -> &'static str {
+    pub(crate) fn command(self) -> &'static str {
         match self {
             Self::Repeat => "repeat",
             Self::Ab => "ab",
@@ -175,12 +175,12 @@ pub enum RuleWanted {
 
 impl RuleWanted {
     /// True if it is the rule of a comparison of two arms.
-    pub fn is_comparison(&self) -> bool {
+    pub(crate) fn is_comparison(&self) -> bool {
         matches!(self, Self::Ab { .. })
     }
 
     /// The order of the runs.
-    pub fn order(&self) -> StudyOrder {
+    pub(crate) fn order(&self) -> StudyOrder {
         match self {
             Self::Ab { .. } => StudyOrder::Pairs,
             Self::Repeat { .. } | Self::Sweep { in_order: false, .. } => StudyOrder::Blocks,
@@ -190,7 +190,7 @@ impl RuleWanted {
     }
 
     /// When the experiment ends.
-    pub fn stop(&self) -> StoppingRule {
+    pub(crate) fn stop(&self) -> StoppingRule {
         let rule = |min, max, target| RepeatRule { runs: RunRange { min, max }, target, level: 0.95 };
         match *self {
             Self::Repeat { min_runs, max_runs, until_ci } => StoppingRule::Series(rule(min_runs, max_runs, until_ci)),
@@ -250,7 +250,7 @@ pub enum Blocks {
 }
 
 impl Experiment {
-    pub fn kind(&self) -> ExperimentKind {
+    pub(crate) fn kind(&self) -> ExperimentKind {
         match self.rule {
             RuleWanted::Repeat { .. } => ExperimentKind::Repeat,
             RuleWanted::Ab { .. } => ExperimentKind::Ab,
@@ -281,7 +281,7 @@ impl Experiment {
     }
 
     /// The results folder if none is named, `wmlrun-results/NAME-TIME`. It may exist.
-    pub fn default_folder(&self) -> PathBuf {
+    pub(crate) fn default_folder(&self) -> PathBuf {
         let stem = Path::new(&self.name).file_stem().map_or_else(|| "script".into(), |stem| stem.to_string_lossy());
         let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
         let name: String = stem.chars().map(plain).collect();
@@ -291,7 +291,7 @@ impl Experiment {
 
     /// Returns the names of the first two arms for people. An arm without options has the name of its own command before
     /// a run, if there is one.
-    pub fn arm_names(&self) -> [String; 2] {
+    pub(crate) fn arm_names(&self) -> [String; 2] {
         [0, 1].map(|n: usize| {
             if let Some(arm) = self.arms.get(n).filter(|arm| !arm.name.is_empty()) {
                 return arm.name.clone();
@@ -307,20 +307,20 @@ impl Experiment {
     }
 
     /// True if there are two arms that differ neither in their options nor in their commands.
-    pub fn has_equal_arms(&self) -> bool {
+    pub(crate) fn has_equal_arms(&self) -> bool {
         let [a, b] = &self.arms[..] else { return false };
         let has_equal_commands = |time| self.hooks.of(time, 0) == self.hooks.of(time, 1);
         a.words == b.words && HookTime::ALL.into_iter().all(has_equal_commands)
     }
 
     /// Returns the metrics. Names in the file that are not metrics are ignored.
-    pub fn metrics(&self) -> Vec<Metric> {
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
         self.metrics.iter().filter_map(|name| name.parse().ok()).collect()
     }
 
     /// Returns the name by which an arm is known in results, as in `DIR:ARM`: `a`, `FACTOR=LEVEL` or that of its cell.
     /// Returns an empty text for a single arm.
-    pub fn arm_label(&self, arm: usize) -> String {
+    pub(crate) fn arm_label(&self, arm: usize) -> String {
         match &self.rule {
             RuleWanted::Repeat { .. } => String::new(),
             RuleWanted::Ab { .. } => if arm == 0 { "a" } else { "b" }.to_owned(),
@@ -332,7 +332,7 @@ impl Experiment {
     }
 
     /// Returns ` (ARM)`, for the number of a run; an empty text for a single arm.
-    pub fn arm_suffix(&self, arm: usize) -> String {
+    pub(crate) fn arm_suffix(&self, arm: usize) -> String {
         if self.arms.len() > 1 { format!(" ({})", self.arm_title(arm)) } else { String::new() }
     }
 
@@ -343,7 +343,7 @@ impl Experiment {
     }
 
     /// Returns the title of an arm in texts: its label, for a comparison A or B, for repeats the name of the script.
-    pub fn arm_title(&self, arm: usize) -> String {
+    pub(crate) fn arm_title(&self, arm: usize) -> String {
         match self.kind() {
             ExperimentKind::Repeat => self.arms.get(arm).map_or_else(String::new, |arm| arm.name.clone()),
             ExperimentKind::Ab => self.arm_label(arm).to_uppercase(),
@@ -352,7 +352,7 @@ impl Experiment {
     }
 
     /// Returns the metrics of an arm: those of the experiment, of which the arm may replace the first by its own.
-    pub fn metrics_of(&self, arm: usize) -> Vec<Metric> {
+    pub(crate) fn metrics_of(&self, arm: usize) -> Vec<Metric> {
         let mut metrics = self.metrics();
         let own = self.arms.get(arm).and_then(|arm| arm.metric.as_ref()?.parse().ok());
         if let (Some(own), Some(first)) = (own, metrics.first_mut()) {
@@ -362,7 +362,7 @@ impl Experiment {
     }
 
     /// True if an arm has a metric of its own.
-    pub fn has_own_metrics(&self) -> bool {
+    pub(crate) fn has_own_metrics(&self) -> bool {
         self.arms.iter().any(|arm| arm.metric.is_some())
     }
 
@@ -375,23 +375,23 @@ impl Experiment {
     }
 
     /// True if commands are executed between runs, which may mount file systems.
-    pub fn has_commands(&self) -> bool {
+    pub(crate) fn has_commands(&self) -> bool {
         !self.hooks.0.is_empty() || !self.scopes.is_empty()
     }
 
     /// True if a failed run is a result of its arm, and the experiment continues.
-    pub fn keeps_failures(&self) -> bool {
+    pub(crate) fn keeps_failures(&self) -> bool {
         matches!(self.kind(), ExperimentKind::Sweep | ExperimentKind::Factorial)
     }
 
     /// Returns the index of an arm's level of each factor. Empty unless the experiment is factorial.
-    pub fn levels_of(&self, arm: usize) -> Vec<usize> {
+    pub(crate) fn levels_of(&self, arm: usize) -> Vec<usize> {
         let RuleWanted::Factorial { factors, .. } = &self.rule else { return Vec::new() };
         level_indices(factors.iter().map(|factor| factor.levels.len()), arm)
     }
 
     /// The rule for the runs of each cell; `None` for a comparison.
-    pub fn repeat_rule(&self) -> Option<RepeatRule> {
+    pub(crate) fn repeat_rule(&self) -> Option<RepeatRule> {
         match self.rule.stop() {
             StoppingRule::Series(rule) | StoppingRule::Cells(rule) => Some(rule),
             StoppingRule::Verdict { .. } => None,

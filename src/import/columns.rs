@@ -180,7 +180,7 @@ fn shown(cell: &str) -> Cow<'_, str> {
 
 /// The figures of several tests of two sides.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TestFigures {
+pub(crate) struct TestFigures {
     /// The names of the sides.
     pub sides: [String; 2],
     /// The name of each test with the figure of each side; `None` if it is unknown.
@@ -216,7 +216,7 @@ pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
 /// Reads the points of a load curve, one on each line in the order of their load: the rate, and the mean response time,
 /// which is `-` if it is unknown. A heading in the first line is ignored. Returns an error when a line is malformed or
 /// has further columns, or when there are no points or more than 100,000.
-pub fn load_points(text: &str) -> Result<Vec<LoadPoint>, String> {
+pub(crate) fn load_points(text: &str) -> Result<Vec<LoadPoint>, String> {
     let number = |cell: &str| cell.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
     let mut found = Vec::new();
     for (index, (n, mut cells)) in rows(text)?.enumerate() {

@@ -18,22 +18,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file with the description of the experiment.
-pub const EXPERIMENT: &str = "experiment.toml";
+pub(crate) const EXPERIMENT: &str = "experiment.toml";
 
 /// The file with the events of the experiment, one on each line.
-pub const JOURNAL: &str = "journal.jsonl";
+pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// The directory of the results.
-pub const RUNS: &str = "runs";
+pub(crate) const RUNS: &str = "runs";
 
 /// The reason why a results folder, or one of its arms, has no side of a comparison.
 pub(super) const NONE_FINISHED: &str = "none of its runs has finished";
 
 /// The name and version of the description's schema.
-pub const EXPERIMENT_SCHEMA: &str = "wmlrun.experiment/1";
+pub(crate) const EXPERIMENT_SCHEMA: &str = "wmlrun.experiment/1";
 
 /// Returns the name of a run's result. Runs are numbered from 1.
-pub fn result_name(run: usize) -> String {
+pub(crate) fn result_name(run: usize) -> String {
     format!("{run:04}.json")
 }
 
@@ -74,7 +74,7 @@ struct ArmDescription {
 
 /// The boots of the machine in which an experiment was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BootCount {
+pub(crate) struct BootCount {
     /// The number of the last boot, from 0.
     pub number: usize,
     /// Its ID; empty when it is unknown.
@@ -83,7 +83,7 @@ pub struct BootCount {
 
 impl BootCount {
     /// Counts the boot with this ID unless it is the last one. An unknown boot is taken for the last one.
-    pub fn enter(&mut self, id: &str) {
+    pub(crate) fn enter(&mut self, id: &str) {
         if id.is_empty() || id == self.id {
             return;
         }
@@ -94,26 +94,26 @@ impl BootCount {
 
 /// The attempts of runs that are not used, because other programs disturbed them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct UnusedAttempts(Vec<(usize, f64)>);
+pub(crate) struct UnusedAttempts(Vec<(usize, f64)>);
 
 impl UnusedAttempts {
     /// Adds an attempt of a run, with its duration in seconds.
-    pub fn add(&mut self, run: usize, seconds: f64) {
+    pub(crate) fn add(&mut self, run: usize, seconds: f64) {
         self.0.push((run, seconds));
     }
 
     /// Forgets those of a run and of all later ones.
-    pub fn drop_from(&mut self, run: usize) {
+    pub(crate) fn drop_from(&mut self, run: usize) {
         self.0.retain(|(of, _)| *of < run);
     }
 
     /// Returns the number of those of a run.
-    pub fn of_run(&self, run: usize) -> u64 {
+    pub(crate) fn of_run(&self, run: usize) -> u64 {
         self.0.iter().filter(|(of, _)| *of == run).count() as u64
     }
 
     /// Returns the sum of their durations in seconds.
-    pub fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.0.iter().map(|(_, seconds)| seconds).sum()
     }
 
@@ -134,7 +134,7 @@ impl UnusedAttempts {
 /// Returns notes on how the runs of an experiment were made: the reboots between them, each change of the conditions that
 /// was accepted with `--anyway`, and the attempts that are not used. `boots` has the number of each run and that of its
 /// boot, `changes` the first run under changed conditions and what changed, `unused` the attempts that are not used.
-pub fn run_notes(
+pub(crate) fn run_notes(
     boots: impl Iterator<Item = (usize, usize)>,
     changes: &[(usize, Vec<String>)],
     unused: &UnusedAttempts,
@@ -344,7 +344,7 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
 
 /// Returns where a text is not the description of an experiment, without a word of the text: it may be a file of anyone,
 /// that nobody named.
-pub fn toml_reason(text: &str, error: &toml::de::Error) -> String {
+pub(crate) fn toml_reason(text: &str, error: &toml::de::Error) -> String {
     let start = error.span().map_or(0, |span| span.start);
     let line = 1 + text.bytes().take(start).filter(|byte| *byte == b'\n').count();
     format!("line {line} is not a part of the description of an experiment")
@@ -528,7 +528,7 @@ pub(super) fn results_among(dir: &Path) -> Result<Vec<Observation>, ImportError>
 }
 
 /// True if the name of a file does not begin with a point.
-pub fn is_visible(file: &Path) -> bool {
+pub(crate) fn is_visible(file: &Path) -> bool {
     file.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."))
 }
 

@@ -121,32 +121,32 @@ impl fmt::Display for Metric {
 
 impl Metric {
     /// Returns the default metric: operations per second of the whole run.
-    pub fn ops() -> Self {
+    pub(crate) fn ops() -> Self {
         Self { name: "ops".to_owned() }
     }
 
     /// Returns the metric of the numbers of a column, whose meaning only the user knows.
-    pub fn value() -> Self {
+    pub(crate) fn value() -> Self {
         Self { name: VALUE.to_owned() }
     }
 
     /// Returns the direction in which the metric improves.
-    pub fn direction(&self) -> Direction {
+    pub(crate) fn direction(&self) -> Direction {
         self.kind().map_or(Direction::HigherIsBetter, |kind| kind.direction)
     }
 
     /// Returns what it is, in a few words.
-    pub fn about(&self) -> &'static str {
+    pub(crate) fn about(&self) -> &'static str {
         self.kind().map_or("", |kind| kind.about)
     }
 
     /// Returns the name of the flowop whose metric it is, or `None` for a metric of the whole run or of a command.
-    pub fn flowop(&self) -> Option<&str> {
+    pub(crate) fn flowop(&self) -> Option<&str> {
         self.prefix().filter(|_| !self.is_in_seconds())
     }
 
     /// Returns the name of the command whose time it is, or `None` for other metrics.
-    pub fn command(&self) -> Option<&str> {
+    pub(crate) fn command(&self) -> Option<&str> {
         self.prefix().filter(|_| self.is_in_seconds())
     }
 
@@ -156,7 +156,7 @@ impl Metric {
     }
 
     /// True if it is a number of a column, which no run has.
-    pub fn is_of_column(&self) -> bool {
+    pub(crate) fn is_of_column(&self) -> bool {
         self.name.ends_with(VALUE)
     }
 
@@ -165,7 +165,7 @@ impl Metric {
     }
 
     /// True if it is a response time, which only open loops have.
-    pub fn is_response(&self) -> bool {
+    pub(crate) fn is_response(&self) -> bool {
         self.kind().is_some_and(|kind| kind.name.starts_with(RESPONSE))
     }
 
@@ -175,13 +175,13 @@ impl Metric {
 
     /// Returns the metric of the same kind of another flowop or command.
     #[must_use]
-    pub fn of_flowop(&self, name: &str) -> Self {
+    pub(crate) fn of_flowop(&self, name: &str) -> Self {
         let ending = self.prefix().map_or(self.name.as_str(), |before| &self.name[before.len() + 1..]);
         Self { name: format!("{name}.{ending}") }
     }
 
     /// Returns the number of nanoseconds in the unit of the metric, or `None` when it is not a time.
-    pub fn nanoseconds(&self) -> Option<f64> {
+    pub(crate) fn nanoseconds(&self) -> Option<f64> {
         let is_time = |kind: &MetricKind| kind.name.starts_with(LATENCY) || kind.name.starts_with(RESPONSE);
         match self.kind() {
             _ if self.is_in_seconds() => Some(1e9),
@@ -192,7 +192,7 @@ impl Metric {
 
     /// Returns the number of operations of a run that are slower than this percentile. Returns `None` for other
     /// metrics, and when the number of operations is unknown.
-    pub fn operations_beyond(&self, run: &Observation) -> Option<f64> {
+    pub(crate) fn operations_beyond(&self, run: &Observation) -> Option<f64> {
         let (before, kind) = ending(&self.name)?;
         let (_, percentile) = kind.name.split_once(".p")?;
         let beyond = 1.0 - percentile.parse::<f64>().ok()? / 100.0;
@@ -202,7 +202,7 @@ impl Metric {
 
     /// Returns the names of the metrics of a run for a message: those of the whole run, then those of flowops, at most
     /// sixteen, and the number of the others.
-    pub fn names(run: &Observation) -> String {
+    pub(crate) fn names(run: &Observation) -> String {
         const SHOWN: usize = 16;
         // Figures such as `cpu_busy` are no metrics: neither direction is an improvement.
         let is_metric = |name: &&str| !name.contains('/') && name.parse::<Self>().is_ok();
@@ -216,7 +216,7 @@ impl Metric {
     }
 
     /// Returns the help for a run that does not have this metric: the one that was probably meant, and its metrics.
-    pub fn help_in(&self, run: &Observation) -> String {
+    pub(crate) fn help_in(&self, run: &Observation) -> String {
         let near =
             meant(&self.name, run.figures.keys().map(String::as_str).filter(|name| name.parse::<Self>().is_ok()));
         let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
@@ -224,7 +224,7 @@ impl Metric {
     }
 
     /// Returns the value of the metric in a run, or `None` when the run has no such figure or the figure is not finite.
-    pub fn of(&self, run: &Observation) -> Option<f64> {
+    pub(crate) fn of(&self, run: &Observation) -> Option<f64> {
         run.figures.get(&self.name).copied().filter(|value| value.is_finite())
     }
 }

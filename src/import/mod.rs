@@ -6,17 +6,19 @@
 mod columns;
 mod filebench;
 mod fio;
-pub mod folder;
+pub(crate) mod folder;
 mod input;
 mod metric;
 mod own;
 mod recorded;
 mod samples;
 
-pub use columns::{TestFigures, load_points};
+pub(crate) use columns::{TestFigures, load_points};
 pub(crate) use input::{read as text, read_file as recorded_text};
-pub use metric::{METRICS, Metric, MetricKind, STUDY};
-pub use own::{DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED, of_run};
+pub use metric::{METRICS, Metric, STUDY};
+#[cfg(test)]
+pub(crate) use own::of_run;
+pub(crate) use own::{DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED};
 pub use recorded::{HookTime, RecordedFigures, record_name};
 pub use samples::{TestPairs, TestSample, mixed_conditions, shared_flowops, test_pairs};
 
@@ -80,7 +82,7 @@ pub struct Observation {
 
 impl Observation {
     /// Returns the last of the runs in a result: if a script makes several, an experiment is about the last of them.
-    pub fn last_of(mut runs: Vec<Self>) -> Option<Self> {
+    pub(crate) fn last_of(mut runs: Vec<Self>) -> Option<Self> {
         let script_runs = runs.len();
         runs.pop().map(|run| Self { script_runs, ..run })
     }
@@ -88,7 +90,7 @@ impl Observation {
 
 /// The observations of one side of a comparison.
 #[derive(Clone, Debug, Default)]
-pub struct ImportedSide {
+pub(crate) struct ImportedSide {
     /// The observations, in the order of time.
     pub runs: Vec<Observation>,
     /// Notes about runs that are not among them.
@@ -101,7 +103,7 @@ pub struct ImportedSide {
 
 /// The blocks of the runs of an arm.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SideBlocks {
+pub(crate) struct SideBlocks {
     /// The results folder.
     pub folder: PathBuf,
     /// The index of the arm.
@@ -112,12 +114,12 @@ pub struct SideBlocks {
 
 impl ImportedSide {
     /// True if the observations are the numbers of a column, which have no name.
-    pub fn is_column(&self) -> bool {
+    pub(crate) fn is_column(&self) -> bool {
         self.runs.iter().any(|run| run.figures.contains_key(metric::VALUE))
     }
 
     /// Makes the numbers of a column the figures of a metric.
-    pub fn name_column(&mut self, metric: &Metric) {
+    pub(crate) fn name_column(&mut self, metric: &Metric) {
         for figures in self.runs.iter_mut().map(|run| &mut run.figures) {
             if let Some(value) = figures.remove(metric::VALUE) {
                 figures.insert(metric.to_string(), value);
@@ -188,7 +190,7 @@ fn whole_cell<'a>(part: &str, arms: &'a [String]) -> Option<&'a str> {
 }
 
 impl ImportError {
-    pub fn help(&self) -> String {
+    pub(crate) fn help(&self) -> String {
         match self {
             Self::Io { .. } | Self::Form { .. } => {
                 "give a result of wmlrun (`--json`) or fio, a results folder, output of Filebench, or `FILE:N`"
@@ -212,7 +214,7 @@ impl ImportError {
 }
 
 /// Joins names, at most twelve of them.
-pub fn shortened(names: &[String]) -> String {
+pub(crate) fn shortened(names: &[String]) -> String {
     let first = names.iter().take(12).map(String::as_str).collect::<Vec<_>>().join(", ");
     if names.len() > 12 { format!("{first}, …") } else { first }
 }
@@ -221,7 +223,7 @@ pub fn shortened(names: &[String]) -> String {
 /// (`DIR:ARM`), a directory of results, output of Filebench 1.4 or 1.5, JSON of fio, a file with one column of numbers,
 /// or `FILE:N`, the numbers in column N (counted from 1) of a file, or `FILE:HEADING`. Returns an error when a run failed or was interrupted, except for a
 /// results folder, whose unfinished runs give a note.
-pub fn side(path: &Path) -> Result<ImportedSide, ImportError> {
+pub(crate) fn side(path: &Path) -> Result<ImportedSide, ImportError> {
     let side = match folder::split(path) {
         Some((dir, arm)) => folder::side(&dir, Some(&arm))?,
         None if path.is_dir() => folder::side(path, None)?,
@@ -234,7 +236,7 @@ pub fn side(path: &Path) -> Result<ImportedSide, ImportError> {
 }
 
 /// Returns the file or directory that a side of a comparison names, without the arm or the column.
-pub fn file_of(path: &Path) -> PathBuf {
+pub(crate) fn file_of(path: &Path) -> PathBuf {
     let of_arm = folder::split(path).map(|(dir, _)| dir);
     let of_column = || columns::split(path).map(|(file, _)| file).or_else(|| Some(columns::split_heading(path)?.0));
     of_arm.or_else(of_column).unwrap_or_else(|| path.to_owned())
@@ -242,7 +244,7 @@ pub fn file_of(path: &Path) -> PathBuf {
 
 /// Reads the observations of a file, complete or not: a result of wmlrun, output of Filebench, JSON of fio, or
 /// `FILE:N`.
-pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
+pub(crate) fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
     if let Some((file, column)) = columns::split(path) {
         let text = input::read(&file)?;
         return columns::observations(&text, column, &path.display().to_string()).map_err(form(&file));
@@ -257,23 +259,23 @@ pub fn observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
 }
 
 /// Reads the observations of a result in a results folder. See [`observations`]. It must be a regular file.
-pub fn recorded_observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
+pub(crate) fn recorded_observations(path: &Path) -> Result<Vec<Observation>, ImportError> {
     let text = input::read_file(path)?;
     parse(&text, &path.display().to_string()).map_err(form(path))
 }
 
 /// True if a file is a result of wmlrun without a run, which was refused before it began.
-pub fn is_of_refused_run(path: &Path) -> bool {
+pub(crate) fn is_of_refused_run(path: &Path) -> bool {
     input::read_file(path).is_ok_and(|text| own::is_of_refused_run(&text))
 }
 
 /// Reads the load curve of a file. See [`load_points`] for its form.
-pub fn load_curve(path: &Path) -> Result<Vec<LoadPoint>, ImportError> {
+pub(crate) fn load_curve(path: &Path) -> Result<Vec<LoadPoint>, ImportError> {
     load_points(&input::read(path)?).map_err(form(path))
 }
 
 /// Reads the figures of tests of two sides from a file: one line per test, with its name and two figures.
-pub fn test_figures(path: &Path) -> Result<TestFigures, ImportError> {
+pub(crate) fn test_figures(path: &Path) -> Result<TestFigures, ImportError> {
     columns::test_figures(&input::read(path)?).map_err(form(path))
 }
 
@@ -297,7 +299,7 @@ struct JsonForm {
 }
 
 /// Reads the observations of a text, whose form it detects, as [`observations`] reads those of a file. `source` names it.
-pub fn parse(text: &str, source: &str) -> Result<Vec<Observation>, String> {
+pub(crate) fn parse(text: &str, source: &str) -> Result<Vec<Observation>, String> {
     // The JSON starts at the first line with a `{`, because fio prints warnings before it.
     let lines = text.split_inclusive('\n');
     let json = lines.scan(0, |at, line| Some((std::mem::replace(at, *at + line.len()), line)));
@@ -321,7 +323,7 @@ const NO_FORM: &str =
     "it is neither JSON of wmlrun or fio nor output of Filebench; for a column of numbers write `FILE:N`";
 
 /// Returns the number of a run in its file, if that has several. The number is at the end of its source.
-pub fn number_in_file(run: &Observation) -> Option<usize> {
+pub(crate) fn number_in_file(run: &Observation) -> Option<usize> {
     run.source.rsplit_once(", run ")?.1.parse().ok()
 }
 

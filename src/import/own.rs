@@ -143,7 +143,7 @@ impl<'de> DeserializeSeed<'de> for EachRun<'_> {
 }
 
 /// Converts a run of a document to an observation.
-pub fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
+pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observation {
     let mut figures = BTreeMap::new();
     let summary = &run.summary;
     add(&mut figures, "", (summary.ops_per_s, summary.mib_per_s), &summary.latency_ns);
@@ -427,10 +427,10 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
 }
 
 /// The condition with the parameters of the kernel.
-pub const KERNEL_COMMAND_LINE: &str = "kernel command line";
+pub(crate) const KERNEL_COMMAND_LINE: &str = "kernel command line";
 
 /// The end of the name of a condition that lists the features of a file system. It begins with the type.
-pub const FEATURES: &str = " features";
+pub(crate) const FEATURES: &str = " features";
 
 /// Returns the parameters of a kernel without those that name its files, which say no more than its version.
 fn without_images(line: &str) -> String {
@@ -474,18 +474,18 @@ fn settings(mount: &MountInfo) -> Vec<(String, String)> {
 
 /// The condition with the digest of the texts that the script has loaded. Runs of scripts that load none lack it, and so do
 /// older results.
-pub const LOADED_SCRIPTS: &str = "loaded scripts";
+pub(crate) const LOADED_SCRIPTS: &str = "loaded scripts";
 
 /// The condition that says whether the loop devices of a file system bypass the cache of the file system below. File
 /// systems on other devices lack it.
-pub const LOOP_DIRECT: &str = "loop direct I/O";
+pub(crate) const LOOP_DIRECT: &str = "loop direct I/O";
 
 /// The condition that says how the numbers of preallocated files were determined. Runs whose file sets exist as a whole, or
 /// not at all, lack it.
-pub const PREALLOCATED: &str = "preallocated files";
+pub(crate) const PREALLOCATED: &str = "preallocated files";
 
 /// The condition that tells a device whatever its name is.
-pub const DEVICE_IDENTITY: &str = "device identity";
+pub(crate) const DEVICE_IDENTITY: &str = "device identity";
 
 /// The beginnings of the lines in which the scripts of workloads of one personality may differ. The variables and the run
 /// time are conditions of their own, and the names of the files are no part of a workload.

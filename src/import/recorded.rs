@@ -60,34 +60,34 @@ pub struct RecordedFigures {
 
 impl RecordedFigures {
     /// Begins an attempt of the run: what was recorded after an earlier one is not about this one.
-    pub fn begin_attempt(&mut self) {
+    pub(crate) fn begin_attempt(&mut self) {
         self.space[HookTime::After as usize] = None;
         self.controls = [None; 2];
         self.seconds.retain(|name, _| HookTime::of_hook(name) == HookTime::Before);
     }
 
     /// Takes the used space of the file systems before or after the run, in bytes.
-    pub fn take_space(&mut self, time: HookTime, used: u64) {
+    pub(crate) fn take_space(&mut self, time: HookTime, used: u64) {
         self.space[time as usize] = Some(used);
     }
 
     /// Takes the duration in seconds of a command before or after the run. The last one of a name counts.
-    pub fn take_command(&mut self, name: &str, seconds: f64) {
+    pub(crate) fn take_command(&mut self, name: &str, seconds: f64) {
         self.seconds.insert(name.to_owned(), seconds);
     }
 
     /// Takes the durations in seconds of the commands whose output is recorded after the run.
-    pub fn take_records(&mut self, seconds: &[f64]) {
+    pub(crate) fn take_records(&mut self, seconds: &[f64]) {
         self.seconds.extend((1..).zip(seconds).map(|(n, seconds)| (record_name(n), *seconds)));
     }
 
     /// Takes the speed of the negative control before or after the run.
-    pub fn take_control(&mut self, time: HookTime, speed: Option<f64>) {
+    pub(crate) fn take_control(&mut self, time: HookTime, speed: Option<f64>) {
         self.controls[time as usize] = speed;
     }
 
     /// Returns the mean of the speeds of the negative control. Where one is unknown, it is the other.
-    pub fn control(&self) -> Option<f64> {
+    pub(crate) fn control(&self) -> Option<f64> {
         match self.controls {
             [Some(before), Some(after)] => Some(f64::midpoint(before, after)),
             [one, other] => one.or(other),
@@ -95,12 +95,12 @@ impl RecordedFigures {
     }
 
     /// True if the used space was recorded before the run and not after it.
-    pub fn lacks_space(&self) -> bool {
+    pub(crate) fn lacks_space(&self) -> bool {
         matches!(self.space, [Some(_), None])
     }
 
     /// Adds the figures to those of a run.
-    pub fn add_to(&self, observation: &mut Observation) {
+    pub(crate) fn add_to(&self, observation: &mut Observation) {
         let space = ["space.before", "space.after"].into_iter().zip(self.space);
         let space = space.filter_map(|(name, bytes)| Some((name.to_owned(), bytes? as f64)));
         let seconds = self.seconds.iter().map(|(name, seconds)| (format!("{name}.seconds"), *seconds));

@@ -27,7 +27,7 @@ const DIRTY: u64 = 64 << 20;
 
 /// What a check has found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fitness {
+pub(crate) enum Fitness {
     Fit(String),
     /// What is wrong, and what to do.
     Unfit(String, &'static str),
@@ -74,7 +74,7 @@ const CHECKS: [Check; 10] = [
 
 /// Why a place was not examined.
 #[derive(Debug, thiserror::Error)]
-pub enum Unexamined {
+pub(crate) enum Unexamined {
     #[error("{0}")]
     NoDirectory(std::io::Error),
     #[error("its file system does not answer")]
@@ -88,7 +88,7 @@ fn is_dir(path: &Path) -> std::io::Result<()> {
 }
 
 /// Examines the place of a directory. Returns each check's name with what it has found.
-pub fn examine(dir: &Path) -> Result<Vec<(&'static str, Fitness)>, Unexamined> {
+pub(crate) fn examine(dir: &Path) -> Result<Vec<(&'static str, Fitness)>, Unexamined> {
     let path: PathBuf = dir.to_owned();
     let mount = with_timeout(TIME_LIMIT, move || is_dir(&path).map(|()| mount(&path).unwrap_or_default()));
     let mount = match mount.ok_or(Unexamined::NoAnswer)? {

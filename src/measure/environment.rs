@@ -89,13 +89,13 @@ pub(crate) fn predefined(together: &Together) -> [(Predefined, ModelValue); 7] {
 }
 
 /// Returns the host name.
-pub fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     let [_, nodename, ..] = proc::uname();
     nodename
 }
 
 /// Returns the type of the file system that contains a path. The path need not exist.
-pub fn file_system(path: &Path) -> Option<String> {
+pub(crate) fn file_system(path: &Path) -> Option<String> {
     mount(path).map(|m| m.kind)
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn check(plan: &Plan, sets: &[Arc<Fileset>]) -> Result<(), Failure> {
 
 /// Returns how asynchronous operations are executed on this machine. An error if `io_uring` was requested by name and is
 /// not available.
-pub fn asynchronous(settings: &Settings) -> Result<Asynchronous, Failure> {
+pub(crate) fn asynchronous(settings: &Settings) -> Result<Asynchronous, Failure> {
     settings.engine.asynchronous().resolve().map_err(|errno| {
         let why = crate::os::errno_text(errno.raw_os_error());
         let help = "use `--engine posix` or omit the option; \
@@ -107,7 +107,7 @@ pub(crate) fn check_memory_of_ranks(needs: &[RankMemory], hosts: &[String]) -> R
 }
 
 /// Checks that this machine has memory, threads and descriptors enough for a plan.
-pub fn check_plan(settings: &Settings, plan: &Plan) -> Result<(), Failure> {
+pub(crate) fn check_plan(settings: &Settings, plan: &Plan) -> Result<(), Failure> {
     check(plan, &[])?;
     if settings.engine.real() { check_descriptors(plan) } else { Ok(()) }
 }

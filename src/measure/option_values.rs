@@ -15,7 +15,7 @@ pub(super) fn annotation(text: &str, most: usize) -> Result<String, String> {
 }
 
 /// Parses a time: seconds, or a number with a unit.
-pub fn time(text: &str) -> Result<Duration, String> {
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     duration::parse(text).map_err(|e| format!("{e}; expected seconds, or a time such as `10m`"))
 }
 
@@ -35,7 +35,7 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses `NAME=VALUE`, also with a `$` before the name.
-pub fn assignment(text: &str) -> Result<(String, String), String> {
+pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected an assignment, `NAME=VALUE`")?;
     Ok((name.trim_start_matches('$').to_owned(), value.to_owned()))
 }

@@ -562,7 +562,7 @@ pub(crate) fn unwritable(what: &str, path: &Path, e: &io::Error, option: &str) -
 }
 
 /// Returns the Filebench file that a `stats` command writes. `None` for a command that writes none.
-pub fn form_of(stats: &Stats) -> Option<&'static dumps::File> {
+pub(crate) fn form_of(stats: &Stats) -> Option<&'static dumps::File> {
     match stats {
         Stats::Dump(_) => Some(&dumps::DUMP),
         Stats::MultiDump(_) => Some(&dumps::MULTIDUMP),

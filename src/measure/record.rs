@@ -24,11 +24,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use crate::util::timestamp::{day_and_time, now, seconds_of};
+pub(crate) use crate::util::timestamp::{day_and_time, now};
 
 /// The names of the figures of the last measurement that a script can read as `${stats.NAME}`. All are integers: the
 /// number of operations; operations, reads and writes per second; MiB/s; and the rest in microseconds per operation.
-pub const FIGURES: [&str; 11] = [
+pub(crate) const FIGURES: [&str; 11] = [
     "iocount",
     "iorate",
     "ioreadrate",

@@ -271,7 +271,7 @@ fn replace_absolute_paths(text: &str) -> String {
 }
 
 /// Redacts everything about the machine in a script that is not shipped.
-pub fn redact_script(script: &mut Script) {
+pub(crate) fn redact_script(script: &mut Script) {
     let host = super::hostname();
     Redaction { host, ..Redaction::default() }.script(script, ScriptOrigin::Other);
 }

@@ -78,7 +78,7 @@ fn is_below(path: &Path, mount: &Path) -> bool {
 }
 
 /// True if a path is a mount point.
-pub fn is_mounted_at(path: &Path) -> bool {
+pub(crate) fn is_mounted_at(path: &Path) -> bool {
     std::fs::canonicalize(path)
         .is_ok_and(|path| environment::mount(&path).is_some_and(|mount| path == Path::new(&mount.path)))
 }

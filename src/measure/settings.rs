@@ -251,18 +251,18 @@ pub struct RunOption {
 
 impl RunOption {
     /// The option of a word `--NAME` or `--NAME=VALUE`.
-    pub fn of_word(word: &str) -> Option<&'static Self> {
+    pub(crate) fn of_word(word: &str) -> Option<&'static Self> {
         let name = word.strip_prefix("--")?.split('=').next()?;
         OPTIONS.iter().find(|option| option.name == name)
     }
 
     /// What it does.
-    pub fn about(&self) -> String {
+    pub(crate) fn about(&self) -> String {
         self.lines.concat().trim_start().to_owned()
     }
 
     /// Changes settings by a value, or says what is wrong with it.
-    pub fn apply(&self, settings: &mut Settings, value: &OsStr) -> Result<(), String> {
+    pub(crate) fn apply(&self, settings: &mut Settings, value: &OsStr) -> Result<(), String> {
         match self.takes {
             Takes::Nothing(change) => change(settings),
             Takes::Path(..) | Takes::Paths(..) if value.is_empty() => return Err("a value is required".to_owned()),

@@ -271,7 +271,7 @@ fn signal(group: i32, signal: i32) -> bool {
 }
 
 /// Kills all groups in the table. May be called in a signal handler.
-pub fn kill_all() {
+pub(crate) fn kill_all() {
     for slot in &GROUPS {
         let group = slot.load(SeqCst);
         if group > 0 {
@@ -281,7 +281,7 @@ pub fn kill_all() {
 }
 
 /// True if a command is running, whose end the thread that has started it waits for.
-pub fn is_running() -> bool {
+pub(crate) fn is_running() -> bool {
     GROUPS.iter().any(|slot| slot.load(SeqCst) > 0)
 }
 

@@ -134,7 +134,7 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
 
 /// Returns the path of a file within its file system: it does not depend on the mount through which the file is named.
 /// `None` if the file does not exist or its mount can't be determined.
-pub fn path_in_file_system(path: &Path) -> Option<PathBuf> {
+pub(crate) fn path_in_file_system(path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).ok()?;
     let mount = mount_of(&path)?;
     Some(mount.root.join(path.strip_prefix(&mount.path).ok()?))

@@ -75,7 +75,7 @@ fn into_raw(fd: rustix::fd::OwnedFd) -> Fd {
 
 /// Waits until the descriptor is readable or its other end is closed, for at most `limit`, and returns whether it is. A
 /// signal ends the wait early.
-pub fn wait_readable(fd: Fd, limit: Duration) -> bool {
+pub(crate) fn wait_readable(fd: Fd, limit: Duration) -> bool {
     let fd = borrow(fd);
     let mut wanted = [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
     let limit = rustix::event::Timespec::try_from(limit).ok();
@@ -250,7 +250,7 @@ pub fn duplicate(fd: Fd) -> Result<Fd> {
 }
 
 /// Duplicates a descriptor into an owned `File`, for a thread that shares the process's descriptor table.
-pub fn duplicate_file(fd: Fd) -> std::io::Result<std::fs::File> {
+pub(crate) fn duplicate_file(fd: Fd) -> std::io::Result<std::fs::File> {
     Ok(rio::fcntl_dupfd_cloexec(borrow(fd), 3)?.into())
 }
 

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 /// The error of a path that must be that of a regular file.
-pub const NOT_REGULAR: &str = "it is not a regular file";
+pub(crate) const NOT_REGULAR: &str = "it is not a regular file";
 
 /// Renames a file within a directory. Fails with [`Errno::EXIST`] if the new name exists.
 pub(super) fn rename_new(dir: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
@@ -74,7 +74,7 @@ pub fn is_regular(file: impl AsFd) -> bool {
 }
 
 /// True if a file was opened for reading only.
-pub fn is_read_only(file: &File) -> io::Result<bool> {
+pub(crate) fn is_read_only(file: &File) -> io::Result<bool> {
     Ok(rfs::fcntl_getfl(file)? & OFlags::RWMODE == OFlags::RDONLY)
 }
 
@@ -99,7 +99,7 @@ fn open_of(path: &Path, is_wanted: impl Fn(FileType) -> bool) -> io::Result<Opti
 
 /// True if a pipe has no data and will get none, because its last writer has closed it. `false` for a named pipe
 /// that no writer has opened since.
-pub fn has_hung_up(pipe: &File) -> bool {
+pub(crate) fn has_hung_up(pipe: &File) -> bool {
     let mut wanted = [PollFd::new(pipe, PollFlags::IN)];
     // On an error no event is reported.
     let _ = poll(&mut wanted, Some(&Timespec::default()));
@@ -127,7 +127,7 @@ pub(super) fn open_stream(dir: &OwnedFd, name: &OsStr) -> io::Result<Option<File
 
 /// Checks that a file of `len` bytes fits, by allocating its blocks. Fails with [`ErrorKind::StorageFull`] if it does
 /// not. Some file systems report only at the write that they are full.
-pub fn check_room(file: &File, len: u64) -> io::Result<()> {
+pub(crate) fn check_room(file: &File, len: u64) -> io::Result<()> {
     match retry_interrupted(|| rfs::fallocate(file, rfs::FallocateFlags::empty(), 0, len)) {
         Err(Errno::NOSPC | Errno::DQUOT) => Err(ErrorKind::StorageFull.into()),
         _ => Ok(()),

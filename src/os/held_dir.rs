@@ -175,13 +175,8 @@ impl HeldDir {
         &self.path
     }
 
-    /// Returns a path by which this process finds the directory wherever it is now, for a library that takes a path.
-    pub fn through_descriptor(&self) -> PathBuf {
-        format!("/proc/self/fd/{}", self.fd.as_raw_fd()).into()
-    }
-
     /// Checks that entries may be created.
-    pub fn check_writable(&self) -> io::Result<()> {
+    pub(crate) fn check_writable(&self) -> io::Result<()> {
         // The call has no form for the directory itself.
         Ok(rfs::accessat(&*self.fd, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())?)
     }

@@ -175,7 +175,7 @@ impl MapSlice {
 
     /// Returns the start and the length in bytes of the mapping that contains the slice.
     #[inline]
-    pub fn mapping(&self) -> (*mut u8, usize) {
+    pub(crate) fn mapping(&self) -> (*mut u8, usize) {
         (self.map.at.as_ptr(), self.map.len)
     }
 }

@@ -39,7 +39,7 @@ pub fn keeps_state() -> bool {
 const MAX_LINKS: usize = 40;
 
 /// Returns the path of the file that a path leads to, which need not exist: the path itself unless it is that of a link.
-pub fn without_last_links(path: &Path) -> PathBuf {
+pub(crate) fn without_last_links(path: &Path) -> PathBuf {
     let mut file = path.to_owned();
     for _ in 0..MAX_LINKS {
         match fs::read_link(&file) {

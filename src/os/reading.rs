@@ -46,13 +46,6 @@ pub fn read_open(file: &File, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Reads the first bytes of a regular file, at most this number. See [`read`].
-pub fn read_head(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    handle::open_regular_file(path)?.take(most).read_to_end(&mut head)?;
-    Ok(head)
-}
-
 /// Reads the last bytes of a regular file, at most this number. See [`read`].
 pub fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut file = handle::open_regular_file(path)?;
@@ -100,14 +93,13 @@ mod tests {
         std::fs::File::create(at("long")).unwrap().set_len(1 << 40).unwrap();
         for name in ["file", "link"] {
             assert_eq!(read(&at(name), 10).unwrap(), b"1234567890", "{name}");
-            assert_eq!(read_head(&at(name), 3).unwrap(), b"123", "{name}");
             assert_eq!(read_end(&at(name), 3).unwrap(), b"890", "{name}");
             assert_eq!(read(&at(name), 9).unwrap_err().kind(), ErrorKind::FileTooLarge, "{name}");
         }
         assert_eq!(read(&at("long"), 5 << 20).unwrap_err().to_string(), "it has more than 5 MiB");
         assert_eq!(read_end(&at("long"), 4).unwrap(), [0; 4]);
         for name in ["pipe", "socket", "zero", "."] {
-            for found in [read(&at(name), 10), read_head(&at(name), 10), read_end(&at(name), 10)] {
+            for found in [read(&at(name), 10), read_end(&at(name), 10)] {
                 assert_eq!(found.unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
             }
         }

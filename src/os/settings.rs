@@ -83,7 +83,7 @@ fn of_processors(file: &str) -> Option<String> {
 
 /// Returns the settings of the queue of a disk, given its directory in `/sys`, and those of its scheduler, as
 /// `iosched/NAME`.
-pub fn of_queue(disk: &Path) -> BTreeMap<String, String> {
+pub(crate) fn of_queue(disk: &Path) -> BTreeMap<String, String> {
     let queue = disk.join("queue");
     let mut found: BTreeMap<String, String> =
         OF_QUEUE.iter().filter_map(|name| Some(((*name).to_owned(), text(&queue.join(name))?))).collect();

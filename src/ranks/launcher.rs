@@ -23,7 +23,7 @@ const LAUNCHERS: &[Launcher] = &[
 
 /// A start of this program as one of several processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Launch {
+pub(crate) struct Launch {
     pub command: &'static str,
     /// The number of processes, at least 2.
     pub size: u64,
@@ -34,7 +34,7 @@ pub struct Launch {
 impl Launch {
     /// Returns the launch of this process, or `None` if no launcher started it, or started it alone. `variable` reads a
     /// variable of the environment.
-    pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+    pub(crate) fn detect(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let number = |name: &str| variable(name)?.trim().parse::<u64>().ok();
         let of = |launcher: &Launcher| {
             Some(Self { command: launcher.command, size: number(launcher.size)?, rank: number(launcher.rank)? })

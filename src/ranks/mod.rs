@@ -25,12 +25,13 @@ mod transport;
 
 #[cfg(any(feature = "mpi", test))]
 pub use group::RankGroup;
-pub use launcher::Launch;
+pub(crate) use launcher::Launch;
 #[cfg(any(feature = "mpi", test))]
 pub use mail::RankEnd;
 #[cfg(feature = "mpi")]
 pub use mpi::connect;
-pub use together::{Conditions, Together, WithClock};
+pub(crate) use together::Conditions;
+pub use together::Together;
 
 use crate::diag::Failure;
 use crate::result::ranks::{LastProgress, RankProgress};

@@ -17,10 +17,10 @@ use std::sync::Arc;
 const SHOWN: usize = 5;
 
 /// The conditions of a run on one rank: names for messages, and values, in the order in which they are compared.
-pub type Conditions = Vec<(String, String)>;
+pub(crate) type Conditions = Vec<(String, String)>;
 
 /// The data of a rank, and its clock if it is known.
-pub type WithClock<M> = (M, Option<RankClock>);
+pub(crate) type WithClock<M> = (M, Option<RankClock>);
 
 /// All ranks of a run, as one of them sees them.
 #[derive(Clone, Debug)]

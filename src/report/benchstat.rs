@@ -10,7 +10,7 @@ use crate::util::go_bench;
 use std::io::{self, Write};
 
 /// `--format benchstat`.
-pub struct Benchstat;
+pub(crate) struct Benchstat;
 
 impl Report for Benchstat {
     fn info(&self) -> ReportInfo {

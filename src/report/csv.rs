@@ -6,7 +6,7 @@ use crate::util::csv::{quoted, text};
 use std::io::{self, Write};
 
 /// `--format csv`.
-pub struct Csv;
+pub(crate) struct Csv;
 
 /// A column: its heading, and a function that returns its cell for a row.
 type Column = (&'static str, fn(&CsvRow) -> String);

@@ -6,7 +6,7 @@ use crate::result::{Document, Interval, IntervalFlowop};
 use std::io::{self, Write};
 
 /// `--format csv-intervals`.
-pub struct CsvIntervals;
+pub(crate) struct CsvIntervals;
 
 /// The data of a row.
 struct IntervalRow<'a> {

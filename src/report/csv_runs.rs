@@ -7,7 +7,7 @@ use crate::result::{Document, Run};
 use std::io::{self, Write};
 
 /// `--format csv-runs`.
-pub struct CsvRuns;
+pub(crate) struct CsvRuns;
 
 /// The data of a row.
 struct RunRow<'a> {
@@ -71,7 +71,7 @@ impl Report for CsvRuns {
 }
 
 /// Returns the header line, with its end.
-pub fn header_line() -> String {
+pub(crate) fn header_line() -> String {
     let mut line = COLUMNS.iter().map(|(heading, ..)| *heading).collect::<Vec<_>>().join(",");
     line.push_str("\r\n");
     line
@@ -79,7 +79,7 @@ pub fn header_line() -> String {
 
 /// The place of a run in an experiment.
 #[derive(Clone, Copy, Debug)]
-pub struct ExperimentRun<'a> {
+pub(crate) struct ExperimentRun<'a> {
     /// The name of the experiment.
     pub experiment: &'a str,
     /// The arm, as in `DIR:ARM`; empty for a single arm.
@@ -89,12 +89,16 @@ pub struct ExperimentRun<'a> {
 }
 
 /// Returns the header line of a table of the runs of experiments, with its end.
-pub fn experiment_header() -> String {
+pub(crate) fn experiment_header() -> String {
     format!("experiment,arm,experiment_run,{}", header_line())
 }
 
-/// Writes the row of a run of an experiment.
-pub fn experiment_row(of: ExperimentRun<'_>, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn experiment_row(
+    of: ExperimentRun<'_>,
+    document: &Document,
+    index: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let Some(run) = document.runs.get(index) else { return Ok(()) };
     let place = [(true, of.experiment.to_owned()), (true, of.arm.to_owned()), (false, of.number.to_string())];
     let row_of = RunRow { document, number: index + 1, run };

@@ -20,14 +20,14 @@ pub struct File {
 }
 
 /// `stats dump`: `Flowop totals:`, then rows without tabs.
-pub static DUMP: File = File { command: "stats dump", write: dump, is_own: |head| totals(head) == Some(false) };
+pub(crate) static DUMP: File = File { command: "stats dump", write: dump, is_own: |head| totals(head) == Some(false) };
 
 /// `stats multidump`: `Flowop totals:`, then rows separated by tabs.
-pub static MULTIDUMP: File =
+pub(crate) static MULTIDUMP: File =
     File { command: "stats multidump", write: multidump, is_own: |head| totals(head) == Some(true) };
 
 /// `stats xmldump`: `<stat_doc name="Filebench Workload">`.
-pub static XMLDUMP: File = File {
+pub(crate) static XMLDUMP: File = File {
     command: "stats xmldump",
     write: xmldump,
     is_own: |head| head.starts_with(b"<stat_doc name=\"Filebench Workload\">\n<stat_group name=\"Flowop totals\">\n"),
@@ -51,7 +51,7 @@ fn totals(head: &[u8]) -> Option<bool> {
 }
 
 /// Writes the file of `stats dump`.
-pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*with_listings(visible_run(run));
     writeln!(out, "Flowop totals:")?;
     lines_14(run, out)?;
@@ -69,7 +69,7 @@ pub fn dump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes the file of `stats multidump`: the same figures, separated by tabs.
-pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*with_listings(visible_run(run));
     writeln!(out, "Flowop totals:")?;
     for flowop in rows(run) {
@@ -92,7 +92,7 @@ pub fn multidump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes the file of `stats xmldump`: two groups of cells with the names of their rows and columns, one element per
 /// line.
-pub fn xmldump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn xmldump(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*with_listings(visible_run(run));
     let s = &run.summary;
     writeln!(out, "<stat_doc name=\"Filebench Workload\">")?;

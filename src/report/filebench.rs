@@ -18,10 +18,10 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 /// `--format filebench`: the output of Filebench 1.5.
-pub struct Filebench15;
+pub(crate) struct Filebench15;
 
 /// `--format filebench-1.4`: the output of Filebench 1.4 up to 1.4.8; and `--format filebench-1.4.9`.
-pub struct Filebench14 {
+pub(crate) struct Filebench14 {
     /// Whether it is the output of 1.4.9 and 1.4.9.1.
     pub is_149: bool,
 }
@@ -114,7 +114,7 @@ pub(super) fn with_listings(run: Cow<'_, Run>) -> Cow<'_, Run> {
 
 /// Writes the breakdown and summary of 1.5, also as an interim report of `psrun`. Log lines begin with
 /// `finished_seconds`.
-pub fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*with_listings(super::visible_run(run));
     let at = run.finished_seconds;
     writeln!(out, "{at:.3}: Per-Operation Breakdown")?;
@@ -237,7 +237,7 @@ fn breakdown_149(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<()>
 }
 
 /// Writes the breakdown and summary of 1.4, also for `stats snap`.
-pub fn breakdown_14(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn breakdown_14(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let run = &*with_listings(super::visible_run(run));
     let prefix = format!("{process:>5}: {:.3}: ", run.finished_seconds);
     writeln!(out, "{prefix}Per-Operation Breakdown")?;

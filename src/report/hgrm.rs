@@ -8,7 +8,7 @@ use crate::result::hdr_export;
 use std::io::{self, Write};
 
 /// `--format hgrm`.
-pub struct Hgrm;
+pub(crate) struct Hgrm;
 
 impl Report for Hgrm {
     fn info(&self) -> ReportInfo {

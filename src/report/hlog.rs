@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
 /// `--format hlog`.
-pub struct Hlog;
+pub(crate) struct Hlog;
 
 impl Report for Hlog {
     fn info(&self) -> ReportInfo {

@@ -11,7 +11,7 @@ use minijinja::{Environment, context};
 
 /// One workload of a batch.
 #[derive(Debug)]
-pub struct Workload<'a> {
+pub(crate) struct Workload<'a> {
     pub name: &'a str,
     /// Name of its personality.
     pub personality: &'a str,
@@ -25,7 +25,7 @@ pub struct Workload<'a> {
 
 /// The contents of a batch's page.
 #[derive(Debug)]
-pub struct Page<'a> {
+pub(crate) struct Page<'a> {
     /// Name of the results directory, which is also the heading of the tables' value column.
     pub title: &'a str,
     /// The profile's description.
@@ -39,7 +39,7 @@ pub struct Page<'a> {
 const TEMPLATE: &str = include_str!("index.html");
 
 /// Renders the page as HTML.
-pub fn html(page: &Page<'_>) -> Result<String, String> {
+pub(crate) fn html(page: &Page<'_>) -> Result<String, String> {
     let mut environment = Environment::new();
     // The template engine enables HTML escaping because the name ends in `.html`.
     environment.add_template("index.html", TEMPLATE).map_err(|e| e.to_string())?;
@@ -78,7 +78,7 @@ pub fn html(page: &Page<'_>) -> Result<String, String> {
 
 /// Returns the link to a file below the page's directory. Percent-encodes all bytes except ASCII letters, digits, `-`,
 /// `.` and `_`. The link begins with `./`, so that no part can be interpreted as a scheme or host.
-pub fn link(parts: &[&str]) -> String {
+pub(crate) fn link(parts: &[&str]) -> String {
     let mut out = String::from(".");
     for part in parts {
         out.push('/');

@@ -22,7 +22,7 @@ const MAX_ENTRIES: u64 = 16 << 20;
 const MAX_SERIES_ENTRIES: u64 = 16 << 20;
 
 /// `--format json`: the document, written after all runs.
-pub struct Json;
+pub(crate) struct Json;
 
 impl Report for Json {
     fn info(&self) -> ReportInfo {
@@ -34,8 +34,7 @@ impl Report for Json {
     }
 }
 
-/// Writes a document as JSON.
-pub fn serialize(document: &Document, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn serialize(document: &Document, out: &mut dyn Write) -> io::Result<()> {
     visible_json::write(document, out)?;
     out.write_all(b"\n")
 }
@@ -54,7 +53,7 @@ pub enum ReadError {
 }
 
 /// Returns a document as a line, with its end. A file of such lines is read by [`read`].
-pub fn snapshot_line(document: &Document) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn snapshot_line(document: &Document) -> serde_json::Result<Vec<u8>> {
     visible_json::line(document)
 }
 
@@ -102,7 +101,7 @@ pub fn read(text: &str) -> Result<Document, ReadError> {
 
 /// Writes a document to a file repeatedly, after each run and at the end.
 #[derive(Debug)]
-pub struct Writer {
+pub(crate) struct Writer {
     target: Target,
 }
 
@@ -110,38 +109,38 @@ impl Writer {
     /// Checks that a document can be written at `path`, without creating a file. An existing file will be replaced
     /// (through a symbolic link: its target). A pipe or `-` receives the document once, at the end. Returns an error if
     /// `path` is one of the files in `read`, and unless `force` is set, if it is a file that is not such a document.
-    pub fn create(path: &Path, read: &[FileIdentity], force: bool) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path, read: &[FileIdentity], force: bool) -> io::Result<Self> {
         Ok(Self { target: Target::open(path, read)?.recognizing(is_result).unless_foreign(force)? })
     }
 
     /// Returns the directory of the file. `None` for a pipe or device.
-    pub fn directory(&self) -> Option<&HeldDir> {
+    pub(crate) fn directory(&self) -> Option<&HeldDir> {
         self.target.directory()
     }
 
     /// Returns the identity of the file to write, if it exists already.
-    pub fn id(&self) -> Option<FileIdentity> {
+    pub(crate) fn id(&self) -> Option<FileIdentity> {
         self.target.id()
     }
 
     /// Replaces the contents of the file by the current document. Does nothing for a pipe or device.
-    pub fn write(&mut self, document: &Document) -> io::Result<()> {
+    pub(crate) fn write(&mut self, document: &Document) -> io::Result<()> {
         if self.target.is_file() { self.target.write(&mut |out| serialize(document, out)) } else { Ok(()) }
     }
 
     /// Writes the final document.
-    pub fn finish(self, document: &Document) -> io::Result<()> {
+    pub(crate) fn finish(self, document: &Document) -> io::Result<()> {
         self.target.write(&mut |out| serialize(document, out))
     }
 }
 
 /// True if a file's first bytes match a document that [`Writer`] wrote.
-pub fn is_result(head: &[u8]) -> bool {
+pub(crate) fn is_result(head: &[u8]) -> bool {
     has_schema(head, "wmlrun.result")
 }
 
 /// True if a file that begins with `head` is a document with this schema, of any version.
-pub fn has_schema(head: &[u8], name: &str) -> bool {
+pub(crate) fn has_schema(head: &[u8], name: &str) -> bool {
     head.starts_with(format!("{{\n  \"schema\": \"{name}/").as_bytes())
 }
 

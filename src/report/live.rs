@@ -13,10 +13,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Name and version of the format, in every line.
-pub const LIVE_SCHEMA: &str = "wmlrun.live/1";
+pub(crate) const LIVE_SCHEMA: &str = "wmlrun.live/1";
 
 /// A format of the live stream.
-pub struct LiveFormat {
+pub(crate) struct LiveFormat {
     /// The name for `--live`.
     pub name: &'static str,
     /// The description for the help, one line.
@@ -28,15 +28,15 @@ pub struct LiveFormat {
 }
 
 /// All formats of the live stream.
-pub static LIVE_FORMATS: &[LiveFormat] =
+pub(crate) static LIVE_FORMATS: &[LiveFormat] =
     &[LiveFormat { name: "jsonl", about: "JSON Lines, an object per line", line: json_line, is_own: is_json_line }];
 
-pub fn find_live(name: &str) -> Option<&'static LiveFormat> {
+pub(crate) fn find_live(name: &str) -> Option<&'static LiveFormat> {
     LIVE_FORMATS.iter().find(|format| format.name == name)
 }
 
 /// What happened in a run.
-pub enum LiveEvent<'a> {
+pub(crate) enum LiveEvent<'a> {
     /// A run has started.
     Started {
         /// The result so far.

@@ -12,7 +12,7 @@ use crate::util::markdown::literal;
 use std::io::{self, Write};
 
 /// `--format markdown`.
-pub struct Markdown;
+pub(crate) struct Markdown;
 
 impl Report for Markdown {
     fn info(&self) -> ReportInfo {

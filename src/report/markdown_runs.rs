@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// `--format markdown-runs`.
-pub struct MarkdownRuns;
+pub(crate) struct MarkdownRuns;
 
 impl MarkdownRuns {
     /// Returns the row of a result without a run, such as one that was refused.

@@ -3,7 +3,7 @@
 use super::{Report, ReportInfo};
 
 /// `--format none`.
-pub struct NoReport;
+pub(crate) struct NoReport;
 
 impl Report for NoReport {
     fn info(&self) -> ReportInfo {

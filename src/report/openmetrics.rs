@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 /// `--format openmetrics`.
-pub struct OpenMetrics;
+pub(crate) struct OpenMetrics;
 
 /// A family of counters: its name without `_total`, its unit or "", its description, and a function that returns its value.
 type Family = (&'static str, &'static str, &'static str, fn(&FlowopResult) -> u64);

@@ -119,7 +119,7 @@ pub fn interval<'a>(t: f64, seconds: f64, deltas: impl IntoIterator<Item = &'a S
 }
 
 /// Returns the figures of a flowop in an interval, without its name ([`crate::Run::name_intervals`] adds it).
-pub fn interval_flowop(ops: u64, bytes: u64, latency: &Dist) -> IntervalFlowop {
+pub(crate) fn interval_flowop(ops: u64, bytes: u64, latency: &Dist) -> IntervalFlowop {
     let q = (latency.count > 0).then(|| Quantiles::of(latency));
     IntervalFlowop {
         name: String::new(),

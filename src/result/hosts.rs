@@ -67,7 +67,7 @@ pub struct RankResult {
 
 impl RankResult {
     /// Returns the drift of its clock against that of rank 0; `None` if it is unknown.
-    pub fn clock_drift(&self) -> Option<ClockDrift> {
+    pub(crate) fn clock_drift(&self) -> Option<ClockDrift> {
         Some(ClockDrift { ppm: self.clock_drift_ppm?, error_ppm: self.clock_drift_error_ppm? })
     }
 }
@@ -89,7 +89,7 @@ impl Run {
 
     /// Returns the time that a thread worked, in seconds: of several ranks the mean of their measured times, which is
     /// longer than that of the run if they did not start and end together.
-    pub fn seconds_of_ranks(&self) -> f64 {
+    pub(crate) fn seconds_of_ranks(&self) -> f64 {
         let working = || self.ranks.iter().filter(|rank| rank.threads > 0);
         match working().count() {
             0 => self.measured_seconds,

@@ -58,7 +58,7 @@ impl Dist {
     }
 
     /// Returns all buckets for modification. The caller keeps `count` consistent.
-    pub fn counts_mut(&mut self) -> &mut [u64] {
+    pub(crate) fn counts_mut(&mut self) -> &mut [u64] {
         if self.counts.is_empty() {
             // The allocator returns zeroed memory: writing zeros was an eighth of the time of the unit tests.
             self.counts = vec![0; layout::LEN];

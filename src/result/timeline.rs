@@ -9,7 +9,7 @@ use super::{Interval, IntervalFlowop};
 use crate::snapshot::{Dist, Snapshot};
 
 /// Maximum number of intervals. A week of one-second intervals ends as 1,182 of 512 s.
-pub const MAX_INTERVALS: usize = 2_000;
+pub(crate) const MAX_INTERVALS: usize = 2_000;
 
 /// Maximum size of all latency histograms in bytes. Without it they would grow with the spread of the latencies.
 const MAX_BYTES: usize = 64 << 20;

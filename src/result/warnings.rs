@@ -525,7 +525,7 @@ pub fn note(document: &mut Document) {
 }
 
 /// True if a stored warning is one that [`of`] finds.
-pub fn is_derived(note: &Note) -> bool {
+pub(crate) fn is_derived(note: &Note) -> bool {
     CODES.contains(&note.code.as_str())
 }
 

@@ -11,7 +11,7 @@ pub struct Media(u8);
 
 impl Media {
     pub const TEXT: Self = Self(1);
-    pub const MARKDOWN: Self = Self(2);
+    pub(crate) const MARKDOWN: Self = Self(2);
     /// HTML, which has room for more columns.
     pub const PAGE: Self = Self(4);
     /// Text and Markdown.

@@ -34,7 +34,7 @@ impl Disturbance {
 
     /// Returns the two-sided p-value of Fisher's exact test for equal shares of disturbed runs: the probability of all tables
     /// with the same sums that are not more probable than this one.
-    pub fn p_of_equal_shares(self) -> f64 {
+    pub(crate) fn p_of_equal_shares(self) -> f64 {
         let ([a, b], [runs_a, runs_b]) = (self.disturbed, self.runs);
         let all = a + b;
         let ln_probability =

@@ -41,13 +41,13 @@ impl Power {
     }
 
     /// Returns the probability of the verdict *worse* when the true loss is `loss` (0.05 is 5 %).
-    pub fn probability_of_worse(self, loss: f64, tolerance: Tolerance) -> f64 {
+    pub(crate) fn probability_of_worse(self, loss: f64, tolerance: Tolerance) -> f64 {
         let gap = (1.0 - tolerance.0).ln() - (1.0 - loss).ln();
         self.probability_beyond(gap)
     }
 
     /// Returns the probability of the verdict *not worse* or *same* for two equal arms.
-    pub fn probability_of_not_worse(self, tolerance: Tolerance) -> f64 {
+    pub(crate) fn probability_of_not_worse(self, tolerance: Tolerance) -> f64 {
         self.probability_beyond(-(1.0 - tolerance.0).ln())
     }
 

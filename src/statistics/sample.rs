@@ -91,7 +91,7 @@ impl SampleSummary {
     }
 
     /// Returns the standard error of the mean, for independent observations.
-    pub fn standard_error(&self) -> f64 {
+    pub(crate) fn standard_error(&self) -> f64 {
         (self.variance / self.n as f64).sqrt()
     }
 }

@@ -19,7 +19,7 @@ pub fn write(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Returns a value as JSON without line breaks.
-pub fn compact(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn compact(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     serialize(value, Visible::Compact(CompactFormatter), &mut bytes)?;
     Ok(bytes)

@@ -7,7 +7,7 @@ use crate::result::warnings::Warning;
 use std::borrow::Cow;
 
 /// The explanation of a code.
-pub struct Explanation {
+pub(crate) struct Explanation {
     /// The code: a number such as `E0202`, or a name such as `short_run`.
     pub code: &'static str,
     /// What has this code, in a few words.
@@ -17,7 +17,7 @@ pub struct Explanation {
 }
 
 /// Returns the explanation of every code: first those of scripts, then those of file sets, warnings and notes of a report.
-pub fn codes() -> impl Iterator<Item = Explanation> {
+pub(crate) fn codes() -> impl Iterator<Item = Explanation> {
     let fixed = Code::ALL.iter().map(|c| (c.number(), c.title(), c.text())).chain(disk::CODES.iter().copied());
     let notes = NoteCode::ALL.iter().map(|note| (note.name(), note.about(), ""));
     let explained = |(code, title, text)| Explanation { code, title: Cow::from(title), text: Cow::from(text) };

@@ -5,8 +5,9 @@
 mod codes;
 mod terms;
 
-pub use codes::{Explanation, codes};
-pub use terms::{LABELS, REPORT_LINES, TERMS, TermEntry};
+pub(crate) use codes::codes;
+pub(crate) use terms::LABELS;
+pub use terms::{REPORT_LINES, TERMS, TermEntry};
 
 use crate::experiment::RUN_MARKS;
 use crate::import::METRICS;
@@ -35,7 +36,7 @@ pub fn meanings(word: &str) -> Vec<String> {
 }
 
 /// All words that have a meaning, for completion and suggestions.
-pub fn all() -> impl Iterator<Item = &'static str> {
+pub(crate) fn all() -> impl Iterator<Item = &'static str> {
     let marks = RUN_MARKS.iter().map(|mark| mark.name);
     let terms = [REPORT_LINES, TERMS, LABELS].into_iter().flatten().flat_map(|entry| entry.words.split(", "));
     let formats = report::TABLE.iter().map(|format| format.name());

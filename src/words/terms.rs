@@ -103,7 +103,7 @@ pub static TERMS: &[TermEntry] = &[
 ];
 
 /// Columns and rows of tables, states and verdicts.
-pub static LABELS: &[TermEntry] = &[
+pub(crate) static LABELS: &[TermEntry] = &[
     term("ops, ops/s", "operations in the measured time, and per second", ""),
     term("MiB/s", "mebibytes (2²⁰ bytes) read and written per second", ""),
     term("mean", "the mean of the latencies of a run, or of the figures of several runs", ""),

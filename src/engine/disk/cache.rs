@@ -26,7 +26,7 @@ const CHUNK: usize = 1 << 20;
 /// Number of directories that a worker keeps open.
 const OPEN_DIRS: usize = 64;
 /// Maximum number of files in a sample for [`residency`].
-pub const SAMPLE: u64 = 1000;
+pub(crate) const SAMPLE: u64 = 1000;
 
 /// The share of a set that is in the page cache.
 #[derive(Clone, Copy, PartialEq, Debug)]

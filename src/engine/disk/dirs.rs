@@ -46,7 +46,7 @@ pub struct ThreadDirs {
 /// A file is checked once per period, or more often if many other files are used in between. The memory is bounded:
 /// large sets need no more.
 #[derive(Debug)]
-pub struct CheckedFiles {
+pub(crate) struct CheckedFiles {
     /// Entry of the last checked file for each remainder of the file number; 0 if there is none. See [`Self::entry`].
     table: Integers,
     mask: u64,
@@ -71,19 +71,19 @@ impl CheckedFiles {
     }
 
     #[inline]
-    pub fn contains(&self, file: u64, period: u64) -> bool {
+    pub(crate) fn contains(&self, file: u64, period: u64) -> bool {
         self.table[(file & self.mask) as usize].load(Ordering::Relaxed) == Self::entry(file, period)
     }
 
     /// Records that the file was checked or created in this period.
     #[inline]
-    pub fn insert(&self, file: u64, period: u64) {
+    pub(crate) fn insert(&self, file: u64, period: u64) {
         self.table[(file & self.mask) as usize].store(Self::entry(file, period), Ordering::Relaxed);
     }
 }
 
 /// Opens the root of a set without following a symbolic link. The caller must close the descriptor.
-pub fn open_root(spec: &FilesetSpec) -> Result<Fd, Errno> {
+pub(crate) fn open_root(spec: &FilesetSpec) -> Result<Fd, Errno> {
     let (path, name) = spec.root_location().ok_or(Errno::INVAL)?;
     let parent = fd::open_path(&path, AT_DIR, Mode::empty())?;
     let root = CString::new(name).map_err(|_| Errno::INVAL).and_then(|name| {
@@ -97,7 +97,7 @@ pub fn open_root(spec: &FilesetSpec) -> Result<Fd, Errno> {
 impl Dirs {
     /// Opens the roots of the sets of a process. `budget` is the number of descriptors that the process may use for
     /// directories. The shared tables are used if the directories of all sets fit into it.
-    pub fn open_all(sets: &[Arc<Fileset>], budget: u64) -> Result<Vec<Self>, Error> {
+    pub(crate) fn open_all(sets: &[Arc<Fileset>], budget: u64) -> Result<Vec<Self>, Error> {
         let wanted: u64 = sets.iter().map(|set| set.tree.n_dirs()).sum();
         let mut all: Vec<Self> = Vec::with_capacity(sets.len());
         for set in sets {
@@ -133,7 +133,7 @@ impl Dirs {
 
     /// Returns the files that any thread of the process has checked recently.
     #[inline]
-    pub fn checked_files(&self) -> &CheckedFiles {
+    pub(crate) fn checked_files(&self) -> &CheckedFiles {
         &self.checked_files
     }
 
@@ -237,7 +237,7 @@ impl Dirs {
     }
 
     /// Closes the root and the directories in the shared table. Threads must close their [`ThreadDirs`] before.
-    pub fn close_all(&self) {
+    pub(crate) fn close_all(&self) {
         if let Some(table) = &self.table {
             for entry in table.iter() {
                 let fd = entry.swap(0, Ordering::AcqRel) - 1;
@@ -275,7 +275,7 @@ impl ThreadDirs {
     }
 
     /// Closes all cached directories.
-    pub fn close_all(&mut self) {
+    pub(crate) fn close_all(&mut self) {
         for (_, fd) in &mut self.slots {
             let old = std::mem::replace(fd, NONE);
             if old != NONE {

@@ -190,7 +190,7 @@ pub enum Error {
 }
 
 /// A row of the table of error codes: number, title, text.
-pub type CodeRow = (&'static str, &'static str, &'static str);
+pub(crate) type CodeRow = (&'static str, &'static str, &'static str);
 
 /// The explanations that `wmlrun explain` prints for the codes of this module.
 pub const CODES: &[CodeRow] = &[

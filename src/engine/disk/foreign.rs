@@ -65,7 +65,7 @@ impl Foreign {
 
     /// Returns the same as [`Self::of_file`] for a name, except that a symbolic link created by a `symlink` flowop is
     /// part of the set.
-    pub fn of_name(dir: Fd, name: &CStr, links: bool) -> Result<Option<Self>, Errno> {
+    pub(crate) fn of_name(dir: Fd, name: &CStr, links: bool) -> Result<Option<Self>, Errno> {
         let found = Self::of_file(&fd::file_info_at(dir, name)?, links);
         Ok(found.filter(|what| *what != Self::Link || !is_own_link(dir, name)))
     }

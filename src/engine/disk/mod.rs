@@ -179,7 +179,7 @@ impl Fileset {
     }
 
     /// True if files of the set may have more than one name.
-    pub fn has_links(&self) -> bool {
+    pub(crate) fn has_links(&self) -> bool {
         self.links.load(Ordering::Relaxed)
     }
 

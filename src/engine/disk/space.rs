@@ -62,13 +62,13 @@ pub struct LowSpace {
 
 /// Monitors the free space of the file systems of a run.
 #[derive(Clone, Debug)]
-pub struct SpaceWatch {
+pub(crate) struct SpaceWatch {
     paths: Vec<PathBuf>,
 }
 
 impl SpaceWatch {
     /// Creates a monitor for the file systems of these directories. A directory that can't be examined is ignored.
-    pub fn new<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> Self {
+    pub(crate) fn new<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> Self {
         let mut devices = Vec::new();
         let mut paths = Vec::new();
         for root in roots {
@@ -85,7 +85,7 @@ impl SpaceWatch {
 
     /// Checks all file systems, except those that report no size: they have no limit, or none that is known. Takes one
     /// or two microseconds per file system.
-    pub fn check(&self) -> SpaceStatus {
+    pub(crate) fn check(&self) -> SpaceStatus {
         let mut status = SpaceStatus { low: None, wait: MAX_INTERVAL };
         for path in &self.paths {
             let Ok(space) = fd::statvfs_path(path) else { continue };
@@ -105,7 +105,7 @@ impl SpaceWatch {
 
 /// The result of a check.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SpaceStatus {
+pub(crate) struct SpaceStatus {
     /// The first file system with less free space than must stay free.
     pub low: Option<LowSpace>,
     /// Time until the next check: a writer at memory speed can't exhaust the available space earlier.

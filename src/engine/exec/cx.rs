@@ -202,7 +202,7 @@ impl<'r> OpCx<'r> {
     /// Sets the intended start of the operations that follow, in ticks, in an open loop. 0 means that they have no
     /// intended start.
     #[inline]
-    pub fn set_intended_start(&mut self, tick: u64) {
+    pub(crate) fn set_intended_start(&mut self, tick: u64) {
         self.account.intended = tick;
         self.account.plain = tick == 0 && self.account.stream.is_none() && self.env.clock.is_counter();
     }
@@ -221,7 +221,7 @@ impl<'r> OpCx<'r> {
     /// Makes the flowop with these counters the current one. The counters are prefetched: they are needed when the call
     /// has ended, and by then they are in the processor's cache again, even if other threads had evicted them.
     #[inline]
-    pub fn switch_to(&mut self, cell: &'r Cell) {
+    pub(crate) fn switch_to(&mut self, cell: &'r Cell) {
         os::prefetch(cell);
         self.account.cell = cell;
     }
@@ -232,7 +232,7 @@ impl<'r> OpCx<'r> {
     }
 
     /// Sets the start of the operation that ends next, in ticks.
-    pub fn begin_at(&mut self, tick: u64) {
+    pub(crate) fn begin_at(&mut self, tick: u64) {
         self.account.last = tick;
         self.account.fresh = false;
     }
@@ -270,7 +270,7 @@ impl<'r> OpCx<'r> {
     /// handles all other cases.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the call is what the fast path saves")]
-    pub fn end_fast(&mut self, bytes: u64) -> Result<(), Stop> {
+    pub(crate) fn end_fast(&mut self, bytes: u64) -> Result<(), Stop> {
         if !self.account.plain {
             return self.end_slow(bytes);
         }
@@ -316,7 +316,7 @@ impl<'r> OpCx<'r> {
 
     /// Adds an operation to the thread's stream: when it is counted, or, if it is counted later, when it is submitted.
     #[cold]
-    pub fn record_in_stream(&mut self, bytes: u64) {
+    pub(crate) fn record_in_stream(&mut self, bytes: u64) {
         let place = buffered::place(&self.io.slots);
         let slot = self.io.slots.take_last();
         let file = self.files.located.take().or(slot);
@@ -346,13 +346,13 @@ impl<'r> OpCx<'r> {
 
     /// Continues after a failed operation if errors are only counted. Returns false when the run is over.
     #[cold]
-    pub fn skip_after_error(&mut self) -> bool {
+    pub(crate) fn skip_after_error(&mut self) -> bool {
         self.skip().is_ok()
     }
 
     /// True if the run is over. For steps with many calls, to be checked between them.
     #[inline]
-    pub fn expired(&self) -> bool {
+    pub(crate) fn expired(&self) -> bool {
         self.env.clock.raw() > self.env.gate.deadline()
     }
 
@@ -372,7 +372,7 @@ impl<'r> OpCx<'r> {
 
     /// Returns the directory descriptor and the last component of a file's path.
     #[inline]
-    pub fn locate(&mut self, file: FileRef) -> Result<(Fd, Name), Stop> {
+    pub(crate) fn locate(&mut self, file: FileRef) -> Result<(Fd, Name), Stop> {
         let mut name = Name::default();
         self.locate_fast(file, &mut name).map(|dir| (dir, name))
     }
@@ -383,7 +383,7 @@ impl<'r> OpCx<'r> {
     /// which this belongs took `statfile` from 360 to 312 instructions.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the result is taken apart at once")]
-    pub fn locate_fast(&mut self, file: FileRef, name: &mut Name) -> Result<Fd, Stop> {
+    pub(crate) fn locate_fast(&mut self, file: FileRef, name: &mut Name) -> Result<Fd, Stop> {
         self.files.located = Some(file);
         let (dir, serial) = self.files.views[file.set].set.tree.dir_and_serial(file.index);
         *name = Name::new(serial);
@@ -455,7 +455,7 @@ impl<'r> OpCx<'r> {
 
     /// Ends an implicit open and counts it separately from the operation that needed it.
     #[inline]
-    pub fn end_open(&mut self) -> Result<(), Stop> {
+    pub(crate) fn end_open(&mut self) -> Result<(), Stop> {
         let now = self.env.clock.raw();
         let started = std::mem::replace(&mut self.account.last, now);
         self.account.fresh = true;
@@ -475,7 +475,7 @@ impl<'r> OpCx<'r> {
 
     /// Sends a message of `print` to the front end.
     #[cold]
-    pub fn send_message(&self, ordinal: usize, text: &str) {
+    pub(crate) fn send_message(&self, ordinal: usize, text: &str) {
         if let Some(messages) = &self.env.messages {
             messages.send(ordinal, text);
         }
@@ -488,7 +488,7 @@ impl<'r> OpCx<'r> {
 
     /// Ends the thread's I/O: waits for all asynchronous operations in flight and closes all open files. Failures are
     /// counted. Returns the first.
-    pub fn close_all(&mut self) -> Option<OpFailure> {
+    pub(crate) fn close_all(&mut self) -> Option<OpFailure> {
         let mut outcomes = vec![self.drain()];
         self.io.aio = None;
         for slot in 0..self.io.slots.len() {

@@ -18,21 +18,21 @@ impl OpCx<'_> {
 
     /// Returns the failure of a call on the file in a slot, and counts it.
     #[cold]
-    pub fn failed_in_slot(&mut self, what: &str, errno: Errno, slot: usize) -> Stop {
+    pub(crate) fn failed_in_slot(&mut self, what: &str, errno: Errno, slot: usize) -> Stop {
         let file = self.io.slots.get(slot).file;
         self.failed(what, errno, file)
     }
 
     /// Returns the failure to open a directory of a set, of a file in it if it is known.
     #[cold]
-    pub fn dir_failed(&mut self, errno: Errno, file: Option<FileRef>) -> Stop {
+    pub(crate) fn dir_failed(&mut self, errno: Errno, file: Option<FileRef>) -> Stop {
         self.failed("opening the directory failed", errno, file)
     }
 
     /// Returns the failure of a call that belongs to another flowop of the thread, and counts it there. If failures are
     /// only counted, nobody reads its message: then it has none, and the file system is not asked for its free space.
     #[cold]
-    pub fn failed_of(&mut self, flowop: usize, what: &str, errno: Errno, file: Option<FileRef>) -> Stop {
+    pub(crate) fn failed_of(&mut self, flowop: usize, what: &str, errno: Errno, file: Option<FileRef>) -> Stop {
         let number = errno.raw_os_error();
         self.account.stats.cell(flowop).error(number);
         self.restamp();
@@ -58,7 +58,7 @@ impl OpCx<'_> {
     /// Returns a failure of the current operation with its own message, and counts it. If failures are only counted,
     /// it has no message, and `what` is not called.
     #[cold]
-    pub fn failed_as(&mut self, errno: Errno, what: impl FnOnce() -> String, help: &str) -> Stop {
+    pub(crate) fn failed_as(&mut self, errno: Errno, what: impl FnOnce() -> String, help: &str) -> Stop {
         self.cell().error(errno.raw_os_error());
         self.restamp();
         self.account.last = self.env.clock.raw();
@@ -68,7 +68,7 @@ impl OpCx<'_> {
     /// Returns the failure of an operation that the script does not permit, and counts it under error number 0. As for
     /// [`OpCx::failed_as`], `what` may not be called.
     #[cold]
-    pub fn misuse(&mut self, what: impl FnOnce() -> String, help: &str) -> Stop {
+    pub(crate) fn misuse(&mut self, what: impl FnOnce() -> String, help: &str) -> Stop {
         self.cell().error(0);
         self.failure(what, help)
     }

@@ -51,7 +51,7 @@ impl OpCx<'_> {
 
     /// Returns the same for a further call of the operation that is being timed.
     #[inline]
-    pub fn further_data(&mut self, slot: usize, len: u64) -> Result<Range<usize>, Stop> {
+    pub(crate) fn further_data(&mut self, slot: usize, len: u64) -> Result<Range<usize>, Stop> {
         if len > CHEAP_FILL { self.data_slow(slot, len) } else { self.data(slot, len) }
     }
 
@@ -95,7 +95,7 @@ impl OpCx<'_> {
     /// Split for speed: a thread without buffered flowops only checks that `streams` is empty, inline. `flush_slow` is
     /// cold.
     #[inline]
-    pub fn flush_buffer(&mut self, slot: usize) -> Result<(), Errno> {
+    pub(crate) fn flush_buffer(&mut self, slot: usize) -> Result<(), Errno> {
         if self.io.slots.streams.is_empty() {
             Ok(())
         } else {

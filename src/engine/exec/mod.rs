@@ -31,7 +31,7 @@ pub use starvation::{Makers, Starvation, View, maker};
 pub use written_data::WrittenData;
 
 /// The help of a fault that no script and no machine can cause.
-pub const BUG: &str = "this is a bug in wmlrun: report it with the script";
+pub(crate) const BUG: &str = "this is a bug in wmlrun: report it with the script";
 
 /// Why an operation ends its thread's loop. (An operation that was executed and counted returns `Ok(())`.)
 ///

@@ -51,7 +51,12 @@ impl OpCx<'_> {
     ///
     /// A set that is spread over several directories may be on several file systems: the target is in the directory of
     /// the same position in the list. Both sets must have the same number of directories.
-    pub fn pick_move(&mut self, source: MoveSource, to: usize, want: Want) -> Result<Option<(FileRef, FileRef)>, Stop> {
+    pub(crate) fn pick_move(
+        &mut self,
+        source: MoveSource,
+        to: usize,
+        want: Want,
+    ) -> Result<Option<(FileRef, FileRef)>, Stop> {
         self.restamp();
         loop {
             let from = match source {
@@ -102,7 +107,7 @@ impl OpCx<'_> {
 
     /// Gives a picked file the name of another picked one by one call, which is the operation. Before it, checks that
     /// the names belong to the file set. `failed` makes the failure of the call.
-    pub fn rename_verified(
+    pub(crate) fn rename_verified(
         &mut self,
         change: NameUpdate,
         from: FileRef,

@@ -116,7 +116,7 @@ impl OpCx<'_> {
     /// Split for speed: a name that was checked in the current period takes one comparison inline.
     /// `OpCx::verify_name_slow` makes the system call.
     #[inline]
-    pub fn verify_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
+    pub(crate) fn verify_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
         match &self.files.dirs[file.set] {
             _ if !self.files.has_disk => Ok(()),
             Some(dirs) if !dirs.checked_files().contains(file.index, self.period()) => {
@@ -128,7 +128,7 @@ impl OpCx<'_> {
 
     /// Checks a name that should not exist and is the target of a call that replaces an existing object.
     #[inline]
-    pub fn verify_free_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
+    pub(crate) fn verify_free_name(&mut self, file: FileRef, dir: Fd, name: &CStr) -> Result<(), Stop> {
         if self.files.dirs[file.set].is_some() { self.verify_name_slow(file, dir, name) } else { Ok(()) }
     }
 
@@ -165,7 +165,7 @@ impl OpCx<'_> {
 
     /// Returns the failure of a call on a leaf directory, or the refusal if a foreign object is the cause.
     #[cold]
-    pub fn leaf_failed(&mut self, what: &str, errno: Errno, leaf: FileRef) -> Stop {
+    pub(crate) fn leaf_failed(&mut self, what: &str, errno: Errno, leaf: FileRef) -> Stop {
         let set = &self.files.views[leaf.set].set;
         let path = set.spec.root().join(set.tree.leafdir_rel_path(leaf.index));
         let found = match errno {

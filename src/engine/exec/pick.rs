@@ -144,7 +144,12 @@ impl OpCx<'_> {
     /// exists. A thread never waits for one while it holds the other, so that two threads cannot wait for each other.
     /// With `number` the second file is the one with this number, and the first is the one that follows it by as many
     /// files as exist.
-    pub fn pick_pair(&mut self, set: usize, want: Want, number: Option<u64>) -> Result<(FileRef, FileRef), Stop> {
+    pub(crate) fn pick_pair(
+        &mut self,
+        set: usize,
+        want: Want,
+        number: Option<u64>,
+    ) -> Result<(FileRef, FileRef), Stop> {
         self.restamp();
         let (rotation, by) = self.rotation(set, number.map_or(PickBy::Rotate, PickBy::Index));
         let least = if want == Want::Existing { 2 } else { 1 };
@@ -181,7 +186,7 @@ impl OpCx<'_> {
     }
 
     /// Picks and holds an empty directory of a set, with the same rules for waiting.
-    pub fn pick_leaf(&mut self, set: usize, want: Want, by: PickBy) -> Result<FileRef, Stop> {
+    pub(crate) fn pick_leaf(&mut self, set: usize, want: Want, by: PickBy) -> Result<FileRef, Stop> {
         self.restamp();
         let (rotation, by) = self.rotation(set, by);
         let found = self.seek(rotation, UnitKind::LeafDir, |cx, part| {
@@ -197,7 +202,7 @@ impl OpCx<'_> {
 
     /// Returns a random part of a set, regardless of its files.
     #[inline]
-    pub fn any_part(&mut self, set: usize) -> usize {
+    pub(crate) fn any_part(&mut self, set: usize) -> usize {
         match self.files.views[set].parts {
             1 => set,
             parts => set + random::below(&mut self.rng, parts as u64) as usize,
@@ -345,7 +350,7 @@ impl OpCx<'_> {
     }
 
     /// Holds this file, and no other; waits while another step holds it. Returns false if it does not exist.
-    pub fn hold_existing(&self, file: FileRef) -> Result<bool, Stop> {
+    pub(crate) fn hold_existing(&self, file: FileRef) -> Result<bool, Stop> {
         let state = &self.files.views[file.set].set.state;
         let mut waits = 0;
         loop {

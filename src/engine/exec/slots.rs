@@ -4,7 +4,7 @@ use super::buffered::BufferedStream;
 use crate::io_engine::Handle;
 
 /// The highest slot number for `fd=`.
-pub const MAX_FD: usize = 128;
+pub(crate) const MAX_FD: usize = 128;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileRef {
@@ -83,7 +83,7 @@ impl Slots {
     /// Treats the files of all parts of a set as files of one set. `firsts` has the first part of each set; empty if no
     /// set has several parts.
     #[must_use]
-    pub fn with_parts(mut self, firsts: Vec<usize>) -> Self {
+    pub(crate) fn with_parts(mut self, firsts: Vec<usize>) -> Self {
         self.firsts = firsts;
         self
     }
@@ -114,12 +114,12 @@ impl Slots {
 
     /// Notes the use of a slot without choosing it by a rule.
     #[inline]
-    pub fn set_last(&mut self, slot: usize) {
+    pub(crate) fn set_last(&mut self, slot: usize) {
         self.last = slot;
     }
 
     /// Returns the file of the slot that was used last. `None` when no slot was used since the last call.
-    pub fn take_last(&mut self) -> Option<FileRef> {
+    pub(crate) fn take_last(&mut self) -> Option<FileRef> {
         let slot = std::mem::replace(&mut self.last, usize::MAX);
         self.table.get(slot).and_then(|s| s.file)
     }

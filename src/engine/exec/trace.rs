@@ -73,7 +73,7 @@ impl Stream {
     }
 
     /// True if a flowop moves data through the buffer of its slot.
-    pub fn is_buffered(&self, flowop: usize) -> bool {
+    pub(crate) fn is_buffered(&self, flowop: usize) -> bool {
         self.shapes.get(flowop) == Some(&StreamShape::Buffered)
     }
 

@@ -40,7 +40,7 @@ impl WrittenData {
     }
 
     /// Returns the data of a thread whose files have several sources. `of_set`: by file set, the index of its source.
-    pub fn of_several(sources: Vec<DataSource>, of_set: Vec<Option<usize>>, seed: u64, thread: u64) -> Self {
+    pub(crate) fn of_several(sources: Vec<DataSource>, of_set: Vec<Option<usize>>, seed: u64, thread: u64) -> Self {
         let numbered = (1..).zip(sources);
         let separate = numbered.map(|(n, source)| ThreadSource::new(source, mix(seed, n), thread)).collect();
         Self { separate, of_set, ..Self::of_one(DataSource::default(), seed, thread) }

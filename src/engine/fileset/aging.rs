@@ -12,7 +12,7 @@ use std::ops::Range;
 use wml_text::size;
 
 /// Number of source trees that are checked out at the same time.
-pub const PARALLEL: u32 = 4;
+pub(crate) const PARALLEL: u32 = 4;
 /// Maximum number of rounds. The history of a file is recomputed from its start, which takes time in proportion.
 pub const MAX_ROUNDS: u32 = 200;
 /// Number of rounds by default. A tree is then updated through about ten revisions.
@@ -170,7 +170,7 @@ impl AgingError {
 
 /// The parameters that determine a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AgingParameters {
+pub(crate) struct AgingParameters {
     pub seed: u64,
     /// Number of rounds, 1 to [`MAX_ROUNDS`].
     pub rounds: u32,
@@ -180,7 +180,7 @@ pub struct AgingParameters {
 
 /// What a step does with its source trees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AgingAction {
+pub(crate) enum AgingAction {
     /// Creates their files.
     CheckOut,
     /// Updates their files by one revision.
@@ -193,7 +193,7 @@ pub enum AgingAction {
 
 /// A step of the sequence. The file system is written back after it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AgingStep {
+pub(crate) struct AgingStep {
     pub action: AgingAction,
     /// The source trees that it concerns.
     pub trees: Vec<u32>,
@@ -201,7 +201,7 @@ pub struct AgingStep {
 
 /// The version of a source tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TreeVersion {
+pub(crate) struct TreeVersion {
     /// The step in which it was checked out.
     checked_out: u32,
     /// Number of updates since.
@@ -210,7 +210,7 @@ pub struct TreeVersion {
 
 /// A file of a source tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AgedFile {
+pub(crate) struct AgedFile {
     /// Size in bytes.
     pub size: u64,
     /// Identifies the content. Files of equal identifiers have equal bytes, as far as both go.
@@ -218,7 +218,7 @@ pub struct AgedFile {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FileChange {
+pub(crate) enum FileChange {
     /// The file is not changed, or does not exist.
     Unchanged,
     /// The file is created, or replaced by a new one.
@@ -235,7 +235,7 @@ pub enum FileChange {
 
 /// Numbers of files and bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct AgingWork {
+pub(crate) struct AgingWork {
     /// Files that are created, extended or removed.
     pub files: u64,
     /// Bytes that are written.
@@ -254,10 +254,10 @@ impl AgingWork {
 }
 
 /// The versions of all source trees at some moment. `None` stands for a tree that does not exist.
-pub type TreeVersions = Vec<Option<TreeVersion>>;
+pub(crate) type TreeVersions = Vec<Option<TreeVersion>>;
 
 #[derive(Debug)]
-pub struct AgingSequence {
+pub(crate) struct AgingSequence {
     parameters: AgingParameters,
     sizes: Quantity,
     steps: Vec<AgingStep>,
@@ -271,7 +271,7 @@ pub struct AgingSequence {
 
 impl AgingSequence {
     /// Computes the sequence. Takes about a second for ten million files.
-    pub fn new(parameters: AgingParameters) -> Result<Self, AgingError> {
+    pub(crate) fn new(parameters: AgingParameters) -> Result<Self, AgingError> {
         let sizes = cvar("cvar-lognormal", SIZES, None, Some(MAX_SIZE as f64), None).map_err(AgingError::Sizes)?;
         let (steps, trees) = steps_of(parameters.rounds.clamp(1, MAX_ROUNDS));
         // More files than this would take minutes to count.
@@ -326,37 +326,37 @@ impl AgingSequence {
         mix(self.parameters.seed, purpose::FILL)
     }
 
-    pub fn parameters(&self) -> AgingParameters {
+    pub(crate) fn parameters(&self) -> AgingParameters {
         self.parameters
     }
 
     /// Returns the number of files of the file set, of which not all exist at any moment.
-    pub fn entries(&self) -> u64 {
+    pub(crate) fn entries(&self) -> u64 {
         u64::from(self.trees) * self.files_per_tree + self.fill.0
     }
 
     /// Returns the number of source trees at the end.
-    pub fn trees(&self) -> u32 {
+    pub(crate) fn trees(&self) -> u32 {
         self.trees
     }
 
-    pub fn steps(&self) -> &[AgingStep] {
+    pub(crate) fn steps(&self) -> &[AgingStep] {
         &self.steps
     }
 
     /// Returns the file numbers of a source tree.
-    pub fn files_of(&self, tree: u32) -> Range<u64> {
+    pub(crate) fn files_of(&self, tree: u32) -> Range<u64> {
         let first = u64::from(tree) * self.files_per_tree;
         first..first + self.files_per_tree
     }
 
     /// Returns the file numbers of the last step.
-    pub fn fill_files(&self) -> Range<u64> {
+    pub(crate) fn fill_files(&self) -> Range<u64> {
         u64::from(self.trees) * self.files_per_tree..self.entries()
     }
 
     /// Returns the versions of all source trees before step `step`. The number of steps stands for the end.
-    pub fn versions_before(&self, step: usize) -> TreeVersions {
+    pub(crate) fn versions_before(&self, step: usize) -> TreeVersions {
         let mut versions = vec![None; self.trees as usize];
         for (number, step) in self.steps.iter().enumerate().take(step) {
             Self::apply(number, step, &mut versions);
@@ -377,7 +377,7 @@ impl AgingSequence {
     }
 
     /// Returns the change of file `i` in a step, given the versions of its source tree before and after the step.
-    pub fn change(&self, i: u64, before: Option<TreeVersion>, after: Option<TreeVersion>) -> FileChange {
+    pub(crate) fn change(&self, i: u64, before: Option<TreeVersion>, after: Option<TreeVersion>) -> FileChange {
         let (tree, file) = ((i / self.files_per_tree) as u32, i % self.files_per_tree);
         let at = |version: Option<TreeVersion>| version.and_then(|version| self.file_in(tree, version, file));
         match (at(before), at(after)) {
@@ -390,7 +390,7 @@ impl AgingSequence {
 
     /// Returns file `i`, given the versions of all source trees, and whether the last step is done. `None` when the
     /// file does not exist.
-    pub fn file(&self, i: u64, versions: &[Option<TreeVersion>], filled: bool) -> Option<AgedFile> {
+    pub(crate) fn file(&self, i: u64, versions: &[Option<TreeVersion>], filled: bool) -> Option<AgedFile> {
         if self.fill_files().contains(&i) {
             return filled.then(|| self.fill_file(i));
         }
@@ -399,7 +399,7 @@ impl AgingSequence {
     }
 
     /// Returns file `i` of the last step.
-    pub fn fill_file(&self, i: u64) -> AgedFile {
+    pub(crate) fn fill_file(&self, i: u64) -> AgedFile {
         let number = i - self.fill_files().start;
         let key = mix(self.fill_seed(), number);
         let (count, last) = self.fill;
@@ -408,13 +408,13 @@ impl AgingSequence {
     }
 
     /// Returns the bytes of all files before step `step`, in whole blocks.
-    pub fn bytes_before(&self, step: usize) -> u64 {
+    pub(crate) fn bytes_before(&self, step: usize) -> u64 {
         let versions = self.versions_before(step);
         (0..self.files_per_tree).map(|file| self.row(&versions, file)).sum()
     }
 
     /// Returns the work of the steps from `step` on.
-    pub fn work_from(&self, step: usize) -> AgingWork {
+    pub(crate) fn work_from(&self, step: usize) -> AgingWork {
         let mut work = AgingWork::default();
         let mut versions = self.versions_before(step);
         // The lives of source trees in these steps: from the version before them, if the tree existed, to the last one.

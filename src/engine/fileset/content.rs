@@ -46,7 +46,7 @@ impl DataSource {
         Self { redundancy, copies: Copies::new(redundancy, seed) }
     }
 
-    pub fn redundancy(&self) -> Redundancy {
+    pub(crate) fn redundancy(&self) -> Redundancy {
         self.redundancy
     }
 
@@ -57,7 +57,7 @@ impl DataSource {
 
     /// Creates the stamper of one thread, as [`Stamper::new`] does, which also makes the copies. They are as
     /// compressible as the other blocks.
-    pub fn stamper(&self, seed: u64, thread: u64) -> Stamper {
+    pub(crate) fn stamper(&self, seed: u64, thread: u64) -> Stamper {
         Stamper { copies: self.copies.clone(), ..Stamper::new(seed, thread) }
     }
 }
@@ -81,7 +81,7 @@ fn random_part(compress: f64, len: usize) -> usize {
 
 /// Makes the blocks that a thread writes unique.
 #[derive(Clone, Debug)]
-pub struct Stamper {
+pub(crate) struct Stamper {
     id: u64,
     count: u64,
     copies: Option<Copies>,
@@ -109,30 +109,30 @@ impl Copies {
 
 impl Stamper {
     /// Creates the stamper of one thread. Different threads and different seeds produce different stamps.
-    pub fn new(seed: u64, thread: u64) -> Self {
+    pub(crate) fn new(seed: u64, thread: u64) -> Self {
         Self { id: mix(mix(seed, purpose::STAMPS), thread), count: 0, copies: None }
     }
 
     /// True if some blocks become copies, so that [`Stamper::stamp_unique`] does not suffice.
-    pub fn has_copies(&self) -> bool {
+    pub(crate) fn has_copies(&self) -> bool {
         self.copies.is_some()
     }
 
     /// Continues as if this many blocks had been stamped before.
     #[must_use]
-    pub fn after(self, blocks: u64) -> Self {
+    pub(crate) fn after(self, blocks: u64) -> Self {
         Self { count: blocks, ..self }
     }
 
     /// Stamps the data that is about to be written. Must be called before each write of the buffer.
     #[inline]
-    pub fn stamp(&mut self, buf: &mut [u8]) {
+    pub(crate) fn stamp(&mut self, buf: &mut [u8]) {
         if self.copies.is_some() { self.stamp_slow(buf) } else { self.stamp_unique(buf) }
     }
 
     /// Does the same for a stamper without copies, which the caller has checked.
     #[inline]
-    pub fn stamp_unique(&mut self, buf: &mut [u8]) {
+    pub(crate) fn stamp_unique(&mut self, buf: &mut [u8]) {
         for block in buf.chunks_mut(BLOCK) {
             self.count += 1;
             put(block, self.id, self.count);

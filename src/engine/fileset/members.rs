@@ -254,7 +254,7 @@ impl Members {
     /// Returns the next member in the shared rotation of a set in which all members exist throughout the run. `None`
     /// for all other sets, which need [`Members::pick`].
     #[inline]
-    pub fn next_if_full(&self, rotor: &mut Rotor) -> Option<u64> {
+    pub(crate) fn next_if_full(&self, rotor: &mut Rotor) -> Option<u64> {
         (self.mode.load(Ordering::Relaxed) == mode::FULL && self.n > 0).then(|| self.next_fast(rotor))
     }
 
@@ -475,7 +475,7 @@ impl Members {
 
     /// Records that a held member was created or removed, and releases it.
     #[inline]
-    pub fn set_exists(&self, i: u64, exists: bool) {
+    pub(crate) fn set_exists(&self, i: u64, exists: bool) {
         let (bit, busy) = (1 << (i % PER_WORD), 1 << (i % PER_WORD + PER_WORD));
         let word = self.word(i);
         let change = |word: u64| if exists { word | bit } else { word & !bit } & !busy;
@@ -492,7 +492,7 @@ impl Members {
     /// Returns the current epoch for [`Members::wait_change`], and registers a waiter.
     ///
     /// The caller must take the epoch, **then pick once more**, and wait only if that pick fails.
-    pub fn epoch(&self) -> u32 {
+    pub(crate) fn epoch(&self) -> u32 {
         let epoch = self.change.fetch_or(WAITERS, Ordering::SeqCst) | WAITERS;
         // Pairs with the sequentially consistent operations before `notify_waiters` (Dekker's pattern): either the pick
         // after this fence sees a concurrent change, or the changing thread sees the `WAITERS` bit and wakes this one.
@@ -502,12 +502,12 @@ impl Members {
 
     /// Sleeps until a member is created, removed or released after `epoch` was taken, for at most `limit`. Returns
     /// `false` only on a timeout.
-    pub fn wait_change(&self, epoch: u32, limit: Duration) -> bool {
+    pub(crate) fn wait_change(&self, epoch: u32, limit: Duration) -> bool {
         futex::wait(&self.change, epoch, Some(limit)) != Err(Errno::TIMEDOUT)
     }
 
     /// Wakes all waiting threads.
-    pub fn wake_all(&self) {
+    pub(crate) fn wake_all(&self) {
         self.change.fetch_add(2, Ordering::SeqCst);
         futex::wake(&self.change, u32::MAX);
     }

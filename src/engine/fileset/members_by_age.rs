@@ -9,7 +9,7 @@ impl Members {
     /// Declares that members are picked by their age ([`How::Behind`](super::How::Behind)): threads claim single
     /// positions instead of batches, so that members are created in the order of the rotation. To be called after
     /// [`Members::set_threads`].
-    pub fn keep_order(&self) {
+    pub(crate) fn keep_order(&self) {
         self.batch.store(1, Ordering::Relaxed);
     }
 

@@ -152,7 +152,7 @@ impl FilesetSpec {
     }
 
     /// Returns the redundancy of the data in its files.
-    pub fn redundancy(&self) -> Redundancy {
+    pub(crate) fn redundancy(&self) -> Redundancy {
         Redundancy { compress: self.compress.unwrap_or(0.0), dedupe: self.dedupe.unwrap_or(0.0) }
     }
 
@@ -163,7 +163,7 @@ impl FilesetSpec {
 
     /// Returns the number of directories on the way from the one of `--below` to the root, including the root. `None` without
     /// that option.
-    pub fn levels_below(&self) -> Option<usize> {
+    pub(crate) fn levels_below(&self) -> Option<usize> {
         let root = self.root();
         Some(root.strip_prefix(self.below.as_ref()?).ok()?.components().count())
     }

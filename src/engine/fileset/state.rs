@@ -46,7 +46,7 @@ impl State {
 
     /// Records that a held file was created or removed. See [`Members::set_exists`].
     #[inline]
-    pub fn set_exists(&self, i: u64, exists: bool) {
+    pub(crate) fn set_exists(&self, i: u64, exists: bool) {
         self.files.set_exists(i, exists);
     }
 
@@ -72,18 +72,18 @@ impl State {
     }
 
     /// Declares that files are picked by their age. See [`Members::keep_order`].
-    pub fn keep_order(&self) {
+    pub(crate) fn keep_order(&self) {
         self.files.keep_order();
     }
 
     /// Returns the next directory in a rotation that all threads share. It includes the root.
     #[inline]
-    pub fn next_dir(&self) -> u64 {
+    pub(crate) fn next_dir(&self) -> u64 {
         self.dirs.fetch_add(1, Ordering::Relaxed) % self.n_dirs
     }
 
     /// Wakes all threads that wait for a change of this set. Used when the run stops.
-    pub fn wake_all(&self) {
+    pub(crate) fn wake_all(&self) {
         self.files.wake_all();
         self.leafdirs.wake_all();
     }

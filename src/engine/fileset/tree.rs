@@ -136,18 +136,18 @@ impl Tree {
     }
 
     /// Returns the number of leaf directories, which flowops can create and remove.
-    pub fn n_leafdirs(&self) -> u64 {
+    pub(crate) fn n_leafdirs(&self) -> u64 {
         self.n_leafdirs
     }
 
     /// Returns the requested mean number of entries per directory; 0 if none was requested.
-    pub fn mean_width(&self) -> f64 {
+    pub(crate) fn mean_width(&self) -> f64 {
         self.width
     }
 
     /// Returns the mean depth: the logarithm of the number of files and leaf directories to the base of the mean width.
     /// 0 for at most one of them, and otherwise infinite for a width of 1.
-    pub fn mean_depth(&self) -> f64 {
+    pub(crate) fn mean_depth(&self) -> f64 {
         self.depth
     }
 
@@ -178,12 +178,12 @@ impl Tree {
     }
 
     /// Returns the size of the largest file in bytes; of a very large set, that of the largest in a sample.
-    pub fn largest_size(&self) -> u64 {
+    pub(crate) fn largest_size(&self) -> u64 {
         self.sums().largest
     }
 
     /// Returns the median size of the files in bytes; of a large set, that of a sample.
-    pub fn median_size(&self) -> u64 {
+    pub(crate) fn median_size(&self) -> u64 {
         const SAMPLE: u64 = 1001;
         *self.median.get_or_init(|| {
             let step = self.n_files.div_ceil(SAMPLE).max(1);
@@ -265,7 +265,7 @@ impl Tree {
 
     /// Returns the directory that contains file `i`, and the serial number of the file in it, with a single search.
     #[inline]
-    pub fn dir_and_serial(&self, i: u64) -> (u64, u64) {
+    pub(crate) fn dir_and_serial(&self, i: u64) -> (u64, u64) {
         let (dir, position) = self.shape.files.dir_and_position(i as u32);
         (u64::from(dir), u64::from(position) + 1)
     }
@@ -284,7 +284,7 @@ impl Tree {
 
     /// Returns the size in bytes that file `i` has at the start if it exists then.
     #[inline]
-    pub fn size_at_start(&self, i: u64) -> u64 {
+    pub(crate) fn size_at_start(&self, i: u64) -> u64 {
         if self.empty { 0 } else { self.sizes.of(i) }
     }
 
@@ -295,7 +295,7 @@ impl Tree {
     }
 
     /// True if leaf directory `i` exists at the start.
-    pub fn leafdir_at_start(&self, i: u64) -> bool {
+    pub(crate) fn leafdir_at_start(&self, i: u64) -> bool {
         self.present_leafdirs.has(self.part.number(i))
     }
 
@@ -306,14 +306,14 @@ impl Tree {
     }
 
     /// Returns the name of the next file in the same directory of the whole set. The first file follows the last one.
-    pub fn next_name(&self, file: u64) -> Name {
+    pub(crate) fn next_name(&self, file: u64) -> Name {
         let (dir, serial) = self.dir_and_serial(file);
         let files = self.shape.files_in(dir as u32);
         Name::new(if serial < u64::from(files.end - files.start) { serial + 1 } else { 1 })
     }
 
     /// Returns the leaf directories in directory `d`.
-    pub fn leafdirs_in(&self, d: u64) -> Range<u64> {
+    pub(crate) fn leafdirs_in(&self, d: u64) -> Range<u64> {
         let leafs = self.shape.leafs_in(d as u32);
         self.part.range(u64::from(leafs.start)..u64::from(leafs.end))
     }
@@ -331,7 +331,7 @@ impl Tree {
     }
 
     /// Returns the serial number of directory `d` in its parent, from 1; 0 for the root.
-    pub fn dir_serial(&self, d: u64) -> u32 {
+    pub(crate) fn dir_serial(&self, d: u64) -> u32 {
         self.shape.serial(d as u32)
     }
 
@@ -358,7 +358,7 @@ impl Tree {
     }
 
     /// Returns the names of the directories on the path from the root to directory `d`, which is the last one.
-    pub fn dir_names(&self, d: u64) -> Vec<Name> {
+    pub(crate) fn dir_names(&self, d: u64) -> Vec<Name> {
         let below_root = |d: u64| (d != 0).then_some(d);
         let up = std::iter::successors(below_root(d), |&d| below_root(self.parent(d)));
         let mut names: Vec<Name> = up.map(|d| self.dir_name(d)).collect();
@@ -367,14 +367,14 @@ impl Tree {
     }
 
     /// Returns the path of file `i` relative to the root.
-    pub fn rel_path(&self, i: u64) -> String {
+    pub(crate) fn rel_path(&self, i: u64) -> String {
         let mut path = self.dir_rel_path(self.dir_of(i));
         push(&mut path, self.name(i));
         path
     }
 
     /// Returns the path of leaf directory `i` relative to the root.
-    pub fn leafdir_rel_path(&self, i: u64) -> String {
+    pub(crate) fn leafdir_rel_path(&self, i: u64) -> String {
         let mut path = self.dir_rel_path(self.dir_of_leafdir(i));
         push(&mut path, self.leafdir_name(i));
         path

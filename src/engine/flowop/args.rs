@@ -75,13 +75,13 @@ impl Args<'_> {
     }
 
     /// Returns the place for a diagnostic about an attribute: its value, or the flowop if it is not given.
-    pub fn span_of(&self, attr: &str) -> Span {
+    pub(crate) fn span_of(&self, attr: &str) -> Span {
         self.value(attr).map_or(self.span, |(_, s)| s)
     }
 
     /// Returns an attribute as a constant or random variable. `None` when it is not given; `Err` when it has a fraction
     /// that may not be cut off.
-    pub fn quantity(&self, attr: &str) -> Result<Option<Quantity>, Diagnostic> {
+    pub(crate) fn quantity(&self, attr: &str) -> Result<Option<Quantity>, Diagnostic> {
         self.whole(attr)?;
         self.value(attr).map(|(v, span)| self.resolver.quantity(v, span)).transpose()
     }
@@ -99,7 +99,7 @@ impl Args<'_> {
     }
 
     /// Returns an attribute as a constant or random variable, or a default if it is not given.
-    pub fn quantity_or(&self, attr: &str, default: u64) -> Result<Quantity, Diagnostic> {
+    pub(crate) fn quantity_or(&self, attr: &str, default: u64) -> Result<Quantity, Diagnostic> {
         Ok(self.quantity(attr)?.unwrap_or(Quantity::Const(default)))
     }
 
@@ -138,7 +138,7 @@ impl Args<'_> {
     }
 
     /// Returns the file set of that name. `Err` when it is not defined.
-    pub fn fileset_called(&self, name: &str, span: Span) -> Result<SetInfo, Diagnostic> {
+    pub(crate) fn fileset_called(&self, name: &str, span: Span) -> Result<SetInfo, Diagnostic> {
         self.resolver.fileset(name).ok_or_else(|| {
             Diagnostic::error(Code::UnknownFileset, span, format!("no file set or file is called `{name}`"))
                 .help("define it with `define fileset name=…`")
@@ -146,7 +146,7 @@ impl Args<'_> {
     }
 
     /// Returns the file set. `Err` when `filesetname=` is not given or the set is not defined.
-    pub fn need_fileset(&self) -> Result<SetInfo, Diagnostic> {
+    pub(crate) fn need_fileset(&self) -> Result<SetInfo, Diagnostic> {
         self.fileset()?.ok_or_else(|| {
             let message = format!("flowop `{}` of type `{}` has no `filesetname=`", self.name, self.spec.name);
             Diagnostic::error(Code::MissingAttribute, self.span, message).help("add `filesetname=…`")
@@ -167,7 +167,7 @@ impl Args<'_> {
     }
 
     /// Returns `fd=` or `srcfd=`. `Err` when it is out of range.
-    pub fn slot_number(&self, attr: &str) -> Result<usize, Diagnostic> {
+    pub(crate) fn slot_number(&self, attr: &str) -> Result<usize, Diagnostic> {
         let fd = self.int(attr, 0)?;
         if fd > MAX_FD as u64 {
             let message = format!("`{attr}` is {fd}");
@@ -178,7 +178,7 @@ impl Args<'_> {
     }
 
     /// Returns `iosize`, whose draws are at least 1. `Err` when it is not given, or always 0.
-    pub fn need_iosize(&self) -> Result<Quantity, Diagnostic> {
+    pub(crate) fn need_iosize(&self) -> Result<Quantity, Diagnostic> {
         let Some(iosize) = self.quantity("iosize")? else {
             let message = format!("flowop `{}` of type `{}` has no `iosize=`", self.name, self.spec.name);
             return Err(Diagnostic::error(Code::MissingAttribute, self.span, message)

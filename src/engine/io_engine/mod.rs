@@ -54,7 +54,7 @@ impl Handle {
 
     /// Reads the size of the file in bytes.
     #[inline]
-    pub fn read_size(&self) -> Result<u64> {
+    pub(crate) fn read_size(&self) -> Result<u64> {
         let read = call(self.fd, |fd| fd::fstat(fd).map(|stat| Some(stat.size)))?;
         Ok(read.unwrap_or(self.size))
     }

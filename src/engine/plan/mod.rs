@@ -217,7 +217,7 @@ impl Process {
     }
 
     /// Descriptors that its threads may have open at once.
-    pub fn thread_descriptors(&self) -> u64 {
+    pub(crate) fn thread_descriptors(&self) -> u64 {
         let each = self.threads.iter().map(|t| u64::from(t.instances).saturating_mul(t.descriptors()));
         each.fold(0, u64::saturating_add)
     }
@@ -265,7 +265,7 @@ impl Plan {
     }
 
     /// The phases in which it has threads, in order. There is one, unless processes wait for others to end.
-    pub fn own_phases(&self) -> Vec<u32> {
+    pub(crate) fn own_phases(&self) -> Vec<u32> {
         let threads = |p: &&Process| p.instances > 0 && !p.threads.is_empty();
         let mut phases: Vec<u32> = self.processes.iter().filter(threads).map(|p| p.phase).collect();
         phases.sort_unstable();
@@ -274,7 +274,7 @@ impl Plan {
     }
 
     /// The times of each phase. All processes of a phase that give one give the same.
-    pub fn phase_times(&self) -> HashMap<u32, PhaseTimes> {
+    pub(crate) fn phase_times(&self) -> HashMap<u32, PhaseTimes> {
         let mut all: HashMap<u32, PhaseTimes> = HashMap::new();
         for process in &self.processes {
             let times = all.entry(process.phase).or_default();
@@ -334,7 +334,7 @@ impl Plan {
     /// One file set for each kind of data that a thread writes, if each kind needs a part of its own in the thread's
     /// buffer: the sets that it works on differ in `compress=` or `dedupe=`, or they have such a value and the thread
     /// also reads. What it reads may be more or less redundant. Empty if one part suffices.
-    pub fn separate_data(&self, thread: &Thread) -> Vec<usize> {
+    pub(crate) fn separate_data(&self, thread: &Thread) -> Vec<usize> {
         let redundancy = |set: &usize| self.filesets[*set].redundancy();
         let mut all = thread.effects.sets.iter().map(redundancy);
         let first = all.next();

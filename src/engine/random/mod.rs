@@ -100,12 +100,12 @@ pub struct Distribution {
 
 impl Distribution {
     /// Returns the distribution with this name in a `randvar`. `None` when there is none.
-    pub fn of_randvar(name: &str) -> Option<&'static Self> {
+    pub(crate) fn of_randvar(name: &str) -> Option<&'static Self> {
         DISTRIBUTIONS.iter().find(|d| d.usable_in != UsableIn::Cvar && d.name == name)
     }
 
     /// Returns the distribution with this name in a `cvar`. `None` when there is none.
-    pub fn of_cvar(name: &str) -> Option<&'static Self> {
+    pub(crate) fn of_cvar(name: &str) -> Option<&'static Self> {
         DISTRIBUTIONS.iter().find(|d| match d.usable_in {
             UsableIn::Randvar => false,
             UsableIn::Cvar => d.name == name,

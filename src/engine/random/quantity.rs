@@ -27,7 +27,7 @@ impl Quantity {
 
     /// Returns the value for this use, with its fraction.
     #[inline]
-    pub fn draw_f64(&self, rng: &mut Rng) -> f64 {
+    pub(crate) fn draw_f64(&self, rng: &mut Rng) -> f64 {
         match self {
             Self::Const(n) => *n as f64,
             Self::Random(variable) => variable.draw_f64(rng),
@@ -53,7 +53,7 @@ impl Quantity {
     }
 
     /// Returns the mean of [`Self::draw_f64`]; see [`RandomVar::mean_f64`].
-    pub fn mean_f64(&self) -> f64 {
+    pub(crate) fn mean_f64(&self) -> f64 {
         match self {
             Self::Const(n) => *n as f64,
             Self::Random(variable) => variable.mean_f64(),
@@ -61,7 +61,7 @@ impl Quantity {
     }
 
     /// Returns an upper bound of [`Self::draw`]. `None` when the distribution is unbounded.
-    pub fn max_hint(&self) -> Option<u64> {
+    pub(crate) fn max_hint(&self) -> Option<u64> {
         match self {
             Self::Const(n) => Some(*n),
             Self::Random(variable) => variable.max_hint(),
@@ -69,7 +69,7 @@ impl Quantity {
     }
 
     /// Returns a lower bound of [`Self::draw`].
-    pub fn min_hint(&self) -> u64 {
+    pub(crate) fn min_hint(&self) -> u64 {
         match self {
             Self::Const(n) => *n,
             Self::Random(variable) => variable.min_hint(),

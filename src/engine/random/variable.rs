@@ -91,7 +91,7 @@ impl RandomVar {
 
     /// Draws a value with its fraction, rounded and bounded.
     #[inline]
-    pub fn draw_f64(&self, rng: &mut Rng) -> f64 {
+    pub(crate) fn draw_f64(&self, rng: &mut Rng) -> f64 {
         self.adjust.apply(self.sampler.draw(rng))
     }
 
@@ -121,7 +121,7 @@ impl RandomVar {
 
     /// Returns the mean of [`Self::draw_f64`]: that of the distribution where nothing is cut off or rounded, else the mean
     /// of 65,536 draws from a fixed stream.
-    pub fn mean_f64(&self) -> f64 {
+    pub(crate) fn mean_f64(&self) -> f64 {
         let ((low, high), mean) = (self.sampler.bounds(), self.sampler.mean());
         let Adjust { round, min, max } = self.adjust;
         if !mean.is_finite() || low >= min && high <= max && round == 0.0 {
@@ -133,13 +133,13 @@ impl RandomVar {
     }
 
     /// Returns an upper bound of [`Self::draw`]. `None` when neither the distribution nor `max` bounds it.
-    pub fn max_hint(&self) -> Option<u64> {
+    pub(crate) fn max_hint(&self) -> Option<u64> {
         let high = self.adjust.apply(self.sampler.bounds().1);
         (high < u64::MAX as f64).then(|| self.integer(high))
     }
 
     /// Returns a lower bound of [`Self::draw`].
-    pub fn min_hint(&self) -> u64 {
+    pub(crate) fn min_hint(&self) -> u64 {
         self.integer(self.adjust.apply(self.sampler.bounds().0))
     }
 

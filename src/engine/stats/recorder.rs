@@ -38,7 +38,7 @@ impl ThreadStats {
     /// flowops in total. All are in one mapping, since making ten thousand mappings takes a second. If they are too
     /// many for a processor's cache, the threads share their histograms (`stats/sharded.rs`), which are then reported
     /// with the counters of the first thread.
-    pub fn for_threads(threads: usize, flowops: usize, flowops_of_all: usize) -> std::io::Result<Vec<Self>> {
+    pub(crate) fn for_threads(threads: usize, flowops: usize, flowops_of_all: usize) -> std::io::Result<Vec<Self>> {
         let cells = threads.checked_mul(flowops).ok_or(std::io::ErrorKind::OutOfMemory)?;
         let shares = sharded::should_share(threads, flowops_of_all);
         let all_sharded = if shares { ShardedHistogram::for_flowops(flowops)? } else { Vec::new() };
@@ -60,7 +60,7 @@ impl ThreadStats {
     }
 
     /// Returns the index of the flowop with these counters, which must belong to this thread.
-    pub fn index_of(&self, cell: &Cell) -> usize {
+    pub(crate) fn index_of(&self, cell: &Cell) -> usize {
         self.cells.element_offset(cell).unwrap_or_default()
     }
 
@@ -76,44 +76,44 @@ impl ThreadStats {
 
     /// Returns the number of operations of all flowops so far, without late ones. It is summed on demand: a limiter
     /// asks once per iteration, so maintaining a sum would cost each operation more than it saves.
-    pub fn total_ops(&self) -> u64 {
+    pub(crate) fn total_ops(&self) -> u64 {
         self.cells.iter().map(Cell::ops).sum()
     }
 
     /// Returns the number of late operations of all flowops so far.
-    pub fn total_late_ops(&self) -> u64 {
+    pub(crate) fn total_late_ops(&self) -> u64 {
         self.cells.iter().map(|cell| cell.late_ops.load(Relaxed)).sum()
     }
 
     /// Returns the bytes of all flowops so far, of the same operations as [`total_ops`](Self::total_ops).
-    pub fn total_bytes(&self) -> u64 {
+    pub(crate) fn total_bytes(&self) -> u64 {
         self.cells.iter().map(Cell::bytes).sum()
     }
 
     /// Returns the same number with the asynchronous operations in flight.
-    pub fn total_started_ops(&self) -> u64 {
+    pub(crate) fn total_started_ops(&self) -> u64 {
         if self.submits.load(Relaxed) { self.cells.iter().map(Cell::started_ops).sum() } else { self.total_ops() }
     }
 
     /// Returns the number of operations of some flowops so far, with the asynchronous ones in flight.
-    pub fn started_ops_of(&self, flowops: &[usize]) -> u64 {
+    pub(crate) fn started_ops_of(&self, flowops: &[usize]) -> u64 {
         let ops = if self.submits.load(Relaxed) { Cell::started_ops } else { Cell::ops };
         flowops.iter().map(|i| ops(self.cell(*i))).sum()
     }
 
     /// Returns the bytes of all flowops so far, with those that asynchronous operations in flight are to move.
-    pub fn total_started_bytes(&self) -> u64 {
+    pub(crate) fn total_started_bytes(&self) -> u64 {
         if self.submits.load(Relaxed) { self.cells.iter().map(Cell::started_bytes).sum() } else { self.total_bytes() }
     }
 
     /// Returns the bytes of all flowops so far, with those of the listings of directories.
-    pub fn total_moved_bytes(&self) -> u64 {
+    pub(crate) fn total_moved_bytes(&self) -> u64 {
         self.cells.iter().map(Cell::moved_bytes).sum()
     }
 
     /// Records that flowop `i` has submitted an asynchronous operation of `bytes` bytes. It is counted by
     /// [`Cell::record`] when it has completed.
-    pub fn record_submitted(&self, i: usize, bytes: u64) {
+    pub(crate) fn record_submitted(&self, i: usize, bytes: u64) {
         let cell = self.cell(i);
         bump(&cell.submitted_ops, 1);
         bump(&cell.submitted_bytes, bytes);
@@ -123,7 +123,7 @@ impl ThreadStats {
     }
 
     /// Starts a measurement: [`Cell::measured_ops`] counts from now on. Called by a thread other than the writer.
-    pub fn begin_measurement(&self) {
+    pub(crate) fn begin_measurement(&self) {
         for cell in &self.cells {
             cell.ops_before.store(cell.started_ops(), Relaxed);
             cell.bytes_before.store(cell.moved_bytes(), Relaxed);
@@ -252,7 +252,7 @@ impl Cell {
     /// Records an operation that ended after the deadline: its age then, and the bytes that it moved. It is reported as
     /// late, and counts in no rate.
     #[cold]
-    pub fn record_late(&self, ns: u64, bytes: u64) {
+    pub(crate) fn record_late(&self, ns: u64, bytes: u64) {
         bump(&self.late_ops, 1);
         bump(&self.late_bytes, bytes);
         self.late_oldest_ns.store(self.late_oldest_ns.load(Relaxed).max(ns), Relaxed);
@@ -260,59 +260,59 @@ impl Cell {
 
     /// Takes back the submission of an operation that turned out to be none.
     #[cold]
-    pub fn withdraw_submitted(&self, bytes: u64) {
+    pub(crate) fn withdraw_submitted(&self, bytes: u64) {
         bump(&self.submitted_ops, 1_u64.wrapping_neg());
         bump(&self.submitted_bytes, bytes.wrapping_neg());
     }
 
     /// Adds the bytes that an operation moved before it failed. They count although the operation does not.
     #[cold]
-    pub fn add_bytes(&self, bytes: u64) {
+    pub(crate) fn add_bytes(&self, bytes: u64) {
         bump(&self.bytes, bytes);
     }
 
     /// Adds the bytes that an operation moved before it failed after the deadline.
     #[cold]
-    pub fn add_late_bytes(&self, bytes: u64) {
+    pub(crate) fn add_late_bytes(&self, bytes: u64) {
         bump(&self.late_bytes, bytes);
     }
 
     /// Records a file that was opened implicitly because an operation needed it. The time of the open is not part of
     /// any latency.
     #[inline]
-    pub fn record_open(&self, ns: u64) {
+    pub(crate) fn record_open(&self, ns: u64) {
         bump(&self.opens, 1);
         bump(&self.open_ns, ns);
     }
 
     /// Adds the processor time of a command, in user mode and in the kernel, in nanoseconds.
     #[cold]
-    pub fn add_command(&self, user_ns: u64, system_ns: u64) {
+    pub(crate) fn add_command(&self, user_ns: u64, system_ns: u64) {
         bump(&self.user_ns, user_ns);
         bump(&self.system_ns, system_ns);
     }
 
     /// Adds the bytes of the entries of a directory that was listed. They are no file data: of the other counts, only
     /// [`moved_bytes`](Self::moved_bytes) has them.
-    pub fn add_listed(&self, bytes: u64) {
+    pub(crate) fn add_listed(&self, bytes: u64) {
         bump(&self.listed_bytes, bytes);
     }
 
     /// Adds system calls of an operation beyond its first.
     #[inline]
-    pub fn add_calls(&self, n: u64) {
+    pub(crate) fn add_calls(&self, n: u64) {
         bump(&self.calls, n);
     }
 
     /// Adds time that the program itself took for an operation, such as picking a file; in nanoseconds.
     #[inline]
-    pub fn add_tool_time(&self, ns: u64) {
+    pub(crate) fn add_tool_time(&self, ns: u64) {
         bump(&self.tool_ns, ns);
     }
 
     /// Adds time spent waiting for a file that the operation could use, in nanoseconds.
     #[inline]
-    pub fn add_starved_time(&self, ns: u64) {
+    pub(crate) fn add_starved_time(&self, ns: u64) {
         bump(&self.starved_ns, ns);
     }
 
@@ -330,37 +330,37 @@ impl Cell {
 
     /// Returns the number of operations so far, with asynchronous ones from their submission on.
     #[inline]
-    pub fn started_ops(&self) -> u64 {
+    pub(crate) fn started_ops(&self) -> u64 {
         // Only asynchronous flowops submit, and each of their operations was submitted before it was counted.
         self.ops().max(self.submitted_ops.load(Relaxed))
     }
 
     /// Returns the bytes of these operations so far.
     #[inline]
-    pub fn started_bytes(&self) -> u64 {
+    pub(crate) fn started_bytes(&self) -> u64 {
         self.bytes().max(self.submitted_bytes.load(Relaxed))
     }
 
     /// Returns the part of [`started_ops`](Self::started_ops) since the measurement began
     /// ([`ThreadStats::begin_measurement`]).
-    pub fn measured_ops(&self) -> u64 {
+    pub(crate) fn measured_ops(&self) -> u64 {
         self.started_ops().saturating_sub(self.ops_before.load(Relaxed))
     }
 
     /// Returns the bytes of these operations and those of the listings of directories.
-    pub fn moved_bytes(&self) -> u64 {
+    pub(crate) fn moved_bytes(&self) -> u64 {
         self.started_bytes().saturating_add(self.listed_bytes.load(Relaxed))
     }
 
     /// Returns the part of [`moved_bytes`](Self::moved_bytes) since the measurement began.
-    pub fn measured_bytes(&self) -> u64 {
+    pub(crate) fn measured_bytes(&self) -> u64 {
         self.moved_bytes().saturating_sub(self.bytes_before.load(Relaxed))
     }
 
     /// Records an open-loop operation, in addition to [`record`](Self::record): the time from its intended start to its
     /// end, and how late it started. The first call maps memory.
     #[inline]
-    pub fn record_response(&self, response_ns: u64, lateness_ns: u64) {
+    pub(crate) fn record_response(&self, response_ns: u64, lateness_ns: u64) {
         let open_loop = self.open_loop.get_or_init(|| Box::new(OpenLoopCells::new()));
         open_loop.response.record(response_ns);
         open_loop.lateness.record(lateness_ns);

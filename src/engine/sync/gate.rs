@@ -69,7 +69,7 @@ impl Gate {
     ///
     /// `Release` pairs with `Acquire` in [`Gate::wait_ready`]: the controller sees everything that the thread has
     /// prepared.
-    pub fn count_ready(&self) {
+    pub(crate) fn count_ready(&self) {
         self.ready.fetch_add(1, Release);
         wake(&self.ready, 1);
     }
@@ -132,7 +132,7 @@ impl Gate {
     }
 
     /// Sleeps until the clock shows `tick`, and returns false; or until the run stops, and returns true.
-    pub fn sleep_until(&self, clock: &Clock, tick: u64) -> bool {
+    pub(crate) fn sleep_until(&self, clock: &Clock, tick: u64) -> bool {
         loop {
             if self.is_stopped() {
                 return true;

@@ -227,7 +227,7 @@ impl Semaphore {
 
     /// Takes `n` if the value is at least `n`. Returns whether it did. `Err` when the run has stopped.
     #[inline]
-    pub fn try_take(&self, n: u32) -> Result<bool, Stopped> {
+    pub(crate) fn try_take(&self, n: u32) -> Result<bool, Stopped> {
         let mut count = self.state.count.load(SeqCst);
         loop {
             if count & CLOSED != 0 {

@@ -143,7 +143,7 @@ pub fn from_ast(value: &Spanned<ast::Value>) -> Spanned<Expr> {
 }
 
 /// Bytes of the longest text that an expression may have as its value.
-pub const LONGEST_TEXT: usize = 64 << 10;
+pub(crate) const LONGEST_TEXT: usize = 64 << 10;
 
 /// Evaluates an expression with the current values of variables, in whole numbers.
 pub fn eval(expr: &Spanned<Expr>, scope: &dyn Lookup) -> Result<ModelValue, Diagnostic> {

@@ -9,7 +9,7 @@ use crate::syntax::ast::Operator;
 use wml_text::printable;
 
 /// The maximum length of a name in bytes. Every row of every report repeats it, and a file set is a directory of its name.
-pub const MAX_NAME: usize = 255;
+pub(crate) const MAX_NAME: usize = 255;
 
 /// Returns the error for a text that an attribute can't have: one with a control character in a name, or a NUL anywhere,
 /// or a name that is too long.

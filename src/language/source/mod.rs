@@ -137,7 +137,7 @@ impl SourceMap {
     }
 
     /// Returns the line and the column of a span's first byte, both counted from 1. Columns count characters.
-    pub fn line_col(&self, span: Span) -> (u32, u32) {
+    pub(crate) fn line_col(&self, span: Span) -> (u32, u32) {
         let file = self.file(span.file);
         let line = file.line_starts.partition_point(|&start| start <= span.start).max(1);
         let start = file.line_starts[line - 1] as usize;

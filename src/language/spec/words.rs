@@ -73,7 +73,7 @@ pub fn statement_word(name: &str) -> Option<&'static StatementWord> {
 
 /// Whether the strings behind `word`, which follows `before`, are shown or passed to a shell. A `$` in them that begins no
 /// variable is itself, and an undefined variable is passed on as it is written.
-pub fn shows_text(before: &str, word: &str) -> bool {
+pub(crate) fn shows_text(before: &str, word: &str) -> bool {
     matches!((before, word), (_, "echo" | "log" | "usage" | "system") | ("stats", "command"))
 }
 
@@ -105,7 +105,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 ];
 
 /// Returns the flowop that other tools call `name`.
-pub fn flowop_called(name: &str) -> Option<&'static str> {
+pub(crate) fn flowop_called(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, flowop)| *flowop)
 }

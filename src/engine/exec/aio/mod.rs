@@ -42,7 +42,7 @@ impl Aio {
     }
 
     /// Returns the bytes of memory of this number of operations in flight.
-    pub fn memory_of(self, in_flight: u64) -> u64 {
+    pub(crate) fn memory_of(self, in_flight: u64) -> u64 {
         in_flight.saturating_mul(self.size.next_multiple_of(4096))
     }
 }
