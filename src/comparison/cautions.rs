@@ -102,8 +102,6 @@ fn of_code(code: &str) -> Option<(&'static str, Usability)> {
         "phase_late" => ("phases began late", Usability::WithCaution),
         "warmup_not_steady" => ("the warm-up did not become steady", Usability::WithCaution),
         "processor_bound" => ("the processors were fully busy", Usability::WithCaution),
-        // One of another version may say that the figures are wrong.
-        code if warning_order::kind_of(code).is_none() => ("there is an unknown warning", Usability::WithCaution),
         _ => return None,
     })
 }
@@ -116,8 +114,11 @@ pub(super) fn of_runs(sides: &[&[Observation]]) -> Vec<Caution> {
         if n == all { "in all runs".to_owned() } else { format!("in {} of {}", grouped(n), count(all, "run")) }
     };
     let codes: IndexSet<&String> = sides.iter().flat_map(|runs| runs.iter()).flat_map(|run| &run.warnings).collect();
+    // One of another version may say that the figures are wrong.
+    let is_unknown = |code: &String| warning_order::kind_of(code).is_none();
+    let (unknown, known): (Vec<&String>, Vec<&String>) = codes.into_iter().partition(|code| is_unknown(code));
     // The note also has codes that only inform.
-    let are_all = codes.iter().all(|code| of_code(code).is_some());
+    let are_all = known.iter().all(|code| of_code(code).is_some());
     let note = notes::on_other_warnings(sides).filter(|_| are_all);
     let caution = |code: &String| {
         let (text, leaves) = of_code(code)?;
@@ -125,7 +126,17 @@ pub(super) fn of_runs(sides: &[&[Observation]]) -> Vec<Caution> {
         let text = format!("{} {text} (`{shown}`)", in_runs(&|run| run.warnings.contains(code)));
         Some(Caution { code: Some(code.clone()), ..Caution::new(leaves, text).instead_of(note.clone()) })
     };
-    let mut found: Vec<Caution> = codes.into_iter().filter_map(caution).collect();
+    let mut found: Vec<Caution> = known.into_iter().filter_map(caution).collect();
+    // A file from elsewhere may have any number of codes.
+    if let Some(first) = unknown.first() {
+        let runs = in_runs(&|run| run.warnings.iter().any(is_unknown));
+        let (are, more) = match unknown.len() as u64 {
+            1 => ("is an unknown warning".to_owned(), ""),
+            n => (format!("are {} unknown warnings", grouped(n)), ", …"),
+        };
+        let text = format!("{runs} there {are} (`{}`{more})", printable::short(first, LONGEST_CODE));
+        found.insert(0, Caution::new(Usability::WithCaution, text).instead_of(note));
+    }
     let is_unsteady = |run: &Observation| run.unsteady;
     if sides.iter().flat_map(|runs| runs.iter()).any(is_unsteady) {
         let text = format!("{} the rate changed", in_runs(&is_unsteady));

@@ -2,7 +2,7 @@
 //! the shares of its mixes, and what ends it. The compiled program is printed by `dump`.
 
 use super::dump::{are_instances, directories, files, flags, rounded, totals};
-use super::phases::{EndCause, ends};
+use super::phases::{EndCause, definitions_of_phases, ends};
 use super::{FlowopInfo, Pace, Plan, PlanStep, Process, Thread};
 use crate::disk::Fileset;
 use crate::flowop::{MEASURE, TRANSACTION};
@@ -32,6 +32,7 @@ pub fn outline(
     sets.chunk_by(are_instances).for_each(|alike| out.sets(alike));
     let (ends, times) = (ends(plan), plan.phase_times());
     let definitions: Vec<(&Process, &Thread)> = plan.threads().collect();
+    let of_phases = definitions_of_phases(plan);
     for (at, phase) in plan.phases.iter().enumerate() {
         if plan.phases.len() > 1 {
             let times = times[phase];
@@ -44,11 +45,10 @@ pub fn outline(
             let length = of("for", times.length);
             out.line(0, &format!("phase {phase}{length}{after}{}", of("not before", times.start)));
         }
-        for (definition, (process, thread)) in definitions.iter().enumerate() {
-            if process.phase == *phase && process.instances > 0 {
-                out.thread(plan, process, thread);
-                out.own_end(plan, process, thread, ends[definition], &definitions);
-            }
+        for definition in of_phases.get(phase).into_iter().flatten() {
+            let (process, thread) = definitions[*definition];
+            out.thread(plan, process, thread);
+            out.own_end(plan, process, thread, ends[*definition], &definitions);
         }
     }
     let idle = plan.processes.iter().filter(|process| process.instances == 0);

@@ -7,7 +7,7 @@ use super::compile::Definitions;
 use super::{Plan, PlanStep, Process, Thread};
 use crate::exec::{UnitKind, maker};
 use crate::fileset::Want;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 use wml_language::diag::{self, Code, Diagnostic};
 use wml_language::model::QuitMode;
@@ -179,16 +179,24 @@ fn woken(plan: &Plan) -> HashSet<usize> {
 /// What can end the threads of each definition, in the order of the definitions.
 pub(super) fn ends(plan: &Plan) -> Vec<EndCause> {
     let (times, woken, mut brought) = (plan.phase_times(), woken(plan), Brought::default());
-    let mut ends = vec![EndCause::Nothing; plan.threads().count()];
-    for phase in &plan.phases {
-        let is_own = |process: &Process| process.phase == *phase && process.instances > 0;
-        let own = || plan.threads().enumerate().filter(|(_, (process, _))| is_own(process));
-        brought.next_phase(own().map(|(_, (_, thread))| thread));
-        for (definition, (_, thread)) in own() {
-            ends[definition] = end_of(plan, thread, times[phase].length, &brought, &woken);
+    let threads: Vec<&Thread> = plan.threads().map(|(_, thread)| thread).collect();
+    let mut ends = vec![EndCause::Nothing; threads.len()];
+    for (phase, own) in definitions_of_phases(plan) {
+        brought.next_phase(own.iter().map(|definition| threads[*definition]));
+        for definition in own {
+            ends[definition] = end_of(plan, threads[definition], times[&phase].length, &brought, &woken);
         }
     }
     ends
+}
+
+/// The positions of the thread definitions of each phase, without those that have no process.
+pub(super) fn definitions_of_phases(plan: &Plan) -> BTreeMap<u32, Vec<usize>> {
+    let mut all: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (definition, (process, _)) in plan.threads().enumerate().filter(|(_, (process, _))| process.instances > 0) {
+        all.entry(process.phase).or_default().push(definition);
+    }
+    all
 }
 
 /// True if a thread may find no file, or no free name, that it needs, so that it ends.
