@@ -15,11 +15,14 @@ use super::experiment_args::{
 };
 use super::option_values::{LiveOutput, live_output};
 use super::program_help::program_help;
-use super::run_options::{ALL, OUTPUT, PLAN, RARE, RunSettings};
+use super::run_options::{ALL, OUTPUT, PLAN, RARE, RunSettings, WorkloadWords};
 use super::screen::stdout_width;
+use super::shell_text::set_option;
 use super::usage::{explained, warn_of_old_options};
+use crate::diag::Failure;
 use crate::import::Metric;
 use crate::measure::assignment;
+use crate::prompt::ShellArms;
 use crate::spec::Dialect;
 use crate::util::printable;
 use crate::version::VERSION;
@@ -410,6 +413,40 @@ pub(super) fn parse() -> Result<Cli, clap::Error> {
             words.iter().map(|word| printable::line(&word.to_string_lossy()).into_owned().into()).collect();
         read(&words).err().filter(|visible| visible.kind() == e.kind()).unwrap_or(e)
     })
+}
+
+/// The options for runs among the words that the program was started with.
+fn own_words() -> Result<WorkloadWords, Failure> {
+    let matches = full_command().try_get_matches_from(std::env::args_os());
+    let words = matches.and_then(|all| WorkloadWords::from_arg_matches(all.subcommand().map_or(&all, |(_, own)| own)));
+    words.map_err(|e| Failure::wrong(e.to_string(), ""))
+}
+
+/// The blocks of a comparison in the shell, whose user waits for it.
+const SHELL_BLOCKS: u64 = 4;
+
+/// The arguments of the comparison that the shell makes, with the options of the shell for its runs.
+pub(super) fn comparison_of_shell(arms: &ShellArms, quiet: bool) -> Result<AbArgs, Failure> {
+    let assigned = |(name, value): &(String, String)| format!("{name}={value}");
+    let of_arm = |option: &str, sets: &[(String, String)]| {
+        let sets: Vec<String> = sets.iter().map(|set| set_option(&assigned(set))).collect();
+        format!("{option}={}", sets.join(" "))
+    };
+    let mut words = vec!["wmlrun".to_owned(), "ab".to_owned()];
+    words.extend([of_arm("--a", &arms.a), of_arm("--b", &arms.b), format!("--blocks={SHELL_BLOCKS}")]);
+    // The shell has evaluated them, and may have changed their variables.
+    let is_set = |word: &String| ["--set=", "--dir="].iter().any(|option| word.starts_with(option));
+    words.extend(own_words()?.0.into_iter().filter(|word| !is_set(word)));
+    words.extend(arms.common.iter().map(|set| format!("--set={}", assigned(set))));
+    words.extend(arms.runtime.map(|length| format!("--runtime={}", length.as_secs_f64())));
+    words.extend(quiet.then(|| "--quiet".to_owned()));
+    words.extend(["--".to_owned(), arms.script.clone()]);
+    let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+    match read(&words).map(|cli| cli.command) {
+        Ok(Some(CliCommand::Ab(args))) => Ok(*args),
+        Ok(_) => Err(Failure::wrong("no comparison", "")),
+        Err(e) => Err(Failure::wrong(e.to_string(), "")),
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::bars::Bars;
 use super::live::LiveScreen;
 use super::live_stream::LiveStream;
-use super::screen::{stderr_width, stdout_width};
+use super::screen::{error_size, report_size, stderr_width, stdout_width};
 use super::stdout::{Stdout, to_stderr};
 use crate::diag::{self, Diagnostic, Diagnostics, Failure, Reason};
 use crate::disk::prepare::Progress;
@@ -220,6 +220,11 @@ impl Console {
 impl Front for Console {
     fn columns(&self) -> Option<usize> {
         if self.report.info().for_programs || self.stdout_taken { stderr_width() } else { stdout_width() }
+    }
+
+    fn rows(&self) -> Option<usize> {
+        let size = if self.report.info().for_programs || self.stdout_taken { error_size() } else { report_size() };
+        size.height
     }
 
     fn line(&mut self, text: &str) {

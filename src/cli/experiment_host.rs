@@ -100,7 +100,8 @@ pub(super) fn perform(
 ) -> Result<Performed, Failure> {
     let (interrupt, _) = signals::install_handlers();
     let _kept = signals::Kept::begin();
-    watchdog::start_between_runs(format!("if the experiment has begun, `wmlrun {command} --resume DIR` continues it"));
+    let help = format!("if the experiment has begun, `wmlrun {command} --resume DIR` continues it");
+    let _watchdog = watchdog::start_between_runs(help);
     let outputs = RunOutputs::open(args)?;
     let (mut folder, planned) = match &args.resume {
         Some(path) => resume(path, kind, args, &outputs)?,

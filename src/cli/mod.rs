@@ -58,9 +58,11 @@ use crate::measure::{Outputs, Watch, unwritable};
 use crate::os::held_dir::{DirGuard, HeldDir};
 use crate::os::{limits, signals};
 use crate::output::{FileIdentity, file_id};
+use crate::prompt::{ShellArms, ShellHost};
 use crate::report;
 use crate::report::screen::ScreenReport;
 use crate::report::text::Text;
+use crate::result::Document;
 use crate::session::{Front, Session, Settings, Status, library};
 use crate::util::secrets;
 use args::{CliCommand, OutputArgs, RunArgs, SetUp};
@@ -466,8 +468,25 @@ fn repl(script: Option<&str>, args: &RunArgs) -> Result<u8, Failure> {
     session.runner.outputs.open_outputs(&scripts)?;
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let script = found.as_ref().map(|f| (f.name.as_str(), f.text.as_str()));
-    let status = crate::prompt::run(session, script, terminal, crate::prompt::Signals { first }, &mut console);
+    let host = Box::new(TerminalShell { quiet: args.output.quiet, force: args.settings.0.force });
+    let status = crate::prompt::run(session, script, terminal, crate::prompt::Signals { first }, host, &mut console);
     Ok(watchdog::end(&watch, status.code().max(console.end_stream())))
+}
+
+/// The command line's implementation of [`ShellHost`].
+struct TerminalShell {
+    quiet: bool,
+    force: bool,
+}
+
+impl ShellHost for TerminalShell {
+    fn page(&mut self, document: Document, output: &Path) -> Result<(), Failure> {
+        pages::page_of_run(document, output, self.force)
+    }
+
+    fn ab(&mut self, arms: &ShellArms) -> Result<(), Failure> {
+        experiments::ab(&args::comparison_of_shell(arms, self.quiet)?).map(drop)
+    }
 }
 
 /// The settings of a command that runs scripts in this process.

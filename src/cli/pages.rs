@@ -18,7 +18,8 @@ use crate::output::{FileIdentity, Target, file_id};
 use crate::page::{self, PageError, ResultSource};
 use crate::report::screen::ScreenReport;
 use crate::report::text::Text;
-use crate::report::{self, Report};
+use crate::report::{self, Report, names};
+use crate::result::Document;
 use crate::sheet::mail;
 use crate::util::markdown::literal;
 use crate::util::printable;
@@ -125,6 +126,14 @@ pub(super) fn report(
     };
     write(target, &text)?;
     Ok(0)
+}
+
+/// Writes the page of a run. Without `force` only a page is replaced.
+pub(super) fn page_of_run(document: Document, output: &Path, force: bool) -> Result<(), Failure> {
+    let target = page_target(output, &[], force)?;
+    let name = names::script(&document).to_owned();
+    let page = page::html(&[ResultSource::Runs { name, document: Box::new(document) }], None);
+    write(Some(target), &page.map_err(|e| Failure::failed(format!("can't make the page: {e}"), ""))?)
 }
 
 fn read(paths: &[PathBuf], metrics: &[Metric]) -> Result<Vec<ResultSource>, Failure> {

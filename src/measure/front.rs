@@ -17,6 +17,10 @@ pub trait Front {
     fn columns(&self) -> Option<usize> {
         None
     }
+    /// Returns the height of that terminal in lines.
+    fn rows(&self) -> Option<usize> {
+        None
+    }
     /// Shows text that the script prints: `echo`, `log`, `usage`. It may have several lines.
     fn script_line(&mut self, text: &str) {
         self.line(text);

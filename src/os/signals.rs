@@ -232,9 +232,16 @@ pub fn interruptible<T>(interrupt: &AtomicUsize, work: impl FnOnce(&AtomicBool) 
     })
 }
 
-/// Installs the signal handlers. Returns a number that is set to the first signal, and the record of the first signal.
+/// What [`install_handlers`] has returned.
+static HANDLERS: OnceLock<(Arc<AtomicUsize>, Arc<FirstSignal>)> = OnceLock::new();
+
+/// Installs the signal handlers, once. Returns a number that is set to the first signal, and the record of the first signal.
 /// After both are reset, the next signal is a first one again.
 pub fn install_handlers() -> (Arc<AtomicUsize>, Arc<FirstSignal>) {
+    HANDLERS.get_or_init(handlers).clone()
+}
+
+fn handlers() -> (Arc<AtomicUsize>, Arc<FirstSignal>) {
     let number = Arc::new(AtomicUsize::new(0));
     let first = Arc::new(FirstSignal::default());
     if is_ignored(libc::SIGCHLD) {

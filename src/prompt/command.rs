@@ -20,6 +20,10 @@ pub(super) enum Argument {
     Variable,
     /// The name of a variable or a definition.
     Name,
+    /// The name of a flowop of the last run.
+    Flowop,
+    /// Variables with values.
+    Values,
     /// A help topic.
     Topic,
 }

@@ -1,28 +1,32 @@
-//! `compare`: shows the last runs side by side, first the variables that differ, then the results.
+//! `compare` shows the last runs side by side; `ab` compares several runs of the script with several of a changed one.
 
-use super::Prompt;
-use super::command::count;
-use crate::diag::{Code, Diagnostic};
-use crate::flowop::MEASURE;
-use crate::result::{FlowopResult, Latency, Run, RunState};
-use crate::session::{CommandError, Front};
+use super::command::{bad, count};
+use super::script::{source_text, statements_of};
+use super::{Prompt, ShellArms, side_by_side};
+use crate::diag::{self, Code, Diagnostic, Failure};
+use crate::model::SetBy;
+use crate::result::warning_order::{WarningKind, listed};
+use crate::session::{CommandError, Front, Session, SilentFront, library};
 use crate::source::Spanned;
-use crate::util::count::measured;
-use crate::util::duration::latency;
-use crate::util::printable;
-use crate::util::table::{Align, Table};
-use std::collections::BTreeSet;
+use crate::util::wrap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 /// The numbers of runs to compare; a table with more columns is hard to read.
 const COMPARED_RUNS: RangeInclusive<usize> = 2..=8;
 
+/// What single runs can't say.
+const SINGLE_RUNS: &str = "these are single runs, and part of each difference is chance; `ab NAME=VALUE` says how much";
+
 impl Prompt {
-    /// Executes `compare [COUNT]`. Returns an error when the count is not one of [`COMPARED_RUNS`].
+    /// Executes `compare [-v] [COUNT]`. Returns an error when the count is not one of [`COMPARED_RUNS`].
     pub(super) fn compare(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
-        const FORM: &str = "compare [COUNT]";
-        let runs = &self.session.runner.outputs.document.runs;
-        let wanted = count(argument, *COMPARED_RUNS.start(), FORM)?;
+        const FORM: &str = "compare [-v] [COUNT]";
+        let document = &self.session.runner.outputs.document;
+        let runs = &document.runs;
+        let rest = argument.node.strip_prefix("-v").filter(|rest| rest.is_empty() || rest.starts_with(' '));
+        let number = Spanned::new(rest.unwrap_or(argument.node).trim(), argument.span);
+        let wanted = count(number, *COMPARED_RUNS.start(), FORM)?;
         if !COMPARED_RUNS.contains(&wanted) {
             let text =
                 format!("`compare` shows {} to {} runs, not {wanted}", COMPARED_RUNS.start(), COMPARED_RUNS.end());
@@ -34,158 +38,94 @@ impl Prompt {
             return Ok(());
         }
         let first = runs.len().saturating_sub(wanted);
-        front.line(side_by_side(&runs[first..], first).render_fitted(front.columns()).trim_end());
+        // What makes the figures wrong is never left out; the report of each run has had the other warnings.
+        let mut below = String::new();
+        for (number, run) in (first + 1..).zip(&runs[first..]) {
+            for warning in listed(document, run).iter().filter(|warning| warning.kind == WarningKind::Wrong) {
+                below += &format!("\nrun {number}: warning[{}]: {}", warning.code, warning.message);
+            }
+        }
+        let columns = front.columns();
+        let below = wrap::message(&below, columns);
+        let note = wrap::message(SINGLE_RUNS, columns.map(|columns| columns.saturating_sub("note: ".len())));
+        // The command and the next prompt are on the screen too.
+        let lines = front.rows().map(|rows| rows.saturating_sub(below.lines().count() + note.lines().count() + 2));
+        let table = side_by_side::table(&runs[first..], first, rest.is_some(), columns, lines);
+        front.line(&(table.trim_end().to_owned() + &below));
+        front.note(SINGLE_RUNS);
         Ok(())
     }
-}
 
-/// Returns the table with runs as columns. `first` is the index of the first of them in the session.
-fn side_by_side(runs: &[Run], first: usize) -> Table {
-    let names: Vec<String> = (0..runs.len()).map(|i| format!("run {}", first + i + 1)).collect();
-    let change = runs.len() == 2;
-    let columns = std::iter::once(("", Align::Left))
-        .chain(names.iter().map(|n| (n.as_str(), Align::Right)))
-        .chain(change.then_some(("change", Align::Right)));
-    let mut table = Table::new(columns);
-    let mut row = |name: String, cells: Vec<String>, values: &[Option<f64>]| {
-        let change = match values {
-            [Some(a), Some(b)] if change && *a > 0.0 => format!("{:+.1} %", (b / a - 1.0) * 100.0),
-            _ => String::new(),
+    /// Executes `ab NAME=VALUE…`: the script as it stands is A, the same with these values is B.
+    pub(super) fn ab(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
+        let arms = self.arms(argument)?;
+        self.session.shutdown_processes(front)?;
+        Ok(self.host.ab(&arms)?)
+    }
+
+    /// Returns the comparison that `ab` asks for.
+    fn arms(&self, argument: Spanned<&str>) -> Result<ShellArms, CommandError> {
+        let assigned = |word: &str| {
+            let (name, value) = word.trim_start_matches('$').split_once('=')?;
+            (!name.is_empty() && !value.is_empty()).then(|| (name.to_owned(), value.to_owned()))
         };
-        table.row(std::iter::once(name).chain(cells).chain(std::iter::once(change)));
-    };
-    for name in differing(runs) {
-        let cells = runs.iter().map(|r| value_in(r, name)).collect();
-        row(format!("${name}"), cells, &[]);
-    }
-    if runs.iter().any(|r| r.state != RunState::Complete) {
-        row("ended".to_owned(), runs.iter().map(|r| r.state.name().to_owned()).collect(), &[]);
-    }
-    row("seconds".to_owned(), runs.iter().map(|r| format!("{:.1}", r.measured_seconds)).collect(), &[]);
-    let mut figures = |name: String, of: &dyn Fn(&Run) -> Option<f64>, form: &dyn Fn(f64) -> String| {
-        let values: Vec<Option<f64>> = runs.iter().map(of).collect();
-        if values.iter().all(Option::is_none) {
-            return;
+        let b: Option<Vec<(String, String)>> = argument.node.split_whitespace().map(assigned).collect();
+        let b = b.filter(|b| !b.is_empty()).ok_or_else(|| bad(argument.span, "ab NAME=VALUE…"))?;
+        self.require_definitions(argument.span)?;
+        let used = self.session.variables_in_use();
+        if let Some((name, _)) = b.iter().find(|(name, _)| !used.contains(name)) {
+            let message = format!("nothing that is defined uses `${name}`");
+            let d = Diagnostic::error(Code::UndefinedVariable, argument.span, message);
+            let near = diag::nearest(name, used.iter().map(String::as_str));
+            return Err(match near {
+                Some(near) => d.help(format!("did you mean `{near}`?")).into(),
+                None => d.help("`vars` shows the variables").into(),
+            });
         }
-        let cells = values.iter().map(|v| v.map_or("-".to_owned(), form)).collect();
-        row(name, cells, &values);
-    };
-    // What was modelled comes first: the rates of open loops, whole iterations, and the times as the users see them.
-    figures("offered/s".to_owned(), &|r| Some(r.open_loop.as_ref()?.offered_per_s), &measured);
-    figures("achieved/s".to_owned(), &|r| Some(r.open_loop.as_ref()?.achieved_per_s), &measured);
-    for key in keys(runs, |f| f.kind == MEASURE.name) {
-        figures(format!("{key} ops/s"), &|r| Some(flowop(r, &key)?.ops_per_s), &measured);
-        times(runs, &key, "", &|f| Some(f.latency_ns), &mut figures);
-    }
-    for key in keys(runs, |f| f.response_ns.is_some()) {
-        times(runs, &key, "response ", &|f| f.response_ns, &mut figures);
-    }
-    figures("ops/s".to_owned(), &|r| Some(r.summary.ops_per_s), &measured);
-    figures("MiB/s".to_owned(), &|r| Some(r.summary.mib_per_s), &measured);
-    figures("mean latency".to_owned(), &|r| r.summary.latency_ns.mean, &latency);
-    figures("p99".to_owned(), &|r| r.summary.latency_ns.shown(r.summary.ops).p99.map(|ns| ns as f64), &latency);
-    if runs.iter().any(|r| r.summary.errors > 0) {
-        figures("errors".to_owned(), &|r| Some(r.summary.errors as f64), &measured);
-    }
-    for key in keys(runs, |f| f.class.is_io()) {
-        figures(format!("{key} ops/s"), &|r| Some(flowop(r, &key)?.ops_per_s), &measured);
-        times(runs, &key, "", &|f| Some(f.latency_ns), &mut figures);
-    }
-    table
-}
-
-/// A function that adds a row: its name, the figure of a run, and its form.
-type AddRow<'a> = dyn FnMut(String, &dyn Fn(&Run) -> Option<f64>, &dyn Fn(f64) -> String) + 'a;
-
-/// Adds the row of a flowop's times: the 99th percentile, or the mean if all runs have too few operations for it.
-fn times(runs: &[Run], key: &str, what: &str, of: &dyn Fn(&FlowopResult) -> Option<Latency>, row: &mut AddRow<'_>) {
-    let p99 = |run: &Run| {
-        let flowop = flowop(run, key)?;
-        of(flowop)?.shown(flowop.ops).p99.map(|ns| ns as f64)
-    };
-    if runs.iter().any(|run| p99(run).is_some()) {
-        row(format!("{key} {what}p99"), &p99, &latency);
-    } else {
-        row(format!("{key} {what}mean"), &|run| of(flowop(run, key)?)?.mean, &latency);
-    }
-}
-
-/// Returns the names of the variables whose values differ between runs.
-pub(super) fn differing(runs: &[Run]) -> Vec<&str> {
-    let names: BTreeSet<&str> = runs.iter().flat_map(|r| r.variables.keys()).map(String::as_str).collect();
-    names.into_iter().filter(|n| runs.iter().any(|r| r.variables.get(*n) != runs[0].variables.get(*n))).collect()
-}
-
-fn flowop<'a>(run: &'a Run, key: &str) -> Option<&'a FlowopResult> {
-    run.flowops.iter().find(|flowop| key_of(flowop) == key)
-}
-
-/// Returns the keys of these flowops of all runs, in order of first occurrence.
-fn keys(runs: &[Run], is_wanted: impl Fn(&FlowopResult) -> bool) -> Vec<String> {
-    let mut keys: Vec<String> = Vec::new();
-    for flowop in runs.iter().flat_map(|r| &r.flowops).filter(|f| is_wanted(f)) {
-        let key = key_of(flowop);
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
-    keys
-}
-
-/// Returns the key of a flowop, `process/thread/name`.
-fn key_of(flowop: &FlowopResult) -> String {
-    format!("{}/{}/{}", flowop.process, flowop.thread, flowop.name)
-}
-
-/// Returns the value of a variable in a run, as one line; `-` if it is not set.
-pub(super) fn value_in(run: &Run, name: &str) -> String {
-    let Some(value) = run.variables.get(name) else { return "-".to_owned() };
-    value.as_str().map_or_else(|| value.to_string(), |text| printable::line(text).into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::result::fixture::fixture;
-    use crate::result::{FlowopClass, OpenLoop};
-
-    #[test]
-    fn what_was_modelled_is_before_what_was_called() {
-        let mut a = fixture().runs.remove(0);
-        a.open_loop = Some(OpenLoop { offered_per_s: 200.0, achieved_per_s: 150.0, ..OpenLoop::default() });
-        a.flowops[0].response_ns = Some(a.flowops[1].latency_ns);
-        let like = a.flowops[0].clone();
-        let (kind, name) = (MEASURE.name.to_owned(), "query".to_owned());
-        a.flowops.push(FlowopResult { kind, name, class: FlowopClass::Other, ops_per_s: 12.0, ..like });
-        let mut b = a.clone();
-        b.open_loop = Some(OpenLoop { offered_per_s: 200.0, achieved_per_s: 180.0, ..OpenLoop::default() });
-        let text = side_by_side(&[a.clone(), b], 0).render();
-        let at = |row: &str| text.lines().position(|line| line.trim_start().starts_with(row)).unwrap_or(usize::MAX);
-        let (query, io) = (key_of(&a.flowops[3]), key_of(&a.flowops[0]));
-        let rows = ["offered/s", "achieved/s", &format!("{query} ops/s"), &format!("{query} p99")].map(at);
-        let more = [format!("{io} response p99"), "ops/s".to_owned(), format!("{io} ops/s")].map(|row| at(&row));
-        let found = [&rows[..], &more].concat();
-        assert!(found.is_sorted() && found.last() < Some(&usize::MAX), "{found:?}\n{text}");
-        assert!(text.contains("+20.0 %"), "{text}");
+        let is_changed = |name: &String| b.iter().any(|(changed, _)| changed == name);
+        let script = self.script_as_it_stands(&used).ok_or_else(|| {
+            Failure::wrong(
+                "`ab` runs a script from its file, and what is defined here differs from it",
+                "`save FILE` writes what is defined; then `clear`, `load FILE` and `ab`",
+            )
+        })?;
+        let mut a = self.values_in_use(&used, |_| true);
+        a.retain(|(name, _)| is_changed(name));
+        let mut common = self.values_in_use(&used, |by| by > SetBy::Script);
+        common.retain(|(name, _)| !is_changed(name));
+        let length = self.session.options.last.and_then(|last| last.length);
+        let runtime = length.filter(|_| self.session.runner.settings.runtime.is_none());
+        Ok(ShellArms { script, common, a, b, runtime })
     }
 
-    #[test]
-    fn differing_variables_are_first() {
-        let mut a = fixture().runs.remove(0);
-        a.variables.insert("same".to_owned(), 1.into());
-        a.variables.insert("n".to_owned(), 7.into());
-        let mut b = a.clone();
-        b.variables.insert("n".to_owned(), 13.into());
-        b.variables.insert("only".to_owned(), "x".into());
-        b.summary.ops_per_s = a.summary.ops_per_s * 1.5;
-        let text = side_by_side(&[a, b], 3).render();
-        let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].contains("run 4") && lines[0].contains("run 5"), "{text}");
-        let row =
-            |name: &str| lines.iter().find(|l| l.starts_with(name)).map(|l| l.split_whitespace().collect::<Vec<_>>());
-        assert_eq!(row("$n"), Some(vec!["$n", "7", "13"]));
-        assert_eq!(row("$only"), Some(vec!["$only", "-", "x"]));
-        assert_eq!(row("$same"), None);
-        assert!(text.contains("+50.0 %"), "{text}");
+    /// The variables in use that were set by some, with their values as source text.
+    fn values_in_use(&self, used: &[String], by: fn(SetBy) -> bool) -> Vec<(String, String)> {
+        let set = self.session.scope.bindings().filter(|binding| binding.by != SetBy::Default && by(binding.by));
+        let set = set.filter(|binding| used.contains(&binding.name));
+        set.map(|binding| (binding.name.clone(), source_text(&self.session.map, &binding.value))).collect()
+    }
+
+    /// Returns the name of the script that is loaded, if a run of it with the values that were set here is what a run would
+    /// do now: it is the only one, its file is unchanged, and nothing else was defined.
+    fn script_as_it_stands(&self, used: &[String]) -> Option<String> {
+        let texts = self.session.loaded.outer_texts();
+        let [text] = texts[..] else { return None };
+        let loaded = &self.session.map.file(text.file).text;
+        let name = library::shipped_as(&text.name, loaded).unwrap_or(&text.name);
+        let found = library::find(name, None).ok().filter(|found| found.text == *loaded)?;
+        let mut settings = (*self.session.runner.settings).clone();
+        settings.sets = self.values_in_use(used, |by| by > SetBy::Script);
+        let mut alone = Session::new(settings, Arc::default());
+        alone.read(&found.name, &found.text, &mut SilentFront::default()).ok()?;
+        let relevant = |session: &Session| {
+            let mut all = statements_of(session, &mut SilentFront::default());
+            all.retain(|statement| match statement.strip_prefix("set $").and_then(|rest| rest.split_once('=')) {
+                Some((name, _)) => used.iter().any(|used| used == name),
+                None => ["set mode", "\ndefine", "\neventgen"].iter().any(|begin| statement.starts_with(begin)),
+            });
+            all.sort_unstable();
+            all
+        };
+        (relevant(&self.session) == relevant(&alone)).then(|| name.to_owned())
     }
 }

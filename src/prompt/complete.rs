@@ -103,6 +103,10 @@ fn arguments(statement: &str, head: &str, names: &Names) -> (Vec<String>, bool) 
             }
             (words, false)
         }
+        _ if argument == Some(Argument::Values) => {
+            (names.variables.iter().map(|(name, _)| format!("{name}=")).collect(), false)
+        }
+        (_, None) if argument == Some(Argument::Flowop) => (names.targets.clone(), false),
         _ if argument == Some(Argument::Topic) => {
             let mut words: Vec<String> = commands(names).map(|c| first_word(c.name).to_owned()).collect();
             words.extend(flowop::spec_table().flowops.iter().map(|f| f.name.to_owned()));
@@ -270,6 +274,7 @@ mod tests {
     fn commands_of_both_tables() {
         assert_eq!(at_end("co"), ["compare"]);
         assert_eq!(at_end("lo"), ["load", "log"]);
+        assert_eq!(at_end("pl"), ["plan", "plot"]);
         assert_eq!(at_end("  repe"), ["repeat"]);
     }
 
@@ -279,6 +284,7 @@ mod tests {
         assert_eq!(at_end("set "), ["$nfiles=", "$nshadows=", "mode"]);
         assert_eq!(at_end("define fileset name=x,entries=$nf"), ["$nfiles"]);
         assert_eq!(at_end("unset $n"), ["$nfiles", "$nshadows"]);
+        assert_eq!(at_end("ab nfiles=3 nsh"), ["nshadows="]);
         assert_eq!(at_end("echo \"$nsh"), ["$nshadows"]);
         assert_eq!(at_end("echo ${nsh"), ["nshadows"]);
         assert!(at_end("define fileset name=x,path=${se").is_empty());
@@ -291,6 +297,7 @@ mod tests {
         assert_eq!(at_end("define fileset name=x,path=${dir}/x,entr"), ["entries="]);
         assert_eq!(at_end("define process name=${x { thread memsi"), ["memsize="]);
         assert_eq!(at_end("define process name=p { thread name=t { flowop read name=r,filesetname=d"), ["data"]);
+        assert_eq!(at_end("plot lg"), ["lg-block"]);
         assert_eq!(at_end("flowop sempost name=r,target="), ["$nfiles", "$nshadows", "lg-block"]);
         assert_eq!(at_end("define process name=p { thread memsi"), ["memsize="]);
         assert_eq!(at_end("set $r=randvar(type=ga"), ["gamma"]);

@@ -7,8 +7,9 @@ use crate::diag::{Failure, wants_colours};
 use crate::os::held_dir::HeldDir;
 use crate::os::path::{keeps_state, state_dir};
 use crate::os::{OFlags, signals};
+use crate::session::Session;
 use crate::syntax::is_incomplete;
-use crate::util::printable;
+use crate::util::{ascii, printable};
 use crate::version::VERSION;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
@@ -26,7 +27,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-const PROMPT: &str = "wmlrun> ";
+/// What the prompt names where no script is loaded.
+const PROGRAM: &str = "wmlrun";
+
+/// The longest name in the prompt; others lose their middle.
+const MAX_NAME: usize = 20;
 
 /// Name of the input in diagnostics.
 const NAME: &str = "<prompt>";
@@ -71,7 +76,7 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
             helper.names = Names::at_prompt(&shell.prompt.session);
         }
         waiting.flag.store(true, SeqCst);
-        let read = editor.readline(PROMPT);
+        let read = editor.readline(&prompt_of(&shell.prompt.session));
         waiting.flag.store(false, SeqCst);
         if shell.ended() {
             break;
@@ -97,9 +102,19 @@ pub(super) fn run(shell: &mut PromptLoop<'_>) {
     }
 }
 
-/// Prints the version and the most important commands.
+/// Returns the prompt, which names the script that was loaded last.
+fn prompt_of(session: &Session) -> String {
+    let name = session.loaded_name().filter(|name| !name.is_empty());
+    let name = printable::line(name.as_deref().unwrap_or(PROGRAM)).into_owned();
+    let prompt = format!("{}> ", printable::within(&name, MAX_NAME));
+    if ascii::is_wanted() { ascii::of(&prompt).into_owned() } else { prompt }
+}
+
+/// Prints what is loaded, the version and the most important commands.
 fn greet(shell: &mut PromptLoop<'_>) {
-    shell.front.note(&format!("wmlrun {VERSION}: type `load NAME`, `run` or `help`; ^C stops a run, ^D exits"));
+    let first = if shell.prompt.session.loaded_name().is_some() { "set $NAME=VALUE" } else { "load NAME" };
+    shell.prompt.session.note_definitions(shell.front);
+    shell.front.note(&format!("wmlrun {VERSION}: type `{first}`, `run` or `help`; ^C stops a run, ^D exits"));
 }
 
 /// The maximum length of a history file in bytes. With the maximum number of lines it is shorter.

@@ -18,6 +18,7 @@ mod input;
 mod script;
 mod runs;
 mod shell;
+mod side_by_side;
 mod split;
 mod table;
 
@@ -29,10 +30,14 @@ pub(crate) use script::definition;
 pub(crate) use shell::OUTSIDE;
 pub use table::COMMANDS;
 
+use crate::diag::Failure;
 use crate::os::signals::{self, FirstSignal};
+use crate::result::Document;
 use crate::session::{Front, Session, Status};
 use split::{Splitter, StatementText};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The handling of signals while a shell runs.
 #[derive(Clone, Default, Debug)]
@@ -43,9 +48,33 @@ pub struct Signals {
 
 const SIGINT: u8 = 2;
 
+/// A comparison of a script with itself, as `wmlrun ab` makes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShellArms {
+    /// The name or the path of the script.
+    pub script: String,
+    /// The variables that both arms set, with their values as source text.
+    pub common: Vec<(String, String)>,
+    /// Those of A.
+    pub a: Vec<(String, String)>,
+    /// Those of B.
+    pub b: Vec<(String, String)>,
+    /// The length of each run, unless an option or the script gives it.
+    pub runtime: Option<Duration>,
+}
+
+/// What the shell leaves to the command line.
+pub trait ShellHost {
+    /// Writes the page of a result. It replaces nothing but a page.
+    fn page(&mut self, document: Document, output: &Path) -> Result<(), Failure>;
+    /// Makes the runs of a comparison and prints its answer.
+    fn ab(&mut self, arms: &ShellArms) -> Result<(), Failure>;
+}
+
 /// A session with the state of its shell.
 struct Prompt {
     session: Session,
+    host: Box<dyn ShellHost>,
     /// All statements, in order.
     history: Vec<String>,
     /// Number of nested `source` commands in progress.
@@ -71,6 +100,7 @@ pub fn run(
     script: Option<(&str, &str)>,
     terminal: bool,
     signals: Signals,
+    host: Box<dyn ShellHost>,
     front: &mut dyn Front,
 ) -> Status {
     let loaded = session.apply_sets().and_then(|()| match script {
@@ -78,7 +108,7 @@ pub fn run(
         None => Ok(()),
     });
     let worst = front.status(loaded);
-    let prompt = Prompt { session, history: Vec::new(), sourcing: 0 };
+    let prompt = Prompt { session, host, history: Vec::new(), sourcing: 0 };
     // At a prompt ^C ends a run or a line, not the shell.
     let _kept = terminal.then(signals::Kept::begin);
     let mut shell = PromptLoop { prompt, front, signals, worst, terminal, stopped: false };

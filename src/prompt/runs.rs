@@ -1,9 +1,17 @@
-//! `runs`: lists the runs of the session, one per line, as an overview for `compare`.
+//! `runs` lists the runs of the session, one per line, as an overview for `compare`; `plot` draws the last one, and `page`
+//! writes its page.
 
+use super::Prompt;
 use super::command::{Argument, PromptCommand};
-use super::compare::{differing, value_in};
+use super::shell::file_name;
+use super::side_by_side::{differing, value_in};
+use crate::diag::{self, Code, Diagnostic};
+use crate::report::plot;
+use crate::report::screen::ReportSize;
+use crate::report::text::FlowopLabels;
 use crate::result::Run;
-use crate::session::Front;
+use crate::session::{CommandError, Front};
+use crate::source::Spanned;
 use crate::util::count::measured;
 use crate::util::duration::latency;
 use crate::util::table::{Align, Table};
@@ -16,6 +24,76 @@ pub(super) const RUNS: PromptCommand = PromptCommand::new(
         Ok(())
     },
 );
+
+pub(super) const PLOT: PromptCommand = PromptCommand::new(
+    [
+        "plot",
+        "plot [NAME]",
+        "draws the last run: its rate over time and the latencies of its flowops, or of the flowop NAME",
+        "plot",
+    ],
+    Argument::Flowop,
+    Prompt::plot,
+);
+
+pub(super) const PAGE: PromptCommand = PromptCommand::new(
+    ["page", "page [FILE]", "writes the last run as an HTML page with pictures (default: SCRIPT.html)", "page"],
+    Argument::File,
+    Prompt::page,
+);
+
+/// What a page of a run without a script is called.
+const RUN: &str = "run";
+
+impl Prompt {
+    /// Executes `plot [NAME]`.
+    fn plot(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
+        let runs = &self.session.runner.outputs.document.runs;
+        let Some(run) = runs.last() else {
+            front.note("there are no runs yet");
+            return Ok(());
+        };
+        let size = ReportSize { width: front.columns().unwrap_or(ReportSize::PIPE.width), height: front.rows() };
+        let drawn = if argument.node.is_empty() {
+            plot::all(run, size)
+        } else {
+            let labels = FlowopLabels::of(run);
+            let label = |name: &str| run.flowops.iter().position(|flowop| labels.label(flowop) == name);
+            let Some(index) = label(argument.node) else {
+                let message = format!("the last run has no flowop `{}`", argument.node);
+                let d = Diagnostic::error(Code::BadArgument, argument.span, message);
+                let names: Vec<String> = run.flowops.iter().map(|flowop| labels.label(flowop)).collect();
+                return Err(match diag::nearest(argument.node, names.iter().map(String::as_str)) {
+                    Some(near) => d.help(format!("did you mean `{near}`?")).into(),
+                    None => d.help(format!("its flowops are `{}`", names.join("`, `"))).into(),
+                });
+            };
+            plot::flowop(run, index, size)
+        };
+        match drawn {
+            Some(text) => front.line(text.trim_end()),
+            None => front.note("no operation has completed: there is nothing to draw"),
+        }
+        Ok(())
+    }
+
+    /// Executes `page [FILE]`.
+    fn page(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
+        let document = &self.session.runner.outputs.document;
+        let Some(last) = document.runs.len().checked_sub(1) else {
+            front.note("there are no runs yet");
+            return Ok(());
+        };
+        let file = match argument.node {
+            "" => self.session.loaded_name().unwrap_or_else(|| RUN.to_owned()) + ".html",
+            _ => file_name(argument, PAGE.spec.form)?.to_owned(),
+        };
+        let part = document.with_run(last);
+        self.host.page(part, file.as_ref())?;
+        front.note(&format!("the page of the run is in {file}"));
+        Ok(())
+    }
+}
 
 fn show(runs: &[Run], front: &mut dyn Front) {
     if runs.is_empty() {

@@ -234,13 +234,13 @@ impl Prompt {
 
     /// Returns the current script, including invalid statements.
     pub(super) fn current_script(&mut self, front: &mut dyn Front) -> String {
-        formatted(&self.current_statements(front).concat())
+        formatted(&statements_of(&self.session, front).concat())
     }
 
     /// Returns the current script without invalid statements, such as a `set` that uses an undefined variable, and the
     /// first lines of the omitted statements. Returns `None` if the rest is invalid too.
     pub(super) fn valid_script(&mut self, front: &mut dyn Front) -> Option<(String, Vec<String>)> {
-        let mut statements = self.current_statements(front);
+        let mut statements = statements_of(&self.session, front);
         let mut left_out = Vec::new();
         loop {
             let text = statements.concat();
@@ -265,76 +265,75 @@ impl Prompt {
             statements = kept;
         }
     }
+}
 
-    /// Returns a header of comments, then the statements that reproduce the session, each with a line end.
-    fn current_statements(&mut self, front: &mut dyn Front) -> Vec<String> {
-        let (dialect, mixed) = self.dialects();
-        if mixed {
-            front.note(&format!(
-                "the definitions use both dialects; the script is written as {dialect}, which may change sizes and ends"
-            ));
-        }
-        let mut head = format!("{}.\n#\n", shell::SAVED_HEADER);
-        let seed = self.session.runner.settings.seed;
-        let layout = match self.session.runner.settings.layout_seed {
-            1 => String::new(),
-            other => format!(" --layout-seed {other}"),
-        };
-        let _ = writeln!(head, "# `wmlrun --seed {seed}{layout} FILE` reproduces the session.");
-        let _ = writeln!(head, "#\n# dialect: {dialect}\n");
-        let mut out = vec![head];
-        if self.session.options.mode != model::QuitMode::default() {
-            out.push(format!("set mode quit {}\n", self.session.options.mode.name()));
-        }
-        for binding in self.session.scope.bindings().filter(|b| b.by != SetBy::Default) {
-            out.push(format!("set ${}={}\n", binding.name, source_text(&self.session.map, &binding.value)));
-        }
-        let d = &self.session.definitions;
-        let mut define = |span: Span, block: bool, values: Vec<(Span, String)>| {
-            let text = definition(&self.session.map, span, block);
-            out.push(format!("\n{}\n", with_values(text, span.start, values)));
-        };
-        // Definitions precede their uses.
-        for def in &d.filesets {
-            let mut values = Vec::new();
-            visit::of_fileset(def, &mut |part| values.extend(early_value(part)));
-            define(def.span, false, values);
-        }
-        for def in &d.composites {
-            let mut values = Vec::new();
-            visit::of_composite(def, &mut |part| values.extend(early_value(part)));
-            define(def.span, true, values);
-        }
-        for def in &d.processes {
-            let mut values = Vec::new();
-            visit::of_process(def, &mut |part| values.extend(early_value(part)));
-            define(def.span, true, values);
-        }
-        if let Some(rate) = &self.session.options.event_rate {
-            out.push(format!("\neventgen rate={}\n", source_text(&self.session.map, rate)));
-        }
-        if self.session.options.lathist {
-            out.push("\nenable lathist\n".to_owned());
-        }
-        for usage in &self.session.loaded.usage {
-            out.push(format!("\nusage {}\n", generate(&usage.node)));
-        }
-        let default = self.session.options.default_seconds.as_ref().map(|s| source_text(&self.session.map, s));
-        let last = self.session.options.last;
-        let seconds = last.and_then(|run| run.length).map(|length| length.as_secs_f64().to_string()).or(default);
-        let as_is = if last.is_some_and(|run| run.as_is) { " as-is" } else { "" };
-        if let Some(seconds) = seconds.filter(|_| !d.processes.is_empty()) {
-            out.push(format!("\nrun {seconds}{as_is}\n"));
-        }
-        out
+/// Returns a header of comments, then the statements that reproduce the session, each with a line end.
+pub(super) fn statements_of(session: &Session, front: &mut dyn Front) -> Vec<String> {
+    let (dialect, mixed) = dialects(session);
+    if mixed {
+        front.note(&format!(
+            "the definitions use both dialects; the script is written as {dialect}, which may change sizes and ends"
+        ));
     }
+    let mut head = format!("{}.\n#\n", shell::SAVED_HEADER);
+    let seed = session.runner.settings.seed;
+    let layout = match session.runner.settings.layout_seed {
+        1 => String::new(),
+        other => format!(" --layout-seed {other}"),
+    };
+    let _ = writeln!(head, "# `wmlrun --seed {seed}{layout} FILE` reproduces the session.");
+    let _ = writeln!(head, "#\n# dialect: {dialect}\n");
+    let mut out = vec![head];
+    if session.options.mode != model::QuitMode::default() {
+        out.push(format!("set mode quit {}\n", session.options.mode.name()));
+    }
+    for binding in session.scope.bindings().filter(|b| b.by != SetBy::Default) {
+        out.push(format!("set ${}={}\n", binding.name, source_text(&session.map, &binding.value)));
+    }
+    let d = &session.definitions;
+    let mut define = |span: Span, block: bool, values: Vec<(Span, String)>| {
+        let text = definition(&session.map, span, block);
+        out.push(format!("\n{}\n", with_values(text, span.start, values)));
+    };
+    // Definitions precede their uses.
+    for def in &d.filesets {
+        let mut values = Vec::new();
+        visit::of_fileset(def, &mut |part| values.extend(early_value(part)));
+        define(def.span, false, values);
+    }
+    for def in &d.composites {
+        let mut values = Vec::new();
+        visit::of_composite(def, &mut |part| values.extend(early_value(part)));
+        define(def.span, true, values);
+    }
+    for def in &d.processes {
+        let mut values = Vec::new();
+        visit::of_process(def, &mut |part| values.extend(early_value(part)));
+        define(def.span, true, values);
+    }
+    if let Some(rate) = &session.options.event_rate {
+        out.push(format!("\neventgen rate={}\n", source_text(&session.map, rate)));
+    }
+    if session.options.lathist {
+        out.push("\nenable lathist\n".to_owned());
+    }
+    for usage in &session.loaded.usage {
+        out.push(format!("\nusage {}\n", generate(&usage.node)));
+    }
+    let default = session.options.default_seconds.as_ref().map(|s| source_text(&session.map, s));
+    let last = session.options.last;
+    let seconds = last.and_then(|run| run.length).map(|length| length.as_secs_f64().to_string()).or(default);
+    let as_is = if last.is_some_and(|run| run.as_is) { " as-is" } else { "" };
+    if let Some(seconds) = seconds.filter(|_| !d.processes.is_empty()) {
+        out.push(format!("\nrun {seconds}{as_is}\n"));
+    }
+    out
+}
 
-    /// Returns the dialect of the first definition, and whether other definitions use another one.
-    fn dialects(&self) -> (Dialect, bool) {
-        let d = &self.session.definitions;
-        let all: Vec<Dialect> =
-            d.filesets.iter().map(|f| f.dialect).chain(d.processes.iter().map(|p| p.dialect)).collect();
-        let first = all.first().copied().unwrap_or(self.session.loaded.dialect);
-        (first, all.iter().any(|other| *other != first))
-    }
+/// Returns the dialect of the first definition, and whether other definitions use another one.
+fn dialects(session: &Session) -> (Dialect, bool) {
+    let d = &session.definitions;
+    let all: Vec<Dialect> = d.filesets.iter().map(|f| f.dialect).chain(d.processes.iter().map(|p| p.dialect)).collect();
+    let first = all.first().copied().unwrap_or(session.loaded.dialect);
+    (first, all.iter().any(|other| *other != first))
 }

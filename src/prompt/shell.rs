@@ -29,7 +29,7 @@ pub(super) const SAVED_HEADER: &str = "# Saved by wmlrun";
 
 /// Commands of the program that the shell lacks.
 pub(crate) const OUTSIDE: &[&str] =
-    &["repl", "fmt", "ab", "sweep", "experiment", "report", "age", "clean", "batch", "doctor", "explain", "setup"];
+    &["repl", "fmt", "sweep", "experiment", "report", "age", "clean", "batch", "doctor", "explain", "setup"];
 
 impl Prompt {
     /// Executes a statement. `name` is the name of its source in diagnostics: the prompt, a pipe or a sourced file.
@@ -114,7 +114,7 @@ impl Prompt {
     }
 
     /// Returns an error if neither a process nor a file set is defined.
-    fn require_definitions(&self, span: Span) -> Result<(), Box<Diagnostic>> {
+    pub(super) fn require_definitions(&self, span: Span) -> Result<(), Box<Diagnostic>> {
         if self.session.definitions.processes.is_empty() && self.session.definitions.filesets.is_empty() {
             let d = Diagnostic::error(Code::NothingToRun, span, "nothing is defined");
             return Err(Box::new(d.help("define a process, or `load` a script or personality")));
@@ -289,7 +289,7 @@ impl Prompt {
 
     /// Executes `save`.
     pub(super) fn save(&mut self, argument: Spanned<&str>, front: &mut dyn Front) -> Result<(), CommandError> {
-        let path = PathBuf::from(file_name(argument)?);
+        let path = PathBuf::from(file_name(argument, "save FILE")?);
         let results = results_path(&path);
         // Replace only files that `save` wrote: a script, and the results beside one. For a symbolic link that applies to
         // its target.
@@ -415,13 +415,13 @@ fn unquoted(text: &str) -> &str {
 
 /// Returns the name of a file to write. A quoted name is literal; an unquoted one must not contain special characters
 /// of the language.
-fn file_name(argument: Spanned<&str>) -> Result<&str, Box<Diagnostic>> {
+pub(super) fn file_name<'a>(argument: Spanned<&'a str>, form: &str) -> Result<&'a str, Box<Diagnostic>> {
     let wrong = |message: &str, help: &str| {
         Err(Box::new(Diagnostic::error(Code::BadArgument, argument.span, message).help(help)))
     };
     let name = unquoted(argument.node);
     if name.is_empty() {
-        return Err(bad(argument.span, "save FILE"));
+        return Err(bad(argument.span, form));
     }
     if name.contains(|c: char| c == '"' || c.is_control()) {
         return wrong("the file name contains a quote or a control character", "use another file name");

@@ -70,14 +70,26 @@ pub const COMMANDS: &[PromptCommand] = &[
     PromptCommand::new(
         [
             "compare",
-            "compare [COUNT]",
-            "shows the last COUNT runs (2 to 8, default 2) side by side: differing variables, results",
+            "compare [-v] [COUNT]",
+            "shows the last COUNT runs (2 to 8, default 2) side by side: differing variables, results; -v: every row",
             "compare",
         ],
         Argument::Number,
         Prompt::compare,
     ),
+    PromptCommand::new(
+        [
+            "ab",
+            "ab NAME=VALUE…",
+            "compares runs of the script as it is (A) with runs with these values (B): 16 runs in random order",
+            "ab nshadows=7",
+        ],
+        Argument::Values,
+        Prompt::ab,
+    ),
     runs::RUNS,
+    runs::PLOT,
+    runs::PAGE,
     PromptCommand::new(
         [
             "save",

@@ -9,6 +9,9 @@ use crate::result::snapshot::Dist;
 /// Block characters from empty to full.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// The heights that a line of them has.
+pub const EIGHTHS: usize = BLOCKS.len() - 1;
+
 /// Labels of the decades, from 1 ns to 1000 s.
 const DECADES: [&str; 13] =
     ["1ns", "10ns", "100ns", "1µs", "10µs", "100µs", "1ms", "10ms", "100ms", "1s", "10s", "100s", "1000s"];
@@ -45,6 +48,11 @@ impl Axis {
 
     /// Returns the line of a distribution, with one block character per column of the axis.
     pub fn draw(self, dist: &Dist) -> String {
+        self.chart(dist, 1).concat()
+    }
+
+    /// Returns the same in several lines, the highest first.
+    pub fn chart(self, dist: &Dist, lines: usize) -> Vec<String> {
         let mut columns = vec![0_u64; self.width()];
         for (index, n) in dist.recorded() {
             // The outermost buckets may extend beyond the minimum and maximum into another column.
@@ -52,8 +60,8 @@ impl Axis {
             columns[self.column(middle)] += n;
         }
         let most = columns.iter().copied().max().unwrap_or(0);
-        let line: String = columns.iter().map(|n| BLOCKS[height(*n, most)]).collect();
-        line.trim_end().to_owned()
+        let heights: Vec<usize> = columns.iter().map(|n| height(*n, most, lines * EIGHTHS)).collect();
+        bars(&heights, lines)
     }
 
     /// The labels of the decades, each at its first column, without those that would touch another or end behind column
@@ -78,12 +86,21 @@ fn decade(ns: u64) -> usize {
     (ns.max(1).ilog10() as usize).min(DECADES.len() - 1)
 }
 
-/// Returns the height of a column in eighths: 0 for `n` = 0, at least 1 for others, 8 for `n` = `most`.
-fn height(n: u64, most: u64) -> usize {
+/// Draws columns of these heights, in eighths of a line. Returns the lines, the highest first.
+pub fn bars(heights: &[usize], lines: usize) -> Vec<String> {
+    let line = |below: usize| {
+        let block = |height: &usize| BLOCKS[height.saturating_sub(below * EIGHTHS).min(EIGHTHS)];
+        heights.iter().map(block).collect::<String>().trim_end().to_owned()
+    };
+    (0..lines).rev().map(line).collect()
+}
+
+/// Returns the height of a column: 0 for `n` = 0, at least 1 for others, `full` for `n` = `most`.
+fn height(n: u64, most: u64, full: usize) -> usize {
     match n {
         0 => 0,
-        n if n == most => 8,
-        n => 1 + (7.0 * (n as f64).ln() / (most as f64).ln()) as usize,
+        n if n == most => full,
+        n => 1 + ((full - 1) as f64 * (n as f64).ln() / (most as f64).ln()) as usize,
     }
 }
 
@@ -91,7 +108,7 @@ fn height(n: u64, most: u64) -> usize {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{Axis, height};
+    use super::{Axis, bars, height};
     use crate::result::snapshot::Dist;
     use proptest::prelude::*;
 
@@ -121,8 +138,16 @@ mod tests {
 
     #[test]
     fn one_operation_is_visible_and_the_maximum_is_full() {
-        assert_eq!((height(0, 9), height(1, 1_000_000), height(999_999, 1_000_000)), (0, 1, 7));
-        assert_eq!((height(1, 1), height(7, 7)), (8, 8));
+        assert_eq!((height(0, 9, 8), height(1, 1_000_000, 8), height(999_999, 1_000_000, 8)), (0, 1, 7));
+        assert_eq!((height(1, 1, 8), height(7, 7, 8)), (8, 8));
+    }
+
+    #[test]
+    fn high_columns_take_several_lines() {
+        assert_eq!(bars(&[0, 3, 8, 9, 16], 2), ["   ▁█", " ▃███"]);
+        let d = dist(&[(1_000, 1000), (2_000, 100)]);
+        let lines = Axis::of([&d], 12).unwrap().chart(&d, 3);
+        assert_eq!(lines, ["█", "█  █", "█  █"]);
     }
 
     proptest! {

@@ -30,6 +30,7 @@ pub mod markdown_runs;
 pub(crate) mod names;
 pub mod none;
 pub mod openmetrics;
+pub mod plot;
 pub(crate) mod requests;
 pub mod screen;
 pub mod text;

@@ -19,6 +19,7 @@ const MAX_NAME_WIDTH: usize = 22;
 
 /// A row of the table.
 pub(crate) struct RequestRow<'a> {
+    /// The thread definition, or the `measure=`, after two blanks.
     pub(crate) name: String,
     /// `None` for a row of `measure=`.
     pub(crate) requests: Option<&'a ThreadRequests>,

@@ -209,13 +209,17 @@ fn table(run: &Run, width: usize, rows: usize) -> String {
     table.render_compact(0)
 }
 
+/// The time that the operations of a flowop took.
+pub(crate) fn time_of(flowop: &FlowopResult) -> f64 {
+    flowop.ops as f64 * flowop.latency_ns.mean.unwrap_or(0.0)
+}
+
 /// The flowops of a run that took the most time, at most `most` of them, in the order of the script; and the number of
 /// the others. I/O comes first.
-fn longest(run: &Run, most: usize) -> (Vec<&FlowopResult>, usize) {
-    let time = |flowop: &FlowopResult| flowop.ops as f64 * flowop.latency_ns.mean.unwrap_or(0.0);
+pub(super) fn longest(run: &Run, most: usize) -> (Vec<&FlowopResult>, usize) {
     let mut shown: Vec<(usize, &FlowopResult)> = run.flowops.iter().enumerate().collect();
     let left_out = shown.len().saturating_sub(most);
-    shown.sort_by(|(_, a), (_, b)| b.class.is_io().cmp(&a.class.is_io()).then(time(b).total_cmp(&time(a))));
+    shown.sort_by(|(_, a), (_, b)| b.class.is_io().cmp(&a.class.is_io()).then(time_of(b).total_cmp(&time_of(a))));
     shown.truncate(most);
     shown.sort_by_key(|(place, flowop)| (!flowop.class.is_io(), *place));
     (shown.into_iter().map(|(_, flowop)| flowop).collect(), left_out)

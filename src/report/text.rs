@@ -217,9 +217,14 @@ pub(crate) struct FlowopLabels {
 
 impl FlowopLabels {
     pub(crate) fn of(run: &Run) -> Self {
+        Self::among(&run.flowops.iter().collect::<Vec<_>>())
+    }
+
+    /// The same for the flowops of several runs, each of them once.
+    pub(crate) fn among(flowops: &[&FlowopResult]) -> Self {
         let (mut names, mut pairs) = (BTreeSet::new(), BTreeSet::new());
-        let shared = run.flowops.iter().filter(|f| !names.insert(&f.name)).map(|f| f.name.clone()).collect();
-        let distinct = run.flowops.iter().all(|f| pairs.insert((&f.thread, &f.name)));
+        let shared = flowops.iter().filter(|f| !names.insert(&f.name)).map(|f| f.name.clone()).collect();
+        let distinct = flowops.iter().all(|f| pairs.insert((&f.thread, &f.name)));
         Self { shared, with_process: !distinct }
     }
 

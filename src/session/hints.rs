@@ -71,7 +71,7 @@ impl Session {
     }
 
     /// The variables that definitions and other variables use.
-    pub(super) fn variables_in_use(&self) -> Vec<String> {
+    pub(crate) fn variables_in_use(&self) -> Vec<String> {
         let mut names = variables(&self.definitions);
         let others = self.scope.bindings().map(|b| &b.value);
         for expr in others.chain(&self.options.event_rate).chain(&self.options.default_seconds) {

@@ -72,7 +72,7 @@ impl Loaded {
     }
 
     /// Returns these scripts, of one that was loaded again the last text.
-    pub(super) fn outer_texts(&self) -> Vec<&LoadedText> {
+    pub(crate) fn outer_texts(&self) -> Vec<&LoadedText> {
         let last = |name: &str| self.texts.iter().rfind(|text| !text.nested && text.name == name);
         self.outer_names().filter_map(last).collect()
     }
@@ -141,8 +141,8 @@ impl Session {
         Ok(loaded?)
     }
 
-    /// Says what is defined after a script was loaded at the prompt.
-    fn note_definitions(&self, front: &mut dyn Front) {
+    /// Says what is defined after a script was loaded at the prompt, or for it.
+    pub(crate) fn note_definitions(&self, front: &mut dyn Front) {
         let Some(loaded) = self.loaded.texts.iter().rfind(|text| !text.nested) else { return };
         let (sets, processes) = (self.definitions.filesets.len() as u64, self.definitions.processes.len() as u64);
         front.note(&format!(

@@ -29,7 +29,7 @@ use crate::flowop;
 use crate::measure::{FIGURES, Runner, ScriptOrigin, Watch};
 use crate::model::{self, Command, CommandKind, Expr, Known, Object, Scope, SetBy, TextPart};
 use crate::plan::{self, Definitions, FRESH, Plan};
-use crate::source::{FileId, SourceMap, Span, Spanned};
+use crate::source::{FileId, SHIPPED, SourceMap, Span, Spanned};
 use crate::spec::predefined::{self, predefined_names};
 use crate::spec::{Dialect, SpecTable};
 use std::sync::Arc;
@@ -318,6 +318,12 @@ impl Session {
         self.runner.outputs.describe_script((name, text), dialect, ScriptOrigin::Other);
         self.scope.set_internal("scriptname", script_name(name));
         (self.loaded.whole, self.loaded.of_profile) = (true, true);
+    }
+
+    /// The name of the script that was loaded last, without its folder and its ending. `None` if none is loaded.
+    pub(crate) fn loaded_name(&self) -> Option<String> {
+        let name = &self.loaded.outer_texts().last()?.name;
+        Some(script_name(name.strip_suffix(SHIPPED).unwrap_or(name)))
     }
 
     /// Makes the session execute only definitions and settings of texts.

@@ -104,6 +104,7 @@ mod safety;
 mod series;
 mod shapes;
 mod shared_sets;
+mod shell;
 mod shipped;
 mod short_transfers;
 mod signals;

@@ -3,7 +3,7 @@
 //! The output of its commands is in `tests/cases/repl`.
 
 use crate::cmd::{Wml, binary, count, flowops, has, program, skip};
-use crate::tmux::{Terminal, terminals};
+use crate::tmux::{Terminal, at_prompt, terminals};
 use crate::undisturbed::undisturbed;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -291,6 +291,11 @@ const LINES: &[&str] = &[
     "help read",
     "compare",
     "compare 5",
+    "compare -v",
+    "plot",
+    "plot r",
+    "page page.html",
+    "ab m=2",
     "save saved.wml",
     "source saved.wml",
     "load saved.wml",
@@ -410,7 +415,7 @@ fn a_session_at_a_terminal() {
     // Long enough that the display is seen on a busy machine too.
     terminal.keys(&["run 8", "Enter"]);
     terminal.wait(|s| block(s).is_some_and(|rows| rows.iter().any(|r| r.contains("shadow/shadow/shadowread"))));
-    terminal.wait(|s| s.trim_end().ends_with("wmlrun>"));
+    terminal.wait(at_prompt);
     assert!(
         !terminal.scrolled().contains("over time"),
         "the display is removed at the end of the run:\n{}",
@@ -428,18 +433,18 @@ fn a_session_at_a_terminal() {
         terminal.keys(&["run 600", "Enter"]);
         terminal.wait(|s| block(s).is_some());
         terminal.keys(&["C-c"]);
-        terminal.wait(|s| s.contains("SIGINT") && s.trim_end().ends_with("wmlrun>"));
+        terminal.wait(|s| s.contains("SIGINT") && at_prompt(s));
     }
     // At the prompt it clears the line, also one that goes on.
     terminal.fresh();
     terminal.keys(&["define process name=x {", "Enter"]);
     terminal.wait(|s| s.contains("name=x {"));
     terminal.keys(&["C-c"]);
-    terminal.wait(|s| s.trim_end().ends_with("wmlrun>"));
+    terminal.wait(at_prompt);
     terminal.keys(&["nonsense"]);
     terminal.wait(|s| s.contains("nonsense"));
     terminal.keys(&["C-c"]);
-    terminal.wait(|s| s.trim_end().ends_with("wmlrun>"));
+    terminal.wait(at_prompt);
     assert!(terminal.line("save tuned.wml").contains("4 runs in tuned.json"));
     let planned = terminal.line("plan -v");
     terminal.fresh();

@@ -4,7 +4,7 @@
 //! The tests read the screen and the title of a tmux terminal. Other output is tested in `escape`.
 
 use crate::cmd::{binary, scratch};
-use crate::tmux::{Terminal, terminals};
+use crate::tmux::{Terminal, at_prompt, terminals};
 use std::fs;
 use std::path::Path;
 
@@ -91,7 +91,7 @@ fn completion_shows_names_of_files_as_text() {
     assert!(screen.starts_with("wmlrun> load zz"), "the screen was cleared\n{screen}");
     assert_unmoved(&terminal, &screen);
     terminal.keys(&["C-c"]);
-    terminal.wait(|screen| screen.trim_end().ends_with("wmlrun>"));
+    terminal.wait(at_prompt);
     // The only one of its kind is completed up to where it can't be shown as it is.
     terminal.fresh();
     terminal.keys(&["save q", "Tab"]);
@@ -120,7 +120,7 @@ fn echoed_input_of_the_shell_is_shown_as_text() {
     assert!(screen.starts_with("wmlrun> echo \"in the history"), "{screen}");
     assert_unmoved(&terminal, &screen);
     terminal.keys(&["C-c"]);
-    terminal.wait(|screen| screen.trim_end().ends_with("wmlrun>"));
+    terminal.wait(at_prompt);
     terminal.line("load x.wml");
     for (typed, expected) in [
         ("show $x", Some(&shown)),
@@ -138,7 +138,7 @@ fn echoed_input_of_the_shell_is_shown_as_text() {
         ("run 1", None),
     ] {
         let screen = terminal.line(typed);
-        assert!(screen.starts_with(&format!("wmlrun> {typed}")), "{typed}: the screen was cleared\n{screen}");
+        assert!(screen.starts_with(&format!("x> {typed}")), "{typed}: the screen was cleared\n{screen}");
         assert_unmoved(&terminal, &screen);
         if let Some(expected) = expected {
             assert!(screen.replace('\n', "").contains(expected), "{typed}: `{expected}` is not in\n{screen}");

@@ -10,6 +10,12 @@ use std::time::{Duration, Instant};
 /// A time limit that only a hang reaches.
 const LONG: Duration = Duration::from_mins(2);
 
+/// Whether a screen ends with an empty prompt of the shell, which names a script.
+pub(crate) fn at_prompt(screen: &str) -> bool {
+    let last = screen.trim_end().lines().last().unwrap_or_default();
+    last.ends_with('>') && !last.contains(char::is_whitespace)
+}
+
 /// A terminal of its own, with a shell in it.
 pub(crate) struct Terminal {
     socket: String,
@@ -92,7 +98,7 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn fresh(&self) {
         self.keys(&["C-l"]);
-        self.wait(|screen| screen.trim() == "wmlrun>");
+        self.wait(|screen| at_prompt(screen) && screen.trim().lines().count() == 1);
     }
 
     /// Types a line, and waits until it is done and the next prompt is there.
@@ -100,10 +106,7 @@ impl Terminal {
     pub(crate) fn line(&self, text: &str) -> String {
         self.fresh();
         self.keys(&[text, "Enter"]);
-        self.wait(|screen| {
-            let lines: Vec<&str> = screen.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect();
-            lines.len() > 1 && lines[lines.len() - 1] == "wmlrun>"
-        })
+        self.wait(|screen| at_prompt(screen) && screen.trim().lines().count() > 1)
     }
 }
 
