@@ -16,9 +16,9 @@ mod samples;
 pub(crate) use columns::{TestFigures, load_points};
 pub(crate) use input::{read as text, read_file as recorded_text};
 pub use metric::{METRICS, Metric, STUDY};
-#[cfg(test)]
-pub(crate) use own::of_run;
-pub(crate) use own::{DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED};
+pub(crate) use own::{
+    DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED, of_run,
+};
 pub use recorded::{HookTime, RecordedFigures, record_name};
 pub use samples::{TestPairs, TestSample, mixed_conditions, shared_flowops, test_pairs};
 

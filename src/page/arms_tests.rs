@@ -10,6 +10,7 @@ use crate::result::hdr;
 use crate::result::snapshot::Dist;
 use crate::result::{Document, MIN_BEYOND, OpenLoop, Run, ThreadRequests};
 use crate::sheet::SheetBlock;
+use crate::sheet::html::{PageSection, write};
 
 /// A run whose latencies are `factor` times those of the fixture, in all of its figures.
 fn run(factor: u64) -> Run {
@@ -164,4 +165,26 @@ fn the_requests_of_open_loops_come_before_their_steps() {
     assert_eq!((rows.len(), &rows[1][..4]), (2, &["shadow, B", "14,000", "13,793", "12.0"].map(str::to_owned)[..]));
     let titles: Vec<String> = pictures(blocks).into_keys().collect();
     assert!(titles.contains(&"Response times of the requests, shadow".to_owned()), "{titles:?}");
+}
+
+/// With the time series of two minutes.
+#[test]
+fn a_page_of_two_arms_with_many_flowops_is_not_large() {
+    let mut many = run(1);
+    many.flowops = (0..30)
+        .map(|n| crate::result::FlowopResult { name: format!("flowop{n}"), ..many.flowops[n % 2].clone() })
+        .collect();
+    let flowops: Vec<_> = (0..30).map(|n| many.intervals[0].flowops[n % 2].clone()).collect();
+    let interval = |t: u32| crate::result::Interval { t: f64::from(t), seconds: 1.0, flowops: flowops.clone() };
+    many.intervals = (1..=120).map(interval).collect();
+    let mut arm = ArmRecords::default();
+    [&many, &many].iter().for_each(|run| arm.add(run));
+    let arms = [arm.clone(), arm];
+    let names = NAMES.map(str::to_owned);
+    let mut blocks = curves::blocks(&arms, &names);
+    blocks.extend(courses::blocks(&arms, &names));
+    let section = PageSection { title: "x".to_owned(), about: String::new(), blocks };
+    let text = write("x", &[section]).unwrap();
+    assert!(text.len() < 1_500_000, "{} bytes", text.len());
+    assert!((0..30).all(|n| text.contains(&format!("<h4>flowop{n}</h4>"))), "each has its picture");
 }

@@ -79,7 +79,8 @@ fn runs(document: &Document, runs_with_pictures: &mut usize) -> Vec<SheetBlock> 
     if document.runs.is_empty() {
         blocks.push(SheetBlock::Text { text: "The result has no run.".to_owned() });
     }
-    if document.runs.len() > 1 {
+    if let [first, _, ..] = &document.runs[..] {
+        blocks.extend(run::machine(document, first));
         blocks.push(SheetBlock::Picture(overview(&document.runs)));
     }
     for (n, run) in document.runs.iter().enumerate() {

@@ -2,6 +2,8 @@
 //! pictures over time are in `timeline`.
 
 use super::{hosts, timeline};
+use crate::comparison::condition_lines;
+use crate::import::of_run;
 use crate::report::requests::rows;
 use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines, figures};
 use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, Run, RunState, warning_order};
@@ -44,6 +46,9 @@ pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<Shee
         blocks.push(SheetBlock::Facts { pairs: annotations, is_wrapped: true });
     }
     blocks.push(SheetBlock::Text { text: conditions(document, run, true).join(", ") + "." });
+    if document.runs.len() == 1 {
+        blocks.extend(machine(document, run));
+    }
     blocks.extend(warning_list(document, run));
     // The requests of open loops are what was asked for; their steps are shown on demand.
     let requests = requests(run);
@@ -67,6 +72,12 @@ pub(super) fn blocks(document: &Document, run: &Run, pictures: bool) -> Vec<Shee
     }
     blocks.extend(variables(run).block());
     blocks
+}
+
+/// Returns machine, file systems and versions in small print, as a comparison has them.
+pub(super) fn machine(document: &Document, run: &Run) -> Option<SheetBlock> {
+    let lines = condition_lines(&[&[of_run(document, run, "")]]);
+    (!lines.is_empty()).then_some(SheetBlock::SmallPrint { lines })
 }
 
 /// Returns the parts about the script and the machine, which are the same for all runs of a document.

@@ -97,6 +97,17 @@ fn the_pictures_of_a_run_have_the_values_of_the_result() {
     assert_eq!((map.table.rows.len(), map.table.columns.len()), (expected.len() / 2, 3));
 }
 
+/// The reader of a single page sees where it was measured.
+#[test]
+fn a_page_of_runs_names_the_machine_once() {
+    for runs in [1, 3] {
+        let mut document = fixture();
+        document.runs = vec![document.runs[0].clone(); runs];
+        let text = page(vec![document]);
+        assert_eq!(text.matches("Linux 6.18.0; 8 × Some Processor; 16.0 GiB of memory").count(), 1, "{runs}: {text}");
+    }
+}
+
 #[test]
 fn the_ranks_of_a_run_have_a_picture_and_tables() {
     let document = of_ranks();
