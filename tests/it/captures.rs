@@ -8,7 +8,8 @@ use crate::tmux::{Terminal, terminals};
 use std::fs;
 use tempfile::TempDir;
 
-const SIZES: [(usize, usize); 4] = [(80, 24), (100, 30), (120, 40), (200, 50)];
+/// The sizes of terminals, in columns and lines.
+pub(crate) const SIZES: [(usize, usize); 4] = [(80, 24), (100, 30), (120, 40), (200, 50)];
 
 /// Sixteen flowops, two processes with long names, and a variable.
 fn closed() -> String {

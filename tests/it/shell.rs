@@ -1,7 +1,7 @@
-//! Tests what the shell shows of a session: the prompt, `compare`, `plot`, `page` and `ab`, on a screen of 80 × 24 and
-//! without one.
+//! Tests what the shell shows of a session: the prompt, `compare`, `plot`, `page` and `ab`, on a screen and without one.
 
-use crate::cmd::{binary, scratch as all_scratch};
+use crate::captures::SIZES;
+use crate::cmd::{binary, long, scratch as all_scratch};
 use crate::repl::says;
 use crate::tmux::{Terminal, at_prompt, terminals};
 use std::fs;
@@ -30,28 +30,28 @@ fn photo() -> String {
     )
 }
 
-/// A shell with `photo.wml`, on a screen of 80 × 24.
-fn photo_shell(dir: &Path, environment: &str) -> Terminal {
+/// A shell with `photo.wml`, on a screen of this size.
+fn photo_shell(dir: &Path, size: (usize, usize), environment: &str) -> Terminal {
     fs::write(dir.join("photo.wml"), photo()).unwrap();
     let command = format!(
         "env WMLRUN_STATE= XDG_STATE_HOME={}/state {environment} {} repl photo.wml --engine null --no-quiesce --interval 0.2",
         dir.display(),
         binary().display()
     );
-    let terminal = Terminal::start(dir, (80, 24), &command);
+    let terminal = Terminal::start(dir, size, &command);
     terminal.wait(|screen| screen.contains("photo>"));
     terminal
 }
 
 /// The lines of a screen with a command, from the command to the next prompt. None of it has scrolled off.
 #[track_caller]
-fn answer(terminal: &Terminal, command: &str) -> Vec<String> {
+fn answer(terminal: &Terminal, width: usize, command: &str) -> Vec<String> {
     let screen = terminal.line(command);
     let lines: Vec<String> = screen.trim_end().lines().map(str::to_owned).collect();
     assert!(lines[0].ends_with(&format!("> {command}")), "the first line has scrolled off:\n{screen}");
     // With `-J` the parts of a wrapped line are one line.
     let joined = terminal.tmux(&["capture-pane", "-p", "-J"]);
-    assert!(joined.lines().all(|line| line.trim_end().chars().count() <= 80), "{joined}");
+    assert!(joined.lines().all(|line| line.trim_end().chars().count() <= width), "{joined}");
     lines[1..lines.len() - 1].to_vec()
 }
 
@@ -66,7 +66,7 @@ fn the_prompt_names_the_script() {
         fs::write(dir.path().join(format!("{name}.wml")), "set $x=1\n").unwrap();
     }
     fs::write(dir.path().join("load-it"), "load \"x\x1b[2J\"\n").unwrap();
-    let terminal = photo_shell(dir.path(), "LC_ALL=C.UTF-8");
+    let terminal = photo_shell(dir.path(), SIZES[0], "LC_ALL=C.UTF-8");
     let screen = terminal.screen();
     assert!(
         screen.contains("loaded photo.wml, dialect") && screen.contains("type `set $NAME=VALUE`, `run`"),
@@ -86,27 +86,35 @@ fn answers_of_the_shell_fit_a_screen() {
     if !terminals("answers_of_the_shell_fit_a_screen") {
         return;
     }
-    let dir = scratch();
-    let terminal = photo_shell(dir.path(), "LC_ALL=C.UTF-8");
-    terminal.line("run 2");
-    terminal.line("set $clients=2");
-    terminal.line("run 2");
-    let drawn = answer(&terminal, "plot").join("\n");
-    assert!(drawn.starts_with("all I/O: operations per second\n"), "{drawn}");
-    assert!(drawn.contains('█') && drawn.contains("╵") && drawn.contains(" more (`plot NAME`)"), "{drawn}");
-    let drawn = answer(&terminal, "plot view-read").join("\n");
-    assert!(drawn.contains("view-read: latency") && drawn.contains('█'), "{drawn}");
+    for size in SIZES.into_iter().take(if long() { SIZES.len() } else { 1 }) {
+        let dir = scratch();
+        let terminal = photo_shell(dir.path(), size, "LC_ALL=C.UTF-8");
+        terminal.line("run 2");
+        terminal.line("set $clients=2");
+        terminal.line("run 2");
+        let drawn = answer(&terminal, size.0, "plot").join("\n");
+        assert!(drawn.starts_with("all I/O: operations per second\n"), "{drawn}");
+        assert!(
+            drawn.contains('█') && drawn.contains("╵") && (size.1 > 24 || drawn.contains(" more (`plot NAME`)")),
+            "{drawn}"
+        );
+        let drawn = answer(&terminal, size.0, "plot view-read").join("\n");
+        assert!(drawn.contains("view-read: latency") && drawn.contains('█'), "{drawn}");
 
-    let compared = answer(&terminal, "compare");
-    let all = compared.join("\n");
-    assert!(compared[0].contains("run 1") && compared[0].contains("run 2") && compared[0].contains("change"), "{all}");
-    let at = |start: &str| compared.iter().position(|line| line.starts_with(start)).unwrap_or(usize::MAX);
-    let rows =
-        ["$clients ", "seconds ", "upload offered/s ", "upload done/s ", "ops/s ", "mean latency ", "… "].map(at);
-    assert!(rows.is_sorted() && rows[6] < usize::MAX, "{rows:?}\n{all}");
-    assert!(all.contains("(`compare -v`)") && all.contains("note: these are single runs"), "{all}");
-    terminal.line("compare -v");
-    assert!(terminal.scrolled().contains("make-the-thumbnails-16 ops/s"), "{}", terminal.scrolled());
+        let compared = answer(&terminal, size.0, "compare");
+        let all = compared.join("\n");
+        assert!(
+            compared[0].contains("run 1") && compared[0].contains("run 2") && compared[0].contains("change"),
+            "{all}"
+        );
+        let at = |start: &str| compared.iter().position(|line| line.starts_with(start)).unwrap_or(usize::MAX);
+        let rows = ["$clients ", "seconds ", "upload offered/s ", "upload done/s ", "ops/s ", "mean latency "].map(at);
+        assert!(rows.is_sorted() && rows[5] < usize::MAX, "{rows:?}\n{all}");
+        assert!(all.contains("(`compare -v`)") || size.1 > 24, "{all}");
+        assert!(all.contains("note: these are single runs"), "{all}");
+        terminal.line("compare -v");
+        assert!(terminal.scrolled().contains("make-the-thumbnails-16 ops/s"), "{}", terminal.scrolled());
+    }
 }
 
 #[test]
@@ -115,9 +123,9 @@ fn a_plot_is_ascii_where_the_locale_is() {
         return;
     }
     let dir = scratch();
-    let terminal = photo_shell(dir.path(), "LC_ALL=C");
+    let terminal = photo_shell(dir.path(), SIZES[0], "LC_ALL=C");
     terminal.line("run 1");
-    let drawn = answer(&terminal, "plot").join("\n");
+    let drawn = answer(&terminal, SIZES[0].0, "plot").join("\n");
     assert!(drawn.is_ascii() && drawn.contains("##") && drawn.contains("operations per second"), "{drawn}");
 }
 
@@ -204,7 +212,7 @@ fn an_interrupted_comparison_leaves_the_shell() {
         return;
     }
     let dir = scratch();
-    let terminal = photo_shell(dir.path(), "");
+    let terminal = photo_shell(dir.path(), SIZES[0], "");
     terminal.line("set $clients=2");
     for _ in 0..2 {
         terminal.fresh();
