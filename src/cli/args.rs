@@ -135,6 +135,27 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         run: Box<RunArgs>,
     },
+    /// Write a script of your own: five questions, asked on a terminal or answered by options
+    Init {
+        /// The file to write, which must not exist
+        #[arg(default_value = "workload.wml", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// How many files the program uses, and how large each is [default: 1000x64k]
+        #[arg(long, value_name = "COUNTxSIZE")]
+        files: Option<String>,
+        /// How many threads there are, or how many requests per second, such as `200/s` [default: 4]
+        #[arg(long, value_name = "THREADS|RATE/s")]
+        load: Option<String>,
+        /// How many percent of the requests only read [default: 70]
+        #[arg(long, value_name = "PERCENT")]
+        reads: Option<String>,
+        /// When written data is synced: never, at each write, at the end of a file [default: never]
+        #[arg(long, value_name = "WHEN", value_parser = ["never", "write", "end"])]
+        sync: Option<String>,
+        /// How much of a file a request reads or writes: a size such as `8k`, or the whole [default: whole]
+        #[arg(long, value_name = "SIZE|whole")]
+        io: Option<String>,
+    },
     /// Report the errors and warnings of scripts without running them
     Check {
         /// Files or names of personalities
@@ -319,7 +340,7 @@ pub(super) enum SetUp {
 
 /// The commands of the help, by what they are for.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
-    ("Run", &["run", "repl", "check", "fmt", "plan", "list", "show"]),
+    ("Run", &["run", "repl", "init", "check", "fmt", "plan", "list", "show"]),
     ("Answer", &["repeat", "ab", "sweep", "experiment", "compare"]),
     ("Results", &["report"]),
     ("File sets", &["age", "clean"]),

@@ -14,6 +14,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("run", &["wmlrun run varmail --dir /mnt/test --cold", "wmlrun run mail.wml --require-fs xfs --json -"]),
     ("repl", &["wmlrun repl", "wmlrun repl mail.wml --dir /mnt/test"]),
+    (
+        "init",
+        &[
+            "wmlrun init",
+            "wmlrun init mail.wml --files 10000x16k --load 200/s --reads 60 --sync end --io whole",
+            "wmlrun init table.wml --files 1x1g --sync write --io 8k",
+        ],
+    ),
     ("check", &["wmlrun check mail.wml", "wmlrun check *.wml --set nfiles=1m", "wmlrun check mail.wml --dump ast"]),
     ("fmt", &["wmlrun fmt mail.wml", "wmlrun fmt -w *.wml", "wmlrun fmt --check *.wml"]),
     ("plan", &["wmlrun plan varmail --set nfiles=1m", "wmlrun plan varmail --list"]),

@@ -93,6 +93,7 @@ fn work(command: Option<&CliCommand>) -> Option<Work> {
         CliCommand::Experiment(_) => Work::Experiment("experiment"),
         CliCommand::Clean { logs, .. } => Work::Removal(if *logs { "clean --logs" } else { "clean" }),
         CliCommand::Check { .. }
+        | CliCommand::Init { .. }
         | CliCommand::Fmt { .. }
         | CliCommand::Plan { .. }
         | CliCommand::Compare(_)

@@ -28,6 +28,7 @@ mod experiments;
 mod failed_command;
 mod floors;
 mod info;
+mod init;
 mod last_results;
 mod launched;
 mod lists;
@@ -132,6 +133,9 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
         (Some(command), _) => match command {
             CliCommand::Run { script, run: args } => run(&script, &args),
             CliCommand::Repl { script, run } => repl(script.as_deref(), &run),
+            CliCommand::Init { file, files, load, reads, sync, io } => {
+                init::init(&file, [files, load, reads, sync, io])
+            }
             CliCommand::Check { scripts, dump, differences, dialect, set } => {
                 Ok(stages::check(&scripts, dump, differences, dialect, &set))
             }

@@ -29,7 +29,7 @@ pub(super) const SAVED_HEADER: &str = "# Saved by wmlrun";
 
 /// Commands of the program that the shell lacks.
 pub(crate) const OUTSIDE: &[&str] =
-    &["repl", "fmt", "sweep", "experiment", "report", "age", "clean", "batch", "doctor", "explain", "setup"];
+    &["repl", "init", "fmt", "sweep", "experiment", "report", "age", "clean", "batch", "doctor", "explain", "setup"];
 
 impl Prompt {
     /// Executes a statement. `name` is the name of its source in diagnostics: the prompt, a pipe or a sourced file.

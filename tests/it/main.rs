@@ -56,6 +56,7 @@ mod formats;
 mod generated;
 mod hangs;
 mod hold;
+mod init;
 mod instances;
 mod interrupt;
 mod laddis;
