@@ -5,14 +5,17 @@
 //! block states. Comments immediately before a block change how it is run:
 //!
 //! - `<!-- test: skip=REASON -->`: it is not run;
-//! - `<!-- test: args=--runtime 1 -->`: these words are added to each command that starts with `wmlrun`, before a pipe or a
-//!   redirection, in place of the same option if it is present;
+//! - `<!-- test: args=--runtime 1 -->`: these words are added to each command of `wmlrun` that runs something, before a pipe, a
+//!   redirection or a comment, in place of the same option if it is present;
 //! - `<!-- test: exit=2 -->`: its last command ends with this status; `exit=0|11` allows several, where the status is a verdict
 //!   that depends on the machine;
 //! - `<!-- test: file=NAME -->`: the block shows a script, which is written to a file of this name in the directory of the next
 //!   block with commands;
 //! - `<!-- test: with=NAME,NAME -->`: the directory also gets these files, which the page has shown before;
-//! - `<!-- test: needs=COMMAND -->`: without the program that this command calls, the block is reported as skipped.
+//! - `<!-- test: needs=COMMAND -->`: without the program that this command calls, the block is reported as skipped;
+//! - `<!-- test: makes=PICTURE as NAME.svg -->`: of the result, `wmlrun report --pictures` makes a picture of this name after its
+//!   number, and the page shows it as docs/pictures/NAME.svg. `UPDATE_PICTURES=1 cargo test --test it documented` makes these
+//!   files again, by the commands as they stand; `UPDATE_PICTURES=NAME.svg` makes one of them.
 
 use crate::undisturbed::undisturbed;
 use std::collections::BTreeMap;
@@ -22,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use crate::cmd::{binary, memory, skip};
+use crate::cmd::{binary, disk, memory, skip};
 
 /// A block of a document.
 #[derive(Debug, Default)]
@@ -37,7 +40,12 @@ struct Block {
     file: Option<String>,
     with: Vec<String>,
     needs: Option<String>,
+    /// The picture of its result, without its number, and its name in the page.
+    makes: Option<(String, String)>,
 }
+
+/// Commands that run nothing, and so have none of the options of a run.
+const RUN_NOTHING: [&str; 9] = ["check", "clean", "doctor", "explain", "init", "list", "plan", "report", "show"];
 
 impl Block {
     fn commands(&self) -> Vec<String> {
@@ -89,6 +97,10 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
                 Some(("file", file)) => next.file = Some(file.to_owned()),
                 Some(("with", files)) => next.with = files.split(',').map(str::to_owned).collect(),
                 Some(("needs", command)) => next.needs = Some(command.to_owned()),
+                Some(("makes", names)) => {
+                    let (picture, name) = names.split_once(" as ").unwrap();
+                    next.makes = Some((picture.to_owned(), name.to_owned()));
+                }
                 _ => panic!("{name}:{}: `{option}` is no option of a test", number + 1),
             }
         } else if !bare.is_empty() {
@@ -99,11 +111,12 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
     blocks
 }
 
-/// The position of the first pipe, redirection or further command behind a command, outside quotes.
+/// The position of the first pipe, redirection, comment or further command behind a command, outside quotes.
 fn end_of_words(command: &str) -> usize {
     let mut quote = None;
     for (at, c) in command.char_indices() {
         match (quote, c) {
+            (None, '#') if command[..at].ends_with(' ') => return at,
             (None, '\'' | '"') => quote = Some(c),
             (Some(open), _) if open == c => quote = None,
             (None, '|' | '>' | '<' | '&' | ';') => return command[..at].trim_end_matches('2').len(),
@@ -129,9 +142,10 @@ fn with_args(command: &str, args: &str) -> String {
     format!("{} {args} {rest}", kept.join(" ")).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Runs a block's commands. The directory is kept for the blocks that follow and show files for one another.
-fn run(block: &Block, dir: &Path) -> Result<(), String> {
-    let commands = block.commands();
+/// Runs a block's commands, with its arguments if `is_short`. The directory is kept for the blocks that follow and show files
+/// for one another.
+fn run(block: &Block, dir: &Path, is_short: bool) -> Result<(), String> {
+    let mut commands = block.commands();
     if commands.is_empty() {
         return Err(format!("{}: a `{}` block without a `$ ` line; call it `text`", block.place, block.language));
     }
@@ -142,12 +156,21 @@ fn run(block: &Block, dir: &Path) -> Result<(), String> {
     let path =
         std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())))
             .unwrap();
+    let own = commands.len();
+    if let Some((picture, _)) = &block.makes {
+        let result = result_of(&commands[own - 1]);
+        commands.push(format!(
+            "wmlrun report {result} --pictures .pictures && cp .pictures/[0-9][0-9]-{picture}.svg .made.svg"
+        ));
+    }
     for (n, command) in commands.iter().enumerate() {
-        let command = if command.starts_with("wmlrun") { with_args(command, &block.args) } else { command.clone() };
+        let second = command.strip_prefix("wmlrun ").and_then(|rest| rest.split(' ').next());
+        let has_args = is_short && second.is_some_and(|word| !RUN_NOTHING.contains(&word));
+        let command = if has_args { with_args(command, &block.args) } else { command.clone() };
         // With a path of its own: a name that is looked up in a changed `PATH` makes the library fork, and a copy of the
         // page tables of this large process for each command took a fortieth of the processor time of all tests.
         let shell = Command::new("/usr/bin/timeout")
-            .args(["120", "sh", "-c", &command])
+            .args([if is_short { "120" } else { "500" }, "sh", "-c", &command])
             .current_dir(dir)
             .env("PATH", &path)
             // Noise floors are stored there.
@@ -155,16 +178,32 @@ fn run(block: &Block, dir: &Path) -> Result<(), String> {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        let expected = if n + 1 == commands.len() && !block.exit.is_empty() { &block.exit[..] } else { &[0] };
+        let expected = if n + 1 == own && !block.exit.is_empty() { &block.exit[..] } else { &[0] };
+        let (stdout, stderr) = (String::from_utf8_lossy(&shell.stdout), String::from_utf8_lossy(&shell.stderr));
         if !shell.status.code().is_some_and(|code| expected.contains(&code)) {
-            let (stdout, stderr) = (String::from_utf8_lossy(&shell.stdout), String::from_utf8_lossy(&shell.stderr));
             return Err(format!(
                 "{}: `{command}`: {}, expected {expected:?}\n{stdout}{stderr}",
                 block.place, shell.status
             ));
         }
+        if !is_short {
+            show(&format!("$ {command}\n{stdout}"));
+        }
     }
     Ok(())
+}
+
+/// The result of a command, as a word of the shell.
+fn result_of(command: &str) -> &str {
+    let mut words = command.split_whitespace();
+    let named = words.find(|word| ["--results", "--json"].contains(word)).and_then(|_| words.next());
+    named.unwrap_or("wmlrun-results/*")
+}
+
+/// Prints what the commands of a picture say, for the text beside it.
+#[allow(clippy::print_stdout, reason = "who makes the pictures again wants to read the answers")]
+fn show(text: &str) {
+    println!("{text}");
 }
 
 /// Whether a command of the shell ends with status 0.
@@ -193,11 +232,13 @@ fn every_command_in_the_documents_works() {
     assert!(commands > 0, "the documents were not found");
 }
 
-/// Runs all commands of a document, and returns their number.
-fn run_all(path: &Path) -> usize {
-    let mut commands = 0;
+/// A block with commands, and the files that its directory has before they run.
+type WithFiles = (Block, BTreeMap<String, String>);
+
+/// The blocks of a document whose commands are run.
+fn blocks_that_run(path: &Path) -> Vec<WithFiles> {
     let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
-    let (mut shown, mut next) = (BTreeMap::new(), Vec::new());
+    let (mut shown, mut next, mut found) = (BTreeMap::new(), Vec::new(), Vec::new());
     for block in blocks(&name, &fs::read_to_string(path).unwrap()) {
         if let Some(file) = &block.file {
             shown.insert(file.clone(), block.lines.join("\n") + "\n");
@@ -207,12 +248,28 @@ fn run_all(path: &Path) -> usize {
             continue;
         }
         let with = std::mem::take(&mut next).into_iter().chain(block.with.iter().cloned());
-        let files: Vec<(String, &String)> = with
-            .map(|file| {
-                let text = shown.get(&file).unwrap_or_else(|| panic!("{}: `{file}` is not shown", block.place));
-                (file, text)
-            })
-            .collect();
+        let text = |file: &String| -> String {
+            shown.get(file).unwrap_or_else(|| panic!("{}: `{file}` is not shown", block.place)).clone()
+        };
+        let files = with.map(|file| (file.clone(), text(&file))).collect();
+        found.push((block, files));
+    }
+    found
+}
+
+/// A directory in `place` with these files.
+fn directory(files: &BTreeMap<String, String>, place: &Path) -> tempfile::TempDir {
+    let dir = tempfile::tempdir_in(place).unwrap();
+    for (file, text) in files {
+        fs::write(dir.path().join(file), text).unwrap();
+    }
+    dir
+}
+
+/// Runs all commands of a document, and returns their number.
+fn run_all(path: &Path) -> usize {
+    let mut commands = 0;
+    for (block, files) in blocks_that_run(path) {
         if let Some(command) = block.needs.as_deref().filter(|command| !succeeds(command)) {
             skip(&block.place, &format!("`{command}` fails"));
             continue;
@@ -220,16 +277,46 @@ fn run_all(path: &Path) -> usize {
         commands += block.commands().len();
         // On a starved machine a call takes longer than a run waits for it.
         undisturbed(|| {
-            let dir = tempfile::tempdir_in(memory()).unwrap();
-            for (file, text) in &files {
-                fs::write(dir.path().join(file), text).unwrap();
-            }
-            if let Err(wrong) = run(&block, dir.path()) {
+            let dir = directory(&files, &memory());
+            if let Err(wrong) = run(&block, dir.path(), true) {
                 panic!("{wrong}");
             }
         });
     }
     commands
+}
+
+/// Bytes of a picture.
+const LARGEST_PICTURE: u64 = 40 << 10;
+
+/// Each picture of the documents is small, stands on the page of the commands that make it, and no file is left over.
+/// `UPDATE_PICTURES` makes them, one after another, on the file system of the build.
+#[test]
+fn pictures_stand_beside_the_commands_that_make_them() {
+    let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures");
+    let wanted = std::env::var("UPDATE_PICTURES").unwrap_or_default();
+    let mut names = Vec::new();
+    for path in documents() {
+        let text = fs::read_to_string(&path).unwrap();
+        let from = if path.ends_with("README.md") { "docs/pictures" } else { "pictures" };
+        for (block, files) in blocks_that_run(&path) {
+            let Some((_, name)) = &block.makes else { continue };
+            if wanted == "1" || wanted == *name {
+                let dir = directory(&files, &disk());
+                run(&block, dir.path(), false).unwrap_or_else(|wrong| panic!("{wrong}"));
+                fs::copy(dir.path().join(".made.svg"), pictures.join(name)).unwrap();
+            }
+            assert!(text.contains(&format!("]({from}/{name})")), "{}: {name} is not shown", block.place);
+            let bytes = fs::metadata(pictures.join(name)).map_or(0, |file| file.len());
+            assert!((1..LARGEST_PICTURE).contains(&bytes), "{name} has {bytes} bytes");
+            names.push(name.clone());
+        }
+    }
+    names.sort();
+    let mut found: Vec<String> =
+        fs::read_dir(pictures).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    found.sort();
+    assert_eq!(found, names);
 }
 
 #[test]
@@ -242,6 +329,9 @@ fn options_are_replaced() {
     assert_eq!(with_args("wmlrun a", ""), "wmlrun a");
     assert_eq!(with_args("wmlrun a 2>&1 | grep '|'", "--cold"), "wmlrun a --cold 2>&1 | grep '|'");
     assert_eq!(with_args("wmlrun ab x --a '--set n=1|2' > f", "--pin"), "wmlrun ab x --a '--set n=1|2' --pin > f");
+    assert_eq!(with_args("wmlrun a  # why", "--cold"), "wmlrun a --cold # why");
+    assert_eq!(result_of("wmlrun ab x --results r --runtime 1"), "r");
+    assert_eq!(result_of("wmlrun ab x --runtime 1"), "wmlrun-results/*");
 }
 
 #[test]
