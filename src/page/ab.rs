@@ -98,8 +98,9 @@ fn ratios(comparison: &Comparison) -> Picture {
     let (least, greatest) = values().fold((1.0_f64, 1.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     // An interval far beyond the values would make the others points.
     let limit = |end: f64| end.clamp(least / WIDEST_END, greatest * WIDEST_END);
-    let ends = rows.iter().flat_map(|(_, _, found, _)| [found.low, found.high]).filter(|end| end.is_finite());
-    let x = ChartAxis::of_ratios("B/A (logarithmic)", values().chain(ends.map(limit)));
+    let ends = || rows.iter().flat_map(|(_, _, found, _)| [found.low, found.high]).filter(|end| !end.is_nan());
+    let is_cut = ends().any(|end| (limit(end) - end).abs() > 0.0);
+    let x = ChartAxis::of_ratios("B/A (logarithmic)", values().chain(ends().map(limit)));
     let mut chart = Chart::new(x, ChartAxis::categories("", rows.iter().map(|(name, ..)| name.clone())));
     let tolerance = format!("tolerance of {}: {low:.3} to {high:.3}", percent(comparison.tolerance));
     chart.vertical_band((low, high), "band", &tolerance);
@@ -128,11 +129,12 @@ fn ratios(comparison: &Comparison) -> Picture {
         _ if comparison.doubt.is_some() => "The notes say why the interval gives no verdict.",
         _ => "The verdict depends on the first line only; the other metrics are descriptive.",
     };
+    let cut = if is_cut { " An interval that reaches the edge goes on beyond it." } else { "" };
     Picture {
         title: "How the verdict came about".to_owned(),
         note: format!(
             "The verdict is the place of the first interval: {better} the tolerance B is better, within it the same, on \
-             the other side worse; else it is between these, or unclear. {depends}"
+             the other side worse; else it is between these, or unclear. {depends}{cut}"
         ),
         legend: vec![("box", tolerance)],
         drawing: chart.drawing("Ratios of B to A with their intervals"),

@@ -63,3 +63,15 @@ fn a_comparison_of_results_has_its_runs() {
     let titles: Vec<String> = pictures(of_comparison(&long, None)).into_keys().collect();
     assert!(titles.iter().all(|title| !title.starts_with("Runs: ")), "{titles:?}");
 }
+
+/// An interval that is much wider than the others would make them points.
+#[test]
+fn a_wide_interval_is_cut_and_says_so() {
+    let mut comparison = ab(0.1).comparison(None).unwrap();
+    let note = |comparison: &crate::comparison::Comparison| {
+        pictures(of_comparison(comparison, None)).remove("How the verdict came about").unwrap().note
+    };
+    assert!(!note(&comparison).contains("beyond"), "{}", note(&comparison));
+    (comparison.ratio.low, comparison.ratio.high) = (0.001, f64::INFINITY);
+    assert!(note(&comparison).ends_with("goes on beyond it."), "{}", note(&comparison));
+}
