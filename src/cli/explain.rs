@@ -3,7 +3,7 @@
 use super::args::full_command;
 use super::console::print_lines;
 use super::neighbours;
-use super::program_help::{about_option, meant_option};
+use super::program_help::{about_command, about_option, meant_option};
 use super::screen::stdout_width;
 use crate::diag::{self, Failure};
 use crate::prompt;
@@ -14,8 +14,11 @@ use crate::words;
 pub(super) fn explain(word: &str) -> Result<u8, Failure> {
     let all = full_command();
     let mut found = words::meanings(word);
+    found.extend(about_command(word, &all));
     found.extend(about_option(word, &all));
     found.extend(prompt::about(word));
+    let of_shell = prompt::COMMANDS.iter().map(|command| &command.spec).filter(|spec| spec.name == word);
+    found.extend(of_shell.map(|spec| format!("{} (in the shell): {}", spec.form, spec.doc)));
     if found.is_empty() {
         found.extend(words::other_number(word).or_else(|| neighbours::about(word)));
     }

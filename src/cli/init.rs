@@ -103,11 +103,10 @@ fn take_load(answers: &mut InitAnswers, text: &str) -> Result<(), String> {
     };
     let is_number = rate.chars().all(|c| c.is_ascii_digit() || c == '.');
     let found = rate.parse::<f64>().ok().filter(|found| is_number && *found > 0.0 && *found <= MOST_RATE);
-    found.ok_or_else(|| {
-        "give a number of threads, such as `4`, or of requests per second, such as `200/s`".to_owned()
-    })?;
+    let found = found.ok_or("give a number of threads, such as `4`, or of requests per second, such as `200/s`")?;
     answers.threads = RATE_THREADS;
-    rate.clone_into(&mut answers.rate);
+    // `5.` is no number of the language.
+    answers.rate = found.to_string();
     Ok(())
 }
 
@@ -176,12 +175,21 @@ pub(super) fn init(path: &Path, given: [Option<String>; 5]) -> Result<u8, Failur
     if is_dialog && given.iter().any(Option::is_none) {
         print_lines("About your program; Enter takes the answer in brackets.");
     }
+    let take = |question: &InitQuestion, answers: &mut InitAnswers, text: &str| {
+        (question.take)(answers, text).map_err(|why| {
+            Failure::wrong(format!("`--{} {text}`: {why}", question.option), "`wmlrun init --help` has examples")
+        })
+    };
+    // Before the first question: a mistake in an option would lose the answers.
+    let mut tried = InitAnswers { file_size: LARGEST_SET, ..InitAnswers::default() };
+    for (question, text) in QUESTIONS.iter().zip(&given).filter_map(|(question, text)| Some((question, text.as_ref()?)))
+    {
+        take(question, &mut tried, text)?;
+    }
     let mut answers = InitAnswers::default();
     for (question, given) in QUESTIONS.iter().zip(given) {
         match given {
-            Some(text) => (question.take)(&mut answers, &text).map_err(|why| {
-                Failure::wrong(format!("`--{} {text}`: {why}", question.option), "`wmlrun init --help` has examples")
-            })?,
+            Some(text) => take(question, &mut answers, &text)?,
             None if is_dialog => ask(question, &mut answers)?,
             None => _ = (question.take)(&mut answers, question.default),
         }
@@ -282,8 +290,8 @@ set $rate={rate}
 set $reads={reads}
 set $writes=100 - $reads
 
-# What waits until data are on the disk: with osync=true each write, with fsync=1 the end of a file.
-set $osync={syncs_writes}
+# What waits until data are on the disk: with dsync=true each write, with fsync=1 the end of a file.
+set $dsync={syncs_writes}
 set $fsync={fsync}
 
 {figures}
@@ -300,7 +308,7 @@ define flowop name=readfile,measure=reading {{
 # A file is written in place. To replace it by a new one, or to create and delete files: docs/scripts.md, \"Move and link
 # files\".
 define flowop name=writefile,measure=writing {{
-  flowop openfile name=open,filesetname=data,fd=1,uniform,dsync=$osync
+  flowop openfile name=open,filesetname=data,fd=1,uniform,dsync=$dsync
   flowop {write}
   flowop fsync name=sync,fd=1,iters=$fsync
   flowop closefile name=close,fd=1
@@ -353,7 +361,7 @@ mod tests {
     fn every_script_is_free_of_warnings_and_formatted() {
         let mut scripts = 0;
         for files in ["1 x 1", "1000 x 64k", "10k x 10m", "3x1g"] {
-            for load in ["1", "4", "10000", "0.5/s", "200/s", "1000000/s"] {
+            for load in ["1", "4", "10000", "0.5/s", "5./s", ".5/s", "200/s", "1000000/s"] {
                 for reads in ["0", "70", "100%"] {
                     for (sync, io) in [("never", "whole"), ("write", "1"), ("end", "8k"), ("write", "64k")] {
                         let given = [files, load, reads, sync, io];

@@ -91,6 +91,12 @@ fn arguments(all: &Command) -> impl Iterator<Item = (&str, &Arg)> {
         .filter(|(_, arg)| !arg.is_hide_set() && !arg.is_positional())
 }
 
+/// What a command does.
+pub(super) fn about_command(word: &str, all: &Command) -> Option<String> {
+    let about = all.find_subcommand(word).filter(|command| !command.is_hide_set())?.get_about()?;
+    Some(format!("wmlrun {word}: {about}"))
+}
+
 /// What an option does, a text for each of its meanings. `word`: with or without its hyphens.
 pub(super) fn about_option(word: &str, all: &Command) -> Vec<String> {
     let name = word.split('=').next().unwrap_or(word);

@@ -2,6 +2,7 @@
 
 use super::stdout::to_stderr;
 use crate::report::screen::ReportSize;
+use crate::util::ascii;
 use std::fmt::Write as _;
 use terminal::{Term, truncate_str};
 
@@ -76,7 +77,11 @@ impl Screen {
         if lines.is_empty() && self.drawn == 0 {
             return;
         }
-        to_stderr(&redraw(self.drawn, lines));
+        // ASCII may be wider.
+        let width = self.size().width;
+        let ascii: Option<Vec<String>> =
+            ascii::is_wanted().then(|| lines.iter().map(|line| fit(&ascii::of(line), width)).collect());
+        to_stderr(&redraw(self.drawn, ascii.as_deref().unwrap_or(lines)));
         self.drawn = lines.len();
     }
 }

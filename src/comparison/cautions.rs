@@ -84,7 +84,7 @@ fn of_code(code: &str) -> Option<(&'static str, Usability)> {
         "not_complete" => ("the run did not end as it should", Usability::Unusable),
         "errors" => ("operations failed", Usability::Unusable),
         UNSTABLE => (
-            "the offered rate was not reached, so that response times grow for as long as a run lasts",
+            "the offered rate was not achieved, so that response times grow for as long as a run lasts",
             Usability::Unusable,
         ),
         "not_mounted" => ("no file system was mounted on the directory", Usability::WithCaution),

@@ -26,7 +26,7 @@ fn table(repeats: &Repeats) -> SheetTable {
     let headings = ["runs", "mean", "95 % interval", "±"].map(SheetColumn::numbers);
     let lag = SheetColumn::numbers("lag-1").only(Media::PAGE);
     let columns = std::iter::once(SheetColumn::words("metric")).chain(headings).chain([lag]);
-    let columns = columns.chain(["effective sample size", "trend"].map(SheetColumn::numbers));
+    let columns = columns.chain(["effective n", "trend"].map(SheetColumn::numbers));
     let mut table = SheetTable::of("Estimates", columns);
     for metric in &repeats.metrics {
         let e = &metric.estimate;

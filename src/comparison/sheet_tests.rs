@@ -286,10 +286,10 @@ fn repeats() -> Repeats {
 
 #[test]
 fn an_interval_of_repeats_is_cut_at_zero() {
-    says(&text(&repeats()), &["effective sample size", "0 … 16,679 113.1 % 3.0 -"]);
+    says(&text(&repeats()), &["effective n", "0 … 16,679 113.1 % 3.0 -"]);
     let trend = Repeats { metrics: vec![RepeatedMetric { trend: Some(-0.021), ..repeated() }], ..repeats() };
     let line = "| ops | 3 | 7,826 | 0 … 16,679 | 113.1 % | 3.0 | -2.1 % |";
-    says(&markdown(&trend), &["| 95 % interval | ± | effective sample size | trend |", line]);
+    says(&markdown(&trend), &["| 95 % interval | ± | effective n | trend |", line]);
     assert!(bencher(&repeats()).contains("\"lower_value\": 0.0"));
 }
 

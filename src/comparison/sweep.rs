@@ -4,6 +4,7 @@
 use super::{Caution, cautions, conditions, notes};
 use crate::analysis::{Estimate, LoadPoint, OverallResponse, ResponseMethod, independent_mean, knee, overall_response};
 use crate::import::{Metric, Observation};
+use crate::result::MIN_BEYOND;
 use crate::util::size;
 use serde::Serialize;
 
@@ -164,7 +165,15 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
         independent_mean(&values, LEVEL).map(Estimate::from_zero)
     };
     // The response time of an open loop, else the latency.
-    let times = |what: &str| estimate(&format!("response.{what}")).or_else(|| estimate(&format!("latency.{what}")));
+    let times = if estimate("response.mean").is_some() { "response" } else { "latency" };
+    let is_told = |metric: &Metric| {
+        let beyond = |run: &&Observation| metric.operations_beyond(run).is_some_and(|ops| ops >= MIN_BEYOND as f64);
+        whole.iter().all(beyond)
+    };
+    let percentile = |what: &str| {
+        let name = format!("{times}.{what}");
+        name.parse().is_ok_and(|metric| is_told(&metric)).then(|| estimate(&name)).flatten()
+    };
     SweepPoint {
         level: level.to_owned(),
         runs: whole.len() as u64,
@@ -174,8 +183,8 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
         achieved: estimate("achieved").map(|achieved| achieved.value),
         rates: whole.iter().filter_map(|run| run.figures.get("ops").copied()).collect(),
         rate: estimate("ops"),
-        response: times("mean"),
-        percentiles: ["p50", "p99"].map(times),
+        response: estimate(&format!("{times}.mean")),
+        percentiles: ["p50", "p99"].map(percentile),
         cpu_busy: estimate("cpu_busy").map(|share| share.value),
     }
 }

@@ -2,11 +2,14 @@
 
 use super::records::{ARM_CLASSES, ARM_SYMBOLS, ArmRecords, ArmTimes, CurvePoint, curve};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable};
-use crate::util::count::{fixed, measured};
+use crate::util::count::{fixed, grouped, measured};
 use crate::util::duration::latency;
 
 /// The number of flowops with pictures of their own: those that took most time. Others are shown on demand.
 const MAX_SHOWN: usize = 4;
+
+/// The largest number of pictures of the others.
+const MAX_FOLDED: usize = 36;
 /// The percentiles with a mark.
 const MARKED: [f64; 6] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
 
@@ -52,7 +55,12 @@ pub(super) fn blocks(arms: &[ArmRecords; 2], names: &[String; 2]) -> Vec<SheetBl
     if flowops.len() > 1 {
         let (most, others) = flowops.split_at(flowops.len().min(MAX_SHOWN));
         blocks.extend(multiples("Latency of the flowops that took most time", each(most, "latency"), false));
-        blocks.extend(multiples("Latency of the other flowops", each(others, "latency"), true));
+        let (drawn, rest) = others.split_at(others.len().min(MAX_FOLDED));
+        let title = match rest.len() {
+            0 => "Latency of the other flowops".to_owned(),
+            rest => format!("Latency of {MAX_FOLDED} other flowops; {} more took less time", grouped(rest as u64)),
+        };
+        blocks.extend(multiples(&title, each(drawn, "latency"), true));
     }
     blocks
 }

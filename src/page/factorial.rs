@@ -15,6 +15,8 @@ use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, 
 const MAX_CELLS: usize = 40;
 /// The largest number of small pictures of a metric. Further ones are shown on demand.
 const MAX_PICTURES: usize = 12;
+/// The largest number of those.
+const MAX_FOLDED: usize = 36;
 
 /// Returns the parts about a factorial experiment.
 pub(super) fn blocks(found: &Factorial) -> Vec<SheetBlock> {
@@ -80,11 +82,14 @@ fn cells(found: &Factorial, n: usize, name: &str) -> Vec<SheetBlock> {
         dots(&group.name(), common, &cells, (n, name))
     };
     let mut pictures: Vec<Picture> = cell_groups(&found.factors, common).into_iter().filter_map(of_group).collect();
-    let others = pictures.split_off(pictures.len().min(MAX_PICTURES));
+    let mut others = pictures.split_off(pictures.len().min(MAX_PICTURES));
+    let left_out = others.len().saturating_sub(MAX_FOLDED);
+    others.truncate(MAX_FOLDED);
     let multiples = |title: String, pictures: Vec<Picture>, is_folded: bool| {
         (!pictures.is_empty()).then_some(SheetBlock::Multiples { title, pictures, is_folded })
     };
-    let others = multiples(format!("{title}, further"), others, true);
+    let more = if left_out > 0 { format!(" (the table has {left_out} more)") } else { String::new() };
+    let others = multiples(format!("{title}, further{more}"), others, true);
     multiples(title, pictures, false).into_iter().chain(others).collect()
 }
 

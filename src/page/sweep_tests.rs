@@ -104,21 +104,25 @@ fn the_flowops_of_two_loads_have_their_names() {
 /// The percentiles are drawn beside the mean, and nothing joins loads that are not numbers.
 #[test]
 fn the_percentiles_of_a_load_are_drawn() {
-    let lines = |levels: [&str; 2], arms: [&str; 2], has_percentiles: bool| {
+    let lines = |levels: [&str; 2], arms: [&str; 2], operations: f64| {
         let levels = levels.map(str::to_owned).to_vec();
         let rule = RuleWanted::Sweep { factor: "n".to_owned(), levels, repeats: 1, in_order: true, method: None };
         let mut recorded = recorded(rule, &arms, &[(0, 100.0), (1, 190.0)]);
-        for figures in recorded.runs.iter_mut().map(|run| &mut run.observation.figures).filter(|_| has_percentiles) {
+        for run in &mut recorded.runs {
+            run.observation.operations = [(String::new(), operations)].into();
+            let figures = &mut run.observation.figures;
             let mean = figures["latency.mean"];
             figures.extend([("latency.p50", 0.5), ("latency.p99", 8.0)].map(|(name, of)| (name.to_owned(), of * mean)));
         }
         let picture = pictures(experiment::blocks(&recorded, None, None)).remove("Response time over load").unwrap();
         (points(&picture), picture.legend.len(), picture.drawing.to_string().matches("<path").count())
     };
-    let (drawn, legend, paths) = lines(["2", "20"], ["n=2", "n=20"], true);
+    let (drawn, legend, paths) = lines(["2", "20"], ["n=2", "n=20"], 1e5);
     let [first, second] = [1e9 / 100.0, 1e9 / 190.0];
     let expected = [0.5, 1.0, 8.0].map(|of| [(2.0, of * first), (20.0, of * second)]).concat();
     assert_eq!((drawn, legend, paths), (expected, 3, 3));
-    assert_eq!(lines(["2", "20"], ["n=2", "n=20"], false).1, 0);
-    assert_eq!(lines(["few", "many"], ["n=few", "n=many"], true).2, 0);
+    // With fewer than 100 operations beyond it, a percentile says little.
+    assert_eq!(lines(["2", "20"], ["n=2", "n=20"], 9_900.0).1, 2);
+    assert_eq!(lines(["2", "20"], ["n=2", "n=20"], 100.0).1, 0);
+    assert_eq!(lines(["few", "many"], ["n=few", "n=many"], 1e5).2, 0);
 }

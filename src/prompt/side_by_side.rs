@@ -1,7 +1,7 @@
 //! Runs side by side as a table: first the variables that differ, then what was modelled, then the results.
 
 use crate::flowop::MEASURE;
-use crate::report::requests::{RequestRow, rows};
+use crate::report::requests::{MAX_NAME_WIDTH, RequestRow, rows};
 use crate::report::screen::time_of;
 use crate::report::text::FlowopLabels;
 use crate::result::{FlowopResult, Latency, Run, RunState};
@@ -10,9 +10,6 @@ use crate::util::duration::latency;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use std::collections::BTreeSet;
-
-/// The longest name of a flowop or of requests; others lose their middle.
-const MAX_NAME_WIDTH: usize = 22;
 
 /// A row: its name, the figure of each run as text, and for the change as a number.
 type ComparedRow = (String, Vec<String>, Vec<Option<f64>>);
@@ -28,24 +25,27 @@ struct RowGroup {
 /// that took the least time, until it fits. `first` is the index of the first of the runs in the session. `all`: leave
 /// nothing out, and add the steps of requests.
 pub(super) fn table(runs: &[Run], first: usize, all: bool, columns: Option<usize>, lines: Option<usize>) -> String {
-    let mut groups = groups(runs, all);
-    let mut left_out = 0;
-    loop {
-        let mut text = drawn(runs, first, &groups, columns);
-        if left_out > 0 {
-            text += &format!("… {left_out} more (`compare -v`)\n");
-        }
-        // Of several that took the same time the last one goes.
-        let times = groups.iter().enumerate().filter_map(|(n, group)| Some((n, group.time?)));
-        let least = times.min_by(|(m, a), (n, b)| a.total_cmp(b).then(n.cmp(m))).map(|(n, _)| n);
-        let is_too_high = lines.is_some_and(|lines| text.lines().count() > lines);
-        let Some(least) = least.filter(|_| is_too_high && !all) else { return text };
-        groups.remove(least);
-        left_out += 1;
+    let groups = groups(runs, all);
+    // In the order in which they go: of several that took the same time the last one goes first.
+    let mut by_time: Vec<usize> = (0..groups.len()).filter(|n| groups[*n].time.is_some()).collect();
+    by_time.sort_by(|m, n| groups[*m].time.unwrap_or(0.0).total_cmp(&groups[*n].time.unwrap_or(0.0)).then(n.cmp(m)));
+    let without = |left_out: usize| {
+        let gone: BTreeSet<usize> = by_time[..left_out].iter().copied().collect();
+        let shown: Vec<&RowGroup> =
+            groups.iter().enumerate().filter(|(n, _)| !gone.contains(n)).map(|(_, group)| group).collect();
+        let more = if left_out > 0 { format!("… {left_out} more (`compare -v`)\n") } else { String::new() };
+        drawn(runs, first, &shown, columns) + &more
+    };
+    let fits = |text: &str| all || lines.is_none_or(|lines| text.lines().count() <= lines);
+    let whole = without(0);
+    if fits(&whole) {
+        return whole;
     }
+    let numbers: Vec<usize> = (1..by_time.len()).collect();
+    without(numbers.partition_point(|left_out| !fits(&without(*left_out))) + usize::from(!by_time.is_empty()))
 }
 
-fn drawn(runs: &[Run], first: usize, groups: &[RowGroup], columns: Option<usize>) -> String {
+fn drawn(runs: &[Run], first: usize, groups: &[&RowGroup], columns: Option<usize>) -> String {
     let names: Vec<String> = (0..runs.len()).map(|i| format!("run {}", first + i + 1)).collect();
     let has_change = runs.len() == 2;
     let headings = std::iter::once(("", Align::Left))
@@ -101,7 +101,7 @@ fn groups(runs: &[Run], all: bool) -> Vec<RowGroup> {
     let flowops = distinct(runs);
     let labels = FlowopLabels::among(&flowops);
     let group = |flowop: &FlowopResult, responses: bool| {
-        let label = printable::within(&labels.label(flowop), MAX_NAME_WIDTH).into_owned();
+        let label = labels.short(flowop);
         let of = |run: &Run| same(run, flowop).map(|flowop| (flowop.ops, flowop.latency_ns));
         let rate = figure(runs, format!("{label} ops/s"), &|run| Some(same(run, flowop)?.ops_per_s), measured);
         let mut rows: Vec<ComparedRow> = rate.into_iter().collect();

@@ -10,7 +10,6 @@ use crate::result::snapshot::Dist;
 use crate::result::{FlowopResult, Run};
 use crate::util::count::measured;
 use crate::util::duration::seconds;
-use crate::util::printable;
 
 /// The widest chart.
 const MAX_WIDTH: usize = 160;
@@ -22,8 +21,6 @@ const LABEL: usize = 12;
 const MAX_INTERVAL_WIDTH: usize = 8;
 /// The height of the charts in lines.
 const LINES: usize = 6;
-/// The longest name of a flowop; others lose their middle.
-const MAX_NAME_WIDTH: usize = 22;
 /// The lines of a screen that are no histogram, if the rate is there: the command, the next prompt, headings, axes.
 const OTHER_LINES: usize = LINES + 8;
 /// The histograms that the lowest of screens has.
@@ -43,7 +40,7 @@ pub fn all(run: &Run, size: ReportSize) -> Option<String> {
 pub fn flowop(run: &Run, index: usize, size: ReportSize) -> Option<String> {
     let width = size.width.clamp(MIN_WIDTH, MAX_WIDTH);
     let flowop = run.flowops.get(index)?;
-    let label = printable::within(&FlowopLabels::of(run).label(flowop), MAX_NAME_WIDTH).into_owned();
+    let label = FlowopLabels::of(run).short(flowop);
     let rate = over_time(run, &label, width, &|other| other == index);
     let histogram = dist(flowop).and_then(|dist| {
         let axis = Axis::of([&dist], width - LABEL)?;
@@ -101,10 +98,7 @@ fn histograms(run: &Run, width: usize, most: usize) -> Option<String> {
     let names = FlowopLabels::of(run);
     let has_operations = run.flowops.iter().filter(|flowop| dist(flowop).is_some()).count();
     let (shown, _) = longest(run, most);
-    let drawn: Vec<(String, Dist)> = shown
-        .into_iter()
-        .filter_map(|f| Some((printable::within(&names.label(f), MAX_NAME_WIDTH).into_owned(), dist(f)?)))
-        .collect();
+    let drawn: Vec<(String, Dist)> = shown.into_iter().filter_map(|f| Some((names.short(f), dist(f)?))).collect();
     let wide = drawn.iter().map(|(name, _)| name.chars().count()).max()?;
     let space = width.saturating_sub(wide + 2);
     let axis = Axis::of(drawn.iter().map(|(_, dist)| dist), space)?;

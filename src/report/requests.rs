@@ -14,8 +14,8 @@ use crate::util::wrap::fill;
 const MEASURE: &str = "measure";
 /// The largest difference of the rates of a step and of the requests that pass it: some are in flight at the end.
 const MAX_DIFFERENCE: f64 = 0.02;
-/// The longest name; others lose their middle.
-const MAX_NAME_WIDTH: usize = 22;
+/// The longest name of a flowop or of requests in a table; longer ones lose their middle.
+pub(crate) const MAX_NAME_WIDTH: usize = 22;
 
 /// A row of the table.
 pub(crate) struct RequestRow<'a> {

@@ -14,7 +14,6 @@ use crate::result::hdr;
 use crate::result::snapshot::Dist;
 use crate::result::{Document, FlowopResult, Latency, Run};
 use crate::util::count::count;
-use crate::util::printable;
 use crate::util::table::{Align, Table};
 use crate::util::wrap::{WIDTH, fill, fill_list};
 use std::io::{self, Write};
@@ -45,8 +44,6 @@ pub struct ScreenReport {
 const MIN_WIDTH: usize = 60;
 /// The widest screen that is filled.
 const MAX_WIDTH: usize = 160;
-/// The longest name of a flowop; others lose their middle.
-const MAX_NAME_WIDTH: usize = 22;
 /// The least width of histograms. Narrower ones are left out.
 const MIN_AXIS_WIDTH: usize = 14;
 /// The greatest width of histograms.
@@ -172,8 +169,7 @@ fn table(run: &Run, width: usize, rows: usize) -> String {
         std::iter::once(name).chain(all.filter(|(figure, _)| is_shown(figure, width)).map(|(_, cell)| cell)).collect()
     };
     let of_flowop = |flowop: &FlowopResult| {
-        let name = printable::within(&names.label(flowop), MAX_NAME_WIDTH).into_owned();
-        cells(name, flowop.ops, flowop.ops_per_s, flowop.mib_per_s, &flowop.latency_ns)
+        cells(names.short(flowop), flowop.ops, flowop.ops_per_s, flowop.mib_per_s, &flowop.latency_ns)
     };
     let dist = |flowop: &FlowopResult| hdr::decode(&flowop.histogram).ok().filter(|dist| dist.count > 0);
     let rows: Vec<(Vec<String>, Option<Dist>)> = shown.iter().map(|f| (of_flowop(f), dist(f))).collect();

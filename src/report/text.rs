@@ -5,6 +5,7 @@
 
 use super::histogram::Axis;
 use super::names::heading;
+use super::requests::MAX_NAME_WIDTH;
 use super::{Report, ReportInfo, conclusion, devices, hosts};
 use crate::result::hdr;
 use crate::result::ranks::of_instances;
@@ -36,8 +37,6 @@ const USUAL_ENGINE: &str = "posix";
 const MAX_HISTOGRAMS: usize = 10;
 /// Maximum width of the histograms' axis, in characters.
 const MAX_AXIS_WIDTH: usize = 64;
-/// Maximum width of a name beside its histogram; longer names lose their middle.
-const MAX_NAME_WIDTH: usize = 22;
 
 impl Report for Text {
     fn info(&self) -> ReportInfo {
@@ -213,6 +212,8 @@ pub(crate) struct FlowopLabels {
     shared: BTreeSet<String>,
     /// Whether labels need the process, since thread and name are ambiguous.
     with_process: bool,
+    /// The number of characters to which no two labels are shortened to the same.
+    width: usize,
 }
 
 impl FlowopLabels {
@@ -225,7 +226,20 @@ impl FlowopLabels {
         let (mut names, mut pairs) = (BTreeSet::new(), BTreeSet::new());
         let shared = flowops.iter().filter(|f| !names.insert(&f.name)).map(|f| f.name.clone()).collect();
         let distinct = flowops.iter().all(|f| pairs.insert((&f.thread, &f.name)));
-        Self { shared, with_process: !distinct }
+        let mut found = Self { shared, with_process: !distinct, width: MAX_NAME_WIDTH };
+        let labels: BTreeSet<String> = flowops.iter().map(|flowop| found.label(flowop)).collect();
+        let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+        let shortened =
+            |width| labels.iter().map(|label| printable::within(label, width)).collect::<BTreeSet<_>>().len();
+        while found.width < longest && shortened(found.width) < labels.len() {
+            found.width += found.width / 4;
+        }
+        found
+    }
+
+    /// The label, without its middle if it is long.
+    pub(crate) fn short(&self, flowop: &FlowopResult) -> String {
+        printable::within(&self.label(flowop), self.width).into_owned()
     }
 
     fn thread(&self, flowop: &FlowopResult) -> String {
@@ -276,8 +290,7 @@ impl<'a> BusiestFlowops<'a> {
 fn distributions(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let BusiestFlowops { shown, left_out } = BusiestFlowops::of(run, MAX_HISTOGRAMS);
     let names = FlowopLabels::of(run);
-    let label = |f: &FlowopResult| printable::within(&names.label(f), MAX_NAME_WIDTH).into_owned();
-    let decoded = shown.iter().filter_map(|(_, f)| Some((label(f), hdr::decode(&f.histogram).ok()?)));
+    let decoded = shown.iter().filter_map(|(_, f)| Some((names.short(f), hdr::decode(&f.histogram).ok()?)));
     let drawn: Vec<(String, Dist)> = decoded.collect();
     let wide = drawn.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let axis_width = MAX_AXIS_WIDTH.min(WIDTH.saturating_sub(4 + wide));

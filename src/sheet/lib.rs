@@ -159,7 +159,12 @@ impl Sheet {
     /// The blocks of a page: the answer is first, then what leads to the tables, and what was unusual.
     pub fn into_page(self) -> Vec<SheetBlock> {
         let rest = [self.answer.rest(), self.answer.about].into_iter().filter(|text| !text.is_empty());
-        let mut found = vec![SheetBlock::Banner { tone: self.tone, text: self.answer.result }];
+        // What must not be used looks it, whatever the verdict is.
+        let tone = match (self.tone, self.answer.usability) {
+            (Tone::Good, Some(Usability::Unusable)) => Tone::Bad,
+            (tone, _) => tone,
+        };
+        let mut found = vec![SheetBlock::Banner { tone, text: self.answer.result }];
         found.extend(rest.map(|text| SheetBlock::Text { text }));
         let lines = self.answer.conditions;
         found.extend((!lines.is_empty()).then_some(SheetBlock::SmallPrint { lines }));

@@ -42,6 +42,19 @@ fn text_has_the_result_last_and_fits_its_columns() {
     assert_eq!(text::write(&sheet()), expected);
 }
 
+/// A green banner would promise what the sentence takes back.
+#[test]
+fn what_must_not_be_used_does_not_look_good() {
+    let tone = |usability: Usability| {
+        let answer = Answer { usability: Some(usability), ..sheet().answer };
+        match &(Sheet { answer, ..sheet() }).into_page()[0] {
+            SheetBlock::Banner { tone, .. } => *tone,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((tone(Usability::Unusable), tone(Usability::WithCaution)), (Tone::Bad, Tone::Good));
+}
+
 #[test]
 fn markdown_has_the_result_first_and_no_markup_of_names() {
     let expected = "**x\\\\ny** good: \\*all\\*\n\nfirst\n\nsecond\n\n| name | runs | whole |\n|---|--:|---|\n\

@@ -30,7 +30,7 @@ pub fn of(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-/// All but two are as wide as the character, so that columns stay.
+/// Most are as wide as the character, so that columns stay.
 fn replaced(c: char) -> Option<&'static str> {
     Some(match c {
         '…' => "~",
@@ -43,6 +43,19 @@ fn replaced(c: char) -> Option<&'static str> {
         '┌' | '┐' | '└' | '┘' | '├' | '┤' | '┬' | '┴' | '┼' => "+",
         '“' | '”' | '„' => "\"",
         '‘' | '’' => "'",
+        '√' => "sqrt ",
+        '≥' => ">=",
+        '≤' => "<=",
+        '⌊' | '⌋' => "|",
+        '⁻' => "-",
+        '⁰' => "0",
+        '¹' => "1",
+        '²' => "2",
+        '³' => "3",
+        '⁴' => "4",
+        '⁶' => "6",
+        '⁸' => "8",
+        '⁹' => "9",
         '░' | '▂' => ".",
         '▁' => "_",
         '▃' => ":",

@@ -104,6 +104,8 @@ pub static TERMS: &[TermEntry] = &[
 
 /// Columns and rows of tables, states and verdicts.
 pub(crate) static LABELS: &[TermEntry] = &[
+    term("spread", "the standard deviation of the runs of an arm, relative to their mean", ""),
+    term("not usable", "a caution says why the result must not be used, whatever the figures are", ""),
     term("ops, ops/s", "operations in the measured time, and per second", ""),
     term("MiB/s", "mebibytes (2²⁰ bytes) read and written per second", ""),
     term("mean", "the mean of the latencies of a run, or of the figures of several runs", ""),
@@ -171,13 +173,14 @@ pub(crate) static LABELS: &[TermEntry] = &[
         "a range computed from the runs; in 95 (or 99.9) of 100 such experiments it contains the true value",
         "",
     ),
+    term("also changed", "figures that differ clearly between A and B, and may explain the change", ""),
     term(
         "other metrics, descriptive",
         "further figures of the same runs: they describe, the verdict is that of the first metric",
         "",
     ),
     term(
-        "effective sample size",
+        "effective n, effective sample size",
         "how many independent runs the runs are worth, because runs one after another are alike",
         "",
     ),

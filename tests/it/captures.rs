@@ -66,6 +66,11 @@ fn scripts() -> TempDir {
     dir
 }
 
+/// A screen as one line: sentences are broken anywhere.
+fn text(screen: &str) -> String {
+    screen.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The sizes of this run of the tests.
 fn sizes() -> &'static [(usize, usize)] {
     if long() { &SIZES } else { &SIZES[..1] }
@@ -98,10 +103,12 @@ fn the_answer_is_on_the_last_screen() {
                 "`{words}` ends with {status}\n{}",
                 terminal.scrolled()
             );
+            // A verdict of status 0 is usable, an unclear one is not.
+            let may = if status == "11" { "Do not use this result." } else { "You may use this result" };
+            let is_told = ["ab", "repeat"].iter().any(|command| words.starts_with(command));
+            assert!(!is_told || text(&screen).contains(may) || text(&screen).contains("not usable; "), "{screen}");
             for answer in answers {
-                // Sentences are broken anywhere.
-                let text = screen.split_whitespace().collect::<Vec<_>>().join(" ");
-                assert!(text.contains(answer), "`{words}` at {size:?}: no `{answer}`\n{screen}");
+                assert!(text(&screen).contains(answer), "`{words}` at {size:?}: no `{answer}`\n{screen}");
             }
             assert_unbroken(&terminal, *size, words);
         }

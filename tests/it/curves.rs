@@ -108,7 +108,7 @@ fn results_of_two_directories_are_compared_test_by_test() {
         (&["old", "none"], "none can't be read"),
         (&["old", "new", "--metric", "latency.p99"], "no result has `latency.p99`"),
         (&["old", "new", "--lower-is-better"], "is not for results"),
-        (&["old", "--metric", "ops"], "required arguments"),
+        (&["old", "--metric", "ops"], "give B too"),
     ] {
         let said = wins(words).run().exits(2).stderr;
         assert!(said.contains(says), "{words:?}: {said}");

@@ -173,8 +173,9 @@ fn a_cell_can_be_compared() {
     assert!(text.contains("`--metric` needs an experiment"), "{text}");
     lab.run("report r -o page.html", 0);
     let page = fs::read_to_string(lab.path("page.html")).unwrap();
+    // Each point has its name for pointers and for screen readers.
     let runs = page.matches("run 1 of the cell: ").count();
-    assert!(page.contains("experiment: study") && page.contains("Cells: ops") && runs == 8, "{runs} points");
+    assert!(page.contains("experiment: study") && page.contains("Cells: ops") && runs == 16, "{runs} names of points");
     // An experiment of another kind does not continue it.
     let text = lab.run("repeat --resume r", 2);
     assert!(text.contains("`wmlrun experiment --resume`"), "{text}");

@@ -25,10 +25,10 @@ fn assert_sets(script: &str, lines: &[&str]) {
 fn options_answer_the_questions() {
     // The other questions have their defaults.
     let script = written(&["--load", "8"]);
-    assert_sets(&script, &["files=1000", "filesize=64k", "threads=8", "rate=0", "reads=70", "osync=false", "fsync=0"]);
+    assert_sets(&script, &["files=1000", "filesize=64k", "threads=8", "rate=0", "reads=70", "dsync=false", "fsync=0"]);
     let script =
         written(&["--files", "20x1536k", "--load", "200/s", "--reads", "40%", "--sync", "write", "--io", "8K"]);
-    assert_sets(&script, &["files=20", "filesize=1536k", "rate=200", "reads=40", "osync=true", "iosize=8k"]);
+    assert_sets(&script, &["files=20", "filesize=1536k", "rate=200", "reads=40", "dsync=true", "iosize=8k"]);
     let checked = Wml::new().file("new.wml", &script).args(["check", "new.wml"]).run().exits(0);
     assert_eq!(checked.shown(), "");
 }
