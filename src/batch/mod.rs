@@ -3,7 +3,7 @@
 //!
 //! A session loads the personality, sets the variables where the profile names them, and executes the commands of
 //! `thisrun.f`. This script is written beside a copy of the personality: it runs the workload again without the profile.
-//! Deliberately absent: the command line and the terminal, which [`BatchHost`] stands for. `differences` finds what a script
+//! Deliberately absent: the command line and the terminal, which `BatchHost` stands for. `differences` finds what a script
 //! does otherwise than in Filebench.
 
 mod differences;

@@ -1,7 +1,7 @@
 //! Measurements: each turns a plan into a run of the result document.
 //!
 //! The input is a plan and settings. The output is a run in the document, and notifications to a [`Front`].
-//! [`Runner::measure`] makes one measurement. Not here: the language, the command line, and the order of measurements
+//! `Runner::measure` makes one measurement. Not here: the language, the command line, and the order of measurements
 //! (`session`).
 
 mod cache;

@@ -70,7 +70,7 @@ pub struct DeviceProperties {
     pub rotational: Option<bool>,
     /// The active I/O scheduler.
     pub scheduler: String,
-    /// Settings of its request queue and of the scheduler, by name; see [`settings::of_queue`].
+    /// Settings of its request queue and of the scheduler, by name; see `settings::of_queue`.
     pub queue: BTreeMap<String, String>,
 }
 

@@ -1,6 +1,6 @@
 //! Writing and reading of the document as JSON.
 //!
-//! A file is replaced atomically (`output`), so a reader finds either the old or the new text. [`Writer::create`] is
+//! A file is replaced atomically (`output`), so a reader finds either the old or the new text. `Writer::create` is
 //! called before the run, so that an invalid path is reported before the run and not after it.
 
 use super::{Report, ReportInfo};

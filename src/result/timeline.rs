@@ -1,6 +1,6 @@
 //! The time series of a run: intervals whose sums equal the run's totals, regardless of when samples were taken.
 //!
-//! Memory is bounded for runs of any length. Beyond [`MAX_INTERVALS`] intervals, each pair of adjacent intervals is
+//! Memory is bounded for runs of any length. Beyond `MAX_INTERVALS` intervals, each pair of adjacent intervals is
 //! merged, with exact percentiles, and later intervals get the merged length. So all intervals but the last have the
 //! same length, except for scheduling delays. Not here: clocks and the schedule of the samples.
 

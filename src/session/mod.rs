@@ -1,6 +1,6 @@
 //! A session: executes commands one after another, for a script, a profile or a prompt.
 //!
-//! In: source texts and settings. Out: runs in the document of a [`Runner`], and messages to a [`Front`]. A session
+//! In: source texts and settings. Out: runs in the document of a `Runner`, and messages to a [`Front`]. A session
 //! keeps definitions and variables; each run reads the variables at its start. The script runner, the batch and the
 //! shell are front ends of it. Deliberately absent: the command line, terminals, formats of reports.
 

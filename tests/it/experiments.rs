@@ -786,7 +786,7 @@ fn a_path_that_is_not_utf8_is_refused() {
     use std::os::unix::ffi::OsStrExt as _;
     let odd = OsStr::from_bytes(b"d\xe9");
     let small =
-        ["--runs", "2", "--engine", "null", "--runtime", "0.05", "--no-quiesce", "--quiet", "--set", "filesize=1m"];
+        ["--runs", "2", "--engine", "null", "--runtime", "0.3", "--no-quiesce", "--quiet", "--set", "filesize=1m"];
     let repeat = || Wml::new().args(["repeat", "randomread"]).args(small);
     for (option, text) in [("--allow-write", "`--allow-write` is not UTF-8"), ("--require-mount", "it is not UTF-8")] {
         let mut word = OsString::from(format!("{option}="));

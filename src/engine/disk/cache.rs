@@ -145,7 +145,7 @@ fn with_file<T>(
     done.map(Some).map_err(|e| call("read", e))
 }
 
-/// Measures how much of the existing files is cached, using a sample of at most [`SAMPLE`] files chosen by `seed`.
+/// Measures how much of the existing files is cached, using a sample of at most `SAMPLE` files chosen by `seed`.
 ///
 /// Opening the files loads their inodes into memory. A caller that needs cold inodes must drop them again afterwards.
 /// `None` when there is no data to be cached, or the measurement takes longer than `time_limit`.

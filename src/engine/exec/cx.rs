@@ -131,7 +131,7 @@ pub struct Account<'r> {
     /// The record of the thread's operations, if one is requested.
     pub stream: Option<Box<Stream>>,
     /// In an open loop, while an I/O flowop runs: the intended start of its iteration, in ticks; else 0. See
-    /// [`OpCx::set_intended_start`].
+    /// `OpCx::set_intended_start`.
     pub intended: u64,
     /// The delay of the start of the iteration after its intended start, in nanoseconds.
     pub lateness: u64,

@@ -7,7 +7,7 @@
 //!
 //! **Counts and bits.** A count is updated after the bit that it summarizes, so a search by counts may miss a member
 //! that was created a moment ago. The search then finds no candidate, and the caller waits for a change
-//! ([`Members::wait_change`]). Changes are announced after the counts are updated, so this wait ends immediately. A
+//! (`Members::wait_change`). Changes are announced after the counts are updated, so this wait ends immediately. A
 //! pick never relies on counts alone: only a successful test of the bits selects a member.
 //!
 //! **Rotation in batches.** All threads share one rotation over the set: a counter of positions, whose remainder modulo
@@ -68,7 +68,7 @@ pub enum How<'a> {
     /// A candidate chosen uniformly by these 64 random bits.
     Uniform(u64),
     /// The candidate at this distance behind the member that was created last, otherwise the next one farther behind.
-    /// As names are given in rotation, a member farther behind was created earlier. See [`Members::keep_order`].
+    /// As names are given in rotation, a member farther behind was created earlier. See `Members::keep_order`.
     Behind(u64),
 }
 
@@ -225,7 +225,7 @@ impl Members {
     /// Picks a candidate that is not busy.
     ///
     /// With `hold` the member is marked busy, and belongs to the caller until [`Members::release`] or
-    /// [`Members::set_exists`]. Without `hold`, or in a frozen set, other threads may pick it too.
+    /// `Members::set_exists`. Without `hold`, or in a frozen set, other threads may pick it too.
     #[inline]
     pub fn pick(&self, want: Want, how: How<'_>, hold: bool) -> Picked {
         let mode = self.mode.load(Ordering::Relaxed);

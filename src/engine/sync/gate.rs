@@ -118,7 +118,7 @@ impl Gate {
     }
 
     /// Ends the run at `tick`, or at its deadline if that is earlier, and wakes the threads that sleep in
-    /// [`Gate::sleep_until`].
+    /// `Gate::sleep_until`.
     pub fn stop(&self, tick: u64) {
         self.stopped_at.fetch_min(tick, SeqCst);
         self.stopped.store(1, SeqCst);
