@@ -109,15 +109,22 @@ impl ThreadActivity {
     /// True if a thread that has not ended is blocked in a system call although the devices have transferred
     /// nothing since the last call.
     pub(super) fn is_held(&mut self, shared: &Shared) -> bool {
-        let sleeps = |s: &ThreadSlot| !s.done.load(SeqCst) && blocked::sleeps(s.tid.load(Relaxed));
+        self.is_one_held(shared, |_| true)
+    }
+
+    /// The same for one of the threads that are `meant`.
+    fn is_one_held(&mut self, shared: &Shared, meant: impl Fn(&ThreadSlot) -> bool) -> bool {
+        let sleeps = |s: &ThreadSlot| meant(s) && !s.done.load(SeqCst) && blocked::sleeps(s.tid.load(Relaxed));
         let moved = self.devices.update(transferred(shared), shared.clock.raw());
         !moved && shared.thread_slots.iter().any(sleeps)
     }
 
     /// True if a thread of a run that began at `from` and has stopped is blocked in a system call, the devices have
-    /// transferred nothing since the last call, and it is not yet certain that the run is stuck.
+    /// transferred nothing since the last call, and it is not yet certain that the run is stuck. A thread that waits for
+    /// asynchronous operations is not blocked: they are counted as late.
     pub(super) fn may_return(&mut self, shared: &Shared, from: u64) -> bool {
-        let (now, is_held) = (shared.clock.raw(), self.is_held(shared));
+        let now = shared.clock.raw();
+        let is_held = self.is_one_held(shared, |s| s.in_flight.load(Relaxed) == 0);
         self.update(shared, from, now);
         let idle = |at: u64| shared.clock.ns(at.max(from), now);
         let left = || shared.thread_slots.iter().zip(&self.at).filter(|(s, _)| !s.done.load(SeqCst));
