@@ -1,11 +1,11 @@
 //! The parts of a page about a comparison of two arms: the verdict and how it came about.
 
-use super::experiment::{answer_length, distributions, metric_title, run_picture, run_points, unit};
+use super::experiment::{distributions, metric_title, run_picture, run_points, unit};
 use super::{ArmRecords, courses, curves};
 use crate::analysis::{self, ComparisonVerdict, Estimate};
 use crate::comparison::{Comparison, ResultDocument, confidence, figure, percent, probability, ratio, with_direction};
 use crate::experiment::RecordedExperiment;
-use crate::sheet::{Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
+use crate::sheet::{Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol, answer_length};
 use crate::util::count::measured;
 
 /// Returns the parts about a comparison of the arms of an experiment.

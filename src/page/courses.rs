@@ -1,7 +1,7 @@
 //! The course of the runs of two arms: their rate, and the 99th percentile of the flowops that took most time.
 
-use super::curves::by_time;
-use super::records::{ARM_CLASSES, ArmRecords, ArmTimes, RunCourse};
+use super::curves::{NamedPair, by_time};
+use super::records::{ARM_CLASSES, ArmRecords, RunCourse};
 use super::timeline::TimeColumn;
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol};
 
@@ -36,16 +36,12 @@ pub(super) fn blocks(arms: &[ArmRecords; 2], names: &[String; 2]) -> Vec<SheetBl
     }));
     let short = ["A", "B"].map(str::to_owned);
     let flowops = by_time(&arms[0].flowops, &arms[1].flowops);
-    let of_flowop = |pair: &[&ArmTimes; 2]| {
-        let name = &pair[0].name;
+    let of_flowop = |(name, _): &NamedPair<'_>| {
         let p99 = each(&|course, column| p99(course, column, name), false);
         picture((name, "p99 of the latency", AxisUnit::Nanoseconds), &p99, &short)
     };
     let pictures: Vec<Picture> = flowops.iter().take(MAX_FLOWOPS).filter_map(of_flowop).collect();
-    if !pictures.is_empty() {
-        let title = "99th percentile over time".to_owned();
-        blocks.push(SheetBlock::Multiples { title, pictures, is_folded: false });
-    }
+    blocks.extend(SheetBlock::multiples("99th percentile over time", pictures, false));
     blocks
 }
 

@@ -4,6 +4,7 @@ use super::records::{ARM_CLASSES, ARM_SYMBOLS, ArmRecords, ArmTimes, CurvePoint,
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable};
 use crate::util::count::{fixed, grouped, measured};
 use crate::util::duration::latency;
+use indexmap::IndexMap;
 
 /// The number of flowops with pictures of their own: those that took most time. Others are shown on demand.
 const MAX_SHOWN: usize = 4;
@@ -33,14 +34,10 @@ pub(super) fn blocks(arms: &[ArmRecords; 2], names: &[String; 2]) -> Vec<SheetBl
     blocks.extend(requests(arms).block());
     let requests = by_time(&a.requests, &b.requests);
     let short = ["A", "B"].map(str::to_owned);
-    let each = |all: &[[&ArmTimes; 2]], unit: &str| -> Vec<Picture> {
-        all.iter().filter_map(|pair| picture(&pair[0].name, unit, pair, &short)).collect()
+    let each = |all: &[NamedPair<'_>], unit: &str| -> Vec<Picture> {
+        all.iter().filter_map(|(name, pair)| picture(name, unit, pair, &short)).collect()
     };
-    let multiples = |title: &str, pictures: Vec<Picture>, is_folded: bool| {
-        let title = title.to_owned();
-        (!pictures.is_empty()).then_some(SheetBlock::Multiples { title, pictures, is_folded })
-    };
-    blocks.extend(multiples("Response times of the requests", each(&requests, "response time"), false));
+    blocks.extend(SheetBlock::multiples("Response times of the requests", each(&requests, "response time"), false));
     let all = picture("Latency of all I/O", "latency", &[&a.io, &b.io], names);
     blocks.extend(all.map(|picture| {
         let note = format!(
@@ -54,13 +51,14 @@ pub(super) fn blocks(arms: &[ArmRecords; 2], names: &[String; 2]) -> Vec<SheetBl
     // Of a single flowop it would be the same picture.
     if flowops.len() > 1 {
         let (most, others) = flowops.split_at(flowops.len().min(MAX_SHOWN));
-        blocks.extend(multiples("Latency of the flowops that took most time", each(most, "latency"), false));
+        let title = "Latency of the flowops that took most time";
+        blocks.extend(SheetBlock::multiples(title, each(most, "latency"), false));
         let (drawn, rest) = others.split_at(others.len().min(MAX_FOLDED));
         let title = match rest.len() {
             0 => "Latency of the other flowops".to_owned(),
             rest => format!("Latency of {MAX_FOLDED} other flowops; {} more took less time", grouped(rest as u64)),
         };
-        blocks.extend(multiples(&title, each(drawn, "latency"), true));
+        blocks.extend(SheetBlock::multiples(&title, each(drawn, "latency"), true));
     }
     blocks
 }
@@ -70,11 +68,9 @@ fn requests(arms: &[ArmRecords; 2]) -> SheetTable {
     let columns = ["request", "offered/s", "done/s", "backlog", "p50", "p99", "p99.9"];
     let mut table = SheetTable::new("Requests of the open loops, with response times", columns);
     let [a, b] = arms;
-    for name in a.rates.iter().map(|of| &of.name).filter(|name| b.rates.iter().any(|of| of.name == **name)) {
-        for (arm, side) in arms.iter().zip(["A", "B"]) {
-            let Some(rates) = arm.rates.iter().find(|of| of.name == *name) else { continue };
-            let times =
-                arm.requests.iter().find(|of| of.name == *name).map(|times| curve(&times.all)).unwrap_or_default();
+    for (name, rates) in a.rates.iter().filter_map(|(name, of_a)| Some((name, [of_a, b.rates.get(name)?]))) {
+        for (arm, (rates, side)) in arms.iter().zip(rates.into_iter().zip(["A", "B"])) {
+            let times = arm.requests.get(name).map(|times| curve(&times.all)).unwrap_or_default();
             let time = |percentile| at(&times, percentile).map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
             table.row([
                 format!("{name}, {side}"),
@@ -90,11 +86,14 @@ fn requests(arms: &[ArmRecords; 2]) -> SheetTable {
     table
 }
 
+/// A name, and the times of it in both arms.
+pub(super) type NamedPair<'a> = (&'a str, [&'a ArmTimes; 2]);
+
 /// The names that both arms have, those with the longest time of both together first.
-pub(super) fn by_time<'a>(a: &'a [ArmTimes], b: &'a [ArmTimes]) -> Vec<[&'a ArmTimes; 2]> {
-    let pair = |of: &'a ArmTimes| Some([of, b.iter().find(|other| other.name == of.name)?]);
-    let mut found: Vec<[&ArmTimes; 2]> = a.iter().filter_map(pair).collect();
-    found.sort_by_key(|pair| std::cmp::Reverse(pair.iter().map(|times| u128::from(times.all.sum)).sum::<u128>()));
+pub(super) fn by_time<'a>(a: &'a IndexMap<String, ArmTimes>, b: &'a IndexMap<String, ArmTimes>) -> Vec<NamedPair<'a>> {
+    let mut found: Vec<NamedPair<'_>> =
+        a.iter().filter_map(|(name, of_a)| Some((name.as_str(), [of_a, b.get(name)?]))).collect();
+    found.sort_by_key(|(_, pair)| std::cmp::Reverse(pair.iter().map(|times| u128::from(times.all.sum)).sum::<u128>()));
     found
 }
 

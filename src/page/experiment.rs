@@ -7,7 +7,7 @@ use crate::analysis::{self, Estimate, NoiseFloor};
 use crate::comparison::{Repeats, ResultDocument, figure, measured, with_direction};
 use crate::experiment::{ExperimentDocument, RecordedExperiment, RecordedRun, RunTable};
 use crate::import::{Metric, record_name};
-use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable};
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, answer_length};
 use crate::util::count::count;
 use std::collections::BTreeSet;
 
@@ -32,14 +32,6 @@ pub(super) fn blocks(
     blocks.extend(run_table(recorded).folded().block());
     blocks.extend(conditions(recorded).folded().block());
     blocks
-}
-
-/// Returns the number of blocks with the answer, at the beginning of those of a result.
-pub(super) fn answer_length(blocks: &[SheetBlock]) -> usize {
-    let is_answer = |block: &&SheetBlock| {
-        matches!(block, SheetBlock::Banner { .. } | SheetBlock::Text { .. } | SheetBlock::SmallPrint { .. })
-    };
-    blocks.iter().take_while(is_answer).count()
 }
 
 /// Returns sentences on the experiment and on what it measured.

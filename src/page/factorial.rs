@@ -85,12 +85,9 @@ fn cells(found: &Factorial, n: usize, name: &str) -> Vec<SheetBlock> {
     let mut others = pictures.split_off(pictures.len().min(MAX_PICTURES));
     let left_out = others.len().saturating_sub(MAX_FOLDED);
     others.truncate(MAX_FOLDED);
-    let multiples = |title: String, pictures: Vec<Picture>, is_folded: bool| {
-        (!pictures.is_empty()).then_some(SheetBlock::Multiples { title, pictures, is_folded })
-    };
     let more = if left_out > 0 { format!(" (the table has {left_out} more)") } else { String::new() };
-    let others = multiples(format!("{title}, further{more}"), others, true);
-    multiples(title, pictures, false).into_iter().chain(others).collect()
+    let others = SheetBlock::multiples(&format!("{title}, further{more}"), others, true);
+    SheetBlock::multiples(&title, pictures, false).into_iter().chain(others).collect()
 }
 
 /// Draws the distributions and quantiles of the runs of each level beside those of the first one, as small pictures.
@@ -110,8 +107,7 @@ fn level_pictures(found: &Factorial, tests: &LevelTests) -> Option<SheetBlock> {
         pictures.extend(distributions(&tests.metric, &[first.clone(), sample.clone()]));
         pictures.extend(quantiles(&tests.metric, (&first.0, &first.1), (&sample.0, &sample.1)));
     }
-    let title = format!("Distributions: {}", tests.title());
-    (!pictures.is_empty()).then_some(SheetBlock::Multiples { title, pictures, is_folded: false })
+    SheetBlock::multiples(&format!("Distributions: {}", tests.title()), pictures, false)
 }
 
 /// Draws the runs of cells with a metric as points, with the mean and its interval. Each cell has a label.

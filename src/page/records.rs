@@ -9,6 +9,7 @@ use crate::report::{io_latency, json};
 use crate::result::snapshot::Dist;
 use crate::result::{Document, FlowopResult, MIN_BEYOND, Run, ThreadRequests, hdr};
 use crate::sheet::Symbol;
+use indexmap::IndexMap;
 use std::path::Path;
 
 /// The classes of the first arms.
@@ -33,8 +34,6 @@ pub(super) struct CurvePoint {
 /// Times of operations in the runs of an arm.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArmTimes {
-    /// The name of the flowop or the request.
-    pub(super) name: String,
     /// Those of all runs.
     pub(super) all: Dist,
     /// The curve of each run.
@@ -51,8 +50,6 @@ impl ArmTimes {
 /// The rates of a request in the runs of an arm.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArmRequests {
-    /// The name of its thread definition.
-    pub(super) name: String,
     /// Those of each run.
     pub(super) runs: Vec<ThreadRequests>,
 }
@@ -78,12 +75,12 @@ pub(super) struct RunCourse {
 pub struct ArmRecords {
     /// The latencies of all I/O.
     pub(super) io: ArmTimes,
-    /// The latencies of each I/O flowop.
-    pub(super) flowops: Vec<ArmTimes>,
-    /// The response times of each request of open loops.
-    pub(super) requests: Vec<ArmTimes>,
-    /// The rates of each request, except for those that are a `measure=`.
-    pub(super) rates: Vec<ArmRequests>,
+    /// The latencies of each I/O flowop by its label.
+    pub(super) flowops: IndexMap<String, ArmTimes>,
+    /// The response times of each request of open loops by its name.
+    pub(super) requests: IndexMap<String, ArmTimes>,
+    /// The rates of each request by the name of its thread definition, except for those that are a `measure=`.
+    pub(super) rates: IndexMap<String, ArmRequests>,
     pub(super) courses: Vec<RunCourse>,
 }
 
@@ -117,10 +114,7 @@ impl ArmRecords {
         add_each(&mut self.flowops, of_io().map(|flowop| (labels.label(flowop), flowop.histogram.as_str())));
         let requests = rows(run);
         for (name, rates) in requests.iter().filter_map(|row| Some((&row.name, row.requests?))) {
-            match self.rates.iter_mut().find(|of| of.name == *name) {
-                Some(arm) => arm.runs.push(rates.clone()),
-                None => self.rates.push(ArmRequests { name: name.clone(), runs: vec![rates.clone()] }),
-            }
+            self.rates.entry(name.clone()).or_default().runs.push(rates.clone());
         }
         let requests = requests.iter().filter_map(|row| Some((row.name.trim(), row.step?)));
         let requests = requests.map(|(name, step)| (name.to_owned(), step.response_histogram.as_str()));
@@ -136,21 +130,15 @@ impl ArmRecords {
 }
 
 /// Adds the histograms of a run, each with its name. Those of one name are merged, and those that can't be read left out.
-fn add_each<'a>(arm: &mut Vec<ArmTimes>, histograms: impl Iterator<Item = (String, &'a str)>) {
-    let mut run: Vec<(String, Dist)> = Vec::new();
+fn add_each<'a>(arm: &mut IndexMap<String, ArmTimes>, histograms: impl Iterator<Item = (String, &'a str)>) {
+    let mut run: IndexMap<String, Dist> = IndexMap::new();
     for (name, histogram) in histograms {
-        let Some(times) = hdr::decode(histogram).ok().filter(|times| times.count > 0) else { continue };
-        match run.iter_mut().find(|(of, _)| *of == name) {
-            Some((_, all)) => all.merge(&times),
-            None => run.push((name, times)),
+        if let Some(times) = hdr::decode(histogram).ok().filter(|times| times.count > 0) {
+            run.entry(name).or_default().merge(&times);
         }
     }
     for (name, times) in run {
-        let at = arm.iter().position(|of| of.name == name).unwrap_or_else(|| {
-            arm.push(ArmTimes { name, ..ArmTimes::default() });
-            arm.len() - 1
-        });
-        arm[at].add(&times);
+        arm.entry(name).or_default().add(&times);
     }
 }
 

@@ -4,7 +4,7 @@
 use super::{hosts, timeline};
 use crate::comparison::condition_lines;
 use crate::import::of_run;
-use crate::report::requests::rows;
+use crate::report::requests::{COLUMNS, rows};
 use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines, figures};
 use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, Run, RunState, warning_order};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, SheetBlock, SheetTable, Symbol, Tone};
@@ -193,23 +193,10 @@ fn percentiles(run: &Run) -> Option<Picture> {
 
 /// Returns the table of requests of open loops.
 fn requests(run: &Run) -> SheetTable {
-    let columns = ["request", "offered/s", "done/s", "backlog", "p50", "p99", "p99.9", "max"];
+    let columns = ["request"].into_iter().chain(COLUMNS);
     let mut table = SheetTable::new("Requests of the open loops, with response times", columns);
-    let dash = || "-".to_owned();
     for row in rows(run) {
-        let times = row.response();
-        let time =
-            |of: fn(&Latency) -> Option<u64>| times.as_ref().and_then(of).map_or_else(dash, |ns| latency(ns as f64));
-        table.row([
-            row.name.trim().to_owned(),
-            row.requests.map_or_else(dash, |requests| measured(requests.offered_per_s)),
-            measured(row.per_s),
-            row.requests.map_or_else(dash, |requests| grouped(requests.backlog)),
-            time(|times| times.p50),
-            time(|times| times.p99),
-            time(|times| times.p99_9),
-            time(|times| times.max),
-        ]);
+        table.row([row.name.trim().to_owned()].into_iter().chain(row.cells()));
     }
     table
 }

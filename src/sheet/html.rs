@@ -1,6 +1,6 @@
 //! Sheets as one HTML page without scripts, which requests nothing.
 
-use super::SheetBlock;
+use super::{SheetBlock, answer_length};
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, HtmlEscape, context};
 use serde::Serialize;
@@ -45,12 +45,7 @@ struct SectionView<'a> {
 
 impl<'a> SectionView<'a> {
     fn of(section: &'a PageSection, is_only: bool) -> Self {
-        let is_answer = |block: &&SheetBlock| {
-            use SheetBlock::{Banner, SmallPrint, Text};
-            matches!(block, Banner { .. } | Text { .. } | SmallPrint { .. })
-        };
-        let answer = section.blocks.iter().take_while(is_answer).count();
-        let (answer, blocks) = section.blocks.split_at(answer);
+        let (answer, blocks) = section.blocks.split_at(answer_length(&section.blocks));
         let mut contents: Vec<(usize, &str)> =
             (1..).zip(blocks).filter_map(|(n, block)| Some((n, heading(block)?))).collect();
         if contents.len() > MAX_CONTENTS {

@@ -138,6 +138,18 @@ impl SheetBlock {
         let items = texts.iter().map(|text| (text.clone(), String::new())).collect();
         (!texts.is_empty()).then_some(Self::Warnings { label, items })
     }
+
+    /// Small pictures; `None` if there are none.
+    pub fn multiples(title: &str, pictures: Vec<Picture>, is_folded: bool) -> Option<Self> {
+        (!pictures.is_empty()).then_some(Self::Multiples { title: title.to_owned(), pictures, is_folded })
+    }
+}
+
+/// The number of blocks with the answer, at the beginning of those of a result.
+pub fn answer_length(blocks: &[SheetBlock]) -> usize {
+    use SheetBlock::{Banner, SmallPrint, Text};
+    let is_answer = |block: &&SheetBlock| matches!(block, Banner { .. } | Text { .. } | SmallPrint { .. });
+    blocks.iter().take_while(is_answer).count()
 }
 
 impl Sheet {
