@@ -4,12 +4,13 @@ use crate::flowop::MEASURE;
 use crate::report::requests::{MAX_NAME_WIDTH, RequestRow, rows};
 use crate::report::screen::time_of;
 use crate::report::text::FlowopLabels;
-use crate::result::{FlowopResult, Latency, Run, RunState};
+use crate::result::{FlowopResult, Latency, Run, RunState, ThreadRequests};
 use crate::util::count::{grouped, measured};
 use crate::util::duration::latency;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
-use std::collections::BTreeSet;
+use indexmap::{IndexMap, IndexSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// A row: its name, the figure of each run as text, and for the change as a number.
 type ComparedRow = (String, Vec<String>, Vec<Option<f64>>);
@@ -62,27 +63,22 @@ fn drawn(runs: &[Run], first: usize, groups: &[&RowGroup], columns: Option<usize
     table.render_fitted(columns)
 }
 
-/// Returns the row of a figure, unless no run has it.
-fn figure(
-    runs: &[Run],
-    name: String,
-    of: &dyn Fn(&Run) -> Option<f64>,
-    form: fn(f64) -> String,
-) -> Option<ComparedRow> {
-    let values: Vec<Option<f64>> = runs.iter().map(of).collect();
+/// Returns the row of a figure, unless none has it. `all`: what has the figure in each run.
+fn figure<T>(all: &[T], name: String, of: impl Fn(&T) -> Option<f64>, form: fn(f64) -> String) -> Option<ComparedRow> {
+    let values: Vec<Option<f64>> = all.iter().map(of).collect();
     let cells = values.iter().map(|value| value.map_or("-".to_owned(), form)).collect();
     values.iter().any(Option::is_some).then_some((name, cells, values))
 }
 
 /// Returns the rows of latencies: those of these percentiles that a run has enough operations for, or else the mean.
 /// `of`: the operations of a run, and their latencies.
-fn times(runs: &[Run], name: &str, medians: bool, of: &dyn Fn(&Run) -> Option<(u64, Latency)>) -> Vec<ComparedRow> {
-    let shown = |run: &Run| of(run).map(|(ops, times)| times.shown(ops));
+fn times<T>(all: &[T], name: &str, medians: bool, of: impl Fn(&T) -> Option<(u64, Latency)>) -> Vec<ComparedRow> {
+    let shown = |one: &T| of(one).map(|(ops, times)| times.shown(ops));
     let ns = |ns: Option<u64>| ns.map(|ns| ns as f64);
-    let median = || figure(runs, format!("{name}p50"), &|run| ns(shown(run)?.p50), latency);
+    let median = || figure(all, format!("{name}p50"), |one| ns(shown(one)?.p50), latency);
     let mut rows: Vec<ComparedRow> = medians.then(median).flatten().into_iter().collect();
-    let p99 = figure(runs, format!("{name}p99"), &|run| ns(shown(run)?.p99), latency);
-    rows.extend(p99.or_else(|| figure(runs, format!("{name}mean"), &|run| shown(run)?.mean, latency)));
+    let p99 = figure(all, format!("{name}p99"), |one| ns(shown(one)?.p99), latency);
+    rows.extend(p99.or_else(|| figure(all, format!("{name}mean"), |one| shown(one)?.mean, latency)));
     rows
 }
 
@@ -100,17 +96,19 @@ fn groups(runs: &[Run], all: bool) -> Vec<RowGroup> {
 
     let flowops = distinct(runs);
     let labels = FlowopLabels::among(&flowops);
+    let of_runs: Vec<HashMap<FlowopKey<'_>, &FlowopResult>> =
+        runs.iter().map(|run| run.flowops.iter().rev().map(|flowop| (key_of(flowop), flowop)).collect()).collect();
     let group = |flowop: &FlowopResult, responses: bool| {
         let label = labels.short(flowop);
-        let of = |run: &Run| same(run, flowop).map(|flowop| (flowop.ops, flowop.latency_ns));
-        let rate = figure(runs, format!("{label} ops/s"), &|run| Some(same(run, flowop)?.ops_per_s), measured);
+        let same: Vec<Option<&FlowopResult>> = of_runs.iter().map(|run| run.get(&key_of(flowop)).copied()).collect();
+        let rate = figure(&same, format!("{label} ops/s"), |flowop| Some((*flowop)?.ops_per_s), measured);
         let mut rows: Vec<ComparedRow> = rate.into_iter().collect();
-        rows.extend(times(runs, &format!("{label} "), false, &of));
+        rows.extend(times(&same, &format!("{label} "), false, |flowop| flowop.map(|f| (f.ops, f.latency_ns))));
         if responses {
-            let of = |run: &Run| same(run, flowop).and_then(|flowop| Some((flowop.ops, flowop.response_ns?)));
-            rows.extend(times(runs, &format!("{label} response "), false, &of));
+            let name = format!("{label} response ");
+            rows.extend(times(&same, &name, false, |flowop| flowop.and_then(|f| Some((f.ops, f.response_ns?)))));
         }
-        let time = runs.iter().filter_map(|run| same(run, flowop)).map(time_of).fold(0.0, f64::max);
+        let time = same.iter().flatten().copied().map(time_of).fold(0.0, f64::max);
         RowGroup { rows, time: Some(time) }
     };
     // Those of open loops are requests.
@@ -118,13 +116,13 @@ fn groups(runs: &[Run], all: bool) -> Vec<RowGroup> {
     groups.extend(measures.map(|flowop| group(flowop, false)));
     let sum = |run: &Run| Some((run.summary.ops, run.summary.latency_ns));
     let mut summary: Vec<Option<ComparedRow>> = vec![
-        figure(runs, "ops/s".to_owned(), &|run| Some(run.summary.ops_per_s), measured),
-        figure(runs, "MiB/s".to_owned(), &|run| Some(run.summary.mib_per_s), measured),
-        figure(runs, "mean latency".to_owned(), &|run| run.summary.latency_ns.mean, latency),
-        figure(runs, "p99".to_owned(), &|run| Some(sum(run)?.1.shown(sum(run)?.0).p99? as f64), latency),
+        figure(runs, "ops/s".to_owned(), |run| Some(run.summary.ops_per_s), measured),
+        figure(runs, "MiB/s".to_owned(), |run| Some(run.summary.mib_per_s), measured),
+        figure(runs, "mean latency".to_owned(), |run| run.summary.latency_ns.mean, latency),
+        figure(runs, "p99".to_owned(), |run| Some(sum(run)?.1.shown(sum(run)?.0).p99? as f64), latency),
     ];
     if runs.iter().any(|run| run.summary.errors > 0) {
-        summary.push(figure(runs, "errors".to_owned(), &|run| Some(run.summary.errors as f64), measured));
+        summary.push(figure(runs, "errors".to_owned(), |run| Some(run.summary.errors as f64), measured));
     }
     groups.push(whole(summary.into_iter().flatten().collect()));
     groups.extend(flowops.iter().filter(|flowop| flowop.class.is_io()).map(|flowop| group(flowop, all)));
@@ -149,31 +147,25 @@ fn keyed(run: &Run) -> Vec<(RequestKey, RequestRow<'_>)> {
 
 /// The requests of each thread definition with an open loop, and of each `measure=` in it.
 fn request_groups(runs: &[Run]) -> Vec<RowGroup> {
-    let all: Vec<Vec<(RequestKey, RequestRow<'_>)>> = runs.iter().map(keyed).collect();
-    let mut keys: Vec<&RequestKey> = Vec::new();
-    for (key, _) in all.iter().flatten() {
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
+    let all: Vec<IndexMap<RequestKey, RequestRow<'_>>> =
+        runs.iter().map(|run| keyed(run).into_iter().collect()).collect();
+    let keys: IndexSet<&RequestKey> = all.iter().flat_map(IndexMap::keys).collect();
+    let mut of_name: HashMap<&str, usize> = HashMap::new();
+    keys.iter().for_each(|(_, name)| *of_name.entry(name).or_default() += 1);
     let group = |key: &&RequestKey| {
-        let is_alone = keys.iter().filter(|other| other.1 == key.1).count() == 1;
-        let name = if is_alone { key.1.clone() } else { format!("{}.{}", key.0, key.1) };
+        let name = if of_name[key.1.as_str()] == 1 { key.1.clone() } else { format!("{}.{}", key.0, key.1) };
         let name = printable::within(name.trim_start_matches('.'), MAX_NAME_WIDTH).into_owned();
-        let found: Vec<Option<&RequestRow<'_>>> =
-            all.iter().map(|rows| rows.iter().find(|(k, _)| k == *key).map(|(_, row)| row)).collect();
-        let row_of = |run: &Run| found[runs.iter().position(|other| std::ptr::eq(other, run)).unwrap_or_default()];
-        let backlog = |run: &Run| Some(row_of(run)?.requests?.backlog as f64);
-        let offered = |run: &Run| Some(row_of(run)?.requests?.offered_per_s);
-        let mut shown: Vec<ComparedRow> = figure(runs, format!("{name} offered/s"), &offered, measured)
-            .into_iter()
-            .chain(figure(runs, format!("{name} done/s"), &|run| Some(row_of(run)?.per_s), measured))
-            .collect();
-        if runs.iter().filter_map(backlog).any(|backlog| backlog > 0.0) {
-            shown.extend(figure(runs, format!("{name} backlog"), &backlog, |requests| grouped(requests as u64)));
+        let found: Vec<Option<&RequestRow<'_>>> = all.iter().map(|rows| rows.get(*key)).collect();
+        let requests: Vec<Option<&ThreadRequests>> = found.iter().map(|row| (*row)?.requests).collect();
+        let offered = figure(&requests, format!("{name} offered/s"), |of| Some((*of)?.offered_per_s), measured);
+        let done = figure(&found, format!("{name} done/s"), |row| Some((*row)?.per_s), measured);
+        let mut shown: Vec<ComparedRow> = offered.into_iter().chain(done).collect();
+        if requests.iter().flatten().any(|requests| requests.backlog > 0) {
+            let form = |requests: f64| grouped(requests as u64);
+            shown.extend(figure(&requests, format!("{name} backlog"), |of| Some((*of)?.backlog as f64), form));
         }
-        shown.extend(times(runs, &format!("{name} response "), true, &|run| {
-            let step = row_of(run)?.step?;
+        shown.extend(times(&found, &format!("{name} response "), true, |row| {
+            let step = (*row)?.step?;
             Some((step.ops, step.response_ns?))
         }));
         RowGroup { rows: shown, time: Some(f64::INFINITY) }
@@ -181,19 +173,18 @@ fn request_groups(runs: &[Run]) -> Vec<RowGroup> {
     keys.iter().map(group).collect()
 }
 
+/// The process, the thread and the name of a flowop.
+type FlowopKey<'a> = (&'a str, &'a str, &'a str);
+
+fn key_of(flowop: &FlowopResult) -> FlowopKey<'_> {
+    (&flowop.process, &flowop.thread, &flowop.name)
+}
+
 /// The flowops of all runs, in order of first occurrence, each as the first run has it.
 fn distinct(runs: &[Run]) -> Vec<&FlowopResult> {
     let mut seen = BTreeSet::new();
     let all = runs.iter().flat_map(|run| &run.flowops);
-    all.filter(|flowop| seen.insert((&flowop.process, &flowop.thread, &flowop.name))).collect()
-}
-
-/// The flowop of another run.
-fn same<'a>(run: &'a Run, flowop: &FlowopResult) -> Option<&'a FlowopResult> {
-    let is_same = |other: &&FlowopResult| {
-        (&other.process, &other.thread, &other.name) == (&flowop.process, &flowop.thread, &flowop.name)
-    };
-    run.flowops.iter().find(is_same)
+    all.filter(|flowop| seen.insert(key_of(flowop))).collect()
 }
 
 /// Returns the names of the variables whose values differ between runs.

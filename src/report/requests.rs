@@ -9,6 +9,7 @@ use crate::util::duration::latency;
 use crate::util::printable;
 use crate::util::table::{Align, Table};
 use crate::util::wrap::fill;
+use std::collections::HashMap;
 
 /// The kind of the rows of `measure=`.
 const MEASURE: &str = "measure";
@@ -29,11 +30,26 @@ pub(crate) struct RequestRow<'a> {
 }
 
 impl RequestRow<'_> {
-    /// The response times that are shown: no percentile of few operations.
-    pub(crate) fn response(&self) -> Option<Latency> {
-        self.step.and_then(|step| Some(step.response_ns?.shown(step.ops)))
+    /// The figures of [`COLUMNS`]. No percentile of few operations is shown.
+    pub(crate) fn cells(&self) -> [String; COLUMNS.len()] {
+        let dash = || "-".to_owned();
+        let times = self.step.and_then(|step| Some(step.response_ns?.shown(step.ops)));
+        let time =
+            |of: fn(&Latency) -> Option<u64>| times.as_ref().and_then(of).map_or_else(dash, |ns| latency(ns as f64));
+        [
+            self.requests.map_or_else(dash, |requests| measured(requests.offered_per_s)),
+            measured(self.per_s),
+            self.requests.map_or_else(dash, |requests| grouped(requests.backlog)),
+            time(|times| times.p50),
+            time(|times| times.p99),
+            time(|times| times.p99_9),
+            time(|times| times.max),
+        ]
     }
 }
+
+/// The figures of requests. A narrow screen lacks p99.9.
+pub(crate) const COLUMNS: [&str; 7] = ["offered/s", "done/s", "backlog", "p50", "p99", "p99.9", "max"];
 
 /// Returns the requests of a run in lines of at most `width` columns; nothing for a run without open loops, or an earlier
 /// result. Of more than `most` rows the last ones are counted.
@@ -41,30 +57,13 @@ pub(super) fn table(run: &Run, width: usize, most: usize) -> Option<String> {
     let open = run.open_loop.as_ref().filter(|open| !open.threads.is_empty())?;
     let rows = rows(run);
     let left_out = rows.len().saturating_sub(most);
-    let mut columns = vec!["offered/s", "done/s", "backlog", "p50", "p99", "p99.9", "max"];
-    if width < 100 {
-        columns.retain(|column| *column != "p99.9");
-    }
-    let headings = columns.iter().map(|column| (*column, Align::Right));
+    let is_shown = |column: &str| width >= 100 || column != "p99.9";
+    let headings = COLUMNS.into_iter().filter(|column| is_shown(column)).map(|column| (column, Align::Right));
     let mut table = Table::new([("requests", Align::Left)].into_iter().chain(headings));
-    let dash = || "-".to_owned();
     for row in &rows[..rows.len() - left_out] {
-        let shown = row.response();
-        let time =
-            |of: fn(&Latency) -> Option<u64>| shown.as_ref().and_then(of).map_or_else(dash, |ns| latency(ns as f64));
-        let mut cells = vec![
-            printable::within(&row.name, MAX_NAME_WIDTH).into_owned(),
-            row.requests.map_or_else(dash, |requests| measured(requests.offered_per_s)),
-            measured(row.per_s),
-            row.requests.map_or_else(dash, |requests| grouped(requests.backlog)),
-            time(|times| times.p50),
-            time(|times| times.p99),
-        ];
-        if columns.contains(&"p99.9") {
-            cells.push(time(|times| times.p99_9));
-        }
-        cells.push(time(|times| times.max));
-        table.row(cells);
+        let name = printable::within(&row.name, MAX_NAME_WIDTH).into_owned();
+        let cells = COLUMNS.into_iter().zip(row.cells()).filter(|(column, _)| is_shown(column));
+        table.row([name].into_iter().chain(cells.map(|(_, cell)| cell)));
     }
     let mut text = table.render_within(width);
     if left_out > 0 {
@@ -80,17 +79,22 @@ pub(super) fn table(run: &Run, width: usize, most: usize) -> Option<String> {
 /// Returns the rows; none for a run without open loops, or an earlier result.
 pub(crate) fn rows(run: &Run) -> Vec<RequestRow<'_>> {
     let Some(open) = &run.open_loop else { return Vec::new() };
-    let same_name = |requests: &ThreadRequests| open.threads.iter().filter(|t| t.thread == requests.thread).count() > 1;
+    let mut threads: HashMap<&str, usize> = HashMap::new();
+    open.threads.iter().for_each(|requests| *threads.entry(&requests.thread).or_default() += 1);
+    let mut flowops: HashMap<(&str, &str), Vec<&FlowopResult>> = HashMap::new();
+    for flowop in run.flowops.iter().filter(|flowop| flowop.response_ns.is_some()) {
+        flowops.entry((&flowop.process, &flowop.thread)).or_default().push(flowop);
+    }
     let mut rows = Vec::new();
     for requests in &open.threads {
-        let is_its = |f: &&FlowopResult| (&f.process, &f.thread) == (&requests.process, &requests.thread);
-        let paced = || run.flowops.iter().filter(is_its).filter(|flowop| flowop.response_ns.is_some());
+        let its = flowops.get(&(requests.process.as_str(), requests.thread.as_str()));
+        let paced = || its.into_iter().flatten().copied();
         let per_s = requests.achieved_per_s;
         let passes_all = |f: &&FlowopResult| (f.ops_per_s - per_s).abs() <= MAX_DIFFERENCE * per_s;
         let is_of_all = |f: &&FlowopResult| !requests.mixed || f.kind == MEASURE;
         let mean = |f: &FlowopResult| f.response_ns.and_then(|times| times.mean).unwrap_or(0.0);
         let last = paced().filter(passes_all).filter(is_of_all).max_by(|a, b| mean(a).total_cmp(&mean(b)));
-        let name = match same_name(requests) {
+        let name = match threads[requests.thread.as_str()] > 1 {
             true => format!("{}.{}", requests.process, requests.thread),
             false => requests.thread.clone(),
         };
