@@ -146,10 +146,10 @@ pub(super) enum CliCommand {
         /// How many threads there are, or how many requests per second, such as `200/s` [default: 4]
         #[arg(long, value_name = "THREADS|RATE/s")]
         load: Option<String>,
-        /// How many percent of the requests only read [default: 70]
+        /// What percentage of the requests only read [default: 70]
         #[arg(long, value_name = "PERCENT")]
         reads: Option<String>,
-        /// When written data is synced: never, at each write, at the end of a file [default: never]
+        /// When written data is synced: never, at each write, or at the end of a file [default: never]
         #[arg(long, value_name = "WHEN", value_parser = ["never", "write", "end"])]
         sync: Option<String>,
         /// How much of a file a request reads or writes: a size such as `8k`, or the whole [default: whole]

@@ -3,11 +3,12 @@
 //!
 //! It gives no verdict and no interval of a ratio: who watches until a result pleases would see one too often.
 
-use super::screen::{Screen, ScreenSize, bars, fit, part_bar};
+use super::screen::{Screen, ScreenSize, bars, fit, measure_text_width, part_bar};
+use crate::analysis::SampleSummary;
 use crate::comparison::figure;
-use crate::experiment::{ArmSoFar, Standing};
+use crate::experiment::{ArmSoFar, Standing, time_left};
 use crate::util::count::measured;
-use crate::util::{duration, printable};
+use crate::util::printable;
 use std::time::{Duration, Instant};
 
 /// The block of an experiment.
@@ -97,22 +98,24 @@ impl Shown {
     /// The lines of the block: fewer than the terminal's rows, each at most as wide as the terminal. `waited` is the time
     /// since the run began.
     fn lines(&self, waited: Duration, size: ScreenSize) -> Vec<String> {
-        let left =
-            self.remaining.map(|left| Duration::from_secs(left.saturating_sub(waited).as_secs_f64().ceil() as u64));
-        let left = left.map_or_else(String::new, |left| format!("  {} left", duration::format(left)));
+        let left = self.remaining.map(|left| format!("  {}", time_left(left.saturating_sub(waited))));
+        let left = left.unwrap_or_default();
         let mut lines =
             vec![format!("{}  {}  {}{left}", self.name, self.run, part_bar(self.part, size.width.min(80) / 4))];
         // The heading, and the row that counts what has no room.
         let room = size.height.saturating_sub(lines.len() + 4).max(1);
         if self.arms.iter().any(|arm| arm.values.len() + arm.failed > 0) {
             let metrics = self.metric();
-            let name = |arm: &ArmSoFar| printable::line(&arm.title).into_owned();
             let shown = &self.arms[..self.arms.len().min(room)];
-            let widest = shown.iter().map(|arm| name(arm).chars().count()).chain([metrics.chars().count()]).max();
+            let widest = shown
+                .iter()
+                .map(|arm| printable::line(&arm.title).chars().count())
+                .chain([metrics.chars().count()])
+                .max();
             let width = widest.unwrap_or(0).min((size.width / 3).max(8));
             let bars = size.width.saturating_sub(width + 2 * FIGURE + 8 + 2);
             lines.push(format!("{}{:>FIGURE$}{:>FIGURE$}{:>6}", cell(metrics, width), "mean", "spread", "runs"));
-            lines.extend(shown.iter().map(|arm| format!("{}{}", cell(&name(arm), width), row(arm, bars))));
+            lines.extend(shown.iter().map(|arm| format!("{}{}", cell(&arm.title, width), row(arm, bars))));
             if shown.len() < self.arms.len() {
                 lines.push(format!("… and {} more", self.arms.len() - shown.len()));
             }
@@ -133,19 +136,19 @@ impl Shown {
     }
 }
 
-/// A text in a column of this width.
+/// A text in a column of this width, without its middle if it is too long.
 fn cell(text: &str, width: usize) -> String {
-    let text = fit(text, width);
-    format!("{text}{}", " ".repeat(width.saturating_sub(text.chars().count())))
+    let text = fit(&printable::within(text, width.max(2)), width);
+    format!("{text}{}", " ".repeat(width.saturating_sub(measure_text_width(&text))))
 }
 
 /// The mean of an arm's runs, their relative standard deviation, their number, and the last of them as bars.
 fn row(arm: &ArmSoFar, width: usize) -> String {
     let n = arm.values.len();
-    let mean = arm.values.iter().sum::<f64>() / n as f64;
-    let variance = arm.values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n.saturating_sub(1) as f64;
-    let spread =
-        if n > 1 && mean > 0.0 { format!("{} %", measured(100.0 * variance.sqrt() / mean)) } else { "-".to_owned() };
+    let sample = SampleSummary::of(&arm.values);
+    let mean = sample.map_or(f64::NAN, |sample| sample.mean);
+    let spread = sample.filter(|sample| n > 1 && sample.mean > 0.0);
+    let spread = spread.map_or("-".to_owned(), |of| format!("{} %", measured(100.0 * of.variance.sqrt() / of.mean)));
     let failed = if arm.failed > 0 { format!("  {} failed", arm.failed) } else { String::new() };
     let last = arm.values[n.saturating_sub(width)..].iter().copied();
     // From the least: a bar from 0 shows no difference of a few per cent.
@@ -156,7 +159,6 @@ fn row(arm: &ArmSoFar, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::screen::measure_text_width;
 
     fn arm(title: &str, values: &[f64], failed: usize) -> ArmSoFar {
         ArmSoFar { title: title.to_owned(), metric: "ops".to_owned(), values: values.to_vec(), failed }

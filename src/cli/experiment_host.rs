@@ -269,8 +269,10 @@ struct CliHost {
     outputs: RunOutputs,
     /// The display on a terminal.
     block: Option<ExperimentBlock>,
-    /// The run that is made, and the time left when it began.
-    run: (String, Option<Duration>),
+    /// The run that is made; empty between two runs.
+    run: String,
+    /// The time left when it began.
+    remaining: Option<Duration>,
 }
 
 impl CliHost {
@@ -287,11 +289,10 @@ impl CliHost {
         let hook_limit = args.command_timeout.unwrap_or(recorded);
         let (quiet, budget) = (args.quiet, args.budget);
         let block = if quiet { None } else { ExperimentBlock::new() };
-        Self { quiet, interrupt, hook_limit, budget, dirs, all_dirs, outputs, block, run: (String::new(), None) }
+        let (run, remaining) = (String::new(), None);
+        Self { quiet, interrupt, hook_limit, budget, dirs, all_dirs, outputs, block, run, remaining }
     }
-}
 
-impl CliHost {
     /// Prints something while the display is not there.
     fn aside(&mut self, print: impl FnOnce(&mut Self)) {
         if let Some(block) = &mut self.block {
@@ -343,10 +344,9 @@ impl ExperimentHost for CliHost {
     }
 
     fn run_starts(&mut self, standing: &Standing<'_>) {
-        self.run = (
-            standing.run() + &standing.precision().map_or_else(String::new, |text| format!(", {text}")),
-            standing.remaining(),
-        );
+        let precision = standing.precision().map_or_else(String::new, |text| format!(", {text}"));
+        self.run = standing.run() + &precision;
+        self.remaining = standing.remaining();
         if let Some(block) = &mut self.block {
             block.show(standing);
         }
@@ -361,15 +361,15 @@ impl ExperimentHost for CliHost {
     /// Without a block, each run has a line. A program that reads a result gets it in the same text if both streams are
     /// one; therefore it has no figure with a unit of a result, such as `9 ops/s`.
     fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>) {
-        let (text, left) = std::mem::take(&mut self.run);
+        let (mut text, left) = (std::mem::take(&mut self.run), self.remaining.take());
         if self.block.is_none() || run.failure.is_some() {
             // A run that had ended before the experiment was resumed did not begin here.
-            let begun = |left: Duration| {
-                left.saturating_sub(Duration::try_from_secs_f64(run.seconds.unwrap_or(0.0)).unwrap_or_default())
-            };
-            let text =
-                if text.is_empty() { format!("run {}{}", run.number, experiment.arm_suffix(run.arm)) } else { text };
-            self.note(&format!("{text}: {}{}", run.outcome(), time_left(left.map(begun))));
+            if text.is_empty() {
+                text = format!("run {}{}", run.number, experiment.arm_suffix(run.arm));
+            }
+            let took = Duration::try_from_secs_f64(run.seconds.unwrap_or(0.0)).unwrap_or_default();
+            let left = left.map_or_else(String::new, |left| format!(", {}", time_left(left.saturating_sub(took))));
+            self.note(&format!("{text}: {}{left}", run.outcome()));
         }
         self.aside(|host| host.outputs.run_ended(experiment, run));
     }

@@ -17,7 +17,7 @@ struct InitAnswers {
     files: u64,
     file_size: u64,
     threads: u64,
-    /// Requests per second of all threads, as given; `0` for a closed loop.
+    /// Requests per second of all threads, as scripts have it; `0` for a closed loop.
     rate: String,
     /// Percent of the requests that read.
     reads: u64,
@@ -54,13 +54,13 @@ const QUESTIONS: [InitQuestion; 5] = [
     },
     InitQuestion {
         option: "reads",
-        text: "How many percent of the requests only read?",
+        text: "What percentage of the requests only read?",
         default: "70",
         take: take_reads,
     },
     InitQuestion {
         option: "sync",
-        text: "Is written data synced: never, at each write, at the end of a file?",
+        text: "Sync data never, at each write, or at the end (never, write, end)?",
         default: "never",
         take: take_sync,
     },

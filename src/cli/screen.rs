@@ -1,6 +1,7 @@
 //! The terminal: its size, and a block of lines on it that is redrawn in place.
 
 use super::stdout::to_stderr;
+use crate::report::histogram::{self, EIGHTHS};
 use crate::report::screen::ReportSize;
 use crate::util::ascii;
 use std::fmt::Write as _;
@@ -111,15 +112,14 @@ pub(super) fn fit(line: &str, width: usize) -> String {
     if measure_text_width(line) <= width { line.to_owned() } else { truncate_str(line, width, "…").into_owned() }
 }
 
-/// A bar for each value, from `low` to the highest of them.
+/// A bar for each value in one line, from `low` to the highest of them.
 pub(super) fn bars(values: impl Iterator<Item = f64> + Clone, low: f64) -> String {
-    const COLUMNS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.clone().fold(0.0, f64::max);
-    let column = |value: f64| match value {
-        value if value <= 0.0 => ' ',
-        value => COLUMNS[(((value - low) / (most - low) * 8.0).ceil() as usize).clamp(1, 8) - 1],
+    let height = |value: f64| match value {
+        value if value <= 0.0 => 0,
+        value => (((value - low) / (most - low) * EIGHTHS as f64).ceil() as usize).clamp(1, EIGHTHS),
     };
-    values.map(column).collect()
+    histogram::bars(&values.map(height).collect::<Vec<_>>(), 1).concat()
 }
 
 /// `done` of `all` as a bar of `columns` columns.

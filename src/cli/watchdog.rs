@@ -70,8 +70,9 @@ fn spawn(watch: impl FnOnce() + Send + 'static) {
 
 /// Starts a thread that ends an experiment after a signal that the main thread does not handle, because a system call blocks
 /// it or it computes. Between the runs the main thread asks the file systems for their mounts and free space, and writes
-/// them back. Each event of the journal is on the disk, so that nothing is lost. `help` says how to continue. The thread lives
-/// as long as what is returned: the shell outlives its experiments.
+/// them back. Each event of the journal is on the disk, so that the experiment loses nothing; a shell loses the runs that it
+/// has not saved. `help` says how to continue. The thread lives as long as what is returned: the shell outlives its
+/// experiments.
 pub(super) fn start_between_runs(help: String) -> Arc<()> {
     let experiment = Arc::new(());
     let is_going = Arc::downgrade(&experiment);

@@ -140,7 +140,7 @@ fn moved(found: &MovedStep) -> String {
     )
 }
 
-/// Which loss would have been seen, if none was.
+/// Which loss would have been called worse, if none was.
 fn unseen(comparison: &Comparison) -> Option<String> {
     use ComparisonVerdict::{NotWorse, Same, Unclear};
     let is_known = comparison.ratio.low.is_finite() && comparison.doubt.is_none();

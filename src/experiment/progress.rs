@@ -121,8 +121,7 @@ pub(super) fn pilot_text((blocks, needed): (u64, Option<u64>)) -> String {
     }
 }
 
-/// The text `, 11 min left`; empty if the time is unknown.
-pub fn time_left(left: Option<Duration>) -> String {
-    let text = |left: Duration| duration::format(Duration::from_secs(left.as_secs_f64().ceil() as u64));
-    left.map_or_else(String::new, |left| format!(", {} left", text(left)))
+/// The time left in whole seconds, such as `11m left`.
+pub fn time_left(left: Duration) -> String {
+    format!("{} left", duration::format(Duration::from_secs(left.as_secs_f64().ceil() as u64)))
 }

@@ -88,7 +88,8 @@ fn run_all(folder: &mut Folder, host: &mut dyn ExperimentHost) -> Result<(), Exp
                 let is_first_attempt = folder.unused.of_run(made + 1) == 0;
                 if let Some(pilot) = progress.pilot.filter(|_| is_first_attempt) {
                     let runs = progress.predicted_runs;
-                    let left = time_left(design.time_up_to(usize::try_from(runs).unwrap_or(usize::MAX)));
+                    let left = design.time_up_to(usize::try_from(runs).unwrap_or(usize::MAX));
+                    let left = left.map_or_else(String::new, |left| format!(", {}", time_left(left)));
                     host.note(&format!("{}: {runs} runs{left}", pilot_text(pilot)));
                 }
                 if made == BUSY_RUNS && is_first_attempt && folder.is_busy() {

@@ -134,7 +134,7 @@ impl ExperimentHost for ScriptHost {
     }
 
     fn run_starts(&mut self, standing: &Standing<'_>) {
-        self.notes.push(standing.run() + &time_left(standing.remaining()));
+        self.notes.push(standing.run());
     }
 
     fn run_ended(&mut self, experiment: &Experiment, run: &RunEnd<'_>) {
@@ -354,9 +354,9 @@ fn a_budget_is_what_earlier_calls_have_left() {
 #[test]
 fn the_end_of_a_pilot_is_a_number_of_blocks_and_a_time() {
     let mut design = Design::new(&experiment(2, &[]));
-    assert_eq!(time_left(design.time_up_to(9)), "");
+    assert_eq!(design.time_up_to(9), None);
     (0..2).for_each(|_| design.take(0, &[1.0], Some(60.0)));
-    assert_eq!(time_left(design.time_up_to(13)), ", 11m left");
+    assert_eq!(design.time_up_to(13).map(time_left).as_deref(), Some("11m left"));
     assert_eq!(pilot_text((16, Some(16))), "the pilot asks for 16 blocks");
     assert_eq!(pilot_text((60, Some(143))), "the pilot asks for 143 blocks; at most 60 are made");
     assert!(pilot_text((60, None)).contains("more than 1000 blocks"));

@@ -77,7 +77,7 @@ fn the_questions_are_asked_on_a_terminal() {
     for (asked, typed) in [
         ("is each? [1000 x 64k]", "10 x 32k"),
         ("(such as 200/s)? [4]", ""),
-        ("end of a file? [never]", "sometimes"),
+        ("(never, write, end)? [never]", "sometimes"),
         ("error: give `never`, `write` or `end`", "end"),
         ("(such as 8k)? [whole]", "4k"),
     ] {

@@ -421,6 +421,20 @@ fn no_module_has_a_long_import_cycle() {
     assert!(longer.is_empty(), "{longer:#?}");
 }
 
+/// A terminal without UTF-8 shows ASCII: what the program itself writes has a form in it.
+#[test]
+fn characters_of_the_program_have_a_form_in_ascii() {
+    // The quotes that the lexer skips are not written.
+    let is_read = |path: &str| path.ends_with("syntax/skipped.rs") || path.contains("test");
+    let mut without = BTreeSet::new();
+    for (path, text) in sources().into_iter().filter(|(path, _)| !is_read(path)) {
+        let program = text.split("#[cfg(test)]").next().unwrap_or("");
+        let lacks = |c: &char| !wml::util::ascii::of(&c.to_string()).is_ascii();
+        without.extend(code(program).chars().filter(lacks).map(|c| format!("{c} in src/{path}")));
+    }
+    assert!(without.is_empty(), "{without:#?}");
+}
+
 /// One file, or one room, knows a foreign library's types.
 #[test]
 fn libraries_are_used_only_in_their_modules() {
