@@ -210,8 +210,8 @@ fn expected(kind: Kind, position: Position, state: State) -> &'static [i32] {
     }
 }
 
-/// A full file system.
-static FULL: LazyLock<Option<Mount>> = LazyLock::new(|| {
+/// A full file system. A static would never be unmounted.
+fn full_file_system() -> Option<Mount> {
     if !available("places on a full file system", &[Fs::Tmpfs]) {
         return None;
     }
@@ -225,7 +225,7 @@ static FULL: LazyLock<Option<Mount>> = LazyLock::new(|| {
         }
     }
     Some(mount)
-});
+}
 
 /// A result of a run.
 static RESULT: LazyLock<String> = LazyLock::new(|| {
@@ -234,8 +234,8 @@ static RESULT: LazyLock<String> = LazyLock::new(|| {
     fs::read_to_string(output.dir().join("r.json")).unwrap()
 });
 
-/// Makes what the state says, and returns the path to give. `None` if this machine can't.
-fn lay(dir: &Path, position: Position, state: State) -> Option<PathBuf> {
+/// Makes what the state says, and returns the path to give. `None` if this machine can't. `full`: a full file system.
+fn lay(dir: &Path, position: Position, state: State, full: Option<&Mount>) -> Option<PathBuf> {
     fs::create_dir_all(dir.join("own/sub/sub")).unwrap();
     fs::create_dir(dir.join("st")).unwrap();
     fs::set_permissions(dir.join("st"), fs::Permissions::from_mode(0o1777)).unwrap();
@@ -267,7 +267,7 @@ fn lay(dir: &Path, position: Position, state: State) -> Option<PathBuf> {
         State::Removed if position == Position::Last => return Some("st/gone/out".into()),
         State::Removed => {}
         State::Full => {
-            let full = FULL.as_ref()?.dir();
+            let full = full?.dir();
             return Some(match position {
                 Position::Last => full.join("d/out"),
                 Position::Parent => full.join("d/e/out"),
@@ -316,7 +316,7 @@ fn words(row: &Row, path: &Path) -> Vec<String> {
 
 /// Runs a command with a path in this state. Returns its exit status, or `None` if this machine can't make the state. An
 /// error says what was wrong.
-fn check_cell(row: &Row, position: Position, state: State) -> Result<Option<i32>, String> {
+fn check_cell(row: &Row, position: Position, state: State, full: Option<&Mount>) -> Result<Option<i32>, String> {
     let has_result = ["compare", "report"].contains(&row.command);
     let call = Wml::new().file("s.wml", SCRIPT).file("own.f", OWN).file("p.prof", PROFILE).file("x.toml", EXPERIMENT);
     let call = call.file(
@@ -329,7 +329,7 @@ fn check_cell(row: &Row, position: Position, state: State) -> Result<Option<i32>
     let call = call.file("f.wml", &format!("{OWN}run 0.05\n"));
     let call = if has_result { call.file("r.json", &RESULT) } else { call };
     let call = call.file("own/precious", "mine").folder("state");
-    let Some(path) = lay(call.dir(), position, state) else { return Ok(None) };
+    let Some(path) = lay(call.dir(), position, state, full) else { return Ok(None) };
     let is_link = [State::OwnLink, State::LinkOfAnother].contains(&state);
     // The last name of a file is a link to a file that does not exist.
     if is_link && position == Position::Last && [Kind::File, Kind::Table].contains(&row.kind) {
@@ -379,9 +379,10 @@ fn every_output_is_written_to_its_place_or_refused() {
         }
     }
     let is_wanted = |(n, _): &(usize, _)| long() || n % 16 == 5;
+    let full = full_file_system();
     let (mut made, mut table, mut failed) = (0, String::new(), Vec::new());
     for (_, (row, position, state)) in cells.into_iter().enumerate().filter(is_wanted) {
-        let code = check_cell(row, position, state).unwrap_or_else(|wrong| {
+        let code = check_cell(row, position, state, full.as_ref()).unwrap_or_else(|wrong| {
             failed.push(wrong);
             None
         });
@@ -405,7 +406,7 @@ fn no_link_of_another_user_in_a_shared_directory_is_followed() {
     let rows = ROWS.iter().filter(|row| ["run", "repeat", "man", "report", "batch"].contains(&row.command));
     for row in rows {
         for position in [Position::Last, Position::Parent] {
-            assert_eq!(check_cell(row, position, State::LinkOfAnother), Ok(Some(3)));
+            assert_eq!(check_cell(row, position, State::LinkOfAnother, None), Ok(Some(3)));
         }
     }
     // A formatted script, and one that the shell saves.
