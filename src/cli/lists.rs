@@ -29,6 +29,7 @@ pub(super) const PERSONALITIES: &str = "personalities";
 /// All lists but that of the personalities.
 pub(super) const LISTS: &[Listing] = &[
     Listing { name: "experiments", rows: experiments },
+    Listing { name: "sources", rows: sources },
     Listing { name: "flowops", rows: flowops },
     Listing { name: "distributions", rows: distributions },
     Listing { name: "commands", rows: commands },
@@ -42,6 +43,14 @@ pub(super) const LISTS: &[Listing] = &[
 
 fn experiments() -> Vec<[String; 3]> {
     SUITES.iter().map(|(name, text)| [(*name).to_owned(), String::new(), library::about(text).to_owned()]).collect()
+}
+
+/// The published measurements that an experiment repeats, with its command.
+fn sources() -> Vec<[String; 3]> {
+    let row = |(name, text): &(&str, &str)| {
+        Some([format!("wmlrun experiment {name}"), library::source(text)?.to_owned(), library::about(text).to_owned()])
+    };
+    SUITES.iter().filter_map(row).collect()
 }
 
 fn flowops() -> Vec<[String; 3]> {

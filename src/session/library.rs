@@ -4,8 +4,9 @@
 //! from, its variables) and `# dialect:`, has a `set` for every figure with the name that Filebench gives it, `usage`
 //! lines, no `run`, and no path but `$dir`. Writers that would never stop are bounded by a size. Its name goes to a
 //! group in `groups.rs`. An example in `examples/` has the same form and shows one feature. An experiment is
-//! `experiments/NAME.toml` with `# NAME: what it measures` as its first line; with commands it makes images in the
-//! current directory, fails if one exists, and has a test in `tests/it/suites.rs`.
+//! `experiments/NAME.toml` with `# NAME: what it measures` as its first line, and `# Source: TEXT` as its second if it
+//! repeats a published measurement; with commands it makes images in the current directory, fails if one exists, and
+//! has a test in `tests/it/suites.rs`.
 
 use crate::diag::{Code, Diagnostic, similar_path};
 use crate::measure::read_regular;
@@ -231,6 +232,11 @@ fn script_at(path: &Path, pipes: bool) -> io::Result<bool> {
 pub fn about(text: &str) -> &str {
     let line = text.lines().find_map(|l| l.strip_prefix('#')).unwrap_or("").trim();
     line.split_once(": ").map_or(line, |(_, rest)| rest)
+}
+
+/// What was measured before, from the line `# Source: TEXT` of an experiment's leading comment.
+pub fn source(text: &str) -> Option<&str> {
+    text.lines().take_while(|line| line.starts_with('#')).find_map(|line| line.strip_prefix("# Source: "))
 }
 
 /// The lines `# note: TEXT` of a script's leading comment, for readers of results. At most ten of a thousand bytes
