@@ -6,7 +6,7 @@
 //! only five correct digits.
 
 use statrs::function::beta::beta_reg;
-use statrs::function::erf::erfc;
+use statrs::function::erf::{erfc, erfc_inv};
 use statrs::function::gamma::ln_gamma;
 
 /// The maximum number of iterations. A bisection ends earlier, when no `f64` is left between its limits.
@@ -67,6 +67,12 @@ pub(super) fn f_upper(p: f64, df1: f64, df2: f64) -> f64 {
 /// Returns the distribution function of the standard normal distribution at `z`.
 pub(super) fn normal(z: f64) -> f64 {
     0.5 * erfc(-z / std::f64::consts::SQRT_2)
+}
+
+/// Returns the quantile of the standard normal distribution at `p`.
+pub(super) fn normal_quantile(p: f64) -> f64 {
+    // The median is 0, not −0.
+    0.0 - std::f64::consts::SQRT_2 * erfc_inv(2.0 * p)
 }
 
 /// Returns the probability of at most `k` successes in `n` trials with success probability 0.5.
@@ -132,6 +138,8 @@ mod tests {
         close(t_two_sided(7.3868, 12.0), 8.423_456_032_658_64e-6);
         close(f_upper(0.005, 28.0, 28.0), 2.723_648_151_929_734);
         close(normal(-8.0), 6.220_960_574_271_785e-16);
+        close(normal_quantile(0.975), 1.959_963_984_540_054);
+        close(normal_quantile(1e-4), -3.719_016_485_455_708_4);
         close(binomial(1, 10), 11.0 / 1024.0);
         close(binomial(0, 5), 1.0 / 32.0);
         close(binomial(5, 5), 1.0);

@@ -16,6 +16,7 @@ mod rank_intervals;
 mod response_time;
 mod sample;
 mod shape;
+mod shapiro_wilk;
 #[cfg(test)]
 mod simulation_tests;
 mod steady;
@@ -39,7 +40,8 @@ pub use precision::{
 };
 pub use response_time::{LoadPoint, NoKnee, OverallResponse, ResponseMethod, knee, overall_response};
 pub use sample::{Estimate, SampleSummary, median, outliers};
-pub use shape::{Point, ecdf, quantile_pairs};
+pub use shape::{NormalPlot, Point, ecdf, normal_plot, quantile_pairs};
+pub use shapiro_wilk::{ShapiroWilk, shapiro_wilk};
 pub use steady::SteadyState;
 pub use study::{FTest, StudyTest, TTest, TTestKind, study};
 pub use two_samples::{
