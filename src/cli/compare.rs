@@ -134,7 +134,7 @@ pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, 
         }
     }
     if args.method == Some(MethodName::Study) && comparison.study.is_none() {
-        let help = "the tests of the study need at least two observations per side, and a variance";
+        let help = "the tests of the study need at least two observations per side";
         console::notice(&format!("note: {help}"));
     }
     match args.quiet {

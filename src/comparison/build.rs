@@ -173,6 +173,10 @@ impl Comparer {
             ecdf_a: analysis::ecdf(&a),
             ecdf_b: analysis::ecdf(&b),
             qq: analysis::quantile_pairs(&a, &b),
+            normal_a: analysis::normal_plot(&a),
+            normal_b: analysis::normal_plot(&b),
+            shapiro_wilk_a: analysis::shapiro_wilk(&a),
+            shapiro_wilk_b: analysis::shapiro_wilk(&b),
         });
         let mut comparison = Comparison {
             schema: SCHEMA.to_owned(),

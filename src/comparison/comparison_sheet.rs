@@ -3,12 +3,12 @@
 use super::comparison_answer::{answer, moved_most, names_differences};
 use super::formats::{ResultDocument, go_direction, series};
 use super::numbers::{
-    NO_INTERVAL, confidence, figure, interval, percent, probability, ratio, significant, small, statistic,
-    with_direction, with_level, with_unit,
+    NO_INTERVAL, confidence, figure, interval, moment, percent, probability, ratio, small, statistic, with_direction,
+    with_level, with_unit,
 };
 use super::tested::{ON_BLOCKS, SIGNED_RANK};
 use super::{ComparedSide, Comparison, DifferenceKind, NamedTest, cautions};
-use crate::analysis::{ComparisonVerdict, Direction, Estimate, SampleSummary, StudyTest, TTestKind};
+use crate::analysis::{ComparisonVerdict, Direction, Estimate, SampleSummary, ShapiroWilk, StudyTest, TTestKind};
 use crate::sheet::{
     Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Tone, Usability, text,
 };
@@ -50,8 +50,14 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
         line("B − A", format!("{} {interval}{means}", of(difference.value)));
     }
     if let Some(study) = &comparison.study {
-        let means = [&comparison.a, &comparison.b].map(|side| significant(side.sample.mean, 7));
-        line("means", format!("A {}, B {}", means[0], means[1]));
+        for (name, of) in [("means", (|of| of.mean) as fn(&SampleSummary) -> f64), ("variances", |of| of.variance)] {
+            let [a, b] = [&comparison.a, &comparison.b].map(|side| moment(of(&side.sample)));
+            line(name, format!("A {a}, B {b}"));
+        }
+        if let Some(shapes) = &comparison.shapes {
+            let [a, b] = [shapes.shapiro_wilk_a, shapes.shapiro_wilk_b].map(shapiro_wilk);
+            line("Shapiro–Wilk", format!("A {a}; B {b}"));
+        }
         line("F-test", f_test(study));
         line("t-test", t_test(study));
     }
@@ -95,9 +101,20 @@ fn test_text(test: &NamedTest, pairs: u64) -> String {
     }
 }
 
+/// Formats a test of Shapiro and Wilk with the digits that R prints.
+pub fn shapiro_wilk(found: Option<ShapiroWilk>) -> String {
+    found.map_or_else(
+        || "not tested".to_owned(),
+        |found| format!("W {}, p {}", statistic(found.w), probability(found.p)),
+    )
+}
+
 /// Formats the F-test of the study with the digits that R prints.
 fn f_test(study: &StudyTest) -> String {
     let f = &study.f;
+    if f.value.is_nan() {
+        return "none: all values of each side are equal".to_owned();
+    }
     if f.value.is_infinite() {
         let (df1, df2, p) = (statistic(f.df1), statistic(f.df2), probability(f.p));
         return format!("F infinite on {df1} and {df2} df, p {p}: the values of B are equal");
@@ -115,7 +132,7 @@ fn f_test(study: &StudyTest) -> String {
 
 /// Formats the t-test of the study with the digits that R prints.
 fn t_test(study: &StudyTest) -> String {
-    let t = &study.t;
+    let Some(t) = &study.t else { return "none: the values of both sides are essentially constant".to_owned() };
     format!(
         "{}: t {} on {} df, p {}, {} interval of A − B {}",
         if t.kind == TTestKind::Welch { "Welch" } else { "pooled" },

@@ -5,7 +5,7 @@ use super::formats::{ResultDocument, series};
 use super::numbers::{dash, figure, half_width, interval_text, percent};
 use super::repeats_sheet::state_name;
 use super::repeats_sheet::tone;
-use super::{Caution, CellMetric, Factorial, FactorialCell, cautions};
+use super::{Caution, CellMetric, Factorial, FactorialCell, LevelTests, cautions};
 use crate::analysis::RepeatState;
 use crate::sheet::{Answer, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn, SheetTable, Usability};
 use crate::util::count::{count, grouped};
@@ -201,7 +201,7 @@ impl ResultDocument for Factorial {
         blocks.extend(SheetBlock::messages(NoteLabel::Warning, &self.failures()));
         blocks.extend(self.effects.iter().map(|effects| SheetBlock::Table(effects.table())));
         blocks.extend(self.pivots.iter().map(|pivot| SheetBlock::Table(pivot.table())));
-        blocks.extend(self.tests.iter().map(|tests| SheetBlock::Table(tests.table())));
+        blocks.extend(self.tests.iter().flat_map(LevelTests::tables).map(SheetBlock::Table));
         blocks.extend(self.curves.iter().map(|curve| SheetBlock::Part(curve.sheet())));
         blocks.extend(SheetBlock::messages(NoteLabel::Note, &notes));
         Sheet { title: self.name.clone(), answer, tone: tone(self.state), blocks }

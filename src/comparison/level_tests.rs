@@ -3,9 +3,9 @@
 
 use super::build::STUDY_LEVEL;
 use super::factorial::{CellGroup, cell_groups, values_of};
-use super::numbers::{confidence, figure, probability, statistic};
+use super::numbers::{confidence, dash, interval, moment, probability, statistic};
 use super::{FactorLevels, FactorialCell};
-use crate::analysis::{Direction, SampleSummary, StudyTest, TTestKind, study};
+use crate::analysis::{Direction, SampleSummary, ShapiroWilk, StudyTest, TTest, TTestKind, shapiro_wilk, study};
 use crate::import::Metric;
 use crate::sheet::{SheetColumn, SheetTable};
 use crate::util::count::grouped;
@@ -29,8 +29,9 @@ pub struct TestedLevel {
     pub level: String,
     /// The summary of its complete runs; null without any.
     pub sample: Option<SampleSummary>,
-    /// The test of the first level (A) against this one (B); null for the first level, for fewer than two runs and for a
-    /// variance of 0.
+    /// The test of Shapiro and Wilk of its complete runs; null for fewer than three, and for equal values.
+    pub shapiro_wilk: Option<ShapiroWilk>,
+    /// The test of the first level (A) against this one (B); null for the first level, and for fewer than two runs.
     pub test: Option<StudyTest>,
     /// Whether the level is significantly worse than the first one.
     pub is_loss: bool,
@@ -59,12 +60,13 @@ impl LevelTests {
     fn of_group(metric: &Metric, group: &CellGroup<'_>, samples: &[&[f64]]) -> Self {
         let tested = |(n, level): (usize, &String)| {
             let test = (n > 0).then(|| study(samples[0], samples[n], STUDY_LEVEL)).flatten();
-            let is_loss = test.is_some_and(|test| {
+            let is_loss = test.and_then(|test| test.t).is_some_and(|t| {
                 // The test is that of the first level minus this one.
-                let is_lower = test.t.value > 0.0;
-                test.t.p < 1.0 - STUDY_LEVEL && is_lower == (metric.direction() == Direction::HigherIsBetter)
+                let is_lower = t.value > 0.0;
+                t.p < 1.0 - STUDY_LEVEL && is_lower == (metric.direction() == Direction::HigherIsBetter)
             });
-            TestedLevel { level: level.clone(), sample: SampleSummary::of(samples[n]), test, is_loss }
+            let sample = SampleSummary::of(samples[n]);
+            TestedLevel { level: level.clone(), sample, shapiro_wilk: shapiro_wilk(samples[n]), test, is_loss }
         };
         let levels: Vec<TestedLevel> = group.factor.levels.iter().enumerate().map(tested).collect();
         Self {
@@ -82,54 +84,64 @@ impl LevelTests {
         format!("{} over {}{others}", self.metric, self.factor)
     }
 
-    /// The caption of the table.
+    /// The caption of the last table.
     pub(crate) fn caption(&self) -> String {
-        format!("Tests: {}", self.title())
+        format!("t-tests: {}", self.title())
     }
 
-    /// The table, with the result below it.
-    pub(super) fn table(&self) -> SheetTable {
-        let columns = [SheetColumn::words(&self.factor)].into_iter();
-        let columns = columns.chain(["runs", "mean", "F", "p of F"].map(SheetColumn::numbers));
-        let columns = columns.chain([SheetColumn::words("t-test")]);
-        let columns = columns.chain(["t", "df", "p of t"].map(SheetColumn::numbers)).chain([SheetColumn::words("")]);
-        SheetTable {
-            title: self.title(),
-            rows: self.lines(),
-            below: vec![self.ending()],
-            ..SheetTable::of(&self.caption(), columns)
-        }
-    }
-
-    /// The cells of each line.
-    fn lines(&self) -> Vec<Vec<String>> {
-        let dash = || "-".to_owned();
-        let line = |level: &TestedLevel| {
-            let of = |text: &dyn Fn(&StudyTest) -> String| level.test.as_ref().map_or_else(dash, text);
-            let kind = |test: &StudyTest| if test.t.kind == TTestKind::Welch { "Welch" } else { "pooled" }.to_owned();
-            vec![
-                level.level.clone(),
-                grouped(level.sample.map_or(0, |sample| sample.n)),
-                level.sample.map_or_else(dash, |sample| figure(&self.metric, sample.mean)),
-                of(&|test| statistic(test.f.value)),
-                of(&|test| probability(test.f.p)),
-                of(&kind),
-                of(&|test| statistic(test.t.value)),
-                of(&|test| statistic(test.t.df)),
-                of(&|test| probability(test.t.p)),
-                if level.is_loss { "loss".to_owned() } else { String::new() },
-            ]
+    /// The samples, the F-tests and the t-tests, with the result below them. Figures have the digits that R prints.
+    pub(super) fn tables(&self) -> [SheetTable; 3] {
+        let level = || [SheetColumn::words(&self.factor)].into_iter();
+        let numbers = |names: &[&str]| names.iter().map(|name| SheetColumn::numbers(name)).collect::<Vec<_>>();
+        let ends = format!("{} interval", confidence(STUDY_LEVEL));
+        let first = self.levels.first().map_or("", |level| level.level.as_str());
+        let unit = match self.metric.parse::<Metric>().ok().and_then(|metric| metric.nanoseconds()) {
+            Some(unit) if unit > 1.0 => " in seconds",
+            Some(_) => " in nanoseconds",
+            None => "",
         };
-        self.levels.iter().map(line).collect()
+        let samples = numbers(&["runs", "mean", "median", "variance", "W", "p of W"]);
+        let f = numbers(&["F", "df", "df of the level", "p", &ends]);
+        let t = [SheetColumn::words("t-test")].into_iter().chain(numbers(&["t", "df", "p", &ends]));
+        let t = t.chain([SheetColumn::words("")]);
+        let others = self.levels.get(1..).unwrap_or_default();
+        let table = |caption: &str, title: String, columns: Vec<SheetColumn>, rows: Vec<Vec<String>>| SheetTable {
+            title,
+            rows,
+            ..SheetTable::of(&format!("{caption}: {}", self.title()), level().chain(columns))
+        };
+        [
+            table(
+                "Samples",
+                format!("{}{unit}", self.title()),
+                samples,
+                self.levels.iter().map(TestedLevel::sample_row).collect(),
+            ),
+            table(
+                "F-tests",
+                format!("variance of {}={first} / variance of the level", self.factor),
+                f,
+                others.iter().map(TestedLevel::f_row).collect(),
+            ),
+            SheetTable {
+                below: vec![self.ending()],
+                ..table(
+                    "t-tests",
+                    format!("mean of {}={first} − mean of the level", self.factor),
+                    t.collect(),
+                    others.iter().map(TestedLevel::t_row).collect(),
+                )
+            },
+        ]
     }
 
     /// The result in one sentence, with the levels that could not be tested.
     fn ending(&self) -> String {
         let level = confidence(STUDY_LEVEL);
         let others = self.levels.get(1..).unwrap_or_default();
-        let untested = others.iter().filter(|of| of.test.is_none()).map(|of| of.level.as_str());
+        let untested = others.iter().filter(|of| of.t().is_none()).map(|of| of.level.as_str());
         let untested = untested.collect::<Vec<_>>().join(", ");
-        if others.iter().all(|of| of.test.is_none()) {
+        if others.iter().all(|of| of.t().is_none()) {
             return "no level could be tested: a test needs two complete runs of both levels, and a variation"
                 .to_owned();
         }
@@ -138,6 +150,44 @@ impl LevelTests {
             None => format!("no significant loss (at {level})"),
         };
         if untested.is_empty() { result } else { format!("{result}; not tested: {}={untested}", self.factor) }
+    }
+}
+
+impl TestedLevel {
+    fn t(&self) -> Option<TTest> {
+        self.test.and_then(|test| test.t)
+    }
+
+    fn sample_row(&self) -> Vec<String> {
+        let of = |value: &dyn Fn(&SampleSummary) -> f64| self.sample.as_ref().map(|of| moment(value(of)));
+        let figures = [of(&|of| of.mean), of(&|of| of.median), of(&|of| of.variance)];
+        let found = self.shapiro_wilk;
+        let figures = figures.into_iter().chain([found.map(|of| statistic(of.w)), found.map(|of| probability(of.p))]);
+        let row = [self.level.clone(), grouped(self.sample.map_or(0, |sample| sample.n))].into_iter();
+        row.chain(figures.map(|of| of.unwrap_or_else(dash))).collect()
+    }
+
+    fn f_row(&self) -> Vec<String> {
+        let f = self.test.map(|test| test.f);
+        let figures = f.map(|f| {
+            let (value, ends) = match f.value {
+                value if value.is_nan() => (dash(), dash()),
+                value if value.is_infinite() => ("Inf".to_owned(), "[Inf, Inf]".to_owned()),
+                value => (statistic(value), interval(f.low, f.high)),
+            };
+            [value, statistic(f.df1), statistic(f.df2), probability(f.p), ends]
+        });
+        [self.level.clone()].into_iter().chain(figures.unwrap_or_else(|| std::array::from_fn(|_| dash()))).collect()
+    }
+
+    fn t_row(&self) -> Vec<String> {
+        let figures = self.t().map(|t| {
+            let kind = if t.kind == TTestKind::Welch { "Welch" } else { "pooled" }.to_owned();
+            [kind, statistic(t.value), statistic(t.df), probability(t.p), interval(t.low, t.high)]
+        });
+        let figures = figures.unwrap_or_else(|| std::array::from_fn(|_| dash()));
+        let loss = if self.is_loss { "loss".to_owned() } else { String::new() };
+        [self.level.clone()].into_iter().chain(figures).chain([loss]).collect()
     }
 }
 
@@ -157,6 +207,34 @@ mod tests {
 
     fn factor(name: &str, levels: &[&str]) -> FactorLevels {
         FactorLevels { name: name.to_owned(), levels: levels.iter().map(|level| (*level).to_owned()).collect() }
+    }
+
+    fn shown(tests: &LevelTests) -> String {
+        tests.tables().iter().filter_map(crate::sheet::text::table).collect::<Vec<_>>().join("\n")
+    }
+
+    /// A sample of exactly this size, mean and variance.
+    fn sample(n: usize, mean: f64, variance: f64) -> Vec<f64> {
+        let raw: Vec<f64> = (0..n).map(|i| (i as f64 * 1.7).sin()).collect();
+        let of = SampleSummary::of(&raw).unwrap();
+        raw.iter().map(|v| mean + (v - of.mean) * (variance / of.variance).sqrt()).collect()
+    }
+
+    /// The operations of the study on ZFS and on Hammer: F, t, their degrees of freedom, p and intervals are those that it
+    /// printed, from variances within its rounding. The third level does not vary.
+    #[test]
+    fn the_tables_have_the_printed_figures_of_the_study() {
+        let tables = |last: &str, samples: [Vec<f64>; 3]| {
+            let levels = ["0", last, "equal"];
+            let cells: Vec<FactorialCell> =
+                levels.iter().zip(&samples).map(|(level, values)| cell(&[level], values)).collect();
+            shown(&LevelTests::of(&Metric::ops(), 0, "snapshots", &[factor("snapshots", &levels)], &cells)[0])
+        };
+        let zfs = [sample(29, 1_954_108.0 / 29.0, 430_239.5), sample(29, 187_000.0 / 29.0, 71_895.06), vec![5e4; 3]];
+        let hammer = [sample(10, 103_095.0, 10_686_403.0), sample(4, 90_163.75, 2_964_386.948), vec![1.1e5; 3]];
+        let equal = [vec![7.0; 3], vec![7.0; 3], vec![6.0; 2]];
+        let text = [tables("1811", zfs), tables("840", hammer), tables("1", equal)].join("\n");
+        insta::assert_snapshot!("tables_of_the_study", text);
     }
 
     /// A loss at a level may come after one at a level that was not tested.
@@ -199,7 +277,7 @@ mod tests {
         let losses: Vec<bool> = found[0].levels.iter().map(|level| level.is_loss).collect();
         assert_eq!(losses, [false, false, true]);
         assert!(found[1].levels[2].sample.is_none() && found[1].levels[2].test.is_none());
-        let text = crate::sheet::text::table(&found[0].table()).unwrap();
+        let text = shown(&found[0]);
         assert!(
             text.starts_with("ops over snapshots, script=a\n") && text.ends_with("(at 99 %): snapshots=60\n"),
             "{text}"

@@ -43,7 +43,7 @@ mod wins;
 
 pub use build::{Comparer, ComparisonMethod, DEFAULT_TOLERANCE, measured};
 pub use cautions::Caution;
-pub use comparison_sheet::differs_text;
+pub use comparison_sheet::{differs_text, shapiro_wilk};
 pub use conditions::lines as condition_lines;
 pub use curve::CurveDocument;
 pub use differences::{ANNOTATIONS, Difference, DifferenceKind, differences, different_workloads};
@@ -64,7 +64,8 @@ pub use tested::{RunOrder, Runs};
 pub use wins::{WinsDocument, condition_notes, several_runs_note};
 
 use crate::analysis::{
-    Change, ComparisonVerdict, Estimate, NoiseFloor, Point, SampleSummary, StudyTest, Tolerance, classify,
+    Change, ComparisonVerdict, Estimate, NoiseFloor, NormalPlot, Point, SampleSummary, ShapiroWilk, StudyTest,
+    Tolerance, classify,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -270,4 +271,12 @@ pub struct Shapes {
     pub ecdf_b: Vec<Point>,
     /// The Q–Q plot: quantiles of B (vertical) against those of A.
     pub qq: Vec<Point>,
+    /// The normal Q–Q plot of A; null for a single run.
+    pub normal_a: Option<NormalPlot>,
+    /// The normal Q–Q plot of B.
+    pub normal_b: Option<NormalPlot>,
+    /// The test of Shapiro and Wilk of A; null for fewer than three runs, and for equal values.
+    pub shapiro_wilk_a: Option<ShapiroWilk>,
+    /// The test of Shapiro and Wilk of B.
+    pub shapiro_wilk_b: Option<ShapiroWilk>,
 }

@@ -74,6 +74,11 @@ pub(super) fn statistic(value: f64) -> String {
     significant(value, 5)
 }
 
+/// Formats a mean or a variance with seven significant digits, but with all of those before the point.
+pub(super) fn moment(value: f64) -> String {
+    if (1e7..MAX_PLAIN).contains(&value.abs()) { format!("{value:.0}") } else { significant(value, 7) }
+}
+
 /// Formats a number with `digits` significant digits and without trailing zeros, as R prints a single number: with an
 /// exponent if that is shorter.
 pub(super) fn significant(value: f64, digits: usize) -> String {
@@ -210,6 +215,7 @@ mod tests {
         ] {
             assert_eq!(significant(value, digits), shown, "{value}");
         }
+        assert_eq!([10_686_403.0, 71_895.06, 1e300].map(moment), ["10686403", "71895.06", "1e+300"]);
         assert_eq!((probability(1e-17).as_str(), probability(f64::NAN).as_str()), ("< 2.2e-16", "-"));
     }
 

@@ -4,7 +4,7 @@
 use super::super::build::tests::{comparer, controlled, runs};
 use super::super::formats::shown::{bencher, benchstat, markdown, text};
 use super::*;
-use crate::analysis::{Change, Estimate, InterimLook, MeanEstimate, RepeatState};
+use crate::analysis::{Change, Estimate, InterimLook, MeanEstimate, RepeatState, TTest};
 use crate::comparison::{Comparer, ComparisonMethod, ControlResult, RepeatedMetric, Repeats, RunOrder, Runs};
 
 fn compared(metric: &str, n: usize, order: RunOrder) -> Comparison {
@@ -218,14 +218,17 @@ fn the_study_has_its_printed_digits() {
     let study = found.study.as_mut().unwrap();
     (study.f.value, study.f.df1, study.f.df2, study.f.p) = (3.604_928_4, 9.0, 3.0, 0.319_233_7);
     (study.f.low, study.f.high) = (0.082_149_75, 31.424_361_05);
-    (study.t.kind, study.t.value, study.t.df, study.t.p) = (TTestKind::Pooled, 7.386_81, 12.0, 8.423_4e-6);
-    (study.t.low, study.t.high) = (7_584.003_9, 18_278.496_1);
+    let (kind, value, df, p) = (TTestKind::Pooled, 7.386_81, 12.0, 8.423_4e-6);
+    study.t = Some(TTest { kind, value, df, p, low: 7_584.003_9, high: 18_278.496_1 });
     (found.a.sample.mean, found.b.sample.mean) = (103_095.0, 90_163.75);
+    (found.a.sample.variance, found.b.sample.variance) = (10_686_403.0, 2_964_387.0);
     let variances = "interval of the ratio of variances [0.08214975, 31.42436105]";
     says(
         &text(&found),
         &[
             "means A 103095, B 90163.75",
+            "variances A 10686403, B 2964387",
+            "Shapiro–Wilk A W ",
             &format!("F-test F 3.6049 on 9 and 3 df, p 0.3192, 99 % {variances}"),
             "t-test pooled: t 7.3868 on 12 df, p 8.423e-06, 99 % interval of A − B [7584.004, 18278.496]",
         ],

@@ -3,10 +3,11 @@
 use super::experiment::{distributions, metric_title, run_picture, run_points, unit};
 use super::{ArmRecords, courses, curves};
 use crate::analysis::{self, ComparisonVerdict, Estimate};
-use crate::comparison::{Comparison, ResultDocument, confidence, figure, percent, probability, ratio, with_direction};
+use crate::comparison::{
+    Comparison, ResultDocument, confidence, figure, percent, probability, ratio, shapiro_wilk, with_direction,
+};
 use crate::experiment::RecordedExperiment;
-use crate::sheet::{Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol, answer_length};
-use crate::util::count::measured;
+use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol, answer_length};
 
 /// Returns the parts about a comparison of the arms of an experiment.
 pub(super) fn blocks(
@@ -50,10 +51,12 @@ fn with_runs(comparison: &Comparison, runs: Option<Picture>, arms: Option<&[ArmR
     let names = side_names(comparison);
     let samples = [0, 1].map(|side| (names[side].clone(), sides[side].clone()));
     let distributions = distributions(&comparison.metric, &samples);
-    // A reader who asks for the shapes of the samples can read it.
-    let quantiles = || quantiles(&comparison.metric, ("A", sides[0]), ("B", sides[1]));
-    let quantiles = comparison.shapes.as_ref().and_then(|_| quantiles());
-    sheet.blocks.extend([runs, distributions, quantiles].into_iter().flatten().map(SheetBlock::Picture));
+    sheet.blocks.extend([runs, distributions].into_iter().flatten().map(SheetBlock::Picture));
+    // A reader who asks for the shapes of the samples can read them.
+    if comparison.shapes.is_some() {
+        let plots = samples.iter().filter_map(|(name, values)| normal_quantiles(&comparison.metric, name, values));
+        sheet.blocks.extend(SheetBlock::multiples("Normal QQ plots", plots.collect(), false));
+    }
     let mut blocks = sheet.into_page();
     blocks.insert(answer_length(&blocks), SheetBlock::Picture(ratios(comparison)));
     if let Some(arms) = arms {
@@ -142,31 +145,30 @@ fn ratios(comparison: &Comparison) -> Picture {
     }
 }
 
-/// Draws the quantiles of one sample against those of another, each with its name.
-pub(super) fn quantiles(name: &str, a: (&str, &[f64]), b: (&str, &[f64])) -> Option<Picture> {
-    let pairs = analysis::quantile_pairs(a.1, b.1);
-    let (a, b) = (a.0, b.0);
-    let unit = unit(name);
-    let both = || pairs.iter().flat_map(|pair| [pair.x, pair.y]);
-    let axis = |side: &str| ChartAxis::linear(&format!("{side}, {}", metric_title(name)), unit, both());
-    let mut chart = Chart::new(axis(a), axis(b));
-    let (low, high) = both().fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
-    chart.join([(low, low), (high, high)], "rule dashed");
-    let mut table = SheetTable::new("Quantiles of the runs", ["pair", a, b, "ratio"]);
-    for (n, pair) in pairs.iter().enumerate() {
-        let title = format!("{a} {}, {b} {}", figure(name, pair.x), figure(name, pair.y));
-        chart.plot(Symbol::Circle, &ChartPoint { x: pair.x, y: pair.y, class: "d", title });
-        let of = |value: f64| figure(name, value);
-        table.row([(n + 1).to_string(), of(pair.x), of(pair.y), measured(pair.y / pair.x)]);
+/// Draws the quantiles of a sample against those of the normal distribution. `title` is its name.
+pub(super) fn normal_quantiles(metric: &str, title: &str, values: &[f64]) -> Option<Picture> {
+    let plot = analysis::normal_plot(values)?;
+    let line = |x: f64| (x, plot.intercept + plot.slope * x);
+    let ends = [plot.points.first()?.x, plot.points.last()?.x].map(line);
+    let y = plot.points.iter().map(|point| point.y).chain(ends.map(|(_, y)| y));
+    let x = ChartAxis::linear("quantile of the normal distribution", AxisUnit::Number, ends.map(|(x, _)| x));
+    let mut chart = Chart::new(x, ChartAxis::linear(&metric_title(metric), unit(metric), y));
+    chart.join(ends, "rule dashed");
+    let mut table = SheetTable::new(&format!("Normal quantiles: {title}"), ["normal quantile", metric]);
+    for point in &plot.points {
+        let value = figure(metric, point.y);
+        let title = format!("{value} at {:.3}", point.x);
+        chart.plot(Symbol::Circle, &ChartPoint { x: point.x, y: point.y, class: "d", title });
+        table.row([format!("{:.3}", point.x), value]);
     }
-    (pairs.len() > 1).then(|| Picture {
-        title: "QQ plot".to_owned(),
-        note:
-            "Each point is a quantile of one sample against the same quantile of the other. On the dashed line both are \
-               equal; a line beside it is a shift, another slope a different spread."
-                .to_owned(),
+    Some(Picture {
+        title: title.to_owned(),
+        note: format!(
+            "Normally distributed runs are near the dashed line, which goes through the quartiles. Shapiro–Wilk: {}.",
+            shapiro_wilk(analysis::shapiro_wilk(values))
+        ),
         legend: Vec::new(),
-        drawing: chart.drawing(&format!("Quantiles of {b} against quantiles of {a}")),
+        drawing: chart.drawing(&format!("Quantiles of the runs against those of the normal distribution: {title}")),
         table,
     })
 }

@@ -1,7 +1,7 @@
 //! The parts of a page about a factorial experiment: the table of the cells, and for each metric the runs of each cell
 //! as points, over the levels of one factor.
 
-use super::ab::quantiles;
+use super::ab::normal_quantiles;
 use super::experiment::{distributions, extent, metric_title, unit};
 use super::sweep;
 use crate::analysis::Estimate;
@@ -90,24 +90,25 @@ fn cells(found: &Factorial, n: usize, name: &str) -> Vec<SheetBlock> {
     SheetBlock::multiples(&title, pictures, false).into_iter().chain(others).collect()
 }
 
-/// Draws the distributions and quantiles of the runs of each level beside those of the first one, as small pictures.
-fn level_pictures(found: &Factorial, tests: &LevelTests) -> Option<SheetBlock> {
+/// Draws the distribution of the runs of each level beside that of the first one, and their normal quantiles, as small
+/// pictures.
+fn level_pictures(found: &Factorial, tests: &LevelTests) -> Vec<SheetBlock> {
     // A metric that is not among those of the experiment is that of a level, which replaces the first one.
     let metric = found.metrics.iter().position(|metric| *metric == tests.metric).unwrap_or(0);
     let group = cell_groups(&found.factors, &tests.factor).into_iter().find(|group| group.name() == tests.others);
-    let group = group?;
+    let Some(group) = group else { return Vec::new() };
     let sample = |(level, cell): (&String, &usize)| {
         let values = found.cells.get(*cell).map_or_else(Vec::new, |cell| cell.metrics[metric].values.clone());
         (format!("{}={level}", tests.factor), values)
     };
     let samples: Vec<(String, Vec<f64>)> = group.factor.levels.iter().zip(&group.cells).map(sample).collect();
-    let (first, rest) = samples.split_first()?;
-    let mut pictures = Vec::new();
-    for sample in rest {
-        pictures.extend(distributions(&tests.metric, &[first.clone(), sample.clone()]));
-        pictures.extend(quantiles(&tests.metric, (&first.0, &first.1), (&sample.0, &sample.1)));
-    }
-    SheetBlock::multiples(&format!("Distributions: {}", tests.title()), pictures, false)
+    let distribution =
+        |sample: &(String, Vec<f64>)| distributions(&tests.metric, &[samples[0].clone(), sample.clone()]);
+    let distributions = samples.iter().skip(1).filter_map(distribution).collect();
+    let quantiles = samples.iter().filter_map(|(name, values)| normal_quantiles(&tests.metric, name, values)).collect();
+    let titles = ["Distributions", "Normal QQ plots"].map(|title| format!("{title}: {}", tests.title()));
+    let blocks = titles.iter().zip([distributions, quantiles]);
+    blocks.filter_map(|(title, pictures)| SheetBlock::multiples(title, pictures, false)).collect()
 }
 
 /// Draws the runs of cells with a metric as points, with the mean and its interval. Each cell has a label.

@@ -80,3 +80,29 @@ fn the_interval_of_a_cell_ends_at_0() {
     let drawing = picture.drawing.to_string();
     assert!(!drawing.contains(">-") && !drawing.contains(">\n-"), "{drawing}");
 }
+
+/// Each level beside the first one, and the normal quantiles of each: the points, with the line through the quartiles.
+#[test]
+fn tested_levels_have_their_distributions_and_normal_quantiles() {
+    let levels = ["0", "30", "60"].map(str::to_owned).to_vec();
+    let factors = vec![WantedFactor { name: "snapshots".to_owned(), levels }];
+    let tables = FactorialTables { study: Some("snapshots".to_owned()), ..FactorialTables::default() };
+    let rule = RuleWanted::Factorial { factors, min_runs: 3, max_runs: 3, until_ci: None, order: InBlocks, tables };
+    let values = [103.0, 80.0, 60.0, 101.0, 82.0, 60.0, 102.0, 81.0, 60.0];
+    let runs: Vec<(usize, f64)> = values.iter().enumerate().map(|(n, ops)| (n % 3, *ops)).collect();
+    let names = ["snapshots=0", "snapshots=30", "snapshots=60"];
+    let blocks = experiment::blocks(&recorded(rule, &names, &runs), None, None);
+    assert_eq!(table(&blocks, "t-tests: ops over snapshots").rows[0][6], "loss");
+    let pictures = pictures(blocks);
+    for name in names {
+        let picture = &pictures[&format!("Normal QQ plots: ops over snapshots, {name}")];
+        let mut expected: Vec<f64> = runs.iter().filter(|(n, _)| names[*n] == name).map(|(_, ops)| *ops).collect();
+        expected.sort_by(f64::total_cmp);
+        let drawn = points(picture);
+        assert_eq!(drawn.iter().map(|(_, y)| *y).collect::<Vec<_>>(), expected, "{name}");
+        assert!(drawn[1].0.abs() < 1e-9 && (drawn[2].0 - 0.8694).abs() < 0.001, "{drawn:?}");
+        let test = if name == names[2] { "not tested" } else { "W 1, p 1" };
+        assert!(picture.note.ends_with(&format!("Shapiro–Wilk: {test}.")), "{}", picture.note);
+        assert!(picture.drawing.to_string().contains("rule dashed"));
+    }
+}
