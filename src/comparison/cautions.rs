@@ -71,7 +71,7 @@ pub(super) fn add(answer: &mut Answer, cautions: &[Caution], notes: &[String]) -
 }
 
 /// The code of runs that could not keep the offered rate.
-const UNSTABLE: &str = "unstable";
+pub(super) const UNSTABLE: &str = "unstable";
 
 /// What a warning of a run means for a result, and what it leaves of it. `None` for codes that only inform.
 fn of_code(code: &str) -> Option<(&'static str, Usability)> {

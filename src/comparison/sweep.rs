@@ -61,18 +61,32 @@ pub struct SweepPoint {
     pub offered: Option<f64>,
     /// The achieved rate of an open loop, in requests per second.
     pub achieved: Option<f64>,
+    /// The achieved rate of requests, if the response time is that of requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Estimate>,
+    /// Whether a run achieved less than it offered, so that its response times grow for as long as it lasts.
+    #[serde(skip)]
+    pub is_overloaded: bool,
     /// The rate of the I/O in each complete run.
     #[serde(skip)]
     pub rates: Vec<f64>,
     /// The rate of the I/O, in operations per second. A request may consist of several operations.
     pub rate: Option<Estimate>,
-    /// The mean response time of an open loop, else the mean latency.
+    /// The mean response time of the requests of an open loop, else the mean latency. Results of earlier versions know
+    /// only that of the operations.
     pub response: Option<Estimate>,
     /// The median of the same times, and their 99th percentile.
     #[serde(skip)]
     pub percentiles: [Option<Estimate>; 2],
     /// The busy fraction of all processors, 0 to 1.
     pub cpu_busy: Option<f64>,
+}
+
+impl SweepPoint {
+    /// What the curve is of: requests if their response time is known, else operations.
+    pub fn throughput(&self) -> Option<Estimate> {
+        self.requests.or(self.rate)
+    }
 }
 
 /// Computes the curve from the runs of each level.
@@ -116,7 +130,7 @@ fn load(level: &str) -> Option<f64> {
 /// Returns the load curve of the points in the order of their load, with one point for each.
 pub(super) fn curve(points: &[SweepPoint]) -> Vec<LoadPoint> {
     let load = |point: &SweepPoint| LoadPoint {
-        rate: point.rate.map_or(0.0, |rate| rate.value),
+        rate: point.throughput().map_or(0.0, |rate| rate.value),
         response: point.response.map(|response| response.value),
     };
     load_order(points).into_iter().filter_map(|n| points.get(n)).map(load).collect()
@@ -129,9 +143,14 @@ impl Sweep {
         self.planned_runs.filter(|planned| *planned > made).map(|planned| (made, planned))
     }
 
+    /// True if the curve is of the requests of an open loop.
+    pub fn is_of_requests(&self) -> bool {
+        self.points.iter().any(|point| point.requests.is_some())
+    }
+
     /// True if a point has the greatest rate.
     pub fn is_peak(&self, point: &SweepPoint) -> bool {
-        self.overall.is_some_and(|overall| point.rate.is_some_and(|rate| rate.value >= overall.peak))
+        self.overall.is_some_and(|overall| point.throughput().is_some_and(|rate| rate.value >= overall.peak))
     }
 
     /// Returns the loads in ascending order, if all levels are numbers or sizes.
@@ -148,7 +167,7 @@ impl Sweep {
     /// True if the order of the loads is unknown and may be another one than that of the points: the levels are
     /// not numbers, and the first has the greatest rate.
     pub(super) fn has_doubtful_order(&self) -> bool {
-        let mut rates = self.points.iter().filter_map(|point| point.rate.map(|rate| rate.value));
+        let mut rates = self.points.iter().filter_map(|point| Some(point.throughput()?.value));
         let Some(first) = rates.next() else { return false };
         let is_known = self.points.iter().all(|point| load(&point.level).is_some());
         let others: Vec<f64> = rates.collect();
@@ -164,6 +183,11 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
         // The runs of a level are treated as independent, because runs of other levels are made between them.
         independent_mean(&values, LEVEL).map(Estimate::from_zero)
     };
+    let request_response = estimate("request_response");
+    let requests = request_response.and_then(|_| estimate("achieved"));
+    let rate = estimate("ops");
+    // Of a request of several operations only the mean is known.
+    let is_one_operation = requests.is_none_or(|done| rate.is_some_and(|rate| rate.value < 1.01 * done.value));
     // The response time of an open loop, else the latency.
     let times = if estimate("response.mean").is_some() { "response" } else { "latency" };
     let is_told = |metric: &Metric| {
@@ -172,7 +196,7 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
     };
     let percentile = |what: &str| {
         let name = format!("{times}.{what}");
-        name.parse().is_ok_and(|metric| is_told(&metric)).then(|| estimate(&name)).flatten()
+        name.parse().is_ok_and(|metric| is_one_operation && is_told(&metric)).then(|| estimate(&name)).flatten()
     };
     SweepPoint {
         level: level.to_owned(),
@@ -181,9 +205,11 @@ fn point(level: &str, runs: &[Observation]) -> SweepPoint {
         failure: failed.last().and_then(|run| run.failure.clone()),
         offered: estimate("offered").map(|offered| offered.value),
         achieved: estimate("achieved").map(|achieved| achieved.value),
+        requests,
+        is_overloaded: whole.iter().any(|run| run.warnings.iter().any(|code| code == cautions::UNSTABLE)),
         rates: whole.iter().filter_map(|run| run.figures.get("ops").copied()).collect(),
-        rate: estimate("ops"),
-        response: estimate(&format!("{times}.mean")),
+        rate,
+        response: request_response.or_else(|| estimate(&format!("{times}.mean"))),
         percentiles: ["p50", "p99"].map(percentile),
         cpu_busy: estimate("cpu_busy").map(|share| share.value),
     }

@@ -25,8 +25,10 @@ fn table(sweep: &Sweep) -> SheetTable {
             numbers("achieved requests/s").only(Media::PAGE),
         ]);
     }
+    // The operations of a request are its details.
+    let operations = numbers("ops/s");
     columns.extend([
-        numbers("ops/s"),
+        if sweep.is_of_requests() { operations.only(Media::PAGE) } else { operations },
         numbers("±").only(Media::LINES),
         numbers("95 % interval").only(Media::PAGE),
         numbers("mean response"),
@@ -42,8 +44,8 @@ fn table(sweep: &Sweep) -> SheetTable {
         }
         cells.extend([
             point.rate.map_or_else(dash, |rate| figure("ops", rate.value)),
-            point.rate.map_or_else(dash, |rate| half_width(rate.relative())),
-            point.rate.map_or_else(dash, |rate| interval_text("ops", rate)),
+            point.throughput().map_or_else(dash, |rate| half_width(rate.relative())),
+            point.throughput().map_or_else(dash, |rate| interval_text("ops", rate)),
             point.response.map_or_else(dash, |response| figure("latency.mean", response.value)),
             point.cpu_busy.map_or_else(dash, |share| format!("{:.0} %", share * 100.0)),
             annotation(sweep, n, point),
@@ -53,7 +55,7 @@ fn table(sweep: &Sweep) -> SheetTable {
     table
 }
 
-/// The last cell of a point: whether it is the peak or the knee, and its failures.
+/// The last cell of a point: whether it is the peak or the knee, or overloaded, and its failures.
 fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
     let mut annotations = Vec::new();
     if sweep.is_peak(point) {
@@ -61,6 +63,9 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
     }
     if sweep.knee == Some(n) {
         annotations.push("knee".to_owned());
+    }
+    if point.is_overloaded {
+        annotations.push("overloaded".to_owned());
     }
     if let Some(failure) = &point.failure {
         annotations.push(format!("{} failed: {}", point.failed, printable::short(failure, 40)));
@@ -80,15 +85,16 @@ fn result(sweep: &Sweep) -> String {
         (None, Err(why)) => format!("no knee ({})", why.about()),
         (None, Ok(_)) => "no knee".to_owned(),
     };
-    // The loads of an open loop are requests, of which each may consist of several operations.
+    // Results of earlier versions know the response time of operations only.
     let peak = sweep.points.iter().find(|point| sweep.is_peak(point));
-    let requests = peak.and_then(|point| point.achieved);
+    let requests = peak.and_then(|point| point.achieved).filter(|_| !sweep.is_of_requests());
     let requests = requests.map_or_else(String::new, |rate| format!(" ({} requests/s)", figure("ops", rate)));
+    let of = if sweep.is_of_requests() { "requests" } else { "operations" };
     let at = peak.map_or_else(String::new, |point| format!(" at {}={}", sweep.factor, point.level));
-    let width = peak.and_then(|point| point.rate).filter(|rate| rate.relative().is_finite());
+    let width = peak.and_then(SweepPoint::throughput).filter(|rate| rate.relative().is_finite());
     let width = width.map_or_else(String::new, |rate| format!(" ± {}", half_width(rate.relative())));
     format!(
-        "{missing}peak {} operations per second{width}{requests}{at}; {knee}; overall response time {} ({})",
+        "{missing}peak {} {of} per second{width}{requests}{at}; {knee}; overall response time {} ({})",
         figure("ops", overall.peak),
         figure("latency.mean", overall.ort),
         sweep.method.name()
@@ -131,7 +137,7 @@ fn doubts(sweep: &Sweep) -> Vec<Caution> {
     found.extend(
         last.map(|why| Caution::new(Usability::WithCaution, format!("{} failed: {why}", count(failed, "run")))),
     );
-    let rates: Vec<Estimate> = sweep.points.iter().filter_map(|point| point.rate).collect();
+    let rates: Vec<Estimate> = sweep.points.iter().filter_map(SweepPoint::throughput).collect();
     let without = rates.iter().filter(|rate| !rate.relative().is_finite()).count();
     if without > 0 {
         let text = match without == rates.len() {
@@ -256,6 +262,35 @@ mod tests {
             assert!(table.starts_with("**x\\|y** peak ") && table.contains(line), "{table}");
         }
         assert!(!markdown(&curve(false)).contains("offered/s"));
+    }
+
+    /// Requests of two operations: a curve of requests, if their response time is known.
+    #[test]
+    fn the_curve_of_an_open_loop_is_of_its_requests() {
+        let run = |offered: f64, done: f64, response: f64, codes: &[&str]| {
+            let figures = [
+                ("ops", 2.0 * done),
+                ("offered", offered),
+                ("achieved", done),
+                ("request_response", response),
+                ("response.mean", 0.6 * response),
+            ];
+            let figures = figures.map(|(name, value)| (name.to_owned(), value));
+            let warnings = codes.iter().map(|code| (*code).to_owned()).collect();
+            vec![Observation { figures: BTreeMap::from(figures), warnings, ..Observation::default() }]
+        };
+        let levels = ["100", "200", "400"].map(str::to_owned);
+        let runs = [run(100.0, 100.0, 2e6, &[]), run(200.0, 200.0, 4e6, &[]), run(400.0, 160.0, 9e6, &["unstable"])];
+        let found = sweep("x", "load", &levels, &runs, ResponseMethod::Sfs2);
+        let text = text(&found);
+        let row = |at: usize| text.lines().nth(at).map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let heads = ["load", "runs", "offered/s", "achieved/s", "±", "mean", "response", "CPU"];
+        assert_eq!(row(2).as_deref(), Some(&heads[..]), "{text}");
+        assert!(text.contains("200.0       200.0  -        4.00 ms    -  peak, knee\n"), "{text}");
+        assert!(text.contains("160.0  -        9.00 ms    -  overloaded\n"), "{text}");
+        // By hand: 2 ms down to no load, then a trapezoid: (2 × 100 + 3 × 100) / 200.
+        assert!(result(&found).starts_with("peak 200.0 requests per second at load=200;"), "{}", result(&found));
+        assert!(result(&found).contains("overall response time 2.50 ms (sfs2)"), "{}", result(&found));
     }
 
     /// The peak is in operations, the loads of an open loop are in requests.

@@ -9,7 +9,7 @@ use crate::result::environment::MountInfo;
 use crate::result::hdr::{self, Quantiles};
 use crate::result::snapshot::Dist;
 use crate::result::warnings::{self, Warning};
-use crate::result::{Document, FilesetResult, FlowopResult, Latency, Run, RunState, SCHEMA};
+use crate::result::{Document, FilesetResult, FlowopResult, Latency, OpenLoop, Run, RunState, SCHEMA};
 use crate::util::batch_files::BATCH_SCRIPT;
 use crate::util::bounded::{self, Budget, Within};
 use crate::util::hash::sha256;
@@ -256,12 +256,13 @@ fn percentiles<'a>(histograms: impl Iterator<Item = &'a str>) -> Latency {
     Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p99_9: at(0.999), ..Latency::default() }
 }
 
-/// Returns figures that only the whole run has: the offered and the achieved rate of open loops, the fraction of busy
-/// processors, and the measured time.
+/// Returns figures that only the whole run has: the offered and the achieved rate of open loops and the response time of
+/// their requests, the fraction of busy processors, and the measured time.
 fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
     let found = [
         ("offered", run.open_loop.as_ref().map(|open| open.offered_per_s)),
         ("achieved", run.open_loop.as_ref().map(|open| open.achieved_per_s)),
+        ("request_response", run.open_loop.as_ref().and_then(OpenLoop::response_ns_mean)),
         ("cpu_busy", run.summary.cpu_busy),
         ("seconds", Some(run.measured_seconds)),
     ];

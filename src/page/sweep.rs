@@ -5,7 +5,7 @@ use crate::analysis::Estimate;
 use crate::comparison::{ResultDocument, Sweep, SweepPoint, figure, interval_text};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, Sheet, SheetBlock, SheetTable, Symbol};
 
-/// The title of an axis with the rate of the I/O.
+/// The title of an axis with the rate of a curve of operations.
 const OPERATIONS: &str = "I/O operations per second";
 /// The title of the offered rate of an open loop, whose requests may consist of several operations.
 const OFFERED: &str = "offered requests/s";
@@ -27,11 +27,16 @@ pub(super) fn draw(found: &Sweep, sheet: &mut Sheet) {
     });
     let failed = SheetBlock::messages(NoteLabel::Warning, &failed.collect::<Vec<_>>());
     failed.into_iter().for_each(|failed| sheet.blocks.insert(0, failed));
-    let rate = LoadSeries { name: OPERATIONS, class: "a", symbol: Symbol::Circle, of: |point| point.rate };
-    let throughput = over_load(found, ("Throughput over load", OPERATIONS), AxisUnit::Number, &[rate]);
+    let rate = LoadSeries { name: rate_title(found), class: "a", symbol: Symbol::Circle, of: SweepPoint::throughput };
+    let throughput = over_load(found, ("Throughput over load", rate_title(found)), AxisUnit::Number, &[rate]);
     let response = over_load(found, ("Response time over load", "response time"), AxisUnit::Nanoseconds, &TIMES);
     let pictures = [Some(throughput), achieved_rates(found), Some(response), load_curve(found)];
     sheet.blocks.extend(pictures.into_iter().flatten().map(SheetBlock::Picture));
+}
+
+/// The title of the rate that a curve is of.
+fn rate_title(sweep: &Sweep) -> &'static str {
+    if sweep.is_of_requests() { ACHIEVED } else { OPERATIONS }
 }
 
 /// A figure of each load.
@@ -141,20 +146,21 @@ fn achieved_rates(sweep: &Sweep) -> Option<Picture> {
 fn load_curve(sweep: &Sweep) -> Option<Picture> {
     let found: Vec<(usize, &SweepPoint, f64, f64)> = sweep
         .in_load_order()
-        .filter_map(|(n, point)| Some((n, point, point.rate?.value, point.response?.value)))
+        .filter_map(|(n, point)| Some((n, point, point.throughput()?.value, point.response?.value)))
         .collect();
     let rates = found.iter().map(|(_, _, rate, _)| *rate);
-    let x = ChartAxis::linear(OPERATIONS, AxisUnit::Number, rates.chain([0.0]));
+    let rate_title = rate_title(sweep);
+    let x = ChartAxis::linear(rate_title, AxisUnit::Number, rates.chain([0.0]));
     let responses = found.iter().map(|(_, _, _, response)| *response);
     let y = ChartAxis::linear("mean response time", AxisUnit::Nanoseconds, responses.chain([0.0]));
     let mut chart = Chart::new(x, y);
     chart.join(found.iter().map(|(_, _, rate, response)| (*rate, *response)), "a");
-    let mut table = SheetTable::new("Load curve", [sweep.factor.as_str(), OPERATIONS, "mean response time"]);
+    let mut table = SheetTable::new("Load curve", [sweep.factor.as_str(), rate_title, "mean response time"]);
     for (n, point, rate, response) in &found {
         let is_knee = sweep.knee == Some(*n);
         let (symbol, class) = if is_knee { (Symbol::Square, "b") } else { (Symbol::Circle, "a") };
         let (ops, time) = (figure("ops", *rate), figure("latency.mean", *response));
-        let title = format!("{}={}: {time} at {ops} ops/s", sweep.factor, point.level);
+        let title = format!("{}={}: {time} at {ops}/s", sweep.factor, point.level);
         chart.plot(symbol, &ChartPoint { x: *rate, y: *response, class, title });
         table.row([point.level.clone(), ops, time]);
     }

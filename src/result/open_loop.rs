@@ -27,6 +27,16 @@ pub struct OpenLoop {
     pub threads: Vec<ThreadRequests>,
 }
 
+impl OpenLoop {
+    /// Mean time from the intended start of a request to its end, of all requests. `None` if it is not known of all.
+    pub fn response_ns_mean(&self) -> Option<f64> {
+        let done = || self.threads.iter().filter(|thread| thread.achieved_per_s > 0.0);
+        let sum = done().map(|thread| Some(thread.achieved_per_s * thread.response_ns_mean?)).sum::<Option<f64>>()?;
+        let rate: f64 = done().map(|thread| thread.achieved_per_s).sum();
+        (rate > 0.0).then_some(sum / rate)
+    }
+}
+
 /// The requests of a thread definition. The rates are over the time of its phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

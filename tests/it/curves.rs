@@ -39,6 +39,46 @@ fn a_file_that_is_not_a_curve_is_an_error() {
     }
 }
 
+/// An operation of the NFS mix is one request, however many calls it makes: the curve has their rate, and the mean of
+/// the times of each kind, weighted by their number.
+#[test]
+fn the_curve_of_the_nfs_mix_counts_nfs_operations() {
+    let script = Wml::new().args(["show", "specsfs97"]).run().exits(0).stdout;
+    let commit = "  flowop fsync name=fsync,fd=1\n";
+    assert!(script.contains(commit), "{script}");
+    let script = script.replace(commit, "  flowop fsync name=fsync,fd=1\n  flowop delay name=slow,value=0.02\n");
+    let lab = Lab::new();
+    std::fs::write(lab.path("sfs.wml"), &script).unwrap();
+    let sweep = "sweep sfs.wml --vary load=100,300 --repeats 1 --results out --format json --engine null --runtime 1";
+    let output = lab.command(&format!("{sweep} --set nfiles=200 --set nlinks=20 --no-quiesce")).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    valid(&found);
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"));
+    for point in found["points"].as_array().unwrap() {
+        let read = |run: &str| std::fs::read_to_string(lab.path(&format!("out/runs/{run}.json"))).unwrap();
+        let runs = ["0001", "0002"].map(|run| serde_json::from_str::<Value>(&read(run)).unwrap()["runs"][0].clone());
+        let level = point["level"].as_str().unwrap();
+        let of_load = |run: &&Value| run["variables"]["load"].to_string().trim_matches('"') == level;
+        let run = runs.iter().find(of_load).unwrap();
+        // The last step of each kind: its response time is that of the whole operation.
+        let mut last = std::collections::BTreeMap::new();
+        for flowop in run["flowops"].as_array().unwrap().iter().filter(|flowop| flowop["response_ns"].is_object()) {
+            let kind = flowop["name"].as_str().unwrap().split('.').next().unwrap();
+            last.insert(kind, (number(&flowop["ops"]), flowop["response_ns"]["mean"].as_f64().unwrap_or(0.0)));
+        }
+        let operations: f64 = last.values().map(|(count, _)| count).sum();
+        let mean = last.values().map(|(count, mean)| count * mean).sum::<f64>() / operations;
+        assert!(last.len() >= 10 && last["commit"].1 > 2e7, "{last:?}");
+        let response = number(&point["response"]["value"]);
+        assert!((response / mean - 1.0).abs() < 1e-9, "{response} is not {mean}: {last:?}");
+        let seconds = number(&run["measured_seconds"]);
+        assert!((number(&point["requests"]["value"]) * seconds / operations - 1.0).abs() < 1e-6, "{point}");
+        assert!(number(&point["rate"]["value"]) > 1.2 * number(&point["requests"]["value"]), "{point}");
+    }
+    assert!(number(&found["overall"]["peak"]) < 400.0, "{found}");
+}
+
 /// The figures of fourteen tests on two file systems, as published.
 const TESTS: &str = "test,ZFS,UFS\nallocate,486.0,145.9\nallocate O_DSYNC,4.56,0.87\nallocate with fsync,27.3,50.1\n\
     read cached,674.8,612.9\nread,-,17.5\nrewrite O_DSYNC,2.21,0.85\nrewrite cached,204.3,257.2\nlarge file,698.2,298.3\n\
