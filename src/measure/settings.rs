@@ -3,7 +3,8 @@
 //! To add an option of a run: a field of [`Settings`] with its default, and a row of [`OPTIONS`]. Help, completion,
 //! manual pages, the table of docs/options.md, what `repeat`, `ab` and the like pass on and keep for `--resume`, and
 //! what an arm accepts come from the row. Add it to the topics of docs/options.md. One that names a path has a row in
-//! `tests/it/places.rs`.
+//! `tests/it/places.rs`; one in which the ranks of a run must not differ stands in `run_ranks`. What the threads of a run
+//! see of it is a field of `runtime::Options`, which `ready` fills.
 //!
 //! Not in here: the argument parser, which `cli` makes of the rows.
 

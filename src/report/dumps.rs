@@ -1,7 +1,7 @@
 //! The files that `stats dump`, `stats xmldump` and `stats multidump` write, in the forms of Filebench 1.4.
 
 use super::filebench::{cpu_us, lines_14, mean_ms, rows, with_listings};
-use super::visible_run;
+use super::format::visible_run;
 use crate::result::Run;
 use std::io::{self, Write};
 

@@ -115,7 +115,7 @@ pub(super) fn with_listings(run: Cow<'_, Run>) -> Cow<'_, Run> {
 /// Writes the breakdown and summary of 1.5, also as an interim report of `psrun`. Log lines begin with
 /// `finished_seconds`.
 pub(crate) fn breakdown_15(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let run = &*with_listings(super::visible_run(run));
+    let run = &*with_listings(super::format::visible_run(run));
     let at = run.finished_seconds;
     writeln!(out, "{at:.3}: Per-Operation Breakdown")?;
     for flowop in rows(run) {
@@ -202,7 +202,7 @@ impl Filebench14 {
 
 /// Writes the breakdown and summary of 1.4.9: with the operations of each flowop, and its shortest and longest latency.
 fn breakdown_149(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let run = &*with_listings(super::visible_run(run));
+    let run = &*with_listings(super::format::visible_run(run));
     let prefix = format!("{process:>5}: {:.3}: ", run.finished_seconds);
     writeln!(out, "{prefix}Per-Operation Breakdown")?;
     for flowop in rows(run) {
@@ -238,7 +238,7 @@ fn breakdown_149(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<()>
 
 /// Writes the breakdown and summary of 1.4, also for `stats snap`.
 pub(crate) fn breakdown_14(process: u32, run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    let run = &*with_listings(super::visible_run(run));
+    let run = &*with_listings(super::format::visible_run(run));
     let prefix = format!("{process:>5}: {:.3}: ", run.finished_seconds);
     writeln!(out, "{prefix}Per-Operation Breakdown")?;
     lines_14(run, out)?;

@@ -49,7 +49,7 @@ impl Report for Text {
 
     /// Writes no warnings, since they refer to the whole run.
     fn interim(&self, document: &Document, apart: bool, out: &mut dyn Write) -> io::Result<()> {
-        let document = &*super::visible(document);
+        let document = &*super::format::visible(document);
         let Some(run) = document.runs.first() else { return Ok(()) };
         body(document, run, &so_far(document, run, apart), false, out)?;
         writeln!(out)
@@ -60,7 +60,7 @@ impl Report for Text {
 fn write_run(document: &Document, index: usize, per_host: bool, out: &mut dyn Write) -> io::Result<()> {
     // The others are not examined for each of many runs.
     let part = document.with_run(index);
-    let shown = &*super::visible(&part);
+    let shown = &*super::format::visible(&part);
     let Some(run) = shown.runs.first() else { return Ok(()) };
     if index > 0 {
         writeln!(out)?;

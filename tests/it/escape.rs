@@ -125,6 +125,11 @@ fn talkative(dir: &str) -> String {
     )
 }
 
+/// The formats of a report.
+fn formats() -> impl Iterator<Item = &'static str> {
+    wml::report::TABLE.iter().map(|report| report.name())
+}
+
 /// The hostile text as the name of one directory.
 fn folder() -> String {
     HOSTILE.replace('/', "|")
@@ -132,9 +137,7 @@ fn folder() -> String {
 
 #[test]
 fn texts_and_paths_of_a_script_are_shown_as_text() {
-    for format in
-        ["text", "filebench", "filebench-1.4", "csv", "markdown", "markdown-runs", "openmetrics", "json", "none"]
-    {
+    for format in formats() {
         let call = Wml::new();
         let dir = call.dir().join(folder());
         fs::create_dir(&dir).unwrap();
@@ -411,7 +414,7 @@ fn reader(format: &str) -> Wml {
 
 #[test]
 fn values_of_the_environment_are_in_no_result() {
-    for format in ["text", "filebench", "csv", "markdown", "markdown-runs", "openmetrics", "json"] {
+    for format in formats() {
         let output = reader(format).args(["--trace", "trace.txt:5"]).result().run().exits(0);
         let run = output.only_run();
         let json = fs::read_to_string(output.dir().join("result.json")).unwrap();
@@ -491,7 +494,7 @@ fn values_of_the_environment_are_in_no_file_of_an_experiment() {
 #[test]
 fn a_redacted_result_contains_no_host_name_and_no_path() {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    for format in ["text", "filebench", "csv", "markdown", "markdown-runs", "openmetrics", "json"] {
+    for format in formats() {
         let text = "# from /home/somebody/scripts\nset $log=\"/var/tmp/some.log\"\necho \"hello\"\n".to_owned()
             + &named("s", "p", "t", "f").replace("run 1", "run 1\n");
         let call = Wml::new().file("job.wml", &text);
