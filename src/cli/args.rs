@@ -251,7 +251,7 @@ pub(super) enum CliCommand {
         verbose: bool,
         /// The figures of experiments, instead of those that they were started with, separated by commas; `wmlrun list
         /// metrics` lists them
-        #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',')]
+        #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', add = completion::metrics())]
         metrics: Vec<Metric>,
         /// The title of the page [default: the name of the script or experiment, or the number of results]
         #[arg(long, value_name = "TEXT")]

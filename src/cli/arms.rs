@@ -8,7 +8,7 @@ use super::run_options::WorkloadWords;
 use crate::diag::{self, Diagnostics, Failure, Reason, Severity};
 use crate::experiment::{Arm, Experiment, ExperimentKind, Identity};
 use crate::fileset::FilesetSpec;
-use crate::import::Metric;
+use crate::import::{Metric, TRANSACTIONS};
 use crate::measure::{GivenBy, RunOption, Settings, WarmupLength};
 use crate::os::limits;
 use crate::plan::{self, FlowopInfo, Plan};
@@ -159,6 +159,7 @@ struct ArmPlan {
     flowops: BTreeSet<String>,
     /// The names of the flowops that have a response time.
     with_response: BTreeSet<String>,
+    has_transactions: bool,
     /// Whether this machine can make its runs.
     machine: Result<(), Failure>,
     /// Whether its directories exist, or can be created, on file systems that are allowed.
@@ -195,6 +196,7 @@ impl ArmPlan {
             bytes: if is_on_disk { bytes } else { 0 },
             flowops: plan.flowops.iter().flat_map(names).collect(),
             with_response: plan.flowops.iter().filter(|f| f.has_response() && has_rate(f)).flat_map(names).collect(),
+            has_transactions: plan.flowops.iter().any(|flowop| flowop.transaction),
             machine: limits::keep_descriptors(|| session.check_machine(&plan)),
             directories: if has_places { session.check_places(&plan) } else { Ok(()) },
         };
@@ -212,6 +214,13 @@ impl ArmPlan {
         if metric.is_response() && self.with_response.is_empty() && metric.flowop().is_none_or(|name| known(&name)) {
             let text = format!("no `{metric}`: no thread of the script is an open loop, which has a response time");
             return Some(Failure::wrong(text, "add `rate=` or `totalrate=` to the threads, or name `latency.mean`"));
+        }
+        if metric.is_of_transactions() && !self.has_transactions && !known(&TRANSACTIONS) {
+            let text = format!("no `{metric}`: the script has no transactions");
+            return Some(Failure::wrong(
+                text,
+                "add `transaction=` to a process, or name another metric, such as `ops`",
+            ));
         }
         let name = metric.flowop()?;
         if known(&name) {

@@ -8,6 +8,7 @@ use super::lists;
 use super::stdout::Stdout;
 use crate::experiment::SUITES;
 use crate::flowop;
+use crate::import::METRICS;
 use crate::model;
 use crate::session::library;
 use crate::source::SourceMap;
@@ -99,6 +100,11 @@ pub(super) fn words() -> ArgValueCandidates {
         let others = words::all().filter(|word| words::codes().all(|e| e.code != *word) && !word.contains(' '));
         codes.chain(others.map(CompletionCandidate::new)).collect()
     })
+}
+
+/// Completes the name of a metric of a run.
+pub(super) fn metrics() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| METRICS.iter().map(|kind| candidate(kind.name, kind.about)).collect())
 }
 
 /// Completes the assignment of a variable: the variables of the scripts that the line names.

@@ -172,7 +172,7 @@ pub(super) struct RepeatArgs {
     pub(super) until_ci: Option<f64>,
     /// Metrics that must reach the precision, separated by commas, such as `ops`, `latency.p99` or `NAME.latency.p99` of
     /// one flowop; `wmlrun list metrics` lists them
-    #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', default_value = "ops")]
+    #[arg(long = "metric", value_name = "METRIC", value_delimiter = ',', default_value = "ops", add = completion::metrics())]
     pub(super) metrics: Vec<Metric>,
     /// Use a predefined set of metrics instead of `--metric`
     #[arg(long, value_enum, value_name = "NAME", conflicts_with = "metrics")]
@@ -355,7 +355,7 @@ fn percentages(text: &str) -> Option<Vec<String>> {
 pub(super) struct VerdictArgs {
     /// Metric to compare, such as `ops`, `latency.p99` or `NAME.latency.p99` of one flowop; `wmlrun list metrics` lists
     /// them [default: ops; of `compare` with results folders: the first metric of their experiments]
-    #[arg(long, value_name = "METRIC")]
+    #[arg(long, value_name = "METRIC", add = completion::metrics())]
     pub(super) metric: Option<Metric>,
     /// Largest change that does not matter, as a percentage of A; of B if lower is better [default: 3%; with `--tests`:
     /// none, and no verdicts]

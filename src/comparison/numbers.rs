@@ -173,12 +173,9 @@ pub fn with_direction(metric: &str) -> String {
 
 /// Formats a value of a metric with its unit.
 pub(super) fn with_unit(metric: &str, value: f64) -> String {
-    let unit = match metric.rsplit('.').next() {
-        Some("ops") if value.is_finite() => " ops/s",
-        Some("mib") if value.is_finite() => " MiB/s",
-        _ => "",
-    };
-    format!("{}{unit}", figure(metric, value))
+    let unit = metric.parse::<Metric>().map_or("", |metric| metric.unit());
+    let figure = figure(metric, value);
+    if unit.is_empty() || !value.is_finite() { figure } else { format!("{figure} {unit}") }
 }
 
 /// Formats a number with three decimals if it is below 1.

@@ -1,8 +1,8 @@
 //! Amounts and changes of metrics in the words of a sentence: `47.9 % more operations per second`.
 
-use super::numbers::{confidence, figure, percent};
+use super::numbers::{confidence, figure, percent, with_unit};
 use crate::analysis::Estimate;
-use crate::import::Metric;
+use crate::import::{Metric, TRANSACTIONS};
 use crate::util::count::fixed;
 
 /// The ratio from which on a change is told as a multiple.
@@ -17,19 +17,33 @@ enum MetricWords {
 }
 
 fn words(metric: &str) -> MetricWords {
-    let of = |name: &str| if name.is_empty() { String::new() } else { format!(" of `{name}`") };
     let Ok(known) = metric.parse::<Metric>() else { return MetricWords::Level(format!("`{metric}`")) };
-    let flowop = known.flowop().unwrap_or_default();
-    if let Some(command) = known.command() {
-        return MetricWords::Level(format!("time of the command `{command}`"));
-    }
-    let kind = metric.strip_prefix(flowop).map_or(metric, |kind| kind.trim_start_matches('.'));
-    match kind {
-        "ops" if flowop.is_empty() => MetricWords::Rate { verb: "does", noun: "operations per second".to_owned() },
-        "ops" => MetricWords::Rate { verb: "does", noun: format!("operations of `{flowop}` per second") },
-        "mib" => MetricWords::Rate { verb: "moves", noun: format!("MiB per second{}", of(flowop)) },
-        "seconds" => MetricWords::Level("time of a run".to_owned()),
-        "value" => MetricWords::Level("value".to_owned()),
+    let of = match (known.command(), known.flowop()) {
+        (Some(command), _) => format!(" of the command `{command}`"),
+        (None, Some(flowop)) => format!(" of `{flowop}`"),
+        (None, None) if known.is_of_transactions() => " of the transactions".to_owned(),
+        (None, None) => String::new(),
+    };
+    let rate = |verb, noun: &str| MetricWords::Rate { verb, noun: noun.to_owned() };
+    let level = |noun: &str| MetricWords::Level(format!("{noun}{of}"));
+    match known.kind_name() {
+        "ops" => rate("does", &format!("operations{of} per second")),
+        "mib" => rate("moves", &format!("MiB per second{of}")),
+        "read.mib" => rate("reads", "MiB per second"),
+        "written.mib" => rate("writes", "MiB per second"),
+        TRANSACTIONS => rate("does", "transactions per second"),
+        "seconds" if of.is_empty() => level("time of a run"),
+        "seconds" => level("time"),
+        "cpu" => level("processor time"),
+        "cpu.op" => level("processor time per operation"),
+        kind @ ("user" | "system") => level(&format!("{kind} time")),
+        "memory" => level("peak memory"),
+        "slab" => level("memory of kernel objects"),
+        "slab.before" => level("memory of kernel objects before the run"),
+        "pagecache" => level("page cache"),
+        "pagecache.before" => level("page cache before the run"),
+        "used" => level("used space"),
+        "used.before" => level("used space before the run"),
         kind => {
             let (what, which) = kind.split_once('.').unwrap_or((kind, ""));
             let what = if what == "response" { "response time" } else { what };
@@ -38,7 +52,7 @@ fn words(metric: &str) -> MetricWords {
                 "max" => "largest",
                 other => other,
             };
-            MetricWords::Level(format!("{which} {what}{}", of(flowop)))
+            level(format!("{which} {what}").trim())
         }
     }
 }
@@ -55,7 +69,7 @@ pub(super) fn subject(metric: &str) -> String {
 pub(super) fn amount(metric: &str, value: f64) -> String {
     match words(metric) {
         MetricWords::Rate { noun, .. } => format!("{} {noun}", figure(metric, value)),
-        MetricWords::Level(noun) => format!("a {noun} of {}", figure(metric, value)),
+        MetricWords::Level(noun) => format!("a {noun} of {}", with_unit(metric, value)),
     }
 }
 

@@ -1,11 +1,14 @@
-//! The names of metrics, and the direction in which each improves.
+//! The metrics: their names, units and directions, and how each is read from a run.
 //!
-//! To add a metric: an entry in [`METRICS`], which `wmlrun list metrics` and `--metric` take, and its value in `own`. A
-//! figure that the document of a run lacks goes into `result` and `docs/result.schema.json` first.
+//! To add a metric: a row in [`METRICS`], which `wmlrun list metrics` and `--metric` take. A figure that the document of a
+//! run lacks goes into `result` and `docs/result.schema.json` first.
 
 use super::Observation;
 use crate::analysis::Direction;
 use crate::diag::meant;
+use crate::result::environment::MountInfo;
+use crate::result::{FlowopResult, Run};
+use crate::util::size::MIB;
 use std::fmt;
 use std::str::FromStr;
 
@@ -21,42 +24,168 @@ pub struct Metric {
 pub(super) const RESPONSE: &str = "response.";
 /// What the names of the metrics of latencies begin with.
 pub(super) const LATENCY: &str = "latency.";
-
-/// The name of the metric that is the time of a run, and the ending of those of commands.
-const SECONDS: &str = "seconds";
+/// The rate of the transactions. Their latencies have it as prefix.
+pub(crate) const TRANSACTIONS: &str = "transactions";
 
 /// A metric of a run, of a flowop with the prefix `NAME.`, or of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricKind {
     /// The name, or the ending of the name.
     pub name: &'static str,
+    unit: MetricUnit,
     /// The direction in which it improves.
     pub direction: Direction,
     /// What it is, in a few words.
     pub about: &'static str,
+    source: MetricSource,
 }
 
-const HIGHER: Direction = Direction::HigherIsBetter;
-const LOWER: Direction = Direction::LowerIsBetter;
+/// The unit of the values of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MetricUnit {
+    Operations,
+    Transactions,
+    Throughput,
+    Nanoseconds,
+    Seconds,
+    Mib,
+    Joules,
+    /// Only the user knows it.
+    Unknown,
+}
 
-pub const METRICS: [MetricKind; 16] = [
-    MetricKind { name: "ops", direction: HIGHER, about: "I/O operations per second" },
-    MetricKind { name: "mib", direction: HIGHER, about: "MiB read and written per second" },
-    MetricKind { name: "latency.mean", direction: LOWER, about: "mean latency of an operation" },
-    MetricKind { name: "latency.p50", direction: LOWER, about: "median latency" },
-    MetricKind { name: "latency.p90", direction: LOWER, about: "90th percentile of the latency" },
-    MetricKind { name: "latency.p99", direction: LOWER, about: "99th percentile of the latency" },
-    MetricKind { name: "latency.p99.9", direction: LOWER, about: "99.9th percentile of the latency" },
-    MetricKind { name: "latency.max", direction: LOWER, about: "latency of the slowest operation, a single event" },
-    MetricKind { name: "response.mean", direction: LOWER, about: "mean response time in open loops (`rate=`)" },
-    MetricKind { name: "response.p50", direction: LOWER, about: "median response time" },
-    MetricKind { name: "response.p90", direction: LOWER, about: "90th percentile of the response time" },
-    MetricKind { name: "response.p99", direction: LOWER, about: "99th percentile of the response time" },
-    MetricKind { name: "response.p99.9", direction: LOWER, about: "99.9th percentile of the response time" },
-    MetricKind { name: "response.max", direction: LOWER, about: "response time of the slowest request" },
-    MetricKind { name: SECONDS, direction: LOWER, about: "measured time of the run; with a prefix, time of a command" },
-    MetricKind { name: VALUE, direction: HIGHER, about: "numbers of a column (`FILE:N`)" },
+impl MetricUnit {
+    /// What stands behind a value; empty for times, which have their units in reports, and for what is unknown.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Operations => "ops/s",
+            Self::Transactions => "per second",
+            Self::Throughput => "MiB/s",
+            Self::Mib => "MiB",
+            Self::Joules => "J",
+            Self::Nanoseconds | Self::Seconds | Self::Unknown => "",
+        }
+    }
+
+    /// The number of nanoseconds in the unit; `None` if it is not one of time.
+    fn nanoseconds(self) -> Option<f64> {
+        match self {
+            Self::Nanoseconds => Some(1.0),
+            Self::Seconds => Some(1e9),
+            _ => None,
+        }
+    }
+}
+
+/// How the value of a metric is read from the entry of a run.
+#[derive(Clone, Copy, Debug)]
+enum MetricSource {
+    /// `own` computes it, for the run and for each flowop.
+    Flowops,
+    /// Only the whole run has it.
+    Run(fn(&Run) -> Option<f64>),
+    /// The whole run has it, and with a prefix a command.
+    RunAndCommands(fn(&Run) -> Option<f64>),
+}
+
+const fn kind(
+    name: &'static str,
+    unit: MetricUnit,
+    direction: Direction,
+    about: &'static str,
+    source: MetricSource,
+) -> MetricKind {
+    MetricKind { name, unit, direction, about, source }
+}
+
+use Direction::{HigherIsBetter as Higher, LowerIsBetter as Lower};
+use MetricSource::{Flowops, RunAndCommands};
+use MetricUnit::{Joules, Mib, Nanoseconds, Operations, Seconds, Throughput, Transactions, Unknown};
+
+#[rustfmt::skip]
+pub const METRICS: [MetricKind; 31] = [
+    kind("ops", Operations, Higher, "I/O operations per second", Flowops),
+    kind("mib", Throughput, Higher, "MiB read and written per second", Flowops),
+    kind("read.mib", Throughput, Higher, "MiB read per second",
+        MetricSource::Run(|run| Some(throughput(run, |f| f.reads)))),
+    kind("written.mib", Throughput, Higher, "MiB written per second",
+        MetricSource::Run(|run| Some(throughput(run, |f| f.writes)))),
+    kind(TRANSACTIONS, Transactions, Higher, "transactions per second; `transactions.latency.p99` is a latency of theirs",
+        MetricSource::Run(transactions)),
+    kind("latency.mean", Nanoseconds, Lower, "mean latency of an operation", Flowops),
+    kind("latency.p50", Nanoseconds, Lower, "median latency", Flowops),
+    kind("latency.p90", Nanoseconds, Lower, "90th percentile of the latency", Flowops),
+    kind("latency.p99", Nanoseconds, Lower, "99th percentile of the latency", Flowops),
+    kind("latency.p99.9", Nanoseconds, Lower, "99.9th percentile of the latency", Flowops),
+    kind("latency.max", Nanoseconds, Lower, "latency of the slowest operation, a single event", Flowops),
+    kind("response.mean", Nanoseconds, Lower, "mean response time in open loops (`rate=`)", Flowops),
+    kind("response.p50", Nanoseconds, Lower, "median response time", Flowops),
+    kind("response.p90", Nanoseconds, Lower, "90th percentile of the response time", Flowops),
+    kind("response.p99", Nanoseconds, Lower, "99th percentile of the response time", Flowops),
+    kind("response.p99.9", Nanoseconds, Lower, "99.9th percentile of the response time", Flowops),
+    kind("response.max", Nanoseconds, Lower, "response time of the slowest request", Flowops),
+    kind(SECONDS, Seconds, Lower, "measured time of the run; with a prefix, time of a command",
+        RunAndCommands(|run| Some(run.measured_seconds))),
+    kind("cpu", Seconds, Lower, "processor time of the program and its commands, user and system",
+        MetricSource::Run(|run| Some(run.summary.user_seconds? + run.summary.system_seconds?))),
+    kind("cpu.op", Nanoseconds, Lower, "this time per I/O operation",
+        MetricSource::Run(|run| Some(run.summary.cpu_us_per_op? * 1e3))),
+    kind("user", Seconds, Lower, "user time of the program; with a prefix, of a command",
+        RunAndCommands(|run| run.summary.user_seconds)),
+    kind("system", Seconds, Lower, "system time of the program; with a prefix, of a command",
+        RunAndCommands(|run| run.summary.system_seconds)),
+    kind("memory", Mib, Lower, "peak memory of the program, without the page cache, in MiB",
+        MetricSource::Run(|run| Some(run.peak_memory as f64 / MIB).filter(|peak| *peak > 0.0))),
+    kind("slab", Mib, Lower, "inodes, directory entries and other objects of the kernel after the run, in MiB",
+        MetricSource::Run(|run| Some(mib(run.slab_bytes.as_ref()?.after)))),
+    kind("slab.before", Mib, Lower, "those before the run, in MiB",
+        MetricSource::Run(|run| Some(mib(run.slab_bytes.as_ref()?.before)))),
+    kind("pagecache", Mib, Lower, "page cache of the machine after the run, in MiB",
+        MetricSource::Run(|run| Some(mib(run.page_cache_bytes.as_ref()?.after)))),
+    kind("pagecache.before", Mib, Lower, "page cache of the machine before the run, in MiB",
+        MetricSource::Run(|run| Some(mib(run.page_cache_bytes.as_ref()?.before)))),
+    kind("used", Mib, Lower, "used space of the file systems after the run, in MiB",
+        MetricSource::Run(|run| used(run, |mount| mount.free_after))),
+    kind("used.before", Mib, Lower, "used space of the file systems before the run, in MiB",
+        MetricSource::Run(|run| used(run, |mount| Some(mount.free)))),
+    kind("energy", Joules, Lower, "energy of the processors, or else of the batteries, in joules",
+        MetricSource::Run(|run| Some(run.energy.as_ref()?.joules))),
+    kind(VALUE, Unknown, Higher, "numbers of a column (`FILE:N`)", Flowops),
 ];
+
+/// The MiB per second of the I/O flowops in one direction.
+fn throughput(run: &Run, is_it: fn(&FlowopResult) -> bool) -> f64 {
+    let bytes: u64 = run.flowops.iter().filter(|f| f.class.is_io() && is_it(f)).map(|f| f.bytes).sum();
+    if run.measured_seconds > 0.0 { mib(bytes) / run.measured_seconds } else { 0.0 }
+}
+
+/// The transactions per second; `None` if the script has none.
+fn transactions(run: &Run) -> Option<f64> {
+    let all: Vec<&FlowopResult> = run.flowops.iter().filter(|flowop| flowop.transaction).collect();
+    (!all.is_empty()).then(|| super::own::rates(run, &all).0)
+}
+
+/// The used space of all file systems of the run, of which `free` gives the free one.
+fn used(run: &Run, free: fn(&MountInfo) -> Option<u64>) -> Option<f64> {
+    let mounts = &run.environment.mounts;
+    let used = mounts.iter().map(|mount| Some(mib(mount.total.saturating_sub(free(mount)?))));
+    used.sum::<Option<f64>>().filter(|_| !mounts.is_empty())
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / MIB
+}
+
+/// The figures that `own` does not compute, by the names of their metrics.
+pub(super) fn of_whole_run(run: &Run) -> impl Iterator<Item = (String, f64)> {
+    METRICS.iter().filter_map(|kind| match kind.source {
+        Flowops => None,
+        MetricSource::Run(read) | RunAndCommands(read) => Some((kind.name.to_owned(), read(run)?)),
+    })
+}
+
+/// The name of the metric that is the time of a run, and the ending of those of commands.
+const SECONDS: &str = "seconds";
 
 /// The name of a number of a column.
 pub(super) const VALUE: &str = "value";
@@ -106,10 +235,14 @@ impl FromStr for Metric {
     }
 }
 
-/// Returns the part of a name before its ending, and the metric of the ending.
+/// Returns the part of a name before its ending, and the metric of the ending. A metric of the whole run has nothing
+/// before it.
 fn ending(name: &str) -> Option<(&str, &'static MetricKind)> {
     // The longest ending is the right one, because some endings end in others.
-    let of = |kind: &'static MetricKind| Some((name.strip_suffix(kind.name)?, kind));
+    let of = |kind: &'static MetricKind| {
+        let before = name.strip_suffix(kind.name)?;
+        (before.is_empty() || !matches!(kind.source, MetricSource::Run(_))).then_some((before, kind))
+    };
     METRICS.iter().filter_map(of).min_by_key(|(before, _)| before.len())
 }
 
@@ -142,12 +275,18 @@ impl Metric {
 
     /// Returns the name of the flowop whose metric it is, or `None` for a metric of the whole run or of a command.
     pub(crate) fn flowop(&self) -> Option<&str> {
-        self.prefix().filter(|_| !self.is_in_seconds())
+        self.prefix().filter(|name| self.command().is_none() && *name != TRANSACTIONS)
     }
 
-    /// Returns the name of the command whose time it is, or `None` for other metrics.
+    /// Returns the name of the command of an experiment whose time it is, or `None` for other metrics. A flowop `command`
+    /// has processor times too.
     pub(crate) fn command(&self) -> Option<&str> {
-        self.prefix().filter(|_| self.is_in_seconds())
+        let kind = self.kind().filter(|kind| matches!(kind.source, RunAndCommands(_)))?;
+        let is_of_experiment = |name: &&str| {
+            let first = name.split('-').next().unwrap_or_default();
+            kind.name == SECONDS || ["before", "after", "record"].contains(&first)
+        };
+        self.prefix().filter(is_of_experiment)
     }
 
     /// Returns the part of the name before its ending, without the point between them.
@@ -169,10 +308,6 @@ impl Metric {
         self.kind().is_some_and(|kind| kind.name.starts_with(RESPONSE))
     }
 
-    fn is_in_seconds(&self) -> bool {
-        self.name.ends_with(SECONDS)
-    }
-
     /// Returns the metric of the same kind of another flowop or command.
     #[must_use]
     pub(crate) fn of_flowop(&self, name: &str) -> Self {
@@ -182,12 +317,22 @@ impl Metric {
 
     /// Returns the number of nanoseconds in the unit of the metric, or `None` when it is not a time.
     pub(crate) fn nanoseconds(&self) -> Option<f64> {
-        let is_time = |kind: &MetricKind| kind.name.starts_with(LATENCY) || kind.name.starts_with(RESPONSE);
-        match self.kind() {
-            _ if self.is_in_seconds() => Some(1e9),
-            kind if kind.is_some_and(is_time) => Some(1.0),
-            _ => None,
-        }
+        self.kind()?.unit.nanoseconds()
+    }
+
+    /// Returns the unit of its values, if they have one in reports; else an empty text.
+    pub(crate) fn unit(&self) -> &'static str {
+        self.kind().map_or("", |kind| kind.unit.label())
+    }
+
+    /// Returns the part of the name that says what it is, without that of a flowop or command.
+    pub(crate) fn kind_name(&self) -> &'static str {
+        self.kind().map_or("", |kind| kind.name)
+    }
+
+    /// True if only runs with transactions have it.
+    pub(crate) fn is_of_transactions(&self) -> bool {
+        self.name == TRANSACTIONS || self.prefix() == Some(TRANSACTIONS)
     }
 
     /// Returns the number of operations of a run that are slower than this percentile. Returns `None` for other
@@ -200,14 +345,16 @@ impl Metric {
         Some(run.operations.get(&counted)? * beyond)
     }
 
-    /// Returns the names of the metrics of a run for a message: those of the whole run, then those of flowops, at most
-    /// sixteen, and the number of the others.
+    /// Returns the names of the metrics of a run for a message: its rates and times, those of flowops, and what only the
+    /// whole run has; at most sixteen, and the number of the others.
     pub(crate) fn names(run: &Observation) -> String {
         const SHOWN: usize = 16;
         // Figures such as `cpu_busy` are no metrics: neither direction is an improvement.
         let is_metric = |name: &&str| !name.contains('/') && name.parse::<Self>().is_ok();
         let mut names: Vec<&str> = run.figures.keys().map(String::as_str).filter(is_metric).collect();
-        names.sort_by_key(|name| ending(name).is_some_and(|(before, _)| !before.is_empty()));
+        names.sort_by_key(|name| {
+            ending(name).map(|(before, kind)| (matches!(kind.source, MetricSource::Run(_)), !before.is_empty()))
+        });
         let first = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
         match names.len().saturating_sub(SHOWN) {
             0 => first,
@@ -228,3 +375,7 @@ impl Metric {
         run.figures.get(&self.name).copied().filter(|value| value.is_finite())
     }
 }
+
+#[cfg(test)]
+#[path = "metric_tests.rs"]
+mod tests;

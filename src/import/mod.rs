@@ -15,6 +15,7 @@ mod samples;
 
 pub(crate) use columns::{TestFigures, load_points};
 pub(crate) use input::{read as text, read_file as recorded_text};
+pub(crate) use metric::TRANSACTIONS;
 pub use metric::{METRICS, Metric, STUDY};
 pub(crate) use own::{
     DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED, of_run,

@@ -2,7 +2,7 @@
 //!
 //! The runs are read one after another, because a document may have many of them.
 
-use super::metric::{LATENCY, RESPONSE};
+use super::metric::{LATENCY, RESPONSE, TRANSACTIONS, of_whole_run};
 use super::{MAX_OBSERVATIONS, Observation, TOO_MANY, numbered};
 use crate::report::names::{script_name, workload};
 use crate::result::environment::MountInfo;
@@ -148,7 +148,11 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
     let summary = &run.summary;
     add(&mut figures, "", (summary.ops_per_s, summary.mib_per_s), &summary.latency_ns);
     figures.extend(run_figures(run));
-    let mut operations = BTreeMap::from([(String::new(), summary.ops as f64)]);
+    let transactions: Vec<&FlowopResult> = run.flowops.iter().filter(|flowop| flowop.transaction).collect();
+    let of_transactions = times(&transactions, |f| Some((f.latency_ns, &f.histogram)));
+    add_times(&mut figures, &format!("{TRANSACTIONS}.{LATENCY}"), &of_transactions.latency);
+    let mut operations =
+        BTreeMap::from([(String::new(), summary.ops as f64), (format!("{TRANSACTIONS}."), of_transactions.operations)]);
     // A row of `measure=` consists of operations that count themselves.
     let io: Vec<&FlowopResult> = run.flowops.iter().filter(|f| f.class.is_io()).collect();
     let mut responses = vec![(RESPONSE.to_owned(), times(&io, response))];
@@ -163,6 +167,9 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
         let all = times(&flowops, |f| Some((f.latency_ns, &f.histogram)));
         add(&mut figures, &before, rates(run, &flowops), &all.latency);
         responses.push((format!("{before}{RESPONSE}"), times(&flowops, response)));
+        let sum = |of: fn(&FlowopResult) -> Option<f64>| flowops.iter().filter_map(|f| of(f)).reduce(|a, b| a + b);
+        let times = [("user", sum(|f| f.command_user_seconds)), ("system", sum(|f| f.command_system_seconds))];
+        figures.extend(times.into_iter().filter_map(|(kind, seconds)| Some((format!("{before}{kind}"), seconds?))));
         operations.insert(before, all.operations);
     }
     for (before, times) in responses.into_iter().filter(|(_, times)| times.operations > 0.0) {
@@ -205,7 +212,7 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
 
 /// Returns the operations and the MiB per second of flowops with the same name. The rate of a flowop refers to the time
 /// of its phase. Rates of different phases can't be added up, so the totals are then divided by the time of the run.
-fn rates(run: &Run, flowops: &[&FlowopResult]) -> (f64, f64) {
+pub(super) fn rates(run: &Run, flowops: &[&FlowopResult]) -> (f64, f64) {
     let sum = |of: fn(&FlowopResult) -> f64| flowops.iter().map(|f| of(f)).sum::<f64>();
     let has_phases = flowops.windows(2).any(|pair| pair[0].phase != pair[1].phase);
     if has_phases && run.measured_seconds > 0.0 {
@@ -256,17 +263,16 @@ fn percentiles<'a>(histograms: impl Iterator<Item = &'a str>) -> Latency {
     Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p99_9: at(0.999), ..Latency::default() }
 }
 
-/// Returns figures that only the whole run has: the offered and the achieved rate of open loops and the response time of
-/// their requests, the fraction of busy processors, and the measured time.
+/// Returns figures that only the whole run has: its metrics, the offered and the achieved rate of open loops and the
+/// response time of their requests, and the fraction of busy processors.
 fn run_figures(run: &Run) -> impl Iterator<Item = (String, f64)> {
     let found = [
         ("offered", run.open_loop.as_ref().map(|open| open.offered_per_s)),
         ("achieved", run.open_loop.as_ref().map(|open| open.achieved_per_s)),
         ("request_response", run.open_loop.as_ref().and_then(OpenLoop::response_ns_mean)),
         ("cpu_busy", run.summary.cpu_busy),
-        ("seconds", Some(run.measured_seconds)),
     ];
-    found.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    found.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(of_whole_run(run))
 }
 
 /// Adds the figures of a run or a flowop, under names with the prefix `before`.
@@ -405,6 +411,9 @@ fn conditions(document: &Document, run: &Run) -> BTreeMap<String, String> {
         for (name, value) in settings(mount) {
             put(&format!("{name}{n}"), value);
         }
+    }
+    if let Some(energy) = &run.energy {
+        put("energy of", energy.source.clone());
     }
     if let Some(line) = &environment.kernel_command_line {
         put(KERNEL_COMMAND_LINE, without_images(line));

@@ -10,7 +10,7 @@ use std::time::Instant;
 pub(crate) struct CpuReading {
     at: Instant,
     /// User and system time of the program, in nanoseconds.
-    own_ns: u64,
+    own_ns: (u64, u64),
     /// Busy time of the processors on which the program may run, in seconds.
     busy: Option<f64>,
     /// Whether these are all processors of the machine.
@@ -23,12 +23,12 @@ impl CpuReading {
     /// Reads the current values. The times of the kernel's threads have been read before: that takes milliseconds, which
     /// would disturb a measurement that has begun.
     pub(crate) fn now(kernel: KernelThreads) -> Self {
-        let (user, system) = proc::cpu_times();
+        let own_ns = proc::cpu_times();
         let at = Instant::now();
         let stat = proc::kernel_text("/proc/stat");
         let allowed = limits::allowed_processors();
         let is_everywhere = processors(&stat) == allowed.len();
-        Self { at, own_ns: user + system, busy: busy_seconds(&stat, &allowed), is_everywhere, kernel }
+        Self { at, own_ns, busy: busy_seconds(&stat, &allowed), is_everywhere, kernel }
     }
 
     /// Returns the processor time since this reading, for a run that was measured for `measured_seconds`.
@@ -41,8 +41,9 @@ impl CpuReading {
         let kernel = if now.is_everywhere { self.kernel.seconds_since() } else { None };
         let elapsed = (now.at - self.at).as_secs_f64();
         let part = if elapsed > measured_seconds { measured_seconds / elapsed } else { 1.0 };
+        let seconds = |before: u64, after: u64| after.saturating_sub(before) as f64 / 1e9;
         CpuTime {
-            own_seconds: Some(now.own_ns.saturating_sub(self.own_ns) as f64 / 1e9),
+            own_seconds: Some((seconds(self.own_ns.0, now.own_ns.0), seconds(self.own_ns.1, now.own_ns.1))),
             system_seconds: self.busy.zip(now.busy).map(|(before, after)| (after - before).max(0.0) * part),
             kernel_seconds: kernel.map(|seconds| seconds * part),
             processors: limits::allowed_processors().len() as u64,

@@ -100,7 +100,7 @@ pub(crate) fn examine(dir: &Path) -> Result<Vec<(&'static str, Fitness)>, Unexam
     std::thread::sleep(WATCHED);
     let used = cpu.since(WATCHED.as_secs_f64());
     let after = device::transferred(&names);
-    let others = used.system_seconds.zip(used.own_seconds).map(|(all, own)| (all - own).max(0.0));
+    let others = used.system_seconds.zip(used.own_seconds).map(|(all, (user, system))| (all - user - system).max(0.0));
     let place = DoctorFacts {
         settings: settings::of_machine(),
         memory: limits::memory(),

@@ -1,10 +1,10 @@
 //! Processes that run from `create processes` to `shutdown processes`, and their measurement by a script.
 
-use super::cpu::CpuReading;
 use super::rank_ticks::RankTicks;
 use super::ready::Ready;
 use super::run_ranks::{RankStart, RunRanks};
 use super::series::RunTimeline;
+use super::usage::UsageReading;
 use super::{Front, Status, record};
 use crate::diag::Failure;
 use crate::exec::messages::MessageReader;
@@ -26,7 +26,7 @@ pub(crate) struct Live {
     pub(crate) measuring: bool,
     /// No command has waited for the processes or cleared their counters since they were started.
     pub(crate) is_new: bool,
-    pub(crate) cpu: CpuReading,
+    pub(crate) usage: UsageReading,
     pub(crate) started_at: String,
     pub(crate) requested: Option<Duration>,
     pub(crate) timeline: RunTimeline,
@@ -55,7 +55,7 @@ impl Live {
             printed,
             measuring: false,
             is_new: true,
-            cpu: CpuReading::now(KernelThreads::before(None)),
+            usage: UsageReading::now(KernelThreads::before(None)),
             started_at: record::now(),
             requested: None,
             timeline,
@@ -72,8 +72,10 @@ impl Live {
         let running = &self.running;
         let elapsed = Duration::from_nanos(running.ns(running.from(), Clock::get().raw()));
         let (printed, timeline, reports) = (&self.printed, &mut self.timeline, &mut self.reports);
+        let usage = &mut self.usage;
         let waited = running.wait(Some(elapsed + length), interval, &mut |tick| {
             printed.show(&mut |message| front.note(message));
+            usage.keep_up();
             if timeline.end_interval(tick.running, &mut run.intervals) {
                 let of_ranks = reports.as_mut().and_then(|reports| reports.interval(tick));
                 front.run_ticks(&run, tick, of_ranks.as_ref());
@@ -107,7 +109,7 @@ impl Live {
         self.start = ranks.restart_together(|| drop(self.running.clear()));
         self.ready.cache.start_counting();
         self.measuring = true;
-        self.cpu = CpuReading::now(kernel);
+        self.usage = UsageReading::now(kernel);
         self.started_at = record::now();
         self.requested = None;
         self.timeline = RunTimeline::new(&self.running, interval);

@@ -5,15 +5,16 @@ use super::measurement::Description;
 use super::names::{qualified_name, roots_text};
 use super::ready::Ready;
 use super::series::fill_figures;
+use super::usage::RunUsage;
 use super::{Settings, Status};
 use crate::io_engine::Asynchronous;
 use crate::os::proc::DescriptorTable;
 use crate::os::{Clock, errno_name, path};
 use crate::plan::{self, Plan, PlanStep};
 use crate::random::Quantity;
-use crate::result::build::{self, CpuTime};
+use crate::result::build;
 use crate::result::{
-    DirtyBytes, FilesetResult, FlowopClass, FlowopResult, Note, NoteCode, OpenLoop, PhaseResult, Repaired, Run,
+    BeforeAfter, FilesetResult, FlowopClass, FlowopResult, Note, NoteCode, OpenLoop, PhaseResult, Repaired, Run,
     RunFailure, RunState, Straggler, ThreadRequests,
 };
 use crate::runtime::{ArrivalProgress, Ended, Fault, FaultKind, PacedThread, PhaseTicks, Running, Sample, Waited};
@@ -112,14 +113,14 @@ pub(crate) fn fill(
     running: &Running,
     waited: &Waited,
     sample: &Sample,
-    cpu: CpuTime,
+    usage: RunUsage,
     seed: u64,
 ) -> Status {
     let plan = &ready.plan;
     let measured = running.ns(running.from(), waited.tick);
     run.measured_seconds = measured as f64 / 1e9;
     run.descriptor_tables = running.tables().name().to_owned();
-    run.dirty_bytes = Some(DirtyBytes { before: ready.dirty_before, after: crate::disk::quiesce::dirty_bytes() });
+    run.dirty_bytes = Some(BeforeAfter { before: ready.dirty_before, after: crate::disk::quiesce::dirty_bytes() });
     // The threads of a run that goes on (`stats snap`) are in calls as in any run. Only after the end of the run, or
     // if it is stuck, is a thread in a call one that has not returned.
     let is_stuck = matches!(&waited.ended, Ended::Fault(fault) if fault.kind == FaultKind::Stuck);
@@ -143,7 +144,8 @@ pub(crate) fn fill(
         })
         .collect();
     run.phases = phases(running, waited.tick);
-    fill_figures(run, &sample.flowops, run.measured_seconds, cpu);
+    fill_figures(run, &sample.flowops, run.measured_seconds, usage.cpu);
+    usage.describe(run);
     // A call that had not returned counts as late.
     for thread in unfinished() {
         run.flowops[thread.flowop].late_ops += thread.in_flight;

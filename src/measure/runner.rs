@@ -1,6 +1,5 @@
 //! Measurements: [`Runner::measure`] makes one from a plan to an entry of the result.
 
-use super::cpu::CpuReading;
 use super::ending::{self, JOIN_TIMEOUT, STUCK_JOIN_TIMEOUT, final_end};
 use super::file_sets::{FileSets, PrepareRequest, Purpose};
 use super::live::{Live, failure_of};
@@ -13,6 +12,7 @@ use super::run_ranks::{MergedRun, RankStart, RunRanks};
 use super::series::{Periodic, RunTimeline};
 use super::snapshots::{SNAPSHOT_PERIOD, SnapshotWriter};
 use super::ticker::Ticker;
+use super::usage::{RunUsage, UsageReading};
 use super::watch::{Stage, Watch};
 use super::{Front, Settings, Status, WarmupLength, direct, record, streams, warmup};
 use crate::diag::Failure;
@@ -22,7 +22,6 @@ use crate::fileset::FilesetSpec;
 use crate::os::kernel_threads::KernelThreads;
 use crate::os::{Clock, schedule};
 use crate::plan::Plan;
-use crate::result::build::CpuTime;
 use crate::result::ranks::RankRun;
 use crate::result::snapshot::Snapshot;
 use crate::result::{Digest, Run};
@@ -45,8 +44,8 @@ const GRACE_OF_RANK: Duration = Duration::from_millis(100);
 struct End {
     waited: Waited,
     timeline: RunTimeline,
-    /// The processor time at the start of the measurement; `None` if the run ended before.
-    cpu_before: Option<CpuReading>,
+    /// What was read at the start of the measurement; `None` if the run ended before.
+    usage_before: Option<UsageReading>,
     /// The receiver of `print` messages.
     printed: MessageReader,
     /// The start compared to the other ranks; `None` if the gate was not opened.
@@ -175,10 +174,10 @@ impl Runner {
         running: &Running,
         waited: &Waited,
         sample: &Sample,
-        cpu: CpuTime,
+        usage: RunUsage,
     ) -> Status {
         run.finished_seconds = self.started.elapsed().as_secs_f64();
-        record::fill(run, ready, running, waited, sample, cpu, self.settings.seed)
+        record::fill(run, ready, running, waited, sample, usage, self.settings.seed)
     }
 
     /// Returns the streams of threads that have ended, and sets their digest, if they were requested.
@@ -250,7 +249,7 @@ impl Runner {
                 running.end_after(length);
             }
         }
-        let cpu_before = Some(CpuReading::now(kernel));
+        let mut usage = UsageReading::now(kernel);
         let mut timeline = RunTimeline::new(&running, self.settings.interval);
         let mut reports = self.rank_ticks(&ready.plan, &run);
         let (document, started) = (&self.outputs.document, self.started);
@@ -262,6 +261,7 @@ impl Runner {
             let run = &mut run;
             running.wait(length, ticker.period(), &mut |tick| {
                 printed.show(&mut |message| front.note(message));
+                usage.keep_up();
                 if ticker.ends_interval(tick.elapsed_ns) && timeline.end_interval(tick.running, &mut run.intervals) {
                     let of_ranks = reports.as_mut().and_then(|reports| reports.interval(tick));
                     front.run_ticks(run, tick, of_ranks.as_ref());
@@ -280,14 +280,14 @@ impl Runner {
                 true
             })
         };
-        let end = End { waited, timeline, cpu_before, printed, start: Some(start), reports };
+        let end = End { waited, timeline, usage_before: Some(usage), printed, start: Some(start), reports };
         Ok(self.conclude(ready, running, run, end, &about.secrets, front))
     }
 
     /// Returns the end of a run that ended before its measurement.
     fn end_before_measurement(&self, running: &Running, waited: Waited, printed: MessageReader) -> End {
         let timeline = RunTimeline::new(running, self.settings.interval);
-        End { waited, timeline, cpu_before: None, printed, start: None, reports: None }
+        End { waited, timeline, usage_before: None, printed, start: None, reports: None }
     }
 
     /// Stops the run, writes the result, then waits for threads that are still in a system call.
@@ -300,10 +300,10 @@ impl Runner {
         secrets: &[String],
         front: &mut dyn Front,
     ) -> Record {
-        let End { waited, timeline, cpu_before, printed, start, reports } = end;
+        let End { waited, timeline, usage_before, printed, start, reports } = end;
         running.stop(waited.tick);
         let measured = running.ns(running.from(), waited.tick) as f64 / 1e9;
-        let cpu = cpu_before.map(|before| before.since(measured)).unwrap_or_default();
+        let usage = usage_before.map(|before| before.since(measured)).unwrap_or_default();
         // However early the run ends, its threads need this time to leave their calls.
         let is_signalled_rank = !self.settings.together.is_alone() && self.watch.signal() != 0;
         running.join_within(if is_signalled_rank { GRACE_OF_RANK } else { GRACE });
@@ -327,7 +327,7 @@ impl Runner {
         {
             front.last_interval(&run, sample.flowops.iter().map(Snapshot::failed).sum());
         }
-        let status = self.fill(&mut run, ready, &running, &waited, &sample, cpu);
+        let status = self.fill(&mut run, ready, &running, &waited, &sample, usage);
         let streams = self.streams(&running, &mut run.digest, front);
         // A late thread on a busy disk does not mean that the result's file system does not answer.
         let held = run.state == crate::result::RunState::Stuck;
@@ -482,12 +482,12 @@ impl Runner {
         let mut run = self.new_run(&live.ready, &live.running, live.requested, about);
         run.started_at.clone_from(&live.started_at);
         let measured = live.running.ns(live.running.from(), waited.tick) as f64 / 1e9;
-        let cpu = live.cpu.since(measured);
+        let usage = live.usage.clone().since(measured);
         run.intervals = {
             let elapsed_ns = live.running.ns(live.running.from(), waited.tick);
             live.timeline.clone().finish(elapsed_ns, &sample)
         };
-        let status = self.fill(&mut run, &live.ready, &live.running, &waited, &sample, cpu);
+        let status = self.fill(&mut run, &live.ready, &live.running, &waited, &sample, usage);
         // The threads go on: what ends later is not late.
         run.late_ops = 0;
         run.flowops.iter_mut().for_each(|flowop| flowop.late_ops = 0);

@@ -16,6 +16,7 @@ pub mod cgroup;
 pub mod child;
 pub mod clock;
 pub mod device;
+pub mod energy;
 pub mod extents;
 pub mod fd;
 pub mod file_system;

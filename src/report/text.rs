@@ -419,6 +419,7 @@ pub(crate) fn detail_lines(run: &Run) -> Vec<(&'static str, String)> {
         "memory",
         (run.peak_memory > 0).then(|| format!("{} peak, without the page cache", size::format(run.peak_memory))),
     );
+    add("energy", run.energy.as_ref().map(|energy| format!("{} J of the {}", measured(energy.joules), energy.source)));
     for mount in &run.environment.mounts {
         let space = |free: u64| size::format(free);
         add(

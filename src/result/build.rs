@@ -10,7 +10,7 @@ use wml_text::size::MIB;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuTime {
     /// User and system time of the program in seconds, without that of commands; `None` if not measured.
-    pub own_seconds: Option<f64>,
+    pub own_seconds: Option<(f64, f64)>,
     /// Busy time of all processors that the program may use, summed, in seconds; `None` if unknown.
     pub system_seconds: Option<f64>,
     /// Processor time of the kernel's threads in seconds; `None` if unknown.
@@ -78,16 +78,20 @@ pub fn summary<'a>(
     cpu: CpuTime,
 ) -> Summary {
     let mut all = Snapshot::default();
-    let (mut reads, mut writes, mut errors, mut commands_ns) = (0, 0, 0, 0);
+    let (mut reads, mut writes, mut errors) = (0, 0, 0);
+    let (mut commands_user_ns, mut commands_system_ns) = (0, 0);
     for (flowop, snapshot) in parts {
         errors += snapshot.failed();
-        commands_ns += snapshot.user_ns + snapshot.system_ns;
+        commands_user_ns += snapshot.user_ns;
+        commands_system_ns += snapshot.system_ns;
         if flowop.class.is_io() {
             reads += if flowop.reads { snapshot.ops } else { 0 };
             writes += if flowop.writes { snapshot.ops } else { 0 };
             all.merge(snapshot);
         }
     }
+    let user_seconds = cpu.own_seconds.map(|(user, _)| user + commands_user_ns as f64 / 1e9);
+    let system_seconds = cpu.own_seconds.map(|(_, system)| system + commands_system_ns as f64 / 1e9);
     let us_per_op = |s: f64| (all.ops > 0).then(|| s * 1e6 / all.ops as f64);
     let available = cpu.processors as f64 * seconds;
     let share = |used: Option<f64>| used.filter(|_| available > 0.0).map(|used| (used / available).min(1.0));
@@ -102,7 +106,9 @@ pub fn summary<'a>(
         latency_ms: all.mean().map(|ns| ns / 1e6),
         latency_ns: latency(&all.latency),
         histogram: hdr::encode(&all.latency),
-        cpu_us_per_op: cpu.own_seconds.map(|own| own + commands_ns as f64 / 1e9).and_then(us_per_op),
+        cpu_us_per_op: user_seconds.zip(system_seconds).and_then(|(user, system)| us_per_op(user + system)),
+        user_seconds,
+        system_seconds,
         system_cpu_us_per_op: cpu.system_seconds.and_then(us_per_op),
         cpu_busy: share(cpu.system_seconds),
         kernel_busy: share(cpu.kernel_seconds),
@@ -174,13 +180,19 @@ mod tests {
             (of(FlowopClass::Io, false, false), snapshot(10, 3_000, 0)),
             (of(FlowopClass::Sync, true, true), snapshot(999, 77, 5)),
         ];
-        let cpu = CpuTime { own_seconds: Some(0.1), system_seconds: Some(0.2), kernel_seconds: None, processors: 2 };
+        let cpu = CpuTime {
+            own_seconds: Some((0.075, 0.025)),
+            system_seconds: Some(0.2),
+            kernel_seconds: None,
+            processors: 2,
+        };
         let s = summary(parts.iter().map(|(f, s)| (f, s)), 10.0, cpu);
         assert_eq!((s.ops, s.bytes), (50, 40 << 20));
         assert_eq!((s.ops_per_s, s.reads_per_s, s.writes_per_s, s.mib_per_s), (5.0, 3.0, 1.0, 4.0));
         assert!((s.latency_ms.unwrap() - 0.0022).abs() < 1e-12);
         assert_eq!((s.latency_ns.min, s.latency_ns.max), (Some(1_000), Some(5_000)));
         assert!((s.cpu_us_per_op.unwrap() - 2_000.0).abs() < 1e-9);
+        assert_eq!((s.user_seconds, s.system_seconds), (Some(0.075), Some(0.025)));
         assert!((s.system_cpu_us_per_op.unwrap() - 4_000.0).abs() < 1e-9);
         assert!((s.cpu_busy.unwrap() - 0.01).abs() < 1e-12);
     }

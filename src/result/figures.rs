@@ -31,6 +31,13 @@ pub struct Summary {
     pub histogram: String,
     /// Processor time (user and system) of the program per operation; null without operations.
     pub cpu_us_per_op: Option<f64>,
+    /// User time of the program in seconds, with that of commands that the script ran; absent if it was not measured, and
+    /// in results of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_seconds: Option<f64>,
+    /// System time of these in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_seconds: Option<f64>,
     /// Busy time per operation of all processors that the program may use, including other programs; null if unknown or
     /// without operations.
     pub system_cpu_us_per_op: Option<f64>,
@@ -41,6 +48,26 @@ pub struct Summary {
     pub kernel_busy: Option<f64>,
     /// Number of failed operations of flowops of all classes.
     pub errors: u64,
+}
+
+/// Bytes of memory of the whole machine, from `/proc/meminfo`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BeforeAfter {
+    /// At the start of the run.
+    pub before: u64,
+    /// At the end of the run.
+    pub after: u64,
+}
+
+/// Energy that the machine used, for all programs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Energy {
+    /// What measured it: `processors` and their memory, or the `battery` of the whole machine.
+    pub source: String,
+    /// The energy in joules, greater than 0.
+    pub joules: f64,
 }
 
 /// Figures of a latency distribution, in nanoseconds. All are null without operations.

@@ -8,7 +8,7 @@ use super::environment::{ClockInfo, Cpu, Device, Memory, MountInfo, Uname};
 use super::ranks::{RankRun, merge_ranks};
 use super::snapshot::{Dist, Snapshot};
 use super::{
-    CacheState, DeviceBytes, DirtyBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult, Interval,
+    BeforeAfter, CacheState, DeviceBytes, Document, Environment, FilesetResult, FlowopClass, FlowopResult, Interval,
     Note, Run, RunEnvironment, Script, Warmup,
 };
 use serde_json::json;
@@ -68,7 +68,8 @@ pub(crate) fn run() -> Run {
     ];
     let snapshots = snapshots();
     let parts = || identities.iter().zip(&snapshots);
-    let cpu = CpuTime { own_seconds: Some(7.9), system_seconds: Some(11.3), kernel_seconds: Some(0.4), processors: 8 };
+    let cpu =
+        CpuTime { own_seconds: Some((5.4, 2.5)), system_seconds: Some(11.3), kernel_seconds: Some(0.4), processors: 8 };
     let mut run = Run {
         ended_by: "time".into(),
         started_at: "2026-08-24T09:30:00Z".into(),
@@ -93,7 +94,7 @@ pub(crate) fn run() -> Run {
         late_ops: 1,
         late_oldest_seconds: Some(0.004),
         cache_state: CacheState::AsIs,
-        dirty_bytes: Some(DirtyBytes { before: 1 << 20, after: 9 << 20 }),
+        dirty_bytes: Some(BeforeAfter { before: 1 << 20, after: 9 << 20 }),
         quiesced: Some(true),
         summary: build::summary(parts(), SECONDS, cpu),
         flowops: parts().map(|(identity, s)| build::flowop(identity.clone(), s, SECONDS)).collect(),

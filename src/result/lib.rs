@@ -34,7 +34,7 @@ pub mod warnings;
 pub use annotations::{MAX_LABEL, MAX_NOTE};
 pub use digest::Digest;
 pub use environment::{Environment, RunEnvironment};
-pub use figures::{Latency, MIN_BEYOND, Summary};
+pub use figures::{BeforeAfter, Energy, Latency, MIN_BEYOND, Summary};
 pub use filesets::{FilesetResult, Repaired};
 pub use hosts::{ClockDrift, HostResult, LostRank, RankClock, RankResult, rank_on_host};
 pub use note_code::NoteCode;
@@ -262,7 +262,18 @@ pub struct Run {
     /// State of the page cache at the start.
     pub cache_state: CacheState,
     /// Dirty pages of the whole machine, in bytes.
-    pub dirty_bytes: Option<DirtyBytes>,
+    pub dirty_bytes: Option<BeforeAfter>,
+    /// Memory of the whole machine in which the kernel keeps its objects, such as inodes and directory entries; absent if
+    /// unknown, and in results of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slab_bytes: Option<BeforeAfter>,
+    /// Page cache of the whole machine, with the buffers of block devices; absent if unknown, and in results of earlier
+    /// versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_cache_bytes: Option<BeforeAfter>,
+    /// Energy that the machine used in the measured time; absent if nothing measures it, or may be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<Energy>,
     /// Whether the disks had completed earlier writes at the start; false after `--no-quiesce`.
     pub quiesced: Option<bool>,
     /// Rates of a run with intended start times (`rate=`); null for other runs.
@@ -385,16 +396,6 @@ pub struct Warmup {
     pub bytes: u64,
     /// Time series, in seconds since its start.
     pub intervals: Vec<Interval>,
-}
-
-/// Dirty pages of the whole machine in bytes, from `/proc/meminfo`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DirtyBytes {
-    /// At the start of the run.
-    pub before: u64,
-    /// At the end of the run.
-    pub after: u64,
 }
 
 /// The class of a flowop, which decides how it is counted.

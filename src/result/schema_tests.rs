@@ -50,6 +50,9 @@ fn full() -> Document {
         Some(OpenLoop { wakeup_latency_ns_mean: Some(1.5), wakeup_latency_share: Some(0.5), ..OpenLoop::default() });
     let requests = ThreadRequests { response_ns_mean: Some(2.5), ..ThreadRequests::default() };
     run.open_loop.as_mut().unwrap().threads = vec![requests];
+    let bytes = || Some(super::BeforeAfter { before: 1, after: 2 });
+    (run.slab_bytes, run.page_cache_bytes) = (bytes(), bytes());
+    run.energy = Some(super::Energy { source: "processors".to_owned(), joules: 4.5 });
     run.steady = Some(super::Steadiness::default());
     run.digest = Some(super::Digest::default());
     run.filesets[0].repaired = Some(super::Repaired::default());

@@ -5,7 +5,7 @@
 use super::{CODES, Warning, note, of};
 use crate::fixture::fixture;
 use crate::{
-    CacheState, DeviceBytes, DirtyBytes, Document, Note, OpenLoop, PhaseResult, RankResult, RunState, Steadiness,
+    BeforeAfter, CacheState, DeviceBytes, Document, Note, OpenLoop, PhaseResult, RankResult, RunState, Steadiness,
     Verdict,
 };
 
@@ -93,7 +93,7 @@ fn each_cause_has_its_warning() {
             "not_quiesced",
             after(|d| {
                 d.runs[0].quiesced = Some(false);
-                d.runs[0].dirty_bytes = Some(DirtyBytes { before: 1 << 30, after: 0 });
+                d.runs[0].dirty_bytes = Some(BeforeAfter { before: 1 << 30, after: 0 });
             }),
         ),
         ("tool_bound", after(|d| d.runs[0].overhead_ns_per_op = Some(2_000.0))),

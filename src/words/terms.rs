@@ -33,6 +33,7 @@ pub static REPORT_LINES: &[TermEntry] = &[
     term("processor", "processor time per operation, of wmlrun and of all programs; utilisation", ""),
     term("bound to", "processors of the threads, with `--pin`", ""),
     term("memory", "peak memory of wmlrun, without the page cache", ""),
+    term("energy", "energy of the processors, or else of the batteries, in the measured time, for all programs", ""),
     term("free", "free space of each file system before and after the run", ""),
     term(
         "devices",

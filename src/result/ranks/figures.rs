@@ -215,6 +215,8 @@ pub(super) fn summary(ranks: &[&RankRun], common: &CommonTime) -> Summary {
         latency_ns,
         histogram,
         cpu_us_per_op: weighted_mean(own().map(|s| (s.cpu_us_per_op, s.ops as f64))),
+        user_seconds: own().map(|s| s.user_seconds).sum(),
+        system_seconds: own().map(|s| s.system_seconds).sum(),
         system_cpu_us_per_op: system_cpu_us_per_op(ranks),
         cpu_busy: mean(own().filter_map(|s| s.cpu_busy)),
         kernel_busy: mean(own().filter_map(|s| s.kernel_busy)),

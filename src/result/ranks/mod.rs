@@ -20,8 +20,8 @@ use self::figures::{FlowopMap, weighted_mean};
 use self::window::CommonTime;
 use super::environment::MountInfo;
 use super::{
-    CacheState, Digest, DirtyBytes, Environment, HostResult, Interval, LostRank, PhaseResult, RankClock, RankResult,
-    Run, RunEnvironment, RunFailure, RunState, Straggler, Warmup,
+    BeforeAfter, CacheState, Digest, Energy, Environment, HostResult, Interval, LostRank, PhaseResult, RankClock,
+    RankResult, Run, RunEnvironment, RunFailure, RunState, Straggler, Warmup,
 };
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -84,7 +84,10 @@ pub fn merge_ranks(mut runs: Vec<RankRun>, mut lost: Vec<LostRank>) -> Run {
         late_ops: own().map(|run| run.late_ops).sum(),
         late_oldest_seconds: latest(|run| run.late_oldest_seconds),
         cache_state: cache_state(ranks.iter()),
-        dirty_bytes: dirty_bytes(ranks),
+        dirty_bytes: of_hosts(ranks, |run| run.dirty_bytes.as_ref()),
+        slab_bytes: of_hosts(ranks, |run| run.slab_bytes.as_ref()),
+        page_cache_bytes: of_hosts(ranks, |run| run.page_cache_bytes.as_ref()),
+        energy: energy(ranks),
         quiesced: all(own().map(|run| run.quiesced)),
         open_loop: figures::open_loop(ranks, &lost),
         phases: phases(ranks),
@@ -288,20 +291,31 @@ fn cache_state<'a>(ranks: impl Iterator<Item = &'a RankRun>) -> CacheState {
     }
 }
 
-/// Returns the dirty pages of all hosts. Each rank of a host reports those of the whole host.
-fn dirty_bytes(ranks: &[RankRun]) -> Option<DirtyBytes> {
-    let hosts = by_host(ranks);
+/// Returns the memory of all hosts. Each rank of a host reports that of the whole host.
+fn of_hosts(ranks: &[RankRun], of: fn(&Run) -> Option<&BeforeAfter>) -> Option<BeforeAfter> {
     let of_host = |ranks: &Vec<&RankRun>| {
-        let own = || ranks.iter().filter_map(|rank| rank.run.dirty_bytes.as_ref());
-        Some(DirtyBytes {
-            before: own().map(|dirty| dirty.before).max()?,
-            after: own().map(|dirty| dirty.after).max()?,
+        let own = || ranks.iter().filter_map(|rank| of(&rank.run));
+        Some(BeforeAfter {
+            before: own().map(|bytes| bytes.before).max()?,
+            after: own().map(|bytes| bytes.after).max()?,
         })
     };
-    hosts
+    by_host(ranks)
         .iter()
         .filter_map(of_host)
-        .reduce(|sum, host| DirtyBytes { before: sum.before + host.before, after: sum.after + host.after })
+        .reduce(|sum, host| BeforeAfter { before: sum.before + host.before, after: sum.after + host.after })
+}
+
+/// Returns the energy of all hosts; `None` unless it was measured on each, in the same way. Each rank of a host reports
+/// that of the whole host, for its own measured time.
+fn energy(ranks: &[RankRun]) -> Option<Energy> {
+    let of_host = |ranks: &Vec<&RankRun>| {
+        ranks.iter().filter_map(|rank| rank.run.energy.clone()).max_by(|a, b| a.joules.total_cmp(&b.joules))
+    };
+    let hosts: Vec<Energy> = by_host(ranks).iter().map(of_host).collect::<Option<_>>()?;
+    let source = hosts.first()?.source.clone();
+    let is_alike = hosts.iter().all(|host| host.source == source);
+    is_alike.then(|| Energy { source, joules: hosts.iter().map(|host| host.joules).sum() })
 }
 
 /// Returns false if a value is false, true if all are true, and else `None`.

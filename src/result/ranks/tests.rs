@@ -6,11 +6,11 @@ use super::{RankRun, merge_ranks, overlap};
 use crate::build::{self, CpuTime};
 use crate::fixture::{fixture, of_ranks, rank_runs};
 use crate::snapshot::{Dist, Snapshot};
-use crate::{ClockDrift, LostRank, RankClock};
 use crate::{
-    Digest, DirtyBytes, FlowopClass, FlowopResult, OpenLoop, PhaseResult, Run, RunFailure, RunState, Straggler,
-    warnings,
+    BeforeAfter, Digest, Energy, FlowopClass, FlowopResult, OpenLoop, PhaseResult, Run, RunFailure, RunState,
+    Straggler, warnings,
 };
+use crate::{ClockDrift, LostRank, RankClock};
 use proptest::prelude::*;
 use wml_text::bounded::{self, Budget};
 use wml_text::json;
@@ -53,7 +53,8 @@ fn run_of(snapshots: &[Snapshot], seconds: u64) -> Run {
         let shares: Vec<Snapshot> = snapshots.iter().map(|s| share(s, n)).collect();
         build::interval(n as f64, 1.0, &shares)
     };
-    let cpu = CpuTime { own_seconds: Some(1.5), system_seconds: Some(4.0), kernel_seconds: Some(0.5), processors: 8 };
+    let cpu =
+        CpuTime { own_seconds: Some((1.0, 0.5)), system_seconds: Some(4.0), kernel_seconds: Some(0.5), processors: 8 };
     let mut run = Run {
         ended_by: "time".to_owned(),
         threads: 2,
@@ -167,15 +168,23 @@ fn counts_are_summed() {
     (a.flowops[0].implicit_opens, a.flowops[0].open_ns_mean, a.flowops[0].calls) = (1, Some(100.0), 5);
     (a.flowops[0].starved_seconds, a.flowops[0].tool_ns_mean, a.flowops[0].listed_bytes) = (0.5, Some(10.0), 7);
     (a.late_ops, a.late_oldest_seconds, a.peak_memory, a.summary.errors) = (1, Some(0.5), 70, 2);
-    a.dirty_bytes = Some(DirtyBytes { before: 10, after: 20 });
+    a.dirty_bytes = Some(BeforeAfter { before: 10, after: 20 });
+    let energy = |source: &str, joules| Some(Energy { source: source.to_owned(), joules });
+    a.energy = energy("processors", 7.0);
     a.stragglers = vec![Straggler::default()];
     let mut b = steady_run(300, 10);
     b.flowops[0].errors.extend([("EIO".to_owned(), 1), ("ENOSPC".to_owned(), 4)]);
     (b.flowops[0].implicit_opens, b.flowops[0].open_ns_mean, b.flowops[0].calls) = (3, Some(200.0), 6);
     (b.flowops[0].starved_seconds, b.flowops[0].tool_ns_mean, b.flowops[0].listed_bytes) = (0.25, Some(30.0), 8);
     (b.late_ops, b.late_oldest_seconds, b.peak_memory, b.summary.errors) = (2, Some(0.25), 90, 5);
-    b.dirty_bytes = Some(DirtyBytes { before: 12, after: 18 });
+    b.dirty_bytes = Some(BeforeAfter { before: 12, after: 18 });
+    (b.slab_bytes, b.energy) = (Some(BeforeAfter { before: 1, after: 2 }), energy("processors", 8.0));
     let ranks = vec![rank(0, "h1", a.clone()), rank(1, "h1", b.clone()), rank(2, "h2", b)];
+    let mut unlike = ranks.clone();
+    unlike[2].run.energy = energy("battery", 8.0);
+    assert_eq!(merge_ranks(unlike.clone(), Vec::new()).energy, None);
+    unlike[2].run.energy = None;
+    assert_eq!(merge_ranks(unlike, Vec::new()).energy, None, "that of a host is unknown");
     let merged = merge_ranks(ranks, Vec::new());
     let flowop = &merged.flowops[0];
     assert_eq!(
@@ -189,7 +198,10 @@ fn counts_are_summed() {
     assert_eq!((merged.summary.errors, merged.summary.ops, merged.summary.ops_per_s), (12, 700, 70.0));
     assert_eq!((merged.threads, merged.processes), (6, 3));
     // The dirty pages of a host count once.
-    assert_eq!(merged.dirty_bytes, Some(DirtyBytes { before: 24, after: 38 }));
+    assert_eq!(merged.dirty_bytes, Some(BeforeAfter { before: 24, after: 38 }));
+    assert_eq!(merged.slab_bytes, Some(BeforeAfter { before: 2, after: 4 }));
+    assert_eq!(merged.energy, energy("processors", 16.0));
+    assert_eq!((merged.summary.user_seconds, merged.summary.system_seconds), (Some(3.0), Some(1.5)));
     assert_eq!(merged.stragglers[0].rank, Some(0));
     // Likewise the busy time of its processors: 4 s on each host. The own time is 1.5 s for each rank.
     assert!((merged.summary.system_cpu_us_per_op.unwrap() - 8e6 / 700.0).abs() < 1e-6);
