@@ -184,6 +184,7 @@ impl Planned {
             min_runs,
             max_runs,
             until_ci: self.file.until_ci,
+            stop: self.file.stop,
             order: self.file.order,
             tables: self.file.tables,
         };

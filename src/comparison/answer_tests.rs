@@ -8,7 +8,7 @@ use super::sweep::sweep;
 use super::{
     Comparer, Comparison, FactorLevels, FactorialDesign, FactorialTables, ResultDocument, RunOrder, Runs, Sweep,
 };
-use crate::analysis::{RepeatRule, RepeatState, ResponseMethod, RunRange};
+use crate::analysis::{PrecisionRule, RepeatRule, RepeatState, ResponseMethod, RunRange};
 use crate::import::{Metric, Observation};
 use crate::sheet::{Answer, Usability};
 
@@ -62,7 +62,12 @@ fn repeated(state: RepeatState, change: impl Fn(usize, &mut Observation)) -> Str
     let mut found = runs("ops", 12, 5000.0, 0.02);
     on_machine(&mut found, "16");
     found.iter_mut().enumerate().for_each(|(n, run)| change(n, run));
-    let rule = RepeatRule { runs: RunRange { min: 10, max: 30 }, target: Some(0.05), level: 0.95 };
+    let rule = RepeatRule {
+        runs: RunRange { min: 10, max: 30 },
+        target: Some(0.05),
+        level: 0.95,
+        stop: PrecisionRule::Corrected,
+    };
     mail(&repeats("varmail", &[Metric::ops()], &found, &rule, state).unwrap())
 }
 
@@ -153,6 +158,7 @@ fn factorial(state: RepeatState, target: Option<f64>, curve: Option<&str>, cells
         metrics: &[Metric::ops()],
         own: &[],
         target,
+        stop: PrecisionRule::Corrected,
         planned_runs: None,
         in_order: false,
         in_blocks: true,
@@ -160,6 +166,36 @@ fn factorial(state: RepeatState, target: Option<f64>, curve: Option<&str>, cells
     };
     let named = cells.map(|runs| ("n".to_owned(), runs));
     design.result(state, &named).sheet().answer
+}
+
+/// The intervals are those of independent runs, and the answer says how often such intervals are wrong.
+#[test]
+fn the_rule_of_the_study_says_what_it_is_worth() {
+    let factors = [FactorLevels { name: "n".to_owned(), levels: vec!["1".to_owned()] }];
+    let mut wave = runs("ops", 12, 100.0, 0.0);
+    for (n, run) in wave.iter_mut().enumerate() {
+        run.figures.insert("ops".to_owned(), 100.0 + 7.0 * (n as f64 / 3.0).sin());
+    }
+    let of = |stop: PrecisionRule| {
+        let design = FactorialDesign {
+            name: "x",
+            factors: &factors,
+            metrics: &[Metric::ops()],
+            own: &[],
+            target: Some(0.05),
+            stop,
+            planned_runs: None,
+            in_order: true,
+            in_blocks: false,
+            tables: &FactorialTables::default(),
+        };
+        let found = design.result(RepeatState::Converged, &[("n".to_owned(), wave.clone())]);
+        let width = found.cells[0].metrics[0].estimate.unwrap().relative();
+        (found.sheet().answer.cautions.join("; ").contains("only 72 to 75 of 100 cases"), width)
+    };
+    let (corrected, study) = (of(PrecisionRule::Corrected), of(PrecisionRule::Study));
+    assert_eq!((corrected.0, study.0), (false, true));
+    assert!(study.1 < 0.05 && corrected.1 > 2.0 * study.1, "{corrected:?} {study:?}");
 }
 
 /// An outcome that `ab` calls *unclear* must not be used from an experiment either.
@@ -224,7 +260,8 @@ fn a_curve_beyond_the_peak_may_be_used() {
 
 #[test]
 fn a_mean_without_an_interval_is_used_with_caution() {
-    let rule = RepeatRule { runs: RunRange { min: 1, max: 1 }, target: None, level: 0.95 };
+    let rule =
+        RepeatRule { runs: RunRange { min: 1, max: 1 }, target: None, level: 0.95, stop: PrecisionRule::Corrected };
     let single = with_latency(runs("ops", 1, 100.0, 0.0));
     let found = repeats("x", &[Metric::ops()], &single, &rule, RepeatState::Complete).unwrap().sheet().answer;
     let says = "Caution: the mean is without an interval, and may be chance. You may use this result in spite of it.";

@@ -4,7 +4,7 @@ use super::findings::{Finding, findings};
 use super::numbers::with_direction;
 use super::sweep::sweep;
 use super::{Caution, FactorEffects, LevelTests, Pivot, Sweep, cautions, conditions, notes, unlike};
-use crate::analysis::{Estimate, RepeatState, ResponseMethod, independent_mean, mean_interval};
+use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,6 +23,9 @@ pub struct Factorial {
     pub state: RepeatState,
     /// The requested relative half-width of the intervals; null if the number of runs was fixed.
     pub target: Option<f64>,
+    /// When they were narrow enough.
+    #[serde(skip_serializing_if = "PrecisionRule::is_default")]
+    pub stop: PrecisionRule,
     /// The number of runs of all cells, if it was fixed. The budget may have ended before it was reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_runs: Option<u64>,
@@ -193,6 +196,8 @@ pub struct FactorialDesign<'a> {
     pub own: &'a [Option<Metric>],
     /// The requested relative half-width of the intervals.
     pub target: Option<f64>,
+    /// When they are narrow enough.
+    pub stop: PrecisionRule,
     /// The number of runs of all cells, if it is fixed.
     pub planned_runs: Option<u64>,
     /// Whether all runs of a cell were made before those of the next, so that they may be autocorrelated.
@@ -229,6 +234,7 @@ impl FactorialDesign<'_> {
             name: self.name.to_owned(),
             state,
             target: self.target,
+            stop: self.stop,
             planned_runs: self.planned_runs,
             factors: self.factors.to_vec(),
             metrics: self.metrics.iter().map(Metric::to_string).collect(),
@@ -318,7 +324,7 @@ impl FactorialDesign<'_> {
             runs.iter().partition(|run| run.failure.is_some());
         let metric = |metric: &Metric| {
             let values: Vec<f64> = complete.iter().filter_map(|run| metric.of(run)).collect();
-            let estimate = match self.in_order {
+            let estimate = match self.in_order && self.stop == PrecisionRule::Corrected {
                 true => mean_interval(&values, LEVEL).map(|found| found.interval()),
                 false => independent_mean(&values, LEVEL),
             };

@@ -4,7 +4,7 @@
 use super::{
     CellMetric, Comparison, FactorEffects, FactorLevels, Factorial, FactorialCell, LevelTests, Pivot, Repeats, Sweep,
 };
-use crate::analysis::{RepeatState, independent_mean};
+use crate::analysis::{PrecisionRule, RepeatState, independent_mean};
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -15,6 +15,8 @@ pub struct StudyDocument<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<RepeatState>,
+    #[serde(skip_serializing_if = "PrecisionRule::is_default")]
+    stop: PrecisionRule,
     #[serde(skip_serializing_if = "Option::is_none")]
     planned_runs: Option<u64>,
     #[serde(skip_serializing_if = "<[FactorLevels]>::is_empty")]
@@ -46,6 +48,7 @@ impl<'a> StudyDocument<'a> {
             schema: "wmlrun.study/1",
             name,
             state: None,
+            stop: PrecisionRule::Corrected,
             planned_runs: None,
             factors: Cow::Borrowed(&[]),
             cells: cells.into(),
@@ -124,6 +127,7 @@ impl AsStudy for Factorial {
     fn study(&self) -> StudyDocument<'_> {
         StudyDocument {
             state: Some(self.state),
+            stop: self.stop,
             planned_runs: self.planned_runs,
             factors: Cow::Borrowed(&self.factors),
             effects: &self.effects,

@@ -58,7 +58,7 @@ impl Experiment {
         has_all_runs: bool,
         state: RepeatState,
     ) -> Option<Factorial> {
-        let RuleWanted::Factorial { factors, max_runs, until_ci, order, tables, .. } = &self.rule else {
+        let RuleWanted::Factorial { factors, max_runs, until_ci, stop, order, tables, .. } = &self.rule else {
             return None;
         };
         let levels = |factor: &WantedFactor| FactorLevels { name: factor.name.clone(), levels: factor.levels.clone() };
@@ -76,6 +76,7 @@ impl Experiment {
             metrics: &metrics,
             own: &own,
             target,
+            stop: *stop,
             planned_runs,
             in_order,
             in_blocks: !in_order && has_all_runs,

@@ -7,6 +7,7 @@ use super::order::StudyOrder;
 use super::runner::tests::experiment as one_arm;
 use super::stop::{LOOKED_AT, MAX_BLOCKS};
 use super::wanted::{Arm, Blocks, Experiment, RuleWanted, WantedFactor};
+use crate::analysis::PrecisionRule::Corrected;
 use crate::analysis::{InterimLook, RepeatState, SEQUENTIAL};
 use crate::comparison::FactorialTables;
 use rand::{RngExt, SeedableRng};
@@ -28,7 +29,7 @@ pub(super) fn factorial(
     let factors = levels.iter().enumerate().map(factor).collect();
     let order = if in_order { StudyOrder::Cells } else { StudyOrder::Blocks };
     let tables = FactorialTables::default();
-    let rule = RuleWanted::Factorial { factors, min_runs, max_runs, until_ci, order, tables };
+    let rule = RuleWanted::Factorial { factors, min_runs, max_runs, until_ci, stop: Corrected, order, tables };
     with_arms(rule, levels.iter().product())
 }
 

@@ -11,7 +11,7 @@ use super::order::StudyOrder;
 use super::rule_text::{run_range, share};
 use super::scopes::{HookScope, ScopeHook};
 use super::wanted::{MAX_RETRIES, precision};
-use crate::analysis::ResponseMethod;
+use crate::analysis::{PrecisionRule, ResponseMethod};
 use crate::comparison::FactorialTables;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::import::Metric;
@@ -46,6 +46,8 @@ pub struct ExperimentFile {
     pub repeats: (u64, u64),
     /// The relative half-width of the interval that is precise enough; `None` if the number of runs is fixed.
     pub until_ci: Option<f64>,
+    /// When it is precise enough.
+    pub stop: PrecisionRule,
     /// The metrics; the position is that of the file's list, or its start.
     pub metrics: Vec<Spanned<Metric>>,
     /// The tables of the result besides that of the cells.
@@ -124,6 +126,7 @@ impl FileParser<'_> {
         self.file_hooks(root, &factors, order);
         let metrics = self.metrics(root, &factors);
         let (repeats, until_ci) = self.repeats(root);
+        let stop = self.stop(root, repeats);
         let (records, record_space) = self.records(root);
         let file = ExperimentFile {
             name: self.text(root, "name").map(|name| name.node),
@@ -133,6 +136,7 @@ impl FileParser<'_> {
             order,
             repeats,
             until_ci,
+            stop,
             metrics,
             tables: self.tables(root, &factors),
             records,
@@ -468,6 +472,19 @@ impl FileParser<'_> {
                 ((min, max), None)
             }
         }
+    }
+
+    /// Reads when the intervals are precise enough.
+    fn stop(&mut self, root: &FileTable<'_>, (min, max): (u64, u64)) -> PrecisionRule {
+        let Some(name) = self.text(root, "stop") else { return PrecisionRule::Corrected };
+        if name.node != "study" {
+            let message = format!("no stopping rule `{}`", printable::line(&name.node));
+            self.errors.add(Code::WrongValue, name.span, message, "write `\"study\"`, or remove `stop`");
+        } else if min == max && self.errors.found.is_empty() {
+            let help = "write `repeats = \"10..30\"`, or remove `stop`";
+            self.errors.add(Code::WrongValue, name.span, "a stopping rule without a range of runs", help);
+        }
+        PrecisionRule::Study
     }
 
     /// Reads the number of times that a disturbed run is made again.

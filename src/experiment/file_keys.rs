@@ -32,6 +32,12 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
         "With `\"MIN..MAX\"`: the half-width of the interval that is precise enough; by default 5 %",
     ),
     key(
+        "stop",
+        "`\"study\"`",
+        "With `\"MIN..MAX\"`: end a cell as a study of snapshots did, once all intervals are narrow, as if its runs were \
+         independent; by default they must be so twice, corrected for autocorrelation",
+    ),
+    key(
         "metrics",
         "list of texts",
         "The figures of the result, as for `--metric`; by default `ops` and `latency.mean`",

@@ -5,7 +5,7 @@ use super::identity::Identity;
 use super::order::StudyOrder;
 use super::scopes::ScopeHook;
 use super::stop::StoppingRule;
-use crate::analysis::{DEFAULT_PRECISION, RepeatRule, ResponseMethod, RunRange, Tolerance};
+use crate::analysis::{DEFAULT_PRECISION, PrecisionRule, RepeatRule, ResponseMethod, RunRange, Tolerance};
 use crate::comparison::{FactorialTables, level_indices};
 use crate::import::{Metric, Observation};
 use crate::util::printable;
@@ -164,6 +164,9 @@ pub enum RuleWanted {
         /// The relative half-width of the interval that is precise enough; absent if the number of runs is fixed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until_ci: Option<f64>,
+        /// When the intervals are narrow enough.
+        #[serde(default, skip_serializing_if = "PrecisionRule::is_default")]
+        stop: PrecisionRule,
         /// The order of the runs.
         #[serde(rename = "in_order")]
         order: StudyOrder,
@@ -191,13 +194,14 @@ impl RuleWanted {
 
     /// When the experiment ends.
     pub(crate) fn stop(&self) -> StoppingRule {
-        let rule = |min, max, target| RepeatRule { runs: RunRange { min, max }, target, level: 0.95 };
+        let stop = PrecisionRule::Corrected;
+        let rule = |min, max, target| RepeatRule { runs: RunRange { min, max }, target, level: 0.95, stop };
         match *self {
             Self::Repeat { min_runs, max_runs, until_ci } => StoppingRule::Series(rule(min_runs, max_runs, until_ci)),
             Self::Ab { tolerance, blocks } => StoppingRule::Verdict { tolerance: Tolerance(tolerance), blocks },
             Self::Sweep { repeats, .. } => StoppingRule::Cells(rule(repeats, repeats, None)),
-            Self::Factorial { min_runs, max_runs, until_ci, .. } => {
-                StoppingRule::Cells(rule(min_runs, max_runs, until_ci))
+            Self::Factorial { min_runs, max_runs, until_ci, stop, .. } => {
+                StoppingRule::Cells(RepeatRule { stop, ..rule(min_runs, max_runs, until_ci) })
             }
         }
     }

@@ -4,6 +4,7 @@
 
 use super::experiment;
 use super::tests::{pictures, points, recorded, table};
+use crate::analysis::PrecisionRule::Corrected;
 use crate::comparison::FactorialTables;
 use crate::experiment::StudyOrder::Blocks as InBlocks;
 use crate::experiment::{RuleWanted, WantedFactor};
@@ -16,7 +17,15 @@ fn each_run_of_a_cell_is_a_point_and_each_cell_a_row() {
     };
     let factors = vec![levels("fs", ["ext4", "<xfs>"]), levels("n", ["1", "8"])];
     let tables = FactorialTables { columns: Some("fs".to_owned()), ..FactorialTables::default() };
-    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, order: InBlocks, tables };
+    let rule = RuleWanted::Factorial {
+        factors,
+        min_runs: 2,
+        max_runs: 2,
+        until_ci: None,
+        stop: Corrected,
+        order: InBlocks,
+        tables,
+    };
     let runs: Vec<(usize, f64)> = (0..8).map(|run| (run % 4, 100.0 + run as f64)).collect();
     let arms = ["fs=ext4,n=1", "fs=ext4,n=8", "fs=<xfs>,n=1", "fs=<xfs>,n=8"];
     let recorded = recorded(rule, &arms, &runs);
@@ -53,6 +62,7 @@ fn unlike_levels_have_a_picture_each() {
         min_runs: 2,
         max_runs: 2,
         until_ci: None,
+        stop: Corrected,
         order: InBlocks,
         tables: FactorialTables::default(),
     };
@@ -67,7 +77,15 @@ fn the_interval_of_a_cell_ends_at_0() {
     let levels = ["ext4", "xfs"].map(str::to_owned).to_vec();
     let factors = vec![WantedFactor { name: "fs".to_owned(), levels }];
     let tables = FactorialTables::default();
-    let rule = RuleWanted::Factorial { factors, min_runs: 2, max_runs: 2, until_ci: None, order: InBlocks, tables };
+    let rule = RuleWanted::Factorial {
+        factors,
+        min_runs: 2,
+        max_runs: 2,
+        until_ci: None,
+        stop: Corrected,
+        order: InBlocks,
+        tables,
+    };
     let runs = [(0, 1.0), (1, 2.0), (0, 101.0), (1, 102.0)];
     let blocks = experiment::blocks(&recorded(rule, &["fs=ext4", "fs=xfs"], &runs), None, None);
     let cells = table(&blocks, "Cells");
@@ -87,7 +105,15 @@ fn tested_levels_have_their_distributions_and_normal_quantiles() {
     let levels = ["0", "30", "60"].map(str::to_owned).to_vec();
     let factors = vec![WantedFactor { name: "snapshots".to_owned(), levels }];
     let tables = FactorialTables { study: Some("snapshots".to_owned()), ..FactorialTables::default() };
-    let rule = RuleWanted::Factorial { factors, min_runs: 3, max_runs: 3, until_ci: None, order: InBlocks, tables };
+    let rule = RuleWanted::Factorial {
+        factors,
+        min_runs: 3,
+        max_runs: 3,
+        until_ci: None,
+        stop: Corrected,
+        order: InBlocks,
+        tables,
+    };
     let values = [103.0, 80.0, 60.0, 101.0, 82.0, 60.0, 102.0, 81.0, 60.0];
     let runs: Vec<(usize, f64)> = values.iter().enumerate().map(|(n, ops)| (n % 3, *ops)).collect();
     let names = ["snapshots=0", "snapshots=30", "snapshots=60"];

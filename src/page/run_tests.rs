@@ -4,6 +4,7 @@
 
 use super::ab::of_comparison;
 use super::tests::{ab, pictures, recorded};
+use crate::analysis::PrecisionRule::Corrected;
 use crate::comparison::FactorialTables;
 use crate::experiment::{RuleWanted, WantedFactor};
 use crate::import::Observation;
@@ -20,6 +21,7 @@ fn the_table_of_runs_says_what_was_unusual() {
         min_runs: 8,
         max_runs: 8,
         until_ci: None,
+        stop: Corrected,
         order: crate::experiment::StudyOrder::Cells,
         tables,
     };

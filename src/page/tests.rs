@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{ResultSource, experiment, html, pictures as files, run};
+use crate::analysis::PrecisionRule::Corrected;
 use crate::analysis::ecdf;
 use crate::comparison::FactorialTables;
 use crate::experiment::StudyOrder::Blocks as InBlocks;
@@ -393,7 +394,8 @@ fn an_interrupted_experiment_is_not_running() {
     let levels = ["ext4", "xfs"].map(str::to_owned).to_vec();
     let factors = vec![crate::experiment::WantedFactor { name: "fs".to_owned(), levels }];
     let (min_runs, max_runs, until_ci, tables) = (10, 30, Some(0.05), FactorialTables::default());
-    let of_cells = RuleWanted::Factorial { factors, min_runs, max_runs, until_ci, order: InBlocks, tables };
+    let of_cells =
+        RuleWanted::Factorial { factors, min_runs, max_runs, until_ci, stop: Corrected, order: InBlocks, tables };
     for (rule, arms, says) in [
         (
             RuleWanted::Repeat { min_runs, max_runs, until_ci },

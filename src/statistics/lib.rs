@@ -35,8 +35,8 @@ pub use explain::{Change, cause_rank, rank_changes};
 pub use floor::{FloorSample, MIN_SESSION_GAP, NoiseFloor};
 pub use power::{Power, needed_for_width};
 pub use precision::{
-    DEFAULT_PRECISION, MeanEstimate, Precision, RepeatRule, RepeatState, RunRange, Trend, independent_mean,
-    mean_interval, trend,
+    DEFAULT_PRECISION, MeanEstimate, Precision, PrecisionRule, RepeatRule, RepeatState, RunRange, Trend,
+    independent_mean, mean_interval, trend,
 };
 pub use response_time::{LoadPoint, NoKnee, OverallResponse, ResponseMethod, knee, overall_response};
 pub use sample::{Estimate, SampleSummary, median, outliers};

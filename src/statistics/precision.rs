@@ -3,7 +3,7 @@
 
 use super::distributions::{t_two_sided, t_upper};
 use super::sample::{Estimate, SampleSummary};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The mean of runs that may be autocorrelated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -88,6 +88,24 @@ pub struct RunRange {
 /// The relative half-width of the intervals that is precise enough, if none is given.
 pub const DEFAULT_PRECISION: f64 = 0.05;
 
+/// When the intervals of a series of runs are narrow enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrecisionRule {
+    /// When they are so twice in succession, corrected for autocorrelation.
+    #[default]
+    Corrected,
+    /// When they are so for the first time, as if the runs were independent: the rule of a published study of snapshots.
+    Study,
+}
+
+impl PrecisionRule {
+    /// True for the rule that a file need not name.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The stopping rule of a series of repeated runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RepeatRule {
@@ -98,6 +116,7 @@ pub struct RepeatRule {
     pub target: Option<f64>,
     /// The confidence level of the interval.
     pub level: f64,
+    pub stop: PrecisionRule,
 }
 
 /// The state of a series of repeated runs.
@@ -179,15 +198,24 @@ impl RepeatRule {
     }
 
     /// True if the intervals of all metrics are narrower than `target` after the first `n` runs and after one
-    /// run fewer. The latter is not required if the number of runs is fixed.
+    /// run fewer. The latter is not required by the rule of the study, and if the number of runs is fixed.
     pub(super) fn is_precise(&self, metrics: &[Vec<f64>], n: usize, target: f64) -> bool {
         let is_narrow = |n: usize| n as u64 >= self.runs.min && self.widest(metrics, n).1 < target;
-        is_narrow(n) && (self.runs.min == self.runs.max || is_narrow(n.saturating_sub(1)))
+        let is_once_enough = self.stop == PrecisionRule::Study || self.runs.min == self.runs.max;
+        is_narrow(n) && (is_once_enough || is_narrow(n.saturating_sub(1)))
     }
 
     /// Returns the index and the relative half-width of the widest interval after the first `n` runs.
     fn widest(&self, metrics: &[Vec<f64>], n: usize) -> (usize, f64) {
-        let of = |values: &Vec<f64>| mean_interval(&values[..n], self.level).map_or(f64::INFINITY, |m| m.relative());
+        let relative = |values: &[f64]| match self.stop {
+            PrecisionRule::Corrected => Some(mean_interval(values, self.level)?.relative()),
+            // Equal values have a half-width of 0, even if they are 0.
+            PrecisionRule::Study => {
+                let found = independent_mean(values, self.level)?;
+                Some(if found.high <= found.low { 0.0 } else { found.relative() })
+            }
+        };
+        let of = |values: &Vec<f64>| relative(&values[..n]).unwrap_or(f64::INFINITY);
         let widths = metrics.iter().map(of).enumerate();
         widths.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, f64::INFINITY))
     }
@@ -235,7 +263,7 @@ mod tests {
     use super::*;
 
     fn rule(min: u64, max: u64, target: Option<f64>) -> RepeatRule {
-        RepeatRule { runs: RunRange { min, max }, target, level: 0.95 }
+        RepeatRule { runs: RunRange { min, max }, target, level: 0.95, stop: PrecisionRule::Corrected }
     }
 
     fn noisy(n: usize, amplitude: f64) -> Vec<f64> {
@@ -254,6 +282,21 @@ mod tests {
         assert!(both.predicted > 11 && both.predicted <= 30);
         assert_eq!(rule.evaluate(&[noisy(30, 0.5)]).state, RepeatState::NotConverged);
         assert_eq!(rule.evaluate(&[]).state, RepeatState::Running);
+    }
+
+    #[test]
+    fn the_study_ends_when_all_metrics_are_precise_once() {
+        let rule = RepeatRule { stop: PrecisionRule::Study, ..rule(10, 30, Some(0.05)) };
+        let state = |metrics: &[Vec<f64>]| rule.evaluate(metrics).state;
+        assert_eq!(state(&[noisy(9, 0.01)]), RepeatState::Running);
+        assert_eq!(state(&[noisy(10, 0.01), vec![0.0; 10]]), RepeatState::Converged);
+        assert_eq!(state(&[noisy(10, 0.01), noisy(10, 0.3)]), RepeatState::Running);
+        assert_eq!(state(&[noisy(30, 0.5)]), RepeatState::NotConverged);
+        // Runs that depend on each other are precise enough without a correction only.
+        let wave: Vec<f64> = (0..12).map(|i| 100.0 + 7.0 * (f64::from(i) / 3.0).sin()).collect();
+        assert_eq!(state(std::slice::from_ref(&wave)), RepeatState::Converged);
+        let corrected = RepeatRule { stop: PrecisionRule::Corrected, ..rule };
+        assert_eq!(corrected.evaluate(&[wave]).state, RepeatState::Running);
     }
 
     #[test]

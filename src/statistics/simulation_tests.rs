@@ -5,7 +5,7 @@
 
 use super::distributions::normal;
 use super::explain::ranks;
-use super::precision::{RepeatRule, RepeatState, RunRange, independent_mean, mean_interval};
+use super::precision::{PrecisionRule, RepeatRule, RepeatState, RunRange, independent_mean, mean_interval};
 use super::verdict::{ComparisonVerdict, Tolerance, classify};
 use super::{Power, RunBlock, analyse, control_change, equal_ratios, mean_ratio, ratio_in_blocks, welch_ratio};
 use rand::seq::SliceRandom;
@@ -263,7 +263,8 @@ fn repeat_by_rule(rule: &RepeatRule, series: &[f64], ended: &mut EndedSeries) {
 /// of independent runs once and twice in succession, and by the rule of `wmlrun repeat`.
 #[test]
 fn repeats_end_with_intervals_that_contain_the_mean() {
-    let rule = RepeatRule { runs: RunRange { min: 10, max: MAX_RUNS as u64 }, target: Some(TARGET), level: 0.95 };
+    let (runs, stop) = (RunRange { min: 10, max: MAX_RUNS as u64 }, PrecisionRule::Corrected);
+    let rule = RepeatRule { runs, target: Some(TARGET), level: 0.95, stop };
     // Coefficient of variation, lag-1 autocorrelation; once, twice, the rule; the share that converges by the rule.
     let table = [
         (0.05, 0.0, (0.949, 10.0), (0.956, 11.0), (0.962, 12.0), 1.0),
@@ -290,6 +291,34 @@ fn repeats_end_with_intervals_that_contain_the_mean() {
         if converged < 1.0 {
             in_band(&format!("variation {variation}, lag-1 {lag1}: converged"), ended[2].converged, converged);
         }
+    }
+}
+
+/// The rule of the study, 10 to 30 runs: coverage of the interval of independent runs, and mean number of runs, by an
+/// independent simulation of 20,000 series each.
+#[test]
+fn the_rule_of_the_study_has_the_printed_coverage() {
+    let (runs, stop) = (RunRange { min: 10, max: 30 }, PrecisionRule::Study);
+    let rule = RepeatRule { runs, target: Some(TARGET), level: 0.95, stop };
+    let table = [
+        (0.05, 0.0, 0.951, 10.1),
+        (0.10, 0.0, 0.936, 17.2),
+        (0.15, 0.0, 0.939, 28.3),
+        (0.05, 0.5, 0.752, 10.1),
+        (0.10, 0.5, 0.723, 15.4),
+        (0.15, 0.5, 0.720, 26.3),
+    ];
+    for (row, (variation, lag1, coverage, mean_runs)) in table.into_iter().enumerate() {
+        let mut machine = Machine::new(2000 + row as u64, variation, lag1, 0.0);
+        let mut ended = EndedSeries::default();
+        for _ in 0..SERIES {
+            let series = machine.runs(30);
+            let is_end = |n: &usize| rule.evaluate(&[series[..*n].to_vec()]).state != RepeatState::Running;
+            let Some(n) = (10..=30).find(is_end) else { continue };
+            let Some(mean) = independent_mean(&series[..n], 0.95) else { continue };
+            ended.add(n, mean.value, mean.high - mean.value, true);
+        }
+        ended.has(&format!("variation {variation}, lag-1 {lag1}"), coverage, mean_runs);
     }
 }
 

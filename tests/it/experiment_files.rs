@@ -238,6 +238,21 @@ fn commands_know_their_run() {
     assert_eq!((space(true), space(false)), (4, 4));
 }
 
+/// The rule is in the folder, and every form of the result says what it is worth.
+#[test]
+fn cells_end_by_the_rule_of_the_study() {
+    let lab = lab(&FILE.replace("repeats = 2\n", "repeats = \"2..3\"\nuntil-ci = \"99%\"\nstop = \"study\"\n"));
+    any_verdict(&lab.command(&format!("experiment files/study.toml {SHORT} --results r")).output().unwrap());
+    let found: Value = serde_json::from_str(&lab.run("report r --format json", 0)).unwrap();
+    valid(&found);
+    assert_eq!((&found["stop"], &found["target"]), (&"study".into(), &0.99.into()), "{found:#}");
+    let found: Value = serde_json::from_str(&lab.run("report r --format study", 0)).unwrap();
+    valid(&found);
+    assert_eq!(found["stop"], "study", "{found:#}");
+    let text = lab.run("report r --format text", 0).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("in only 72 to 75 of 100 cases if runs depend on each other"), "{text}");
+}
+
 /// The runs of two cells end before they have done anything.
 #[test]
 fn a_failed_run_is_a_result_of_its_cell() {
