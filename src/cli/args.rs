@@ -11,7 +11,7 @@ use super::console::Verbosity;
 use super::editor::{EDITORS, Editor, find_editor};
 use super::examples::with_examples;
 use super::experiment_args::{
-    AbArgs, AgeArgs, FileArgs, RepeatArgs, SweepArgs, resumable, two_directories, with_lists,
+    AbArgs, AgeArgs, FileArgs, RepeatArgs, SweepArgs, resumable, two_directories, with_lists, with_unit,
 };
 use super::option_values::{LiveOutput, live_output};
 use super::program_help::program_help;
@@ -403,6 +403,7 @@ pub(super) fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
         let resumes = |command: &clap::Command| command.get_arguments().any(|arg| arg.get_id() == "resume");
         all.mut_subcommands(|command| if resumes(&command) { resumable(command) } else { command })
             .mut_subcommand("repeat", with_lists)
+            .mut_subcommand("experiment", with_unit)
     };
     let mut matches = command().try_get_matches_from(words).map_err(|e| {
         if let Some(help) = program_help(&e, &command) {

@@ -121,6 +121,13 @@ pub(super) fn with_lists(command: Command) -> Command {
     })
 }
 
+/// Makes all other options but the permission conflict with `--print-unit`, which makes no run.
+pub(super) fn with_unit(command: Command) -> Command {
+    let is_other = |id: &&clap::Id| !["print_unit", "allow-system", "help"].contains(&id.as_str());
+    let others: Vec<_> = command.get_arguments().map(Arg::get_id).filter(is_other).cloned().collect();
+    command.mut_arg("print_unit", |arg| arg.conflicts_with_all(others))
+}
+
 /// A format of [`FORMATS`].
 pub(super) type ResultFormat = &'static ComparisonFormat;
 
@@ -288,13 +295,18 @@ pub(super) struct SweepArgs {
 /// Arguments of `wmlrun experiment`.
 #[derive(Args)]
 pub(super) struct FileArgs {
-    /// Experiment file, or name of a shipped experiment (`wmlrun list experiments`); required unless `--resume` is given
-    #[arg(value_name = "FILE", required_unless_present = "resume", conflicts_with = "resume",
+    /// Experiment file, or name of a shipped experiment (`wmlrun list experiments`); required unless `--resume` or
+    /// `--print-unit` is given
+    #[arg(value_name = "FILE", required_unless_present_any = ["resume", "print_unit"], conflicts_with = "resume",
         add = completion::experiments())]
     pub(super) file: Option<String>,
     /// Print the cells, their runs, the commands and the measured time, and start nothing
     #[arg(long)]
     pub(super) plan: bool,
+    /// Print a unit of systemd that continues the experiment in this results folder, of any command, after each start of
+    /// the machine; install nothing
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = EXPERIMENT)]
+    pub(super) print_unit: Option<PathBuf>,
     /// Number of runs of each cell: `MIN..MAX`, both included, or exactly N. With `--resume`, a complete experiment gets
     /// further runs [default: that of the file; with `--resume`: as before]
     #[arg(add = WithResume, long, value_name = "RUNS", value_parser = run_range)]

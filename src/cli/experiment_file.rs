@@ -9,6 +9,7 @@ use super::experiment_permission::hook_lines;
 use super::experiments::{describe, print_text};
 use super::script_input;
 use super::shell_text::{set_option, split};
+use super::unit;
 use super::usage::near_path;
 use crate::diag::{Code, Diagnostic, Failure, Status, nearest};
 use crate::experiment::{
@@ -28,6 +29,9 @@ use std::time::Duration;
 /// Runs `wmlrun experiment`. Returns the exit status.
 pub(super) fn experiment(args: &FileArgs) -> Result<u8, Failure> {
     let common = &ExperimentArgs { extended: args.repeats, ..args.experiment.clone() };
+    if let Some(folder) = &args.print_unit {
+        return unit::print(folder, args.experiment.words.allow_system());
+    }
     if args.plan {
         let planned = Planned::read(args)?;
         print_text(&planned.text());

@@ -48,6 +48,7 @@ mod script_input;
 mod shell_text;
 mod stages;
 mod stdout;
+mod unit;
 mod usage;
 mod watchdog;
 mod wins;

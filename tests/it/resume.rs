@@ -4,7 +4,7 @@
 //! `strace` kills the program at a chosen system call: after each event of the journal, and at each rename. Unit tests
 //! of `experiment` enumerate the states of the folder without a program.
 
-use crate::cmd::short_or_long;
+use crate::cmd::{has, short_or_long, skip};
 use crate::curves::OPEN;
 use crate::experiments::{Lab, SCRIPT, SHORT, any_verdict, exits, series};
 use crate::signals::wait_for;
@@ -366,4 +366,36 @@ fn a_folder_of_an_experiment_that_did_not_begin_is_used() {
     lab.run("repeat --resume k", 3);
     lab.run(&format!("repeat {SHORT} --runs 1 --results k --quiet"), 0);
     is_complete(&lab, "k", 1, "a folder without an experiment");
+}
+
+/// The unit names the folder with all its characters, and asks for what is mounted below it.
+#[test]
+fn a_unit_of_systemd_continues_an_experiment() {
+    let lab = Lab::new();
+    fs::write(lab.path("x.wml"), SCRIPT).unwrap();
+    let folder = "50% of $x \"y\"\\z";
+    let mut made = lab.command("repeat x.wml --runs 2 --runtime 0.1 --engine null --no-quiesce --quiet --results");
+    exits(&made.arg(folder).output().unwrap(), 0, "repeat");
+    let unit = |words: &str, code: i32| {
+        let output = lab.command("experiment").arg("--print-unit").arg(folder).args(words.split_whitespace()).output();
+        exits(output.as_ref().unwrap(), code, words);
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let (text, allowed) = (unit("", 0), unit("--allow-system", 0));
+    let here = lab.path("");
+    let quoted = r#"50%% of $x \"y\"\\z""#;
+    let needs = text.lines().find(|line| line.starts_with("RequiresMountsFor=")).unwrap();
+    assert!(needs.starts_with(&format!("RequiresMountsFor=\"{}", here.display())) && needs.contains(quoted), "{text}");
+    let start = text.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
+    let resumed = format!("{} --quiet", quoted.replace('$', "$$"));
+    assert!(start.contains("/wmlrun\" repeat --resume \"/") && start.ends_with(&resumed), "{start}");
+    assert!(allowed.contains(" --allow-system --quiet\n") && !text.contains("--allow-system"), "{allowed}");
+    unit("--set reads=1", 2);
+    if !has("systemd-analyze") {
+        return skip("a_unit_of_systemd_continues_an_experiment", "systemd-analyze is missing");
+    }
+    fs::write(lab.path("wmlrun-experiment.service"), text).unwrap();
+    let mut verify = Command::new("systemd-analyze");
+    let output = verify.arg("verify").arg(lab.path("wmlrun-experiment.service")).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
