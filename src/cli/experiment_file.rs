@@ -14,7 +14,7 @@ use super::usage::near_path;
 use crate::diag::{Code, Diagnostic, Failure, Status, nearest};
 use crate::experiment::{
     Arm, Experiment, ExperimentFile, ExperimentKind, FileLevel, Hooks, RuleWanted, SUITES, ScopeHook, SetVariable,
-    StudyOrder, WantedFactor, precision, read_file, suite,
+    WantedFactor, precision, read_file, suite,
 };
 use crate::import::Metric;
 use crate::session::library;
@@ -263,7 +263,7 @@ impl Planned {
         let fits = u64::try_from(budget.as_nanos() / each.as_nanos()).unwrap_or(u64::MAX);
         match fits {
             fits if fits >= max_runs => format!("the budget of {shown} is longer than the measured time of all runs\n"),
-            _ if self.file.order == StudyOrder::Cells => {
+            _ if !self.file.order.has_blocks() => {
                 format!("the budget of {shown} is shorter than the measured time: the last cells may have no run\n")
             }
             0 => format!("the budget of {shown} is shorter than one run of each cell, which is made nevertheless\n"),

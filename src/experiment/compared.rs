@@ -1,6 +1,5 @@
 //! What the runs of an experiment say: the comparison of its two arms, its load curve, or the figures of its cells.
 
-use super::order::StudyOrder;
 use super::stop::StoppingRule;
 use super::wanted::{EQUAL_ARMS, Experiment, OTHER_VERDICT, RuleWanted, WantedFactor};
 use crate::analysis::{InterimLook, NoiseFloor, RepeatState, ResponseMethod};
@@ -66,7 +65,7 @@ impl Experiment {
         let cells: Vec<(String, Vec<Observation>)> =
             self.arms.iter().map(|arm| arm.name.clone()).zip(runs.iter().cloned()).collect();
         let metrics = self.metrics();
-        let (name, target, in_order) = (self.name.as_str(), *until_ci, *order == StudyOrder::Cells);
+        let (name, target, in_order) = (self.name.as_str(), *until_ci, !order.has_blocks());
         let own = |arm: usize| self.metrics_of(arm).into_iter().next().filter(|_| self.arms[arm].metric.is_some());
         let own: Vec<Option<Metric>> = (0..self.arms.len()).map(own).collect();
         let planned_runs = until_ci.is_none().then(|| max_runs.saturating_mul(self.arms.len() as u64));

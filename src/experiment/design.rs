@@ -169,7 +169,7 @@ impl Design {
         self.made += 1;
         self.draw_seed();
         let len = self.block_len();
-        if self.order != StudyOrder::Cells && self.made.is_multiple_of(len) {
+        if self.order.has_blocks() && self.made.is_multiple_of(len) {
             look_at(len);
             self.block = self.order.block(self.cells.len(), self.order_seed, self.made / len);
             [&mut self.longest, &mut self.mean].into_iter().for_each(CellTimes::begin_block);
@@ -306,7 +306,7 @@ impl Design {
     /// The longest time of a block. Without blocks it is that of the longest run: which cell the next run is of depends on
     /// the results.
     pub(super) fn next_block(&self) -> Duration {
-        if self.order == StudyOrder::Cells { self.longest_run } else { self.longest.of_block() }
+        if self.order.has_blocks() { self.longest.of_block() } else { self.longest_run }
     }
 
     /// The mean time of the runs from now on up to the number `runs`. `None` if the time of a run is unknown.
@@ -315,7 +315,7 @@ impl Design {
             return None;
         }
         let of_block = self.mean.of_block();
-        if self.order == StudyOrder::Cells {
+        if !self.order.has_blocks() {
             let seconds = of_block.as_secs_f64() / self.cells.len() as f64 * runs.saturating_sub(self.made) as f64;
             return Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
         }

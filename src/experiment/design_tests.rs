@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 use super::design::{Design, DesignEnd, Next};
 use super::folder;
-use super::order::StudyOrder;
+use super::order::{FORM, NAMED, StudyOrder};
 use super::runner::tests::experiment as one_arm;
 use super::stop::{LOOKED_AT, MAX_BLOCKS};
 use super::wanted::{Arm, Blocks, Experiment, RuleWanted, WantedFactor};
@@ -351,15 +351,17 @@ fn ten_times_as_many_cells_are_ten_times_as_much_work() {
 }
 
 #[test]
-fn an_order_keeps_the_form_that_folders_have() {
-    let text = |order: StudyOrder| {
+fn orders_keep_the_form_that_folders_have_and_are_read_by_name_too() {
+    let stored = |(name, of): (&str, StudyOrder)| {
         let mut wanted = factorial(&[2], (1, 1), None, false);
-        let RuleWanted::Factorial { order: of, .. } = &mut wanted.rule else { unreachable!() };
-        *of = order;
+        let RuleWanted::Factorial { order, .. } = &mut wanted.rule else { unreachable!() };
+        *order = of;
         let text = folder::description_text(&wanted, Path::new("x")).unwrap();
-        assert_eq!(folder::parse(&text).unwrap(), wanted);
-        text.lines().find(|line| line.starts_with("in_order")).unwrap().to_owned()
+        let line = text.lines().find(|line| line.starts_with("in_order")).unwrap();
+        let named = |name: &str| folder::parse(&text.replace(line, &format!("in_order = \"{name}\"")));
+        assert_eq!([folder::parse(&text).unwrap(), named(name).unwrap()], [wanted.clone(), wanted]);
+        assert!(named("random").is_err() && FORM.contains(&format!("`\"{name}\"`")));
+        line.to_owned()
     };
-    let found = [StudyOrder::Blocks, StudyOrder::Cells].map(text);
-    assert_eq!(found, ["in_order = false", "in_order = true"]);
+    assert_eq!(NAMED.map(stored), ["in_order = false", "in_order = true"]);
 }

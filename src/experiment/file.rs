@@ -7,7 +7,7 @@
 use super::commands::level_variable;
 use super::file_keys::{EXPERIMENT_KEYS, FACTOR_KEYS, HOOK_KEYS, LEVEL_KEYS};
 use super::file_reader::{self, FileErrors, FileTable, FileValue};
-use super::order::StudyOrder;
+use super::order::{NAMED, StudyOrder};
 use super::rule_text::{run_range, share};
 use super::scopes::{HookScope, ScopeHook};
 use super::wanted::{MAX_RETRIES, precision};
@@ -403,7 +403,7 @@ impl FileParser<'_> {
         }
         match at.node.as_str() {
             "experiment" => Some((HookScope::Experiment, at.node)),
-            "block" if order == StudyOrder::Cells => {
+            "block" if !order.has_blocks() => {
                 let help = "write `at = \"level\"` or `at = \"run\"`, or remove `order`";
                 self.errors.add(Code::WrongValue, at.span, "an experiment in order has no blocks", help);
                 None
@@ -434,7 +434,8 @@ impl FileParser<'_> {
     fn order(&mut self, root: &FileTable<'_>) -> StudyOrder {
         let Some(order) = self.text(root, "order") else { return StudyOrder::Blocks };
         StudyOrder::find(&order.node).unwrap_or_else(|| {
-            let help = "write `\"blocks\"`, or `\"in-order\"` if the runs change the file system for good";
+            let known = NAMED.map(|(name, order)| format!("`\"{name}\"` ({})", order.about()));
+            let help = format!("write {}", known.join(" or "));
             self.errors.add(Code::WrongValue, order.span, format!("no order `{}`", order.node), help);
             StudyOrder::Blocks
         })

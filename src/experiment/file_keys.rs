@@ -3,6 +3,8 @@
 //! To add a key: a line in the table of its kind, read in `file`, and a case in `tests/cases/experiment/` for each
 //! mistake that its value allows.
 
+use super::order;
+
 /// A key of a table of an experiment file.
 #[derive(Clone, Copy, Debug)]
 pub struct FileKey {
@@ -24,7 +26,7 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
     key("options", "text or list of texts", "Options of every run, as on the command line"),
     key("set", "table", "Variables of every run, and their values"),
     key("factor", "list of tables", "The factors; each combination of their levels is a cell"),
-    key("order", "`\"blocks\"` or `\"in-order\"`", "The order of the runs; by default `\"blocks\"`"),
+    key("order", order::FORM, "The order of the runs; by default `\"blocks\"`"),
     key("repeats", "number or `\"MIN..MAX\"`", "The number of runs of each cell; by default 3"),
     key(
         "until-ci",

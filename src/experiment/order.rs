@@ -1,12 +1,13 @@
 //! The orders in which the runs of an experiment are made, drawn from its seed.
 //!
-//! To add an order, add a variant, its name if experiment files can ask for it, and the runs of its blocks. The form of the
-//! key in `file_keys.rs` and docs/experiments.md list the names too.
+//! To add an order, add a variant, its description, the runs of its blocks, and its name in `NAMED` and `FORM` if
+//! experiment files can ask for it; and a sentence in docs/experiments.md. If it has no blocks, `import/folder.rs` must
+//! know that too.
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 /// The order of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,10 @@ pub enum StudyOrder {
 }
 
 /// The orders that an experiment file can have, by name.
-const NAMED: [(&str, StudyOrder); 2] = [("blocks", StudyOrder::Blocks), ("in-order", StudyOrder::Cells)];
+pub(super) const NAMED: [(&str, StudyOrder); 2] = [("blocks", StudyOrder::Blocks), ("in-order", StudyOrder::Cells)];
+
+/// The form of the key `order` of experiment files.
+pub(super) const FORM: &str = "`\"blocks\"` or `\"in-order\"`";
 
 impl StudyOrder {
     /// The order with this name in experiment files.
@@ -42,7 +46,12 @@ impl StudyOrder {
 
     /// True if the runs before a run, and so what they left behind, are always the same.
     pub(crate) fn is_fixed(self) -> bool {
-        matches!(self, Self::Sequence | Self::Cells)
+        !matches!(self, Self::Pairs | Self::Blocks)
+    }
+
+    /// False if the results decide on the next cell.
+    pub(crate) fn has_blocks(self) -> bool {
+        self != Self::Cells
     }
 
     /// The number of runs of each cell in a block.
@@ -52,15 +61,15 @@ impl StudyOrder {
 
     /// The number of runs of a block; 1 without blocks.
     pub(crate) fn block_len(self, cells: usize) -> usize {
-        if self == Self::Cells { 1 } else { self.per_block() * cells }
+        if self.has_blocks() { self.per_block() * cells } else { 1 }
     }
 
     /// The number of a run's block; both are counted from 0. Without blocks all runs are of one.
     pub(super) fn block_of(self, run: usize, cells: usize) -> usize {
-        if self == Self::Cells { 0 } else { run / self.block_len(cells).max(1) }
+        if self.has_blocks() { run / self.block_len(cells).max(1) } else { 0 }
     }
 
-    /// The cells of the runs of a block, which is counted from 0. Without blocks the results decide on the next cell.
+    /// The cells of the runs of a block, which is counted from 0; none without blocks.
     pub(super) fn block(self, cells: usize, seed: u64, block: usize) -> Vec<usize> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(block as u64));
         let mut all: Vec<usize> = (0..cells).collect();
@@ -77,15 +86,28 @@ impl StudyOrder {
     }
 }
 
-/// Folders store a switch: whether the runs are in order.
+/// Folders store a switch, whether the runs are in order; a later order is stored by its name.
 impl Serialize for StudyOrder {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bool(self.is_fixed())
+        match self {
+            Self::Blocks => false.serialize(serializer),
+            Self::Cells => true.serialize(serializer),
+            _ => NAMED.iter().find(|(_, order)| order == self).map(|(name, _)| name).serialize(serializer),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for StudyOrder {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(if bool::deserialize(deserializer)? { Self::Cells } else { Self::Blocks })
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Stored {
+            InOrder(bool),
+            Name(String),
+        }
+        match Stored::deserialize(deserializer)? {
+            Stored::InOrder(is_in_order) => Ok(if is_in_order { Self::Cells } else { Self::Blocks }),
+            Stored::Name(name) => Self::find(&name).ok_or_else(|| D::Error::custom("unknown order of runs")),
+        }
     }
 }

@@ -211,7 +211,7 @@ impl RuleWanted {
     pub(super) fn set_runs(&mut self, (min, max): (u64, u64)) -> Result<(), &'static str> {
         match self {
             Self::Ab { .. } => Err("a comparison of two sides has blocks"),
-            Self::Factorial { order: StudyOrder::Cells, .. } => {
+            Self::Factorial { order, .. } if !order.has_blocks() => {
                 Err("all runs of a cell are made before those of the next, so that none can be added")
             }
             Self::Sweep { .. } if min != max => Err("a sweep has a fixed number of runs of each value"),
