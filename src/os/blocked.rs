@@ -38,9 +38,15 @@ pub fn path_of(tid: i32) -> Option<PathBuf> {
         CallFile::Descriptor(at) => descriptor(tid, argument(at)? as i32)?,
         CallFile::Path(at) => read_c_string(argument(at)?)?,
         CallFile::Below(dir, at) => {
-            let name = read_c_string(argument(at)?)?;
-            // An absolute path ignores the directory.
-            if name.is_absolute() { name } else { directory(tid, argument(dir)? as i32)?.join(name) }
+            let (dir, name) = (argument(dir)? as i32, argument(at)?);
+            // `futimens` calls `utimensat` with a file and no name.
+            if name == 0 {
+                descriptor(tid, dir)?
+            } else {
+                let name = read_c_string(name)?;
+                // An absolute path ignores the directory.
+                if name.is_absolute() { name } else { directory(tid, dir)?.join(name) }
+            }
         }
     };
     path.is_absolute().then_some(path)
@@ -88,9 +94,12 @@ fn call_file(number: i64) -> Option<CallFile> {
         | libc::SYS_getdents64
         | libc::SYS_fgetxattr
         | libc::SYS_fsetxattr
+        | libc::SYS_flistxattr
         | libc::SYS_copy_file_range
         | libc::SYS_flock
+        | libc::SYS_fcntl
         | libc::SYS_fchmod
+        | libc::SYS_fchown
         | libc::SYS_close => Descriptor(0),
         libc::SYS_sendfile => Descriptor(1),
         libc::SYS_openat

@@ -185,7 +185,13 @@ fn shell_commands() -> impl Iterator<Item = &'static CommandSpec> {
 }
 
 fn command_help(command: &CommandSpec) -> String {
-    format!("{}\n  {} ({})\n  example: {}", command.form, command.doc, command.origin.label(), command.example)
+    let (doc, origin) = (command.doc, command.origin.label());
+    format!("{}\n  {doc} ({origin})\n  example: {}", command.form, indented(command.example))
+}
+
+/// An example, whose further lines stand below its first.
+fn indented(example: &str) -> String {
+    example.replace('\n', "\n           ")
 }
 
 fn flowop_help(flowop: &'static Flowop) -> String {
@@ -196,7 +202,7 @@ fn flowop_help(flowop: &'static Flowop) -> String {
         flowop.name,
         flowop.doc,
         flowop.origin.label(),
-        flowop.example
+        indented(flowop.example)
     )
 }
 

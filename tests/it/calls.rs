@@ -27,6 +27,7 @@ const ROWS: &[Row] = &[
     ("lock filesetname=s,fd=1,shared", 2, "fcntl", None, "F_RDLCK"),
     ("unlock filesetname=s,fd=1", 2, "fcntl", None, "F_UNLCK"),
     ("write filesetname=s,fd=1,iosize=4k,shuffle", 4, "pwrite64", None, ""),
+    ("syncfs filesetname=s,fd=1", 1, "syncfs", None, ""),
     ("syncrange filesetname=s,fd=1,iosize=4k", 3, "sync_file_range", None, ""),
     ("syncrange filesetname=s,fd=1,wait", 2, "sync_file_range", None, "WAIT_AFTER"),
     ("fadvise filesetname=s,fd=1,advice=dontneed", 3, "fadvise64", None, "POSIX_FADV_DONTNEED"),

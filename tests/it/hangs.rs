@@ -35,7 +35,7 @@ enum Moment {
 const MOMENTS: [Moment; 4] = [Moment::Population, Moment::Run, Moment::End, Moment::CleanUp];
 
 /// Calls, and the flowops that make them in the run.
-const CALLS: [(Kind, &str); 24] = [
+const CALLS: [(Kind, &str); 26] = [
     (Kind::Open, "flowop openfile name=x,filesetname=data,fd=1\nflowop closefile name=c,fd=1"),
     (
         Kind::Create,
@@ -57,6 +57,14 @@ const CALLS: [(Kind, &str); 24] = [
     (Kind::Stat, "flowop statfile name=x,filesetname=data"),
     (Kind::StatDir, "flowop listdirplus name=x,filesetname=data"),
     (Kind::Setattr, "flowop setattr name=x,filesetname=data"),
+    (
+        Kind::Setattr,
+        "flowop openfile name=o,filesetname=data,fd=1\nflowop utimens name=x,fd=1\nflowop closefile name=c,fd=1",
+    ),
+    (
+        Kind::Setattr,
+        "flowop openfile name=o,filesetname=data,fd=1\nflowop chown name=x,fd=1\nflowop closefile name=c,fd=1",
+    ),
     (Kind::Lookup, "flowop statfile name=x,filesetname=data"),
     (Kind::Walk, "flowop listdir name=x,filesetname=data"),
     (Kind::Opendir, "flowop listdir name=x,filesetname=data"),

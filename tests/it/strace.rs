@@ -22,7 +22,7 @@ const OVER: &str = "wmlrun annotation: all threads are done";
 
 /// The calls that work on files or directories, and those that carry marks.
 const TRACED: &str = "/^(open|openat|openat2|creat|close|p?read(64)?|readv|preadv2?|p?write(64)?|writev|pwritev2?|lseek|unlink\
-    |unlinkat|rmdir|mkdir|mkdirat|fsync|fdatasync|sync_file_range|stat|lstat|fstat|newfstatat|statx|f?truncate(64)?|fallocate\
+    |unlinkat|rmdir|mkdir|mkdirat|fsync|fdatasync|syncfs|sync_file_range|stat|lstat|fstat|newfstatat|statx|f?truncate(64)?|fallocate\
     |fadvise64|rename|renameat2?|linkat|symlinkat|readlinkat|getdents64|copy_file_range|sendfile(64)?|utimensat|access|faccessat2?|io_uring_enter\
     |execve|fchmod|fchmodat2?|fchown|fchownat|f[gs]etxattr|flistxattr|fcntl)$";
 

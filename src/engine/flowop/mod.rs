@@ -22,12 +22,14 @@
 //! sets and gives back, its buffer, the units of its sizes, and whether it changes a file.
 //!
 //! Both: a case `tests/cases/run/flowop_NAME.wml` that begins with `# covers = flowop NAME` and the figures that its
-//! result must have, and `UPDATE_DOCS=1 cargo test --test it -- manual:: coverage::`.
+//! result must have, a row in `tests/it/calls.rs`, which counts the calls, and
+//! `UPDATE_DOCS=1 cargo test --test it -- manual:: coverage::`.
 //!
 //! Calls that move data or the file position are methods of `io_engine::Engine`; all others are made by
-//! `io_engine::call`. A new system call is a function in `os/fd.rs` or `os/range.rs`; name it in `call_file` of
-//! `os/blocked.rs` and in `TRACED` of `tests/it/strace.rs`. A resource of a thread, such as a descriptor, is a field of [`Effects`], joined in
-//! `plan/lower.rs` and acquired in `runtime` before the gate; `Sink` is an example.
+//! `io_engine::call`. A new system call is a function in `os/fd.rs`, of a range in `os/range.rs`, of the attributes of a
+//! file in `os/inode.rs`; name it in `call_file` of `os/blocked.rs` and in `TRACED` of `tests/it/strace.rs`. A resource
+//! of a thread, such as a descriptor, is a field of [`Effects`], joined in `plan/lower.rs` and acquired in `runtime`
+//! before the gate; `Sink` is an example.
 
 pub mod args;
 
