@@ -10,6 +10,7 @@ use super::host::{ExperimentError, ExperimentHost, FailedCommand};
 use super::journal::Event;
 use super::scopes::{HookScope, ScopeHook, ScopePosition};
 use super::wanted::{Experiment, RuleWanted};
+use crate::import::RecordTimes;
 use crate::os::held_dir::HeldDir;
 use crate::os::{fd, reading};
 use crate::util::printable;
@@ -78,9 +79,9 @@ pub(super) fn run_hook(
         return Ok(recorded?);
     }
     match hooks::run(due.text, &due.variables, &log, due.limit, &interrupted).map_err(io_error(&log))? {
-        HookEnd::Done(took) => {
+        HookEnd::Done(times) => {
             recorded?;
-            Ok(folder.write(&Event::Hook { run, name, seconds: took.as_secs_f64() })?)
+            Ok(folder.write(&Event::Hook { run, name, times })?)
         }
         HookEnd::Interrupted => Err(ExperimentError::Interrupted(host.interrupted().unwrap_or(2))),
         HookEnd::Failed(why) => {
@@ -278,7 +279,7 @@ pub(super) fn record(
     if commands.is_empty() {
         return Ok(());
     }
-    let mut seconds = Vec::new();
+    let mut times = RecordTimes::default();
     let dir = folder.path().join(RECORDS);
     HeldDir::open(folder.path()).and_then(|folder| folder.enter_or_make(RECORDS.as_ref())).map_err(io_error(&dir))?;
     let variables = variables(folder, ScopePosition { run, arm });
@@ -286,7 +287,7 @@ pub(super) fn record(
         let file = folder.record(run, n);
         let interrupted = || host.interrupted().is_some();
         match hooks::run(text, &variables, &file, host.hook_limit(), &interrupted).map_err(io_error(&file))? {
-            HookEnd::Done(took) => seconds.push(took.as_secs_f64()),
+            HookEnd::Done(of_command) => times.push(of_command),
             HookEnd::Interrupted => return Err(ExperimentError::Interrupted(host.interrupted().unwrap_or(2))),
             HookEnd::Failed(why) => {
                 let (short, said) = (printable::short(text, 100), said(&file));
@@ -300,7 +301,7 @@ pub(super) fn record(
             }
         }
     }
-    Ok(folder.write(&Event::Recorded { run: run as u64, seconds })?)
+    Ok(folder.write(&Event::Recorded { run: run as u64, times })?)
 }
 
 /// Returns the used space of the file systems of an arm's file sets in bytes. `None` if it is not to be recorded, or is

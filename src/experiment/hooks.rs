@@ -1,7 +1,8 @@
 //! Hooks: the commands before and after runs, and their execution.
 
+use crate::import::CommandTimes;
 use crate::os::OFlags;
-use crate::os::child::Group;
+use crate::os::child::{CpuTimes, Group};
 use crate::os::held_dir::HeldDir;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -84,8 +85,8 @@ pub(super) const MAX_OUTPUT: u64 = 16 << 20;
 /// The result of a command.
 #[derive(Debug)]
 pub(super) enum HookEnd {
-    /// The command succeeded after this time.
-    Done(Duration),
+    /// The command succeeded and took these times.
+    Done(CommandTimes),
     /// The command failed, for this reason.
     Failed(String),
     /// The experiment was interrupted while the command was running.
@@ -121,7 +122,7 @@ pub(super) fn run(
                 return too_much();
             }
             return Ok(match status.success() {
-                true => HookEnd::Done(began.elapsed()),
+                true => HookEnd::Done(times(began, group.times())),
                 false => HookEnd::Failed(status.to_string()),
             });
         }
@@ -137,6 +138,16 @@ pub(super) fn run(
             group.end(Duration::from_secs(5));
             return Ok(HookEnd::Failed(format!("it ran for more than {} s", limit.as_secs_f64())));
         }
+    }
+}
+
+/// The times of a command that has just ended.
+fn times(began: Instant, used: CpuTimes) -> CommandTimes {
+    let seconds = |ns: u64| Some(ns as f64 / 1e9);
+    CommandTimes {
+        seconds: began.elapsed().as_secs_f64(),
+        user: seconds(used.user_ns),
+        system: seconds(used.system_ns),
     }
 }
 
@@ -166,7 +177,9 @@ mod tests {
         assert_eq!(std::fs::read(&precious).unwrap(), b"mine");
         std::fs::remove_file(&log).unwrap();
         for _ in 0..2 {
-            assert!(matches!(run().unwrap(), HookEnd::Done(_)));
+            let HookEnd::Done(times) = run().unwrap() else { panic!("it failed") };
+            // A shell that starts and ends needs some of both, in microseconds.
+            assert!(times.user.unwrap() + times.system.unwrap() > 0.0, "{times:?}");
             assert_eq!(std::fs::read(&log).unwrap(), b"said\n");
         }
     }

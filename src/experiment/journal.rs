@@ -4,6 +4,7 @@
 use super::hooks::HookTime;
 use super::origin::FolderOrigin;
 use crate::import::folder::JOURNAL;
+use crate::import::{CommandTimes, RecordTimes};
 use crate::os::held_dir::HeldDir;
 use crate::os::{Errno, OFlags, fd, reading};
 use crate::util::json;
@@ -77,8 +78,8 @@ pub(super) enum Event {
         run: u64,
         /// The name of the hook.
         name: String,
-        /// The duration of the command.
-        seconds: f64,
+        #[serde(flatten)]
+        times: CommandTimes,
     },
     /// A command before or after a run failed.
     HookFailed {
@@ -93,8 +94,8 @@ pub(super) enum Event {
     Recorded {
         /// The number of the run, from 1.
         run: u64,
-        /// The duration of each command in seconds.
-        seconds: Vec<f64>,
+        #[serde(flatten)]
+        times: RecordTimes,
     },
     /// The used space of the file systems of a run was recorded.
     Space {
@@ -327,6 +328,19 @@ mod tests {
         for (time, before) in [(HookTime::Before, true), (HookTime::After, false)] {
             let event = Event::Space { run: 1, time, used: 5 };
             let line = format!("{{\"event\":\"space\",\"run\":1,\"before\":{before},\"used\":5}}");
+            assert_eq!(serde_json::to_string(&event).unwrap(), line);
+            assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+        }
+    }
+
+    #[test]
+    fn the_times_of_a_command_are_fields_of_its_event() {
+        let times = CommandTimes { seconds: 2.5, user: Some(1.5), system: Some(0.25) };
+        for (times, line) in
+            [(times, ",\"user\":1.5,\"system\":0.25"), (CommandTimes { seconds: 2.5, ..CommandTimes::default() }, "")]
+        {
+            let event = Event::Hook { run: 1, name: "after".to_owned(), times };
+            let line = format!("{{\"event\":\"hook\",\"run\":1,\"name\":\"after\",\"seconds\":2.5{line}}}");
             assert_eq!(serde_json::to_string(&event).unwrap(), line);
             assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
         }

@@ -16,8 +16,8 @@ impl RecordedFigures {
     pub(super) fn apply(&mut self, event: &Event) {
         match event {
             Event::Space { time, used, .. } => self.take_space(*time, *used),
-            Event::Hook { name, seconds, .. } => self.take_command(name, *seconds),
-            Event::Recorded { seconds, .. } => self.take_records(seconds),
+            Event::Hook { name, times, .. } => self.take_command(name, *times),
+            Event::Recorded { times, .. } => self.take_records(times),
             Event::Started { control, .. } => {
                 self.begin_attempt();
                 self.take_control(HookTime::Before, *control);

@@ -14,7 +14,7 @@ use super::runner::tests::{ScriptHost, events, finished_runs, identity};
 use super::scopes::{HookScope, ScopeHook};
 use super::wanted::{Arm, Experiment};
 use super::{Folder, Identity, RecordedExperiment};
-use crate::import::Observation;
+use crate::import::{CommandTimes, Observation, RecordTimes};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -252,13 +252,14 @@ fn the_times_of_commands_are_figures_of_their_run() {
     let mut host = ScriptHost::new();
     let folder = host.path("r");
     let mut described = experiment(&host, false);
-    described.metrics = ["after-run.seconds", "record-1.seconds"].map(str::to_owned).to_vec();
+    described.metrics =
+        ["after-run.seconds", "after-run.user", "record-1.seconds", "record-1.system"].map(str::to_owned).to_vec();
     described.records = vec!["true".to_owned()];
     let found = run(&mut Folder::create(&folder, described).unwrap(), &mut host).unwrap();
     let whole = events(&folder);
     let time = |number: u64| {
         let of_run = |event: &Event| match event {
-            Event::Hook { run, name, seconds } if *run == number && name == "after-run" => Some(*seconds),
+            Event::Hook { run, name, times } if *run == number && name == "after-run" => Some(*times),
             _ => None,
         };
         whole.iter().find_map(of_run).unwrap()
@@ -266,7 +267,13 @@ fn the_times_of_commands_are_figures_of_their_run() {
     let recorded = RecordedExperiment::read(&folder).unwrap();
     assert_eq!(recorded.runs.len(), 18);
     for run in &recorded.runs {
-        assert_eq!(run.observation.figures["after-run.seconds"], time(run.number), "{run:?}");
+        let (figures, times) = (&run.observation.figures, time(run.number));
+        assert_eq!(figures["after-run.seconds"], times.seconds, "{run:?}");
+        assert_eq!(
+            (figures.get("after-run.user"), figures.get("after-run.system")),
+            (times.user.as_ref(), times.system.as_ref())
+        );
+        assert!(times.user.is_some() && figures.contains_key("record-1.user"));
     }
     // The figures are the same while the experiment runs, and when it is resumed.
     let again = run(&mut Folder::resume(&folder, &in_boot("first"), false).unwrap(), &mut host).unwrap();
@@ -275,7 +282,8 @@ fn the_times_of_commands_are_figures_of_their_run() {
             |runs: &Vec<Observation>| -> Vec<f64> { runs.iter().map(|run| run.figures["after-run.seconds"]).collect() };
         let by_arm: Vec<Vec<f64>> = of.observations().iter().map(times).collect();
         let expected = recorded.by_arm();
-        let expected = expected.iter().map(|runs| runs.iter().map(|run| time(run.number)).collect::<Vec<f64>>());
+        let expected =
+            expected.iter().map(|runs| runs.iter().map(|run| time(run.number).seconds).collect::<Vec<f64>>());
         assert_eq!(by_arm, expected.collect::<Vec<_>>());
         assert!(of.observations().iter().flatten().all(|run| run.figures["record-1.seconds"] >= 0.0));
     }
@@ -285,11 +293,18 @@ fn the_times_of_commands_are_figures_of_their_run() {
 /// A run that is made again has the times of its own commands, and the space after itself.
 #[test]
 fn what_followed_an_earlier_attempt_is_no_figure_of_the_run() {
-    let hook = |name: &str| Event::Hook { run: 1, name: name.to_owned(), seconds: 9.0 };
+    let hook = |name: &str| Event::Hook {
+        run: 1,
+        name: name.to_owned(),
+        times: CommandTimes { seconds: 9.0, ..CommandTimes::default() },
+    };
+    let mut times = RecordTimes::default();
+    times.push(CommandTimes { seconds: 9.0, ..CommandTimes::default() });
+    let recorded = Event::Recorded { run: 1, times };
     let space = |time| Event::Space { run: 1, time, used: 4096 };
     let started = || Event::Started { run: 1, arm: 0, control: None, mounts: Vec::new(), time: String::new() };
     let begin = [space(HookTime::Before), hook("before-x"), started()];
-    let end = [space(HookTime::After), Event::Recorded { run: 1, seconds: vec![9.0] }, hook("after-x")];
+    let end = [space(HookTime::After), recorded, hook("after-x")];
     let figures = |events: &[&[Event]]| {
         let state = Replayed::of(&events.concat(), 1).unwrap();
         let mut observation = Observation::default();

@@ -8,6 +8,7 @@ use super::*;
 use crate::experiment::journal::Journal;
 use crate::experiment::replay::Replayed;
 use crate::experiment::{Arm, Experiment, Hooks, Identity, RuleWanted, Standing, time_left};
+use crate::import::CommandTimes;
 use crate::os::held_dir::HeldDir;
 use crate::result::Document;
 use crate::result::fixture::fixture;
@@ -300,7 +301,8 @@ fn the_command_after_a_run_belongs_to_each_attempt() {
     let folder = host.path("r");
     let mut created = Folder::create(&folder, experiment(1, &hooks)).unwrap();
     // The first attempt failed, and its commands were executed; the second was killed.
-    let hook = |name: &str| Event::Hook { run: 1, name: name.to_owned(), seconds: 0.1 };
+    let times = CommandTimes { seconds: 0.1, ..CommandTimes::default() };
+    let hook = |name: &str| Event::Hook { run: 1, name: name.to_owned(), times };
     let begun = |name: &str| Event::HookStarted { run: 1, name: name.to_owned(), arm: None };
     let started = || Event::Started { run: 1, arm: 0, control: None, mounts: Vec::new(), time: now() };
     for event in

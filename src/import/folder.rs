@@ -4,8 +4,8 @@
 //! use by a running experiment (`experiment`).
 
 use super::{
-    HookTime, ImportError, ImportedSide, MAX_OBSERVATIONS, Metric, Observation, RecordedFigures, SideBlocks, TOO_MANY,
-    damaged, form, input, recorded_observations,
+    CommandTimes, HookTime, ImportError, ImportedSide, MAX_OBSERVATIONS, Metric, Observation, RecordTimes,
+    RecordedFigures, SideBlocks, TOO_MANY, damaged, form, input, recorded_observations,
 };
 use crate::os::reading;
 use crate::util::batch_files::BATCH_RESULT;
@@ -168,9 +168,18 @@ enum RunEvent {
         changed: Vec<String>,
     },
     /// A command before or after a run succeeded.
-    Hook { run: usize, name: String, seconds: f64 },
+    Hook {
+        run: usize,
+        name: String,
+        #[serde(flatten)]
+        times: CommandTimes,
+    },
     /// The commands whose output is recorded after a run succeeded.
-    Recorded { run: usize, seconds: Vec<f64> },
+    Recorded {
+        run: usize,
+        #[serde(flatten)]
+        times: RecordTimes,
+    },
     /// The used space of the file systems of a run was recorded.
     Space {
         run: usize,
@@ -409,8 +418,8 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
             }
             // A scope of the experiment may end after its last run.
             RunEvent::Hook { run, .. } if runs.get(&run).is_some_and(|run| run.is_finished) => {}
-            RunEvent::Hook { run, name, seconds } => in_progress.of_run(run).take_command(&name, seconds),
-            RunEvent::Recorded { run, seconds } => in_progress.of_run(run).take_records(&seconds),
+            RunEvent::Hook { run, name, times } => in_progress.of_run(run).take_command(&name, times),
+            RunEvent::Recorded { run, times } => in_progress.of_run(run).take_records(&times),
             RunEvent::Space { run, time, used } => in_progress.of_run(run).take_space(time, used),
             RunEvent::Finished { run, control } => {
                 let mut figures = std::mem::take(in_progress.of_run(run));

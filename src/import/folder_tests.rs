@@ -165,7 +165,7 @@ fn runs_have_the_figures_of_their_commands() {
         hook(1, "before-x", 2.0),
         event("space", 1, ",\"before\":true,\"used\":4096"),
         event("started", 1, ",\"arm\":0"),
-        event("recorded", 1, ",\"seconds\":[0.5,0.25]"),
+        event("recorded", 1, ",\"seconds\":[0.5,0.25],\"user\":[0.4,0.2],\"system\":[0.1,0.05]"),
         hook(1, "after-x", 3.0),
         event("finished", 1, ""),
         hook(2, "before-x", 4.0),
@@ -181,6 +181,9 @@ fn runs_have_the_figures_of_their_commands() {
     assert_eq!(names.map(|name| of(0, name)), [Some(2.0), Some(3.0), Some(0.25), Some(4096.0), None]);
     assert_eq!(names.map(|name| of(1, name)), [Some(4.0), None, None, None, None]);
     assert_eq!((of(0, "ops"), of(0, "after-y.seconds"), of(1, "after-experiment.seconds")), (Some(1.0), None, None));
+    // The other commands are of a version that did not record them.
+    let names = ["record-1.user", "record-2.system", "before-x.user"];
+    assert_eq!(names.map(|name| of(0, name)), [Some(0.4), Some(0.05), None]);
     let metric: Metric = "before-x.seconds".parse().unwrap();
     assert_eq!(metric.of(&runs[1]), Some(4.0));
 }

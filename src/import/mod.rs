@@ -20,7 +20,7 @@ pub use metric::{METRICS, Metric, STUDY};
 pub(crate) use own::{
     DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED, of_run,
 };
-pub use recorded::{HookTime, RecordedFigures, record_name};
+pub use recorded::{CommandTimes, HookTime, RecordTimes, RecordedFigures, record_name};
 pub use samples::{TestPairs, TestSample, mixed_conditions, shared_flowops, test_pairs};
 
 use crate::analysis::LoadPoint;

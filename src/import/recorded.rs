@@ -47,13 +47,45 @@ impl From<HookTime> for bool {
     }
 }
 
+/// The times of a command in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CommandTimes {
+    /// From its start to its end.
+    pub seconds: f64,
+    /// User time, with that of the processes that it has waited for; `None` in experiments of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<f64>,
+    /// System time, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<f64>,
+}
+
+/// The times of the commands whose output is recorded after a run, in their order. See [`CommandTimes`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecordTimes {
+    seconds: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    user: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    system: Vec<f64>,
+}
+
+impl RecordTimes {
+    /// Adds those of the next command.
+    pub(crate) fn push(&mut self, times: CommandTimes) {
+        self.seconds.push(times.seconds);
+        self.user.extend(times.user);
+        self.system.extend(times.system);
+    }
+}
+
 /// The figures of a run that the experiment records beside those of its result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedFigures {
     /// The used space of its file systems before and after it, in bytes; `None` where it was not recorded.
     space: [Option<u64>; 2],
-    /// The durations of commands in seconds, by their names.
-    seconds: BTreeMap<String, f64>,
+    /// The times of commands, by their names.
+    commands: BTreeMap<String, CommandTimes>,
     /// The speeds of the negative control before and after it; `None` where it was not measured.
     controls: [Option<f64>; 2],
 }
@@ -63,7 +95,7 @@ impl RecordedFigures {
     pub(crate) fn begin_attempt(&mut self) {
         self.space[HookTime::After as usize] = None;
         self.controls = [None; 2];
-        self.seconds.retain(|name, _| HookTime::of_hook(name) == HookTime::Before);
+        self.commands.retain(|name, _| HookTime::of_hook(name) == HookTime::Before);
     }
 
     /// Takes the used space of the file systems before or after the run, in bytes.
@@ -71,14 +103,18 @@ impl RecordedFigures {
         self.space[time as usize] = Some(used);
     }
 
-    /// Takes the duration in seconds of a command before or after the run. The last one of a name counts.
-    pub(crate) fn take_command(&mut self, name: &str, seconds: f64) {
-        self.seconds.insert(name.to_owned(), seconds);
+    /// Takes the times of a command before or after the run. The last one of a name counts.
+    pub(crate) fn take_command(&mut self, name: &str, times: CommandTimes) {
+        self.commands.insert(name.to_owned(), times);
     }
 
-    /// Takes the durations in seconds of the commands whose output is recorded after the run.
-    pub(crate) fn take_records(&mut self, seconds: &[f64]) {
-        self.seconds.extend((1..).zip(seconds).map(|(n, seconds)| (record_name(n), *seconds)));
+    /// Takes the times of the commands whose output is recorded after the run.
+    pub(crate) fn take_records(&mut self, times: &RecordTimes) {
+        for (n, seconds) in times.seconds.iter().enumerate() {
+            let at = |times: &Vec<f64>| times.get(n).copied();
+            let times = CommandTimes { seconds: *seconds, user: at(&times.user), system: at(&times.system) };
+            self.take_command(&record_name(n + 1), times);
+        }
     }
 
     /// Takes the speed of the negative control before or after the run.
@@ -103,8 +139,12 @@ impl RecordedFigures {
     pub(crate) fn add_to(&self, observation: &mut Observation) {
         let space = ["space.before", "space.after"].into_iter().zip(self.space);
         let space = space.filter_map(|(name, bytes)| Some((name.to_owned(), bytes? as f64)));
-        let seconds = self.seconds.iter().map(|(name, seconds)| (format!("{name}.seconds"), *seconds));
-        observation.figures.extend(space.chain(seconds));
+        observation.figures.extend(space);
+        for (name, times) in &self.commands {
+            let all = [("seconds", Some(times.seconds)), ("user", times.user), ("system", times.system)];
+            let known = all.into_iter().filter_map(|(kind, time)| Some((format!("{name}.{kind}"), time?)));
+            observation.figures.extend(known);
+        }
         observation.control = self.control();
     }
 }
