@@ -505,7 +505,13 @@ impl Folder {
     /// Appends an event to the journal.
     pub(super) fn write(&mut self, event: &Event) -> Result<(), FolderError> {
         self.journal.write(event).map_err(io_error(&self.path.join(JOURNAL)))?;
-        self.figures.apply(event);
+        match event {
+            // A scope may end after its last run.
+            Event::Hook { run, name, times } if *run as usize <= self.runs.len() => {
+                times.add_to(name, &mut self.runs[*run as usize - 1].observation.figures);
+            }
+            _ => self.figures.apply(event),
+        }
         Ok(())
     }
 

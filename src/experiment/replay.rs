@@ -162,8 +162,9 @@ impl Replayed {
             }
             Event::Hook { run, name, .. } => {
                 let run_has_ended = self.has_ended(*run);
-                if !run_has_ended {
-                    self.of_run(*run).figures.apply(event);
+                match self.runs.get_mut(*run as usize - 1) {
+                    Some(last) => last.figures.apply(event),
+                    None => self.of_run(*run).figures.apply(event),
                 }
                 match HookTime::of_hook(name) {
                     HookTime::Before => {

@@ -286,6 +286,17 @@ fn the_times_of_commands_are_figures_of_their_run() {
             expected.iter().map(|runs| runs.iter().map(|run| time(run.number).seconds).collect::<Vec<f64>>());
         assert_eq!(by_arm, expected.collect::<Vec<_>>());
         assert!(of.observations().iter().flatten().all(|run| run.figures["record-1.seconds"] >= 0.0));
+        // The first run of another scope has the times of the command before it, the last one of that after it.
+        let of_commands = |run: &Observation| {
+            let is_of_command = |name: &str| name.ends_with(".seconds") && name != "record-1.seconds";
+            run.figures.iter().filter(|(name, _)| is_of_command(name)).map(|(n, s)| (n.clone(), *s)).collect::<Vec<_>>()
+        };
+        let live: Vec<Vec<_>> = of.observations().iter().flatten().map(of_commands).collect();
+        let read: Vec<Vec<_>> = recorded.by_arm().iter().flatten().map(|run| of_commands(&run.observation)).collect();
+        assert_eq!(live, read);
+        let runs_with = |name: &str| live.iter().flatten().filter(|(found, _)| found.as_str() == name).count();
+        let names = ["before-experiment", "after-experiment", "before-run", "after-run"];
+        assert_eq!(names.map(|name| runs_with(&format!("{name}.seconds"))), [1, 1, 18, 18], "{live:?}");
     }
     assert_eq!(host.ended, (1..=18).collect::<Vec<usize>>());
 }

@@ -348,7 +348,11 @@ fn end_run(
         Next::Run { arm, .. } => Some(ScopePosition { run: design.made() + 1, arm }),
         Next::End(_) => None,
     };
-    commands::end_scopes(folder, following, commands::Failing::Error, host)
+    commands::end_scopes(folder, following, commands::Failing::Error, host)?;
+    if run.observation.failure.is_none() {
+        folder.figures.add_to(&mut run.observation);
+    }
+    Ok(())
 }
 
 /// Executes the commands before a run. Returns the mounts of its file sets, which are checked against those before an

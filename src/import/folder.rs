@@ -417,8 +417,10 @@ fn finished_runs(dir: &Path, arm: Option<usize>) -> Result<(ImportedSide, Vec<us
                 runs.insert(run, JournalRun { arm, boot: boots.number, ..JournalRun::default() });
             }
             // A scope of the experiment may end after its last run.
-            RunEvent::Hook { run, .. } if runs.get(&run).is_some_and(|run| run.is_finished) => {}
-            RunEvent::Hook { run, name, times } => in_progress.of_run(run).take_command(&name, times),
+            RunEvent::Hook { run, name, times } => match runs.get_mut(&run).filter(|run| run.is_finished) {
+                Some(last) => last.figures.take_command(&name, times),
+                None => in_progress.of_run(run).take_command(&name, times),
+            },
             RunEvent::Recorded { run, times } => in_progress.of_run(run).take_records(&times),
             RunEvent::Space { run, time, used } => in_progress.of_run(run).take_space(time, used),
             RunEvent::Finished { run, control } => {

@@ -171,7 +171,7 @@ fn runs_have_the_figures_of_their_commands() {
         hook(2, "before-x", 4.0),
         event("started", 2, ",\"arm\":0"),
         event("finished", 2, ""),
-        // The end of the experiment, after its last run.
+        // The end of the experiment, after its last run, of which it is a figure.
         hook(2, "after-experiment", 7.0),
     ];
     folder(dir.path(), REPEAT, &journal.concat());
@@ -180,7 +180,10 @@ fn runs_have_the_figures_of_their_commands() {
     let names = ["before-x.seconds", "after-x.seconds", "record-2.seconds", "space.before", "space.after"];
     assert_eq!(names.map(|name| of(0, name)), [Some(2.0), Some(3.0), Some(0.25), Some(4096.0), None]);
     assert_eq!(names.map(|name| of(1, name)), [Some(4.0), None, None, None, None]);
-    assert_eq!((of(0, "ops"), of(0, "after-y.seconds"), of(1, "after-experiment.seconds")), (Some(1.0), None, None));
+    assert_eq!(
+        (of(0, "ops"), of(0, "after-y.seconds"), of(1, "after-experiment.seconds")),
+        (Some(1.0), None, Some(7.0))
+    );
     // The other commands are of a version that did not record them.
     let names = ["record-1.user", "record-2.system", "before-x.user"];
     assert_eq!(names.map(|name| of(0, name)), [Some(0.4), Some(0.05), None]);

@@ -60,6 +60,14 @@ pub struct CommandTimes {
     pub system: Option<f64>,
 }
 
+impl CommandTimes {
+    /// Adds them to the figures of a run, under the name of the command.
+    pub(crate) fn add_to(self, name: &str, figures: &mut BTreeMap<String, f64>) {
+        let all = [("seconds", Some(self.seconds)), ("user", self.user), ("system", self.system)];
+        figures.extend(all.into_iter().filter_map(|(kind, time)| Some((format!("{name}.{kind}"), time?))));
+    }
+}
+
 /// The times of the commands whose output is recorded after a run, in their order. See [`CommandTimes`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordTimes {
@@ -140,11 +148,7 @@ impl RecordedFigures {
         let space = ["space.before", "space.after"].into_iter().zip(self.space);
         let space = space.filter_map(|(name, bytes)| Some((name.to_owned(), bytes? as f64)));
         observation.figures.extend(space);
-        for (name, times) in &self.commands {
-            let all = [("seconds", Some(times.seconds)), ("user", times.user), ("system", times.system)];
-            let known = all.into_iter().filter_map(|(kind, time)| Some((format!("{name}.{kind}"), time?)));
-            observation.figures.extend(known);
-        }
+        self.commands.iter().for_each(|(name, times)| times.add_to(name, &mut observation.figures));
         observation.control = self.control();
     }
 }
