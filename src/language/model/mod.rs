@@ -10,6 +10,7 @@ pub mod composites;
 pub mod early;
 pub mod expr;
 pub mod fit;
+mod known;
 pub mod lint;
 mod provenance;
 mod rebound;

@@ -1,10 +1,11 @@
 //! The variables of a session: their settings and their values.
 //!
-//! A value is cached until a variable that it depends on is set again, so that a chain of variables is evaluated once,
-//! however often its end is read. Evaluation has a budget of steps and of bytes of text, against hostile scripts.
+//! A chain of variables is evaluated once, however often its end is read: `known` keeps the values, and what the
+//! evaluation costs.
 
 use super::ModelValue;
 use super::expr::{self, Arithmetic, Expr, Lookup, RandomExpr};
+use super::known::{KnownValue, KnownValues};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{Span, Spanned};
 use crate::syntax::ast::{TextPart, Variable, VariableForm};
@@ -94,8 +95,7 @@ pub struct Scope {
     internal: BTreeMap<String, String>,
     /// Values of predefined variables, which count until a setting replaces them.
     predefined: BTreeMap<String, ModelValue>,
-    /// Cached values.
-    values: RefCell<ScopeValues>,
+    values: RefCell<KnownValues>,
     /// Variables of the environment that were read, with their values.
     environment: RefCell<BTreeMap<String, String>>,
     /// Variables that were once set to a value from the environment, which their expressions no longer show.
@@ -201,8 +201,7 @@ impl Scope {
     /// The names of predefined variables that were read and have no setting.
     pub fn predefined_read(&self) -> Vec<String> {
         let values = self.values.borrow();
-        let known = || values.known.iter().flat_map(IndexMap::keys);
-        let is_read = |name: &String| known().any(|variable| variable.name == *name);
+        let is_read = |name: &String| values.variables().any(|variable| variable.name == *name);
         self.predefined.keys().filter(|name| self.binding(name).is_none() && is_read(name)).cloned().collect()
     }
 
@@ -214,8 +213,7 @@ impl Scope {
 
     /// The part of the evaluation budget that has been used, in steps and bytes of text.
     pub fn spent(&self) -> u64 {
-        let values = self.values.borrow();
-        values.steps + values.text
+        self.values.borrow().spent()
     }
 
     /// Renews the evaluation budget: for each plan, and for each command that does more than define.
@@ -329,7 +327,7 @@ impl Scope {
             if let Some(read) = node.reads.pop() {
                 let mut values = self.values.borrow_mut();
                 values.note_read(&read.name, &node.variable);
-                if values.known[arithmetic as usize].contains_key(&read) {
+                if values.get(&read, arithmetic).is_some() {
                     continue;
                 }
                 if let Err(d) = values.step(node.expr.span) {
@@ -366,8 +364,11 @@ impl Scope {
             self.values.borrow_mut().keep(variable, arithmetic, value);
             path.pop();
         }
-        let values = self.values.borrow();
-        values.known[arithmetic as usize].get(wanted).map(|known| known.clone().map_err(|d| *d))
+        self.known(wanted, arithmetic).map(|known| known.map_err(|d| *d))
+    }
+
+    fn known(&self, variable: &Variable, arithmetic: Arithmetic) -> Option<KnownValue> {
+        self.values.borrow().get(variable, arithmetic).cloned()
     }
 
     fn node(&self, variable: &Variable) -> Option<ScopeNode<'_>> {
@@ -382,7 +383,7 @@ impl Scope {
     /// Returns the field of a node's variable, which has been evaluated.
     fn field(&self, node: &ScopeNode<'_>, field: &str, arithmetic: Arithmetic) -> Result<Field, Box<Diagnostic>> {
         let whole = Variable { field: None, ..node.variable.clone() };
-        let known = self.values.borrow().known[arithmetic as usize].get(&whole).cloned();
+        let known = self.known(&whole, arithmetic);
         match known.unwrap_or_else(|| expr::eval_in(&node.expr, arithmetic, self).map_err(Box::new))? {
             ModelValue::Random(random) => Ok(match random.field(field) {
                 Some(expr) => Field::Expression(expr.clone()),
@@ -422,71 +423,9 @@ fn in_circle(variable: &Variable, at: Span) -> Diagnostic {
         .help("break the cycle: one of the variables needs a plain value")
 }
 
-/// Evaluation steps for one plan or one command.
-const MOST_STEPS: u64 = 10_000_000;
-
-/// Bytes of text that expressions may build for one plan or one command.
-const MOST_TEXT: u64 = 64 << 20;
-
-/// Searches for near misses, each of which compares all names.
-const MOST_NEAR: u32 = 100;
-
-/// Cached values, their dependencies, and what the evaluation has cost.
-#[derive(Clone, Default, Debug)]
-struct ScopeValues {
-    /// The values in whole numbers, and the exact ones.
-    known: [IndexMap<Variable, Result<ModelValue, Box<Diagnostic>>>; 2],
-    /// The variables whose values depend on a name.
-    readers: IndexMap<String, Vec<Variable>>,
-    steps: u64,
-    text: u64,
-    near: u32,
-}
-
-impl ScopeValues {
-    fn note_read(&mut self, name: &str, reader: &Variable) {
-        match self.readers.get_mut(name) {
-            Some(readers) => readers.push(reader.clone()),
-            None => drop(self.readers.insert(name.to_owned(), vec![reader.clone()])),
-        }
-    }
-
-    fn keep(&mut self, variable: Variable, arithmetic: Arithmetic, value: Result<ModelValue, Box<Diagnostic>>) {
-        self.note_read(&variable.name.clone(), &variable);
-        self.known[arithmetic as usize].insert(variable, value);
-    }
-
-    /// Drops the values that depend on a name.
-    fn forget(&mut self, name: &str) {
-        let mut names = vec![name.to_owned()];
-        while let Some(name) = names.pop() {
-            for reader in self.readers.swap_remove(&name).unwrap_or_default() {
-                let dropped = self.known.each_mut().map(|known| known.swap_remove(&reader).is_some());
-                if dropped.contains(&true) {
-                    names.push(reader.name);
-                }
-            }
-        }
-    }
-
-    fn step(&mut self, at: Span) -> Result<(), Diagnostic> {
-        self.steps += 1;
-        if self.steps <= MOST_STEPS {
-            return Ok(());
-        }
-        let message = format!("the variables of the script take more than {MOST_STEPS} steps to evaluate");
-        Err(Diagnostic::error(Code::BadExpression, at, message).help("let fewer variables depend on one another"))
-    }
-
-    fn renew_budget(&mut self) {
-        (self.steps, self.text, self.near) = (0, 0, 0);
-    }
-}
-
 impl Lookup for Scope {
     fn value_of(&self, variable: &Variable, arithmetic: Arithmetic) -> Option<Result<ModelValue, Diagnostic>> {
-        let known = self.values.borrow().known[arithmetic as usize].get(variable).cloned();
-        match known {
+        match self.known(variable, arithmetic) {
             Some(value) => Some(value.map_err(|d| *d)),
             None => self.resolve(variable, arithmetic),
         }
@@ -497,20 +436,12 @@ impl Lookup for Scope {
     }
 
     fn near(&self, name: &str) -> Option<String> {
-        let mut values = self.values.borrow_mut();
-        values.near += 1;
-        let names = self.names();
-        crate::diag::nearest(name, names).filter(|_| values.near <= MOST_NEAR).map(str::to_owned)
+        let is_allowed = self.values.borrow_mut().search();
+        crate::diag::nearest(name, self.names()).filter(|_| is_allowed).map(str::to_owned)
     }
 
     fn spend(&self, bytes: usize, at: Span) -> Result<(), Diagnostic> {
-        let mut values = self.values.borrow_mut();
-        values.text += bytes as u64;
-        if values.text <= MOST_TEXT {
-            return Ok(());
-        }
-        let message = format!("the texts of the script take more than {} MiB", MOST_TEXT >> 20);
-        Err(Diagnostic::error(Code::BadExpression, at, message).help("make the texts of its variables shorter"))
+        self.values.borrow_mut().spend(bytes, at)
     }
 }
 

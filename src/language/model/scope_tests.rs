@@ -69,9 +69,9 @@ fn a_chain_of_doublings_costs_a_step_each() {
     let scope = doublings();
     let value = || scope.value("v26").unwrap().unwrap();
     assert_eq!(value(), ModelValue::Int(1 << 26));
-    let steps = scope.values.borrow().steps;
+    let steps = scope.spent();
     assert!((26..=27).contains(&steps), "{steps}");
-    assert_eq!((value(), scope.values.borrow().steps), (ModelValue::Int(1 << 26), steps), "it is known");
+    assert_eq!((value(), scope.spent()), (ModelValue::Int(1 << 26), steps), "it is known");
 }
 
 #[test]
