@@ -33,6 +33,7 @@ mod snapshots;
 mod streams;
 mod ticker;
 mod time_limit;
+mod trace;
 mod usage;
 mod warmup;
 mod watch;

@@ -3,43 +3,28 @@
 //! Not here: how files are opened and replaced (`output`), and their formats (`report`).
 
 use super::redaction::{Redaction, ScriptOrigin};
-use super::streams::write_thread;
-use super::time_limit::{with_step_timeout, with_timeout};
+use super::time_limit::{FINAL_TIMEOUT, NO_ANSWER, WRITE_TIMEOUT, answer_timeout, with_timeout};
+use super::trace::TraceFile;
 use super::watch::{Stage, Watch};
 use super::{Front, Settings};
 use crate::diag::{Code, Diagnostic, Failure, Status};
 use crate::disk::Fileset;
-use crate::exec::trace::{Entry, WantedStream};
+use crate::exec::trace::WantedStream;
 use crate::model::Stats;
 use crate::os::held_dir::{HeldDir, MadeDir};
-use crate::os::limits;
 use crate::output::{
-    Appender, FileIdentity, IN_TREE_HELP, Placed, ResultPlace, Results, TableFile, Target, file_id, first_in_tree,
-    output_in_tree,
+    FileIdentity, IN_TREE_HELP, Placed, ResultPlace, Results, TableFile, file_id, first_in_tree, output_in_tree,
 };
 use crate::plan::{self, Plan};
 use crate::report::{Report, csv_runs, dumps, json};
 use crate::result::Document;
 use crate::runtime::ThreadStream;
 use crate::source::{SourceMap, Spanned};
-use crate::util::count;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The time limit for writing the result file. A disk that is busy with the data of a run takes seconds.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The time limit if a file system is known not to answer. It may be that of the result file.
-const STALLED_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The reason why an output was not written within the time limit.
-const NO_ANSWER: &str = "its file system does not answer";
-
-/// The time limit for the reader of a pipe or device to take the whole result at the end.
-const FINAL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The time for writing a result that rank 0 does not have: a launcher may end this process a moment later.
 const UNREPORTED: Duration = Duration::from_secs(5);
@@ -53,7 +38,7 @@ pub struct Outputs {
     /// The placeholders of redacted texts.
     pub(crate) redaction: Redaction,
     json: Option<json::Writer>,
-    trace: Option<Appender>,
+    trace: Option<TraceFile>,
     /// The table of all runs.
     table: Option<TableFile>,
     /// The directory for files that scripts write.
@@ -64,10 +49,6 @@ pub struct Outputs {
     made_dirs: Vec<MadeDir>,
     /// The names and roots of the file sets of all plans so far: no output is written there.
     trees: Vec<(String, PathBuf)>,
-    /// The largest number of operations per thread that can be traced in the available memory.
-    max_traced: usize,
-    /// The number of runs in the trace file.
-    traced: usize,
     /// An output could not be written.
     write_failed: bool,
 }
@@ -93,14 +74,12 @@ impl Outputs {
             document,
             redaction: Redaction::new(settings.redact, dirs.map(|(_, dir)| dir.clone()).collect()),
             json: None,
-            trace: None,
+            trace: settings.trace.clone().map(TraceFile::new),
             table: None,
             results: Results::new(&settings.results, &settings.allow_write),
             stats_dir: None,
             made_dirs: Vec::new(),
             trees: Vec::new(),
-            max_traced: usize::MAX,
-            traced: 0,
             write_failed: false,
             settings: Arc::clone(settings),
             watch: Arc::clone(watch),
@@ -119,7 +98,8 @@ impl Outputs {
 
     /// Closes the files of `--json`, `--trace` and `--append` without writing to them.
     pub fn give_up_outputs(&mut self) {
-        (self.json, self.trace, self.table) = (None, None, None);
+        (self.json, self.table) = (None, None);
+        self.trace.iter_mut().for_each(TraceFile::close);
     }
 
     /// Opens the outputs that the command line names. Called before any file is created, so that a wrong path costs no
@@ -143,10 +123,9 @@ impl Outputs {
             let writer = json::Writer::create(path, &read, self.settings.force);
             self.json = Some(writer.map_err(|e| unwritable("result file", path, &e, "--json"))?);
         }
-        if let Some((path, _)) = &self.settings.trace {
-            let target = Target::open(path, &read);
-            let target = target.and_then(|target| target.recognizing(is_trace).unless_foreign(self.settings.force));
-            self.trace = Some(Appender::new(target.map_err(|e| unwritable("trace", path, &e, "--trace"))?));
+        if let Some(trace) = &mut self.trace {
+            let opened = trace.open(&read, self.settings.force);
+            opened.map_err(|e| unwritable("trace", trace.path(), &e, "--trace"))?;
         }
         if let Some(path) = &self.settings.append {
             let table = TableFile::open(path, &csv_runs::header_line(), &read);
@@ -202,7 +181,7 @@ impl Outputs {
         let outputs = self;
         let dirs = [
             outputs.json.as_ref().and_then(json::Writer::directory),
-            outputs.trace.as_ref().and_then(Appender::directory),
+            outputs.trace.as_ref().and_then(TraceFile::directory),
             outputs.table.as_ref().map(TableFile::directory),
         ];
         let checked = dirs.into_iter().flatten().try_for_each(HeldDir::check_in_place);
@@ -253,7 +232,7 @@ impl Outputs {
 
     /// True if a file is one that this session replaces.
     pub fn is_output(&self, path: &Path) -> bool {
-        let outputs = [self.json.as_ref().and_then(json::Writer::id), self.trace.as_ref().and_then(Appender::id)];
+        let outputs = [self.json.as_ref().and_then(json::Writer::id), self.trace.as_ref().and_then(TraceFile::id)];
         file_id(path).is_some_and(|id| outputs.contains(&Some(id)))
     }
 
@@ -280,7 +259,7 @@ impl Outputs {
         let name = path.file_name().filter(|name| *name != "-").unwrap_or("result.json".as_ref()).to_owned();
         // A file system without free space has none for another name.
         let is_other = move |place: &Path| taken || !std::path::absolute(&path).is_ok_and(|path| path == place);
-        self.write_in_results(name, is_other, ANSWER_TIMEOUT)
+        self.write_in_results(name, is_other, WRITE_TIMEOUT)
     }
 
     /// Writes the document to a new file of the results directory, if `is_wanted` returns true for its path. Returns the path
@@ -302,18 +281,6 @@ impl Outputs {
             placed.ok().map(|placed| placed.path)
         })
         .flatten()
-    }
-
-    /// Reports that a part of the trace could not be written. The measurement continues.
-    pub(crate) fn report_trace_failure(&mut self, why: &str, kind: ErrorKind, front: &mut dyn Front) {
-        if kind == ErrorKind::BrokenPipe {
-            front.note("the trace was not read to its end");
-            return;
-        }
-        self.write_failed = true;
-        let path = self.settings.trace.as_ref().map_or(String::new(), |(path, _)| path.display().to_string());
-        let text = format!("can't write the trace {path}: {why}");
-        front.failed(&Failure::failed(text, "free some space, or give `--trace` another path"));
     }
 
     /// Returns the current directory of the script's files: that of `stats directory`, else the results directory.
@@ -416,27 +383,9 @@ impl Outputs {
 
     /// Returns what each thread is to record. `None` without digest and trace.
     pub(crate) fn requested_stream(&self) -> Option<WantedStream> {
-        let (hashed, kept) = (self.settings.digest, self.settings.trace.as_ref().map(|(_, n)| *n));
-        let kept = kept.map(|kept| kept.min(self.max_traced));
+        let (hashed, kept) = (self.settings.digest, self.trace.as_ref().map(TraceFile::kept));
         (hashed.is_some() || kept.is_some())
             .then(|| WantedStream { hashed: hashed.unwrap_or(0), kept: kept.unwrap_or(0) })
-    }
-
-    /// Limits the trace before a run of `threads` threads: it uses at most a quarter of the available memory.
-    pub(crate) fn limit_trace(&mut self, threads: u64, front: &mut dyn Front) {
-        let Some((path, wanted)) = &self.settings.trace else { return };
-        let (_, free) = limits::memory();
-        // A growing vector exists twice for a moment.
-        let entry = 2 * size_of::<Entry>() as u64;
-        let most = if free == 0 { u64::MAX } else { (free / 4 / entry / threads.max(1)).max(1) };
-        self.max_traced = usize::try_from(most).unwrap_or(usize::MAX);
-        if *wanted > self.max_traced {
-            let (wanted, most) = (count::grouped(*wanted as u64), count::grouped(most));
-            front.note(&format!(
-                "{} gets at most {most} operations of each thread: memory does not suffice for {wanted}",
-                path.display()
-            ));
-        }
     }
 
     /// Writes the result so far. A failure is only a note: it matters if it also occurs at the end. `held`: threads are
@@ -508,46 +457,29 @@ impl Outputs {
         written.is_some()
     }
 
-    /// Writes the trace. Called after the report because its file system may not answer. `held`: threads are still in a
-    /// call.
+    /// Limits the trace before a run of `threads` threads to what memory suffices for.
+    pub(crate) fn limit_trace(&mut self, threads: u64, front: &mut dyn Front) {
+        if let Some(trace) = &mut self.trace {
+            trace.limit(threads, front);
+        }
+    }
+
+    /// Writes the trace. Called after the report because its file system may not answer. A failure does not end the
+    /// session. `held`: threads are still in a call.
     pub(crate) fn write_trace(
         &mut self,
-        (plan, sets): (&Arc<Plan>, &[Arc<Fileset>]),
+        of: (&Arc<Plan>, &[Arc<Fileset>]),
         streams: Vec<ThreadStream>,
         secrets: &[String],
         held: bool,
         front: &mut dyn Front,
     ) {
-        let Some(mut out) = self.trace.take() else { return };
-        self.traced += 1;
-        let (number, secrets) = (self.traced, secrets.to_vec());
-        let (plan, sets) = (Arc::clone(plan), sets.to_vec());
-        let is_file = out.is_file();
-        let written = with_step_timeout(if is_file { answer_timeout(held) } else { FINAL_TIMEOUT }, move |steps| {
-            let written = out.append(&mut |out| {
-                if number > 1 {
-                    writeln!(out, "# run {number}")?;
-                }
-                streams.iter().try_for_each(|thread| write_thread(thread, &plan, &sets, &secrets, steps, out))
-            });
-            (out, written)
-        });
-        match written {
-            Some((out, written)) => {
-                self.trace = Some(out);
-                if let Err(e) = written {
-                    self.report_trace_failure(&e.to_string(), e.kind(), front);
-                }
-            }
-            None if is_file => self.report_trace_failure(NO_ANSWER, ErrorKind::TimedOut, front),
-            None => self.report_trace_failure("no process reads from it", ErrorKind::TimedOut, front),
+        let Some(trace) = &mut self.trace else { return };
+        if let Err(failure) = trace.write(of, streams, secrets, held, front) {
+            self.write_failed = true;
+            front.failed(&failure);
         }
     }
-}
-
-/// Returns the time limit for writing an output. `held`: a file system is known not to answer.
-fn answer_timeout(held: bool) -> Duration {
-    if held { STALLED_TIMEOUT } else { ANSWER_TIMEOUT }
 }
 
 /// The failure of an option's output that can't be written.
@@ -569,14 +501,6 @@ pub(crate) fn form_of(stats: &Stats) -> Option<&'static dumps::File> {
         Stats::XmlDump(_) => Some(&dumps::XMLDUMP),
         Stats::Clear | Stats::Snap | Stats::Directory(_) | Stats::Command(_) => None,
     }
-}
-
-/// True if a file's first bytes are those of a trace: eight columns, three of them numbers.
-fn is_trace(head: &[u8]) -> bool {
-    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let columns: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
-    let is_number = |column: &[u8]| !column.is_empty() && column.iter().all(u8::is_ascii_digit);
-    columns.len() == 8 && [1, 3, 7].into_iter().all(|n| is_number(columns[n]))
 }
 
 /// Refuses a path that only a shell would complete: a directory of its name would be made.

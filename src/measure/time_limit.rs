@@ -5,6 +5,23 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+/// The time limit for writing an output. A disk that is busy with the data of a run takes seconds.
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The time limit if a file system is known not to answer. It may be that of the output.
+const STALLED_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The time limit for the reader of a pipe or device to take a whole output at the end.
+pub(super) const FINAL_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The reason why an output was not written within the time limit.
+pub(super) const NO_ANSWER: &str = "its file system does not answer";
+
+/// Returns the time limit for writing an output. `held`: a file system is known not to answer.
+pub(super) fn answer_timeout(held: bool) -> Duration {
+    if held { STALLED_TIMEOUT } else { WRITE_TIMEOUT }
+}
+
 /// Returns the result of `work`, or `None` if it takes longer than `limit`. In that case the thread continues with the
 /// data that it owns.
 pub(crate) fn with_timeout<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
