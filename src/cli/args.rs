@@ -243,7 +243,7 @@ pub(super) enum CliCommand {
         #[arg(long, short = 'o', value_name = "FILE")]
         output: Option<PathBuf>,
         /// Format: a page, or a format of the reports of runs; for experiments, a format that their commands have as well
-        /// [default: html; of `last` alone text]
+        /// [default: html; on a terminal, and of `last` alone, text]
         #[arg(long, value_name = "FORMAT", value_parser = export_parser())]
         format: Option<ExportFormat>,
         /// Print the whole report as text

@@ -41,18 +41,22 @@ pub(super) struct PageOutputs {
 /// The ends of names of files that are no pages.
 const OTHER_ENDS: [&str; 5] = ["csv", "json", "md", "svg", "txt"];
 
-/// Returns the format of `wmlrun report`. With `verbose` it is the whole report as text, and for the last result alone that
-/// of a run on the screen, unless it goes to files.
+/// Returns the format of `wmlrun report`. With `verbose` it is the whole report as text. On a terminal, which can't show a
+/// page, and for the last result alone it is that of a run on the screen, unless it goes to files.
 pub(super) fn wanted_format(
     paths: &[PathBuf],
     given: Option<ExportFormat>,
     verbose: bool,
     to_files: bool,
 ) -> ExportFormat {
+    let are_last = paths.iter().all(|path| is_last(path));
     match given {
         Some(format) => format,
         None if verbose => ExportFormat::Report(&Text { per_host: false }),
-        None if !to_files && paths.iter().all(|path| is_last(path)) => {
+        None if !to_files && (are_last || std::io::stdout().is_terminal()) => {
+            if !are_last {
+                console::notice("note: `-o page.html` writes this as a page with pictures");
+            }
             ExportFormat::Report(&ScreenReport { size: report_size, per_host: false })
         }
         None => ExportFormat::Page,
@@ -273,7 +277,8 @@ fn exported(format: &dyn Report, sources: &[ResultSource]) -> Result<String, Fai
             ResultSource::Comparison { .. } => {}
             ResultSource::Experiment { name, .. } => {
                 let text = format!("the result of the experiment {name} can't be joined with others");
-                let help = "give its folder alone; `text` and `markdown` join experiments only";
+                let help =
+                    "give its folder alone, or write a page with `-o`; `text` and `markdown` join experiments only";
                 return Err(Failure::wrong(text, help));
             }
         }

@@ -143,6 +143,30 @@ fn an_experiment_shows_one_block() {
     }
 }
 
+/// A terminal can't show a page.
+#[test]
+fn a_report_without_a_file_is_text_on_a_terminal() {
+    if !terminals("a_report_without_a_file_is_text_on_a_terminal") {
+        return;
+    }
+    let program = binary();
+    let short = "closed.wml --runtime 0.2 --no-quiesce --quiet";
+    let make =
+        format!("{0} {short} --format none --json x.json; {0} repeat {short} --runs 3 --results r", program.display());
+    for (results, says, status) in
+        [("r", "se this result", "0"), ("x.json", "result: ", "0"), ("r x.json", "give its folder alone", "2")]
+    {
+        let dir = scripts();
+        let command = format!("export WMLRUN_STATE=off; {make}; clear; {} report {results}", program.display());
+        let terminal = Terminal::start(dir.path(), (80, 24), &command);
+        assert_eq!(terminal.ends(), status);
+        let screen = terminal.screen();
+        assert!(text(&screen).contains(says) && !screen.contains("<html"), "{results}: {screen}");
+        let all = terminal.scrolled();
+        assert!(all.contains("note: `-o page.html` writes this as a page with pictures"), "{results}: {all}");
+    }
+}
+
 /// A terminal of the locale C shows ASCII.
 #[test]
 fn a_terminal_without_utf_8_shows_ascii() {

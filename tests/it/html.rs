@@ -327,7 +327,10 @@ fn the_result_of_a_folder_is_printed_again() {
     let shown = results.run("report made --format hgrm", 2);
     assert!(shown.contains("no format `hgrm`") && shown.contains("`text`, `markdown`, `json`"), "{shown}");
     let shown = results.run("report made made --format csv", 2);
-    assert!(shown.contains("give its folder alone; `text` and `markdown` join experiments only"), "{shown}");
+    assert!(
+        shown.contains("give its folder alone, or write a page with `-o`; `text` and `markdown` join experiments only"),
+        "{shown}"
+    );
     for (format, heads) in [("text", ["made:\n\n", "\ncells:\n\n"]), ("markdown", ["## made\n\n", "\n## cells\n\n"])] {
         let joined = results.run(&format!("report made cells --format {format}"), 0);
         let parts = ["made", "cells"].map(|name| results.run(&format!("report {name} --format {format}"), 0));
