@@ -15,6 +15,7 @@ use crate::diag::{Failure, meant};
 use crate::experiment::missing_floor;
 use crate::import::{self, ImportedSide, Metric, Observation, mixed_conditions, shortened};
 use crate::page::{self, ResultSource};
+use crate::source::SHIPPED;
 use crate::util::printable;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,17 @@ fn metric_of(args: &CompareArgs, a: &mut ImportedSide, b: &mut ImportedSide) -> 
     }
 }
 
+/// The options of a side that the other one does not have; empty if those of one are unknown.
+fn own_options(side: &ImportedSide, other: &ImportedSide) -> String {
+    // An option and its value may be two words.
+    let is_value =
+        |word: &String, next: &String| !word.contains('=') && word.starts_with('-') && !next.starts_with('-');
+    let options = |words: &[String]| -> Vec<String> { words.chunk_by(is_value).map(|words| words.join(" ")).collect() };
+    let (own, others) = (options(&side.words), options(&other.words));
+    let is_known = !own.is_empty() && !others.is_empty();
+    own.into_iter().filter(|option| is_known && !others.contains(option)).collect::<Vec<_>>().join(" ")
+}
+
 /// Runs `wmlrun compare`. Returns the exit status.
 pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, Failure> {
     if args.output.as_deref().is_some_and(super::is_stdout) {
@@ -78,6 +90,11 @@ pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, 
             return Err(Failure::wrong(text, help));
         }
     }
+    let workloads: BTreeSet<&str> = a.runs.iter().chain(&b.runs).map(|run| run.workload.as_str()).collect();
+    let name = match workloads.first() {
+        Some(name) if workloads.len() == 1 && !name.is_empty() => name.trim_end_matches(SHIPPED).to_owned(),
+        _ => format!("{name_a} and {name_b}"),
+    };
     let comparer = Comparer {
         tolerance: Tolerance(args.verdict.tolerance()),
         method: args.method(),
@@ -86,14 +103,16 @@ pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, 
             .noise_floor
             .map_or_else(|| known_floor(&[&a.runs, &b.runs], &metric), |share| Some(NoiseFloor::given(share))),
         others: a.metrics.iter().filter(|metric| b.metrics.contains(metric)).cloned().collect(),
-        ..Comparer::of(&format!("{name_a} and {name_b}"), [name_a, name_b], &metric)
+        ..Comparer::of(&name, [name_a, name_b], &metric)
     };
+    let options = [(&a, &b), (&b, &a)].map(|(side, other)| own_options(side, other));
     let order = RunOrder::of_sides(&mut a, &mut b);
     let arm = |side: &ImportedSide| side.blocks.as_ref().map(|blocks| (blocks.folder.clone(), blocks.arm));
     let are_same = path_a == path_b || arm(&a).is_some() && arm(&a) == arm(&b);
     let mut comparison = comparer
         .compare(&Runs { a: &a.runs, b: &b.runs, order })
         .map_err(|e| Failure::wrong(e, "name another metric with `--metric`"))?;
+    [comparison.a.options, comparison.b.options] = options;
     comparison.notes.splice(0..0, a.notes.into_iter().chain(b.notes));
     if comparison.doubt == Some(IntervalDoubt::UnknownFloor) && comparison.floor.is_none() {
         comparison.notes.extend(missing_floor(&[&a.runs, &b.runs], &metric));

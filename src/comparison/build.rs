@@ -89,7 +89,8 @@ impl Comparer {
             let runs = [runs.a, runs.b][side];
             let measured = measured(&runs.iter().collect::<Vec<_>>());
             let disturbed = runs.iter().filter(|run| run.disturbed).count() as u64;
-            Ok(ComparedSide { name: self.sides[side].clone(), measured, disturbed, sample, values: values.to_vec() })
+            let (name, options, values) = (self.sides[side].clone(), String::new(), values.to_vec());
+            Ok(ComparedSide { name, options, measured, disturbed, sample, values })
         };
         let (side_a, side_b) = (sample(&a, 0)?, sample(&b, 1)?);
         let level = self.look.map_or(self.level, |look| 1.0 - 2.0 * look.one_sided);
@@ -210,7 +211,8 @@ impl Comparer {
             shapes,
             notes,
             doubt,
-            step: steps::most_moved(runs, &times, level),
+            steps: steps::tested_steps(runs, &times, level),
+            ended_by: String::new(),
             advice: None,
             cautions: Vec::new(),
             conditions: conditions::lines(&[runs.a, runs.b]),

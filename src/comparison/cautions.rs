@@ -217,11 +217,7 @@ pub(super) fn of_comparison(
         found.push(on_disturbed(comparison, runs, disturbed_text(disturbed), checked));
     }
     let on_control = notes::on_control(comparison);
-    if comparison.lacks_control() {
-        let text =
-            "the runs are too few to show that the machine was equally fast for A and B (the control is unknown)";
-        found.push(Caution::new(Usability::WithCaution, text).instead_of(on_control));
-    } else if let Some(note) = on_control {
+    if let Some(note) = on_control.filter(|_| !comparison.lacks_control()) {
         // The sentence of an invalid comparison says it.
         let is_said = comparison.verdict == ComparisonVerdict::Invalid;
         let text = if is_said { String::new() } else { note.replace(", see `control`", "") };
@@ -262,7 +258,7 @@ fn on_disturbed(comparison: &Comparison, runs: &Runs<'_>, text: String, checked:
             (Usability::WithCaution, format!(", but the {level} interval gives the same verdict"), Some(other))
         }
         None if control.is_some() => {
-            let but = ", but the processors were equally fast for A and B (control)";
+            let but = ", but the processors were equally fast for A and B";
             (Usability::WithCaution, but.to_owned(), None)
         }
         None => (Usability::WithCaution, String::new(), None),

@@ -1,21 +1,25 @@
 //! The answer of a comparison: what B does compared with A, what else moved, and whether this may be used.
 
 use super::numbers::{confidence, figure, percent};
-use super::phrases::{amount_of_change, change, interval, range, sameness, subject};
-use super::steps::MovedStep;
+use super::phrases::{amount_of_change, change, ended, interval, range, sameness, subject};
+use super::steps::TestedStep;
 use super::{Comparison, ControlResult, Difference, DifferenceKind, IntervalDoubt};
 use crate::analysis::ComparisonVerdict;
 use crate::import::Metric;
 use crate::sheet::{Answer, Usability};
 use crate::util::count::{count, grouped};
 use crate::util::printable;
+use std::collections::BTreeSet;
 
 const SIDES: [&str; 2] = ["A", "B"];
 
 /// The most differences that an answer names.
 const MAX_DIFFERENCES: usize = 6;
 
-/// The answer, without the reasons to distrust it and the step that moved most.
+/// The most steps that an answer names because they changed most, and the most because they are syncs.
+const MAX_STEPS: usize = 3;
+
+/// The answer, without the reasons to distrust it and the steps that changed.
 pub(super) fn answer(comparison: &Comparison) -> Answer {
     let is_open = matches!(comparison.verdict, ComparisonVerdict::Unclear | ComparisonVerdict::Invalid);
     let mut conditions = comparison.conditions.clone();
@@ -43,13 +47,16 @@ pub(super) fn answer(comparison: &Comparison) -> Answer {
 /// What A and B are.
 fn about(comparison: &Comparison) -> String {
     let name = |name: &str| if name.is_empty() { "without options of its own".to_owned() } else { name.to_owned() };
-    let [a, b] = [&comparison.a, &comparison.b].map(|side| (name(&side.name), side.sample.n));
+    let [a, b] = [&comparison.a, &comparison.b].map(|side| {
+        let options = if side.options.is_empty() { String::new() } else { format!(" ({})", side.options) };
+        (name(&side.name) + &options, side.sample.n)
+    });
     let order = if comparison.interleaved { ", interleaved" } else { "" };
     let runs = match a.1 == b.1 {
         true => format!("{} of each", count(a.1, "run")),
         false => format!("{} of A, {} of B", count(a.1, "run"), grouped(b.1)),
     };
-    format!("A is {}, B is {}; {runs}{order}.", a.0, b.0)
+    format!("A is {}, B is {}; {runs}{order}{}.", a.0, b.0, ended(&comparison.ended_by))
 }
 
 /// The verdict in one sentence, after its name.
@@ -116,7 +123,7 @@ fn invalid(comparison: &Comparison) -> String {
         false => "which may explain the whole difference",
     };
     format!(
-        "the machine was disturbed: its processors were {} {} for B than for A (control, 99.9 % interval {} to {}), {so}",
+        "the machine was disturbed: its processors were {} {} for B than for A (99.9 % interval {} to {}), {so}",
         by(ratio.value),
         word(ratio.value),
         by(ends[0]),
@@ -124,35 +131,73 @@ fn invalid(comparison: &Comparison) -> String {
     )
 }
 
-/// The step that moved most.
-pub(super) fn moved_most(comparison: &Comparison) -> Option<String> {
-    comparison.step.as_ref().map(moved)
-}
-
-fn moved(found: &MovedStep) -> String {
-    let metric = "latency.mean";
-    let [a, b] = [found.a, found.b].map(|value| figure(metric, value));
-    let p = if found.p < 0.001 { "p < 0.001".to_owned() } else { format!("p {:.3}", found.p) };
-    let all = count(found.steps, "flowop");
-    format!(
-        "Of the flowops, `{}` changed most: its mean latency is {a} with A and {b} with B ({p}, corrected for {all}).",
-        found.name
-    )
-}
-
-/// Which loss would have been called worse, if none was.
-fn unseen(comparison: &Comparison) -> Option<String> {
-    use ComparisonVerdict::{NotWorse, Same, Unclear};
-    let is_known = comparison.ratio.low.is_finite() && comparison.doubt.is_none();
-    if !matches!(comparison.verdict, NotWorse | Same | Unclear) || !is_known {
+/// Which steps changed most, those that changed in the other direction than the whole, and what became of each sync.
+pub(super) fn changed_steps(comparison: &Comparison) -> Option<String> {
+    let steps = &comparison.steps;
+    let is_against = |step: &&TestedStep| match comparison.verdict {
+        ComparisonVerdict::Better => step.is_clear() && step.ratio.value > 1.0,
+        ComparisonVerdict::Worse => step.is_clear() && step.ratio.value < 1.0,
+        _ => false,
+    };
+    let clear: Vec<&TestedStep> = steps.iter().filter(|step| step.is_clear()).collect();
+    let most = clear.iter().copied().take(MAX_STEPS);
+    let against = steps.iter().filter(is_against).take(1);
+    let syncs = steps.iter().filter(|step| step.is_sync).take(MAX_STEPS);
+    let told: BTreeSet<&str> = most.chain(against).chain(syncs).map(|step| step.name.as_str()).collect();
+    if told.is_empty() {
         return None;
     }
+    let (against, along): (Vec<&TestedStep>, Vec<&TestedStep>) =
+        steps.iter().filter(|step| told.contains(step.name.as_str())).partition(is_against);
+    let list = |steps: &[&TestedStep]| steps.iter().map(|step| step_change(step)).collect::<Vec<_>>().join(", ");
+    let but = match (against.is_empty(), along.is_empty(), comparison.verdict) {
+        (true, ..) => "",
+        (false, true, ComparisonVerdict::Worse) => "although faster: ",
+        (false, true, _) => "although slower: ",
+        (false, false, ComparisonVerdict::Worse) => "; but faster: ",
+        (false, false, _) => "; but slower: ",
+    };
+    let others = steps.len() - told.len();
+    let changed = clear.iter().filter(|step| !told.contains(step.name.as_str())).count();
+    let others = match (others, changed) {
+        (0, _) => String::new(),
+        (_, 0) => " No other flowop changed clearly.".to_owned(),
+        _ => format!(" Of the others, {changed} changed clearly."),
+    };
+    let level = confidence(comparison.level);
+    Some(format!(
+        "Mean latency in the median run, A to B ({level} intervals): {}{but}{}.{others}",
+        list(&along),
+        list(&against)
+    ))
+}
+
+/// How the latency of a step changed: `fsync` 95.0 → 21.0 ms (76.4 % to 79.1 % lower).
+fn step_change(step: &TestedStep) -> String {
+    const METRIC: &str = "latency.mean";
+    let [a, b] = [step.a, step.b].map(|value| figure(METRIC, value));
+    let unit = |text: &str| text.rsplit_once(' ').map(|(_, unit)| unit.to_owned());
+    // One unit is enough.
+    let a = if unit(&a) == unit(&b) { a.split(' ').next().unwrap_or_default() } else { &a };
+    let change = range(METRIC, step.ratio);
+    let than = if change.ends_with("times") { " as high" } else { "" };
+    let chance = if step.is_clear() { "" } else { ", may be chance" };
+    format!("`{}` {a} → {b} ({change}{than}{chance})", step.name)
+}
+
+/// Which loss the runs of an unclear comparison find. Of other verdicts the interval says all.
+fn unseen(comparison: &Comparison) -> Option<String> {
+    let is_known = comparison.ratio.low.is_finite() && comparison.doubt.is_none();
+    if comparison.verdict != ComparisonVerdict::Unclear || !is_known {
+        return None;
+    }
+    let made = count(comparison.a.sample.n + comparison.b.sample.n, "run");
     Some(match comparison.could_have_seen {
         Some(loss) => format!(
-            "A loss of {} or more would have been called worse in four of five such comparisons.",
+            "With this much variation, {made} reliably detect only losses of {} or more (in four of five cases).",
             percent(loss)
         ),
-        None => "Not even a loss of 99.9 % would have been called worse in four of five such comparisons.".to_owned(),
+        None => format!("With this much variation, {made} do not reliably detect even a loss of 99.9 %."),
     })
 }
 
@@ -165,12 +210,14 @@ pub(super) fn names_differences(comparison: &Comparison) -> bool {
 fn differences(differs: &[Difference]) -> String {
     const LONGEST: usize = 40;
     let shown = |difference: &Difference| {
-        let [a, b] = difference.shown().map(|value| match value.is_empty() {
-            true => "-".to_owned(),
-            false => printable::short(&value, LONGEST).into_owned(),
-        });
+        let [a, b] = difference.shown().map(|value| printable::short(&value, LONGEST).into_owned());
+        let values = match (a.as_str(), b.as_str()) {
+            (a, "") => format!("only A: {a}"),
+            ("", b) => format!("only B: {b}"),
+            (a, b) => format!("A {a}, B {b}"),
+        };
         let should = if difference.kind == DifferenceKind::Workload { ", should be equal" } else { "" };
-        format!("{} (A {a}, B {b}{should})", difference.what)
+        format!("{} ({values}{should})", difference.what)
     };
     if differs.is_empty() {
         return "differs: nothing that is recorded".to_owned();

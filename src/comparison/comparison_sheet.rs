@@ -1,10 +1,10 @@
 //! What a comparison shows: the lines that explain its verdict, and its tables.
 
-use super::comparison_answer::{answer, moved_most, names_differences};
+use super::comparison_answer::{answer, changed_steps, names_differences};
 use super::formats::{ResultDocument, go_direction, series};
 use super::numbers::{
-    NO_INTERVAL, confidence, figure, interval, moment, percent, probability, ratio, small, statistic, with_direction,
-    with_level, with_unit,
+    confidence, figure, interval, moment, percent, probability, ratio, ratio_value, small, statistic, with_direction,
+    with_level,
 };
 use super::tested::{ON_BLOCKS, SIGNED_RANK};
 use super::{ComparedSide, Comparison, DifferenceKind, NamedTest, cautions};
@@ -19,6 +19,9 @@ fn deviation(metric: &str, sample: &SampleSummary) -> String {
     if sample.n < 2 { "-".to_owned() } else { figure(metric, sample.variance.sqrt()) }
 }
 
+/// The relative difference of the ratio of means from B/A that a reader would see.
+const SMALL_GAP: f64 = 0.005;
+
 /// Returns the lines of a comparison, each with its label.
 fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let mut lines = Vec::new();
@@ -26,7 +29,15 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let better = if comparison.higher_is_better { "higher is better" } else { "lower is better" };
     comparison.annotations.iter().for_each(|(name, text)| line(name, text.clone()));
     line("metric", format!("{} ({better})", comparison.metric));
-    line("B/A", with_level(comparison.ratio, comparison.level));
+    // Each run counts alike in the ratio, while the slow or fast ones dominate a mean.
+    let of_means = comparison.b.sample.mean / comparison.a.sample.mean;
+    let is_other = comparison.ratio.value.is_finite() && (of_means / comparison.ratio.value - 1.0).abs() > SMALL_GAP;
+    let means = if is_other {
+        format!("; {} of the means, in which outliers weigh more", ratio_value(of_means))
+    } else {
+        String::new()
+    };
+    line("B/A", with_level(comparison.ratio, comparison.level) + &means);
     if let Some(widened) = comparison.ratio_with_floor {
         line("with the floor", format!("{}, the interval that is tested", ratio(widened)));
     }
@@ -36,18 +47,6 @@ fn lines(comparison: &Comparison) -> Vec<(String, String)> {
     let test = &comparison.test;
     if !test.p.is_nan() {
         line("test", test_text(test, comparison.a.sample.n.min(comparison.b.sample.n)));
-    }
-    let difference = comparison.difference;
-    if difference.value.is_finite() {
-        let of = |value| with_unit(&comparison.metric, value);
-        // Few large values may dominate an arithmetic mean.
-        let disagrees = (comparison.ratio.value - 1.0) * difference.value < 0.0;
-        let means = if disagrees { ", of arithmetic means; B/A is of geometric ones" } else { "" };
-        let interval = match difference.low.is_finite() && difference.high.is_finite() {
-            true => format!("[{}, {}]", of(difference.low), of(difference.high)),
-            false => NO_INTERVAL.to_owned(),
-        };
-        line("B − A", format!("{} {interval}{means}", of(difference.value)));
     }
     if let Some(study) = &comparison.study {
         for (name, of) in [("means", (|of| of.mean) as fn(&SampleSummary) -> f64), ("variances", |of| of.variance)] {
@@ -220,7 +219,7 @@ impl ResultDocument for Comparison {
         let mut notes = cautions::add(&mut answer, &self.cautions, &self.notes);
         // A step of a result that must not be used would be read as one.
         if answer.usability != Some(Usability::Unusable) {
-            answer.details.splice(0..0, moved_most(self));
+            answer.details.splice(0..0, changed_steps(self));
         }
         notes.retain(|note| self.advice.as_ref() != Some(note));
         let of_differences = if names_differences(self) { Media::PAGE } else { Media::ALL };

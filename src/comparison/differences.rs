@@ -3,6 +3,7 @@
 use crate::import::{
     DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, Observation, PREALLOCATED, shortened,
 };
+use crate::util::size;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,11 @@ impl Difference {
         let separator = match without_number(what) {
             MOUNT_OPTIONS => ",",
             name if name == KERNEL_COMMAND_LINE || name.ends_with(FEATURES) => " ",
+            name if is_size(name) => {
+                let shown = [a, b].map(|text| text.parse().map_or_else(|_| text.clone(), size::format));
+                // Sizes may differ by less than their last digit.
+                return if shown[0] == shown[1] { [a, b].map(|text| format!("{text} B")) } else { shown };
+            }
             _ => return [a.clone(), b.clone()],
         };
         // Runs of one side may have several values.
@@ -74,6 +80,11 @@ const WORKLOAD: [&str; 13] = [
 
 /// The condition that only runs after earlier writes have. It is not compared with those of other runs.
 const QUIESCED: &str = "quiesced";
+
+/// True if a condition that was read from the system is a number of bytes.
+fn is_size(name: &str) -> bool {
+    !name.starts_with('$') && (name.ends_with("_size") || name.ends_with(" stripe_width"))
+}
 
 /// The mount options; of further file systems with a number.
 const MOUNT_OPTIONS: &str = "mount options";
@@ -276,6 +287,22 @@ mod tests {
         }
         assert_eq!(shown("mount options", "rw,a | rw", "rw"), ["rw,a | rw", "rw"]);
         assert_eq!(shown("kernel", "6.1 a", "6.1 b"), ["6.1 a", "6.1 b"]);
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let shown = |what: &str, a: &str, b: &str| {
+            let (what, a, b) = (what.to_owned(), a.to_owned(), b.to_owned());
+            Difference { what, a, b, kind: DifferenceKind::Setting }.shown()
+        };
+        for what in ["ext4 journal_size", "xfs stripe_width", "queue physical_block_size"] {
+            assert_eq!(shown(what, "8388608", "512"), ["8.0 MiB", "512 B"]);
+        }
+        assert_eq!(shown("ext4 journal_size 2", "1048576", "1048577"), ["1048576 B", "1048577 B"]);
+        assert_eq!(shown("ext4 block_size", "1024 | 4096", "4096"), ["1024 | 4096", "4.0 KiB"]);
+        for what in ["$io_size", "queue nr_requests"] {
+            assert_eq!(shown(what, "4096", "8192"), ["4096", "8192"]);
+        }
     }
 
     #[test]

@@ -55,6 +55,9 @@ pub struct Factorial {
     /// Whether the experiment was interrupted, so that no run is in progress.
     #[serde(skip)]
     pub is_interrupted: bool,
+    /// What ended the runs early; empty if nothing did.
+    #[serde(skip)]
+    pub ended_by: String,
     /// The reasons to distrust the figures.
     #[serde(skip)]
     pub cautions: Vec<Caution>,
@@ -243,6 +246,7 @@ impl FactorialDesign<'_> {
             tests: self.tables.study.as_ref().map_or_else(Vec::new, tests),
             curves: self.tables.curve.as_ref().map_or_else(Vec::new, |factor| self.curves(factor, cells)),
             is_interrupted: false,
+            ended_by: String::new(),
             findings: self.findings(&found, &sides),
             cells: found,
             notes: self.notes(&sides),

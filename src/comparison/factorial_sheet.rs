@@ -3,6 +3,7 @@
 use super::findings::Clarity;
 use super::formats::{ResultDocument, series};
 use super::numbers::{dash, figure, half_width, interval_text, percent};
+use super::phrases::ended;
 use super::repeats_sheet::state_name;
 use super::repeats_sheet::tone;
 use super::{Caution, CellMetric, Factorial, FactorialCell, LevelTests, cautions};
@@ -129,7 +130,7 @@ fn about(result: &Factorial) -> String {
         Some(planned) if planned > runs => format!("{} of {}", grouped(runs), count(planned, "run")),
         _ => count(runs, "run"),
     };
-    format!("{runs} in {cells}{failed}")
+    format!("{runs} in {cells}{failed}{}", ended(&result.ended_by))
 }
 
 /// What the factors change, and whether this may be used.

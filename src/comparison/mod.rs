@@ -56,7 +56,7 @@ pub use notes::{disturbed_note, outlying};
 pub use numbers::{confidence, figure, interval_text, percent, probability, ratio, with_direction, with_level};
 pub use pivot::{Pivot, PivotRow, doubt_text, may_be_chance, outcome_cells, wins_line};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
-pub use steps::MovedStep;
+pub use steps::TestedStep;
 pub use study_document::StudyDocument;
 pub use suite::{SuiteComparison, SuiteTest};
 pub use sweep::{Sweep, SweepPoint, sweep};
@@ -138,9 +138,12 @@ pub struct Comparison {
     /// The reason why the interval gives no verdict, of which `notes` has the text.
     #[serde(skip)]
     pub doubt: Option<IntervalDoubt>,
-    /// The step that moved most; `None` if none moved significantly.
+    /// The steps of the workload, the one that changed most first.
     #[serde(skip)]
-    pub step: Option<MovedStep>,
+    pub steps: Vec<TestedStep>,
+    /// What ended the runs early; empty if nothing did.
+    #[serde(skip)]
+    pub ended_by: String,
     /// What would give a verdict.
     #[serde(skip)]
     pub advice: Option<String>,
@@ -180,6 +183,9 @@ impl Comparison {
 pub struct ComparedSide {
     /// The name: the options of the arm, or a path.
     pub name: String,
+    /// The options of the runs that those of the other side do not have, if `name` does not have them.
+    #[serde(skip)]
+    pub options: String,
     /// What was measured, where and when, as far as it is known: `varmail on ext4 (/dev/sdb), 2026-11-20`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub measured: String,

@@ -334,7 +334,9 @@ pub(super) fn on_control(comparison: &Comparison) -> Option<String> {
             Some(needed) => format!("make about {} runs instead of {made}, or use an idle machine", grouped(needed)),
             None => "repeat the runs on an idle machine".to_owned(),
         };
-        return Some(format!("the control is unknown: the machine may have changed between A and B; {advice}"));
+        return Some(format!(
+            "the runs are too few to show that the machine was equally fast for A and B, see `control`: {advice}"
+        ));
     }
     let control = comparison.control.filter(|control| control.moved)?;
     if comparison.interleaved {

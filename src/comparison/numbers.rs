@@ -47,7 +47,7 @@ pub fn ratio(ratio: Estimate) -> String {
 const SMALL_RATIO: f64 = 0.01;
 
 /// Formats a ratio without its interval.
-fn ratio_value(value: f64) -> String {
+pub(super) fn ratio_value(value: f64) -> String {
     if value > 0.0 && value < SMALL_RATIO { significant(value, 3) } else { fixed(value, 3) }
 }
 

@@ -139,6 +139,11 @@ pub(super) fn interval(metric: &str, found: Estimate, level: f64) -> String {
     }
 }
 
+/// What ended runs early, after their number; empty if nothing did.
+pub(super) fn ended(by: &str) -> String {
+    if by.is_empty() { String::new() } else { format!(", ended by {by}") }
+}
+
 fn times(ratio: f64) -> String {
     format!("{} times", if ratio < 1000.0 { fixed(ratio, 2) } else { format!("{ratio:.1e}") })
 }

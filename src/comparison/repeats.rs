@@ -24,6 +24,9 @@ pub struct Repeats {
     /// Whether the experiment was interrupted, so that no run is in progress.
     #[serde(skip)]
     pub is_interrupted: bool,
+    /// What ended the runs early; empty if nothing did.
+    #[serde(skip)]
+    pub ended_by: String,
     /// The reasons to distrust the figures.
     #[serde(skip)]
     pub cautions: Vec<Caution>,
@@ -89,6 +92,7 @@ pub fn repeats(
         metrics: found,
         notes: wide.into_iter().chain(notes::on_runs(&[runs], metrics)).collect(),
         is_interrupted: false,
+        ended_by: String::new(),
         cautions,
         conditions: conditions::lines(&[runs]),
     })

@@ -2,7 +2,7 @@
 
 use super::formats::{ResultDocument, series};
 use super::numbers::{dash, figure, half_width, percent};
-use super::phrases::{amount, subject};
+use super::phrases::{amount, ended, subject};
 use super::{RepeatedMetric, Repeats, cautions};
 use crate::analysis::RepeatState;
 use crate::sheet::{
@@ -105,7 +105,7 @@ fn answer(repeats: &Repeats) -> Answer {
     Answer {
         result: match repeats.state {
             RepeatState::Drifting => format!("{state}: over {n}, {result}."),
-            _ => format!("{state} after {n}: {result}."),
+            _ => format!("{state} after {n}{}: {result}.", ended(&repeats.ended_by)),
         },
         details: is_told.then(|| format!("Also {}.", others.join("; "))).into_iter().collect(),
         usability: Some(usability),

@@ -38,6 +38,9 @@ pub struct Sweep {
     /// Whether this is a curve of an experiment, whose answer has the cautions.
     #[serde(skip)]
     pub is_part: bool,
+    /// What ended the runs early; empty if nothing did.
+    #[serde(skip)]
+    pub ended_by: String,
     /// The reasons to distrust the figures.
     #[serde(skip)]
     pub cautions: Vec<Caution>,
@@ -103,6 +106,7 @@ pub fn sweep(name: &str, factor: &str, levels: &[String], runs: &[Vec<Observatio
         overall: overall_response(&curve, method),
         planned_runs: None,
         is_part: false,
+        ended_by: String::new(),
         notes: notes::on_warnings(&by_level).chain(notes::on_outliers(&by_level, &Metric::ops())).collect(),
         cautions: cautions::of_curve(&by_level).into_iter().chain(cautions::of_disturbed(&by_level)).collect(),
         conditions: conditions::lines(&by_level),

@@ -2,6 +2,7 @@
 
 use super::formats::{ResultDocument, series};
 use super::numbers::{dash, figure, half_width, interval_text};
+use super::phrases::ended;
 use super::sweep::curve;
 use super::{Caution, Sweep, SweepPoint, cautions};
 use crate::analysis::{self, Estimate};
@@ -77,7 +78,7 @@ fn annotation(sweep: &Sweep, n: usize, point: &SweepPoint) -> String {
 fn result(sweep: &Sweep) -> String {
     // The budget ended before all of the runs were made.
     let missing = sweep.missing_runs().map_or_else(String::new, |(made, planned)| {
-        format!("not complete: {} of {}; ", grouped(made), count(planned, "run"))
+        format!("not complete: {} of {}{}; ", grouped(made), count(planned, "run"), ended(&sweep.ended_by))
     });
     let Some(overall) = sweep.overall else { return format!("failed: {missing}no run has a result") };
     let knee = match (sweep.knee.and_then(|n| sweep.points.get(n)), analysis::knee(&curve(&sweep.points))) {

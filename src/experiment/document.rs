@@ -1,5 +1,6 @@
 //! The result of a recorded experiment, of which any number of runs may have been made: one of the four documents.
 
+use super::design::Next;
 use super::recorded::{RecordedExperiment, RecordedRun};
 use super::wanted::ExperimentKind;
 use crate::analysis::{NoiseFloor, RepeatState};
@@ -7,6 +8,8 @@ use crate::comparison::{Caution, Comparison, ComparisonFormat, Factorial, Repeat
 use crate::import::Observation;
 use crate::sheet::{Answer, Sheet, Tone, Usability};
 use crate::util::count::count;
+use crate::util::duration;
+use std::time::Duration;
 
 /// The result of an experiment.
 #[derive(Clone, Debug)]
@@ -56,28 +59,29 @@ impl RecordedExperiment {
     pub(crate) fn document(&self, floor: Option<NoiseFloor>) -> Result<ExperimentDocument, String> {
         let notes = self.notes.iter().cloned().chain(self.state_notes());
         let cautions = self.state_cautions();
+        let ended_by = self.ended_by();
         Ok(match self.experiment.kind() {
             ExperimentKind::Repeat => {
-                let mut found = Repeats { is_interrupted: self.is_interrupted, ..self.repeats()? };
+                let mut found = Repeats { is_interrupted: self.is_interrupted, ended_by, ..self.repeats()? };
                 found.notes.extend(notes);
                 found.cautions.splice(0..0, cautions);
                 ExperimentDocument::Repeats(found)
             }
             ExperimentKind::Ab => {
-                let mut found = self.comparison(floor)?;
+                let mut found = Comparison { ended_by, ..self.comparison(floor)? };
                 found.notes.extend(notes);
                 found.cautions.splice(0..0, cautions);
                 ExperimentDocument::Comparison(Box::new(found))
             }
             ExperimentKind::Sweep => {
-                let mut found = self.sweep().ok_or("the experiment is not a sweep")?;
+                let mut found = Sweep { ended_by, ..self.sweep().ok_or("the experiment is not a sweep")? };
                 found.notes.extend(notes);
                 found.cautions.splice(0..0, cautions);
                 ExperimentDocument::Sweep(found)
             }
             ExperimentKind::Factorial => {
                 let found = self.factorial().ok_or("the experiment has no factors")?;
-                let mut found = Factorial { is_interrupted: self.is_interrupted, ..found };
+                let mut found = Factorial { is_interrupted: self.is_interrupted, ended_by, ..found };
                 found.notes.extend(notes);
                 found.cautions.splice(0..0, cautions);
                 ExperimentDocument::Factorial(found)
@@ -115,6 +119,23 @@ impl RecordedExperiment {
             (!numbers.is_empty()).then(|| format!("the results of these runs can't be read: {}", numbers.join(", ")));
         let state = state.map(|text| Caution::of_note(Usability::Unusable, &text));
         state.into_iter().chain(lost.map(|text| Caution::of_note(Usability::WithCaution, &text))).collect()
+    }
+
+    /// The budget, if it ended the runs before their rule did; else empty.
+    fn ended_by(&self) -> String {
+        let is_early = self.is_complete
+            && self.unreadable.is_empty()
+            && self.design().is_some_and(|design| matches!(design.next(), Next::Run { .. }));
+        let times = self.runs.iter().filter_map(|run| run.observation.started);
+        let seconds = times.clone().max().zip(times.min()).map(|(last, first)| (last - first) as f64);
+        // Resumed runs may have had another budget. Starts are whole seconds.
+        let budget = self.experiment.budget.filter(|budget| seconds.is_none_or(|seconds| seconds - 1.0 <= *budget));
+        let budget = budget.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        match budget {
+            _ if !is_early => String::new(),
+            Some(budget) => format!("`--budget {}`", duration::format(budget)),
+            None => "its budget".to_owned(),
+        }
     }
 
     /// Returns the estimates of repeated runs. Returns an error if a run lacks a metric, or if there are no runs.

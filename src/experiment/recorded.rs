@@ -157,6 +157,15 @@ impl RecordedExperiment {
     /// end now. `None` if there are too few runs for a result, or a run lacks a metric. Of a comparison only the complete
     /// blocks count.
     pub(crate) fn end(&self) -> Option<DesignEnd> {
+        let design = self.design()?;
+        match design.next() {
+            Next::Run { .. } => design.early_end(),
+            Next::End(end) => Some(end),
+        }
+    }
+
+    /// The design after these runs. Of a comparison only the complete blocks count. `None` if a run lacks a metric.
+    pub(super) fn design(&self) -> Option<Design> {
         let mut design = Design::new(&self.experiment);
         let runs: Vec<&RecordedRun> = match self.experiment.kind() {
             ExperimentKind::Ab => self.whole_blocks(),
@@ -167,9 +176,6 @@ impl RecordedExperiment {
             let values = if self.experiment.keeps_failures() { values.unwrap_or_default() } else { values? };
             design.take(run.arm, &values, None);
         }
-        match design.next() {
-            Next::Run { .. } => design.early_end(),
-            Next::End(end) => Some(end),
-        }
+        Some(design)
     }
 }

@@ -264,6 +264,7 @@ pub(super) fn side(dir: &Path, arm: Option<&str>) -> Result<ImportedSide, Import
     };
     let (mut side, numbers) = finished_runs(dir, index)?;
     side.metrics = names.metrics(index);
+    side.words = names.words.into_iter().nth(index.unwrap_or_default()).unwrap_or_default();
     side.blocks = names.runs_of_block.and_then(|runs_of_block| {
         let of_runs = numbers.iter().map(|number| number.saturating_sub(1) / runs_of_block).collect();
         Some(SideBlocks { folder: dir.canonicalize().ok()?, arm: index?, of_runs })
@@ -281,6 +282,8 @@ struct ArmNames {
     metrics: Vec<Metric>,
     /// For each arm, its own metric instead of the first one, if it has one.
     own: Vec<Option<Metric>>,
+    /// The command line of each arm.
+    words: Vec<Vec<String>>,
     /// The number of successive runs that are one block; `None` if all runs of an arm were made before those of the next.
     runs_of_block: Option<usize>,
 }
@@ -348,7 +351,8 @@ fn arm_names(dir: &Path) -> Result<ArmNames, ImportError> {
     let runs_of_block = has_blocks.then_some(of_block);
     let metrics = found.metrics.iter().filter_map(|name| name.parse().ok()).collect();
     let own = found.arms.iter().map(|arm| arm.metric.as_ref()?.parse().ok()).collect();
-    Ok(ArmNames { all, distinct, metrics, own, runs_of_block })
+    let words = found.arms.into_iter().map(|arm| arm.words).collect();
+    Ok(ArmNames { all, distinct, metrics, own, words, runs_of_block })
 }
 
 /// Returns where a text is not the description of an experiment, without a word of the text: it may be a file of anyone,

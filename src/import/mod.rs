@@ -27,7 +27,7 @@ use crate::analysis::LoadPoint;
 use crate::util::json;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +53,8 @@ pub struct Observation {
     pub causes: BTreeMap<&'static str, f64>,
     /// The names of its I/O flowops.
     pub steps: Vec<String>,
+    /// Those of them that wait until data are on the storage, such as an fsync.
+    pub syncs: BTreeSet<String>,
     /// The conditions of the run: kernel, mounts, script, variables, cache state.
     pub conditions: BTreeMap<String, String>,
     /// The start of the run in seconds since 1970, for fio its end; `None` when it is unknown.
@@ -98,6 +100,8 @@ pub(crate) struct ImportedSide {
     pub notes: Vec<String>,
     /// The metrics of the experiment, if they are of a results folder.
     pub metrics: Vec<Metric>,
+    /// The command line of their arm, if they are of one arm of a results folder.
+    pub words: Vec<String>,
     /// Their blocks, if they are the runs of one arm of an experiment whose arms alternated in blocks.
     pub blocks: Option<SideBlocks>,
 }

@@ -197,6 +197,7 @@ pub(crate) fn of_run(document: &Document, run: &Run, source: &str) -> Observatio
         source: source.to_owned(),
         figures,
         steps: io.iter().map(|f| f.name.clone()).collect::<BTreeSet<String>>().into_iter().collect(),
+        syncs: io.iter().filter(|f| f.kind.contains("sync")).map(|f| f.name.clone()).collect(),
         causes: causes(run),
         conditions: conditions(document, run),
         started: seconds_of(&run.started_at),

@@ -23,7 +23,9 @@ fn the_pictures_of_a_load_curve_have_each_point_and_failed_points_are_listed() {
         .iter()
         .any(|block| matches!(block, SheetBlock::Warnings { items, .. } if items[0].0 == "n=8: 1 failed: no space"));
     assert!(warns, "{blocks:?}");
-    let says = |text: &str| text.starts_with("not complete: 7 of 8 runs; peak ") && text.ends_with(" (sfs2).");
+    let says = |text: &str| {
+        text.starts_with("not complete: 7 of 8 runs, ended by its budget; peak ") && text.ends_with(" (sfs2).")
+    };
     assert!(matches!(&blocks[0], SheetBlock::Banner { tone: Tone::Bad, text } if says(text)), "{blocks:?}");
     let pictures = pictures(blocks);
     assert_eq!(points(&pictures["Throughput over load"]), [(1.0, 101.0), (2.0, 191.0), (4.0, 301.0)]);

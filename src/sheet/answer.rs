@@ -58,10 +58,11 @@ impl Answer {
 /// The longest command or name that is not broken.
 const LONGEST: usize = 30;
 
-/// A paragraph of an answer in lines of at most `columns` columns. A number stays beside its unit, and the words of a short
+/// A paragraph of an answer in lines of at most `columns` columns. A number stays beside its unit and an arrow, and the words of a short
 /// command stay together.
 pub(super) fn paragraph(text: &str, columns: usize, under: &str) -> String {
     const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB"];
+    const ARROW: &str = "→";
     let text = printable::line(text);
     let mut kept = String::with_capacity(text.len());
     for (n, part) in text.split('`').enumerate() {
@@ -73,8 +74,9 @@ pub(super) fn paragraph(text: &str, columns: usize, under: &str) -> String {
     let mut is_number = false;
     for word in kept.split(' ') {
         let is_unit = is_number && UNITS.contains(&word.trim_end_matches(['.', ',', ';', ':', ')']));
+        let is_kept = is_unit || word == ARROW || words.ends_with(ARROW);
         if !words.is_empty() {
-            words.push(if is_unit { '\u{a0}' } else { ' ' });
+            words.push(if is_kept { '\u{a0}' } else { ' ' });
         }
         words += word;
         is_number = word.ends_with(|letter: char| letter.is_ascii_digit());

@@ -185,7 +185,7 @@ fn runs_of_different_workloads_are_not_one_sample() {
     assert!(said.contains("old.json has runs of different workloads: they differ in $n"), "{said}");
     assert!(said.contains("`wmlrun compare --tests old.json new.json`") && said.contains("--anyway"), "{said}");
     let shown = call(&["compare", "--anyway"]).run().stdout;
-    assert!(shown.contains("old.json and new.json"), "{shown}");
+    assert!(shown.contains("A is old.json, B is new.json"), "{shown}");
     let shown = call(&["wins", "--format", "json"]).run().exits(0).stdout;
     let found: Value = serde_json::from_str(&shown).unwrap();
     let names: Vec<&str> = found["tests"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
@@ -361,6 +361,25 @@ fn the_arms_of_an_experiment_are_not_compared_as_one_sample() {
     assert!(matches!(code, 0 | 10 | 11) && text.contains("e:n=2"), "{text}");
     let (code, text) = wmlrun(dir.path(), &["compare", "e:n=3", "e:n=1"]);
     assert!(code == 2 && text.contains("e has no arm `n=3`") && text.contains("its arms are n=1, n=2"), "{text}");
+}
+
+/// A reader of a mail has neither the folders nor their command lines.
+#[test]
+fn a_comparison_of_folders_says_in_which_options_they_differ() {
+    let dir = experiment(&["ab", "--blocks", "2", "--a", "--set n=1 --mkdir", "--b", "--set n=2 --mkdir"]);
+    let mail = |a: &str, b: &str| squeezed(&wmlrun(dir.path(), &["compare", a, b, "--format", "mail"]).1);
+    let of_arms = mail("e:a", "e:b");
+    assert!(of_arms.starts_with("x: A is e:a (--set n=1), B is e:b (--set n=2); 4 runs of each"), "{of_arms}");
+    let alike = mail("e:a", "e:a");
+    assert!(alike.starts_with("x: A is e:a, B is e:a; 4 runs of each"), "{alike}");
+    for (name, n) in [("one", "n=1"), ("two", "n=2")] {
+        let short = crate::experiments::SHORT.split(' ');
+        let words = ["repeat"].into_iter().chain(short).chain(["--runs", "4", "--results", name, "--set", n]);
+        let (code, text) = wmlrun(dir.path(), &words.collect::<Vec<_>>());
+        assert!(matches!(code, 0 | 11), "{text}");
+    }
+    let of_folders = mail("one", "two");
+    assert!(of_folders.starts_with("x: A is one (--set=n=1), B is two (--set=n=2); 4 runs of each"), "{of_folders}");
 }
 
 #[test]

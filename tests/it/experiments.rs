@@ -2,7 +2,7 @@
 //!
 //! Not in here: experiments that are killed and resumed (`resume`).
 
-use crate::cmd::{Wml, binary, disk, program, scratch, tool};
+use crate::cmd::{Wml, binary, disk, program, scratch, squeezed, tool};
 use crate::mounts::{self, Fs, Mount};
 use crate::signals::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
@@ -602,7 +602,12 @@ fn a_budget_ends_an_experiment_with_the_results_so_far() {
     assert!(again.contains(&format!("results folder r: {done} runs so far")), "{again}");
     assert!(again.contains("runs; `--budget` continues the experiment"), "{again}");
     assert_eq!(lab.runs("r", "finished").len(), done);
+    let mail = |dir: &str| squeezed(&lab.run(&format!("report {dir} --format mail"), 0));
+    let said = mail("r");
+    assert!(said.contains(&format!(" after {done} runs, ended by `--budget 1s`: ")), "{said}");
     lab.run("repeat --resume r --budget 4", 11);
+    let said = mail("r");
+    assert!(said.contains(" runs, ended by its budget: "), "{said}");
     assert!(lab.runs("r", "finished").len() > done);
     // A comparison ends with a whole block, and has two at least.
     let words = format!("ab {SHORT} --blocks 1000 --budget 1 --results s --quiet --format json");
@@ -616,6 +621,10 @@ fn a_budget_ends_an_experiment_with_the_results_so_far() {
     assert!(says && shown.contains("run 1 of 4000 ("), "{shown}");
     assert!(shown.contains("note: A and B have the same options: this is a comparison of equal arms"), "{shown}");
     assert!(shown.contains("no options of its own"), "{shown}");
+    // The fewest runs may take longer than the budget.
+    let said = mail("s");
+    let by = [" of each, interleaved, ended by `--budget 1s`.", " of each, interleaved, ended by its budget."];
+    assert!(by.iter().any(|by| said.contains(by)), "{said}");
     let runs = lab.runs("s", "finished").len();
     assert!(runs >= 8 && runs.is_multiple_of(4) && found["a"]["n"] == runs / 2, "{runs}");
 }
