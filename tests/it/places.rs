@@ -108,6 +108,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("*", "--require-mount"),
     ("*", "--allow-device"),
     ("*", "--below"),
+    ("experiment", "--print-unit"),
     ("batch", "--trace"),
     ("repeat", "--allow-write"),
     ("ab", "--allow-write"),
