@@ -91,10 +91,8 @@ pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, 
         }
     }
     let workloads: BTreeSet<&str> = a.runs.iter().chain(&b.runs).map(|run| run.workload.as_str()).collect();
-    let name = match workloads.first() {
-        Some(name) if workloads.len() == 1 && !name.is_empty() => name.trim_end_matches(SHIPPED).to_owned(),
-        _ => format!("{name_a} and {name_b}"),
-    };
+    let workload = workloads.first().filter(|_| workloads.len() == 1).map(|name| name.trim_end_matches(SHIPPED));
+    let workload = workload.unwrap_or_default().to_owned();
     let comparer = Comparer {
         tolerance: Tolerance(args.verdict.tolerance()),
         method: args.method(),
@@ -103,7 +101,7 @@ pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, 
             .noise_floor
             .map_or_else(|| known_floor(&[&a.runs, &b.runs], &metric), |share| Some(NoiseFloor::given(share))),
         others: a.metrics.iter().filter(|metric| b.metrics.contains(metric)).cloned().collect(),
-        ..Comparer::of(&name, [name_a, name_b], &metric)
+        ..Comparer::of(&format!("{name_a} and {name_b}"), [name_a, name_b], &metric)
     };
     let options = [(&a, &b), (&b, &a)].map(|(side, other)| own_options(side, other));
     let order = RunOrder::of_sides(&mut a, &mut b);
@@ -113,6 +111,7 @@ pub(super) fn compare(args: &CompareArgs, sides: &[NamedSide; 2]) -> Result<u8, 
         .compare(&Runs { a: &a.runs, b: &b.runs, order })
         .map_err(|e| Failure::wrong(e, "name another metric with `--metric`"))?;
     [comparison.a.options, comparison.b.options] = options;
+    comparison.workload = workload;
     comparison.notes.splice(0..0, a.notes.into_iter().chain(b.notes));
     if comparison.doubt == Some(IntervalDoubt::UnknownFloor) && comparison.floor.is_none() {
         comparison.notes.extend(missing_floor(&[&a.runs, &b.runs], &metric));

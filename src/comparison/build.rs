@@ -182,6 +182,7 @@ impl Comparer {
         let mut comparison = Comparison {
             schema: SCHEMA.to_owned(),
             name: self.name.clone(),
+            workload: String::new(),
             metric: self.metric.to_string(),
             higher_is_better: self.direction == Direction::HigherIsBetter,
             interleaved: runs.in_blocks(),

@@ -34,6 +34,7 @@ pub(super) fn answer(comparison: &Comparison) -> Answer {
         None => String::new(),
     };
     Answer {
+        subject: comparison.workload.clone(),
         about: about(comparison),
         result: sentence(comparison),
         details: unseen(comparison).into_iter().collect(),

@@ -80,6 +80,9 @@ pub struct Comparison {
     pub schema: String,
     /// The name of the comparison: a script, or the names of both sides.
     pub name: String,
+    /// The workload of both sides, if `name` is not that and they have one.
+    #[serde(skip)]
+    pub workload: String,
     /// The metric on which the verdict is based.
     pub metric: String,
     /// Whether a higher value of the metric is better.

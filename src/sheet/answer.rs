@@ -18,6 +18,9 @@ pub enum Usability {
 /// What a reader who sees nothing else must know. Each text is one or more whole sentences, or empty.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Answer {
+    /// What a mail begins with instead of the title; empty if it is that.
+    #[serde(skip)]
+    pub subject: String,
     /// What was measured.
     pub about: String,
     /// What happened, after the word of the verdict or the state.

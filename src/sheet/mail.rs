@@ -8,7 +8,8 @@ const COLUMNS: usize = 72;
 
 pub fn write(sheet: &Sheet) -> String {
     let answer = &sheet.answer;
-    let title = format!("{}: {}", sheet.title, answer.about);
+    let subject = if answer.subject.is_empty() { &sheet.title } else { &answer.subject };
+    let title = format!("{subject}: {}", answer.about);
     let title = title.trim_end().trim_end_matches(':');
     let result = format!("{} {}", answer.result, answer.rest());
     let mut text = paragraph(title, "") + "\n" + &paragraph(result.trim_end(), "");

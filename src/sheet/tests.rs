@@ -67,6 +67,7 @@ fn markdown_has_the_result_first_and_no_markup_of_names() {
 #[test]
 fn a_mail_has_the_answer_alone() {
     let answer = Answer {
+        subject: String::new(),
         about: "A is x, B is y.".to_owned(),
         result: "same: B does as much as A.".to_owned(),
         details: vec!["A loss of 2.0 % would have been seen.".to_owned()],

@@ -185,7 +185,7 @@ fn runs_of_different_workloads_are_not_one_sample() {
     assert!(said.contains("old.json has runs of different workloads: they differ in $n"), "{said}");
     assert!(said.contains("`wmlrun compare --tests old.json new.json`") && said.contains("--anyway"), "{said}");
     let shown = call(&["compare", "--anyway"]).run().stdout;
-    assert!(shown.contains("A is old.json, B is new.json"), "{shown}");
+    assert!(shown.contains("old.json and new.json"), "{shown}");
     let shown = call(&["wins", "--format", "json"]).run().exits(0).stdout;
     let found: Value = serde_json::from_str(&shown).unwrap();
     let names: Vec<&str> = found["tests"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();

@@ -145,7 +145,7 @@ fn a_cell_can_be_compared() {
     assert!(text.lines().count() == 1 && text.contains(": ") && text.ends_with(".\n"), "{text}");
     let page = fs::read_to_string(lab.path("compared.html")).unwrap();
     assert!(
-        page.contains(">compare: x</h1>") && page.contains("A is r:n=1,io=plain") && page.contains("How the verdict"),
+        page.contains(">compare: r:n=1,io=plain and r:n=2,io=plain</h1>") && page.contains("How the verdict"),
         "{page}"
     );
     // Only a page is replaced.

@@ -169,7 +169,7 @@ fn how_ext4_was_made_differs() {
     let (markdown, _) = compared(&a, &b, "markdown");
     for shown in [&text, &markdown] {
         let words = squeezed(shown);
-        assert!(words.contains("ext4 features (A -, B fast_commit)") && !words.contains("has_journal"), "{shown}");
+        assert!(words.contains("ext4 features (only B: fast_commit)") && !words.contains("has_journal"), "{shown}");
     }
     let row = page.split("ext4 features").nth(1).and_then(|rest| rest.split("</tr>").next()).unwrap();
     assert!(row.contains("fast_commit") && !row.contains("has_journal"), "{row}");
