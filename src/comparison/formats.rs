@@ -3,7 +3,7 @@
 use super::study_document::AsStudy;
 use crate::analysis::{Direction, Estimate};
 use crate::import::Metric;
-use crate::sheet::{Figures, Series, Sheet, bencher, benchstat, csv, mail, markdown, text};
+use crate::sheet::{Figures, Series, Sheet, bencher, benchstat, csv, latex, mail, markdown, text};
 use serde::Serialize;
 
 /// A document of this room.
@@ -41,6 +41,11 @@ pub static FORMATS: &[ComparisonFormat] = &[
         name: "markdown",
         about: "for a pull request",
         write: |document| markdown::write(&document.sheet()),
+    },
+    ComparisonFormat {
+        name: "latex",
+        about: "the tables for a paper, with booktabs",
+        write: |document| latex::write(&document.sheet()),
     },
     ComparisonFormat {
         name: "mail",
@@ -123,6 +128,10 @@ pub(super) mod shown {
 
     pub(in super::super) fn markdown(document: &dyn ResultDocument) -> String {
         written("markdown", document)
+    }
+
+    pub(in super::super) fn latex(document: &dyn ResultDocument) -> String {
+        written("latex", document)
     }
 
     pub(in super::super) fn mail(document: &dyn ResultDocument) -> String {

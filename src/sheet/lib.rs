@@ -1,4 +1,4 @@
-//! Sheets: results as headings, facts, tables, notes and pictures, written once and shown as text, Markdown or HTML.
+//! Sheets: results as headings, facts, tables, notes and pictures, written once and shown as text, Markdown, LaTeX or HTML.
 //!
 //! A document makes its [`Sheet`] for people and its [`Figures`] for programs. A format is a file here that writes one of
 //! them, and a line in the table of its users (`comparison::FORMATS`). Sheets know words, numbers and pictures, and no
@@ -13,6 +13,7 @@ pub mod csv;
 mod drawing;
 mod figures;
 pub mod html;
+pub mod latex;
 pub mod mail;
 pub mod markdown;
 mod table;

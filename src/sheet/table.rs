@@ -30,7 +30,7 @@ impl Media {
 pub struct SheetColumn {
     pub heading: String,
     #[serde(skip)]
-    align: Align,
+    pub(super) align: Align,
     #[serde(skip)]
     media: Media,
     /// The most characters of a cell in text and Markdown.
@@ -175,19 +175,25 @@ impl SheetTable {
         (0..self.columns.len()).filter(|n| self.columns[*n].media.has(media)).collect()
     }
 
-    /// The table for text or Markdown; `None` if it is not shown there.
-    pub(super) fn lines(&self, media: Media) -> Option<Table> {
+    /// The columns and the rows of their cells for a format of lines; `None` if the table is not shown there.
+    pub(super) fn cells(&self, media: Media) -> Option<(Vec<&SheetColumn>, Vec<Vec<String>>)> {
         if !self.media.has(media) {
             return None;
         }
         let shown = self.shown(media);
-        let mut table = Table::new(shown.iter().map(|n| (self.columns[*n].heading.as_str(), self.columns[*n].align)));
-        for row in &self.rows {
-            table.row(shown.iter().map(|n| match (row.get(*n), self.columns[*n].most) {
-                (Some(cell), Some(most)) => printable::short(cell, most).into_owned(),
-                (cell, _) => cell.cloned().unwrap_or_default(),
-            }));
-        }
+        let cell = |row: &Vec<String>, n: usize| match (row.get(n), self.columns[n].most) {
+            (Some(cell), Some(most)) => printable::short(cell, most).into_owned(),
+            (cell, _) => cell.cloned().unwrap_or_default(),
+        };
+        let rows = self.rows.iter().map(|row| shown.iter().map(|n| cell(row, *n)).collect()).collect();
+        Some((shown.iter().map(|n| &self.columns[*n]).collect(), rows))
+    }
+
+    /// The table for text or Markdown; `None` if it is not shown there.
+    pub(super) fn lines(&self, media: Media) -> Option<Table> {
+        let (columns, rows) = self.cells(media)?;
+        let mut table = Table::new(columns.iter().map(|column| (column.heading.as_str(), column.align)));
+        rows.into_iter().for_each(|row| _ = table.row(row));
         Some(table)
     }
 

@@ -6,7 +6,7 @@ use super::{
     Answer, AxisUnit, Chart, ChartAxis, ChartPoint, Figures, Media, NoteLabel, Series, Sheet, SheetBlock, SheetColumn,
     SheetTable, Symbol, Tone, Usability,
 };
-use super::{bencher, benchstat, csv, html, mail, markdown, text};
+use super::{bencher, benchstat, csv, html, latex, mail, markdown, text};
 
 fn sheet() -> Sheet {
     let columns = [
@@ -61,6 +61,29 @@ fn markdown_has_the_result_first_and_no_markup_of_names() {
         | a\\|lo…ame | 1,000 | w |\n\n?: chance\n\n1 failed\n\n| | |\n|---|---|\n| metric | ops |\n\n**part** end of it\n\n\
         Note: give `--runs 9`\n";
     assert_eq!(markdown::write(&sheet()), expected);
+}
+
+#[test]
+fn latex_has_the_tables_and_the_sentences_as_comments() {
+    let expected = "% \\usepackage{booktabs}\n% x\\ny\n% good: *all*\n\n% first\n\n% second\n\n\\begin{table}\n\
+        \\caption{Table}\n\\centering\n\\begin{tabular}{lrl}\n\\toprule\nname & runs & whole \\\\\n\\midrule\n\
+        a\\textbar{}lo…ame & 1,000 & w \\\\\n\\bottomrule\n\\end{tabular}\n\
+        \\par\\smallskip\\footnotesize ?: chance\n\\end{table}\n\n% 1 failed\n\n\\begin{table}\n\
+        \\caption{x\\textbackslash{}ny}\n\\centering\n\\begin{tabular}{ll}\n\\toprule\nmetric & ops \\\\\n\
+        \\bottomrule\n\\end{tabular}\n\\end{table}\n\n% part\n% end of it\n\n% give `--runs 9`\n";
+    assert_eq!(latex::write(&sheet()), expected);
+}
+
+/// Each special character of LaTeX in a name, and what would be one with its neighbour.
+#[test]
+fn latex_shows_special_characters_as_they_are() {
+    let mut table = SheetTable::new("100 % of $x_1 & #2", ["~^\\{}", "±×→≤≥µ"]);
+    table.row(["[-1, 2]", "--set `a|b`=<\"*'>"].map(str::to_owned));
+    let shown = latex::table(&table).unwrap();
+    let rows = "\\textasciitilde{}\\textasciicircum{}\\textbackslash{}\\{\\} & \
+        $\\pm$$\\times$$\\to$$\\le$$\\ge$\\textmu{} \\\\\n\\midrule\n{[}-1, 2{]} & -{}-set \
+        \\textasciigrave{}a\\textbar{}b\\textasciigrave{}=\\textless{}\\textquotedbl{}{*}'\\textgreater{} \\\\\n";
+    assert!(shown.contains("\\caption{100 \\% of \\$x\\_1 \\& \\#2}\n") && shown.contains(rows), "{shown}");
 }
 
 /// No line is wider than 72 columns, and no control character of a name is obeyed.
