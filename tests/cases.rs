@@ -1,4 +1,4 @@
-//! Golden cases. A case is a file `tests/cases/STAGE/NAME.wml` (`.txt` for the shell); what its stage makes of it stands beside it in `NAME.snap`.
+//! Golden cases. A case is a file `tests/cases/STAGE/NAME.wml` (`.txt` for the shell, `.csv` for figures); what its stage makes of it stands beside it in `NAME.snap`.
 //!
 //! A new case is one file: run the tests, read the `.snap.new`, rename it. A case without a snapshot fails. A new stage is a folder,
 //! a function from map and file to text, and a line at the end of this file.
@@ -150,6 +150,25 @@ fn experiment(path: &Path) -> datatest_stable::Result<()> {
     let code = output.status.code().unwrap_or(-1);
     let shown = format!("{said}\nexit {code}, {made} runs, stays: {}\n", stays.join(" "));
     snapshot(&path, &shown);
+    Ok(())
+}
+
+/// The figures of tests: what `wmlrun compare --tests` prints with the options of the first line (`# options: --over a`), and
+/// its exit status.
+fn compare(path: &Path) -> datatest_stable::Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let text = std::fs::read_to_string(&path)?;
+    let options = text.lines().next().and_then(|l| l.strip_prefix("# options: ")).unwrap_or("");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_wmlrun"))
+        .args(["compare", "--tests", &path.file_name().unwrap().to_string_lossy()])
+        .args(options.split_whitespace())
+        .current_dir(path.parent().unwrap())
+        .env("NO_COLOR", "1")
+        .output()?;
+    let [printed, said] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    let code = output.status.code().unwrap_or(-1);
+    assert!(code == 0 || said.contains("help"), "{said}");
+    snapshot(&path, &format!("{printed}---\n{said}exit {code}\n"));
     Ok(())
 }
 
@@ -357,5 +376,6 @@ datatest_stable::harness! {
     { test = run, root = "tests/cases/run", pattern = r"\.wml$" },
     { test = fmt, root = "tests/cases/fmt", pattern = r"\.wml$" },
     { test = experiment, root = "tests/cases/experiment", pattern = r"\.toml$" },
+    { test = compare, root = "tests/cases/compare", pattern = r"\.csv$" },
     { test = repl, root = "tests/cases/repl", pattern = r"\.txt$" },
 }

@@ -10,13 +10,30 @@ use crate::spec::Dialect;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// The format of figures that are computed from a file.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+/// The format of figures that are computed from files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FigureFormat {
-    /// Text for people
     Text,
-    /// JSON for programs
+    Markdown,
+    Latex,
     Json,
+}
+
+impl FigureFormat {
+    pub(super) fn find(name: &str) -> Option<Self> {
+        match name {
+            "text" => Some(Self::Text),
+            "markdown" => Some(Self::Markdown),
+            "latex" => Some(Self::Latex),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+
+    /// True if only a sheet has the format.
+    pub(super) fn is_sheet(self) -> bool {
+        matches!(self, Self::Markdown | Self::Latex)
+    }
 }
 
 /// A parsing stage whose output can be printed.

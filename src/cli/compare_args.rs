@@ -1,12 +1,14 @@
 //! Command-line options of `compare`: of two sides, of tests, of a curve.
 
-use super::choices::FigureFormat;
+use super::choices::{FigureFormat, choice};
 use super::experiment_args::{ResultFormat, VerdictArgs, format_parser};
 use super::last_results::{NamedSide, sides};
 use crate::analysis::ResponseMethod;
-use crate::comparison::ComparisonMethod;
+use crate::comparison::{ComparisonMethod, ImprovementForm};
 use crate::diag::Failure;
 use crate::experiment::share;
+use crate::import::MAX_SIDES;
+use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -18,13 +20,23 @@ pub(super) struct CompareArgs {
     pub(super) a: PathBuf,
     /// Result to compare with A, in the same forms; required unless A is `last`, or `--tests` or `--curve` is given
     pub(super) b: Option<PathBuf>,
+    /// Further results, in the same forms, with `--tests`
+    #[arg(requires = "tests")]
+    pub(super) more: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) verdict: VerdictArgs,
     /// Compare test by test: which side is better in each of several tests, and by which mean factor. A and B are
     /// directories with a file or a directory for each test, results folders whose arms are the tests, or results.
-    /// Without B, A is a file with one line per test, its name and the figures of both sides (`-` if unknown)
+    /// Without B, A is a file with one line per test, its name and the figure of each side (`-` if unknown)
     #[arg(long, conflicts_with_all = SIDES_ONLY, help_heading = FORMS)]
     pub(super) tests: bool,
+    /// Sides with which the others are compared, separated by commas: a table of the improvement over each of them
+    #[arg(long, value_name = "SIDE", value_delimiter = ',', requires = "tests", conflicts_with = "tolerance",
+        help_heading = FORMS)]
+    pub(super) over: Vec<String>,
+    /// Form of an improvement [default: percent]
+    #[arg(long, value_name = "FORM", value_parser = improvement_parser(), requires = "over", help_heading = FORMS)]
+    pub(super) improvement: Option<ImprovementForm>,
     /// Compute the overall response time of the load curve in file A: the area under response time over rate, divided by
     /// the peak rate. The file has one line per load, in increasing order: rate and mean response time (`-` if unknown)
     #[arg(long, conflicts_with_all = SIDES_ONLY,
@@ -73,8 +85,8 @@ const SIDES_ONLY: [&str; 6] = ["expect", "anyway", "may_differ", "output", "forc
 pub(super) enum CompareForm {
     /// The results of A with these of B.
     Sides([NamedSide; 2]),
-    /// The tests of A with these of B; without B, the tests of file A.
-    Tests(Option<PathBuf>, FigureFormat),
+    /// The tests of the sides; those of the only file without further sides.
+    Tests(FigureFormat),
     /// The points of the load curve in file A.
     Curve(ResponseMethod, FigureFormat),
 }
@@ -113,15 +125,32 @@ impl CompareArgs {
             _ if self.b.is_some() && self.lower_is_better => {
                 wrong("--lower-is-better", "results", "the direction of a metric is known; omit it")
             }
-            _ => Ok(CompareForm::Tests(self.b.clone(), self.figures()?)),
+            _ if self.verdict.tolerance.is_some() && !self.more.is_empty() => {
+                wrong("--tolerance", "more than two sides", "a verdict compares two: omit the others")
+            }
+            _ if self.more.len() + 2 > MAX_SIDES => {
+                Err(Failure::wrong(format!("more than {MAX_SIDES} sides"), "compare fewer at a time"))
+            }
+            _ => Ok(CompareForm::Tests(self.figures()?)),
         }
     }
 
-    /// Returns the format of tests and curves, which have two.
+    /// Returns the sides of tests.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        std::iter::once(&self.a).chain(&self.b).chain(&self.more).cloned().collect()
+    }
+
+    /// Returns the format of tests and curves. Curves and verdicts have two.
     fn figures(&self) -> Result<FigureFormat, Failure> {
-        FigureFormat::from_str(self.format.name, false).map_err(|_| {
-            let text = format!("`{}` is not a format of tests or curves", self.format.name);
-            Failure::wrong(text, "their formats are `text` and `json`")
+        let has_sheet = self.tests && self.verdict.tolerance.is_none();
+        let (what, names) = match has_sheet {
+            true => ("tests", "`text`, `markdown`, `latex` and `json`"),
+            false => ("curves and verdicts on tests", "`text` and `json`"),
+        };
+        let found = FigureFormat::find(self.format.name).filter(|format| has_sheet || !format.is_sheet());
+        found.ok_or_else(|| {
+            let text = format!("`{}` is not a format of {what}", self.format.name);
+            Failure::wrong(text, format!("their formats are {names}"))
         })
     }
 
@@ -132,6 +161,11 @@ impl CompareArgs {
             _ => ComparisonMethod::Ratio,
         }
     }
+}
+
+/// Returns a parser of the forms of improvements.
+fn improvement_parser() -> impl TypedValueParser<Value = ImprovementForm> {
+    choice(ImprovementForm::ALL.map(|form| (form.name(), form.about())), ImprovementForm::find)
 }
 
 /// A method of `wmlrun compare`.

@@ -25,7 +25,7 @@ pub(super) fn ort(file: &Path, method: ResponseMethod, format: FigureFormat) -> 
     };
     let text = match format {
         FigureFormat::Json => document.json(),
-        FigureFormat::Text => document.text(),
+        _ => document.text(),
     };
     print_text(&text);
     Ok(0)

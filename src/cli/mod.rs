@@ -70,7 +70,6 @@ use crate::util::secrets;
 use args::{CliCommand, OutputArgs, RunArgs, SetUp};
 use compare_args::CompareForm;
 use console::{Console, Verbosity};
-use experiment_args::VerdictArgs;
 use live_stream::LiveStream;
 use option_values::LiveOutput;
 use screen::{error_size, report_size};
@@ -156,13 +155,7 @@ fn dispatch(cli: args::Cli) -> Result<u8, Failure> {
             CliCommand::Compare(args) => match args.form()? {
                 CompareForm::Sides(sides) => compare::compare(&args, &sides),
                 CompareForm::Curve(method, format) => curves::ort(&args.a, method, format),
-                CompareForm::Tests(Some(b), format) => {
-                    let VerdictArgs { metric, tolerance, .. } = &args.verdict;
-                    let noise_floor = args.noise_floor;
-                    let limits = tolerance.map(|tolerance| wins::SuiteLimits { tolerance, noise_floor });
-                    wins::of_results(&args.a, &b, metric.clone(), limits, format)
-                }
-                CompareForm::Tests(None, format) => wins::of_file(&args.a, args.lower_is_better, format),
+                CompareForm::Tests(format) => wins::compare(&args, format),
             },
             CliCommand::Experiment(args) => experiment_file::experiment(&args),
             CliCommand::Sweep(args) => curves::sweep(&args),

@@ -1,57 +1,57 @@
-//! `wmlrun compare --tests`: which of two sides is better in each of several tests. Their figures are in a file, or are those of
-//! results.
+//! `wmlrun compare --tests`: which of several sides is better in each of several tests. Their figures are in a file, or are
+//! those of results.
 
 use super::choices::FigureFormat;
+use super::compare_args::CompareArgs;
 use super::console;
 use super::experiment_host::known_floor;
 use super::experiments::print_text;
 use super::usage::import_help;
 use crate::analysis::{Direction, NoiseFloor, Tolerance};
 use crate::comparison::{
-    AsJson as _, Comparer, IntervalDoubt, SuiteComparison, WinsDocument, condition_notes, disturbed_note,
+    AsJson as _, Comparer, IntervalDoubt, SuiteComparison, WinsDocument, WinsMethod, condition_notes, disturbed_note,
     several_runs_note,
 };
 use crate::diag::Failure;
 use crate::experiment::missing_floor;
-use crate::import::{self, Metric, Observation, TestFigures, TestPairs, TestSample};
+use crate::import::{self, Metric, Observation, TestFigures, TestSample, TestSamples};
+use crate::sheet::{latex, markdown, text};
 use crate::util::printable;
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-/// The limits of the verdicts on tests, as shares.
-pub(super) struct SuiteLimits {
-    /// The largest change that does not matter.
-    pub(super) tolerance: f64,
-    /// The noise floor of all tests; `None` for the stored ones.
-    pub(super) noise_floor: Option<f64>,
+/// Runs `wmlrun compare --tests`. Returns the exit status.
+pub(super) fn compare(args: &CompareArgs, format: FigureFormat) -> Result<u8, Failure> {
+    match &args.paths()[..] {
+        [file] => of_file(args, file, format),
+        paths => of_results(args, paths, format),
+    }
 }
 
 /// Prints the outcomes of the tests in a file. Returns the exit status.
-pub(super) fn of_file(file: &Path, lower_is_better: bool, format: FigureFormat) -> Result<u8, Failure> {
+fn of_file(args: &CompareArgs, file: &Path, format: FigureFormat) -> Result<u8, Failure> {
     if file.is_dir() {
         let help = format!("give the results of B too: `wmlrun compare --tests {} B`", file.display());
         return Err(Failure::wrong(format!("{} is a directory", file.display()), help));
     }
-    let help = "the file needs one line per test: its name and two figures, `-` for one that is unknown";
+    let help = "the file needs one line per test: its name and a figure of each side, `-` for one that is unknown; the first \
+        line names the sides if there are more than two";
     let found = import::test_figures(file).map_err(|e| Failure::wrong(e.to_string(), help))?;
-    let direction = if lower_is_better { Direction::LowerIsBetter } else { Direction::HigherIsBetter };
-    print(&WinsDocument::of(&found, direction, None, &[]), format);
+    let direction = if args.lower_is_better { Direction::LowerIsBetter } else { Direction::HigherIsBetter };
+    let over = references(args, &found.sides, &[])?;
+    let method = WinsMethod { direction, over: &over, form: args.improvement.unwrap_or_default() };
+    print(&WinsDocument::of_file(&file.display().to_string(), found, &method), format);
     Ok(0)
 }
 
-/// Prints the outcomes of the tests of which A and B have results. The figure of a test is the mean of its runs. With
-/// `limits` it prints a verdict on each test instead. Returns the exit status.
-pub(super) fn of_results(
-    a: &Path,
-    b: &Path,
-    metric: Option<Metric>,
-    limits: Option<SuiteLimits>,
-    format: FigureFormat,
-) -> Result<u8, Failure> {
-    let found = import::test_pairs(a, b);
-    let TestPairs { tests, notes } = found.map_err(|e| Failure::wrong(e.to_string(), import_help(&e, &[a, b])))?;
+/// Prints the outcomes of the tests of which the sides have results. The figure of a test is the mean of its runs. With a
+/// tolerance it prints a verdict on each test instead. Returns the exit status.
+fn of_results(args: &CompareArgs, paths: &[PathBuf], format: FigureFormat) -> Result<u8, Failure> {
+    let named: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let found = import::test_samples(paths);
+    let TestSamples { tests, notes } = found.map_err(|e| Failure::wrong(e.to_string(), import_help(&e, &named)))?;
     notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
-    let metric = metric.unwrap_or_else(Metric::ops);
+    let metric = args.verdict.metric.clone().unwrap_or_else(Metric::ops);
     let all = || tests.iter().flat_map(|test| test.runs.iter().flatten());
     if all().all(|run| metric.of(run).is_none()) {
         let help = all().next().map(|run| metric.help_in(run));
@@ -60,20 +60,25 @@ pub(super) fn of_results(
     let shared = |notes: Vec<String>| notes.iter().for_each(|note| console::notice(&format!("note: {note}")));
     let sides: Vec<&[Observation]> = tests.iter().flat_map(|test| test.runs.iter().map(Vec::as_slice)).collect();
     let of_runs = disturbed_note(&sides).into_iter().chain(several_runs_note(&tests)).collect();
-    let names = if format == FigureFormat::Json { paths(a, b) } else { side_names(a, b) };
-    if names[0] == "A" {
-        console::notice(&format!("note: A is {}, B is {}", a.display(), b.display()));
+    let names = if format == FigureFormat::Json { displayed(paths) } else { side_names(paths) };
+    if names.first().is_some_and(|name| name == "A") {
+        let named = names.iter().zip(paths).map(|(name, path)| format!("{name} is {}", path.display()));
+        console::notice(&format!("note: {}", named.collect::<Vec<_>>().join(", ")));
     }
-    if let Some(limits) = limits {
+    if let (Some(tolerance), Ok(names)) = (args.verdict.tolerance, <[String; 2]>::try_from(names.clone())) {
         shared(of_runs);
-        return Ok(verdicts(&tests, names, &metric, &limits, format));
+        let noise_floor = args.noise_floor;
+        return Ok(verdicts(&tests, names, &metric, &SuiteLimits { tolerance, noise_floor }, format));
     }
+    let over = references(args, &names, paths)?;
     let values = |runs: &Vec<Observation>| -> Vec<f64> { runs.iter().filter_map(|run| metric.of(run)).collect() };
-    let samples: Vec<[Vec<f64>; 2]> = tests.iter().map(|test| test.runs.each_ref().map(values)).collect();
+    let samples: Vec<Vec<Vec<f64>>> = tests.iter().map(|test| test.runs.iter().map(values).collect()).collect();
     let mean = |values: &Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
-    let figures = |(test, sample): (&TestSample, &[Vec<f64>; 2])| (test.name.clone(), sample.each_ref().map(mean));
+    let figures =
+        |(test, sample): (&TestSample, &Vec<Vec<f64>>)| (test.name.clone(), sample.iter().map(mean).collect());
     let found = TestFigures { sides: names, tests: tests.iter().zip(&samples).map(figures).collect() };
-    print(&WinsDocument::of(&found, metric.direction(), Some(&metric), &samples), format);
+    let method = WinsMethod { direction: metric.direction(), over: &over, form: args.improvement.unwrap_or_default() };
+    print(&WinsDocument::of_results(&metric, found, &method, &samples), format);
     shared(of_runs);
     shared(condition_notes(&tests));
     if tests.iter().any(|test| test.runs.iter().any(|runs| runs.len() == 1)) {
@@ -82,6 +87,32 @@ pub(super) fn of_results(
         );
     }
     Ok(0)
+}
+
+/// The names of the sides of `--over`, which are their names in the table or their paths. An error if there is no such side,
+/// or no other one.
+fn references(args: &CompareArgs, names: &[String], paths: &[PathBuf]) -> Result<Vec<String>, Failure> {
+    let found = |wanted: &String| {
+        let of_path = || paths.iter().position(|path| path.as_os_str() == wanted.as_str());
+        names.iter().position(|name| name == wanted).or_else(of_path).map(|n| names[n].clone()).ok_or_else(|| {
+            let known: Vec<String> = names.iter().map(|name| printable::line(name).into_owned()).collect();
+            let text = format!("`--over`: no side is named `{}`", printable::line(wanted));
+            Failure::wrong(text, format!("the sides are {}", import::shortened(&known)))
+        })
+    };
+    let over = args.over.iter().map(found).collect::<Result<Vec<_>, _>>()?;
+    match names.iter().all(|name| over.contains(name)) {
+        true => Err(Failure::wrong("`--over` has all sides", "omit the side whose improvement is shown")),
+        false => Ok(over),
+    }
+}
+
+/// The limits of the verdicts on tests, as shares.
+struct SuiteLimits {
+    /// The largest change that does not matter.
+    tolerance: f64,
+    /// The noise floor of all tests; `None` for the stored ones.
+    noise_floor: Option<f64>,
 }
 
 /// Prints the verdicts on the tests, with what their notes have in common. Returns the exit status.
@@ -109,30 +140,31 @@ fn verdicts(
     }
     print_text(&match format {
         FigureFormat::Json => suite.json(),
-        FigureFormat::Text => suite.text(),
+        _ => suite.text(),
     });
     suite.verdict.code()
 }
 
-fn paths(a: &Path, b: &Path) -> [String; 2] {
-    [a, b].map(|path| path.display().to_string())
+fn displayed(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| path.display().to_string()).collect()
 }
 
 /// The longest names of sides that are headings.
 const MAX_HEADING: usize = 16;
 
-/// Returns the names of the sides: the last components of their paths if these differ and are short, else A and B.
-fn side_names(a: &Path, b: &Path) -> [String; 2] {
-    let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    match (last(a), last(b)) {
-        (Some(a), Some(b)) if a != b && a.len().max(b.len()) <= MAX_HEADING => [a, b],
-        _ => ["A", "B"].map(str::to_owned),
-    }
+/// Returns the names of the sides: the last components of their paths if these differ and are short, else A, B and so on.
+fn side_names(paths: &[PathBuf]) -> Vec<String> {
+    let last = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let names: Vec<String> = paths.iter().filter_map(last).filter(|name| name.len() <= MAX_HEADING).collect();
+    let are_different = names.iter().collect::<BTreeSet<_>>().len() == paths.len();
+    if are_different { names } else { import::letters(paths.len()) }
 }
 
-fn print(document: &WinsDocument<'_>, format: FigureFormat) {
+fn print(document: &WinsDocument, format: FigureFormat) {
     print_text(&match format {
         FigureFormat::Json => document.json(),
-        FigureFormat::Text => document.text(),
+        FigureFormat::Text => text::write(&document.sheet()),
+        FigureFormat::Markdown => markdown::write(&document.sheet()),
+        FigureFormat::Latex => latex::write(&document.sheet()),
     });
 }

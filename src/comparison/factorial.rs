@@ -3,7 +3,7 @@
 use super::findings::{Finding, findings};
 use super::numbers::with_direction;
 use super::sweep::sweep;
-use super::{Caution, FactorEffects, LevelTests, Pivot, Sweep, cautions, conditions, notes, unlike};
+use super::{Caution, FactorEffects, ImprovementForm, LevelTests, Pivot, Sweep, cautions, conditions, notes, unlike};
 use crate::analysis::{Estimate, PrecisionRule, RepeatState, ResponseMethod, independent_mean, mean_interval};
 use crate::import::{Metric, Observation};
 use serde::{Deserialize, Serialize};
@@ -130,6 +130,15 @@ pub struct FactorialTables {
     /// The factor whose levels are the columns of a table of each metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<String>,
+    /// The factors whose levels stand side by side in the table of improvements.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
+    /// The columns over which the others improve.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over: Vec<String>,
+    /// The form of the improvements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub improvement: Option<ImprovementForm>,
     /// The factor whose levels are tested against its first level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<String>,
@@ -219,9 +228,7 @@ impl FactorialDesign<'_> {
             cells.iter().enumerate().map(|(n, (name, runs))| self.cell(n, name, runs)).collect();
         let pivot = |factor: &String| {
             let metrics = self.metrics.iter().enumerate();
-            metrics
-                .filter_map(|(n, metric)| Pivot::new(metric, n, factor, self.factors, &found, self.in_blocks))
-                .collect()
+            metrics.filter_map(|(n, metric)| Pivot::new(metric, n, factor, self, &found)).collect()
         };
         let tests = |factor: &String| {
             let metrics = self.metrics.iter().enumerate();

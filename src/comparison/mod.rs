@@ -23,6 +23,9 @@ mod factorial;
 mod factorial_sheet;
 mod findings;
 mod formats;
+mod improvement;
+#[cfg(test)]
+mod improvement_tests;
 mod level_tests;
 mod notes;
 mod numbers;
@@ -51,17 +54,18 @@ pub use effects::{FactorEffects, LevelEffect};
 pub use factorial::{CellGroup, cell_groups, level_indices};
 pub use factorial::{CellMetric, FactorLevels, Factorial, FactorialCell, FactorialDesign, FactorialTables};
 pub use formats::{AsJson, ComparisonFormat, FORMATS, ResultDocument, find_format};
+pub use improvement::{Improvement, ImprovementForm};
 pub use level_tests::{LevelTests, TestedLevel};
 pub use notes::{disturbed_note, outlying};
 pub use numbers::{confidence, figure, interval_text, percent, probability, ratio, with_direction, with_level};
-pub use pivot::{Pivot, PivotRow, doubt_text, may_be_chance, outcome_cells, wins_line};
+pub use pivot::{Pivot, PivotRow};
 pub use repeats::{RepeatedMetric, Repeats, repeats};
 pub use steps::TestedStep;
 pub use study_document::StudyDocument;
 pub use suite::{SuiteComparison, SuiteTest};
 pub use sweep::{Sweep, SweepPoint, sweep};
 pub use tested::{RunOrder, Runs};
-pub use wins::{WinsDocument, condition_notes, several_runs_note};
+pub use wins::{WinsDocument, WinsMethod, condition_notes, several_runs_note};
 
 use crate::analysis::{
     Change, ComparisonVerdict, Estimate, NoiseFloor, NormalPlot, Point, SampleSummary, ShapiroWilk, StudyTest,

@@ -2,15 +2,16 @@
 //! a column for each level. A line also says which of them is best.
 
 use super::factorial::{CellGroup, LEVEL, blocks_are_complete, cell_groups, common_blocks};
+use super::improvement::improvements;
 use super::numbers::figure;
-use super::{FactorLevels, FactorialCell};
+use super::{FactorialCell, FactorialDesign, Improvement, ImprovementForm};
 use crate::analysis::{
     DRAW, Direction, Estimate, TestOutcome, TestWinner, Wins, WonTests, outcome, paired_ratio, positions,
     ratio_in_order, welch_ratio, wins,
 };
 use crate::import::Metric;
 use crate::sheet::{SheetColumn, SheetTable};
-use crate::util::count::fixed;
+use crate::util::count::{exact, fixed};
 use serde::Serialize;
 
 /// The table of a metric over the levels of a factor.
@@ -30,6 +31,12 @@ pub struct Pivot {
     /// The lines in which each column is the best, without draws, if there are more than two columns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub best_in: Vec<WonTests>,
+    /// The factors whose levels stand side by side in the table of improvements.
+    #[serde(skip)]
+    pub beside: Vec<String>,
+    /// The form of the improvements.
+    #[serde(skip)]
+    pub form: ImprovementForm,
 }
 
 /// A line of a table.
@@ -51,6 +58,9 @@ pub struct PivotRow {
     /// or of a draw also ratios that are none, or is unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_be_chance: bool,
+    /// The improvements over the reference columns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub improvements: Vec<Improvement>,
 }
 
 /// The best of more than two columns.
@@ -70,18 +80,53 @@ impl BestLevel {
     }
 }
 
+impl PivotRow {
+    /// A line with these values, without its levels. `ratio` returns the ratio of the runs of the second column to those of
+    /// the first; without it no outcome is marked as possible chance.
+    pub(super) fn of(
+        columns: &[String],
+        over: &[String],
+        values: Vec<Option<f64>>,
+        direction: Direction,
+        ratio: Option<&dyn Fn([usize; 2]) -> Option<Estimate>>,
+    ) -> Self {
+        let may_be_chance = |pair: [usize; 2], winner: TestWinner| {
+            ratio.is_some_and(|ratio| ratio(pair).and_then(|found| winner_of(found, direction)) != Some(winner))
+        };
+        let improvements = improvements(columns, over, &values, direction, ratio);
+        if let [a, b] = values[..] {
+            let outcome = a.zip(b).and_then(|(a, b)| outcome(a, b, direction));
+            let may_be_chance = outcome.is_some_and(|found| may_be_chance([0, 1], found.winner));
+            return Self { values, outcome, may_be_chance, improvements, ..Self::default() };
+        }
+        let found = best_two(&values, direction);
+        // The third level may vary more than the second, and so differ less from the best.
+        let others = |best: usize| (0..values.len()).filter(move |level| *level != best);
+        let may_be_chance = found.is_some_and(|([best, second], found)| {
+            let compared = others(best).filter(|other| values[*other].is_some());
+            let mut compared = compared.filter(|other| found.winner != TestWinner::Draw || *other == second);
+            compared.any(|other| may_be_chance([best, other], found.winner))
+        });
+        let best = found.map(|([best, second], TestOutcome { factor, .. })| BestLevel {
+            level: columns[best].clone(),
+            second: columns[second].clone(),
+            factor,
+        });
+        Self { values, best, may_be_chance, improvements, ..Self::default() }
+    }
+}
+
 impl Pivot {
-    /// Makes the table of a metric. `metric_index` is its position in each cell. `in_blocks` says that the runs at one
-    /// position of all cells are those of one block. Returns `None` if no factor has the name.
+    /// Makes the table of a metric. `metric_index` is its position in each cell. Returns `None` if no factor has the name.
     pub(super) fn new(
         metric: &Metric,
         metric_index: usize,
         factor: &str,
-        factors: &[FactorLevels],
+        design: &FactorialDesign<'_>,
         cells: &[FactorialCell],
-        in_blocks: bool,
     ) -> Option<Self> {
-        let in_blocks = in_blocks && blocks_are_complete(cells, metric_index);
+        let FactorialDesign { factors, tables, .. } = design;
+        let in_blocks = design.in_blocks && blocks_are_complete(cells, metric_index);
         let columns = factors.iter().find(|other| other.name == factor)?.levels.clone();
         let of_cell = |cell: &usize| cells.get(*cell)?.metrics.get(metric_index);
         let groups = cell_groups(factors, factor);
@@ -93,60 +138,53 @@ impl Pivot {
             // Those of a line are equal.
             let name = group.cells.first().and_then(of_cell).map_or_else(|| metric.to_string(), |f| f.metric.clone());
             let direction = name.parse().unwrap_or_else(|_| metric.clone()).direction();
-            let levels = group.others.iter().map(|(_, level)| (*level).to_owned()).collect();
-            let metric = has_own.then_some(name);
             let runs = |level: usize| of_cell(&group.cells[level]).map_or(&[][..], |cell| &cell.values);
-            let may_be_chance = |[a, b]: [usize; 2], winner: TestWinner| {
-                shown_winner([runs(a), runs(b)], direction, in_blocks) != Some(winner)
-            };
-            if let [a, b] = values[..] {
-                let outcome = a.zip(b).and_then(|(a, b)| outcome(a, b, direction));
-                let may_be_chance = outcome.is_some_and(|found| may_be_chance([0, 1], found.winner));
-                return PivotRow { levels, metric, values, outcome, best: None, may_be_chance };
+            let ratio = |pair: [usize; 2]| run_ratio(pair.map(runs), in_blocks);
+            PivotRow {
+                levels: group.others.iter().map(|(_, level)| (*level).to_owned()).collect(),
+                metric: has_own.then_some(name),
+                ..PivotRow::of(&columns, &tables.over, values, direction, Some(&ratio))
             }
-            let found = best_two(&values, direction);
-            // The third level may vary more than the second, and so differ less from the best.
-            let others = |best: usize| (0..values.len()).filter(move |level| *level != best);
-            let may_be_chance = found.is_some_and(|([best, second], found)| {
-                let compared = others(best).filter(|other| values[*other].is_some());
-                let mut compared = compared.filter(|other| found.winner != TestWinner::Draw || *other == second);
-                compared.any(|other| may_be_chance([best, other], found.winner))
-            });
-            let best = found.map(|([best, second], TestOutcome { factor, .. })| BestLevel {
-                level: columns[best].clone(),
-                second: columns[second].clone(),
-                factor,
-            });
-            PivotRow { levels, metric, values, outcome: None, best, may_be_chance }
         };
         let rows: Vec<PivotRow> = groups.into_iter().map(row).collect();
+        let others = factors.iter().filter(|other| other.name != factor).map(|factor| factor.name.clone()).collect();
+        let (beside, form) = (tables.beside.clone(), tables.improvement.unwrap_or_default());
+        Some(Self { factor: factor.to_owned(), beside, form, ..Self::of(metric.to_string(), others, columns, rows) })
+    }
+
+    /// A table with these lines, and their sums.
+    pub(super) fn of(metric: String, others: Vec<String>, columns: Vec<String>, rows: Vec<PivotRow>) -> Self {
         let best_in = |level: &String| {
             let best = rows.iter().filter_map(|row| row.best.as_ref());
-            WonTests::of(
-                &best
-                    .filter(|best| best.level == *level && !best.is_draw())
-                    .map(|best| best.factor)
-                    .collect::<Vec<_>>(),
-            )
+            let won = best.filter(|best| best.level == *level && !best.is_draw());
+            WonTests::of(&won.map(|best| best.factor).collect::<Vec<_>>())
         };
         let outcomes: Vec<Option<TestOutcome>> = rows.iter().map(|row| row.outcome).collect();
-        let others = factors.iter().filter(|other| other.name != factor);
-        Some(Self {
-            metric: metric.to_string(),
-            factor: factor.to_owned(),
-            others: others.map(|factor| factor.name.clone()).collect(),
+        Self {
+            metric,
+            factor: String::new(),
+            others,
             wins: (columns.len() == 2).then(|| wins(&outcomes)),
             best_in: if columns.len() > 2 { columns.iter().map(best_in).collect() } else { Vec::new() },
             columns,
             rows,
-        })
+            beside: Vec::new(),
+            form: ImprovementForm::default(),
+        }
+    }
+
+    /// The table, and that of the improvements.
+    pub(super) fn tables(&self) -> Vec<SheetTable> {
+        std::iter::once(self.table()).chain(self.improvement_table()).collect()
     }
 
     /// The table, with the sums of the lines below it.
-    pub(super) fn table(&self) -> SheetTable {
+    fn table(&self) -> SheetTable {
         let others = self.others.iter().map(|name| SheetColumn::words(name));
         let metric = self.has_own_metrics().then(|| SheetColumn::words("metric"));
-        let levels = self.columns.iter().map(|level| SheetColumn::numbers(&format!("{}={level}", self.factor)));
+        // The sides of tests are levels of no factor.
+        let prefix = if self.factor.is_empty() { String::new() } else { format!("{}=", self.factor) };
+        let levels = self.columns.iter().map(|level| SheetColumn::numbers(&format!("{prefix}{level}")));
         let mut columns: Vec<SheetColumn> = others.chain(metric).chain(levels).collect();
         if self.columns.len() > 1 {
             let better = if self.wins.is_some() { "better" } else { "best" };
@@ -165,7 +203,9 @@ impl Pivot {
         let dash = || "-".to_owned();
         let line = |row: &PivotRow| {
             let name = row.metric.as_ref().unwrap_or(&self.metric);
-            let values = row.values.iter().map(|value| value.map_or_else(dash, |value| figure(name, value)));
+            // The figures of a file have no unit.
+            let shown = |value| if name.is_empty() { exact(value) } else { figure(name, value) };
+            let values = row.values.iter().map(|value| value.map_or_else(dash, shown));
             let mut line: Vec<String> = row.levels.iter().chain(&row.metric).cloned().chain(values).collect();
             let [better, factor] = match (&self.columns[..], &row.best) {
                 ([] | [_], _) => return line,
@@ -186,7 +226,7 @@ impl Pivot {
     }
 
     /// The title: the metric, if it is that of all lines.
-    fn title(&self) -> &str {
+    pub(super) fn title(&self) -> &str {
         if self.has_own_metrics() { "metric of each level" } else { &self.metric }
     }
 
@@ -225,21 +265,18 @@ fn best_two(values: &[Option<f64>], direction: Direction) -> Option<([usize; 2],
     Some(([best, second], outcome(a, b, direction)?))
 }
 
-/// True if an outcome of two samples, of which the second was measured after the first, may be chance or a drift of
-/// the machine, because the values do not show it.
-pub fn may_be_chance(samples: [&[f64]; 2], direction: Direction, outcome: TestOutcome) -> bool {
+/// Returns the ratio of two samples with its interval, B/A. The second sample was measured after the first, so that a drift
+/// of the machine may explain it.
+pub(super) fn ratio_of_samples(samples: [&[f64]; 2]) -> Option<Estimate> {
     let times = positions(samples.map(|values| vec![None; values.len()]).each_ref().map(Vec::as_slice));
-    let found = ratio_in_order(samples, Some(times.each_ref().map(Vec::as_slice)), LEVEL);
-    found.and_then(|found| winner_of(found.ratio, direction)) != Some(outcome.winner)
+    Some(ratio_in_order(samples, Some(times.each_ref().map(Vec::as_slice)), LEVEL)?.ratio)
 }
 
-/// Returns the outcome that the runs of two cells show: which of them is significantly better, since the 95 % interval of
-/// the ratio does not contain 1, or a draw, since it contains no ratio that is none. Returns `None` if they show neither.
-/// The ratio is that of the geometric means, so that it may be another cell than the one with the better mean.
-fn shown_winner([a, b]: [&[f64]; 2], direction: Direction, in_blocks: bool) -> Option<TestWinner> {
+/// Returns the ratio of the geometric means of the runs of two cells with its interval, B/A: it may be in favour of another
+/// cell than the one with the better mean.
+fn run_ratio([a, b]: [&[f64]; 2], in_blocks: bool) -> Option<Estimate> {
     let of_blocks = || common_blocks(&[(a, b)]).first().and_then(|(a, b)| paired_ratio(a, b, LEVEL));
-    let test = if in_blocks { of_blocks() } else { welch_ratio(a, b, LEVEL) };
-    winner_of(test?.estimate, direction)
+    Some(if in_blocks { of_blocks() } else { welch_ratio(a, b, LEVEL) }?.estimate)
 }
 
 /// Returns the outcome that the interval of a ratio shows, or `None` if it shows none.
@@ -254,7 +291,7 @@ fn winner_of(ratio: Estimate, direction: Direction) -> Option<TestWinner> {
 }
 
 /// Formats the outcome of a test of two sides with these names: the better side and the factor; `-` without an outcome.
-pub fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String; 2] {
+fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String; 2] {
     let Some(found) = outcome else { return ["-", "-"].map(str::to_owned) };
     let better = match found.winner {
         TestWinner::A => a,
@@ -267,7 +304,7 @@ pub fn outcome_cells(outcome: Option<TestOutcome>, a: &str, b: &str) -> [String;
 }
 
 /// Explains the `?` of this number of lines, as the end of a line of sums.
-pub fn doubt_text(lines: usize) -> String {
+fn doubt_text(lines: usize) -> String {
     match lines {
         0 => String::new(),
         n => format!("; {n} with `?` may be chance (95 % interval of the ratio)"),
@@ -275,7 +312,7 @@ pub fn doubt_text(lines: usize) -> String {
 }
 
 /// Formats the sums of several tests of two sides with these names.
-pub fn wins_line(a: &str, b: &str, found: Wins) -> String {
+fn wins_line(a: &str, b: &str, found: Wins) -> String {
     let side = |name: &str, won: WonTests| format!("{name} is better in {}", won_tests(won));
     let sides = format!("{}, {}", side(a, found.a), side(b, found.b));
     counted_line(&sides, found.draws, found.without_outcome)
@@ -297,8 +334,9 @@ fn counted_line(sums: &str, draws: u64, without_outcome: u64) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::CellMetric;
+    use super::super::{CellMetric, FactorLevels, FactorialTables};
     use super::*;
+    use crate::analysis::PrecisionRule;
 
     fn cell(levels: [&str; 2], value: Option<f64>) -> FactorialCell {
         let estimate = value.map(|value| Estimate { value, low: value, high: value });
@@ -313,6 +351,23 @@ mod tests {
         FactorLevels { name: name.to_owned(), levels: levels.iter().map(|level| (*level).to_owned()).collect() }
     }
 
+    fn over(factor: &str, factors: &[FactorLevels], cells: &[FactorialCell], in_blocks: bool) -> Option<Pivot> {
+        let tables = FactorialTables::default();
+        let design = FactorialDesign {
+            name: "x",
+            factors,
+            metrics: &[Metric::ops()],
+            own: &[],
+            target: None,
+            stop: PrecisionRule::Corrected,
+            planned_runs: None,
+            in_order: !in_blocks,
+            in_blocks,
+            tables: &tables,
+        };
+        Pivot::new(&Metric::ops(), 0, factor, &design, cells)
+    }
+
     #[test]
     fn two_levels_are_columns_with_the_better_one() {
         let factors = [factor("fs", &["ext4", "xfs"]), factor("test", &["1", "2", "3"])];
@@ -324,7 +379,7 @@ mod tests {
             cell(["xfs", "2"], Some(101.0)),
             cell(["xfs", "3"], Some(1.0)),
         ];
-        let pivot = Pivot::new(&Metric::ops(), 0, "fs", &factors, &cells, false).unwrap();
+        let pivot = over("fs", &factors, &cells, false).unwrap();
         let lines: Vec<String> = pivot.lines().iter().map(|line| line.join(" ")).collect();
         assert_eq!(lines, ["1 300.0 100.0 ext4? 3.00", "2 100.0 101.0 draw? 1.01", "3 - 1.00 - -"]);
         assert_eq!(
@@ -333,16 +388,16 @@ mod tests {
              1.05; 2 with `?` may be chance (95 % interval of the ratio)"
         );
         // Of three levels the best is compared with the second best.
-        let pivot = Pivot::new(&Metric::ops(), 0, "test", &factors, &cells, false).unwrap();
+        let pivot = over("test", &factors, &cells, false).unwrap();
         let lines: Vec<String> = pivot.lines().iter().map(|line| line.join(" ")).collect();
         assert_eq!(lines, ["ext4 300.0 100.0 - 1? 3.00", "xfs 100.0 101.0 1.00 draw? 1.01"]);
         assert!(
             pivot.ending().unwrap().starts_with("best: 1 in 1 (mean factor 3.00), 2 in 0, 3 in 0, draws 1; a draw")
         );
         assert_eq!(pivot.table().headings()[4], "best");
-        assert_eq!(Pivot::new(&Metric::ops(), 0, "size", &factors, &cells, false), None);
+        assert_eq!(over("size", &factors, &cells, false), None);
         // A single level is not compared.
-        let pivot = Pivot::new(&Metric::ops(), 0, "fs", &[factor("fs", &["ext4"])], &cells[..1], false).unwrap();
+        let pivot = over("fs", &[factor("fs", &["ext4"])], &cells[..1], false).unwrap();
         assert_eq!((pivot.ending(), pivot.table().headings().len(), pivot.lines()[0].len()), (None, 1, 1));
     }
 
@@ -356,7 +411,7 @@ mod tests {
                 cell
             };
             let cells = [of_runs("ext4", a), of_runs("xfs", b)];
-            let pivot = Pivot::new(&Metric::ops(), 0, "fs", &factors, &cells, false).unwrap();
+            let pivot = over("fs", &factors, &cells, false).unwrap();
             (pivot.lines()[0][2].clone(), pivot.ending().unwrap().contains('?'))
         };
         assert_eq!(better(&[100.0, 101.0, 102.0], &[200.0, 201.0, 202.0]), ("xfs".to_owned(), false));
@@ -383,9 +438,8 @@ mod tests {
         };
         let runs = [("ext4", [100.0, 10.0, 55.0]), ("xfs", [50.0, 5.1, 27.0]), ("btrfs", [24.0, 2.6, 13.0])];
         let mut cells = runs.map(|(level, runs)| of_runs(level, runs));
-        let best = |cells: &[FactorialCell], in_blocks| {
-            Pivot::new(&Metric::ops(), 0, "fs", &factors, cells, in_blocks).unwrap().lines()[0][3].clone()
-        };
+        let best =
+            |cells: &[FactorialCell], in_blocks| over("fs", &factors, cells, in_blocks).unwrap().lines()[0][3].clone();
         assert_eq!((best(&cells, true), best(&cells, false)), ("ext4".to_owned(), "ext4?".to_owned()));
         // A block that was begun lacks the last cell.
         let mut begun = cells.clone();

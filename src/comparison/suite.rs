@@ -56,7 +56,7 @@ impl SuiteComparison {
     pub(crate) fn of(
         tests: &[TestSample],
         comparer: &Comparer,
-        floor: &dyn Fn(&[Vec<Observation>; 2]) -> Option<NoiseFloor>,
+        floor: &dyn Fn(&[Vec<Observation>]) -> Option<NoiseFloor>,
     ) -> Self {
         let reasons: Vec<Option<String>> =
             tests.iter().map(|test| not_comparable(test, &comparer.sides, &comparer.metric)).collect();
@@ -70,7 +70,7 @@ impl SuiteComparison {
                 advises: false,
                 ..comparer.clone()
             };
-            let [a, b] = &test.runs;
+            let [a, b] = two_sides(test);
             let found = match reason {
                 Some(reason) => Err(reason),
                 None => of_test().compare(&Runs { a, b, order: RunOrder::Separate }),
@@ -217,9 +217,14 @@ impl SuiteComparison {
     }
 }
 
+/// The runs of A and of B.
+fn two_sides(test: &TestSample) -> [&[Observation]; 2] {
+    [0, 1].map(|side| test.runs.get(side).map_or(&[][..], Vec::as_slice))
+}
+
 /// Returns why the runs of a test can't be compared. `None` if they can.
 fn not_comparable(test: &TestSample, sides: &[String; 2], metric: &Metric) -> Option<String> {
-    let [a, b] = &test.runs;
+    let [a, b] = two_sides(test);
     for (side, runs) in sides.iter().zip([a, b]) {
         if runs.is_empty() {
             return Some(format!("{side} has no complete run"));
@@ -266,8 +271,10 @@ mod tests {
     }
 
     fn suite(tests: &[(&str, &[f64], &[f64])]) -> SuiteComparison {
-        let sample =
-            |(name, a, b): &(&str, &[f64], &[f64])| TestSample { name: (*name).to_owned(), runs: [runs(a), runs(b)] };
+        let sample = |(name, a, b): &(&str, &[f64], &[f64])| TestSample {
+            name: (*name).to_owned(),
+            runs: vec![runs(a), runs(b)],
+        };
         let tests: Vec<TestSample> = tests.iter().map(sample).collect();
         let comparer = Comparer { tolerance: Tolerance(0.1), ..Comparer::of("suite", ["old", "new"], &Metric::ops()) };
         SuiteComparison::of(&tests, &comparer, &|_| None)

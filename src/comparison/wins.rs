@@ -1,31 +1,49 @@
-//! Which of two sides is better in each of several tests, `wmlrun.wins/1`: by a figure of each, or by the means of runs.
+//! Which of several sides is better in each of several tests, `wmlrun.wins/1`: by a figure of each, or by the means of runs.
 
-use super::{DifferenceKind, differences, doubt_text, figure, may_be_chance, outcome_cells, wins_line, with_direction};
-use crate::analysis::{Direction, TestOutcome, Wins, outcome, wins};
+use super::pivot::ratio_of_samples;
+use super::{AsJson as _, DifferenceKind, ImprovementForm, Pivot, PivotRow, differences, with_direction};
+use crate::analysis::{Direction, TestOutcome, Wins};
 use crate::import::{self, Metric, Observation, TestFigures, TestSample};
-use crate::util::count::{count, exact};
+use crate::sheet::{Answer, Sheet, SheetBlock};
+use crate::util::count::count;
 use crate::util::printable;
-use crate::util::table::{Align, Table};
-use crate::util::wrap::wrapped;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The outcomes of tests.
+pub struct WinsDocument {
+    /// What the figures are.
+    title: String,
+    /// The table of the sides. Its metric is empty for the figures of a file.
+    table: Pivot,
+}
+
+/// The outcomes as JSON.
 #[derive(Serialize)]
-pub struct WinsDocument<'a> {
+struct WrittenWins<'a> {
     schema: &'static str,
+    /// The outcomes of two sides.
+    #[serde(flatten)]
+    sides: Option<WrittenSides<'a>>,
+    /// The metric of results; absent for the figures of a file.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    metric: &'a str,
+    /// The table of more than two sides, or with improvements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<&'a Pivot>,
+}
+
+#[derive(Serialize)]
+struct WrittenSides<'a> {
     a: &'a str,
     b: &'a str,
-    /// The metric of results; absent for the figures of a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metric: Option<String>,
-    tests: Vec<TestLine<'a>>,
+    tests: Vec<WrittenTest<'a>>,
     wins: Wins,
 }
 
 /// A test with its figures.
 #[derive(Serialize)]
-struct TestLine<'a> {
+struct WrittenTest<'a> {
     name: &'a str,
     a: Option<f64>,
     b: Option<f64>,
@@ -36,56 +54,86 @@ struct TestLine<'a> {
     may_be_chance: bool,
 }
 
-impl<'a> WinsDocument<'a> {
-    /// Determines the outcomes. `samples` are the values of the runs of each test; none for the figures of a file.
-    pub(crate) fn of(
-        found: &'a TestFigures,
-        direction: Direction,
-        metric: Option<&Metric>,
-        samples: &[[Vec<f64>; 2]],
-    ) -> Self {
-        let line = |(n, (name, [a, b])): (usize, &'a (String, [Option<f64>; 2]))| {
-            let outcome = a.zip(*b).and_then(|(a, b)| outcome(a, b, direction));
-            let is_chance = |outcome| {
-                let sample = samples.get(n).map(|sample| sample.each_ref().map(Vec::as_slice));
-                sample.is_some_and(|sample| may_be_chance(sample, direction, outcome))
-            };
-            TestLine { name, a: *a, b: *b, outcome, may_be_chance: outcome.is_some_and(is_chance) }
-        };
-        let lines: Vec<TestLine<'_>> = found.tests.iter().enumerate().map(line).collect();
-        let outcomes: Vec<Option<TestOutcome>> = lines.iter().map(|line| line.outcome).collect();
-        let [a, b] = &found.sides;
-        let schema = "wmlrun.wins/1";
-        Self { schema, a, b, metric: metric.map(Metric::to_string), wins: wins(&outcomes), tests: lines }
+impl<'a> WrittenTest<'a> {
+    fn of(row: &'a PivotRow) -> Option<Self> {
+        let (name, [a, b]) = (row.levels.first()?, row.values[..].try_into().ok()?);
+        Some(Self { name, a, b, outcome: row.outcome, may_be_chance: row.may_be_chance })
+    }
+}
+
+/// How the sides of tests are compared.
+#[derive(Clone, Debug)]
+pub struct WinsMethod<'a> {
+    pub direction: Direction,
+    /// The sides over which the others improve.
+    pub over: &'a [String],
+    /// The form of the improvements.
+    pub form: ImprovementForm,
+}
+
+impl WinsDocument {
+    /// The outcomes of the figures of a file with this name.
+    pub(crate) fn of_file(name: &str, found: TestFigures, method: &WinsMethod<'_>) -> Self {
+        Self::of(name.to_owned(), String::new(), found, method, &[])
     }
 
-    /// A table with a line for each test, and the sums.
-    pub(crate) fn text(&self) -> String {
-        let dash = || "-".to_owned();
-        let mut table = Table::new([
-            ("test", Align::Left),
-            (self.a, Align::Right),
-            (self.b, Align::Right),
-            ("better", Align::Left),
-            ("factor", Align::Right),
-        ]);
-        for test in &self.tests {
-            let shown = |value: f64| match &self.metric {
-                Some(metric) => figure(metric, value),
-                None => exact(value),
-            };
-            let number = |value: Option<f64>| value.map_or_else(dash, shown);
-            let [better, factor] = outcome_cells(test.outcome, self.a, self.b);
-            let better = if test.may_be_chance { better + "?" } else { better };
-            table.row([test.name.to_owned(), number(test.a), number(test.b), better, factor]);
+    /// The outcomes of the means of a metric. `samples` are the values of the runs of each side in each test.
+    pub(crate) fn of_results(
+        metric: &Metric,
+        found: TestFigures,
+        method: &WinsMethod<'_>,
+        samples: &[Vec<Vec<f64>>],
+    ) -> Self {
+        let name = metric.to_string();
+        Self::of(format!("{}: {}", with_direction(&name), metric.about()), name, found, method, samples)
+    }
+
+    fn of(
+        title: String,
+        metric: String,
+        TestFigures { sides, tests }: TestFigures,
+        method: &WinsMethod<'_>,
+        samples: &[Vec<Vec<f64>>],
+    ) -> Self {
+        let line = |(n, (name, values)): (usize, (String, Vec<Option<f64>>))| {
+            let runs = samples.get(n);
+            let ratio = |[a, b]: [usize; 2]| runs.and_then(|runs| ratio_of_samples([&runs[a], &runs[b]]));
+            let ratio: Option<&dyn Fn([usize; 2]) -> _> = if runs.is_some() { Some(&ratio) } else { None };
+            let row = PivotRow::of(&sides, method.over, values, method.direction, ratio);
+            PivotRow { levels: vec![name], ..row }
+        };
+        let rows = tests.into_iter().enumerate().map(line).collect();
+        let table = Pivot::of(metric, vec!["test".to_owned()], sides, rows);
+        Self { title, table: Pivot { form: method.form, ..table } }
+    }
+
+    /// The table with a line for each test, the improvements, and the sums.
+    pub(crate) fn sheet(&self) -> Sheet {
+        let mut tables = self.table.tables();
+        let sums = tables.first_mut().map(|table| std::mem::take(&mut table.below));
+        if let Some(table) = tables.first_mut() {
+            (table.title, table.caption) = (String::new(), self.title.clone());
         }
-        let doubt = doubt_text(self.tests.iter().filter(|test| test.may_be_chance).count());
-        let ending = wins_line(self.a, self.b, self.wins) + &doubt;
-        let ending = wrapped(&printable::line(&ending), "  ");
-        let about = |metric: &Metric| format!("{}: {}\n\n", with_direction(&metric.to_string()), metric.about());
-        let metric = self.metric.as_ref().and_then(|metric| metric.parse().ok());
-        let title = metric.as_ref().map_or_else(String::new, about);
-        format!("{title}{}\n{ending}\n", printable::lines(&table.render()))
+        Sheet {
+            title: self.title.clone(),
+            answer: Answer::of_part(sums.into_iter().flatten().collect()),
+            blocks: tables.into_iter().map(SheetBlock::Table).collect(),
+            ..Sheet::default()
+        }
+    }
+
+    /// The outcomes as JSON.
+    pub(crate) fn json(&self) -> String {
+        let table = &self.table;
+        let has_improvements = table.rows.iter().any(|row| !row.improvements.is_empty());
+        let sides = match (&table.columns[..], table.wins) {
+            ([a, b], Some(wins)) => {
+                Some(WrittenSides { a, b, tests: table.rows.iter().filter_map(WrittenTest::of).collect(), wins })
+            }
+            _ => None,
+        };
+        let table = (sides.is_none() || has_improvements).then_some(table);
+        WrittenWins { schema: "wmlrun.wins/1", sides, metric: &self.table.metric, table }.json()
     }
 }
 
@@ -108,24 +156,32 @@ pub fn several_runs_note(tests: &[TestSample]) -> Option<String> {
 
 /// Notes on tests whose sides did not have the same workload, or of which this is unknown.
 pub fn condition_notes(tests: &[TestSample]) -> Vec<String> {
-    let pairs: Vec<[&[Observation]; 2]> = tests.iter().map(|test| test.runs.each_ref().map(Vec::as_slice)).collect();
-    let both = || pairs.iter().filter(|[a, b]| !a.is_empty() && !b.is_empty());
-    let lacks_conditions = |[a, b]: &&[&[Observation]; 2]| a.iter().chain(*b).any(|run| run.conditions.is_empty());
-    let unknown = both().filter(lacks_conditions).count() as u64;
-    let mut found = Vec::new();
+    // Each side is compared with the first one that has the test.
+    let mut found: Vec<Vec<&[Observation]>> = Vec::new();
+    for test in tests {
+        let sides: Vec<&[Observation]> = test.runs.iter().map(Vec::as_slice).filter(|runs| !runs.is_empty()).collect();
+        found.extend((sides.len() > 1).then_some(sides));
+    }
+    let lacks_conditions =
+        |sides: &&Vec<&[Observation]>| sides.iter().copied().flatten().any(|run| run.conditions.is_empty());
+    let unknown = found.iter().filter(lacks_conditions).count() as u64;
+    let sides = if tests.iter().all(|test| test.runs.len() == 2) { "A and B" } else { "the sides" };
+    let mut notes = Vec::new();
     if unknown > 0 {
         let of = count(unknown, "test");
-        found.push(format!("the conditions of {of} are unknown: check that A and B had the same files and run time"));
+        notes.push(format!("the conditions of {of} are unknown: check that {sides} had the same files and run time"));
     }
     let mut differing: BTreeMap<String, u64> = BTreeMap::new();
-    for [a, b] in both() {
-        let spoilt = differences(a, b).into_iter().filter(|difference| difference.kind == DifferenceKind::Workload);
-        spoilt.for_each(|difference| *differing.entry(difference.what).or_default() += 1);
+    for sides in &found {
+        let pairs = sides[1..].iter().flat_map(|side| differences(sides[0], side));
+        let spoilt = pairs.filter(|difference| difference.kind == DifferenceKind::Workload);
+        let whats: BTreeSet<String> = spoilt.map(|difference| difference.what).collect();
+        whats.into_iter().for_each(|what| *differing.entry(what).or_default() += 1);
     }
     let named = differing.into_iter().map(|(what, tests)| format!("`{what}` in {}", count(tests, "test")));
     let named: Vec<String> = named.collect();
     if !named.is_empty() {
-        found.push(format!("A and B measured different workloads: they differ in {}", named.join(", ")));
+        notes.push(format!("{sides} measured different workloads: they differ in {}", named.join(", ")));
     }
-    found
+    notes
 }

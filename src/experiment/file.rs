@@ -11,7 +11,7 @@ use super::order::{NAMED, StudyOrder};
 use super::rule_text::{run_range, share};
 use super::scopes::{HookScope, ScopeHook};
 use super::wanted::{MAX_RETRIES, precision};
-use crate::analysis::{PrecisionRule, ResponseMethod};
+use crate::analysis::PrecisionRule;
 use crate::comparison::FactorialTables;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::import::Metric;
@@ -164,7 +164,7 @@ impl FileParser<'_> {
         ExperimentFile { hooks: self.hooks, commands: self.commands, ..file }
     }
 
-    fn text(&mut self, table: &FileTable<'_>, key: &str) -> Option<Spanned<String>> {
+    pub(super) fn text(&mut self, table: &FileTable<'_>, key: &str) -> Option<Spanned<String>> {
         let value = table.value(key, self.errors)?;
         let text = value.text(key, self.errors)?;
         if text.node.trim().is_empty() {
@@ -499,36 +499,8 @@ impl FileParser<'_> {
         number
     }
 
-    /// Reads the tables of the result.
-    fn tables(&mut self, root: &FileTable<'_>, factors: &[FileFactor]) -> FactorialTables {
-        let factor = |parser: &mut Self, key: &str| {
-            let name = parser.text(root, key)?;
-            parser.factor_index(&name, factors).map(|_| name.node)
-        };
-        let effects = root.value("effects", self.errors).map(|value| {
-            let texts = value.list("effects", self.errors);
-            let names: Vec<_> =
-                texts.iter().filter_map(|value| value.scalar("an element of `effects`", self.errors)).collect();
-            names.into_iter().filter(|name| self.factor_index(name, factors).is_some()).map(|name| name.node).collect()
-        });
-        let (columns, study, curve) = (factor(self, "columns"), factor(self, "study"), factor(self, "curve"));
-        let method = self.text(root, "method").and_then(|name| {
-            let found = ResponseMethod::find(&name.node);
-            if found.is_none() {
-                let names = ResponseMethod::ALL.map(|method| format!("`\"{}\"`", method.name())).join(" or ");
-                let message = format!("no method `{}`", printable::line(&name.node));
-                self.errors.add(Code::WrongValue, name.span, message, format!("write {names}"));
-            } else if root.value("curve", self.errors).is_none() {
-                let help = "add `curve = \"…\"`, the factor whose levels are loads";
-                self.errors.add(Code::WrongValue, name.span, "a method without a load curve", help);
-            }
-            found
-        });
-        FactorialTables { effects, columns, study, curve, method }
-    }
-
     /// Returns the position of the factor with this name.
-    fn factor_index(&mut self, name: &Spanned<String>, factors: &[FileFactor]) -> Option<usize> {
+    pub(super) fn factor_index(&mut self, name: &Spanned<String>, factors: &[FileFactor]) -> Option<usize> {
         let names = || factors.iter().map(|factor| factor.name.node.as_str());
         let found = names().position(|factor| factor == name.node);
         if found.is_none() {

@@ -52,8 +52,19 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
     ),
     key(
         "columns",
-        "text",
-        "The factor whose levels are the columns of a table of each metric, with the best of each line",
+        "text or list of texts",
+        "The factor whose levels are the columns of a table of each metric, with the best of each line; of several the last, \
+         and the levels of the others stand side by side in the table of `over`",
+    ),
+    key(
+        "over",
+        "text or list of texts",
+        "With `columns`: levels with which the others are compared, in a table of their improvement over each",
+    ),
+    key(
+        "improvement",
+        "`\"percent\"`, `\"factor\"` or `\"both\"`",
+        "With `over`: the form of an improvement; by default `\"percent\"`",
     ),
     key(
         "study",

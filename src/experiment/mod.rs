@@ -19,6 +19,7 @@ mod file;
 mod file_keys;
 mod file_metrics;
 mod file_reader;
+mod file_tables;
 mod floor;
 mod folder;
 mod folder_error;

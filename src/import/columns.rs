@@ -178,36 +178,52 @@ fn shown(cell: &str) -> Cow<'_, str> {
     printable::short(cell, 40)
 }
 
-/// The figures of several tests of two sides.
+/// The figures of several tests of two or more sides.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TestFigures {
     /// The names of the sides.
-    pub sides: [String; 2],
+    pub sides: Vec<String>,
     /// The name of each test with the figure of each side; `None` if it is unknown.
-    pub tests: Vec<(String, [Option<f64>; 2])>,
+    pub tests: Vec<(String, Vec<Option<f64>>)>,
 }
 
-/// Reads the figures of tests, one test on each line: its name and the figures of both sides, each of which is `-` if it
-/// is unknown. A heading in the first line names the sides. Returns an error when a line is malformed or has further
-/// columns, or when there are no tests or more than 100,000.
+/// The most sides of tests.
+pub(crate) const MAX_SIDES: usize = 26;
+
+/// Returns the names of sides that have none: A, B and so on.
+pub(crate) fn letters(sides: usize) -> Vec<String> {
+    ('A'..='Z').take(sides).map(String::from).collect()
+}
+
+/// Reads the figures of tests, one test on each line: its name and the figure of each side, which is `-` if it is unknown.
+/// A heading in the first line names the sides; without it there are two. Returns an error when a line is malformed or has
+/// further columns, or when there are no tests or more than 100,000.
 pub(super) fn test_figures(text: &str) -> Result<TestFigures, String> {
     let number = |cell: &str| cell.parse::<f64>().ok().filter(|value| value.is_finite());
     let is_figure = |cell: &str| cell == "-" || number(cell).is_some();
-    let mut found = TestFigures { sides: ["A", "B"].map(str::to_owned), tests: Vec::new() };
+    let mut found = TestFigures { sides: letters(2), tests: Vec::new() };
     for (index, (n, mut cells)) in rows(text)?.enumerate() {
-        let (Some(name), Some(a), Some(b)) = (cells.next(), cells.next(), cells.next()) else {
-            return Err(format!("line {n} has fewer than three columns"));
-        };
-        refuse_further(cells, n, 3, "a name and two figures")?;
-        if found.tests.len() == MAX_OBSERVATIONS {
-            return Err(TOO_MANY.to_owned());
-        }
-        match (is_figure(&a) && is_figure(&b), index == 0 && !is_figure(&a) && !is_figure(&b)) {
-            (true, _) => found.tests.push((name.into_owned(), [number(&a), number(&b)])),
-            (false, true) => found.sides = [a.into_owned(), b.into_owned()],
-            (false, false) => {
-                return Err(format!("line {n}: `{}` and `{}` are not two figures", shown(&a), shown(&b)));
+        let name = cells.next().unwrap_or_default();
+        let mut cells: Vec<Cow<'_, str>> = cells.collect();
+        // Separators at the end of a line are no columns.
+        cells.truncate(cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1));
+        let is_heading = index == 0 && cells.len() > 1 && !cells.iter().any(|cell| is_figure(cell));
+        match cells.len() {
+            0 | 1 => return Err(format!("line {n} has fewer than three columns")),
+            sides if is_heading && sides > MAX_SIDES => {
+                return Err(format!("line {n} has more than {MAX_SIDES} sides"));
             }
+            _ if is_heading => found.sides = cells.into_iter().map(Cow::into_owned).collect(),
+            // The commas may be those between groups of digits, as in `9,120`.
+            sides if sides != found.sides.len() => {
+                let expected = if found.sides.len() == 2 { "two".to_owned() } else { found.sides.len().to_string() };
+                return Err(format!("line {n} has {} columns; expected a name and {expected} figures", sides + 1));
+            }
+            _ if found.tests.len() == MAX_OBSERVATIONS => return Err(TOO_MANY.to_owned()),
+            _ => match cells.iter().find(|cell| !is_figure(cell)) {
+                Some(cell) => return Err(format!("line {n}: `{}` is not a figure", shown(cell))),
+                None => found.tests.push((name.into_owned(), cells.iter().map(|cell| number(cell)).collect())),
+            },
         }
     }
     if found.tests.is_empty() { Err("the file has no tests".to_owned()) } else { Ok(found) }

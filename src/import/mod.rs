@@ -13,7 +13,7 @@ mod own;
 mod recorded;
 mod samples;
 
-pub(crate) use columns::{TestFigures, load_points};
+pub(crate) use columns::{MAX_SIDES, TestFigures, letters, load_points};
 pub(crate) use input::{read as text, read_file as recorded_text};
 pub(crate) use metric::TRANSACTIONS;
 pub use metric::{METRICS, Metric, STUDY};
@@ -21,7 +21,7 @@ pub(crate) use own::{
     DEVICE_IDENTITY, FEATURES, KERNEL_COMMAND_LINE, LOADED_SCRIPTS, LOOP_DIRECT, PREALLOCATED, of_run,
 };
 pub use recorded::{CommandTimes, HookTime, RecordTimes, RecordedFigures, record_name};
-pub use samples::{TestPairs, TestSample, mixed_conditions, shared_flowops, test_pairs};
+pub use samples::{TestSample, TestSamples, mixed_conditions, shared_flowops, test_samples};
 
 use crate::analysis::LoadPoint;
 use crate::util::json;
@@ -279,7 +279,7 @@ pub(crate) fn load_curve(path: &Path) -> Result<Vec<LoadPoint>, ImportError> {
     load_points(&input::read(path)?).map_err(form(path))
 }
 
-/// Reads the figures of tests of two sides from a file: one line per test, with its name and two figures.
+/// Reads the figures of tests from a file: one line per test, with its name and a figure of each side.
 pub(crate) fn test_figures(path: &Path) -> Result<TestFigures, ImportError> {
     columns::test_figures(&input::read(path)?).map_err(form(path))
 }

@@ -12,18 +12,18 @@ use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-/// The runs of a test on both sides.
+/// The runs of a test on all sides.
 #[derive(Clone, Debug, Default)]
 pub struct TestSample {
     pub name: String,
-    /// The complete runs of A and of B; none if the side does not have the test.
-    pub runs: [Vec<Observation>; 2],
+    /// The complete runs of each side; none if the side does not have the test.
+    pub runs: Vec<Vec<Observation>>,
 }
 
-/// The tests of two sides.
+/// The tests of all sides.
 #[derive(Clone, Debug, Default)]
-pub struct TestPairs {
-    /// The tests, in the order of A, then those that only B has.
+pub struct TestSamples {
+    /// The tests, in the order of the first side, then those that only others have.
     pub tests: Vec<TestSample>,
     /// Notes about files and runs that are not among them.
     pub notes: Vec<String>,
@@ -67,31 +67,28 @@ pub fn shared_flowops(a: &[Observation], b: &[Observation]) -> bool {
     a.is_empty() || b.is_empty() || !a.is_disjoint(&b)
 }
 
-/// Reads the results of A and B and pairs their tests by name. A path is a directory with a file or a directory for
-/// each test, a results folder whose arms are the tests, or the result of a single test. If one side has a sample of
+/// Reads the results of the sides and joins their tests by name. A path is a directory with a file or a directory for
+/// each test, a results folder whose arms are the tests, or the result of a single test. If a side has a sample of
 /// different workloads, such as the runs of a `foreach`, each run is a test. Files that are not results, and runs that
 /// are not complete, give a note. Returns an error when a path can't be read or has no results.
-pub fn test_pairs(a: &Path, b: &Path) -> Result<TestPairs, ImportError> {
+pub fn test_samples(paths: &[PathBuf]) -> Result<TestSamples, ImportError> {
     let mut notes = Vec::new();
-    let mut read = |path: &Path| samples(path, &mut notes);
-    let (mut a, mut b) = (read(a)?, read(b)?);
-    // Two results of a single test need not have the same name.
-    if let ([(name, _)], [(other, _)]) = (&a[..], &mut b[..]) {
-        other.clone_from(name);
+    let mut sides = paths.iter().map(|path| samples(path, &mut notes)).collect::<Result<Vec<_>, _>>()?;
+    // Results of a single test need not have the same name.
+    if sides.iter().all(|side| side.len() == 1) {
+        let name = sides.first().and_then(|side| side.first()).map(|(name, _)| name.clone()).unwrap_or_default();
+        sides.iter_mut().flatten().for_each(|(other, _)| other.clone_from(&name));
     }
     let is_mixed = |sample: &&NamedRuns| !mixed_conditions(&sample.1).is_empty();
-    let mixed: BTreeSet<String> = a.iter().chain(&b).filter(is_mixed).map(|(name, _)| name.clone()).collect();
-    for side in [&mut a, &mut b] {
-        *side = std::mem::take(side).into_iter().flat_map(|sample| split(sample, &mixed)).collect();
-    }
+    let mixed: BTreeSet<String> = sides.iter().flatten().filter(is_mixed).map(|(name, _)| name.clone()).collect();
     let mut tests: IndexMap<String, TestSample> = IndexMap::new();
-    for (index, side) in [a, b].into_iter().enumerate() {
-        for (name, runs) in side {
-            let new = || TestSample { name: name.clone(), ..TestSample::default() };
+    for (index, side) in sides.into_iter().enumerate() {
+        for (name, runs) in side.into_iter().flat_map(|sample| split(sample, &mixed)) {
+            let new = || TestSample { name: name.clone(), runs: vec![Vec::new(); paths.len()] };
             tests.entry(name.clone()).or_insert_with(new).runs[index].extend(runs);
         }
     }
-    Ok(TestPairs { tests: tests.into_values().collect(), notes })
+    Ok(TestSamples { tests: tests.into_values().collect(), notes })
 }
 
 /// The name of a test, and its runs.
@@ -312,6 +309,10 @@ mod tests {
         rates.iter().map(run).collect()
     }
 
+    fn of_two(a: &Path, b: &Path) -> Result<TestSamples, ImportError> {
+        test_samples(&[a.to_owned(), b.to_owned()])
+    }
+
     /// A result of this program, whose runs have a variable with each of these values. The value is also the rate.
     fn own(values: &[u32]) -> String {
         let run =
@@ -341,13 +342,13 @@ mod tests {
             fs::write(of_workload.join("result.json"), text).unwrap();
             fs::write(dir.path().join(side).join(batch).join(BATCH_PAGE), "").unwrap();
         }
-        let found = test_pairs(&dir.path().join("old"), &dir.path().join("new")).unwrap();
+        let found = of_two(&dir.path().join("old"), &dir.path().join("new")).unwrap();
         let tests: Vec<_> = found.tests.iter().map(|test| (test.name.as_str(), rates(test))).collect();
         assert_eq!(tests, [("mail", [vec![10.0, 12.0], vec![20.0]]), ("web", [vec![30.0], vec![]])]);
         assert_eq!(found.notes, Vec::<String>::new());
         // A test beside them would be left out.
         fs::create_dir(dir.path().join("old/mail")).unwrap();
-        let mixed = test_pairs(&dir.path().join("old"), &dir.path().join("new")).unwrap_err().to_string();
+        let mixed = of_two(&dir.path().join("old"), &dir.path().join("new")).unwrap_err().to_string();
         assert!(
             mixed.contains("it has directories of batches, and others (") && mixed.contains("old/mail)"),
             "{mixed}"
@@ -358,7 +359,7 @@ mod tests {
         let run = format!("{{\"environment\": {{\"mounts\": [{mount}]}}, \"summary\": {{\"ops_per_s\": 5}}}}");
         let text = format!("{{\"schema\": \"wmlrun.result/1\", \"runs\": [{run}]}}");
         fs::write(dir.path().join("old/host-2/mail/result.json"), text).unwrap();
-        let notes = test_pairs(&dir.path().join("old"), &dir.path().join("new")).unwrap().notes.join("\n");
+        let notes = of_two(&dir.path().join("old"), &dir.path().join("new")).unwrap().notes.join("\n");
         assert!(notes.starts_with("the runs of mail are of several batches, which differ in file system, "), "{notes}");
     }
 
@@ -375,7 +376,7 @@ mod tests {
         fs::write(old.join(".hidden"), "").unwrap();
         fs::write(new.join("mail/result.json"), own(&[20])).unwrap();
         fs::write(new.join("web.json"), own(&[60])).unwrap();
-        let found = test_pairs(&old, &new).unwrap();
+        let found = of_two(&old, &new).unwrap();
         let names: Vec<&str> = found.tests.iter().map(|test| test.name.as_str()).collect();
         assert_eq!(names, ["gone", "mail", "web"]);
         let rates: Vec<_> = found.tests.iter().map(rates).collect();
@@ -387,16 +388,16 @@ mod tests {
         for (name, text) in [("stats.mail.out", filebench(&[50])), ("thisrun.f", "run 10\n".to_owned())] {
             fs::write(batch.join("mail").join(name), text).unwrap();
         }
-        let found = test_pairs(&batch, &new).unwrap();
+        let found = of_two(&batch, &new).unwrap();
         assert_eq!(super::tests::rates(&found.tests[0]), [vec![50.0], vec![20.0]]);
         // That of a batch is below those of its `stats`.
         let results = dir.path().join("results");
         fs::create_dir_all(results.join("export/stats")).unwrap();
         fs::rename(&batch, results.join("export/stats/host-ext4")).unwrap();
         fs::write(results.join("export/stats/host-ext4/index.html"), "").unwrap();
-        let found = test_pairs(&results, &new).unwrap();
+        let found = of_two(&results, &new).unwrap();
         assert_eq!(super::tests::rates(&found.tests[0]), [vec![50.0], vec![20.0]]);
-        let error = test_pairs(&old, &new.join("none")).unwrap_err().to_string();
+        let error = of_two(&old, &new.join("none")).unwrap_err().to_string();
         assert!(error.contains("can't be read"), "{error}");
     }
 
@@ -407,7 +408,7 @@ mod tests {
         let (old, new) = (dir.path().join("ladder.out"), dir.path().join("new.json"));
         fs::write(&old, filebench(&[4, 8])).unwrap();
         fs::write(&new, own(&[5, 9])).unwrap();
-        let found = test_pairs(&old, &new).unwrap();
+        let found = of_two(&old, &new).unwrap();
         let shown: Vec<_> = found.tests.iter().map(|test| (test.name.as_str(), rates(test))).collect();
         assert_eq!(shown, [("ladder, run 1", [vec![4.0], vec![5.0]]), ("ladder, run 2", [vec![8.0], vec![9.0]])]);
         // Two rounds of it.
@@ -418,12 +419,12 @@ mod tests {
                 fs::write(side.join("ladder").join(round), own(&values)).unwrap();
             }
         }
-        let found = test_pairs(&first, &second).unwrap();
+        let found = of_two(&first, &second).unwrap();
         let shown: Vec<_> = found.tests.iter().map(|test| (test.name.as_str(), rates(test))).collect();
         let rounds = [("ladder, run 1", [vec![4.0; 2], vec![5.0; 2]]), ("ladder, run 2", [vec![8.0; 2], vec![9.0; 2]])];
         assert_eq!(shown, rounds);
         fs::write(&new, own(&[5, 5])).unwrap();
-        assert_eq!(rates(&test_pairs(&old, &new).unwrap().tests[0]), [vec![4.0, 8.0], vec![5.0, 5.0]]);
+        assert_eq!(rates(&of_two(&old, &new).unwrap().tests[0]), [vec![4.0, 8.0], vec![5.0, 5.0]]);
     }
 
     #[test]
@@ -449,7 +450,7 @@ mod tests {
                 fs::write(side.join(name), filebench(&[rate])).unwrap();
             }
         }
-        let found = test_pairs(&sides[0], &sides[1]).unwrap();
+        let found = of_two(&sides[0], &sides[1]).unwrap();
         let names: Vec<&str> = found.tests.iter().map(|test| test.name.as_str()).collect();
         assert_eq!(names, ["varmail-6.1", "varmail-6.8", "web"]);
         assert_eq!(rates(&found.tests[0]), [[10.0], [11.0]]);

@@ -542,7 +542,7 @@ fn figures_of_tests_and_curves_have_no_further_columns() {
     let points = load_points("rate,ms\n900,2.5\n1,200,3.5\n").unwrap_err();
     assert_eq!(points, "line 3 has 3 columns; expected a rate and a response time");
     // Spreadsheets write empty cells at the end of a line.
-    assert_eq!(columns::test_figures("x,1,2,,\n").unwrap().tests, [("x".to_owned(), [Some(1.0), Some(2.0)])]);
+    assert_eq!(columns::test_figures("x,1,2,,\n").unwrap().tests, [("x".to_owned(), vec![Some(1.0), Some(2.0)])]);
     assert_eq!(load_points("1\t2\t\n3\t4\n").unwrap().len(), 2);
 }
 

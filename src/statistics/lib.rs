@@ -48,4 +48,4 @@ pub use two_samples::{
     TwoSampleTest, equal_ratios, holm, mean_ratio, paired_ratio, ratio_in_blocks, welch, welch_ratio,
 };
 pub use verdict::{ComparisonVerdict, Direction, Tolerance, classify};
-pub use wins::{DRAW, TestOutcome, TestWinner, Wins, WonTests, outcome, wins};
+pub use wins::{DRAW, TestOutcome, TestWinner, Wins, WonTests, improvement, outcome, wins};

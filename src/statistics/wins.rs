@@ -45,6 +45,14 @@ pub fn outcome(a: f64, b: f64, direction: Direction) -> Option<TestOutcome> {
     Some(TestOutcome { winner, factor })
 }
 
+/// Returns the factor by which `x` is better than `y`: x/y of rates, y/x of times. Returns `None` unless both are finite and
+/// above 0, and so is the factor.
+pub fn improvement(x: f64, y: f64, direction: Direction) -> Option<f64> {
+    let (x, y) = if direction == Direction::HigherIsBetter { (x, y) } else { (y, x) };
+    let is_usable = |value: &f64| value.is_finite() && *value > 0.0;
+    Some(x).zip(Some(y)).filter(|(x, y)| is_usable(x) && is_usable(y)).map(|(x, y)| x / y).filter(is_usable)
+}
+
 /// The tests that one side wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct WonTests {
@@ -98,6 +106,15 @@ mod tests {
     use super::*;
 
     const HIGHER: Direction = Direction::HigherIsBetter;
+
+    #[test]
+    fn an_improvement_is_a_factor_of_rates_or_of_times() {
+        const LOWER: Direction = Direction::LowerIsBetter;
+        assert_eq!((improvement(3.0, 2.0, HIGHER), improvement(3.0, 2.0, LOWER)), (Some(1.5), Some(2.0 / 3.0)));
+        for (x, y) in [(0.0, 1.0), (1.0, 0.0), (f64::NAN, 1.0), (1.0, -1.0), (1e300, 1e-300), (1e-300, 1e300)] {
+            assert_eq!((improvement(x, y, HIGHER), improvement(y, x, LOWER)), (None, None), "{x} {y}");
+        }
+    }
 
     /// The figures and the sums of a published comparison of two file systems by fourteen tests.
     #[test]

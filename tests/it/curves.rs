@@ -155,6 +155,57 @@ fn results_of_two_directories_are_compared_test_by_test() {
     }
 }
 
+/// More than two sides: the best of each line, and the improvements over two of them.
+#[test]
+fn results_of_three_directories_are_compared_test_by_test() {
+    let compare = |words: &[&str]| {
+        let mut call = Wml::new();
+        for (side, rates) in [("new", [298, 300, 302]), ("old", [199, 200, 201]), ("base", [299, 200, 101])] {
+            for (n, rate) in rates.into_iter().enumerate() {
+                let text = format!(
+                    "1.0: Per-Operation Breakdown\nread 5ops/s\n1.0: IO Summary: 10 ops {rate} ops/s {}ms/op\n",
+                    600 / rate
+                );
+                call = call.file(&format!("{side}/mail/{n}.out"), &text);
+            }
+        }
+        call.args(["compare", "--tests", "new", "old", "base"]).args(words.iter().copied())
+    };
+    let shown = compare(&["--over", "old,base"]).run().exits(0);
+    let expected = "ops: I/O operations per second\n\n\
+        test    new    old   base  best  factor\n\
+        mail  300.0  200.0  200.0  new?    1.50\n\n\
+        improvement of new in ops\n\n\
+        test  over old  over base\n\
+        mail      50 %      50 %?\n\
+        ?: may be chance (95 % interval of the ratio)\n\n\
+        best: new in 1 (mean factor 1.50), old in 0, base in 0, draws 0; a draw is a\n  factor below 1.05; 1 with `?` may be \
+        chance (95 % interval of the ratio)\n";
+    assert_eq!(shown.stdout, expected);
+    assert!(shown.stderr.contains("check that the sides had the same files"), "{}", shown.stderr);
+    let latex = compare(&["--over", "old,base", "--format", "latex"]).run().exits(0).stdout;
+    assert!(
+        latex.contains("\\toprule\ntest & over old & over base \\\\\n\\midrule\nmail & 50 \\% & 50 \\%? \\\\\n"),
+        "{latex}"
+    );
+    let found: Value =
+        serde_json::from_str(&compare(&["--over", "old", "--format", "json"]).run().exits(0).stdout).unwrap();
+    valid(&found);
+    let improved = &found["table"]["rows"][0]["improvements"];
+    assert_eq!((&improved[0]["of"], &improved[0]["factor"]), (&"new".into(), &1.5.into()), "{found:#}");
+    assert_eq!((&improved[1]["of"], &improved[1]["factor"]), (&"base".into(), &1.0.into()), "{found:#}");
+    for (words, says) in [
+        (&["--over", "odl"][..], "no side is named `odl`"),
+        (&["--over", "new,old,base"], "`--over` has all sides"),
+        (&["--tolerance", "5%"], "is not for more than two sides"),
+        (&["--format", "csv"], "their formats are `text`, `markdown`, `latex` and `json`"),
+        (&["--improvement", "both"], "--over"),
+    ] {
+        let said = compare(words).run().exits(2).stderr;
+        assert!(said.contains(says), "{words:?}: {said}");
+    }
+}
+
 #[test]
 fn a_suite_has_a_verdict_on_each_test() {
     let call = |words: &[&str]| {

@@ -1,0 +1,110 @@
+//! The tables of an experiment file besides that of its cells.
+
+use super::file::{FileFactor, FileParser};
+use super::file_reader::FileTable;
+use crate::analysis::ResponseMethod;
+use crate::comparison::{FactorialTables, ImprovementForm};
+use crate::diag::{Code, nearest};
+use crate::source::Spanned;
+use crate::util::printable;
+
+impl FileParser<'_> {
+    /// Reads the tables of the result.
+    pub(super) fn tables(&mut self, root: &FileTable<'_>, factors: &[FileFactor]) -> FactorialTables {
+        let factor = |parser: &mut Self, key: &str| {
+            let name = parser.text(root, key)?;
+            parser.factor_index(&name, factors).map(|_| name.node)
+        };
+        let effects = root.value("effects", self.errors).map(|value| {
+            let texts = value.list("effects", self.errors);
+            let names: Vec<_> =
+                texts.iter().filter_map(|value| value.scalar("an element of `effects`", self.errors)).collect();
+            names.into_iter().filter(|name| self.factor_index(name, factors).is_some()).map(|name| name.node).collect()
+        });
+        let names = self.one_or_several(root, "columns");
+        let over = self.over(root, factors, &names);
+        let mut beside: Vec<String> = Vec::new();
+        for name in &names {
+            if beside.contains(&name.node) {
+                self.wrong(name, format!("`columns` has `{}` twice", name.node), "remove one");
+            } else if self.factor_index(name, factors).is_some() {
+                beside.push(name.node.clone());
+            }
+        }
+        let columns = beside.pop();
+        let (study, curve) = (factor(self, "study"), factor(self, "curve"));
+        if let Some(name) = names.first().filter(|_| !beside.is_empty() && root.value("over", self.errors).is_none()) {
+            let help = "leave the factor whose levels are compared, or add `over = \"…\"`, the level to compare with";
+            self.wrong(name, "several factors side by side, and no improvement".to_owned(), help);
+        }
+        let needed = ("over", "a form of improvements without `over`", "add `over = \"…\"`, the level to compare with");
+        let names = ImprovementForm::ALL.map(ImprovementForm::name);
+        let improvement = self.chosen(root, "improvement", "form of an improvement", &names, needed);
+        let needed =
+            ("curve", "a method without a load curve", "add `curve = \"…\"`, the factor whose levels are loads");
+        let method = self.chosen(root, "method", "method", &ResponseMethod::ALL.map(ResponseMethod::name), needed);
+        let improvement = improvement.and_then(|name| ImprovementForm::find(&name));
+        let method = method.and_then(|name| ResponseMethod::find(&name));
+        FactorialTables { effects, columns, beside, over, improvement, study, curve, method }
+    }
+
+    /// Reads the levels over which others improve: those of the last factor of `columns`.
+    fn over(&mut self, root: &FileTable<'_>, factors: &[FileFactor], columns: &[Spanned<String>]) -> Vec<String> {
+        let names = self.one_or_several(root, "over");
+        let Some(first) = names.first() else { return Vec::new() };
+        let Some(compared) = columns.last() else {
+            let help = "add `columns = \"…\"`, the factor whose levels are compared";
+            self.wrong(first, "a level to compare with, and no columns".to_owned(), help);
+            return Vec::new();
+        };
+        let Some(factor) = factors.iter().find(|factor| factor.name.node == compared.node) else { return Vec::new() };
+        let levels = || factor.levels.iter().map(|level| level.name.node.as_str());
+        for name in names.iter().filter(|name| !levels().any(|level| level == name.node)) {
+            let help = match nearest(&name.node, levels()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("its levels are `{}`", levels().collect::<Vec<_>>().join("`, `")),
+            };
+            let message = format!("no level `{}` of `{}`", printable::line(&name.node), compared.node);
+            self.wrong(name, message, &help);
+        }
+        let over: Vec<String> = names.iter().map(|name| name.node.clone()).collect();
+        if levels().all(|level| over.iter().any(|name| name == level)) {
+            let help = "omit the level whose improvement is shown";
+            self.wrong(first, format!("`over` has all levels of `{}`", compared.node), help);
+        }
+        over
+    }
+
+    /// Reads one of several names, of which another key has to make use.
+    fn chosen(
+        &mut self,
+        root: &FileTable<'_>,
+        key: &str,
+        what: &str,
+        names: &[&str],
+        (needed, message, help): (&str, &str, &str),
+    ) -> Option<String> {
+        let name = self.text(root, key)?;
+        if !names.contains(&name.node.as_str()) {
+            let names = names.iter().map(|name| format!("`\"{name}\"`")).collect::<Vec<_>>().join(" or ");
+            self.wrong(&name, format!("no {what} `{}`", printable::line(&name.node)), &format!("write {names}"));
+        } else if root.value(needed, self.errors).is_none() {
+            self.wrong(&name, message.to_owned(), help);
+        }
+        Some(name.node)
+    }
+
+    fn wrong(&mut self, at: &Spanned<String>, message: String, help: &str) {
+        self.errors.add(Code::WrongValue, at.span, message, help);
+    }
+
+    /// Reads a text or a list of texts.
+    fn one_or_several(&mut self, root: &FileTable<'_>, key: &'static str) -> Vec<Spanned<String>> {
+        let Some(value) = root.value(key, self.errors) else { return Vec::new() };
+        if !value.is_list() {
+            return self.text(root, key).into_iter().collect();
+        }
+        let (what, values) = (format!("an element of `{key}`"), value.list(key, self.errors));
+        values.iter().filter_map(|value| value.scalar(&what, self.errors)).collect()
+    }
+}
