@@ -1,7 +1,7 @@
 //! The parts of a page about the hosts and ranks of a run that several processes made together.
 
+use crate::report::columns::{figures, headings};
 use crate::report::hosts::lines;
-use crate::report::text::figures;
 use crate::result::{RankResult, Run};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, Picture, SheetBlock, SheetTable, Symbol, Tone};
 use crate::util::count::{grouped, measured};
@@ -10,9 +10,6 @@ use crate::util::size;
 
 /// The classes and symbols of hosts, which alternate.
 const HOST_SYMBOLS: [(&str, Symbol); 2] = [("a", Symbol::Circle), ("b", Symbol::Square)];
-
-/// The columns of the table of hosts after those that describe the host, as [`figures`] returns them.
-const FIGURES: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
 
 /// Returns the parts; none for a run in one process. Without `pictures`, the tables only.
 pub(super) fn blocks(run: &Run, pictures: bool) -> Vec<SheetBlock> {
@@ -35,9 +32,9 @@ pub(super) fn blocks(run: &Run, pictures: bool) -> Vec<SheetBlock> {
 
 fn hosts(run: &Run) -> SheetTable {
     let mut table =
-        SheetTable::new("Hosts", ["host", "ranks", "processors", "memory", "cache"].into_iter().chain(FIGURES));
+        SheetTable::new("Hosts", ["host", "ranks", "processors", "memory", "cache"].into_iter().chain(headings()));
     for host in &run.hosts {
-        let (machine, summary) = (&host.environment, &host.summary);
+        let machine = &host.environment;
         let about = [
             host.host.clone(),
             host.ranks.len().to_string(),
@@ -45,19 +42,14 @@ fn hosts(run: &Run) -> SheetTable {
             size::format(machine.memory.total),
             host.cache_state.name().to_owned(),
         ];
-        table.row(about.into_iter().chain(figures(
-            summary.ops,
-            summary.ops_per_s,
-            summary.mib_per_s,
-            &summary.latency_ns,
-        )));
+        table.row(about.into_iter().chain(figures(&host.summary)));
     }
     table
 }
 
 fn ranks(run: &Run) -> SheetTable {
     let columns = ["rank", "host", "state", "ended by", "start skew", "measured", "errors"];
-    let mut table = SheetTable::new("Ranks", columns.into_iter().chain(FIGURES)).folded();
+    let mut table = SheetTable::new("Ranks", columns.into_iter().chain(headings())).folded();
     let skew = |rank: &RankResult| {
         let ns = rank.start_skew_ns?;
         Some(format!("{}{}", if ns < 0 { "-" } else { "" }, latency(ns.unsigned_abs() as f64)))
@@ -72,7 +64,7 @@ fn ranks(run: &Run) -> SheetTable {
             seconds(rank.measured_seconds),
             if rank.errors == 0 { "-".to_owned() } else { grouped(rank.errors) },
         ];
-        table.row(about.into_iter().chain(figures(rank.ops, rank.ops_per_s, rank.mib_per_s, &rank.latency_ns)));
+        table.row(about.into_iter().chain(figures(rank)));
     }
     table
 }

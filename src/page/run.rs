@@ -4,8 +4,9 @@
 use super::{hosts, timeline};
 use crate::comparison::condition_lines;
 use crate::import::of_run;
+use crate::report::columns::{figures, headings};
 use crate::report::requests::{COLUMNS, rows};
-use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines, figures};
+use crate::report::text::{BusiestFlowops, FlowopLabels, conditions, detail_lines};
 use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, Run, RunState, warning_order};
 use crate::sheet::{AxisUnit, Chart, ChartAxis, ChartPoint, NoteLabel, Picture, SheetBlock, SheetTable, Symbol, Tone};
 use crate::util::count::{count, grouped, measured};
@@ -116,15 +117,13 @@ fn warning_list(document: &Document, run: &Run) -> Option<SheetBlock> {
 
 /// Returns the table of flowops: those of I/O, their sum, and the others.
 fn flowops(run: &Run) -> SheetTable {
-    let mut table = SheetTable::new(
-        "Flowops",
-        ["flowop", "kind", "ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max", "errors"],
-    );
+    let columns = ["flowop", "kind"].into_iter().chain(headings()).chain(["errors"]);
+    let mut table = SheetTable::new("Flowops", columns);
     let labels = FlowopLabels::of(run);
     let row = |flowop: &FlowopResult| {
         let errors: u64 = flowop.errors.values().sum();
         let mut cells = vec![labels.label(flowop), flowop.kind.clone()];
-        cells.extend(figures(flowop.ops, flowop.ops_per_s, flowop.mib_per_s, &flowop.latency_ns));
+        cells.extend(figures(flowop));
         cells.push(if errors == 0 { "-".to_owned() } else { grouped(errors) });
         cells
     };
@@ -133,7 +132,7 @@ fn flowops(run: &Run) -> SheetTable {
     if !run.flowops.is_empty() {
         let summary = &run.summary;
         let mut sum = vec!["all I/O".to_owned(), String::new()];
-        sum.extend(figures(summary.ops, summary.ops_per_s, summary.mib_per_s, &summary.latency_ns));
+        sum.extend(figures(summary));
         sum.push(if summary.errors == 0 { "-".to_owned() } else { grouped(summary.errors) });
         table.sum(sum);
     }

@@ -1,6 +1,6 @@
 //! The part of the text report about the ranks and hosts of a run that several processes made together.
 
-use super::text::figures;
+use super::columns::{figures, headings};
 use crate::result::{HostResult, RankResult, Run};
 use crate::util::count::{count, measured};
 use crate::util::duration::latency;
@@ -12,8 +12,8 @@ use std::io::{self, Write};
 /// Maximum width of the name of a host in the table.
 const MAX_HOST_WIDTH: usize = 20;
 
-/// The columns of the table after the host and the number of its ranks, each with its place in [`figures`].
-const COLUMNS: [(&str, usize); 5] = [("ops/s", 1), ("MiB/s", 2), ("mean", 3), ("p99", 5), ("max", 7)];
+/// The columns of the table after the host and the number of its ranks.
+const COLUMNS: [&str; 5] = ["ops/s", "MiB/s", "mean", "p99", "max"];
 
 /// Writes the part: the number of ranks and hosts, the skew of their starts, the slowest and the fastest rank, and each
 /// lost rank. With `per_host` also a table of the hosts. Nothing for a run in one process.
@@ -58,12 +58,11 @@ pub(crate) fn lines(run: &Run) -> Vec<String> {
 }
 
 fn table(hosts: &[HostResult]) -> String {
-    let columns = COLUMNS.map(|(heading, _)| (heading, Align::Right));
+    let columns = COLUMNS.map(|heading| (heading, Align::Right));
     let mut table = Table::new([("host", Align::Left), ("ranks", Align::Right)].into_iter().chain(columns));
     for host in hosts {
-        let summary = &host.summary;
-        let all = figures(summary.ops, summary.ops_per_s, summary.mib_per_s, &summary.latency_ns);
-        let cells = COLUMNS.iter().filter_map(|(_, place)| all.get(*place).cloned());
+        let all = headings().into_iter().zip(figures(&host.summary));
+        let cells = all.filter(|(heading, _)| COLUMNS.contains(heading)).map(|(_, cell)| cell);
         let host_cells = [printable::short(&host.host, MAX_HOST_WIDTH).to_string(), host.ranks.len().to_string()];
         table.row(host_cells.into_iter().chain(cells));
     }

@@ -2,8 +2,8 @@
 //!
 //! Tables use GitHub's syntax (`| a | b |`). Names are escaped, so that they contain no markup.
 
+use super::columns::{figures, headings};
 use super::names::heading;
-use super::text::{FIGURES, figures};
 use super::{Report, ReportInfo};
 use crate::result::{Document, FlowopResult, Run};
 use crate::result::{warning_order, warnings};
@@ -56,17 +56,16 @@ fn table(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     if run.flowops.is_empty() {
         return writeln!(out, "No flowop was measured.");
     }
-    writeln!(out, "| flowop | {} |", FIGURES.join(" | "))?;
-    writeln!(out, "|---|{}", "---:|".repeat(FIGURES.len()))?;
+    writeln!(out, "| flowop | {} |", headings().join(" | "))?;
+    writeln!(out, "|---|{}", "---:|".repeat(headings().len()))?;
     let name = |f: &FlowopResult| format!("{}/{}/{}", f.process, f.thread, f.name);
     let (io, other): (Vec<_>, Vec<_>) = run.flowops.iter().partition(|f| f.class.is_io());
     let row = |f: &FlowopResult| {
-        let cells = figures(f.ops, f.ops_per_s, f.mib_per_s, &f.latency_ns);
+        let cells = figures(f);
         format!("| {} | {} |", literal(&name(f)), cells.join(" | "))
     };
     io.into_iter().try_for_each(|flowop| writeln!(out, "{}", row(flowop)))?;
-    let s = &run.summary;
-    writeln!(out, "| **all I/O** | {} |", figures(s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns).join(" | "))?;
+    writeln!(out, "| **all I/O** | {} |", figures(&run.summary).join(" | "))?;
     other.into_iter().try_for_each(|flowop| writeln!(out, "{}", row(flowop)))
 }
 

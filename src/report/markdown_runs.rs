@@ -2,8 +2,8 @@
 //!
 //! Names are escaped, so that they contain no markup. Not in here: the figures of flowops (`markdown`).
 
+use super::columns::{figures, headings};
 use super::names::{file_systems, script_name, workload};
-use super::text::{FIGURES, figures};
 use super::{Report, ReportInfo};
 use crate::result::{Document, NoteCode, Run, RunState};
 use crate::util::duration::seconds;
@@ -18,7 +18,7 @@ impl MarkdownRuns {
     /// Returns the row of a result without a run, such as one that was refused.
     fn without_run(document: &Document) -> String {
         let name = workload(document, &Run::default()).unwrap_or_else(|| script_name(document));
-        format!("| {} (no run) | - | - |{}\n", literal(&name), " - |".repeat(FIGURES.len()))
+        format!("| {} (no run) | - | - |{}\n", literal(&name), " - |".repeat(headings().len()))
     }
 }
 
@@ -28,14 +28,13 @@ impl Report for MarkdownRuns {
     }
 
     fn begin(&self, _: &Document, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "| workload | files on | time | {} |", FIGURES.join(" | "))?;
-        writeln!(out, "|---|---|---:|{}", "---:|".repeat(FIGURES.len()))
+        writeln!(out, "| workload | files on | time | {} |", headings().join(" | "))?;
+        writeln!(out, "|---|---|---:|{}", "---:|".repeat(headings().len()))
     }
 
     fn run(&self, document: &Document, index: usize, out: &mut dyn Write) -> io::Result<()> {
         let Some(run) = document.runs.get(index) else { return Ok(()) };
-        let s = &run.summary;
-        let figures = figures(s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns).join(" | ");
+        let figures = figures(&run.summary).join(" | ");
         let (name, places) = (name(document, run, index), file_systems(run).join(", "));
         let places = if places.is_empty() { "-" } else { &places };
         let time = seconds(run.measured_seconds);

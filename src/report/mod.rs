@@ -11,6 +11,7 @@
 //! `result`, `docs/result.schema.json` and `result::fixture`; a test checks that the three agree.
 
 pub mod benchstat;
+pub(crate) mod columns;
 mod conclusion;
 mod devices;
 pub mod csv;

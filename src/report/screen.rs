@@ -4,15 +4,13 @@
 //! The result and the warnings come last, where the eyes are. On a terminal rows are left out and counted until the report
 //! fits: first those that are no I/O, then those that took the least time. On a pipe all are there.
 
+use super::columns::{FigureRow, figures_on, headings_on, percentiles_note};
 use super::histogram::Axis;
-use super::text::{
-    FIGURES, FlowopLabels, conditions, detail_lines, ended, figures, file_set_lines, open_loop, percentiles_note,
-    so_far,
-};
+use super::text::{FlowopLabels, conditions, detail_lines, ended, file_set_lines, open_loop, so_far};
 use super::{Report, ReportInfo, conclusion, hosts, requests};
 use crate::result::hdr;
 use crate::result::snapshot::Dist;
-use crate::result::{Document, FlowopResult, Latency, Run};
+use crate::result::{Document, FlowopResult, Run};
 use crate::util::count::count;
 use crate::util::table::{Align, Table};
 use crate::util::wrap::{WIDTH, fill, fill_list};
@@ -58,9 +56,6 @@ const MAX_FILE_SETS: usize = 3;
 const LINES_BELOW_REQUESTS: usize = 12;
 /// The rows that are shown on the lowest of screens.
 const MIN_ROWS: usize = 4;
-
-/// The figures that only wider screens show, and the width from which on they do.
-const WIDER: [(&str, usize); 3] = [("ops", 120), ("mean", 100), ("p99.9", 100)];
 
 impl Report for ScreenReport {
     fn info(&self) -> ReportInfo {
@@ -113,10 +108,7 @@ impl ScreenReport {
         if let Some(others) = sets.len().checked_sub(MAX_FILE_SETS).filter(|others| *others > 0) {
             above += &format!("  … {} (-v)\n", count(others as u64, "other file set"));
         }
-        let mut below = percentiles_note(run, |figure| is_shown(figure, width))
-            .map(|note| note + "\n")
-            .unwrap_or_default()
-            .into_bytes();
+        let mut below = percentiles_note(run, width).map(|note| note + "\n").unwrap_or_default().into_bytes();
         hosts::write(run, self.per_host, &mut below)?;
         let left = height.map(|height| height.saturating_sub(above.lines().count() + LINES_BELOW_REQUESTS));
         let requests = requests::table(run, width, left.map_or(usize::MAX, |left| left.max(MIN_ROWS)));
@@ -155,28 +147,18 @@ impl ScreenReport {
     }
 }
 
-/// True if screens of this width show the figure.
-fn is_shown(figure: &str, width: usize) -> bool {
-    WIDER.iter().all(|(name, from)| *name != figure || width >= *from)
-}
-
 /// The flowops with their figures and histograms, as wide as the screen; at most `rows` flowops.
 fn table(run: &Run, width: usize, rows: usize) -> String {
     let names = FlowopLabels::of(run);
     let (shown, left_out) = longest(run, rows);
-    let cells = |name: String, ops, rate, mib, latency: &Latency| -> Vec<String> {
-        let all = FIGURES.into_iter().zip(figures(ops, rate, mib, latency));
-        std::iter::once(name).chain(all.filter(|(figure, _)| is_shown(figure, width)).map(|(_, cell)| cell)).collect()
-    };
-    let of_flowop = |flowop: &FlowopResult| {
-        cells(names.short(flowop), flowop.ops, flowop.ops_per_s, flowop.mib_per_s, &flowop.latency_ns)
-    };
+    let cells =
+        |name: String, row: FigureRow| -> Vec<String> { std::iter::once(name).chain(figures_on(width, row)).collect() };
+    let of_flowop = |flowop: &FlowopResult| cells(names.short(flowop), flowop.into());
     let dist = |flowop: &FlowopResult| hdr::decode(&flowop.histogram).ok().filter(|dist| dist.count > 0);
     let rows: Vec<(Vec<String>, Option<Dist>)> = shown.iter().map(|f| (of_flowop(f), dist(f))).collect();
-    let s = &run.summary;
-    let all = cells("all I/O".to_owned(), s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns);
+    let all = cells("all I/O".to_owned(), (&run.summary).into());
 
-    let figures = FIGURES.into_iter().filter(|figure| is_shown(figure, width)).map(|figure| (figure, Align::Right));
+    let figures = headings_on(width).map(|heading| (heading, Align::Right));
     let headings = std::iter::once(("flowop", Align::Left)).chain(figures);
     let mut plain = Table::new(headings.clone());
     rows.iter().for_each(|(cells, _)| _ = plain.row(cells.clone()));

@@ -3,6 +3,7 @@
 //!
 //! Lines fit a terminal of 80 columns, except for paths and longer words. Rows are in order of definition, with I/O flowops first.
 
+use super::columns::{figures, headings, percentiles_note};
 use super::histogram::Axis;
 use super::names::heading;
 use super::requests::MAX_NAME_WIDTH;
@@ -11,7 +12,7 @@ use crate::result::hdr;
 use crate::result::ranks::of_instances;
 use crate::result::snapshot::Dist;
 use crate::result::warnings;
-use crate::result::{Document, FilesetResult, FlowopResult, Latency, MIN_BEYOND, PhaseResult, Run};
+use crate::result::{Document, FilesetResult, FlowopResult, PhaseResult, Run};
 use crate::spec::dialect::Dialect;
 use crate::util::count::{count, grouped, measured};
 use crate::util::duration::{latency, seconds};
@@ -89,7 +90,7 @@ fn body(document: &Document, run: &Run, heading: &str, per_host: bool, out: &mut
     load(document, run, out)?;
     if !run.flowops.is_empty() {
         writeln!(out, "\n{}", table(run).trim_end())?;
-        percentiles_note(run, |_| true).iter().try_for_each(|note| writeln!(out, "{note}"))?;
+        percentiles_note(run, usize::MAX).iter().try_for_each(|note| writeln!(out, "{note}"))?;
     }
     hosts::write(run, per_host, out)?;
     distributions(run, out)?;
@@ -165,37 +166,21 @@ fn instances_of(set: &FilesetResult, instances: usize) -> String {
     if instances > 1 { format!("{} × {instances}", set.name) } else { set.name.clone() }
 }
 
-/// Returns what `-` means, if the table lacks a percentile that the result has. `shows`: whether it has this column.
-pub(super) fn percentiles_note(run: &Run, shows: impl Fn(&str) -> bool) -> Option<String> {
-    let sum = (run.summary.ops, run.summary.latency_ns);
-    let lacks = run.flowops.iter().map(|f| (f.ops, f.latency_ns)).chain([sum]).any(|(ops, all)| {
-        let shown = all.shown(ops);
-        [("p50", shown.p50, all.p50), ("p99", shown.p99, all.p99), ("p99.9", shown.p99_9, all.p99_9)]
-            .iter()
-            .any(|(name, shown, of_run)| shown != of_run && shows(name))
-    });
-    lacks.then(|| format!("-: fewer than {MIN_BEYOND} operations beyond this percentile"))
-}
-
-/// The headings of [`figures`].
-pub(super) const FIGURES: [&str; 8] = ["ops", "ops/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
-
 fn table(run: &Run) -> String {
     let names = FlowopLabels::of(run);
-    let columns = FIGURES.map(|heading| (heading, Align::Right));
+    let columns = headings().map(|heading| (heading, Align::Right));
     let mut table = Table::new([("flowop", Align::Left)].into_iter().chain(columns));
     let row = |flowop: &FlowopResult| {
         let mut cells = vec![names.label(flowop)];
-        cells.extend(figures(flowop.ops, flowop.ops_per_s, flowop.mib_per_s, &flowop.latency_ns));
+        cells.extend(figures(flowop));
         cells
     };
     let (io, other): (Vec<_>, Vec<_>) = run.flowops.iter().partition(|f| f.class.is_io());
     for flowop in &io {
         table.row(row(flowop));
     }
-    let s = &run.summary;
     let mut total = vec!["all I/O".to_owned()];
-    total.extend(figures(s.ops, s.ops_per_s, s.mib_per_s, &s.latency_ns));
+    total.extend(figures(&run.summary));
     table.rule().row(total);
     if !other.is_empty() {
         table.rule();
@@ -254,15 +239,6 @@ impl FlowopLabels {
             flowop.name.clone()
         }
     }
-}
-
-/// Returns the cells of a row: operations, rate, MiB/s and latencies. A percentile of too few operations is `-`.
-pub(crate) fn figures(ops: u64, rate: f64, mib: f64, l: &Latency) -> Vec<String> {
-    let ns = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as f64));
-    let mean = l.mean.map_or_else(|| "-".to_owned(), latency);
-    let mib = if mib > 0.0 { measured(mib) } else { "-".to_owned() };
-    let shown = l.shown(ops);
-    vec![grouped(ops), measured(rate), mib, mean, ns(shown.p50), ns(shown.p99), ns(shown.p99_9), ns(shown.max)]
 }
 
 /// The I/O flowops with the most operations.
