@@ -8,6 +8,7 @@ use crate::comparison::{ComparisonMethod, ImprovementForm};
 use crate::diag::Failure;
 use crate::experiment::share;
 use crate::import::MAX_SIDES;
+use crate::util::printable;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -21,7 +22,6 @@ pub(super) struct CompareArgs {
     /// Result to compare with A, in the same forms; required unless A is `last`, or `--tests` or `--curve` is given
     pub(super) b: Option<PathBuf>,
     /// Further results, in the same forms, with `--tests`
-    #[arg(requires = "tests")]
     pub(super) more: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) verdict: VerdictArgs,
@@ -103,6 +103,12 @@ impl CompareArgs {
                 Some(_) => return wrong("--method", "a curve by this name", "its methods are `sfs2` and `sfs3`"),
             };
             return Ok(CompareForm::Curve(method, self.figures()?));
+        }
+        if let Some(third) = self.more.first().filter(|_| !self.tests) {
+            let text = format!("unexpected argument '{}'", printable::line(&third.to_string_lossy()));
+            let help =
+                "two results are compared; `wmlrun report` shows three or more, and `--tests` compares their tests";
+            return Err(Failure::wrong(text, help));
         }
         if !self.tests {
             return match self.method {

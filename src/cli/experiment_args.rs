@@ -230,7 +230,7 @@ impl RepeatArgs {
 /// A predefined set of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(super) enum Preset {
-    /// The twelve metrics of a published study of snapshots, for the personality `oltp_sync`
+    /// The measures of a published study of snapshots, for the personality `oltp_sync`
     Study,
 }
 

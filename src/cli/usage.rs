@@ -151,9 +151,6 @@ fn tip(unknown: &str, words: &[&str], options: &[&str], used: &Command) -> Optio
         used.get_arguments().find(is_it).is_some_and(Arg::is_require_equals_set)
     };
     match (before(2), before(1)) {
-        _ if used.get_name() == "compare" && Path::new(unknown).exists() => {
-            Some("two results are compared; `wmlrun report` shows three or more".to_owned())
-        }
         (Some(side @ ("--a" | "--b")), Some(option)) if option.starts_with('-') => {
             Some(format!("'{side}' takes all options of its side as one argument: {side} '{option} {unknown}'"))
         }

@@ -86,7 +86,13 @@ impl LevelTests {
 
     /// The caption of the last table.
     pub(crate) fn caption(&self) -> String {
-        format!("t-tests: {}", self.title())
+        format!("t-tests: {}, {}", self.title(), self.against_first("mean", '−'))
+    }
+
+    /// What the tests compare.
+    fn against_first(&self, what: &str, operator: char) -> String {
+        let first = self.levels.first().map_or("", |level| level.level.as_str());
+        format!("{what} of {}={first} {operator} {what} of the level", self.factor)
     }
 
     /// The samples, the F-tests and the t-tests, with the result below them. Figures have the digits that R prints.
@@ -94,7 +100,6 @@ impl LevelTests {
         let level = || [SheetColumn::words(&self.factor)].into_iter();
         let numbers = |names: &[&str]| names.iter().map(|name| SheetColumn::numbers(name)).collect::<Vec<_>>();
         let ends = format!("{} interval", confidence(STUDY_LEVEL));
-        let first = self.levels.first().map_or("", |level| level.level.as_str());
         let unit = match self.metric.parse::<Metric>().ok().and_then(|metric| metric.nanoseconds()) {
             Some(unit) if unit > 1.0 => " in seconds",
             Some(_) => " in nanoseconds",
@@ -105,32 +110,25 @@ impl LevelTests {
         let t = [SheetColumn::words("t-test")].into_iter().chain(numbers(&["t", "df", "p", &ends]));
         let t = t.chain([SheetColumn::words("")]);
         let others = self.levels.get(1..).unwrap_or_default();
-        let table = |caption: &str, title: String, columns: Vec<SheetColumn>, rows: Vec<Vec<String>>| SheetTable {
+        let title = format!("{}{unit}", self.title());
+        let (ratio, difference) = (self.against_first("variance", '/'), self.against_first("mean", '−'));
+        let table = |caption: String, title: String, columns: Vec<SheetColumn>| SheetTable {
             title,
-            rows,
-            ..SheetTable::of(&format!("{caption}: {}", self.title()), level().chain(columns))
+            ..SheetTable::of(&caption, level().chain(columns))
         };
         [
-            table(
-                "Samples",
-                format!("{}{unit}", self.title()),
-                samples,
-                self.levels.iter().map(TestedLevel::sample_row).collect(),
-            ),
-            table(
-                "F-tests",
-                format!("variance of {}={first} / variance of the level", self.factor),
-                f,
-                others.iter().map(TestedLevel::f_row).collect(),
-            ),
             SheetTable {
+                rows: self.levels.iter().map(TestedLevel::sample_row).collect(),
+                ..table(format!("Samples: {title}"), title, samples)
+            },
+            SheetTable {
+                rows: others.iter().map(TestedLevel::f_row).collect(),
+                ..table(format!("F-tests: {}, {ratio}", self.title()), ratio, f)
+            },
+            SheetTable {
+                rows: others.iter().map(TestedLevel::t_row).collect(),
                 below: vec![self.ending()],
-                ..table(
-                    "t-tests",
-                    format!("mean of {}={first} − mean of the level", self.factor),
-                    t.collect(),
-                    others.iter().map(TestedLevel::t_row).collect(),
-                )
+                ..table(self.caption(), difference, t.collect())
             },
         ]
     }

@@ -28,6 +28,8 @@ fn words(metric: &str) -> MetricWords {
     let level = |noun: &str| MetricWords::Level(format!("{noun}{of}"));
     match known.kind_name() {
         "ops" => rate("does", &format!("operations{of} per second")),
+        "reads" => rate("does", "reads per second"),
+        "writes" => rate("does", "writes per second"),
         "mib" => rate("moves", &format!("MiB per second{of}")),
         "read.mib" => rate("reads", "MiB per second"),
         "written.mib" => rate("writes", "MiB per second"),

@@ -42,7 +42,8 @@ pub const EXPERIMENT_KEYS: &[FileKey] = &[
     key(
         "metrics",
         "list of texts",
-        "The figures of the result, as for `--metric`; by default `ops` and `latency.mean`",
+        "The figures of the result, as for `--metric`; `study` is those of a study of snapshots with `oltp_sync`; by default \
+         `ops` and `latency.mean`",
     ),
     key(
         "effects",

@@ -5,7 +5,7 @@ use super::file_reader::{FileTable, FileValue};
 use super::replay::record_name;
 use super::scopes::HookScope;
 use crate::diag::{Code, nearest};
-use crate::import::Metric;
+use crate::import::{Metric, STUDY};
 use crate::source::{Span, Spanned};
 use crate::util::printable;
 
@@ -24,7 +24,16 @@ impl FileParser<'_> {
         };
         let Some(value) = root.value("metrics", self.errors) else { return default(root.span) };
         let values = value.list("metrics", self.errors);
-        let metrics = values.iter().filter_map(|name| self.metric("metrics", name)).collect();
+        let mut metrics = Vec::new();
+        for value in &values {
+            let Some(name) = value.text("metrics", self.errors) else { continue };
+            if name.node == "study" {
+                let study = STUDY.iter().filter_map(|name| name.parse().ok());
+                metrics.extend(study.map(|metric| Spanned::new(metric, name.span)));
+            } else {
+                metrics.extend(self.parsed(&name));
+            }
+        }
         if values.is_empty() && value.is_list() {
             self.errors.add(Code::WrongValue, value.span, "no metrics", "name at least one, such as `\"ops\"`");
         }
@@ -34,6 +43,10 @@ impl FileParser<'_> {
     /// Reads the name of a metric.
     pub(super) fn metric(&mut self, key: &str, value: &FileValue<'_>) -> Option<Spanned<Metric>> {
         let name = value.text(key, self.errors)?;
+        self.parsed(&name)
+    }
+
+    fn parsed(&mut self, name: &Spanned<String>) -> Option<Spanned<Metric>> {
         let metric = name.node.parse::<Metric>().inspect_err(|e| {
             let help = e.strip_prefix("unknown metric: ").unwrap_or(e).to_owned();
             let message = format!("no metric `{}`", printable::line(&name.node));

@@ -60,6 +60,7 @@ fn every_metric_of_a_run_is_read_from_its_entry() {
     assert_eq!(missing, Vec::<&str>::new());
     assert!((found["read.mib"] + found["written.mib"] - found["mib"]).abs() < 1e-9);
     assert_eq!(found["read.mib"], found["shadowread.mib"]);
+    assert_eq!((found["reads"], found["writes"]), (found["shadowread.ops"], found["dbwrite-a.ops"]));
     assert_eq!(
         (found["transactions"], found["transactions.latency.p99"]),
         (found["dbwrite-a.ops"], found["dbwrite-a.latency.p99"])

@@ -118,7 +118,10 @@ fn tested_levels_have_their_distributions_and_normal_quantiles() {
     let runs: Vec<(usize, f64)> = values.iter().enumerate().map(|(n, ops)| (n % 3, *ops)).collect();
     let names = ["snapshots=0", "snapshots=30", "snapshots=60"];
     let blocks = experiment::blocks(&recorded(rule, &names, &runs), None, None);
-    assert_eq!(table(&blocks, "t-tests: ops over snapshots").rows[0][6], "loss");
+    assert_eq!(
+        table(&blocks, "t-tests: ops over snapshots, mean of snapshots=0 − mean of the level").rows[0][6],
+        "loss"
+    );
     let pictures = pictures(blocks);
     for name in names {
         let picture = &pictures[&format!("Normal QQ plots: ops over snapshots, {name}")];

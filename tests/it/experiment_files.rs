@@ -141,7 +141,10 @@ fn a_cell_can_be_compared() {
     let text = any_verdict(&lab.command("compare r:n=1,io=plain r:n=2,io=plain --anyway").output().unwrap());
     assert!(text.contains("paired t-test over 2 blocks") && !text.contains("not interleaved"), "{text}");
     let words = "compare r:n=1,io=plain r:n=2,io=plain --anyway --quiet -o compared.html";
-    let text = any_verdict(&lab.command(words).output().unwrap());
+    let output = lab.command(words).output().unwrap();
+    any_verdict(&output);
+    // A doubt, such as that other programs ran, has its notes on standard error.
+    let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().count() == 1 && text.contains(": ") && text.ends_with(".\n"), "{text}");
     let page = fs::read_to_string(lab.path("compared.html")).unwrap();
     assert!(
@@ -251,6 +254,27 @@ fn cells_end_by_the_rule_of_the_study() {
     assert_eq!(found["stop"], "study", "{found:#}");
     let text = lab.run("report r --format text", 0).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("in only 72 to 75 of 100 cases if runs depend on each other"), "{text}");
+}
+
+/// `study` stands for the measures of the study, which are flowops of `oltp_sync`; another script lacks them.
+#[test]
+fn the_measures_of_the_study_are_metrics() {
+    let text = "script = \"oltp_sync\"\nrepeats = 1\nmetrics = [\"study\", \"latency.max\"]\n";
+    let lab = lab(text);
+    let small = "--set filesize=1m --set logfilesize=1m --set nshadows=4 --set ndbwriters=2 --runtime 0.3";
+    let words = format!("experiment files/study.toml {small} --no-quiesce --quiet --format json --results r");
+    let found: Value = serde_json::from_str(&lab.run(&words, 0)).unwrap();
+    let of = |name: &str| found["metrics"].as_array().unwrap().iter().position(|of| of == name);
+    assert_eq!(
+        (of("shadow-post-dbwr.ops"), of("lg-write.latency.mean"), of("latency.max")),
+        (Some(0), Some(12), Some(13))
+    );
+    let value = |name: &str| found["cells"][0]["metrics"][of(name).unwrap()]["estimate"]["value"].as_f64().unwrap();
+    let [hog, reads, of_flowop] = ["shadowhog.latency.mean", "reads", "shadowread.ops"].map(value);
+    assert!(hog > 0.0 && (reads / of_flowop - 1.0).abs() < 1e-9, "{found:#}");
+    fs::write(lab.path("files/study.toml"), text.replace("oltp_sync", "x")).unwrap();
+    let text = lab.run("experiment files/study.toml --plan", 2);
+    assert!(text.contains("files/study.toml:3:12") && text.contains("shadow-post-dbwr"), "{text}");
 }
 
 /// The runs of two cells end before they have done anything.
