@@ -3,108 +3,49 @@
 use clap::Command;
 
 /// The examples of each command. The empty name is the program without a command.
+#[rustfmt::skip]
 const EXAMPLES: &[(&str, &[&str])] = &[
-    (
-        "",
-        &[
-            "wmlrun varmail --dir /mnt/test --runtime 60",
-            "wmlrun mail.wml --set nfiles=10k --json result.json --label 'before the upgrade'",
-            "wmlrun randomread --append history.csv --live jsonl:/run/user/1000/live",
-        ],
-    ),
+    ("", &["wmlrun varmail --dir /mnt/test --runtime 60",
+        "wmlrun mail.wml --set nfiles=10k --json result.json --label 'before the upgrade'",
+        "wmlrun randomread --append history.csv --live jsonl:/run/user/1000/live"]),
     ("run", &["wmlrun run varmail --dir /mnt/test --cold", "wmlrun run mail.wml --require-fs xfs --json -"]),
     ("repl", &["wmlrun repl", "wmlrun repl mail.wml --dir /mnt/test"]),
-    (
-        "init",
-        &[
-            "wmlrun init",
-            "wmlrun init mail.wml --files 10000x16k --load 200/s --reads 60 --sync end --io whole",
-            "wmlrun init table.wml --files 1x1g --sync write --io 8k",
-        ],
-    ),
+    ("init", &["wmlrun init", "wmlrun init mail.wml --files 10000x16k --load 200/s --reads 60 --sync end --io whole",
+        "wmlrun init table.wml --files 1x1g --sync write --io 8k"]),
     ("check", &["wmlrun check mail.wml", "wmlrun check *.wml --set nfiles=1m", "wmlrun check mail.wml --dump ast"]),
     ("fmt", &["wmlrun fmt mail.wml", "wmlrun fmt -w *.wml", "wmlrun fmt --check *.wml"]),
     ("plan", &["wmlrun plan varmail --set nfiles=1m", "wmlrun plan varmail --list"]),
     ("batch", &["wmlrun batch nightly.prof --dir /mnt/test --results results"]),
-    (
-        "repeat",
-        &[
-            "wmlrun repeat varmail --dir /mnt/test --runtime 60",
-            "wmlrun repeat varmail --runs 10 --metric ops,latency.p99 --format csv",
-            "wmlrun repeat --resume wmlrun-results/varmail-20261124T093000Z",
-            "wmlrun repeat --floor randomread --dir /mnt/test --blocks 8 --runtime 30",
-        ],
-    ),
-    (
-        "ab",
-        &[
-            "wmlrun ab varmail --a '--dir /mnt/ext4' --b '--dir /mnt/xfs' --runtime 30",
-            "wmlrun ab varmail --dir /mnt/test --b '--set nthreads=32' --until-clear --expect better",
-        ],
-    ),
-    (
-        "compare",
-        &[
-            "wmlrun compare old.json new.json --tolerance 5%",
-            "wmlrun compare wmlrun-results/old wmlrun-results/new --metric latency.p99 --format markdown",
-            "wmlrun compare old.txt:2 new.txt:2",
-            "wmlrun compare --tests old new --metric latency.p99",
-            "wmlrun compare --curve curve.txt",
-        ],
-    ),
-    (
-        "sweep",
-        &[
-            "wmlrun sweep randomread --vary nthreads=1,2,4,8 --dir /mnt/test",
-            "wmlrun sweep randomread --vary nthreads=1,2,4,8 --repeats 5 --format csv",
-        ],
-    ),
-    (
-        "experiment",
-        &[
-            "wmlrun experiment quick --dir /mnt/test",
-            "wmlrun experiment study.toml --plan",
-            "wmlrun experiment study.toml --allow-system --results study",
-        ],
-    ),
-    (
-        "report",
-        &[
-            "wmlrun report result.json -o page.html",
-            "wmlrun report wmlrun-results/varmail-20261124T093000Z -o page.html",
-            "wmlrun report ext4.json xfs.json > page.html",
-            "wmlrun report result.json --format hgrm -o result.hgrm",
-        ],
-    ),
+    ("repeat", &["wmlrun repeat varmail --dir /mnt/test --runtime 60",
+        "wmlrun repeat varmail --runs 10 --metric ops,latency.p99 --format csv",
+        "wmlrun repeat --resume wmlrun-results/varmail-20261124T093000Z",
+        "wmlrun repeat --floor randomread --dir /mnt/test --blocks 8 --runtime 30"]),
+    ("ab", &["wmlrun ab varmail --a '--dir /mnt/ext4' --b '--dir /mnt/xfs' --runtime 30",
+        "wmlrun ab varmail --dir /mnt/test --b '--set nthreads=32' --until-clear --expect better"]),
+    ("compare", &["wmlrun compare old.json new.json --tolerance 5%",
+        "wmlrun compare wmlrun-results/old wmlrun-results/new --metric latency.p99 --format markdown",
+        "wmlrun compare old.txt:2 new.txt:2", "wmlrun compare --tests old new --metric latency.p99",
+        "wmlrun compare --curve curve.txt"]),
+    ("sweep", &["wmlrun sweep randomread --vary nthreads=1,2,4,8 --dir /mnt/test",
+        "wmlrun sweep randomread --vary nthreads=1,2,4,8 --repeats 5 --format csv"]),
+    ("experiment", &["wmlrun experiment quick --dir /mnt/test", "wmlrun experiment study.toml --plan",
+        "wmlrun experiment study.toml --allow-system --results study"]),
+    ("report", &["wmlrun report result.json -o page.html",
+        "wmlrun report wmlrun-results/varmail-20261124T093000Z -o page.html",
+        "wmlrun report ext4.json xfs.json > page.html", "wmlrun report result.json --format hgrm -o result.hgrm"]),
     ("age", &["wmlrun age /mnt/test --to 47%", "wmlrun age /mnt/test --to 20g --rounds 40 --seed 7 --json aging.json"]),
     ("list", &["wmlrun list", "wmlrun list flowops", "wmlrun list codes"]),
     ("show", &["wmlrun show varmail > mail.wml"]),
     ("doctor", &["wmlrun doctor /mnt/test"]),
     ("explain", &["wmlrun explain E0202"]),
     ("clean", &["wmlrun clean /mnt/test", "wmlrun clean --logs wmlrun-results/varmail-20261124T093000Z"]),
-    (
-        "setup",
-        &[
-            "wmlrun setup man ~/.cargo/share/man/man1",
-            "source <(wmlrun setup completions zsh)",
-            "wmlrun setup editor vim > ~/.vim/syntax/wml.vim",
-        ],
-    ),
-    (
-        "setup completions",
-        &[
-            "wmlrun setup completions bash > ~/.local/share/bash-completion/completions/wmlrun",
-            "source <(wmlrun setup completions zsh)",
-        ],
-    ),
+    ("setup", &["wmlrun setup man ~/.cargo/share/man/man1", "source <(wmlrun setup completions zsh)",
+        "wmlrun setup editor vim > ~/.vim/syntax/wml.vim"]),
+    ("setup completions", &["wmlrun setup completions bash > ~/.local/share/bash-completion/completions/wmlrun",
+        "source <(wmlrun setup completions zsh)"]),
     ("setup man", &["wmlrun setup man ~/.cargo/share/man/man1"]),
-    (
-        "setup editor",
-        &[
-            "wmlrun setup editor vim > ~/.vim/syntax/wml.vim",
-            "wmlrun setup editor vscode > syntaxes/wml.tmLanguage.json",
-        ],
-    ),
+    ("setup editor", &["wmlrun setup editor vim > ~/.vim/syntax/wml.vim",
+        "wmlrun setup editor vscode > syntaxes/wml.tmLanguage.json"]),
     ("setup lsp", &["wmlrun setup lsp"]),
 ];
 

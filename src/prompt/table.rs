@@ -4,120 +4,46 @@ use super::command::{Argument, PromptCommand};
 use super::{Prompt, df, runs};
 
 /// All shell commands, in the order of `help`.
+#[rustfmt::skip]
 pub const COMMANDS: &[PromptCommand] = &[
-    PromptCommand::new(
-        [
-            "help",
-            "help [TOPIC]",
-            "explains the loaded script, or a command, flowop, attribute or variable",
-            "help read",
-        ],
-        Argument::Topic,
-        Prompt::help_on,
-    ),
-    PromptCommand::new(
-        ["show", "show [NAME]", "prints the current script, or one variable or definition", "show"],
-        Argument::Name,
-        Prompt::show,
-    ),
-    PromptCommand::new(
-        ["vars", "vars", "lists variables: name, value, where it was set, value if unset", "vars"],
-        Argument::Nothing,
-        |prompt, _, front| {
-            prompt.show_variables(front);
-            Ok(())
-        },
-    ),
-    PromptCommand::new(
-        [
-            "unset",
-            "unset $NAME",
-            "undoes the last setting of a variable: command line, else prompt, else script",
-            "unset $nshadows",
-        ],
-        Argument::Variable,
-        Prompt::unset,
-    ),
-    PromptCommand::new(
-        ["reload", "reload", "reads the loaded script again; keeps the variables set at the prompt", "reload"],
-        Argument::Nothing,
-        |prompt, _, front| Ok(prompt.reload(front)?),
-    ),
-    PromptCommand::new(
-        ["plan", "plan [-v]", "shows what a run would do, without running it; -v: each step", "plan"],
-        Argument::Verbose,
-        Prompt::show_plan,
-    ),
+    PromptCommand::new(["help", "help [TOPIC]",
+        "explains the loaded script, or a command, flowop, attribute or variable", "help read"], Argument::Topic,
+        Prompt::help_on),
+    PromptCommand::new(["show", "show [NAME]", "prints the current script, or one variable or definition", "show"],
+        Argument::Name, Prompt::show),
+    PromptCommand::new(["vars", "vars", "lists variables: name, value, where it was set, value if unset", "vars"],
+        Argument::Nothing, |prompt, _, front| { prompt.show_variables(front); Ok(()) }),
+    PromptCommand::new(["unset", "unset $NAME",
+        "undoes the last setting of a variable: command line, else prompt, else script", "unset $nshadows"],
+        Argument::Variable, Prompt::unset),
+    PromptCommand::new(["reload", "reload", "reads the loaded script again; keeps the variables set at the prompt",
+        "reload"], Argument::Nothing, |prompt, _, front| Ok(prompt.reload(front)?)),
+    PromptCommand::new(["plan", "plan [-v]", "shows what a run would do, without running it; -v: each step", "plan"],
+        Argument::Verbose, Prompt::show_plan),
     df::DF,
-    PromptCommand::new(
-        ["check", "check", "checks the definitions for errors, with the current variables", "check"],
-        Argument::Nothing,
-        Prompt::check,
-    ),
-    PromptCommand::new(
-        ["repeat", "repeat [TIMES]", "repeats the last run, TIMES times (default 1)", "repeat 3"],
-        Argument::Number,
-        Prompt::repeat,
-    ),
-    PromptCommand::new(
-        ["stats", "stats", "shows the report of the last run again", "stats"],
-        Argument::Nothing,
-        |prompt, _, front| {
-            prompt.show_report(front);
-            Ok(())
-        },
-    ),
-    PromptCommand::new(
-        [
-            "compare",
-            "compare [-v] [COUNT]",
-            "shows the last COUNT runs (2 to 8, default 2) side by side: differing variables, results; -v: every row",
-            "compare",
-        ],
-        Argument::Number,
-        Prompt::compare,
-    ),
-    PromptCommand::new(
-        [
-            "ab",
-            "ab NAME=VALUE…",
-            "compares runs of the script as it is (A) with runs with these values (B): 16 runs in random order",
-            "ab nshadows=7",
-        ],
-        Argument::Values,
-        Prompt::ab,
-    ),
+    PromptCommand::new(["check", "check", "checks the definitions for errors, with the current variables", "check"],
+        Argument::Nothing, Prompt::check),
+    PromptCommand::new(["repeat", "repeat [TIMES]", "repeats the last run, TIMES times (default 1)", "repeat 3"],
+        Argument::Number, Prompt::repeat),
+    PromptCommand::new(["stats", "stats", "shows the report of the last run again", "stats"], Argument::Nothing,
+        |prompt, _, front| { prompt.show_report(front); Ok(()) }),
+    PromptCommand::new(["compare", "compare [-v] [COUNT]",
+        "shows the last COUNT runs (2 to 8, default 2) side by side: differing variables, results; -v: every row",
+        "compare"], Argument::Number, Prompt::compare),
+    PromptCommand::new(["ab", "ab NAME=VALUE…",
+        "compares runs of the script as it is (A) with runs with these values (B): 16 runs in random order",
+        "ab nshadows=7"], Argument::Values, Prompt::ab),
     runs::RUNS,
     runs::PLOT,
     runs::PAGE,
-    PromptCommand::new(
-        [
-            "save",
-            "save FILE",
-            "writes the current script to FILE, and the results as JSON next to it",
-            "save tuned.wml",
-        ],
-        Argument::File,
-        Prompt::save,
-    ),
-    PromptCommand::new(
-        ["source", "source FILE", "executes the commands of a file as if they were typed", "source steps.wml"],
-        Argument::File,
-        Prompt::source,
-    ),
-    PromptCommand::new(
-        ["history", "history", "lists the statements of this session", "history"],
-        Argument::Nothing,
-        |prompt, _, front| {
-            prompt.show_history(front);
-            Ok(())
-        },
-    ),
-    PromptCommand::new(
-        ["clear", "clear", "removes all definitions and variables; keeps the results", "clear"],
-        Argument::Nothing,
-        |prompt, _, front| Ok(prompt.clear(front)?),
-    ),
+    PromptCommand::new(["save", "save FILE", "writes the current script to FILE, and the results as JSON next to it",
+        "save tuned.wml"], Argument::File, Prompt::save),
+    PromptCommand::new(["source", "source FILE", "executes the commands of a file as if they were typed",
+        "source steps.wml"], Argument::File, Prompt::source),
+    PromptCommand::new(["history", "history", "lists the statements of this session", "history"], Argument::Nothing,
+        |prompt, _, front| { prompt.show_history(front); Ok(()) }),
+    PromptCommand::new(["clear", "clear", "removes all definitions and variables; keeps the results", "clear"],
+        Argument::Nothing, |prompt, _, front| Ok(prompt.clear(front)?)),
 ];
 
 /// Parses a line as a shell command. Returns the command and its argument; `None` if the line is not a shell command.

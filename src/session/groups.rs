@@ -33,7 +33,7 @@ impl GroupKind {
 }
 
 /// All kinds, in the order of the list.
-pub const KINDS: &[GroupKind] = &[GroupKind::Applications, GroupKind::Micro, GroupKind::Tools, GroupKind::Historical];
+pub const KINDS: &[GroupKind] = &[Applications, Micro, Tools, Historical];
 
 /// Personalities that belong together.
 #[derive(Debug)]
@@ -45,157 +45,41 @@ pub struct PersonalityGroup {
     pub names: &'static [&'static str],
 }
 
+const fn group(name: &'static str, kind: GroupKind, names: &'static [&'static str]) -> PersonalityGroup {
+    PersonalityGroup { name, kind, names }
+}
+
+use GroupKind::{Applications, Historical, Micro, Tools};
+
 /// The group of every shipped personality.
+#[rustfmt::skip]
 pub static GROUPS: &[PersonalityGroup] = &[
-    PersonalityGroup {
-        name: "servers",
-        kind: GroupKind::Applications,
-        names: &[
-            "varmail",
-            "maildir",
-            "qmail",
-            "webserver",
-            "webproxy",
-            "fileserver",
-            "netsfs",
-            "networkfs",
-            "videoserver",
-            "imagestore",
-            "randomfileaccess",
-        ],
-    },
-    PersonalityGroup {
-        name: "databases",
-        kind: GroupKind::Applications,
-        names: &["oltp", "oltp_sync", "tpcso", "randomwrite_oltp_ager", "randomwrite_ager", "seqwrite"],
-    },
-    PersonalityGroup {
-        name: "streams",
-        kind: GroupKind::Micro,
-        names: &[
-            "randomread",
-            "randomwrite",
-            "randomrw",
-            "singlestreamread",
-            "singlestreamreaddirect",
-            "singlestreamwrite",
-            "singlestreamwritedirect",
-            "multistreamread",
-            "multistreamreaddirect",
-            "multistreamwrite",
-            "multistreamwritedirect",
-            "fivestreamread",
-            "fivestreamreaddirect",
-            "fivestreamwrite",
-            "fivestreamwritedirect",
-        ],
-    },
-    PersonalityGroup {
-        name: "trees",
-        kind: GroupKind::Micro,
-        names: &[
-            "createfiles",
-            "openfiles",
-            "deletefiles",
-            "makedirs",
-            "listdirs",
-            "removedirs",
-            "copyfiles",
-            "ratelimcopyfiles",
-            "bringover",
-            "createdelete-swing",
-            "mongo",
-        ],
-    },
-    PersonalityGroup {
-        name: "filemicro",
-        kind: GroupKind::Micro,
-        names: &[
-            "filemicro_create",
-            "filemicro_createfiles",
-            "filemicro_createrand",
-            "filemicro_delete",
-            "filemicro_rread",
-            "filemicro_rwrite",
-            "filemicro_rwritedsync",
-            "filemicro_rwritefsync",
-            "filemicro_seqread",
-            "filemicro_seqwrite",
-            "filemicro_seqwriterand",
-            "filemicro_seqwriterandvargam",
-            "filemicro_seqwriterandvartab",
-            "filemicro_statfile",
-            "filemicro_writefsync",
-            "compflow_demo",
-            "cvar_example",
-        ],
-    },
-    PersonalityGroup { name: "postmark", kind: GroupKind::Tools, names: &["postmark"] },
-    PersonalityGroup {
-        name: "iozone",
-        kind: GroupKind::Tools,
-        names: &[
-            "iozone_write",
-            "iozone_rewrite",
-            "iozone_read",
-            "iozone_reread",
-            "iozone_randread",
-            "iozone_randwrite",
-            "iozone_backread",
-            "iozone_recordrewrite",
-            "iozone_strideread",
-            "iozone_fwrite",
-            "iozone_frewrite",
-            "iozone_fread",
-            "iozone_freread",
-        ],
-    },
-    PersonalityGroup {
-        name: "bonnie",
-        kind: GroupKind::Tools,
-        names: &[
-            "bonnie_putc",
-            "bonnie_write",
-            "bonnie_rewrite",
-            "bonnie_getc",
-            "bonnie_read",
-            "bonnie_seeks",
-            "bonnie_create_seq",
-            "bonnie_stat_seq",
-            "bonnie_delete_seq",
-            "bonnie_create_rand",
-            "bonnie_stat_rand",
-            "bonnie_delete_rand",
-        ],
-    },
-    PersonalityGroup {
-        name: "io500",
-        kind: GroupKind::Tools,
-        names: &["ior_easy", "ior_hard", "mdtest_easy", "mdtest_hard"],
-    },
-    PersonalityGroup {
-        name: "nfs",
-        kind: GroupKind::Historical,
-        names: &[
-            "specsfs97",
-            "laddis_100g",
-            "laddis_1t",
-            "vxbench_read",
-            "vxbench_write",
-            "mkfile",
-            "touch_files",
-            "cp",
-            "untar",
-        ],
-    },
-    PersonalityGroup {
-        name: "unit",
-        kind: GroupKind::Historical,
-        names: &[
-            "unit01", "unit02", "unit03", "unit04", "unit05", "unit06", "unit07", "unit08", "unit09", "unit10",
-            "unit11", "unit12", "unit13", "unit14",
-        ],
-    },
+    group("servers", Applications, &["varmail", "maildir", "qmail", "webserver", "webproxy", "fileserver", "netsfs",
+        "networkfs", "videoserver", "imagestore", "randomfileaccess"]),
+    group("databases", Applications, &["oltp", "oltp_sync", "tpcso", "randomwrite_oltp_ager", "randomwrite_ager",
+        "seqwrite"]),
+    group("streams", Micro, &["randomread", "randomwrite", "randomrw", "singlestreamread", "singlestreamreaddirect",
+        "singlestreamwrite", "singlestreamwritedirect", "multistreamread", "multistreamreaddirect", "multistreamwrite",
+        "multistreamwritedirect", "fivestreamread", "fivestreamreaddirect", "fivestreamwrite",
+        "fivestreamwritedirect"]),
+    group("trees", Micro, &["createfiles", "openfiles", "deletefiles", "makedirs", "listdirs", "removedirs",
+        "copyfiles", "ratelimcopyfiles", "bringover", "createdelete-swing", "mongo"]),
+    group("filemicro", Micro, &["filemicro_create", "filemicro_createfiles", "filemicro_createrand", "filemicro_delete",
+        "filemicro_rread", "filemicro_rwrite", "filemicro_rwritedsync", "filemicro_rwritefsync", "filemicro_seqread",
+        "filemicro_seqwrite", "filemicro_seqwriterand", "filemicro_seqwriterandvargam", "filemicro_seqwriterandvartab",
+        "filemicro_statfile", "filemicro_writefsync", "compflow_demo", "cvar_example"]),
+    group("postmark", Tools, &["postmark"]),
+    group("iozone", Tools, &["iozone_write", "iozone_rewrite", "iozone_read", "iozone_reread", "iozone_randread",
+        "iozone_randwrite", "iozone_backread", "iozone_recordrewrite", "iozone_strideread", "iozone_fwrite",
+        "iozone_frewrite", "iozone_fread", "iozone_freread"]),
+    group("bonnie", Tools, &["bonnie_putc", "bonnie_write", "bonnie_rewrite", "bonnie_getc", "bonnie_read",
+        "bonnie_seeks", "bonnie_create_seq", "bonnie_stat_seq", "bonnie_delete_seq", "bonnie_create_rand",
+        "bonnie_stat_rand", "bonnie_delete_rand"]),
+    group("io500", Tools, &["ior_easy", "ior_hard", "mdtest_easy", "mdtest_hard"]),
+    group("nfs", Historical, &["specsfs97", "laddis_100g", "laddis_1t", "vxbench_read", "vxbench_write", "mkfile",
+        "touch_files", "cp", "untar"]),
+    group("unit", Historical, &["unit01", "unit02", "unit03", "unit04", "unit05", "unit06", "unit07", "unit08",
+        "unit09", "unit10", "unit11", "unit12", "unit13", "unit14"]),
 ];
 
 /// The names of all personalities, group by group.

@@ -18,6 +18,7 @@ const fn term(words: &'static str, meaning: &'static str, page: &'static str) ->
 }
 
 /// The lines of the whole report of a run.
+#[rustfmt::skip]
 pub static REPORT_LINES: &[TermEntry] = &[
     term("reads, writes", "read and write operations per second", ""),
     term("phases", "duration of each phase", ""),
@@ -35,16 +36,14 @@ pub static REPORT_LINES: &[TermEntry] = &[
     term("memory", "peak memory of wmlrun, without the page cache", ""),
     term("energy", "energy of the processors, or else of the batteries, in the measured time, for all programs", ""),
     term("free", "free space of each file system before and after the run", ""),
-    term(
-        "devices",
-        "bytes that the workload requested, and bytes that each device moved",
-        "filesets.md#device-or-memory",
-    ),
+    term("devices", "bytes that the workload requested, and bytes that each device moved",
+        "filesets.md#device-or-memory"),
     term("populating", "time to create the files, and to write them back", ""),
     term("warm-up", "duration and operations of the warm-up; not counted", ""),
 ];
 
 /// The terms of the documentation.
+#[rustfmt::skip]
 pub static TERMS: &[TermEntry] = &[
     term("flowop", "an operation of a thread, such as `read` or `createfile`; a row of the report", ""),
     term("composite", "a flowop made of several", "scripts.md#time-what-the-application-does"),
@@ -63,47 +62,33 @@ pub static TERMS: &[TermEntry] = &[
     term("offered, achieved", "requests per second that should start; that ended", ""),
     term("backlog", "requests that have not started in time", ""),
     term("think time", "a pause between operations; `delay`", ""),
-    term(
-        "queue depth",
-        "operations in flight: at most `iodepth=` for asynchronous flowops, else the number of threads",
-        "",
-    ),
+    term("queue depth", "operations in flight: at most `iodepth=` for asynchronous flowops, else the number of threads",
+        ""),
     term("percentile", "p99: the latency that 99 of 100 operations do not exceed", ""),
     term("steady state", "the part of a run without a trend of the rate", "compare.md#the-steady-part-of-a-run"),
     term("working set", "the bytes that a workload uses; `workingset=` limits random offsets", ""),
-    term(
-        "cold, warm",
-        "at most 1 %, or at least 99 %, of the files' pages were in memory before the run",
-        "filesets.md#the-page-cache",
-    ),
+    term("cold, warm", "at most 1 %, or at least 99 %, of the files' pages were in memory before the run",
+        "filesets.md#the-page-cache"),
     term("starved", "waiting for a usable file", "filesets.md#when-no-file-is-usable"),
     term("quiesce", "to write back the file systems before a run, and wait until few pages are dirty", ""),
     term("disturbed", "other programs used the processors or the devices during a run", ""),
-    term(
-        "confidence interval",
-        "a range computed from the runs; in 95 of 100 such experiments it contains the true value",
-        "",
-    ),
+    term("confidence interval",
+        "a range computed from the runs; in 95 of 100 such experiments it contains the true value", ""),
     term("tolerance", "the largest change that does not matter to you", ""),
     term("arm", "what is run several times: A or B, a value of a sweep, a cell", ""),
     term("cell", "a combination of levels of an experiment file", ""),
     term("block", "four runs of a comparison, A B B A or B A A B; in a sweep or an experiment one run of each arm", ""),
     term("detectable loss", "the smallest loss that a comparison finds in four of five cases", ""),
-    term(
-        "control",
-        "the speed of a fixed computation before and after every run: if it differs, the machine changed",
-        "",
-    ),
-    term(
-        "noise floor",
-        "how much results of different days differ although nothing changed (`wmlrun repeat --floor`)",
-        "",
-    ),
+    term("control", "the speed of a fixed computation before and after every run: if it differs, the machine changed",
+        ""),
+    term("noise floor", "how much results of different days differ although nothing changed (`wmlrun repeat --floor`)",
+        ""),
     term("knee", "the load beyond which the response time rises steeply", ""),
     term("overhead", "time that wmlrun itself needs for an operation; not part of the latency", ""),
 ];
 
 /// Columns and rows of tables, states and verdicts.
+#[rustfmt::skip]
 pub(crate) static LABELS: &[TermEntry] = &[
     term("spread", "the standard deviation of the runs of an arm, relative to their mean", ""),
     term("not usable", "a caution says why the result must not be used, whatever the figures are", ""),
@@ -114,22 +99,16 @@ pub(crate) static LABELS: &[TermEntry] = &[
     term("max", "the greatest value: of a run, the latency of its slowest operation, a single event", ""),
     term("min", "the smallest value", ""),
     term("all I/O", "all flowops together that read, write or change files; waiting flowops are not part of it", ""),
-    term(
-        "±",
-        "half of the width of the 95 % interval, as a share of the mean; on one run, the variation of its rate",
-        "",
-    ),
+    term("±", "half of the width of the 95 % interval, as a share of the mean; on one run, the variation of its rate",
+        ""),
     term("requests", "the iterations of an open loop, each with a time at which it should start", ""),
     term("requests/s", "requests per second of an open loop", ""),
     term("done/s", "requests that have ended, per second", ""),
     term("response", "the response time: from the intended start of a request to its end", ""),
     term("result", "the last line of a report: rate, throughput and latency of all operations together", ""),
     term("seconds, measured", "the length of the measured time, and what was measured", ""),
-    term(
-        "cache, as-is",
-        "the state of the page cache before the run: `as-is` is whatever an earlier run or the population left",
-        "",
-    ),
+    term("cache, as-is",
+        "the state of the page cache before the run: `as-is` is whatever an earlier run or the population left", ""),
     term("engine", "how data is moved: by system calls (`posix`), asynchronously, or not at all (`null`)", ""),
     term("seed", "the number from which the random numbers of a run follow; `--seed` repeats them", ""),
     term("populate", "to create the files of a file set before a run", ""),
@@ -144,16 +123,11 @@ pub(crate) static LABELS: &[TermEntry] = &[
     term("same", "B differs from A by less than the tolerance", ""),
     term("not worse", "B is not worse by more than the tolerance; it may be better", ""),
     term("worse", "B is worse by more than the tolerance; the exit status is 10", ""),
-    term(
-        "unclear",
-        "the interval is too wide for any other verdict: more or longer runs may decide; the exit status is 11",
-        "",
-    ),
-    term(
-        "invalid",
-        "the machine was disturbed: it was faster or slower for B, so that the result can't be used; the exit status is 12",
-        "",
-    ),
+    term("unclear",
+        "the interval is too wide for any other verdict: more or longer runs may decide; the exit status is 11", ""),
+    term("invalid",
+        "the machine was disturbed: it was faster or slower for B, so that the result can't be used; the exit status \
+         is 12", ""),
     term("A, B", "the sides of a comparison: B is compared with A", ""),
     term("side", "A or B of a comparison", ""),
     term("runs", "the number of runs, or the runs themselves", ""),
@@ -164,36 +138,21 @@ pub(crate) static LABELS: &[TermEntry] = &[
     term("B - A", "the difference of the metric between B and A, with its interval", ""),
     term("test, signed-rank test, t-test", "the calculation that gives the probability p", ""),
     term("p, p-value", "how probable a difference at least as large is if A and B are equal", ""),
-    term(
-        "p corrected, corrected",
-        "the probability p after Holm's correction for the number of metrics that were looked at",
-        "",
-    ),
-    term(
-        "95 % interval, 99.9 % interval, interval",
-        "a range computed from the runs; in 95 (or 99.9) of 100 such experiments it contains the true value",
-        "",
-    ),
+    term("p corrected, corrected",
+        "the probability p after Holm's correction for the number of metrics that were looked at", ""),
+    term("95 % interval, 99.9 % interval, interval",
+        "a range computed from the runs; in 95 (or 99.9) of 100 such experiments it contains the true value", ""),
     term("also changed", "figures that differ clearly between A and B, and may explain the change", ""),
-    term(
-        "other metrics, descriptive",
-        "further figures of the same runs: they describe, the verdict is that of the first metric",
-        "",
-    ),
-    term(
-        "effective n, effective sample size",
-        "how many independent runs the runs are worth, because runs one after another are alike",
-        "",
-    ),
+    term("other metrics, descriptive",
+        "further figures of the same runs: they describe, the verdict is that of the first metric", ""),
+    term("effective n, effective sample size",
+        "how many independent runs the runs are worth, because runs one after another are alike", ""),
     term("trend", "how much the metric rose or fell from the first run to the last", ""),
     term("drifting", "the metric rose or fell from run to run, so that its mean depends on when it was measured", ""),
     term("not converged", "the runs ended before the interval was as narrow as requested", ""),
     term("outlier", "a run far from the others with the same options", ""),
-    term(
-        "load, achieved/s, offered/s",
-        "of a load curve: the value that is varied, requests per second that ended, and that should start",
-        "",
-    ),
+    term("load, achieved/s, offered/s",
+        "of a load curve: the value that is varied, requests per second that ended, and that should start", ""),
     term("peak", "the highest rate of a load curve", ""),
     term("overall response time", "the area under a load curve, response time over rate, divided by the peak rate", ""),
     term("factor, level", "what an experiment file varies, and one of its values", ""),
@@ -203,11 +162,8 @@ pub(crate) static LABELS: &[TermEntry] = &[
     term("mix, share", "flowops of which each iteration draws one; the share is how often it draws it", ""),
     term("phase", "processes that start together, when all threads of the phase before have ended", ""),
     term("stonewall", "the time after which threads only catch up with the one that has done most", ""),
-    term(
-        "event generator, event rate",
-        "the source of events that `eventlimit`, `iopslimit`, `opslimit` and `bwlimit` wait for",
-        "",
-    ),
+    term("event generator, event rate",
+        "the source of events that `eventlimit`, `iopslimit`, `opslimit` and `bwlimit` wait for", ""),
     term("poisson arrivals", "requests of an open loop start at random times, as those of independent users do", ""),
     term("change", "in a comparison at the prompt, how much the last run differs from the first", ""),
     term("at start, at the start", "the size of the files that exist when a run begins", ""),
@@ -222,10 +178,7 @@ pub(crate) static LABELS: &[TermEntry] = &[
     term("utilisation, busy", "the share of the time in which processors or devices worked", ""),
     term("caution", "what makes a result less certain; it may be used if that does not matter to you", ""),
     term("dropped", "runs that an experiment made and does not use, kept in its folder", ""),
-    term(
-        "name, value, set by, if unset",
-        "of variables: the name, its value, where it was set, and its value without that",
-        "",
-    ),
+    term("name, value, set by, if unset",
+        "of variables: the name, its value, where it was set, and its value without that", ""),
     term("ended", "how a run ended, such as `complete`", ""),
 ];

@@ -193,98 +193,45 @@ pub enum Error {
 pub(crate) type CodeRow = (&'static str, &'static str, &'static str);
 
 /// The explanations that `wmlrun explain` prints for the codes of this module.
+#[rustfmt::skip]
 pub const CODES: &[CodeRow] = &[
-    (
-        "E0501",
-        "a directory with files that wmlrun did not create",
-        "The root of a file set is the directory `path/name`. This directory contains files but no marker of wmlrun (`.wmlrun`), so the files may belong to another program or user, and nothing was changed. Use another directory (`--dir`), or adopt the tree with `--adopt` if it is a file set that Filebench or another tool left behind.",
-    ),
-    (
-        "E0502",
-        "a foreign file in a file set",
-        "A file set consists of directories and regular files that have the numbers of its layout, have one name each, and are all on one file system. Something else was found: another name or number, a link, a pipe, a device, a mount point or subvolume, or a file with a hard link elsewhere. A file set is scanned for such files before it is removed, and if there are any, nothing is removed. If an operation of a run encounters one, nothing is read or written and the run ends. Move the file away and run again.",
-    ),
-    (
-        "E0503",
-        "a symbolic link where a file set should be",
-        "wmlrun does not follow symbolic links at or below the root of a file set, since they may lead anywhere. Give the path of the real directory. (`path` itself may contain links, since the user named it.)",
-    ),
-    (
-        "E0504",
-        "not a directory",
-        "The root of a file set must be a directory. The path in the message is something else. Move it away, or use another directory.",
-    ),
-    (
-        "E0505",
-        "a file set that is in use",
-        "Another wmlrun process is using this directory: the marker file is locked. Wait until it ends, or use another directory.",
-    ),
-    (
-        "E0506",
-        "`reuse` of a tree with another layout",
-        "The directories of a file set are determined by entries, leafdirs, dirwidth, dirgamma, dirdepthrv and the layout seed. One of these values differs from the value with which the tree was created, so its files have other paths. Remove `reuse` (the tree is then recreated), or restore the old values. File sizes may differ: files are truncated or extended in place.",
-    ),
-    (
-        "E0507",
-        "a marker that is not valid",
-        "The file `.wmlrun` in the root of a file set records how the tree was created. This one is empty, damaged, hard-linked, or of another version. It therefore does not prove that wmlrun created the tree, and nothing was changed. Remove the tree manually if it is no longer needed.",
-    ),
-    (
-        "E0508",
-        "a tree that can't be adopted",
-        "`--adopt` accepts a tree that has the structure of a file set: 8-digit serial numbers from 1 without gaps, files in the lowest directories only, and as many files as the set has entries. A set with `prealloc` below 100 and without leaf directories may lack files, but no directories; the files that are there are then those that exist at the start. Each file must have the size that the script defines, unless the set has `reuse`, which truncates or extends the files.",
-    ),
-    (
-        "E0509",
-        "not enough space",
-        "The file set does not fit, or would leave less free space than wmlrun reserves (the larger of 1 % and 256 MiB; 5 % of a small file system). Nothing was created. Make the set smaller, or use another file system.",
-    ),
-    (
-        "E0510",
-        "not enough inodes",
-        "The file system has fewer free inodes than the set has files and directories. Nothing was created.",
-    ),
-    (
-        "E0511",
-        "not enough memory",
-        "The tables of the set, or on tmpfs its files, need more memory than is available without swapping.",
-    ),
-    (
-        "E0512",
-        "a name that can't be a directory name",
-        "The name of a file set becomes the name of a directory in its path, so it can't be empty, `.`, `..` or `.wmlrun`, nor contain `..`.",
-    ),
-    (
-        "E0513",
-        "a tree that exceeds a limit",
-        "The message names the limit: files are numbered in 32 bits, directories are kept in memory, and a path can't be longer than 4096 bytes.",
-    ),
-    (
-        "E0514",
-        "a system call failed",
-        "The message contains the call, the path and the error of the system. Files created so far are kept; the next run removes or completes them.",
-    ),
+    ("E0501", "a directory with files that wmlrun did not create",
+        "The root of a file set is the directory `path/name`. This directory contains files but no marker of wmlrun (`.wmlrun`), so the files may belong to another program or user, and nothing was changed. Use another directory (`--dir`), or adopt the tree with `--adopt` if it is a file set that Filebench or another tool left behind."),
+    ("E0502", "a foreign file in a file set",
+        "A file set consists of directories and regular files that have the numbers of its layout, have one name each, and are all on one file system. Something else was found: another name or number, a link, a pipe, a device, a mount point or subvolume, or a file with a hard link elsewhere. A file set is scanned for such files before it is removed, and if there are any, nothing is removed. If an operation of a run encounters one, nothing is read or written and the run ends. Move the file away and run again."),
+    ("E0503", "a symbolic link where a file set should be",
+        "wmlrun does not follow symbolic links at or below the root of a file set, since they may lead anywhere. Give the path of the real directory. (`path` itself may contain links, since the user named it.)"),
+    ("E0504", "not a directory",
+        "The root of a file set must be a directory. The path in the message is something else. Move it away, or use another directory."),
+    ("E0505", "a file set that is in use",
+        "Another wmlrun process is using this directory: the marker file is locked. Wait until it ends, or use another directory."),
+    ("E0506", "`reuse` of a tree with another layout",
+        "The directories of a file set are determined by entries, leafdirs, dirwidth, dirgamma, dirdepthrv and the layout seed. One of these values differs from the value with which the tree was created, so its files have other paths. Remove `reuse` (the tree is then recreated), or restore the old values. File sizes may differ: files are truncated or extended in place."),
+    ("E0507", "a marker that is not valid",
+        "The file `.wmlrun` in the root of a file set records how the tree was created. This one is empty, damaged, hard-linked, or of another version. It therefore does not prove that wmlrun created the tree, and nothing was changed. Remove the tree manually if it is no longer needed."),
+    ("E0508", "a tree that can't be adopted",
+        "`--adopt` accepts a tree that has the structure of a file set: 8-digit serial numbers from 1 without gaps, files in the lowest directories only, and as many files as the set has entries. A set with `prealloc` below 100 and without leaf directories may lack files, but no directories; the files that are there are then those that exist at the start. Each file must have the size that the script defines, unless the set has `reuse`, which truncates or extends the files."),
+    ("E0509", "not enough space",
+        "The file set does not fit, or would leave less free space than wmlrun reserves (the larger of 1 % and 256 MiB; 5 % of a small file system). Nothing was created. Make the set smaller, or use another file system."),
+    ("E0510", "not enough inodes",
+        "The file system has fewer free inodes than the set has files and directories. Nothing was created."),
+    ("E0511", "not enough memory",
+        "The tables of the set, or on tmpfs its files, need more memory than is available without swapping."),
+    ("E0512", "a name that can't be a directory name",
+        "The name of a file set becomes the name of a directory in its path, so it can't be empty, `.`, `..` or `.wmlrun`, nor contain `..`."),
+    ("E0513", "a tree that exceeds a limit",
+        "The message names the limit: files are numbered in 32 bits, directories are kept in memory, and a path can't be longer than 4096 bytes."),
+    ("E0514", "a system call failed",
+        "The message contains the call, the path and the error of the system. Files created so far are kept; the next run removes or completes them."),
     ("E0515", "stopped", "Creating or removing a file set was stopped. The next run removes or completes the tree."),
-    (
-        "E0516",
-        "overlapping file sets",
-        "Each file set needs a separate directory that is not inside the directory of another file set.",
-    ),
-    (
-        "E0517",
-        "a copied marker",
-        "The file `.wmlrun` records its own inode number and birth time, so that it is valid in one directory only. This one is in another directory: the tree was copied or restored together with it. It therefore does not prove that wmlrun created the files, and nothing was changed. Remove `.wmlrun` and adopt the tree with `--adopt`, or remove the copy manually.",
-    ),
-    (
-        "E0518",
-        "a directory that can't be aged",
-        "`wmlrun age DIR` creates its files in `DIR/aged`, and continues there after an interruption if fullness, rounds and seed are the same. The directory was aged with others, or it contains the file set of a script; or a script has a file set with the name and path of an aged directory, which a run does not change.",
-    ),
-    (
-        "E0519",
-        "a tree that ranks can't share",
-        "The ranks of a run share the tree of a file set: one of them prepares it, and the others open it. The message names the rank and host on which the directory does not exist, or is another one. With `share=all` and `share=neighbour` the directory must be on a file system that all hosts have mounted. Ranks that share a directory need the same definition of the file set, and an adopted tree can't be shared.",
-    ),
+    ("E0516", "overlapping file sets",
+        "Each file set needs a separate directory that is not inside the directory of another file set."),
+    ("E0517", "a copied marker",
+        "The file `.wmlrun` records its own inode number and birth time, so that it is valid in one directory only. This one is in another directory: the tree was copied or restored together with it. It therefore does not prove that wmlrun created the files, and nothing was changed. Remove `.wmlrun` and adopt the tree with `--adopt`, or remove the copy manually."),
+    ("E0518", "a directory that can't be aged",
+        "`wmlrun age DIR` creates its files in `DIR/aged`, and continues there after an interruption if fullness, rounds and seed are the same. The directory was aged with others, or it contains the file set of a script; or a script has a file set with the name and path of an aged directory, which a run does not change."),
+    ("E0519", "a tree that ranks can't share",
+        "The ranks of a run share the tree of a file set: one of them prepares it, and the others open it. The message names the rank and host on which the directory does not exist, or is another one. With `share=all` and `share=neighbour` the directory must be on a file system that all hosts have mounted. Ranks that share a directory need the same definition of the file set, and an adopted tree can't be shared."),
 ];
 
 impl Error {

@@ -59,260 +59,84 @@ const LATHIST_ON: BuildCommand = |_, _| Some(CommandKind::LatHist(true));
 const LATHIST_OFF: BuildCommand = |_, _| Some(CommandKind::LatHist(false));
 
 /// All commands of the language.
+#[rustfmt::skip]
 pub const COMMANDS: &[CommandEntry] = &[
-    command(
-        [
-            "set",
-            "set $name = VALUE",
-            "assigns a value to a variable; definitions read it when a run starts",
-            "set $nfiles = 10k",
-        ],
-        Both,
-        set,
-    ),
-    command(
-        [
-            "set mode",
-            "set mode quit timeout|alldone|firstdone",
-            "selects what ends a run besides its time; `timeout`, the default: a finishoncount or finishonbytes; \
-             `firstdone`: also the first thread to end; `alldone`: the end of all threads",
-            "set mode quit firstdone",
-        ],
-        Both,
-        set_mode,
-    ),
-    command(
-        [
-            "define fileset",
-            "define fileset name=NAME,path=PATH,…",
-            "defines a file set: a tree of files",
-            "define fileset name=data,path=$dir,entries=10,dirwidth=5",
-        ],
-        Both,
-        |b, s| Some(b.fileset(s, false)),
-    )
-    .or_object("filesets"),
-    command(
-        [
-            "define file",
-            "define file name=NAME,path=PATH,…",
-            "defines a file set of one file",
-            "define file name=big,path=$dir,size=1m",
-        ],
-        Both,
-        |b, s| Some(b.fileset(s, true)),
-    )
-    .or_object("files"),
-    command(
-        [
-            "define process",
-            "define process name=NAME,… { thread … { flowop … } }",
-            "defines a process, its threads and their flowops",
-            "define process name=p,instances=1 { thread name=t { flowop delay name=d,value=1 } }",
-        ],
-        Both,
-        |b, s| Some(b.process(s)),
-    )
-    .or_object("processes"),
-    command(
-        [
-            "define flowop",
-            "define flowop name=NAME,$parameter=… { flowop … }",
-            "defines a composite flowop: a new flowop type made of several flowops",
-            "define flowop name=pause { flowop delay name=d,value=1 }",
-        ],
-        Both,
-        build::composite,
-    ),
-    command(
-        [
-            "define randvar",
-            "define randvar name=$VAR,type=…",
-            "defines a random variable",
-            "define randvar name=$r,type=uniform,min=1k,mean=4k",
-        ],
-        Sun,
-        build::randvar,
-    ),
-    command(
-        [
-            "create",
-            "create files|filesets|processes",
-            "creates the trees of all file sets; `create processes` (1.4) starts the processes",
-            "create files",
-        ],
-        Both,
-        |b, s| Some(CommandKind::Create(b.choice(s, TREES_OR_PROCESSES)?)),
-    ),
-    command(
-        [
-            "run",
-            "run [SECONDS] [as-is]",
-            "prepares the trees (not with `as-is`), runs the processes for SECONDS, default 60, and reports",
-            "run 60",
-        ],
-        Both,
-        |b, s| Some(run(b, s)),
-    ),
-    command(
-        [
-            "psrun",
-            "psrun [[-]PERIOD [SECONDS]] [as-is]",
-            "as `run`, with a report every PERIOD seconds (default: 10): on the run so far, or with a minus sign \
-             on the last period only",
-            "psrun -10 60",
-        ],
-        Fsl,
-        |b, s| Some(psrun(b, s)),
-    ),
-    command(
-        [
-            "sleep",
-            "sleep SECONDS",
-            "waits; live processes keep running. `--runtime` replaces the time between `stats clear` and `stats snap`",
-            "sleep 1",
-        ],
-        Both,
-        |b, s| Some(CommandKind::Sleep(b.only_value(s)?)),
-    ),
-    command(
-        [
-            "warmup",
-            "warmup SECONDS",
-            "sets the warm-up time of the next run, which is not measured; with live processes: waits, as `sleep`",
-            "warmup 5",
-        ],
-        Sun,
-        |b, s| Some(CommandKind::Warmup(b.only_value(s)?)),
-    ),
-    command(
-        [
-            "system",
-            "system \"COMMAND\"",
-            "runs a command with /bin/sh and waits for its end; needs `--allow-system`. A failure ends the script",
-            "system \"sync\"",
-        ],
-        Both,
-        |b, s| Some(CommandKind::System(b.joined_text(s.args, s)?)),
-    ),
-    command(["echo", "echo \"TEXT\"", "prints a line", "echo \"files: $nfiles\""], Both, |b, s| {
-        Some(CommandKind::Echo(b.joined_text(s.args, s)?))
-    }),
-    command(["log", "log \"TEXT\"", "prints a line, as `echo`", "log \"note\""], Sun, |b, s| {
-        Some(CommandKind::Log(b.joined_text(s.args, s)?))
-    }),
-    command(
-        [
-            "usage",
-            "usage \"TEXT\"",
-            "adds a line to the usage text of the script, which `help` prints",
-            "usage \"set \\$nfiles=<value>\"",
-        ],
-        Sun,
-        |b, s| Some(CommandKind::Usage(b.joined_text(s.args, s)?)),
-    ),
+    command(["set", "set $name = VALUE", "assigns a value to a variable; definitions read it when a run starts",
+        "set $nfiles = 10k"], Both, set),
+    command(["set mode", "set mode quit timeout|alldone|firstdone",
+        "selects what ends a run besides its time; `timeout`, the default: a finishoncount or finishonbytes; \
+         `firstdone`: also the first thread to end; `alldone`: the end of all threads", "set mode quit firstdone"],
+        Both, set_mode),
+    command(["define fileset", "define fileset name=NAME,path=PATH,…", "defines a file set: a tree of files",
+        "define fileset name=data,path=$dir,entries=10,dirwidth=5"], Both, |b, s| Some(b.fileset(s, false))).or_object("filesets"),
+    command(["define file", "define file name=NAME,path=PATH,…", "defines a file set of one file",
+        "define file name=big,path=$dir,size=1m"], Both, |b, s| Some(b.fileset(s, true))).or_object("files"),
+    command(["define process", "define process name=NAME,… { thread … { flowop … } }",
+        "defines a process, its threads and their flowops",
+        "define process name=p,instances=1 { thread name=t { flowop delay name=d,value=1 } }"], Both,
+        |b, s| Some(b.process(s))).or_object("processes"),
+    command(["define flowop", "define flowop name=NAME,$parameter=… { flowop … }",
+        "defines a composite flowop: a new flowop type made of several flowops",
+        "define flowop name=pause { flowop delay name=d,value=1 }"], Both, build::composite),
+    command(["define randvar", "define randvar name=$VAR,type=…", "defines a random variable",
+        "define randvar name=$r,type=uniform,min=1k,mean=4k"], Sun, build::randvar),
+    command(["create", "create files|filesets|processes",
+        "creates the trees of all file sets; `create processes` (1.4) starts the processes", "create files"], Both,
+        |b, s| Some(CommandKind::Create(b.choice(s, TREES_OR_PROCESSES)?))),
+    command(["run", "run [SECONDS] [as-is]",
+        "prepares the trees (not with `as-is`), runs the processes for SECONDS, default 60, and reports", "run 60"],
+        Both, |b, s| Some(run(b, s))),
+    command(["psrun", "psrun [[-]PERIOD [SECONDS]] [as-is]",
+        "as `run`, with a report every PERIOD seconds (default: 10): on the run so far, or with a minus sign on the \
+         last period only", "psrun -10 60"], Fsl, |b, s| Some(psrun(b, s))),
+    command(["sleep", "sleep SECONDS",
+        "waits; live processes keep running. `--runtime` replaces the time between `stats clear` and `stats snap`",
+        "sleep 1"], Both, |b, s| Some(CommandKind::Sleep(b.only_value(s)?))),
+    command(["warmup", "warmup SECONDS",
+        "sets the warm-up time of the next run, which is not measured; with live processes: waits, as `sleep`",
+        "warmup 5"], Sun, |b, s| Some(CommandKind::Warmup(b.only_value(s)?))),
+    command(["system", "system \"COMMAND\"",
+        "runs a command with /bin/sh and waits for its end; needs `--allow-system`. A failure ends the script",
+        "system \"sync\""], Both, |b, s| Some(CommandKind::System(b.joined_text(s.args, s)?))),
+    command(["echo", "echo \"TEXT\"", "prints a line", "echo \"files: $nfiles\""], Both,
+        |b, s| Some(CommandKind::Echo(b.joined_text(s.args, s)?))),
+    command(["log", "log \"TEXT\"", "prints a line, as `echo`", "log \"note\""], Sun,
+        |b, s| Some(CommandKind::Log(b.joined_text(s.args, s)?))),
+    command(["usage", "usage \"TEXT\"", "adds a line to the usage text of the script, which `help` prints",
+        "usage \"set \\$nfiles=<value>\""], Sun, |b, s| Some(CommandKind::Usage(b.joined_text(s.args, s)?))),
     command(["help", "help", "prints the usage text of the script", "help"], Sun, |_, _| Some(CommandKind::Help)),
     command(["vars", "vars", "prints the names of the variables", "vars"], Sun, |_, _| Some(CommandKind::Vars)),
     command(["version", "version", "prints the version of wmlrun", "version"], Both, |_, _| Some(CommandKind::Version)),
     command(["enable_osprof", "enable_osprof", "the same as `enable lathist`", "enable_osprof"], Fsl, LATHIST_ON),
     command(["disable_osprof", "disable_osprof", "ends `enable lathist`", "disable_osprof"], Fsl, LATHIST_OFF),
-    command(
-        [
-            "eventgen",
-            "eventgen [rate=N]",
-            "sets the rate of the event generator, in events per second; 0: no limit",
-            "eventgen rate=100",
-        ],
-        Both,
-        |b, s| Some(CommandKind::EventGen(b.named(s, "rate"))),
-    ),
-    command(
-        [
-            "enable",
-            "enable lathist|multi",
-            "`lathist`: adds latency histograms to reports in Filebench's format; `multi`: accepted, the clients are \
-             the ranks of the run",
-            "enable lathist",
-        ],
-        Fsl,
-        enable,
-    ),
-    command(
-        [
-            "domultisync",
-            "domultisync value=N",
-            "waits until all clients of the run, its ranks, have come to this command",
-            "domultisync value=1",
-        ],
-        Both,
-        |_, _| Some(CommandKind::DoMultiSync),
-    ),
-    command(
-        ["list", "list [fileset|flowop]", "lists the file sets, or the flowops of all threads", "list fileset"],
-        Both,
-        list,
-    ),
-    command(
-        [
-            "stats",
-            "stats clear|snap|dump \"FILE\"|xmldump \"FILE\"|multidump \"FILE\"|directory PATH|command \"COMMAND\"",
-            "starts (`clear`) and ends (`snap`) a measurement of live processes, writes its figures to files, or \
-             runs a command during it",
-            "stats clear",
-        ],
-        Sun,
-        stats,
-    ),
-    command(
-        [
-            "shutdown",
-            "shutdown processes|files|filesets",
-            "stops the processes, or removes the trees of the file sets",
-            "shutdown processes",
-        ],
-        Sun,
-        shutdown,
-    ),
-    command(
-        [
-            "load",
-            "load NAME",
-            "reads the definitions of a script or of a personality shipped with wmlrun, without running it",
-            "load varmail",
-        ],
-        Sun,
-        |b, s| Some(CommandKind::Load(b.only_value(s)?)),
-    ),
-    command(
-        [
-            "foreach",
-            "foreach $name in A,B,C { … }",
-            "repeats the commands in braces for each value of the list",
-            "foreach $n in 1,2 { echo \"$n\" }",
-        ],
-        Sun,
-        foreach,
-    ),
-    command(
-        [
-            "fscheck",
-            "fscheck path=PATH fstype=TYPE",
-            "ends the script with an error if the path is on another type of file system; a comma may separate the two",
-            "fscheck path=/tmp fstype=ext4",
-        ],
-        Sun,
-        |b, s| Some(CommandKind::FsCheck { path: b.named(s, "path"), fstype: b.named(s, "fstype") }),
-    ),
-    command(
-        [
-            "fsflush",
-            "fsflush fstype=TYPE",
-            "evicts the file sets from the page cache; with `--allow-drop-caches` drops all caches of the machine",
-            "fsflush fstype=ext4",
-        ],
-        Sun,
-        |_, _| Some(CommandKind::FsFlush),
-    ),
+    command(["eventgen", "eventgen [rate=N]", "sets the rate of the event generator, in events per second; 0: no limit",
+        "eventgen rate=100"], Both, |b, s| Some(CommandKind::EventGen(b.named(s, "rate")))),
+    command(["enable", "enable lathist|multi",
+        "`lathist`: adds latency histograms to reports in Filebench's format; `multi`: accepted, the clients are the \
+         ranks of the run", "enable lathist"], Fsl, enable),
+    command(["domultisync", "domultisync value=N",
+        "waits until all clients of the run, its ranks, have come to this command", "domultisync value=1"], Both,
+        |_, _| Some(CommandKind::DoMultiSync)),
+    command(["list", "list [fileset|flowop]", "lists the file sets, or the flowops of all threads", "list fileset"],
+        Both, list),
+    command(["stats",
+        "stats clear|snap|dump \"FILE\"|xmldump \"FILE\"|multidump \"FILE\"|directory PATH|command \"COMMAND\"",
+        "starts (`clear`) and ends (`snap`) a measurement of live processes, writes its figures to files, or runs a \
+         command during it", "stats clear"], Sun, stats),
+    command(["shutdown", "shutdown processes|files|filesets",
+        "stops the processes, or removes the trees of the file sets", "shutdown processes"], Sun, shutdown),
+    command(["load", "load NAME",
+        "reads the definitions of a script or of a personality shipped with wmlrun, without running it",
+        "load varmail"], Sun, |b, s| Some(CommandKind::Load(b.only_value(s)?))),
+    command(["foreach", "foreach $name in A,B,C { … }", "repeats the commands in braces for each value of the list",
+        "foreach $n in 1,2 { echo \"$n\" }"], Sun, foreach),
+    command(["fscheck", "fscheck path=PATH fstype=TYPE",
+        "ends the script with an error if the path is on another type of file system; a comma may separate the two",
+        "fscheck path=/tmp fstype=ext4"], Sun,
+        |b, s| Some(CommandKind::FsCheck { path: b.named(s, "path"), fstype: b.named(s, "fstype") })),
+    command(["fsflush", "fsflush fstype=TYPE",
+        "evicts the file sets from the page cache; with `--allow-drop-caches` drops all caches of the machine",
+        "fsflush fstype=ext4"], Sun, |_, _| Some(CommandKind::FsFlush)),
     command(["debug", "debug LEVEL", "accepted, without effect", "debug 2"], Both, |_, _| Some(CommandKind::Debug)),
     command(["quit", "quit", "ends the script", "quit"], Both, |_, _| Some(CommandKind::Quit)),
     command(["exit", "exit", "ends the script, as `quit`", "exit"], Sun, |_, _| Some(CommandKind::Quit)),
