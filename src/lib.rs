@@ -20,6 +20,7 @@ pub use wml_os::output;
 pub use wml_sheet as sheet;
 pub use wml_statistics as analysis;
 pub use wml_text as util;
+pub use wml_trace as trace;
 
 /// The library, and for tests its fixture: it has that in its own tests only.
 pub mod result {

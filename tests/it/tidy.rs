@@ -36,7 +36,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("rustyline", &["prompt/"]),
     ("indicatif", &["cli/", "report/"]),
     ("rustix", &["os/"]),
-    ("libc", &["os/"]),
+    ("libc", &["os/", "trace/"]),
     ("io_uring", &["os/uring.rs"]),
     ("statrs", &["statistics/distributions.rs", "engine/fileset/members_tests.rs", "engine/random/tests.rs"]),
     ("toml", &["experiment/folder.rs", "experiment/file_reader.rs", "import/folder.rs"]),

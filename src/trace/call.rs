@@ -1,0 +1,111 @@
+//! What a trace consists of.
+
+use super::kind::KindId;
+use super::paths::PathId;
+
+/// What identifies a file while it exists. `i_generation` tells it from an earlier file with the same inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InodeId {
+    pub device: u64,
+    pub inode: u64,
+    pub generation: Option<u32>,
+}
+
+/// How a thread spent the time since its last recorded call. The rest of it ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeBetween {
+    /// Ready, but without a processor.
+    pub runnable: u64,
+    /// Asleep.
+    pub blocked: u64,
+}
+
+/// A call that ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TracedCall {
+    /// Nanoseconds since the beginning of the trace.
+    pub start: u64,
+    /// Nanoseconds.
+    pub duration: u64,
+    pub thread: u32,
+    pub process: u32,
+    pub kind: KindId,
+    /// As the kernel returned it: below 0 the number of the error.
+    pub result: i64,
+    /// The file, by its name or by that of its descriptor.
+    pub path: Option<PathId>,
+    /// The new name of `rename`, the destination of a copy.
+    pub second_path: Option<PathId>,
+    pub file: Option<InodeId>,
+    /// Where a transfer began: of calls without an offset the position of the descriptor.
+    pub offset: Option<u64>,
+    /// The size of the file before the call.
+    pub size: Option<u64>,
+    /// The flags of the call; of calls with a descriptor and no flags, those of its `open`.
+    pub flags: Option<u32>,
+    /// How many bytes were asked for.
+    pub wanted: Option<u64>,
+    /// The size that `stat` returned.
+    pub stat_size: Option<u64>,
+    /// The type and permissions of the file, if known: of `stat`, what it returned.
+    pub mode: Option<u32>,
+    pub between: Option<TimeBetween>,
+}
+
+impl TracedCall {
+    /// When it ended.
+    pub fn end(&self) -> u64 {
+        self.start.saturating_add(self.duration)
+    }
+
+    /// How many bytes were transferred.
+    pub fn bytes(&self) -> Option<u64> {
+        self.kind.get().class.moves_data().then(|| u64::try_from(self.result).ok()).flatten()
+    }
+}
+
+/// A thread that slept between two calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TracedWait {
+    pub start: u64,
+    pub duration: u64,
+    pub thread: u32,
+    /// The traced thread that woke it.
+    pub woken_by: Option<u32>,
+}
+
+/// What follows one another in a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceEvent {
+    Call(TracedCall),
+    Wait(TracedWait),
+    /// A thread or process began.
+    Fork {
+        time: u64,
+        parent: u32,
+        thread: u32,
+        process: u32,
+    },
+    /// A process executes another program.
+    Exec {
+        time: u64,
+        process: u32,
+        path: Option<PathId>,
+    },
+    /// A thread ended.
+    Exit {
+        time: u64,
+        thread: u32,
+    },
+}
+
+impl TraceEvent {
+    /// When it ended.
+    pub fn time(&self) -> u64 {
+        match self {
+            Self::Call(call) => call.end(),
+            Self::Wait(wait) => wait.start.saturating_add(wait.duration),
+            Self::Fork { time, .. } | Self::Exec { time, .. } | Self::Exit { time, .. } => *time,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Traces: what a program did with its files, call by call.
+//!
+//! A *source* sees the calls: `ptrace`, eBPF, or the text of strace. It sends each as a [`RawCall`] when it ends, with what
+//! it knows: arguments, result, names as the program gave them, facts of the file. It reports forks, `exec` and the end of
+//! threads too. The [`TraceResolver`] knows descriptors and working directories of all processes: it makes names absolute,
+//! follows positions, asks the [`ProcessView`] about descriptors that it has not seen opened, and leaves out what is outside
+//! of the [`TraceScope`]. It passes each call on, as a [`TracedCall`], to a function that writes or counts it.
+//!
+//! So a source need not know paths, positions or descriptors. What it knows better (the identity of a file, its position
+//! and its size before the call, from the kernel) it states in [`RawCall::files`], and the resolver takes that. Everything
+//! unknown is `None`, in no case 0.
+//!
+//! Times are nanoseconds of `CLOCK_MONOTONIC`. Calls come in the order of their ends; forks before the calls of the child.
+//! The kinds of calls, their arguments and classes are one table, [`KINDS`].
+//!
+//! Not here: the command line, and what is made of traces.
+
+mod call;
+mod kind;
+mod paths;
+mod raw;
+mod resolver;
+mod scope;
+mod tables;
+mod view;
+
+pub use call::{InodeId, TimeBetween, TraceEvent, TracedCall, TracedWait};
+pub use kind::{CALL_CLASSES, CallArg, CallClass, CallKind, KINDS, KindId};
+pub use paths::{PathId, PathTable};
+pub use raw::{FdFacts, RawCall, StatFacts};
+pub use resolver::{EventSink, TraceResolver};
+pub use scope::TraceScope;
+pub use view::{NoView, ProcView, ProcessView};

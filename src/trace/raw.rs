@@ -1,0 +1,65 @@
+//! What a source of calls reports.
+
+use super::call::{InodeId, TimeBetween};
+use super::kind::KindId;
+
+/// What a source knows of an open file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FdFacts {
+    pub id: Option<InodeId>,
+    /// Its type and permissions, as `st_mode`.
+    pub mode: Option<u32>,
+    /// The position of the descriptor.
+    pub position: Option<u64>,
+    pub size: Option<u64>,
+    /// The flags of its `open`, without `O_CLOEXEC`.
+    pub flags: Option<u32>,
+    /// Its absolute name.
+    pub path: Option<Vec<u8>>,
+    pub closes_on_exec: bool,
+}
+
+/// What `stat` returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatFacts {
+    pub size: u64,
+    pub mode: u32,
+    pub id: Option<InodeId>,
+}
+
+/// A call that ended, as a source saw it.
+#[derive(Clone, Debug, Default)]
+pub struct RawCall {
+    /// Nanoseconds of `CLOCK_MONOTONIC`.
+    pub start: u64,
+    pub end: u64,
+    pub thread: u32,
+    pub process: u32,
+    pub kind: KindId,
+    pub args: [u64; 6],
+    /// As the kernel returned it: below 0 the number of the error.
+    pub result: i64,
+    /// The texts behind the arguments `Path` and `Path2`. `None` with such an argument: it could not be read.
+    pub names: [Option<Vec<u8>>; 2],
+    /// The files of the arguments `Fd` and `Fd2`, before the call; the first of an `open` that succeeded is the file that it
+    /// returned, after it. The device of an identity is that of `stat`, not that of the kernel.
+    pub files: [Option<FdFacts>; 2],
+    /// What was behind the argument `OffsetAt` before the call; `None` without one.
+    pub offset: Option<u64>,
+    /// The flags of `struct open_how`.
+    pub how_flags: Option<u32>,
+    pub stat: Option<StatFacts>,
+    /// The bytes asked for by a call with `struct iovec`.
+    pub wanted: Option<u64>,
+    /// How the thread spent the time since the end of its last call that was reported.
+    pub between: Option<TimeBetween>,
+    /// The time in the call itself that it did not run. If the call is left out, that is time between calls.
+    pub within: Option<TimeBetween>,
+}
+
+impl RawCall {
+    /// An argument as a descriptor.
+    pub fn fd(&self, arg: usize) -> i32 {
+        self.args[arg] as i32
+    }
+}

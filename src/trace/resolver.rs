@@ -1,0 +1,473 @@
+//! From what a source saw to the calls of a trace: names become absolute, descriptors files, positions offsets.
+
+use super::call::{InodeId, TimeBetween, TraceEvent, TracedCall, TracedWait};
+use super::kind::{CallArg, CallClass, CallKind, KindId};
+use super::paths::{PathId, PathTable};
+use super::raw::{FdFacts, RawCall};
+use super::scope::TraceScope;
+use super::tables::{OpenFile, Processes, SharedFile, TracedThread};
+use super::view::ProcessView;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::rc::Rc;
+
+/// What receives the events of a trace.
+pub type EventSink<'a> = Box<dyn FnMut(&TraceEvent, &PathTable) -> io::Result<()> + 'a>;
+
+/// The most files whose sizes are followed.
+const MOST_SIZES: usize = 1 << 20;
+
+/// Makes the calls of a trace from those of a source.
+pub struct TraceResolver<'a> {
+    begin: u64,
+    scope: TraceScope,
+    view: Box<dyn ProcessView + 'a>,
+    sink: EventSink<'a>,
+    paths: PathTable,
+    processes: Processes,
+    /// Sizes that calls told, for sources that do not know the size before a call.
+    sizes: HashMap<InodeId, u64>,
+    left_out: BTreeMap<&'static str, u64>,
+    /// Calls whose name could not be read.
+    unreadable: u64,
+}
+
+/// The files and names of a call.
+#[derive(Default)]
+struct FoundFiles {
+    file: Option<SharedFile>,
+    second: Option<SharedFile>,
+    path: Option<PathId>,
+    second_path: Option<PathId>,
+    /// Why the call is left out.
+    outside: Option<&'static str>,
+}
+
+impl<'a> TraceResolver<'a> {
+    /// A resolver of a trace that begins at `begin`, by the clock of its calls.
+    pub fn new(begin: u64, scope: TraceScope, view: Box<dyn ProcessView + 'a>, sink: EventSink<'a>) -> Self {
+        Self {
+            begin,
+            scope,
+            view,
+            sink,
+            paths: PathTable::new(),
+            processes: Processes::default(),
+            sizes: HashMap::new(),
+            left_out: BTreeMap::new(),
+            unreadable: 0,
+        }
+    }
+
+    /// How many calls were left out, by why.
+    pub fn left_out(&self) -> &BTreeMap<&'static str, u64> {
+        &self.left_out
+    }
+
+    /// How many calls have a name that could not be read: they are lost.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    pub fn paths(&self) -> &PathTable {
+        &self.paths
+    }
+
+    /// How many threads have not ended.
+    pub fn threads(&self) -> usize {
+        self.processes.count()
+    }
+
+    fn time(&self, at: u64) -> u64 {
+        at.saturating_sub(self.begin)
+    }
+
+    fn send(&mut self, event: &TraceEvent) -> io::Result<()> {
+        (self.sink)(event, &self.paths)
+    }
+
+    /// A thread or process began. A thread shares the descriptors and the working directory.
+    pub fn fork(&mut self, time: u64, parent: u32, thread: u32, process: u32, shares: (bool, bool)) -> io::Result<()> {
+        self.processes.fork(parent, thread, process, shares.0, shares.1);
+        let time = self.time(time);
+        self.send(&TraceEvent::Fork { time, parent, thread, process })
+    }
+
+    /// A process executes a program, after its other threads have ended.
+    pub fn exec(&mut self, time: u64, thread: u32, process: u32, name: Option<&[u8]>) -> io::Result<()> {
+        let cwd = self.cwd(thread, process);
+        let path = name.map(|name| self.paths.resolve(cwd, name));
+        self.processes.exec(thread, process);
+        let time = self.time(time);
+        self.send(&TraceEvent::Exec { time, process, path })
+    }
+
+    pub fn exit(&mut self, time: u64, thread: u32) -> io::Result<()> {
+        self.processes.exit(thread);
+        let time = self.time(time);
+        self.send(&TraceEvent::Exit { time, thread })
+    }
+
+    /// A thread slept between two calls.
+    pub fn wait(&mut self, start: u64, end: u64, thread: u32, woken_by: Option<u32>) -> io::Result<()> {
+        let wait = TracedWait { start: self.time(start), duration: end.saturating_sub(start), thread, woken_by };
+        self.send(&TraceEvent::Wait(wait))
+    }
+
+    /// The tables of the process become its own: `unshare`.
+    pub fn unshare(&mut self, thread: u32, process: u32, files: bool, cwd: bool) {
+        let thread = self.processes.thread(thread, process);
+        if files {
+            let own = thread.table.borrow().clone();
+            thread.table = Rc::new(RefCell::new(own));
+        }
+        if cwd {
+            let own = *thread.cwd.borrow();
+            thread.cwd = Rc::new(RefCell::new(own));
+        }
+    }
+
+    fn tables(&mut self, raw: &RawCall) -> &mut TracedThread {
+        self.processes.thread(raw.thread, raw.process)
+    }
+
+    fn cwd(&mut self, thread: u32, process: u32) -> PathId {
+        let cwd = Rc::clone(&self.processes.thread(thread, process).cwd);
+        let known = *cwd.borrow();
+        known.unwrap_or_else(|| {
+            let found = self.view.cwd(process).map(|path| self.paths.resolve(PathId::ROOT, &path));
+            *cwd.borrow_mut().insert(found.unwrap_or(PathId::UNKNOWN))
+        })
+    }
+
+    fn open_file(&mut self, facts: Option<&FdFacts>, path: Option<PathId>) -> OpenFile {
+        let own = facts.and_then(|facts| facts.path.as_ref()).map(|path| self.paths.resolve(PathId::ROOT, path));
+        let path = path.or(own);
+        let is_inside = path.is_some_and(|path| self.scope.has(&self.paths.path(path)));
+        let mut file = OpenFile { path, is_inside, ..OpenFile::default() };
+        facts.into_iter().for_each(|facts| file.learn(facts));
+        file.is_inside &= file.may_be_recorded();
+        file
+    }
+
+    /// The file of a descriptor: as it was opened, or as the view has it.
+    fn descriptor(&mut self, raw: &RawCall, fd: i32, facts: Option<&FdFacts>) -> Option<SharedFile> {
+        if fd < 0 {
+            return None;
+        }
+        let table = Rc::clone(&self.tables(raw).table);
+        let known = table.borrow().fds.get(&fd).map(|(file, _)| Rc::clone(file));
+        let id = facts.and_then(|facts| facts.id);
+        if let Some(file) = known.filter(|file| id.is_none() || file.borrow().id.is_none_or(|own| Some(own) == id)) {
+            facts.into_iter().for_each(|facts| file.borrow_mut().learn(facts));
+            return Some(file);
+        }
+        let mut found = self.view.descriptor(raw.process, fd);
+        if let Some(known) = facts {
+            // The descriptor may be another file's by now.
+            let seen = found.take().filter(|seen| same_file(seen.id, known.id));
+            let or = |of: fn(&FdFacts) -> Option<u32>| of(known).or_else(|| seen.as_ref().and_then(of));
+            let path = known.path.clone().or_else(|| seen.as_ref().and_then(|seen| seen.path.clone()));
+            let closes_on_exec = known.closes_on_exec || seen.as_ref().is_some_and(|seen| seen.closes_on_exec);
+            found = Some(FdFacts {
+                mode: or(|facts| facts.mode),
+                flags: or(|facts| facts.flags),
+                path,
+                closes_on_exec,
+                ..known.clone()
+            });
+        }
+        let file = Rc::new(RefCell::new(self.open_file(found.as_ref(), None)));
+        let closes = found.is_some_and(|found| found.closes_on_exec);
+        table.borrow_mut().fds.insert(fd, (Rc::clone(&file), closes));
+        Some(file)
+    }
+
+    /// The name in an argument, absolute. An empty name is the directory itself.
+    fn name(&mut self, raw: &RawCall, kind: &CallKind, arg: CallArg, n: usize) -> Option<(PathId, Option<SharedFile>)> {
+        let at = kind.arg(arg)?;
+        let name = raw.names[n].as_ref()?;
+        let dir = kind.dir_of(at).map(|dir| raw.fd(dir)).filter(|fd| *fd != libc::AT_FDCWD);
+        let dir = dir.filter(|_| name.first() != Some(&b'/')).map(|fd| self.descriptor(raw, fd, None));
+        let base = match &dir {
+            None => self.cwd(raw.thread, raw.process),
+            Some(file) => file.as_ref().and_then(|file| file.borrow().path).unwrap_or(PathId::UNKNOWN),
+        };
+        Some((self.paths.resolve(base, name), dir.flatten().filter(|_| name.is_empty())))
+    }
+
+    fn find(&mut self, raw: &RawCall, kind: &CallKind) -> FoundFiles {
+        let mut found = FoundFiles::default();
+        let opens = kind.class == CallClass::Open;
+        if let Some(at) = kind.arg(CallArg::Fd) {
+            found.file = self.descriptor(raw, raw.fd(at), raw.files[0].as_ref());
+        } else if let Some((path, file)) = self.name(raw, kind, CallArg::Path, 0) {
+            (found.path, found.file) = (Some(path), file);
+        } else if kind.arg(CallArg::Path).is_some() {
+            self.unreadable += 1;
+            found.outside = Some("name not readable");
+        } else if matches!(kind.name, "munmap" | "msync") {
+            found.file = self.tables(raw).table.borrow().mapped(raw.args[0]);
+        }
+        if let Some(at) = kind.arg(CallArg::Fd2).filter(|_| kind.class == CallClass::Copy) {
+            found.second = self.descriptor(raw, raw.fd(at), raw.files[1].as_ref());
+            found.second_path = found.second.as_ref().and_then(|file| file.borrow().path);
+        } else if let Some((path, _)) = self.name(raw, kind, CallArg::Path2, 1) {
+            found.second_path = Some(path);
+        }
+        found.path = found.path.or_else(|| found.file.as_ref()?.borrow().path);
+        let files = [&found.file, &found.second];
+        let is_inside = files.into_iter().flatten().any(|file| file.borrow().is_inside)
+            || found.file.is_none() && self.is_inside(found.path)
+            || kind.arg(CallArg::Path2).is_some() && self.is_inside(found.second_path);
+        // A device or pipe by its name.
+        let special = raw.files[0]
+            .as_ref()
+            .filter(|_| opens)
+            .and_then(|facts| facts.mode)
+            .is_some_and(|mode| !matches!(mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR));
+        if found.outside.is_none() && (!is_inside || special) {
+            let mode =
+                found.file.as_ref().and_then(|file| file.borrow().mode).or(raw.files[0].as_ref().and_then(|f| f.mode));
+            found.outside = Some(match mode.map(|mode| mode & libc::S_IFMT) {
+                Some(libc::S_IFSOCK) => "socket",
+                Some(libc::S_IFIFO) => "pipe",
+                Some(libc::S_IFCHR | libc::S_IFBLK) => "device",
+                _ if found.path.is_some() => "outside of the directories",
+                _ if kind.class == CallClass::Map => "memory without a file",
+                _ => "no file",
+            });
+        }
+        found
+    }
+
+    fn is_inside(&self, path: Option<PathId>) -> bool {
+        path.is_some_and(|path| self.scope.has(&self.paths.path(path)))
+    }
+
+    /// A call that ended.
+    pub fn call(&mut self, raw: &RawCall) -> io::Result<()> {
+        let id = exact_kind(raw);
+        let kind = id.get();
+        let found = self.find(raw, kind);
+        let call = self.traced(raw, id, &found);
+        self.apply(raw, kind, &found, call.offset);
+        let own = self.tables(raw);
+        if let Some(why) = found.outside {
+            let all = [raw.between, raw.within].into_iter().flatten();
+            own.between = all.chain(own.between).reduce(|a, b| TimeBetween {
+                runnable: a.runnable.saturating_add(b.runnable),
+                blocked: a.blocked.saturating_add(b.blocked),
+            });
+            *self.left_out.entry(why).or_default() += 1;
+            return Ok(());
+        }
+        own.between = None;
+        self.send(&TraceEvent::Call(call))
+    }
+
+    fn traced(&mut self, raw: &RawCall, id: KindId, found: &FoundFiles) -> TracedCall {
+        let kind = id.get();
+        let file = found.file.as_ref().map(|file| file.borrow());
+        let facts = raw.files[0].as_ref();
+        let value = |arg| kind.arg(arg).map(|at| raw.args[at]);
+        let file_id = file.as_ref().and_then(|file| file.id).or_else(|| facts?.id).or_else(|| raw.stat?.id);
+        let size = facts.filter(|_| kind.class != CallClass::Open).and_then(|facts| facts.size);
+        let size = size.or_else(|| self.sizes.get(&file_id?).copied());
+        let position = file.as_ref().and_then(|file| file.position);
+        let moves = kind.class.moves_data();
+        let offset = match kind.class {
+            CallClass::Read | CallClass::Write | CallClass::Copy | CallClass::Seek => {
+                let explicit = value(CallArg::Offset).filter(|offset| *offset != u64::MAX).or(raw.offset);
+                let appends = kind.class == CallClass::Write && file.as_ref().is_some_and(|file| file.appends());
+                explicit.filter(|_| !appends).or(if appends { size } else { position })
+            }
+            _ => value(CallArg::Offset),
+        };
+        let flags = raw.how_flags.or_else(|| Some(value(CallArg::Flags)? as u32)).or(match kind.name {
+            "creat" => Some((libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u32),
+            _ if moves => file.as_ref().and_then(|file| file.flags),
+            "lseek" => value(CallArg::Whence).map(|whence| whence as u32),
+            _ => value(CallArg::Command).map(|command| command as u32),
+        });
+        let pending = file_between(raw.between, self.processes.thread(raw.thread, raw.process).between);
+        TracedCall {
+            start: raw.start.saturating_sub(self.begin),
+            duration: raw.end.saturating_sub(raw.start),
+            thread: raw.thread,
+            process: raw.process,
+            kind: id,
+            result: raw.result,
+            path: found.path,
+            second_path: found.second_path,
+            file: file_id,
+            offset,
+            size,
+            flags,
+            wanted: raw.wanted.or(value(CallArg::Size)),
+            stat_size: raw.stat.map(|stat| stat.size),
+            mode: raw.stat.map(|stat| stat.mode).or_else(|| facts?.mode).or_else(|| file.as_ref()?.mode),
+            between: pending,
+        }
+    }
+
+    fn set_size(&mut self, id: Option<InodeId>, change: impl FnOnce(u64) -> u64) {
+        let Some(id) = id else { return };
+        if self.sizes.len() > MOST_SIZES {
+            self.sizes.clear();
+        }
+        let size = self.sizes.get(&id).copied().unwrap_or(0);
+        self.sizes.insert(id, change(size));
+    }
+
+    /// What the call changed: descriptors, positions, sizes, the working directory.
+    fn apply(&mut self, raw: &RawCall, kind: &CallKind, found: &FoundFiles, offset: Option<u64>) {
+        let table = Rc::clone(&self.tables(raw).table);
+        let value = |arg| kind.arg(arg).map(|at| raw.args[at]);
+        let result = raw.result;
+        let file_id = found.file.as_ref().and_then(|file| file.borrow().id);
+        if let Some(stat) = raw.stat.filter(|_| result >= 0) {
+            self.set_size(file_id.or(stat.id), |_| stat.size);
+        }
+        match kind.class {
+            // A descriptor is closed whatever `close` returns.
+            CallClass::Close if kind.name == "close_range" && result == 0 => {
+                let (first, last) = (raw.fd(0), i32::try_from(raw.args[1] as u32).unwrap_or(i32::MAX));
+                let flags = raw.args[2] as u32;
+                if flags & libc::CLOSE_RANGE_UNSHARE != 0 {
+                    self.unshare(raw.thread, raw.process, true, false);
+                }
+                let table = Rc::clone(&self.tables(raw).table);
+                let fds = &mut table.borrow_mut().fds;
+                if flags & libc::CLOSE_RANGE_CLOEXEC != 0 {
+                    fds.iter_mut()
+                        .filter(|(fd, _)| (first..=last).contains(fd))
+                        .for_each(|(_, (_, closes))| *closes = true);
+                } else {
+                    fds.retain(|fd, _| !(first..=last).contains(fd));
+                }
+            }
+            CallClass::Close => {
+                if let Some(at) = kind.arg(CallArg::Fd) {
+                    table.borrow_mut().fds.remove(&raw.fd(at));
+                }
+            }
+            CallClass::Open if result >= 0 => {
+                let given = raw.how_flags.or(value(CallArg::Flags).map(|flags| flags as u32));
+                let closes = given.is_some_and(|flags| flags & libc::O_CLOEXEC as u32 != 0);
+                let mut file = self.open_file(raw.files[0].as_ref(), found.path);
+                file.flags = file.flags.or(given.map(|flags| flags & !(libc::O_CLOEXEC as u32)));
+                file.position = file.position.or(Some(0));
+                if let Some(size) = raw.files[0].as_ref().and_then(|facts| facts.size) {
+                    self.set_size(file.id, |_| size);
+                }
+                table.borrow_mut().fds.insert(result as i32, (Rc::new(RefCell::new(file)), closes));
+            }
+            CallClass::Dup if result >= 0 => self.duplicate(raw, kind, found),
+            CallClass::Chdir if result == 0 => {
+                *self.tables(raw).cwd.borrow_mut() = Some(found.path.unwrap_or(PathId::UNKNOWN));
+            }
+            CallClass::Seek if result >= 0 => {
+                found.file.iter().for_each(|file| file.borrow_mut().position = Some(result as u64));
+            }
+            CallClass::Read | CallClass::Write if result >= 0 => {
+                let end = offset.map(|offset| offset.saturating_add(result as u64));
+                let explicit = value(CallArg::Offset).is_some_and(|offset| offset != u64::MAX);
+                if let Some(file) = found.file.as_ref().filter(|_| !explicit) {
+                    file.borrow_mut().position = end;
+                }
+                if let Some(end) = end.filter(|_| kind.class == CallClass::Write) {
+                    self.set_size(file_id, |size| size.max(end));
+                }
+            }
+            CallClass::Copy if result > 0 => {
+                let moved = |file: &Option<SharedFile>| {
+                    let mut file = file.as_ref()?.borrow_mut();
+                    file.position = file.position.map(|position| position.saturating_add(result as u64));
+                    Some((file.id, file.position?))
+                };
+                if raw.offset.is_none() {
+                    moved(&found.file);
+                }
+                // The offset of the destination is not known to be the position's.
+                let has_own = kind.arg(CallArg::Fd2) == Some(2) && raw.args[3] != 0;
+                if let Some((id, end)) = moved(&found.second).filter(|_| !has_own) {
+                    self.set_size(id, |size| size.max(end));
+                }
+            }
+            CallClass::Truncate if result == 0 => {
+                if let Some(size) = value(CallArg::Size) {
+                    self.set_size(file_id, |_| size);
+                }
+            }
+            CallClass::Map if kind.name == "mmap" && result > 0 => {
+                if let Some(file) = found.file.as_ref().filter(|file| file.borrow().is_inside) {
+                    table.borrow_mut().maps.insert(result as u64, (raw.args[1], Rc::clone(file)));
+                }
+            }
+            CallClass::Map if kind.name == "munmap" => {
+                table.borrow_mut().maps.remove(&raw.args[0]);
+            }
+            _ => {}
+        }
+    }
+
+    fn duplicate(&mut self, raw: &RawCall, kind: &CallKind, found: &FoundFiles) {
+        let command = kind.arg(CallArg::Command).map(|at| raw.args[at] as i32);
+        let table = Rc::clone(&self.tables(raw).table);
+        let fds = &mut table.borrow_mut().fds;
+        if command == Some(libc::F_SETFD) {
+            if let Some((_, closes)) = fds.get_mut(&raw.fd(0)) {
+                *closes = raw.args[2] as i32 & libc::FD_CLOEXEC != 0;
+            }
+        } else if command == Some(libc::F_SETFL) {
+            found.file.iter().for_each(|file| file.borrow_mut().flags = Some(raw.args[2] as u32));
+        } else if command.is_none_or(|command| matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC)) {
+            let new = raw.result as i32;
+            let closes = command == Some(libc::F_DUPFD_CLOEXEC)
+                || kind.name == "dup3" && raw.args[2] as i32 & libc::O_CLOEXEC != 0;
+            match &found.file {
+                Some(file) if new != raw.fd(0) => drop(fds.insert(new, (Rc::clone(file), closes))),
+                Some(_) => {}
+                None => drop(fds.remove(&new)),
+            }
+        }
+    }
+}
+
+fn same_file(a: Option<InodeId>, b: Option<InodeId>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => (a.device, a.inode) == (b.device, b.inode),
+        _ => true,
+    }
+}
+
+fn file_between(own: Option<TimeBetween>, pending: Option<TimeBetween>) -> Option<TimeBetween> {
+    let pending = pending.unwrap_or_default();
+    own.map(|own| TimeBetween {
+        runnable: own.runnable.saturating_add(pending.runnable),
+        blocked: own.blocked.saturating_add(pending.blocked),
+    })
+}
+
+/// The kind of a call, where its arguments decide: locks by `fcntl`, and looking at an open file with an empty name.
+fn exact_kind(raw: &RawCall) -> KindId {
+    let kind = raw.kind.get();
+    let named = |name| KindId::named(name).unwrap_or(raw.kind);
+    match kind.class {
+        CallClass::Dup if kind.arg(CallArg::Command).is_some() => match raw.args[1] as i32 {
+            libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW => named("fcntl_lock"),
+            libc::F_OFD_GETLK | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => named("fcntl_lock"),
+            _ => raw.kind,
+        },
+        CallClass::Stat if kind.arg(CallArg::Dir).is_some() && raw.names[0].as_ref().is_some_and(Vec::is_empty) => {
+            named("fstat")
+        }
+        _ => raw.kind,
+    }
+}
+
+#[cfg(test)]
+#[path = "resolver_tests.rs"]
+mod tests;

@@ -1,0 +1,189 @@
+//! Tests of the resolver with calls as a source would report them.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::raw::StatFacts;
+use crate::view::NoView;
+
+/// The calls of a process that begins in `/w`, each as `name path offset size`.
+struct Source<'a> {
+    resolver: TraceResolver<'a>,
+    now: u64,
+}
+
+struct InW;
+
+impl ProcessView for InW {
+    fn descriptor(&mut self, process: u32, fd: i32) -> Option<FdFacts> {
+        (fd == 0).then(|| FdFacts {
+            path: Some(format!("/w/in{process}").into_bytes()),
+            position: Some(7),
+            ..FdFacts::default()
+        })
+    }
+
+    fn cwd(&mut self, _: u32) -> Option<Vec<u8>> {
+        Some(b"/w".to_vec())
+    }
+}
+
+impl Source<'_> {
+    fn call(&mut self, thread: u32, process: u32, name: &str, args: &[i64], names: &[&str], result: i64) {
+        self.with(thread, process, name, args, names, result, |_| ());
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "a call has them")]
+    fn with(
+        &mut self,
+        thread: u32,
+        process: u32,
+        name: &str,
+        args: &[i64],
+        names: &[&str],
+        result: i64,
+        change: impl FnOnce(&mut RawCall),
+    ) {
+        let mut all = [0; 6];
+        args.iter().enumerate().for_each(|(n, arg)| all[n] = *arg as u64);
+        self.now += 10;
+        let mut raw = RawCall {
+            start: self.now - 5,
+            end: self.now,
+            thread,
+            process,
+            kind: KindId::named(name).expect(name),
+            args: all,
+            result,
+            names: [0, 1].map(|n| names.get(n).map(|name| name.as_bytes().to_vec())),
+            ..RawCall::default()
+        };
+        change(&mut raw);
+        self.resolver.call(&raw).unwrap();
+    }
+}
+
+/// What comes out of `calls`.
+fn lines(view: impl ProcessView + 'static, calls: impl FnOnce(&mut Source)) -> Vec<String> {
+    let found = RefCell::new(Vec::new());
+    let path = |paths: &PathTable, id: Option<PathId>| {
+        id.map_or("-".to_owned(), |id| String::from_utf8_lossy(&paths.path(id)).into_owned())
+    };
+    let sink: EventSink = Box::new(|event, paths| {
+        if let TraceEvent::Call(call) = event {
+            let number = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
+            let mut line = format!("{} {}", call.kind.get().name, path(paths, call.path));
+            if call.second_path.is_some() {
+                line += &format!(" {}", path(paths, call.second_path));
+            }
+            found.borrow_mut().push(format!("{line} {} {}", number(call.offset), number(call.size)));
+        }
+        Ok(())
+    });
+    let mut source = Source { resolver: TraceResolver::new(0, TraceScope::default(), Box::new(view), sink), now: 0 };
+    calls(&mut source);
+    drop(source);
+    found.into_inner()
+}
+
+const CWD: i64 = libc::AT_FDCWD as i64;
+
+#[test]
+fn positions_are_shared_by_copies_and_children() {
+    let found = lines(InW, |source| {
+        source.call(1, 1, "openat", &[CWD, 0, i64::from(libc::O_RDWR)], &["a"], 3);
+        source.call(1, 1, "write", &[3, 0, 100], &[], 100);
+        source.call(1, 1, "dup", &[3], &[], 4);
+        source.resolver.fork(source.now, 1, 2, 2, (false, false)).unwrap();
+        source.call(2, 2, "read", &[4, 0, 10], &[], 10);
+        source.call(1, 1, "close", &[3], &[], 0);
+        source.call(2, 2, "pread64", &[3, 0, 10, 50], &[], 10);
+        source.call(2, 2, "lseek", &[3, 5, 0], &[], 5);
+        source.call(1, 1, "write", &[4, 0, 1], &[], 1);
+        source.call(1, 1, "read", &[3, 0, 1], &[], -9);
+        source.call(2, 2, "read", &[0, 0, 1], &[], 1);
+    });
+    let expected = [
+        "openat /w/a - -",
+        "write /w/a 0 -",
+        "dup /w/a - -",
+        "read /w/a 100 -",
+        "close /w/a - -",
+        "pread64 /w/a 50 -",
+        "lseek /w/a 110 -",
+        "write /w/a 5 -",
+        "read /w/in2 7 -",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn names_follow_directories_and_exec_closes_descriptors() {
+    let found = lines(InW, |source| {
+        source.call(1, 1, "openat", &[CWD, 0, i64::from(libc::O_CLOEXEC)], &["d"], 3);
+        source.call(1, 1, "openat", &[3, 0, 0], &["x"], 4);
+        source.call(1, 1, "renameat2", &[3, 0, CWD, 0, 0], &["x", "../y"], 0);
+        source.call(1, 1, "chdir", &[0], &["e/.."], 0);
+        source.call(1, 1, "fchdir", &[3], &[], 0);
+        source.call(1, 1, "newfstatat", &[3, 0, 0, 0x1000], &[""], 0);
+        source.call(1, 1, "mkdir", &[0], &["n"], 0);
+        source.resolver.exec(source.now, 1, 1, Some(b"/bin/p")).unwrap();
+        source.call(1, 1, "fsync", &[3], &[], -9);
+        source.call(1, 1, "fsync", &[4], &[], 0);
+        source.call(1, 1, "stat", &[0], &["/usr/x"], -2);
+    });
+    let expected = [
+        "openat /w/d - -",
+        "openat /w/d/x - -",
+        "renameat2 /w/d/x /y - -",
+        "chdir /w - -",
+        "fchdir /w/d - -",
+        "fstat /w/d - -",
+        "mkdir /w/d/n - -",
+        "fsync /w/d/x - -",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn sizes_are_those_before_the_call_and_appends_are_at_the_end() {
+    let id = InodeId { device: 1, inode: 2, generation: None };
+    let found = lines(InW, |source| {
+        let facts = FdFacts { id: Some(id), mode: Some(libc::S_IFREG), size: Some(40), ..FdFacts::default() };
+        source.with(1, 1, "open", &[0, i64::from(libc::O_APPEND | libc::O_WRONLY)], &["log"], 3, |raw| {
+            raw.files[0] = Some(facts);
+        });
+        source.call(1, 1, "write", &[3, 0, 2], &[], 2);
+        source.call(1, 1, "write", &[3, 0, 2], &[], 2);
+        source.call(1, 1, "ftruncate", &[3, 8], &[], 0);
+        source.with(1, 1, "stat", &[0], &["log"], 0, |raw| {
+            raw.stat = Some(StatFacts { size: 8, mode: libc::S_IFREG, id: Some(id) });
+        });
+        source.call(1, 1, "mmap", &[0, 4096, 3, 1, 3, 0], &[], 0x1000);
+        source.call(1, 1, "msync", &[0x1400, 10], &[], 0);
+        source.call(1, 1, "mmap", &[0, 4096, 3, 2, -1, 0], &[], 0x9000);
+    });
+    let expected = [
+        "open /w/log - -",
+        "write /w/log 40 40",
+        "write /w/log 42 42",
+        "ftruncate /w/log - 44",
+        "stat /w/log - 8",
+        "mmap /w/log 0 8",
+        "msync /w/log - 8",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_is_not_known_is_not_recorded_as_a_file() {
+    let found = lines(NoView, |source| {
+        source.call(1, 1, "read", &[5, 0, 10], &[], 10);
+        source.call(1, 1, "openat", &[CWD, 0, 0], &["rel"], 6);
+        source.call(1, 1, "read", &[6, 0, 10], &[], 10);
+        source.call(1, 1, "close_range", &[3, 0xffff_ffff, 0], &[], 0);
+        source.call(1, 1, "read", &[6, 0, 10], &[], 10);
+        assert_eq!(source.resolver.left_out()["no file"], 3);
+    });
+    assert_eq!(found, ["openat rel - -", "read rel 0 -"]);
+}
