@@ -16,18 +16,26 @@
 //! Not here: the command line, and what is made of traces.
 
 mod call;
+mod columns;
+mod format;
 mod kind;
 mod paths;
 mod raw;
+mod reader;
 mod resolver;
 mod scope;
 mod tables;
+mod varint;
 mod view;
+mod writer;
 
 pub use call::{InodeId, TimeBetween, TraceEvent, TracedCall, TracedWait};
+pub use format::{TRACE_MARK, TraceEnd, TraceError, TraceHeader};
 pub use kind::{CALL_CLASSES, CallArg, CallClass, CallKind, KINDS, KindId};
 pub use paths::{PathId, PathTable};
 pub use raw::{FdFacts, RawCall, StatFacts};
+pub use reader::TraceReader;
 pub use resolver::{EventSink, TraceResolver};
 pub use scope::TraceScope;
 pub use view::{NoView, ProcView, ProcessView};
+pub use writer::{NextPart, TraceWriter, TreeEntry};

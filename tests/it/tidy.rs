@@ -40,7 +40,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("io_uring", &["os/uring.rs"]),
     ("statrs", &["statistics/distributions.rs", "engine/fileset/members_tests.rs", "engine/random/tests.rs"]),
     ("toml", &["experiment/folder.rs", "experiment/file_reader.rs", "import/folder.rs"]),
-    ("flate2", &["result/hdr.rs"]),
+    ("flate2", &["result/hdr.rs", "trace/format.rs"]),
     ("hdrhistogram", &["result/hdr.rs", "result/hdr_export.rs"]),
     ("jiff", &["text/timestamp.rs"]),
     ("shell_words", &["cli/shell_text.rs", "cli/examples.rs"]),
